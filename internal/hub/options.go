@@ -179,7 +179,10 @@ func clientsOf(account string) string { return account + "/clients" }
 
 // describe is the text of a configuration with accounts. No name needs escapes.
 func describe(accounts []string) string {
-	services, streams := sharedSubjects()
+	// Clients may publish to services, each with one answer at most, and subscribe to streams;
+	// nothing else of an account's traffic is for them. The first is not needed. But the server itself
+	// also answers all requests for JetStream in an account, unless that account imports this one.
+	services, streams := slices.Concat([]string{"$JS.API.INFO"}, read, ask), watch
 	var exports strings.Builder
 	for _, s := range services {
 		fmt.Fprintf(&exports, "      { service: %q }\n", s)
@@ -285,17 +288,10 @@ func checkCluster(cfg Config) error {
 
 // warn says what others could read on the way.
 func warn(cfg Config) {
-	if cfg.TLS.IsZero() {
-		warnOf(cfg, cfg.Listen)
-	}
-	if cfg.ClusterTLS.IsZero() {
-		warnOf(cfg, cfg.ClusterListen)
-	}
-}
-
-func warnOf(cfg Config, address string) {
-	if host, _, err := net.SplitHostPort(address); err == nil && !loopback(host) {
-		cfg.Log.Warn("without TLS, what passes can be read on the way", "address", address)
+	for address, files := range map[string]TLSFiles{cfg.Listen: cfg.TLS, cfg.ClusterListen: cfg.ClusterTLS} {
+		if host, _, err := net.SplitHostPort(address); err == nil && !loopback(host) && files.IsZero() {
+			cfg.Log.Warn("without TLS, what passes can be read on the way", "address", address)
+		}
 	}
 }
 

@@ -80,7 +80,7 @@ func algorithmOf(r Rate) algorithm {
 	case 0:
 		return nil
 	case time.Second:
-		return newPaced(r)
+		return paced{rate: r, step: max(1, int64(float64(time.Second)*(1+slack)/r.N))}
 	case Day:
 		return daily{rate: r}
 	}
@@ -105,10 +105,6 @@ const (
 type paced struct {
 	rate Rate
 	step int64 // from slot to slot
-}
-
-func newPaced(r Rate) paced {
-	return paced{rate: r, step: max(1, int64(float64(time.Second)*(1+slack)/r.N))}
 }
 
 func (p paced) take(s *state, now, lead int64, wants []int) (given []grant, again int64, err error) {

@@ -95,7 +95,10 @@ func Open(cfg Config) (*Desk, error) {
 		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "a desk needs a researcher and a clock")
 	}
 	if cfg.NewID == nil {
-		cfg.NewID = randomID
+		cfg.NewID = func() marchwarden.TraceID {
+			id, _ := marchwarden.ParseTraceID(uuid.NewString())
+			return id
+		}
 	}
 	if cfg.Retention <= 0 {
 		cfg.Retention = defaultRetention
@@ -125,12 +128,6 @@ func Open(cfg Config) (*Desk, error) {
 		records.tidy(cfg.Now())
 	}
 	return d, nil
-}
-
-// randomID is a new id, a UUID in its canonical form.
-func randomID() marchwarden.TraceID {
-	id, _ := marchwarden.ParseTraceID(uuid.NewString())
-	return id
 }
 
 // Asked is what a run is begun with.
@@ -208,7 +205,12 @@ func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
 		return nil, err
 	}
 	r := d.newRun(ctx, d.reopened(ctx, old, id, ask, kind))
-	r.recorded = kind == Task || r.rec.Owner != access.Local().ID || (old != nil && old.hasRecord())
+	r.recorded = kind == Task || r.rec.Owner != access.Local().ID
+	if old != nil {
+		old.mu.Lock()
+		r.recorded = r.recorded || old.recorded
+		old.mu.Unlock()
+	}
 	return d.enter(r, old, asked)
 }
 

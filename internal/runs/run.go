@@ -341,12 +341,6 @@ func (r *Run) overstays() bool {
 	return r.late
 }
 
-func (r *Run) hasRecord() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.recorded
-}
-
 // visibleTo reports whether a principal may see the run.
 func (r *Run) visibleTo(who access.Principal) bool {
 	r.mu.Lock()

@@ -135,18 +135,9 @@ func (h *hold) heed(ctx context.Context) {
 	h.cancel(marchwarden.Wrap(context.Canceled, marchwarden.CodeCanceled, "task %s: %s", h.task.ID, w.Reason))
 }
 
-// renew keeps the lease until stop is called. If that fails for as long as a lease lasts,
+// renew keeps the lease until done is closed. If that fails for as long as a lease lasts,
 // another worker may have the task, even if it was this process that stood still.
-func (h *hold) renew() (stop func()) {
-	done, over := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(over)
-		h.keepRenewing(done)
-	}()
-	return func() { close(done); <-over }
-}
-
-func (h *hold) keepRenewing(done <-chan struct{}) {
+func (h *hold) renew(done <-chan struct{}) {
 	lease, now := h.e.facts.Lease, h.e.cfg.Now
 	heeded, joined := h.pointer.Held(), h.e.conn.Joined()
 	for {

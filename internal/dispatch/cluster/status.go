@@ -268,14 +268,3 @@ func (e *Engine) tail(ctx context.Context, t dispatch.Task) (tail, error) {
 	}
 	return last, err
 }
-
-// unwanted is the end of a task that is to be canceled, alone or with its investigation, while no
-// worker has it. nil says that it is still wanted.
-func (e *Engine) unwanted(ctx context.Context, t dispatch.Task) (*dispatch.End, error) {
-	w, err := e.canceled(ctx, t)
-	if w == nil || err != nil {
-		return nil, err
-	}
-	end := dispatch.CanceledEnd(w.Reason)
-	return &end, nil
-}

@@ -150,7 +150,9 @@ func (s *Steward) report(ctx context.Context) error {
 
 // rounds goes round until ctx ends. A round that fails is made up for by the next.
 func (s *Steward) rounds(ctx context.Context) error {
-	t := s.newTerm()
+	js := s.e.conn.JetStream()
+	t := &term{Steward: s, start: s.e.cfg.Now(), served: map[string]time.Time{}, open: map[marchwarden.TraceID]*item{},
+		tasks: cursor{js: js, stream: streams.StreamTask}, ends: cursor{js: js, stream: streams.StreamDone, headers: true}}
 	wake := make(chan struct{}, 1)
 	sub, err := s.e.conn.NATS().Subscribe(streams.AnyStop, func(*nats.Msg) {
 		select {
@@ -204,11 +206,6 @@ type term struct {
 	start   time.Time            // of the term
 	ended   uint64               // ends that were heard of before this round
 	began   time.Time            // when the round before began
-}
-
-func (s *Steward) newTerm() *term {
-	return &term{Steward: s, start: s.e.cfg.Now(), served: map[string]time.Time{}, open: map[marchwarden.TraceID]*item{},
-		tasks: cursor{js: s.e.conn.JetStream(), stream: streams.StreamTask}, ends: cursor{js: s.e.conn.JetStream(), stream: streams.StreamDone, headers: true}}
 }
 
 // round does everything once.

@@ -115,25 +115,25 @@ func (t *term) check(ctx context.Context, it *item) (bool, error) {
 		t.did("copied the end of a task", it.id, func(st *Stewardship) { st.Copied++ })
 		return true, t.drop(ctx, s)
 	}
-	var end *dispatch.End
+	var wish *wish
 	if it.canceled {
-		if end, err = t.e.unwanted(ctx, s.spec); err != nil {
+		if wish, err = t.e.canceled(ctx, s.spec); err != nil {
 			return false, err
 		}
-		it.canceled = end != nil
+		it.canceled = wish != nil
 	}
 	quiet := now.Sub(it.since) >= 2*t.lease
 	deserted := own && quiet && !t.attended(it.queue)
 	switch {
-	case end != nil && (s.tail.Idle || deserted):
-		return t.settle(ctx, s, *end)
+	case wish != nil && (s.tail.Idle || deserted):
+		return t.settle(ctx, s, dispatch.CanceledEnd(wish.Reason))
 	case !s.queued && quiet:
 		if err := t.e.requeue(ctx, s.spec); err != nil {
 			return false, err
 		}
 		it.since = now // so that it has as long again
 		t.did("queued a task again", it.id, func(st *Stewardship) { st.Requeued++ })
-	case s.queued && end == nil:
+	case s.queued && wish == nil:
 		t.rest(it)
 	}
 	return false, nil

@@ -147,7 +147,11 @@ func (v *watcher) catchUp(ctx context.Context, until uint64) error {
 // heard takes what came by subscription.
 func (v *watcher) heard(ctx context.Context, m *nats.Msg) error {
 	if strings.HasPrefix(m.Subject, "mw.live.") {
-		return v.progress(m)
+		event := dispatch.Event{Task: v.id, Kind: dispatch.Progress}
+		if json.Unmarshal(m.Data, &event.Progress) != nil {
+			return nil
+		}
+		return v.give(event)
 	}
 	seq, err1 := strconv.ParseUint(m.Header.Get(nats.JSSequence), 10, 64)
 	before, err2 := strconv.ParseUint(m.Header.Get(nats.JSLastSequence), 10, 64)
@@ -159,14 +163,6 @@ func (v *watcher) heard(ctx context.Context, m *nats.Msg) error {
 		return v.entry(ctx, streams.Entry{Subject: v.subject, Seq: seq, Header: m.Header, Data: m.Data})
 	}
 	return v.catchUp(ctx, seq)
-}
-
-func (v *watcher) progress(m *nats.Msg) error {
-	event := dispatch.Event{Task: v.id, Kind: dispatch.Progress}
-	if json.Unmarshal(m.Data, &event.Progress) != nil {
-		return nil
-	}
-	return v.give(event)
 }
 
 // entry gives an entry of a record to the watcher.

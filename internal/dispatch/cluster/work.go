@@ -115,11 +115,14 @@ func (w *crew) work(ctx context.Context, p *streams.Pointer) {
 		h.release()
 		return
 	}
-	stop := h.renew()
+	done := make(chan struct{})
+	var renewing sync.WaitGroup
+	renewing.Go(func() { h.renew(done) })
 	go h.heed(h.life) // a wish may have come while no worker had the task
 	result, err := h.run(w.handle)
 	h.conclude(result, err)
-	stop()
+	close(done)
+	renewing.Wait()
 	h.release()
 	w.mu.Lock()
 	delete(w.holds, h)
@@ -244,7 +247,13 @@ func (e *Engine) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task,
 	if err != nil {
 		return nil, err
 	}
-	end, over := verdict(r, w)
+	var end dispatch.End
+	switch {
+	case w != nil:
+		end = dispatch.CanceledEnd(w.Reason)
+	case r.deaths >= dispatch.MaxAttempts:
+		end = dispatch.GivenUp(r.deaths)
+	}
 	switch {
 	case r.end != nil:
 		if err := e.copyEnd(ctx, t, *r.end); err != nil {
@@ -255,7 +264,7 @@ func (e *Engine) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task,
 		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "task %s is not done with record %s", r.other, t.Record)
 	case p.Over():
 		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of task %s has ended", t.ID)
-	case over:
+	case end.Status != "":
 		end.Worker, end.Attempt, end.At = e.cfg.Name, r.attempt, e.cfg.Now().UTC()
 		if err := e.finish(ctx, t, r, end, rand.Text()); err != nil {
 			return nil, err
@@ -275,17 +284,6 @@ func (e *Engine) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task,
 	h.life, h.die = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.work, h.cancel = context.WithCancelCause(h.life)
 	return h, e.keep(h)
-}
-
-// verdict is how a task ends that is not to be begun.
-func verdict(r *record, w *wish) (dispatch.End, bool) {
-	switch {
-	case w != nil:
-		return dispatch.CanceledEnd(w.Reason), true
-	case r.deaths >= dispatch.MaxAttempts:
-		return dispatch.GivenUp(r.deaths), true
-	}
-	return dispatch.End{}, false
 }
 
 // before names what a task resumes that is not in its own part of the log: the sealed record of an

@@ -269,11 +269,9 @@ func (m *member) reportSilence(ctx context.Context, t *tap) (stop func()) {
 			if limited {
 				left = end.Sub(now).Round(time.Second).String() + " left"
 			}
-			if n := t.count(); n != heard {
+			if n := t.silent(heard, fmt.Sprintf("has said nothing for %s; %s", now.Sub(since).Round(time.Second), left)); n != heard {
 				heard, since = n, now
-				continue
 			}
-			t.report(fmt.Sprintf("has said nothing for %s; %s", now.Sub(since).Round(time.Second), left))
 		}
 	}()
 	return func() { close(over) }
@@ -288,19 +286,15 @@ type tap struct {
 	stage marchwarden.Stage // of the last event
 }
 
-func (t *tap) count() int {
+// silent tells the sink something that is no event of the member's, if that has said nothing
+// since it had said so much. It gives how much it has said.
+func (t *tap) silent(heard int, message string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.heard
-}
-
-// report tells the sink something that is no event of the member's.
-func (t *tap) report(message string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.sink != nil {
+	if t.sink != nil && t.heard == heard {
 		t.sink(marchwarden.Event{Stage: cmp.Or(t.stage, marchwarden.StagePlan), Message: message})
 	}
+	return t.heard
 }
 
 // events is the sink to hand on; nil when there is no listener.

@@ -266,16 +266,6 @@ func (m *member) answered(l *line) {
 	}
 }
 
-// retire ends the member's part in the pool and hands over the session that is
-// left to close, if any.
-func (m *member) retire() *line {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l := m.line
-	m.line, m.closed = nil, true
-	return l
-}
-
 // close closes a session, within the limit.
 func (m *member) close(l *line) error {
 	limit, cancel := context.WithTimeout(context.Background(), closeLimit)

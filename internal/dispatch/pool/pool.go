@@ -239,11 +239,15 @@ func (p *Pool) Close() error {
 		errs := make([]error, len(p.members)+1)
 		var all sync.WaitGroup
 		for i, m := range p.members {
-			if l := m.retire(); l != nil {
+			m.mu.Lock()
+			l := m.line
+			m.line, m.closed = nil, true
+			m.mu.Unlock()
+			if l != nil {
 				all.Go(func() { errs[i] = m.close(l) })
 			}
 		}
-		p.stop() // after retire, so that openings see why they end
+		p.stop() // when all are closed, so that openings see why they end
 		all.Go(func() { errs[len(p.members)] = p.settle() })
 		all.Wait()
 		p.closeErr = errors.Join(errs...)

@@ -69,12 +69,6 @@ type refusal struct {
 	err error
 }
 
-// denied is the error for a refused request; what says what was asked for.
-func (r *refusal) denied(what string) error {
-	return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: what + ": the key is not allowed to do that", Err: r.err,
-		Hint: "use a key of the role that this needs; 'marchwarden cluster key list' on a hub shows them"}
-}
-
 const (
 	pingEvery = 2 * time.Second
 	dialFor   = 5 * time.Second
@@ -98,7 +92,11 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
 			code = marchwarden.CodeDenied
 		}
-		return nil, marchwarden.Wrap(err, code, "connect to the hub at %s", place(cfg))
+		where := cfg.URL
+		if cfg.InProcess != nil {
+			where = "this process"
+		}
+		return nil, marchwarden.Wrap(err, code, "connect to the hub at %s", where)
 	}
 	if err := checkVersion(nc.ConnectedServerVersion()); err != nil {
 		nc.Close()
@@ -112,13 +110,6 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-func place(cfg Config) string {
-	if cfg.InProcess != nil {
-		return "this process"
-	}
-	return cfg.URL
-}
-
 // options are the connection's; the deadline of ctx bounds the first dial alone.
 func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
 	timeout := dialFor
@@ -128,7 +119,7 @@ func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
 	key := ""
 	if cfg.Seed != nil {
 		var err error
-		if key, err = publicKey(cfg.Seed); err != nil {
+		if key, err = withKey(cfg.Seed, nkeys.KeyPair.PublicKey); err != nil {
 			return nil, err
 		}
 	}
@@ -169,37 +160,22 @@ func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
 		opts = append(opts, nats.Secure(cfg.TLS))
 	}
 	if key != "" {
-		opts = append(opts, nats.Nkey(key, func(nonce []byte) ([]byte, error) { return sign(cfg.Seed, nonce) }))
+		opts = append(opts, nats.Nkey(key, func(nonce []byte) ([]byte, error) {
+			return withKey(cfg.Seed, func(pair nkeys.KeyPair) ([]byte, error) { return pair.Sign(nonce) })
+		}))
 	}
 	return opts, nil
 }
 
-func publicKey(seed func() ([]byte, error)) (string, error) {
-	var key string
-	err := withKey(seed, func(pair nkeys.KeyPair) (err error) {
-		key, err = pair.PublicKey()
-		return err
-	})
-	return key, err
-}
-
-func sign(seed func() ([]byte, error), nonce []byte) ([]byte, error) {
-	var sum []byte
-	err := withKey(seed, func(pair nkeys.KeyPair) (err error) {
-		sum, err = pair.Sign(nonce)
-		return err
-	})
-	return sum, err
-}
-
-func withKey(seed func() ([]byte, error), use func(nkeys.KeyPair) error) error {
+// withKey uses the key, which is kept no longer than that.
+func withKey[T any](seed func() ([]byte, error), use func(nkeys.KeyPair) (T, error)) (none T, err error) {
 	text, err := seed()
 	if err != nil {
-		return fmt.Errorf("read the key: %w", err)
+		return none, fmt.Errorf("read the key: %w", err)
 	}
 	pair, err := nkeys.FromSeed(text)
 	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeInvalid, "read the key")
+		return none, marchwarden.Wrap(err, marchwarden.CodeInvalid, "read the key")
 	}
 	defer pair.Wipe()
 	return use(pair)

@@ -191,7 +191,8 @@ func (c *Conn) final(what string, err error, began time.Time) error {
 		return marchwarden.Wrap(err, marchwarden.CodeInternal, "%s", what)
 	}
 	if r := c.refused.Load(); r != nil && !r.at.Before(began) {
-		return r.denied(what)
+		return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: what + ": the key is not allowed to do that", Err: r.err,
+			Hint: "use a key of the role that this needs; 'marchwarden cluster key list' on a hub shows them"}
 	}
 	return nil
 }
