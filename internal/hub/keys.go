@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,10 +58,7 @@ type KeysFile string
 // underscores, if there is no such role, or if there are 1,000 keys. An account "" is
 // DefaultAccount.
 func (f KeysFile) Add(now time.Time, name, account string, role Role) (seed []byte, err error) {
-	if account == "" {
-		account = DefaultAccount
-	}
-	added := Key{Name: name, Account: account, Role: role, Created: now.UTC().Truncate(time.Second)}
+	added := Key{Name: name, Account: cmp.Or(account, DefaultAccount), Role: role, Created: now.UTC().Truncate(time.Second)}
 	if err := added.check(); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -100,18 +101,10 @@ func Open(cfg Config) (*Desk, error) {
 			return id
 		}
 	}
-	if cfg.Retention <= 0 {
-		cfg.Retention = defaultRetention
-	}
-	if cfg.MaxRunning <= 0 {
-		cfg.MaxRunning = defaultMaxRunning
-	}
-	if cfg.Grace <= 0 {
-		cfg.Grace = defaultGrace
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Retention = cmp.Or(cfg.Retention, defaultRetention)
+	cfg.MaxRunning = cmp.Or(cfg.MaxRunning, defaultMaxRunning)
+	cfg.Grace = cmp.Or(cfg.Grace, defaultGrace)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	records, err := openShelf(cfg.Dir, cfg.Log)
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the folder of the runs")

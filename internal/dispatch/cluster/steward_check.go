@@ -53,9 +53,8 @@ func (t *term) attended(queue string) bool {
 // sight is a task as the streams have it.
 type sight struct {
 	spec   dispatch.Task
-	known  bool // there is a specification
+	over   bool // it has ended, or there is none
 	queued bool // it waits in the queue, or a worker has taken it from there
-	ended  bool
 	tail   tail
 }
 
@@ -66,19 +65,18 @@ func (t *term) see(ctx context.Context, id marchwarden.TraceID) (sight, error) {
 	var err error
 	s.spec, err = t.e.spec(ctx, id)
 	if code := marchwarden.CodeOf(err); code == marchwarden.CodeNotFound || code == marchwarden.CodeCorrupt {
-		return s, nil // so old that it is not kept any more, or nothing that a worker could do
+		return sight{over: true}, nil // so old that it is not kept any more, or nothing that a worker could do
 	}
 	if err != nil {
 		return s, err
 	}
-	s.known = true
 	if _, s.queued, err = t.e.conn.Last(ctx, workSubject(s.spec)); err != nil {
 		return s, fmt.Errorf("look for %s in its queue: %w", id, err)
 	}
-	if _, s.ended, err = t.e.conn.Last(ctx, streams.DoneSubject(id)); err != nil {
+	if _, s.over, err = t.e.conn.Last(ctx, streams.DoneSubject(id)); err != nil {
 		return s, fmt.Errorf("look for the end of %s: %w", id, err)
 	}
-	if !s.ended {
+	if !s.over {
 		s.tail, err = t.e.tail(ctx, s.spec)
 	}
 	return s, err
@@ -97,11 +95,8 @@ func (t *term) check(ctx context.Context, it *item) (bool, error) {
 		}
 	}
 	s, err := t.see(ctx, it.id)
-	if err != nil {
-		return false, err
-	}
-	if !s.known || s.ended {
-		return true, nil
+	if err != nil || s.over {
+		return err == nil, err
 	}
 	now := t.e.cfg.Now()
 	if s.tail.Seq != it.entry {

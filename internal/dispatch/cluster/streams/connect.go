@@ -77,11 +77,8 @@ const (
 // Connect reaches a hub. One that cannot be reached, refuses the login, or is older than 2.12 is an
 // error.
 func Connect(ctx context.Context, cfg Config) (*Conn, error) {
-	c := &Conn{now: cfg.Now, log: cfg.Log, patience: Patience, accessKey: cfg.AccessKey, secretKey: cfg.SecretKey}
+	c := &Conn{now: cfg.Now, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), patience: Patience, accessKey: cfg.AccessKey, secretKey: cfg.SecretKey}
 	c.life, c.end = context.WithCancel(context.Background())
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
 	opts, err := c.options(ctx, cfg)
 	if err != nil {
 		return nil, err
