@@ -137,13 +137,12 @@ type Asked struct {
 }
 
 // Begin starts a run in the name of the principal of ctx and returns while it goes on, or
-// waits for its turn: then its events say its place in the queue, and its research has
-// not begun, nor has what bounds the research.
+// waits for its turn: then its events say its place in the queue, and its time has not begun.
 // Of ctx the run keeps the values and the deadline, at which it is to say what it has,
-// but not the cancellation: Leave, Cancel or Close stops it. Its id is a new one, which
-// its trace has too. Before Begin returns, the record of a task, and of a call of any caller
-// but the local user, is durable; without one a task is CodeUnavailable, and a call goes
-// on as one that only the local user can find. The caller ends the visit, or leaves.
+// but not the cancellation: Leave, Cancel or Close stops it. Before Begin returns, the record
+// of a task, and of a call of any caller but the local user, is durable; without one a task is
+// CodeUnavailable, and a call goes on as one that only the local user can find. The caller
+// ends the visit, or leaves.
 //
 // With Resume set it is that run that goes on. If it has not ended, the caller attaches
 // to the same *Run, unless there are constraints to add (CodeUnavailable). A

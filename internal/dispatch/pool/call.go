@@ -320,13 +320,11 @@ func (t *tap) shut() {
 	t.sink = nil
 }
 
-// InProcess is a session with a researcher in this program. A panic on the
-// goroutine of a call is caught and becomes an error with CodeInternal; one on a
-// goroutine that the researcher started cannot be. When the context of a call
-// ends, the researcher has a second to hand over what it has; after that the call
-// is an error with CodeCanceled, and the researcher runs on unheard. Close ends the
-// contexts of all calls. evidence may be nil: there is none then
-// (CodeUnsupported).
+// InProcess is a session with a researcher in this program. A panic on the goroutine of a
+// call becomes an error with CodeInternal. When the context of a call ends, the researcher has
+// a second to hand over what it has; after that the call is an error with CodeCanceled, and the
+// researcher runs on unheard. Close ends the contexts of all calls. Without evidence that is
+// CodeUnsupported.
 func InProcess(r marchwarden.Researcher, evidence func(ctx context.Context, hash string) ([]byte, error)) Session {
 	over, end := context.WithCancel(context.Background())
 	return &local{r: r, evidence: evidence, over: over, end: end}

@@ -33,8 +33,7 @@ const (
 //
 // It keeps, for each lane, whether there may be something: that is announced when a
 // pointer is stored. So an idle queue costs nothing, a busy one a request for each pointer. The
-// takers look through all lanes once a second between them, for what is not announced: also while
-// there is more than they can take, or what would wait behind less urgent work.
+// takers look through all lanes once a second between them, for what is not announced.
 type Queue struct {
 	c     *Conn
 	name  string
