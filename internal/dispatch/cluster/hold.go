@@ -20,6 +20,7 @@ import (
 // hold is a task that this process has, and its record while it does.
 type hold struct {
 	e       *Engine
+	crew    *crew
 	task    dispatch.Task
 	pointer *streams.Pointer
 	head    head // of what is written under this claim

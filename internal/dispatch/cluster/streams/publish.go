@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -78,9 +79,7 @@ type Message struct {
 // after any other error that is unknown.
 func (c *Conn) Publish(ctx context.Context, m Message) (seq uint64, old bool, err error) {
 	msg := nats.NewMsg(m.Subject)
-	for key, values := range m.Header {
-		msg.Header[key] = values
-	}
+	maps.Copy(msg.Header, m.Header)
 	msg.Data = m.Data
 	if m.ID != "" {
 		msg.Header.Set(nats.MsgIdHdr, m.ID)
