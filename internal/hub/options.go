@@ -183,25 +183,20 @@ func describe(accounts []string) string {
 	// nothing else of an account's traffic is for them. The first is not needed. But the server itself
 	// also answers all requests for JetStream in an account, unless that account imports this one.
 	services, streams := slices.Concat([]string{"$JS.API.INFO"}, read, ask), watch
-	var exports strings.Builder
-	for _, s := range services {
-		fmt.Fprintf(&exports, "      { service: %q }\n", s)
-	}
-	for _, s := range streams {
-		fmt.Fprintf(&exports, "      { stream: %q }\n", s)
-	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "system_account: %q\naccounts {\n  %q {}\n", SystemAccount, SystemAccount)
 	for _, name := range accounts {
-		fmt.Fprintf(&text, "  %q {\n    jetstream: enabled\n    exports: [\n%s    ]\n  }\n", name, exports.String())
-		fmt.Fprintf(&text, "  %q {\n    imports: [\n", clientsOf(name))
-		for _, s := range services {
-			fmt.Fprintf(&text, "      { service: { account: %q, subject: %q } }\n", name, s)
+		var exports, imports strings.Builder
+		share := func(kind string, subjects []string) {
+			for _, s := range subjects {
+				fmt.Fprintf(&exports, "      { %s: %q }\n", kind, s)
+				fmt.Fprintf(&imports, "      { %s: { account: %q, subject: %q } }\n", kind, name, s)
+			}
 		}
-		for _, s := range streams {
-			fmt.Fprintf(&text, "      { stream: { account: %q, subject: %q } }\n", name, s)
-		}
-		text.WriteString("    ]\n  }\n")
+		share("service", services)
+		share("stream", streams)
+		fmt.Fprintf(&text, "  %q {\n    jetstream: enabled\n    exports: [\n%s    ]\n  }\n", name, &exports)
+		fmt.Fprintf(&text, "  %q {\n    imports: [\n%s    ]\n  }\n", clientsOf(name), &imports)
 	}
 	text.WriteString("}\n")
 	return text.String()

@@ -175,8 +175,8 @@ func (l *Limiter) load(ctx context.Context) error {
 	if rev < l.rev || rev == 0 {
 		l.alg.merge(&s, l.known)
 	}
-	if rev == 0 && l.cfg.Strict {
-		l.alg.begin(&s, l.cfg.Store.Now().UnixNano())
+	if p, ok := l.alg.(paced); ok && rev == 0 && l.cfg.Strict {
+		p.begin(&s, l.cfg.Store.Now().UnixNano())
 	}
 	l.known, l.rev = s, rev
 	l.heard(s.Slow)

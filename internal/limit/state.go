@@ -70,8 +70,6 @@ type algorithm interface {
 	late(g grant, now int64) bool
 	// merge adds what was known of a state that is lost.
 	merge(s *state, known state)
-	// begin is told that there was no state at all.
-	begin(s *state, now int64)
 }
 
 // algorithmOf is the arithmetic of a rate; nil of none.

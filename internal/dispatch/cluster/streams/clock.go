@@ -53,39 +53,26 @@ func (c *clock) set(ctx context.Context, ask func(context.Context) (time.Time, e
 	if first {
 		tries = samples
 	}
-	var best measure
-	for range tries {
-		m, err := c.compare(ctx, ask)
+	var behind, slack time.Duration // by the quickest answer, and how far that may be off
+	for i := range tries {
+		asked := c.now().Sub(c.start)
+		at, err := ask(ctx)
 		if err != nil {
 			if !first && age < rightFor {
 				return nil
 			}
 			return err
 		}
-		if best.error == 0 || m.error < best.error {
-			best = m
+		if half := (c.now().Sub(c.start) - asked) / 2; i == 0 || half < slack {
+			behind, slack = at.Sub(c.start.Round(0))-asked-half, half
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// What is within the error of the measure is right already: hosts whose clocks agree are
-	// not driven apart by it.
-	if (best.behind - c.behind).Abs() > best.error {
-		c.behind = best.behind
+	// What may be right already stays: hosts whose clocks agree are not driven apart.
+	if (behind - c.behind).Abs() > slack {
+		c.behind = behind
 	}
 	c.since, c.right = c.now().Sub(c.start), true
 	return nil
-}
-
-// measure is how much the clock is behind, and by how much that may be wrong.
-type measure struct{ behind, error time.Duration }
-
-func (c *clock) compare(ctx context.Context, ask func(context.Context) (time.Time, error)) (measure, error) {
-	before := c.now().Sub(c.start)
-	at, err := ask(ctx)
-	if err != nil {
-		return measure{}, err
-	}
-	half := (c.now().Sub(c.start) - before) / 2
-	return measure{behind: at.Sub(c.start.Round(0)) - before - half, error: half + 1}, nil
 }
