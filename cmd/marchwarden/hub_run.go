@@ -136,11 +136,7 @@ func (r *running) tend(ctx context.Context, account string) error {
 	r.mu.Lock()
 	r.engines[account] = e
 	r.mu.Unlock()
-	r.group.Go(func() {
-		if err := s.Run(ctx); err != nil && ctx.Err() == nil {
-			r.log.Error("this hub cannot keep the cluster in order", "account", account, "error", err)
-		}
-	})
+	r.group.Go(func() { s.Run(ctx) })
 	return nil
 }
 

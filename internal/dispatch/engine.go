@@ -37,9 +37,8 @@ type Client interface {
 	// refuses is CodeInvalid. It is kept when Submit returns, and may be repeated: a task
 	// whose id is known changes nothing, whatever became of it.
 	Submit(ctx context.Context, t Task) error
-	// Watch gives the events of an investigation, those that are kept first and then as
-	// they happen, until ctx ends, a yield says no, or what was watched has ended. An unknown task
-	// is CodeNotFound.
+	// Watch gives the events of a task, those that are kept first and then as they happen,
+	// until ctx ends, a yield says no, or the task has ended. An unknown task is CodeNotFound.
 	Watch(ctx context.Context, w Watching) iter.Seq2[Event, error]
 	// Cancel says that an investigation, or one task of it, is no longer wanted.
 	// What is under way ends as at a deadline, with what there is; what waits is not
@@ -125,11 +124,10 @@ type Lines interface {
 // or it was handed back.
 var ErrReleased = errors.New("the task is not held any more")
 
-// Watching is what is watched: an investigation, or one task of it.
+// Watching is what is watched.
 type Watching struct {
-	Investigation marchwarden.TraceID
-	Task          marchwarden.TraceID // zero for all
-	After         uint64              // the last event that is known already; 0 for none
+	Task  marchwarden.TraceID
+	After uint64 // the last event that is known already; 0 for none
 }
 
 // Event is what happened to a task.

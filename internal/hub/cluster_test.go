@@ -223,22 +223,22 @@ func TestTLS(t *testing.T) {
 	h := start(t, hub.Config{Listen: "0.0.0.0:0", TLS: server}) // no keys: certificates are demanded
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(h.Address(), "tls://"))
 	url := "tls://127.0.0.1:" + port
-	conf, err := client.Client()
+	conf, err := client.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, connect(t, url, nats.Secure(conf)), 1)
 	write(t, connect(t, "", nats.InProcessServer(h)), 1)
-	bare, err := hub.TLSFiles{CA: client.CA}.Client()
+	bare, err := hub.TLSFiles{CA: client.CA}.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	foreign := newAuthority(t).files(t, "client")
-	strange, err := hub.TLSFiles{Cert: foreign.Cert, Key: foreign.Key, CA: client.CA}.Client()
+	strange, err := hub.TLSFiles{Cert: foreign.Cert, Key: foreign.Key, CA: client.CA}.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	deceived, err := foreign.Client()
+	deceived, err := foreign.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func TestKeysGoWithoutTheFiles(t *testing.T) {
 	cfg := hub.Config{Listen: "127.0.0.1:0", TLS: ca.files(t, "server"), Keys: path,
 		ClusterListen: "127.0.0.1:0", Routes: []string{"127.0.0.1:1"}, ClusterTLS: ca.files(t, "hub"), ClusterSecret: secretFile(t, "between-hubs-9f2c")}
 	g.Hub = start(t, cfg)
-	conf, err := ca.files(t, "client").Client()
+	conf, err := ca.files(t, "client").Load()
 	if err != nil {
 		t.Fatal(err)
 	}

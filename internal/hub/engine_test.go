@@ -83,7 +83,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	all.Go(func() { _ = keeper.Run(ctx) })
+	all.Go(func() { keeper.Run(ctx) })
 	all.Go(func() {
 		say := func() cluster.Presence {
 			return cluster.Presence{Name: "w1", Queues: map[string]cluster.Load{"web": {Slots: 2}}, Members: []dispatch.Member{{Name: "web"}}}
@@ -165,7 +165,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 
 func watchToEnd(ctx context.Context, t *testing.T, e dispatch.Client, task dispatch.Task) *dispatch.End {
 	t.Helper()
-	for event, err := range e.Watch(ctx, dispatch.Watching{Investigation: task.Investigation}) {
+	for event, err := range e.Watch(ctx, dispatch.Watching{Task: task.ID}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,12 +81,8 @@ const startLimit = 5 * time.Minute
 // it has found the other hubs of its cluster, Ready says. CodeInvalid if the configuration
 // is not sound or not safe, CodeUnavailable if another process has the folder or a port.
 func Start(cfg Config) (*Hub, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.ClusterName == "" {
-		cfg.ClusterName = "marchwarden"
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.ClusterName = cmp.Or(cfg.ClusterName, "marchwarden")
 	listed, closed, err := check(cfg)
 	if err != nil {
 		return nil, err
@@ -231,9 +228,7 @@ func (a *Access) Seed() ([]byte, error) { return slices.Clone(a.seed), nil }
 // Account is how this process uses an account as a hub, for instance to make the streams
 // that it needs. "" is DefaultAccount. CodeNotFound if the hub has no such account.
 func (h *Hub) Account(name string) (*Access, error) {
-	if name == "" {
-		name = DefaultAccount
-	}
+	name = cmp.Or(name, DefaultAccount)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	pair, ok := h.own[name]

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,14 +54,10 @@ type KeysFile string
 
 // Add makes a key, keeps its public half and returns the seed, which cannot be had again.
 // The file is on the disk when Add returns; hubs know the key within seconds. CodeInvalid if
-// the name is taken, if the name or account is not of 1 to 64 letters, digits, dashes and
-// underscores, if there is no such role, or if there are 1,000 keys. An account "" is
-// DefaultAccount.
+// the name is taken, a name, account or role is not sound, or there are 1,000 keys. An account
+// "" is DefaultAccount.
 func (f KeysFile) Add(now time.Time, name, account string, role Role) (seed []byte, err error) {
-	if account == "" {
-		account = DefaultAccount
-	}
-	added := Key{Name: name, Account: account, Role: role, Created: now.UTC().Truncate(time.Second)}
+	added := Key{Name: name, Account: cmp.Or(account, DefaultAccount), Role: role, Created: now.UTC().Truncate(time.Second)}
 	if err := added.check(); err != nil {
 		return nil, err
 	}
@@ -107,7 +104,7 @@ func (f KeysFile) change(edit func([]Key) ([]Key, error)) error {
 	return durable.EditPrivate(string(f), fileKind, maxFileBytes, func(old []byte, exists bool) (text []byte, err error) {
 		var list []Key
 		if exists {
-			if list, err = keysOf(string(f), old); err != nil {
+			if list, err = parse(string(f), old); err != nil {
 				return nil, err
 			}
 		}

@@ -47,19 +47,14 @@ func ReadKeys(path string) (list []Key, exists bool, err error) {
 	case err != nil:
 		return nil, true, err
 	}
-	list, err = keysOf(path, text)
+	list, err = parse(path, text)
 	return list, true, err
 }
 
-// keysOf are the keys in the text of the file at path.
-func keysOf(path string, text []byte) ([]Key, error) {
-	list, err := parse(text)
-	return list, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "%s is no keys file", path)
-}
-
-// parse reads the text of a file. Its errors quote nothing of it but names of keys that
-// are sound.
-func parse(text []byte) ([]Key, error) {
+// parse reads the text of the file at path. Its errors quote nothing of it but names of keys
+// that are sound.
+func parse(path string, text []byte) (list []Key, err error) {
+	defer func() { err = marchwarden.Wrap(err, marchwarden.CodeCorrupt, "%s is no keys file", path) }()
 	var form fileForm
 	if err := durable.DecodeStrict(text, &form); err != nil {
 		return nil, err

@@ -41,14 +41,17 @@ type trust struct {
 
 func readTrust(cfg Config) (t trust, err error) {
 	if cfg.Listen != "" {
-		if t.clients, err = cfg.TLS.Server(); err != nil {
+		if t.clients, err = cfg.TLS.server(); err != nil {
 			return t, err
 		}
 	}
 	if cfg.ClusterListen == "" {
 		return t, nil
 	}
-	if t.hubs, err = cfg.ClusterTLS.Peer(); err != nil || cfg.ClusterSecret == "" {
+	if !cfg.ClusterTLS.IsZero() && cfg.ClusterTLS.CA == "" { // by which hubs know each other
+		return t, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "cluster_ca", Message: "must be given for TLS between hubs"}
+	}
+	if t.hubs, err = cfg.ClusterTLS.server(); err != nil || cfg.ClusterSecret == "" {
 		return t, err
 	}
 	line, err := ReadSecret(cfg.ClusterSecret, "file of the cluster's secret")
@@ -176,26 +179,24 @@ func clientsOf(account string) string { return account + "/clients" }
 
 // describe is the text of a configuration with accounts. No name needs escapes.
 func describe(accounts []string) string {
-	services, streams := sharedSubjects()
-	var exports strings.Builder
-	for _, s := range services {
-		fmt.Fprintf(&exports, "      { service: %q }\n", s)
-	}
-	for _, s := range streams {
-		fmt.Fprintf(&exports, "      { stream: %q }\n", s)
-	}
+	// Clients may publish to services, each with one answer at most, and subscribe to streams;
+	// nothing else of an account's traffic is for them. The first is not needed. But the server itself
+	// also answers all requests for JetStream in an account, unless that account imports this one.
+	services, streams := slices.Concat([]string{"$JS.API.INFO"}, read, ask), watch
 	var text strings.Builder
 	fmt.Fprintf(&text, "system_account: %q\naccounts {\n  %q {}\n", SystemAccount, SystemAccount)
 	for _, name := range accounts {
-		fmt.Fprintf(&text, "  %q {\n    jetstream: enabled\n    exports: [\n%s    ]\n  }\n", name, exports.String())
-		fmt.Fprintf(&text, "  %q {\n    imports: [\n", clientsOf(name))
-		for _, s := range services {
-			fmt.Fprintf(&text, "      { service: { account: %q, subject: %q } }\n", name, s)
+		var exports, imports strings.Builder
+		share := func(kind string, subjects []string) {
+			for _, s := range subjects {
+				fmt.Fprintf(&exports, "      { %s: %q }\n", kind, s)
+				fmt.Fprintf(&imports, "      { %s: { account: %q, subject: %q } }\n", kind, name, s)
+			}
 		}
-		for _, s := range streams {
-			fmt.Fprintf(&text, "      { stream: { account: %q, subject: %q } }\n", name, s)
-		}
-		text.WriteString("    ]\n  }\n")
+		share("service", services)
+		share("stream", streams)
+		fmt.Fprintf(&text, "  %q {\n    jetstream: enabled\n    exports: [\n%s    ]\n  }\n", name, &exports)
+		fmt.Fprintf(&text, "  %q {\n    imports: [\n%s    ]\n  }\n", clientsOf(name), &imports)
 	}
 	text.WriteString("}\n")
 	return text.String()
@@ -282,17 +283,10 @@ func checkCluster(cfg Config) error {
 
 // warn says what others could read on the way.
 func warn(cfg Config) {
-	if cfg.TLS.IsZero() {
-		warnOf(cfg, cfg.Listen)
-	}
-	if cfg.ClusterTLS.IsZero() {
-		warnOf(cfg, cfg.ClusterListen)
-	}
-}
-
-func warnOf(cfg Config, address string) {
-	if host, _, err := net.SplitHostPort(address); err == nil && !loopback(host) {
-		cfg.Log.Warn("without TLS, what passes can be read on the way", "address", address)
+	for address, files := range map[string]TLSFiles{cfg.Listen: cfg.TLS, cfg.ClusterListen: cfg.ClusterTLS} {
+		if host, _, err := net.SplitHostPort(address); err == nil && !loopback(host) && files.IsZero() {
+			cfg.Log.Warn("without TLS, what passes can be read on the way", "address", address)
+		}
 	}
 }
 

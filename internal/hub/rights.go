@@ -71,14 +71,6 @@ func reading() []string {
 	return subjects
 }
 
-// sharedSubjects are the subjects that clients may publish to, each with one answer at most, and
-// those that they may subscribe to. Nothing else of an account's traffic is for them.
-func sharedSubjects() (services, streams []string) {
-	// The first is not needed. But the server itself also answers all requests for JetStream in an
-	// account, unless that account imports this one.
-	return slices.Concat([]string{"$JS.API.INFO"}, read, ask), slices.Clone(watch)
-}
-
 // Inbox is the prefix of the subjects at which the holder of a seed gets replies, and, of its
 // account, only hubs do besides.
 func Inbox(seed []byte) (string, error) {

@@ -156,17 +156,14 @@ func (s *store) write(form hubForm) error {
 // do not matter.
 func size(dir string) (sum int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
+		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		if d.Type().IsRegular() {
-			info, err := d.Info()
-			if err != nil {
-				return err
-			}
+		info, err := d.Info()
+		if err == nil {
 			sum += info.Size()
 		}
-		return nil
+		return err
 	})
 	return sum, err
 }

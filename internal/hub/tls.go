@@ -17,80 +17,43 @@ type TLSFiles struct {
 // IsZero reports whether no file is named.
 func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
 
-// Client is the configuration of a client: it believes the authorities of CA, or those
-// of the system if there is none, and shows its certificate if it has one. It is nil,
-// without an error, if no file is named.
-func (f TLSFiles) Client() (*tls.Config, error) {
+// Load is the configuration of either end: it shows its certificate if it has one, and
+// believes the authorities of CA. Without CA a client believes those of the system, and a server
+// asks for no certificate. It is nil, without an error, if no file is named.
+func (f TLSFiles) Load() (*tls.Config, error) {
 	if f.IsZero() {
 		return nil, nil
 	}
-	c, pool, err := f.load()
-	if err != nil {
-		return nil, err
-	}
-	c.RootCAs = pool
-	return c, nil
-}
-
-// Server is the configuration of a server. With CA, who connects must show a certificate
-// of one of its authorities. It is nil, without an error, if no file is named.
-func (f TLSFiles) Server() (*tls.Config, error) {
-	if f.IsZero() {
-		return nil, nil
-	}
-	if f.Cert == "" {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "tls_cert", Message: "must be given for a server with TLS"}
-	}
-	c, pool, err := f.load()
-	if err != nil {
-		return nil, err
-	}
-	if pool != nil {
-		c.ClientCAs, c.ClientAuth = pool, tls.RequireAndVerifyClientCert
-	}
-	return c, nil
-}
-
-// Peer is the configuration of servers that connect to each other: each shows its
-// certificate and demands one of the authorities of CA. All three files are needed.
-func (f TLSFiles) Peer() (*tls.Config, error) {
-	if f.IsZero() {
-		return nil, nil
-	}
-	if f.CA == "" {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "cluster_ca", Message: "must be given for TLS between hubs"}
-	}
-	c, err := f.Server()
-	if err != nil {
-		return nil, err
-	}
-	c.RootCAs = c.ClientCAs
-	return c, nil
-}
-
-// load reads the files.
-func (f TLSFiles) load() (*tls.Config, *x509.CertPool, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if (f.Cert == "") != (f.Key == "") {
-		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "tls_cert", Message: "a certificate and its key must be given together"}
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "tls_cert", Message: "a certificate and its key must be given together"}
 	}
 	if f.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 		if err != nil {
-			return nil, nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "read the certificate %s and its key", f.Cert)
+			return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "read the certificate %s and its key", f.Cert)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
 	if f.CA == "" {
-		return c, nil, nil
+		return c, nil
 	}
 	text, err := os.ReadFile(f.CA)
 	if err != nil {
-		return nil, nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the certificates of authorities")
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the certificates of authorities")
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, nil, marchwarden.Errorf(marchwarden.CodeInvalid, "the file %s has no certificate", f.CA)
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "the file %s has no certificate", f.CA)
 	}
-	return c, pool, nil
+	c.RootCAs, c.ClientCAs, c.ClientAuth = pool, pool, tls.RequireAndVerifyClientCert
+	return c, nil
+}
+
+// server is Load for a server, which needs a certificate.
+func (f TLSFiles) server() (*tls.Config, error) {
+	if !f.IsZero() && f.Cert == "" {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "tls_cert", Message: "must be given for a server with TLS"}
+	}
+	return f.Load()
 }

@@ -175,8 +175,8 @@ func (l *Limiter) load(ctx context.Context) error {
 	if rev < l.rev || rev == 0 {
 		l.alg.merge(&s, l.known)
 	}
-	if rev == 0 && l.cfg.Strict {
-		l.alg.begin(&s, l.cfg.Store.Now().UnixNano())
+	if p, ok := l.alg.(paced); ok && rev == 0 && l.cfg.Strict {
+		p.begin(&s, l.cfg.Store.Now().UnixNano())
 	}
 	l.known, l.rev = s, rev
 	l.heard(s.Slow)
@@ -187,7 +187,7 @@ func (l *Limiter) load(ctx context.Context) error {
 func (l *Limiter) try(ctx context.Context, j job, fresh bool) (out outcome, done bool, err error) {
 	began := l.cfg.Store.Now().UnixNano()
 	s := l.known
-	s.Free, s.Used = slices.Clone(s.Free), slices.Clone(s.Used)
+	s.Used = slices.Clone(s.Used)
 	if slow, _ := l.look(); max(slow, j.slow) > began {
 		s.Slow = min(max(s.Slow, slow, j.slow), began+int64(longestSlow))
 	}

@@ -26,10 +26,6 @@ type gate struct {
 	changed chan struct{} // closed when that moves
 }
 
-func newGate(clock Store, now func() time.Time) gate {
-	return gate{clock: clock, now: now, changed: make(chan struct{})}
-}
-
 // look is the moment before which no call may be made, and what is closed when it moves.
 func (g *gate) look() (int64, <-chan struct{}) {
 	g.shut.Lock()

@@ -56,7 +56,7 @@ type Config struct {
 
 // New makes a limiter.
 func New(cfg Config) *Limiter {
-	return &Limiter{cfg: cfg, alg: algorithmOf(cfg.Rate), kick: make(chan struct{}, 1), gate: newGate(cfg.Store, cfg.Now)}
+	return &Limiter{cfg: cfg, alg: algorithmOf(cfg.Rate), kick: make(chan struct{}, 1), gate: gate{clock: cfg.Store, now: cfg.Now, changed: make(chan struct{})}}
 }
 
 // waiter waits for leave to use n.

@@ -16,9 +16,8 @@ type state struct {
 	V    int   `json:"v"`
 	Slow int64 `json:"slow,omitempty"` // nothing before this moment
 
-	// Paced: the next free slot, and slots before it that were given back, in order.
-	Next int64   `json:"next,omitempty"`
-	Free []int64 `json:"free,omitempty"`
+	// Paced: the next free slot.
+	Next int64 `json:"next,omitempty"`
 
 	// In windows: what was used in which stretch of Width; Used[0] is stretch number At
 	// since 1970. By the day: what is set aside, and not known to be used.
@@ -71,8 +70,6 @@ type algorithm interface {
 	late(g grant, now int64) bool
 	// merge adds what was known of a state that is lost.
 	merge(s *state, known state)
-	// begin is told that there was no state at all.
-	begin(s *state, now int64)
 }
 
 // algorithmOf is the arithmetic of a rate; nil of none.
@@ -81,7 +78,7 @@ func algorithmOf(r Rate) algorithm {
 	case 0:
 		return nil
 	case time.Second:
-		return newPaced(r)
+		return paced{rate: r, step: max(1, int64(float64(time.Second)*(1+slack)/r.N))}
 	case Day:
 		return daily{rate: r}
 	}
@@ -101,8 +98,6 @@ const (
 	ahead = int64(time.Second)
 	// block is how much of the time ahead one exchange may take for itself.
 	block = ahead / 4
-	// mostFree bounds the slots that were given back.
-	mostFree = 128
 )
 
 type paced struct {
@@ -110,20 +105,11 @@ type paced struct {
 	step int64 // from slot to slot
 }
 
-func newPaced(r Rate) paced {
-	return paced{rate: r, step: max(1, int64(float64(time.Second)*(1+slack)/r.N))}
-}
-
 func (p paced) take(s *state, now, lead int64, wants []int) (given []grant, again int64, err error) {
 	p.heal(s, now)
 	var begun int64
 	for _, n := range wants {
-		soonest := max(now+lead, s.Slow)
-		if at, ok := s.free(soonest); ok && n == 1 {
-			given = append(given, grant{n: 1, at: at, when: at})
-			continue
-		}
-		first := max(s.Next, soonest)
+		first := max(s.Next, now+lead, s.Slow)
 		if begun == 0 {
 			begun = first
 		}
@@ -141,59 +127,25 @@ func (p paced) take(s *state, now, lead int64, wants []int) (given []grant, agai
 	return given, 0, nil
 }
 
-// heal drops what is past, and times that only a clock gone wrong can have written.
+// heal drops times that only a clock gone wrong can have written.
 func (p paced) heal(s *state, now int64) {
-	kept := s.Free[:0]
-	for _, at := range s.Free {
-		if at >= now {
-			kept = append(kept, at)
-		}
-	}
-	s.Free = kept
 	if furthest := max(now, s.Slow) + 2*ahead + 3*int64(time.Second) + 3*p.step; s.Next > furthest {
 		s.Next = max(now, s.Slow) + ahead
 	}
 }
 
-// free takes the first slot that was given back and is not before a moment.
-func (s *state) free(soonest int64) (int64, bool) {
-	for i, at := range s.Free {
-		if at >= soonest {
-			s.Free = append(s.Free[:i:i], s.Free[i+1:]...)
-			return at, true
-		}
-	}
-	return 0, false
-}
-
-// back gives slots that are still to come to others. One that has passed is gone, used or
-// not: another use in its place would come too close to others.
+// back gives the last slots to others if they are still to come. One that has passed is gone,
+// used or not: another use in its place would come too close to others.
 func (p paced) back(s *state, now int64, g grant, n int) {
-	if n < g.n {
-		return
+	if first := g.at - int64(g.n-1)*p.step; n == g.n && first > now && s.Next == g.at+int64(g.n)*p.step {
+		s.Next = first
 	}
-	for i := -(g.n - 1); i < g.n; i++ {
-		if at := g.at + int64(i)*p.step; at > now && at >= s.Slow {
-			s.insert(at)
-		}
-	}
-}
-
-func (s *state) insert(at int64) {
-	i := 0
-	for i < len(s.Free) && s.Free[i] < at {
-		i++
-	}
-	if len(s.Free) >= mostFree || i < len(s.Free) && s.Free[i] == at {
-		return
-	}
-	s.Free = append(s.Free[:i:i], append([]int64{at}, s.Free[i:]...)...)
 }
 
 func (paced) late(g grant, now int64) bool { return now-g.at > tooLate }
 
 func (paced) merge(s *state, known state) {
-	s.Next, s.Slow, s.Free = max(s.Next, known.Next), max(s.Slow, known.Slow), nil
+	s.Next, s.Slow = max(s.Next, known.Next), max(s.Slow, known.Slow)
 }
 
 // begin leaves out the time for which others may hold slots, each of one use, of a state

@@ -46,8 +46,6 @@ func (w window) late(g grant, now int64) bool { return now-g.when > w.width/2 }
 
 func (w window) merge(s *state, known state) { s.cover(known) }
 
-func (window) begin(*state, int64) {}
-
 // regrid makes the stretches those of a width, from keep before the current one on. What
 // is older goes; what is of another width, or of a future that only a clock gone wrong
 // can know, counts as of now.
@@ -190,5 +188,3 @@ func (daily) merge(s *state, known state) {
 	s.Spent = max(s.Spent, known.Spent)
 	s.cover(known)
 }
-
-func (daily) begin(*state, int64) {}

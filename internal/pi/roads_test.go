@@ -138,7 +138,7 @@ func (n *network) work(queue string) {
 	if err := n.client.Submit(n.t.Context(), first); err != nil {
 		n.t.Fatal(err)
 	}
-	for _, err := range n.client.Watch(n.t.Context(), dispatch.Watching{Investigation: first.ID, Task: first.ID}) {
+	for _, err := range n.client.Watch(n.t.Context(), dispatch.Watching{Task: first.ID}) {
 		if err != nil {
 			n.t.Fatal(err)
 		}

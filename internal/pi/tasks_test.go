@@ -58,7 +58,7 @@ func finished(t *testing.T, e dispatch.Engine, task dispatch.Task) (*marchwarden
 	t.Helper()
 	ctx, done := context.WithTimeout(t.Context(), time.Minute)
 	defer done()
-	for ev, err := range e.Watch(ctx, dispatch.Watching{Investigation: task.Investigation, Task: task.ID}) {
+	for ev, err := range e.Watch(ctx, dispatch.Watching{Task: task.ID}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -73,8 +74,7 @@ var ErrShutdown error = &marchwarden.Error{Code: marchwarden.CodeUnavailable, Me
 // Desk begins runs and finds them again. It is safe for concurrent use.
 type Desk struct {
 	cfg     Config
-	records *shelf // nil without a folder
-	seen    *index
+	records *shelf
 	group   sync.WaitGroup // everything that goes on in the background
 	pruning sync.Mutex
 
@@ -85,7 +85,6 @@ type Desk struct {
 	running    int                          // slots in use: calls of Research that have not returned
 	waiting    []*turn                      // for a slot, the first in front
 	ended      []*Run                       // from the first that ended to the last
-	sweeper    *time.Timer
 	pruned     time.Time
 }
 
@@ -97,46 +96,31 @@ func Open(cfg Config) (*Desk, error) {
 		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "a desk needs a researcher and a clock")
 	}
 	if cfg.NewID == nil {
-		cfg.NewID = randomID
+		cfg.NewID = func() marchwarden.TraceID {
+			id, _ := marchwarden.ParseTraceID(uuid.NewString())
+			return id
+		}
 	}
-	if cfg.Retention <= 0 {
-		cfg.Retention = defaultRetention
-	}
-	if cfg.MaxRunning <= 0 {
-		cfg.MaxRunning = defaultMaxRunning
-	}
-	if cfg.Grace <= 0 {
-		cfg.Grace = defaultGrace
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	d := &Desk{cfg: cfg, seen: newIndex(), runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
-	if cfg.Dir == "" {
-		return d, nil
-	}
-	var err error
-	if d.records, err = openShelf(cfg.Dir, cfg.Log); err != nil {
+	cfg.Retention = cmp.Or(cfg.Retention, defaultRetention)
+	cfg.MaxRunning = cmp.Or(cfg.MaxRunning, defaultMaxRunning)
+	cfg.Grace = cmp.Or(cfg.Grace, defaultGrace)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	records, err := openShelf(cfg.Dir, cfg.Log)
+	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the folder of the runs")
 	}
-	if err := d.refresh(); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the folder of the runs")
-	}
-	for _, rec := range d.seen.unended(cfg.Name) {
+	d := &Desk{cfg: cfg, records: records, runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
+	for _, rec := range records.unended(cfg.Name) {
 		r := d.newRun(context.Background(), rec)
 		r.recorded, r.attended, r.ours = true, false, false
 		r.rec.Message = waitingText
 		d.runs[rec.ID] = r
 	}
 	d.prune()
-	d.records.tidy(cfg.Now())
+	if cfg.Dir != "" {
+		records.tidy(cfg.Now())
+	}
 	return d, nil
-}
-
-// randomID is a new id, a UUID in its canonical form.
-func randomID() marchwarden.TraceID {
-	id, _ := marchwarden.ParseTraceID(uuid.NewString())
-	return id
 }
 
 // Asked is what a run is begun with.
@@ -153,13 +137,12 @@ type Asked struct {
 }
 
 // Begin starts a run in the name of the principal of ctx and returns while it goes on, or
-// waits for its turn: then its events say its place in the queue, and its research has
-// not begun, nor has what bounds the research.
+// waits for its turn: then its events say its place in the queue, and its time has not begun.
 // Of ctx the run keeps the values and the deadline, at which it is to say what it has,
-// but not the cancellation: Leave, Cancel or Close stops it. Its id is a new one, which
-// its trace has too. Before Begin returns, the record of a task, and of a call of any caller
-// but the local user, is durable; without one a task is CodeUnavailable, and a call goes
-// on as one that only the local user can find. The caller ends the visit, or leaves.
+// but not the cancellation: Leave, Cancel or Close stops it. Before Begin returns, the record
+// of a task, and of a call of any caller but the local user, is durable; without one a task is
+// CodeUnavailable, and a call goes on as one that only the local user can find. The caller
+// ends the visit, or leaves.
 //
 // With Resume set it is that run that goes on. If it has not ended, the caller attaches
 // to the same *Run, unless there are constraints to add (CodeUnavailable). A
@@ -214,7 +197,12 @@ func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
 		return nil, err
 	}
 	r := d.newRun(ctx, d.reopened(ctx, old, id, ask, kind))
-	r.recorded = kind == Task || r.rec.Owner != access.Local().ID || (old != nil && old.hasRecord())
+	r.recorded = kind == Task || r.rec.Owner != access.Local().ID
+	if old != nil {
+		old.mu.Lock()
+		r.recorded = r.recorded || old.recorded
+		old.mu.Unlock()
+	}
 	return d.enter(r, old, asked)
 }
 

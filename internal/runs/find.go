@@ -3,16 +3,11 @@ package runs
 import (
 	"context"
 	"errors"
-	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
-
-// lookEvery is how often the folder is looked through for what other processes have
-// written there.
-const lookEvery = time.Second
 
 // Find gives a run: one that goes on, one that waits to, or one that has ended and has a
 // record or is remembered. A run that is not the caller's is CodeNotFound with the same
@@ -35,6 +30,7 @@ func (d *Desk) Find(ctx context.Context, id marchwarden.TraceID) (*Run, error) {
 // find gives a run to any caller, or nil.
 func (d *Desk) find(id marchwarden.TraceID) (*Run, error) {
 	d.mu.Lock()
+	d.sweep()
 	r := d.runs[id]
 	d.mu.Unlock()
 	if r != nil {
@@ -43,7 +39,7 @@ func (d *Desk) find(id marchwarden.TraceID) (*Run, error) {
 	}
 	rec, err := d.records.read(id)
 	switch {
-	case errors.Is(err, errNone), errors.Is(err, errDamaged), errors.Is(err, errForeign), err == nil && rec.Researcher != d.cfg.Name:
+	case isNone(err), err == nil && rec.Researcher != d.cfg.Name:
 		return nil, nil
 	case err != nil:
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the record of run %s", id)
@@ -70,14 +66,12 @@ func (d *Desk) Owns(ctx context.Context, id marchwarden.TraceID) bool {
 	if r != nil && r.visibleTo(who) {
 		return true
 	}
-	owns := func() bool { return d.seen.owns(who.ID, id) }
+	owns := func() bool { return d.records.owns(who.ID, id) }
 	if owns() {
 		return true
 	}
-	if rec, err := d.records.read(id); err == nil {
-		d.seen.add(rec)
-	}
-	return owns() || (d.look() && owns())
+	_, _ = d.records.read(id) // if another process has written it by now
+	return owns() || (d.records.look(d.cfg.Now()) && owns())
 }
 
 // MaySee reports whether the principal of ctx may read a stored document, named by
@@ -85,48 +79,14 @@ func (d *Desk) Owns(ctx context.Context, id marchwarden.TraceID) bool {
 // user may read all.
 func (d *Desk) MaySee(ctx context.Context, hash string) bool {
 	who := access.From(ctx)
-	h, ok := parseHash(hash)
 	switch {
-	case who.ID == "" || !ok:
+	case who.ID == "" || !isHash(hash):
 		return false
 	case who.SeesAll():
 		return true
 	}
-	cites := func() bool { return d.seen.cites(who.ID, h) }
-	return cites() || (d.look() && cites())
-}
-
-// look takes in what other processes have written, and reports whether it looked.
-func (d *Desk) look() bool {
-	if d.records == nil || !d.seen.mayLook(d.cfg.Now(), lookEvery) {
-		return false
-	}
-	if err := d.refresh(); err != nil {
-		d.cfg.Log.Error("the folder of the runs could not be read", "error", err)
-		return false
-	}
-	return true
-}
-
-// refresh reads the records that are new or have changed. A folder
-// is of use without one that cannot be read now, which is tried again next time.
-func (d *Desk) refresh() error {
-	stamps, err := d.records.list()
-	if err != nil {
-		return err
-	}
-	for _, id := range d.seen.changed(stamps) {
-		rec, err := d.records.read(id)
-		switch {
-		case errors.Is(err, errNone), errors.Is(err, errDamaged), errors.Is(err, errForeign):
-		case err != nil:
-			d.seen.unread(id)
-			d.cfg.Log.Error("the record of a run could not be read: for now it has no owner", "run", id.String(), "error", err)
-		default:
-			d.seen.add(rec)
-		}
-	}
-	return nil
+	cites := func() bool { return d.records.cites(who.ID, hash) }
+	return cites() || (d.records.look(d.cfg.Now()) && cites())
 }
 
 // Forget removes all that is known here of a run that has ended, for a caller that removes its
@@ -149,7 +109,6 @@ func (d *Desk) Forget(ctx context.Context, id marchwarden.TraceID) error {
 		}
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remove the record of run %s", id)
 	}
-	d.seen.remove(id)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if there := d.runs[id]; there != nil && there.over() {
@@ -178,7 +137,7 @@ func (d *Desk) prune() {
 		return
 	}
 	defer d.pruning.Unlock()
-	for _, old := range d.seen.expired(d.cfg.Name, d.cfg.Now().Add(-d.cfg.Retention)) {
+	for _, old := range d.records.expired(d.cfg.Name, d.cfg.Now().Add(-d.cfg.Retention)) {
 		d.mu.Lock()
 		r := d.runs[old.ID]
 		d.mu.Unlock()
@@ -186,10 +145,7 @@ func (d *Desk) prune() {
 			continue
 		}
 		err := d.records.remove(old)
-		switch {
-		case err == nil:
-			d.seen.remove(old.ID)
-		case !errors.Is(err, durable.ErrLocked) && !errors.Is(err, errChanged): // else another process has it, or had it
+		if err != nil && !errors.Is(err, durable.ErrLocked) && !errors.Is(err, errChanged) { // else another process has it, or had it
 			d.cfg.Log.Error("an old record could not be removed", "run", old.ID.String(), "error", err)
 		}
 	}

@@ -2,12 +2,10 @@ package runs
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
+	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -23,131 +21,70 @@ const (
 	maxEvidence = 4096
 )
 
-// hash is a content hash as bytes.
-type hash [sha256.Size]byte
-
-// parseHash reads "sha256:" and 64 hex digits.
-func parseHash(s string) (h hash, ok bool) {
+// isHash reports whether a text is "sha256:" and 64 hex digits.
+func isHash(s string) bool {
 	digits, ok := strings.CutPrefix(s, "sha256:")
-	if !ok || len(digits) != 2*len(h) || strings.ToLower(digits) != digits {
-		return h, false
-	}
-	_, err := hex.Decode(h[:], []byte(digits))
-	return h, err == nil
-}
-
-// index knows from the records, of all researchers in the folder, who may see what.
-type index struct {
-	mu      sync.Mutex
-	entries map[marchwarden.TraceID]entry
-	traces  map[ownedTrace]int // how many runs name it
-	hashes  map[ownedHash]int
-	stamps  map[marchwarden.TraceID]stamp // of the records that were read
-	looked  time.Time                     // when the folder was last looked through
-}
-
-type entry struct {
-	rec    record // without its lists, and what only a run needs that is to go on
-	traces []marchwarden.TraceID
-	hashes []hash
-}
-
-type ownedTrace struct {
-	owner string
-	id    marchwarden.TraceID
-}
-
-type ownedHash struct {
-	owner string
-	hash  hash
-}
-
-func newIndex() *index {
-	return &index{
-		entries: map[marchwarden.TraceID]entry{}, traces: map[ownedTrace]int{}, hashes: map[ownedHash]int{},
-		stamps: map[marchwarden.TraceID]stamp{},
-	}
+	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 // add takes in a record, in the place of an earlier version of it.
-func (x *index) add(rec record) {
-	e := entry{rec: rec, traces: slices.Clone(rec.Traces)}
-	e.rec.Traces, e.rec.Evidence = nil, nil
+func (x *shelf) add(rec record) {
 	if rec.over() || !rec.Kept { // nothing goes on by what the index has of it
-		e.rec.Request, e.rec.Message, e.rec.Failure = marchwarden.Request{}, "", nil
-	}
-	for _, text := range rec.Evidence {
-		if h, ok := parseHash(text); ok {
-			e.hashes = append(e.hashes, h)
-		}
+		rec.Request, rec.Message, rec.Failure = marchwarden.Request{}, "", nil
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.drop(rec.ID)
-	x.entries[rec.ID] = e
-	for _, id := range e.traces {
-		x.traces[ownedTrace{rec.Owner, id}]++
-	}
-	for _, h := range e.hashes {
-		x.hashes[ownedHash{rec.Owner, h}]++
-	}
+	x.records[rec.ID] = rec
 }
 
-// drop forgets a record; mu is held.
-func (x *index) drop(id marchwarden.TraceID) {
-	e, ok := x.entries[id]
-	if !ok {
-		return
-	}
-	delete(x.entries, id)
-	for _, t := range e.traces {
-		fewer(x.traces, ownedTrace{e.rec.Owner, t})
-	}
-	for _, h := range e.hashes {
-		fewer(x.hashes, ownedHash{e.rec.Owner, h})
-	}
-}
-
-func fewer[K comparable](counts map[K]int, key K) {
-	if counts[key]--; counts[key] <= 0 {
-		delete(counts, key)
-	}
-}
-
-// remove forgets a record.
-func (x *index) remove(id marchwarden.TraceID) {
+// forget forgets a record.
+func (x *shelf) forget(id marchwarden.TraceID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.drop(id)
+	delete(x.records, id)
 	delete(x.stamps, id)
 }
 
 // owns reports whether a principal owns a run, or a run of a rihla.
-func (x *index) owns(owner string, id marchwarden.TraceID) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	e, ok := x.entries[id]
-	return (ok && e.rec.Owner == owner) || x.traces[ownedTrace{owner, id}] > 0
+func (x *shelf) owns(owner string, id marchwarden.TraceID) bool {
+	return x.has(owner, func(rec record) bool { return rec.ID == id || slices.Contains(rec.Traces, id) })
 }
 
 // cites reports whether a result of a principal cites a document.
-func (x *index) cites(owner string, h hash) bool {
+func (x *shelf) cites(owner, hash string) bool {
+	return x.has(owner, func(rec record) bool { return slices.Contains(rec.Evidence, hash) })
+}
+
+// has reports whether a principal has a record of which something holds.
+func (x *shelf) has(owner string, holds func(record) bool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.hashes[ownedHash{owner, h}] > 0
+	for _, rec := range x.records {
+		if rec.Owner == owner && holds(rec) {
+			return true
+		}
+	}
+	return false
+}
+
+// of are the records of a researcher.
+func (x *shelf) of(researcher string) []record {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.DeleteFunc(slices.Collect(maps.Values(x.records)), func(rec record) bool { return rec.Researcher != researcher })
+}
+
+// full reports whether there are more records than there should be of one researcher.
+func (x *shelf) full() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.records) > maxRecords
 }
 
 // unended are the records of kept runs of a researcher that have not ended, from the first
 // that was begun to the last.
-func (x *index) unended(researcher string) []record {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var recs []record
-	for _, e := range x.entries {
-		if e.rec.Researcher == researcher && e.rec.Kept && !e.rec.over() {
-			recs = append(recs, e.rec)
-		}
-	}
+func (x *shelf) unended(researcher string) []record {
+	recs := slices.DeleteFunc(x.of(researcher), func(rec record) bool { return !rec.Kept || rec.over() })
 	slices.SortFunc(recs, byAge)
 	return recs
 }
@@ -159,30 +96,19 @@ func byAge(a, b record) int {
 // expired are the records of a researcher that are to be removed: those that ended before a
 // time, and calls that never ended, which began before it; and of too many the oldest of those
 // who have the most.
-func (x *index) expired(researcher string, before time.Time) []record {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var all []record
-	count := 0
-	for _, e := range x.entries {
-		if e.rec.Researcher != researcher {
-			continue
-		}
-		count++
-		if e.rec.over() || !e.rec.Kept {
-			all = append(all, e.rec)
-		}
+func (x *shelf) expired(researcher string, before time.Time) []record {
+	all := x.of(researcher)
+	surplus := len(all) - maxRecords
+	if surplus > 0 {
+		surplus += maxRecords / 10 // so that it is not done for each
 	}
+	all = slices.DeleteFunc(all, func(rec record) bool { return rec.Kept && !rec.over() })
 	slices.SortFunc(all, func(a, b record) int {
 		return cmp.Or(a.lastSign().Compare(b.lastSign()), strings.Compare(a.ID.String(), b.ID.String()))
 	})
 	n := 0
 	for n < len(all) && all[n].lastSign().Before(before) {
 		n++
-	}
-	surplus := count - maxRecords
-	if surplus > 0 {
-		surplus += maxRecords / 10 // so that it is not done for each
 	}
 	return append(all[:n:n], oldestOfMost(all[n:], surplus-n)...)
 }
@@ -206,52 +132,74 @@ func oldestOfMost(recs []record, n int) []record {
 	return picked
 }
 
-// count is how many records of a researcher there are.
-func (x *index) count(researcher string) (n int) {
+// lookEvery is how often the folder is looked through for what other processes have
+// written there.
+const lookEvery = time.Second
+
+// look takes in what other processes have written, and reports whether it looked.
+func (x *shelf) look(now time.Time) bool {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, e := range x.entries {
-		if e.rec.Researcher == researcher {
-			n++
-		}
+	age := now.Sub(x.looked)
+	due := x.dir != "" && (age < 0 || age >= lookEvery)
+	if due {
+		x.looked = now
 	}
-	return n
+	x.mu.Unlock()
+	if !due {
+		return false
+	}
+	if err := x.refresh(); err != nil {
+		x.log.Error("the folder of the runs could not be read", "error", err)
+		return false
+	}
+	return true
 }
 
-// changed picks those records that have not been read as they are now, in the order of their
-// ids, and takes them as read. What is known of records that are gone is forgotten.
-func (x *index) changed(stamps map[marchwarden.TraceID]stamp) (news []marchwarden.TraceID) {
+// stamp tells one version of a record from another.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// refresh reads the records that are new or have changed, and forgets those that are gone. A
+// folder is of use without one that cannot be read now, which is tried again next time.
+func (x *shelf) refresh() error {
+	entries, err := os.ReadDir(x.dir)
+	if err != nil {
+		return err
+	}
+	stamps := map[marchwarden.TraceID]stamp{}
+	for _, entry := range entries {
+		text, ok := strings.CutSuffix(entry.Name(), recordSuffix)
+		id, err := marchwarden.ParseTraceID(text)
+		if !ok || err != nil || id.String() != text {
+			continue
+		}
+		if info, err := entry.Info(); err == nil { // else it was removed a moment ago
+			stamps[id] = stamp{info.ModTime(), info.Size()}
+		}
+	}
+	var news []marchwarden.TraceID
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	for id, s := range stamps {
-		if x.stamps[id] != s {
+	for id, now := range stamps {
+		if x.stamps[id] != now {
 			news = append(news, id)
 		}
 	}
 	for id := range x.stamps {
 		if _, there := stamps[id]; !there {
-			x.drop(id)
+			delete(x.records, id)
 		}
 	}
 	x.stamps = stamps
-	slices.SortFunc(news, func(a, b marchwarden.TraceID) int { return strings.Compare(a.String(), b.String()) })
-	return news
-}
-
-// unread has a record read again.
-func (x *index) unread(id marchwarden.TraceID) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.stamps, id)
-}
-
-// mayLook reports whether the folder may be looked through again, and takes it as done.
-func (x *index) mayLook(now time.Time, every time.Duration) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if age := now.Sub(x.looked); age >= 0 && age < every {
-		return false
+	x.mu.Unlock()
+	for _, id := range news {
+		if _, err := x.read(id); err != nil && !isNone(err) {
+			x.mu.Lock()
+			delete(x.stamps, id)
+			x.mu.Unlock()
+			x.log.Error("the record of a run could not be read: for now it has no owner", "run", id.String(), "error", err)
+		}
 	}
-	x.looked = now
-	return true
+	return nil
 }

@@ -24,7 +24,7 @@ func recordOf(n int, ended time.Time) record {
 // Of too many records the oldest ended ones go before their time, and never those that
 // are to go on.
 func TestIndexIsBounded(t *testing.T) {
-	x := newIndex()
+	x := &shelf{records: map[marchwarden.TraceID]record{}}
 	start := time.Unix(1e9, 0)
 	going := recordOf(1<<40, time.Time{})
 	going.Kept = true
@@ -41,16 +41,25 @@ func TestIndexIsBounded(t *testing.T) {
 		t.Fatalf("%d are to go, the first %v", len(old), old[0].ID)
 	}
 	for _, rec := range old {
-		x.remove(rec.ID)
+		x.forget(rec.ID)
 	}
-	if x.count("") != maxRecords-maxRecords/10 || len(x.expired("", start.Add(-time.Hour))) != 0 {
-		t.Errorf("%d are left", x.count(""))
+	left := len(x.of(""))
+	if left != maxRecords-maxRecords/10 || len(x.expired("", start.Add(-time.Hour))) != 0 {
+		t.Errorf("%d are left", left)
 	}
-	if got := len(x.expired("", start.Add(maxRecords*time.Hour))); got != x.count("")-1 {
+	if got := len(x.expired("", start.Add(maxRecords*time.Hour))); got != left-1 {
 		t.Errorf("%d are to go in the end", got)
 	}
-	if x.owns("token:alice", recordOf(1<<41, start).ID) || len(x.hashes) != x.count("") || len(x.traces) != x.count("")-1 {
-		t.Errorf("what was removed is known: %d documents, %d traces", len(x.hashes), len(x.traces))
+	hash := func(n int) string { return fmt.Sprintf("sha256:%064x", n) }
+	if x.owns("token:alice", recordOf(1<<41, start).ID) || x.cites("token:alice", hash(0)) {
+		t.Error("what was removed is known")
+	}
+	last := maxRecords - 1
+	if !x.owns("token:alice", recordOf(last|1<<41, start).ID) || !x.cites("token:alice", hash(last)) || !x.cites("token:alice", hash(1<<30)) {
+		t.Error("what stays is not known")
+	}
+	if x.owns("token:bob", recordOf(last, start).ID) || x.cites("token:bob", hash(last)) {
+		t.Error("another sees it")
 	}
 }
 
@@ -127,16 +136,32 @@ func TestTidy(t *testing.T) {
 	s.unlock(recordOf(4, time.Time{}).ID, held)
 }
 
-// A record is read once as it is, and again if it changes or could not be read.
-func TestIndexReadsAgain(t *testing.T) {
-	x, id := newIndex(), recordOf(1, time.Time{}).ID
-	stamps := func() map[marchwarden.TraceID]stamp { return map[marchwarden.TraceID]stamp{id: {size: 1}} }
-	for step, want := range []int{1, 0, 1} {
-		if step == 2 {
-			x.unread(id)
+// A record is read once as it is, and again if it changes or is gone.
+func TestReadsAgain(t *testing.T) {
+	s, err := openShelf(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &shelf{dir: s.dir, log: s.log, records: map[marchwarden.TraceID]record{}}
+	rec := recordOf(1, time.Time{})
+	for step, owner := range []string{"token:alice", "token:bob"} {
+		rec.Owner = owner + "'s"
+		if err := other.write(rec); err != nil {
+			t.Fatal(err)
 		}
-		if got := x.changed(stamps()); len(got) != want {
-			t.Errorf("step %d: %v", step, got)
+		if err := s.refresh(); err != nil || !s.owns(rec.Owner, rec.ID) || step > 0 && s.owns("token:alice's", rec.ID) {
+			t.Errorf("step %d: %v", step, err)
 		}
+	}
+	s.records = map[marchwarden.TraceID]record{}
+	if err := s.refresh(); err != nil || s.owns(rec.Owner, rec.ID) {
+		t.Errorf("what has not changed was read again: %v", err)
+	}
+	if err := other.remove(rec); err != nil {
+		t.Fatal(err)
+	}
+	s.add(rec)
+	if err := s.refresh(); err != nil || s.owns(rec.Owner, rec.ID) {
+		t.Errorf("what is gone is known: %v", err)
 	}
 }

@@ -33,12 +33,9 @@ func (d *Desk) Recover() {
 	d.recovering = true
 	var waiting []*Run
 	for _, r := range d.runs {
-		r.mu.Lock()
-		if !r.attended && !r.ended {
-			r.attended = true
+		if r.summon() {
 			waiting = append(waiting, r)
 		}
-		r.mu.Unlock()
 	}
 	slices.SortFunc(waiting, func(a, b *Run) int { return byAge(a.snapshot(), b.snapshot()) })
 	d.group.Go(func() {
@@ -54,13 +51,18 @@ func (r *Run) GoOn() {
 	d := r.desk
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.mu.Lock()
-	waits := !r.attended && !r.ended && !d.closed
-	r.attended = r.attended || waits
-	r.mu.Unlock()
-	if waits {
+	if !d.closed && r.summon() {
 		d.group.Go(func() { d.comeBack(r, r.take()) })
 	}
+}
+
+// summon reports whether the run waits for Recover, and takes it as attended to.
+func (r *Run) summon() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waits := !r.attended && !r.ended
+	r.attended = true
+	return waits
 }
 
 // comeBack takes a run over when there is a slot, or follows it where it is.
@@ -246,7 +248,6 @@ func (r *Run) catchUp() {
 
 // endedElsewhere ends the run as its record says; disk is held.
 func (r *Run) endedElsewhere(rec record) {
-	r.desk.seen.add(rec)
 	r.desk.records.heeded(r.id)
 	r.dropLock()
 	r.mu.Lock()
@@ -263,9 +264,6 @@ func (r *Run) endedElsewhere(rec record) {
 func (d *Desk) Close(ctx context.Context) error {
 	d.mu.Lock()
 	d.closed = true
-	if d.sweeper != nil {
-		d.sweeper.Stop()
-	}
 	var all []*Run
 	for _, r := range d.runs {
 		all = append(all, r)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -51,7 +50,6 @@ type State struct {
 	Event    *marchwarden.Event // the last that this process has heard; nil for none
 	Created  time.Time          // when the run was first begun
 	Updated  time.Time          // of the last change or message; it never goes back
-	Kind     Kind
 	// Kept is for how long after Created the run can be asked for, at least; if it has
 	// not ended, longer.
 	Kept time.Duration
@@ -89,9 +87,7 @@ type Run struct {
 	err       error
 	visits    []*Visit // that have not ended
 	last      *marchwarden.Event
-	patience  *time.Timer // runs out a while after ctx has ended
-	unpatient func() bool // so that it is not begun
-	stopSign  *time.Timer // looks for the wish of another process
+	heeding   bool // looks for the wish of another process
 	endedAt   time.Time
 }
 
@@ -132,11 +128,13 @@ func (d *Desk) newRun(ctx context.Context, rec record) *Run {
 		work, halt = limited, func(cause error) { stop(cause); cancel() }
 	}
 	r := &Run{desk: d, id: rec.ID, ctx: work, halt: halt, done: make(chan struct{}), rec: rec, attended: true, ours: true}
-	r.unpatient = context.AfterFunc(work, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if !r.ended {
-			r.patience = time.AfterFunc(d.cfg.Grace, r.abandon)
+	context.AfterFunc(work, func() {
+		grace := time.NewTimer(d.cfg.Grace)
+		defer grace.Stop()
+		select {
+		case <-r.done:
+		case <-grace.C:
+			r.abandon()
 		}
 	})
 	return r
@@ -170,11 +168,8 @@ func (r *Run) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := State{Question: r.rec.Request.Question, Status: r.rec.Status, Message: r.rec.Message, Created: r.rec.Created, Updated: r.rec.Updated, Event: r.last, Kept: r.desk.cfg.Retention}
-	if r.desk.records == nil {
+	if r.desk.cfg.Dir == "" {
 		s.Kept = r.desk.linger()
-	}
-	if r.rec.Kind == Task.String() {
-		s.Kind = Task
 	}
 	return s
 }
@@ -292,22 +287,10 @@ func (d *Desk) Stop(ctx context.Context, id marchwarden.TraceID) error {
 	if !d.Owns(ctx, id) {
 		return unknown(id.String())
 	}
-	if d.records == nil {
+	if d.cfg.Dir == "" {
 		return marchwarden.Errorf(marchwarden.CodeUnsupported, "this server keeps no records, by which it could reach other programs")
 	}
 	return marchwarden.Wrap(d.records.askToStop(id), marchwarden.CodeUnavailable, "stop run %s", id)
-}
-
-// HeedStop calls stop once when another program has asked, in the folder of the records,
-// that a run be stopped. It looks until ctx ends.
-func HeedStop(ctx context.Context, dir string, id marchwarden.TraceID, stop func()) {
-	sign := filepath.Join(dir, id.String()+stopSuffix)
-	for sleep(ctx, stopSignEvery) {
-		if os.Remove(sign) == nil {
-			stop()
-			return
-		}
-	}
 }
 
 // cancelElsewhere stops a run for good that waits to go on, or goes on in another
@@ -356,12 +339,6 @@ func (r *Run) overstays() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.late
-}
-
-func (r *Run) hasRecord() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.recorded
 }
 
 // visibleTo reports whether a principal may see the run.

@@ -174,7 +174,7 @@ func TestKeep(t *testing.T) {
 		})
 		d = open(t, cfg)
 		waiting := find(t, d, who, r.ID())
-		if s := waiting.State(); s.Status != runs.Working || s.Message != "waiting to go on after a restart" || s.Kind != runs.Call || !waiting.Kept() {
+		if s := waiting.State(); s.Status != runs.Working || s.Message != "waiting to go on after a restart" || !waiting.Kept() {
 			t.Errorf("before Recover: %+v", s)
 		}
 		d.Recover()

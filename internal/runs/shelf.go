@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -90,17 +91,32 @@ var (
 	errChanged = errors.New("the record has changed")
 )
 
-// shelf is the folder of the records. A nil shelf keeps nothing.
+// isNone reports whether an error says that there is no record that this program can use.
+func isNone(err error) bool {
+	return errors.Is(err, errNone) || errors.Is(err, errDamaged) || errors.Is(err, errForeign)
+}
+
+// shelf is the records, of all researchers in the folder. Without a folder it keeps nothing
+// beyond the process.
 type shelf struct {
 	dir string
 	log *slog.Logger
+
+	mu      sync.Mutex                     // guards what follows
+	records map[marchwarden.TraceID]record // without what only a run needs that is to go on
+	stamps  map[marchwarden.TraceID]stamp  // of the records that were read
+	looked  time.Time                      // when the folder was last looked through
 }
 
 func openShelf(dir string, log *slog.Logger) (*shelf, error) {
+	s := &shelf{dir: dir, log: log, records: map[marchwarden.TraceID]record{}}
+	if dir == "" {
+		return s, nil
+	}
 	if err := durable.MakeDir(dir); err != nil {
 		return nil, err
 	}
-	return &shelf{dir, log}, nil
+	return s, s.refresh()
 }
 
 // path is a file of a run.
@@ -108,35 +124,9 @@ func (s *shelf) path(id marchwarden.TraceID, suffix string) string {
 	return filepath.Join(s.dir, id.String()+suffix)
 }
 
-// stamp tells one version of a record from another.
-type stamp struct {
-	modified time.Time
-	size     int64
-}
-
-// list gives the stamps of all records.
-func (s *shelf) list() (map[marchwarden.TraceID]stamp, error) {
-	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	stamps := make(map[marchwarden.TraceID]stamp)
-	for _, entry := range entries {
-		text, ok := strings.CutSuffix(entry.Name(), recordSuffix)
-		id, err := marchwarden.ParseTraceID(text)
-		if !ok || err != nil || id.String() != text {
-			continue
-		}
-		if info, err := entry.Info(); err == nil { // else it was removed a moment ago
-			stamps[id] = stamp{info.ModTime(), info.Size()}
-		}
-	}
-	return stamps, nil
-}
-
 // read gives a record. One that is damaged is set aside first: errDamaged.
 func (s *shelf) read(id marchwarden.TraceID) (record, error) {
-	if s == nil || !id.Valid() {
+	if s.dir == "" || !id.Valid() {
 		return record{}, errNone
 	}
 	path := s.path(id, recordSuffix)
@@ -148,6 +138,9 @@ func (s *shelf) read(id marchwarden.TraceID) (record, error) {
 	if errors.Is(err, errDamaged) {
 		moved := os.Rename(path, path+asideSuffix)
 		s.log.Error("the record of a run is damaged and was set aside: it has no owner", "file", filepath.Base(path)+asideSuffix, "error", errors.Join(err, moved))
+	}
+	if err == nil {
+		s.add(rec)
 	}
 	return rec, err
 }
@@ -196,22 +189,25 @@ func parseRecord(data []byte, id marchwarden.TraceID) (record, error) {
 	return rec, nil
 }
 
-// write makes a record durable. No crash leaves half of it.
+// write takes in a record and makes it durable. No crash leaves half of it.
 func (s *shelf) write(rec record) error {
-	if s == nil {
-		return nil
+	if s.dir != "" {
+		data, err := json.Marshal(rec)
+		if err != nil {
+			return err
+		}
+		if err := durable.ReplaceFile(s.path(rec.ID, recordSuffix), append(data, '\n')); err != nil {
+			return err
+		}
 	}
-	data, err := json.Marshal(rec)
-	if err != nil {
-		return err
-	}
-	return durable.ReplaceFile(s.path(rec.ID, recordSuffix), append(data, '\n'))
+	s.add(rec)
+	return nil
 }
 
 // lock takes the lock of a run, or says durable.ErrLocked at once. On a file system without locks
 // no process is kept out.
 func (s *shelf) lock(id marchwarden.TraceID) (*os.File, error) {
-	if s == nil {
+	if s.dir == "" {
 		return nil, nil
 	}
 	if _, err := os.Stat(s.dir); err != nil { // it is not made again: it may be a disk that is away
@@ -222,7 +218,7 @@ func (s *shelf) lock(id marchwarden.TraceID) (*os.File, error) {
 
 // unlock gives a lock back and removes its file.
 func (s *shelf) unlock(id marchwarden.TraceID, f *os.File) {
-	if s == nil || f == nil {
+	if f == nil {
 		return
 	}
 	// Where an open file cannot be removed, prune does it with the record.
@@ -244,16 +240,13 @@ func (s *shelf) askToStop(id marchwarden.TraceID) error {
 
 // toStop reports whether there is that wish.
 func (s *shelf) toStop(id marchwarden.TraceID) bool {
-	if s == nil {
-		return false
-	}
 	_, err := os.Lstat(s.path(id, stopSuffix))
-	return err == nil
+	return s.dir != "" && err == nil
 }
 
 // heeded removes the wish.
 func (s *shelf) heeded(id marchwarden.TraceID) {
-	if s != nil {
+	if s.dir != "" {
 		_ = os.Remove(s.path(id, stopSuffix)) // most have none; one that stays is tidied away
 	}
 }
@@ -261,7 +254,8 @@ func (s *shelf) heeded(id marchwarden.TraceID) {
 // remove removes a record and what belongs to it, unless another process has the run
 // (durable.ErrLocked) or the record is not as it was known (errChanged).
 func (s *shelf) remove(known record) error {
-	if s == nil {
+	if s.dir == "" {
+		s.forget(known.ID)
 		return nil
 	}
 	f, err := s.lock(known.ID)
@@ -280,6 +274,7 @@ func (s *shelf) remove(known record) error {
 		return err
 	}
 	s.heeded(known.ID)
+	s.forget(known.ID)
 	return nil
 }
 

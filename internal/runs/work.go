@@ -55,14 +55,12 @@ func (d *Desk) guarded(ctx context.Context, ask marchwarden.Request, sink marchw
 	return outcome{res, err}
 }
 
-// put writes a record and takes it into the index. Without a folder only the index has
-// it.
+// put writes a record.
 func (d *Desk) put(rec record) error {
 	if err := d.records.write(rec); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the record of run %s", rec.ID)
 	}
-	d.seen.add(rec)
-	if d.seen.count(d.cfg.Name) > maxRecords {
+	if d.records.full() {
 		d.prune()
 	}
 	return nil
@@ -117,20 +115,24 @@ func (r *Run) dropLock() {
 // heedStopSign looks for the wish of another process that the run be stopped, from now
 // on; mu is held.
 func (r *Run) heedStopSign() {
-	if r.ended || r.stopSign != nil || r.desk.records == nil {
+	if r.heeding || r.desk.cfg.Dir == "" {
 		return
 	}
-	r.stopSign = time.AfterFunc(stopSignEvery, func() {
-		if r.desk.records.toStop(r.id) {
-			r.Cancel()
+	r.heeding = true
+	go HeedStop(r.ctx, r.desk.cfg.Dir, r.id, r.Cancel)
+}
+
+// HeedStop calls stop once when another program has asked, in the folder of the records,
+// that a run be stopped. It looks until ctx ends.
+func HeedStop(ctx context.Context, dir string, id marchwarden.TraceID, stop func()) {
+	s := &shelf{dir: dir}
+	for sleep(ctx, stopSignEvery) {
+		if s.toStop(id) {
+			stop()
+			s.heeded(id)
 			return
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if !r.ended && !r.shut {
-			r.stopSign.Reset(stopSignEvery)
-		}
-	})
+	}
 }
 
 // settle ends the run with what its research gave. The research has returned.
@@ -194,14 +196,8 @@ func (r *Run) settleHeld(out outcome, returned bool) {
 func (r *Run) close(out outcome) {
 	r.ended, r.res, r.err = true, out.res, out.err
 	r.endedAt = r.desk.cfg.Now()
-	for _, t := range []*time.Timer{r.patience, r.stopSign} {
-		if t != nil {
-			t.Stop()
-		}
-	}
 	r.visits = nil
 	close(r.done)
-	r.unpatient()
 	r.halt(nil)
 }
 
@@ -250,7 +246,7 @@ func shown(rec record, res *marchwarden.Result) (traces []marchwarden.TraceID, e
 	}
 	evidence = slices.Clone(rec.Evidence)
 	for _, c := range res.Citations {
-		if _, ok := parseHash(c.ContentHash); ok {
+		if isHash(c.ContentHash) {
 			evidence = append(evidence, c.ContentHash)
 		}
 	}
@@ -275,7 +271,7 @@ func failure(err error) *marchwarden.Error {
 	return f
 }
 
-// retire lets go of runs that ended a while ago. Their records stay.
+// retire lets go of a run that has ended, in a while. Its record stays.
 func (d *Desk) retire(r *Run) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -285,7 +281,7 @@ func (d *Desk) retire(r *Run) {
 	d.sweep()
 }
 
-// sweep is retire without a new one; mu is held.
+// sweep lets go of runs that ended a while ago, or are too many; mu is held.
 func (d *Desk) sweep() {
 	for len(d.ended) > 0 {
 		first := d.ended[0]
@@ -298,18 +294,6 @@ func (d *Desk) sweep() {
 			delete(d.runs, first.id)
 		}
 	}
-	if len(d.ended) == 0 || d.closed {
-		return
-	}
-	if d.sweeper == nil {
-		d.sweeper = time.AfterFunc(d.linger(), func() {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.sweep()
-		})
-		return
-	}
-	d.sweeper.Reset(d.linger())
 }
 
 func (d *Desk) linger() time.Duration {

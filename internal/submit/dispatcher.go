@@ -174,7 +174,7 @@ func (d *Dispatcher) goOn(ctx context.Context, member string, req marchwarden.Re
 
 // await waits for the end of a task. When ctx ends first, the task is told, once.
 func (d *Dispatcher) await(ctx context.Context, t dispatch.Task, sink marchwarden.Sink) (*dispatch.End, error) {
-	w := dispatch.Watching{Investigation: t.Investigation, Task: t.ID}
+	w := dispatch.Watching{Task: t.ID}
 	hear := func(e dispatch.Event) {
 		if d.cfg.Hear != nil {
 			d.cfg.Hear(t, e)

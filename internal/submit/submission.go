@@ -159,7 +159,7 @@ func (l *Line) answer(encoded []byte) error {
 // Await waits for the end of a task that is an investigation of its own. Events are told to
 // hear, which may be nil.
 func Await(ctx context.Context, e dispatch.Client, id marchwarden.TraceID, hear func(dispatch.Event)) (*dispatch.End, error) {
-	end, err := Follow(ctx, e, &dispatch.Watching{Investigation: id, Task: id}, hear)
+	end, err := Follow(ctx, e, &dispatch.Watching{Task: id}, hear)
 	if ctx.Err() != nil && end == nil {
 		return nil, marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for %s", id)
 	}

@@ -40,13 +40,14 @@ const (
 type exporter struct {
 	settings *settings
 	client   *http.Client
-	resource []wireAttribute
+	resource []object
 	now      func() time.Time
 	log      *slog.Logger
 
 	ended, delivered atomic.Int64 // spans
 
-	hurried chan struct{}   // closed when Close begins: no export waits any more
+	hurried context.Context // ends when Close begins: no export waits any more
+	hurry   context.CancelFunc
 	life    context.Context // ends with Close: nothing is sent any more
 	kill    context.CancelFunc
 
@@ -69,7 +70,7 @@ func (c *counted) OnEnd(s sdktrace.ReadOnlySpan) {
 }
 
 func newExporter(s *settings, cfg Config, log *slog.Logger) *exporter {
-	e := &exporter{settings: s, resource: wireAttributes(s.resource), now: cfg.Now, log: log, hurried: make(chan struct{})}
+	e := &exporter{settings: s, resource: wireAttributes(s.resource), now: cfg.Now, log: log}
 	e.client = &http.Client{
 		// The headers are for one collector.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -82,11 +83,9 @@ func newExporter(s *settings, cfg Config, log *slog.Logger) *exporter {
 		},
 	}
 	e.life, e.kill = context.WithCancel(context.Background())
+	e.hurried, e.hurry = context.WithCancel(context.Background())
 	return e
 }
-
-// hurry ends the pauses: what fails from now on is not tried again.
-func (e *exporter) hurry() { close(e.hurried) }
 
 // end stops all sending. Whether it was done tells the cause of what is missing.
 func (e *exporter) end(done bool) {
@@ -129,7 +128,7 @@ func (e *exporter) send(ctx context.Context, b body) {
 		payload = compress(b.raw)
 	}
 	for attempt := 0; ; attempt++ {
-		last := e.hurrying()
+		last := e.hurried.Err() != nil
 		rejected, err := e.post(ctx, payload)
 		if err == nil {
 			e.delivered.Add(max(int64(b.spans)-rejected, 0))
@@ -145,15 +144,6 @@ func (e *exporter) send(ctx context.Context, b body) {
 	}
 }
 
-func (e *exporter) hurrying() bool {
-	select {
-	case <-e.hurried:
-		return true
-	default:
-		return false
-	}
-}
-
 // pause waits before the next attempt and reports whether there is to be one. There is
 // when the tracer is being closed, at once: the last.
 func (e *exporter) pause(ctx context.Context, d time.Duration) bool {
@@ -161,7 +151,7 @@ func (e *exporter) pause(ctx context.Context, d time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-e.hurried:
+	case <-e.hurried.Done():
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil

@@ -32,10 +32,8 @@ func noEnd(error) {}
 // Serve begins the SERVER span of a request that came in, such as "tools/call
 // research". Its parent is what meta, the request's _meta, says in "traceparent" and
 // "tracestate"; where that says nothing that can be read, it is the span in ctx. The
-// work goes on in the returned context. The returned function ends the span and must
-// be called once the request is answered, with nil or with an error, also for a tool's
-// result that is one; of errors only the code is told. Further calls of it do nothing.
-// meta is only read.
+// work goes on in the returned context. The returned function ends the span when the request
+// is answered, with nil or with an error, of which only the code is told. meta is only read.
 func (t *Tracer) Serve(ctx context.Context, op Op, meta map[string]any) (context.Context, func(err error)) {
 	if t == nil {
 		return ctx, noEnd

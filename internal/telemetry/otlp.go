@@ -11,67 +11,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The JSON form of OTLP: ids are hex, 64-bit numbers are decimal strings and
-// enumerations are numbers. Only what our spans have is here.
-type (
-	wireRequest struct {
-		ResourceSpans []wireResourceSpans `json:"resourceSpans"`
-	}
-	wireResourceSpans struct {
-		Resource   wireResource     `json:"resource"`
-		ScopeSpans []wireScopeSpans `json:"scopeSpans"`
-	}
-	wireResource struct {
-		Attributes []wireAttribute `json:"attributes"`
-	}
-	wireScopeSpans struct {
-		Scope     wireScope         `json:"scope"`
-		Spans     []json.RawMessage `json:"spans"` // of wireSpan
-		SchemaURL string            `json:"schemaUrl"`
-	}
-	wireScope struct {
-		Name    string `json:"name"`
-		Version string `json:"version,omitempty"`
-	}
-	wireSpan struct {
-		TraceID           string          `json:"traceId"`
-		SpanID            string          `json:"spanId"`
-		TraceState        string          `json:"traceState,omitempty"`
-		ParentSpanID      string          `json:"parentSpanId,omitempty"`
-		Flags             uint32          `json:"flags"`
-		Name              string          `json:"name"`
-		Kind              int             `json:"kind"`
-		Start             string          `json:"startTimeUnixNano"`
-		End               string          `json:"endTimeUnixNano"`
-		Attributes        []wireAttribute `json:"attributes,omitempty"`
-		DroppedAttributes int             `json:"droppedAttributesCount,omitempty"`
-		Links             []wireLink      `json:"links,omitempty"`
-		Status            wireStatus      `json:"status"`
-	}
-	wireLink struct {
-		TraceID    string `json:"traceId"`
-		SpanID     string `json:"spanId"`
-		TraceState string `json:"traceState,omitempty"`
-		Flags      uint32 `json:"flags"`
-	}
-	wireStatus struct {
-		Code int `json:"code,omitempty"`
-	}
-	wireAttribute struct {
-		Key   string    `json:"key"`
-		Value wireValue `json:"value"`
-	}
-	wireValue struct {
-		String *string    `json:"stringValue,omitempty"`
-		Bool   *bool      `json:"boolValue,omitempty"`
-		Int    *string    `json:"intValue,omitempty"`
-		Double *float64   `json:"doubleValue,omitempty"`
-		Array  *wireArray `json:"arrayValue,omitempty"`
-	}
-	wireArray struct {
-		Values []wireValue `json:"values"`
-	}
-)
+// object is an object of the JSON form of OTLP: ids are hex, 64-bit numbers are decimal
+// strings and enumerations are numbers. Only what our spans have is here.
+type object map[string]any
 
 // The flags of OTLP beside those of W3C: whether it is known that the parent, or the
 // span of a link, is of another process, and whether it is.
@@ -80,9 +22,15 @@ const (
 	flagIsRemote  = 1 << 9
 )
 
+// body is the body of one request.
+type body struct {
+	raw   []byte
+	spans int
+}
+
 // encode writes spans as the bodies of requests, each below the limit where a single
 // span is.
-func encode(spans []sdktrace.ReadOnlySpan, resource []wireAttribute, limit int) ([]body, error) {
+func encode(spans []sdktrace.ReadOnlySpan, resource []object, limit int) ([]body, error) {
 	var bodies []body
 	var list []json.RawMessage
 	size := 0
@@ -91,9 +39,9 @@ func encode(spans []sdktrace.ReadOnlySpan, resource []wireAttribute, limit int) 
 			return nil
 		}
 		scope := spans[0].InstrumentationScope() // there is but one tracer
-		raw, err := json.Marshal(wireRequest{[]wireResourceSpans{{
-			Resource:   wireResource{resource},
-			ScopeSpans: []wireScopeSpans{{Scope: wireScope{scope.Name, scope.Version}, Spans: list, SchemaURL: scope.SchemaURL}},
+		raw, err := json.Marshal(object{"resourceSpans": []object{{
+			"resource":   object{"attributes": resource},
+			"scopeSpans": []object{{"scope": object{"name": scope.Name, "version": scope.Version}, "spans": list, "schemaUrl": scope.SchemaURL}},
 		}}})
 		if err != nil {
 			return fmt.Errorf("encode a batch of spans: %w", err)
@@ -117,88 +65,67 @@ func encode(spans []sdktrace.ReadOnlySpan, resource []wireAttribute, limit int) 
 	return bodies, flush()
 }
 
-// body is the body of one request.
-type body struct {
-	raw   []byte
-	spans int
-}
-
 // wireOf is a span as it is sent.
-func wireOf(span sdktrace.ReadOnlySpan) wireSpan {
-	self, parent := span.SpanContext(), span.Parent()
-	w := wireSpan{
-		TraceID:           self.TraceID().String(),
-		SpanID:            self.SpanID().String(),
-		TraceState:        self.TraceState().String(),
-		Flags:             flags(self.TraceFlags(), parent),
-		Name:              span.Name(),
-		Kind:              int(span.SpanKind()), // the numbers are OTLP's
-		Start:             strconv.FormatInt(span.StartTime().UnixNano(), 10),
-		End:               strconv.FormatInt(span.EndTime().UnixNano(), 10),
-		Attributes:        wireAttributes(span.Attributes()),
-		DroppedAttributes: span.DroppedAttributes(),
-		Status:            wireStatus{statusCode(span.Status().Code)},
-	}
+func wireOf(span sdktrace.ReadOnlySpan) object {
+	parent := span.Parent()
+	w := contextOf(span.SpanContext(), parent)
+	w["name"] = span.Name()
+	w["kind"] = int(span.SpanKind()) // the numbers are OTLP's
+	w["startTimeUnixNano"] = strconv.FormatInt(span.StartTime().UnixNano(), 10)
+	w["endTimeUnixNano"] = strconv.FormatInt(span.EndTime().UnixNano(), 10)
+	w["attributes"] = wireAttributes(span.Attributes())
+	w["droppedAttributesCount"] = span.DroppedAttributes()
+	w["status"] = object{"code": statusCodes[span.Status().Code]}
 	if parent.SpanID().IsValid() {
-		w.ParentSpanID = parent.SpanID().String()
+		w["parentSpanId"] = parent.SpanID().String()
 	}
+	var links []object
 	for _, l := range span.Links() {
-		c := l.SpanContext
-		w.Links = append(w.Links, wireLink{c.TraceID().String(), c.SpanID().String(), c.TraceState().String(), flags(c.TraceFlags(), c)})
+		links = append(links, contextOf(l.SpanContext, l.SpanContext))
+	}
+	if links != nil {
+		w["links"] = links
 	}
 	return w
 }
 
-// flags are a span's own and whether the other is remote.
-func flags(own trace.TraceFlags, other trace.SpanContext) uint32 {
-	f := uint32(own) | flagHasRemote
+// contextOf is a span's context, and whether the other is remote.
+func contextOf(c, other trace.SpanContext) object {
+	flags := uint32(c.TraceFlags()) | flagHasRemote
 	if other.IsRemote() {
-		f |= flagIsRemote
+		flags |= flagIsRemote
 	}
-	return f
+	return object{"traceId": c.TraceID().String(), "spanId": c.SpanID().String(), "traceState": c.TraceState().String(), "flags": flags}
 }
 
-// statusCode is OTLP's number, which is not the SDK's.
-func statusCode(c codes.Code) int {
-	switch c {
-	case codes.Ok:
-		return 1
-	case codes.Error:
-		return 2
-	}
-	return 0
-}
+// statusCodes are OTLP's numbers, which are not the SDK's.
+var statusCodes = map[codes.Code]int{codes.Unset: 0, codes.Ok: 1, codes.Error: 2}
 
-func wireAttributes(list []attribute.KeyValue) []wireAttribute {
-	wire := make([]wireAttribute, 0, len(list))
+func wireAttributes(list []attribute.KeyValue) []object {
+	wire := make([]object, 0, len(list))
 	for _, kv := range list {
-		wire = append(wire, wireAttribute{string(kv.Key), wireValueOf(kv.Value)})
+		wire = append(wire, object{"key": string(kv.Key), "value": wireValue(kv.Value)})
 	}
 	return wire
 }
 
-// wireValueOf keeps the types that our spans have; every other is written as text.
-func wireValueOf(v attribute.Value) wireValue {
+// wireValue keeps the types that our spans have; every other is written as text.
+func wireValue(v attribute.Value) object {
 	switch v.Type() {
 	case attribute.BOOL:
-		b := v.AsBool()
-		return wireValue{Bool: &b}
+		return object{"boolValue": v.AsBool()}
 	case attribute.INT64:
-		n := strconv.FormatInt(v.AsInt64(), 10)
-		return wireValue{Int: &n}
+		return object{"intValue": strconv.FormatInt(v.AsInt64(), 10)}
 	case attribute.FLOAT64:
-		f := v.AsFloat64()
-		return wireValue{Double: &f}
+		return object{"doubleValue": v.AsFloat64()}
+	case attribute.STRING:
+		return object{"stringValue": v.AsString()}
 	case attribute.STRINGSLICE:
-		array := &wireArray{Values: []wireValue{}}
+		values := []object{}
 		for _, s := range v.AsStringSlice() {
-			array.Values = append(array.Values, wireValue{String: &s})
+			values = append(values, object{"stringValue": s})
 		}
-		return wireValue{Array: array}
+		return object{"arrayValue": object{"values": values}}
 	}
-	s := v.String()
-	if v.Type() == attribute.STRING {
-		s = v.AsString()
-	}
-	return wireValue{String: &s}
+	return object{"stringValue": v.String()}
 }

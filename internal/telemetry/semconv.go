@@ -96,17 +96,9 @@ const maxName = 96
 // name is s where that can be the name of a method, a tool, a model or a request, and
 // unnamed otherwise: such words come from the peer, who may write a sentence there.
 func name(s string) string {
-	if s == "" || len(s) > maxName {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/@+-$"
+	if s == "" || len(s) > maxName || strings.Trim(s, allowed) != "" {
 		return unnamed
-	}
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case strings.IndexByte("._:/@+-$", c) >= 0:
-		default:
-			return unnamed
-		}
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -237,13 +238,8 @@ func (e *env) sampler(s *settings) {
 		}
 		ratio = n
 	}
-	switch kind {
-	case "", "parentbased_always_on":
-		s.sampler = sdktrace.ParentBased(sdktrace.AlwaysSample())
-	case "parentbased_always_off":
-		s.sampler = sdktrace.ParentBased(sdktrace.NeverSample())
-	case "parentbased_traceidratio":
-		s.sampler = sdktrace.ParentBased(sdktrace.TraceIDRatioBased(ratio))
+	base, parented := strings.CutPrefix(cmp.Or(kind, "parentbased_always_on"), "parentbased_")
+	switch base {
 	case "always_on":
 		s.sampler = sdktrace.AlwaysSample()
 	case "always_off":
@@ -252,44 +248,40 @@ func (e *env) sampler(s *settings) {
 		s.sampler = sdktrace.TraceIDRatioBased(ratio)
 	default:
 		e.bad("OTEL_TRACES_SAMPLER", "must be always_on, always_off or traceidratio, each alone or after parentbased_")
+		return
+	}
+	if parented {
+		s.sampler = sdktrace.ParentBased(s.sampler)
 	}
 }
 
 // batches reads how spans are gathered.
 func (e *env) batches(s *settings) {
-	const delay, timeout = "OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_EXPORT_TIMEOUT"
+	const delay, timeout, queue, batch = "OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_EXPORT_TIMEOUT", "OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"
 	s.delay = e.milliseconds(delay, e.get(delay), defaultDelay)
 	s.exportTimeout = e.milliseconds(timeout, e.get(timeout), defaultExportTimeout)
-	s.queue = e.number("OTEL_BSP_MAX_QUEUE_SIZE", defaultQueue)
-	s.batch = e.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", min(defaultBatch, s.queue))
+	s.queue = e.number(queue, e.get(queue), "", defaultQueue, maxQueue)
+	s.batch = e.number(batch, e.get(batch), "", min(defaultBatch, s.queue), maxQueue)
 	if s.batch > s.queue {
-		e.bad("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "must be at most %d, the size of the queue", s.queue)
+		e.bad(batch, "must be at most %d, the size of the queue", s.queue)
 	}
 }
 
-// number reads a count.
-func (e *env) number(name string, byDefault int) int {
-	value := e.get(name)
+// number reads a whole number from 1 to most, of a unit.
+func (e *env) number(name, value, unit string, byDefault, most int) int {
 	if value == "" {
 		return byDefault
 	}
 	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || n > maxQueue {
-		e.bad(name, "must be a whole number from 1 to %d", maxQueue)
+	if err != nil || n < 1 || n > most {
+		e.bad(name, "must be a whole number%s from 1 to %d", unit, most)
 	}
 	return n
 }
 
 // milliseconds reads a time.
 func (e *env) milliseconds(name, value string, byDefault time.Duration) time.Duration {
-	if value == "" {
-		return byDefault
-	}
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || n > int(longestTime/time.Millisecond) {
-		e.bad(name, "must be a whole number of milliseconds from 1 to %d", longestTime/time.Millisecond)
-	}
-	return time.Duration(n) * time.Millisecond
+	return time.Duration(e.number(name, value, " of milliseconds", int(byDefault.Milliseconds()), int(longestTime.Milliseconds()))) * time.Millisecond
 }
 
 // resource reads who sends.

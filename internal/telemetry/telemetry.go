@@ -10,11 +10,8 @@
 // OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is deliberately not supported.
 // Metrics and logs are not sent.
 //
-// The settings are OTEL_EXPORTER_OTLP_ENDPOINT, …_HEADERS, …_TIMEOUT, …_COMPRESSION and
-// …_PROTOCOL with their …_TRACES_… forms, OTEL_TRACES_EXPORTER, OTEL_TRACES_SAMPLER and
-// its _ARG, OTEL_BSP_*, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and
-// OTEL_SDK_DISABLED. Contexts travel as W3C trace contexts whatever OTEL_PROPAGATORS
-// says; baggage, which may hold anything, does not travel.
+// docs/configuration.md has the settings. Contexts travel as W3C trace contexts whatever
+// OTEL_PROPAGATORS says; baggage, which may hold anything, does not travel.
 package telemetry
 
 import (
@@ -63,11 +60,9 @@ const (
 )
 
 // Start reads the OTEL_* settings and begins to send spans. It returns nil and no
-// error where there is nothing to do: without OTEL_EXPORTER_OTLP_ENDPOINT and
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, with OTEL_SDK_DISABLED=true and with
-// OTEL_TRACES_EXPORTER=none. A setting that cannot be read is an error of
-// CodeInvalid that names it and does not repeat its value. Nothing is sent yet: a
-// collector that cannot be reached is no error. The caller that starts a tracer closes it.
+// error where there is nothing to do: without an endpoint, or switched off. A setting that
+// cannot be read is an error of CodeInvalid that names it and does not repeat its value.
+// Nothing is sent yet: a collector that cannot be reached is no error. The caller closes it.
 func Start(cfg Config) (*Tracer, error) {
 	s, err := readSettings(cfg)
 	if err != nil || s == nil {

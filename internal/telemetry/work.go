@@ -40,9 +40,7 @@ func messaging(op, queue string) trace.SpanStartEventOption {
 
 // Work begins the CONSUMER span of a task that was taken from a queue, such as "process
 // web". Its parent is the caller's span, as Carry gave it; where that cannot be read, it is the
-// span in ctx. The work continues in the returned context. The returned function ends the span and
-// must be called once the work is handed over, with nil or with an error, of which only the code is
-// told.
+// span in ctx. Else it is as Serve.
 func (t *Tracer) Work(ctx context.Context, queue, carried string) (context.Context, func(err error)) {
 	if t == nil {
 		return ctx, noEnd

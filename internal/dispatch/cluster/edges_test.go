@@ -19,7 +19,7 @@ import (
 // ended watches a task until it has ended.
 func ended(t *testing.T, e *cluster.Engine, task dispatch.Task) (end *dispatch.End) {
 	t.Helper()
-	for event, err := range e.Watch(within(t, 20*time.Second), dispatch.Watching{Investigation: task.Investigation, Task: task.ID}) {
+	for event, err := range e.Watch(within(t, 20*time.Second), dispatch.Watching{Task: task.ID}) {
 		if err != nil {
 			t.Fatal(err)
 		}

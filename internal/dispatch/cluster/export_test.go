@@ -26,8 +26,12 @@ func (e *Engine) UseBlobs(s blob.Store)          { e.blobs = s }
 func (s *Steward) Remember(n int)                { s.remember = n }
 
 func (e *Engine) Requeue(ctx context.Context, t dispatch.Task) error { return e.requeue(ctx, t) }
-func (e *Engine) EndWaiting(ctx context.Context, id marchwarden.TraceID) error {
-	return e.endWaiting(ctx, id)
+func (e *Engine) SettleCanceled(ctx context.Context, t dispatch.Task) error {
+	last, err := e.tail(ctx, t)
+	if err != nil {
+		return err
+	}
+	return e.settle(ctx, t, dispatch.CanceledEnd(""), last.Seq)
 }
 func (e *Engine) Ended(ctx context.Context, id marchwarden.TraceID) (*dispatch.End, error) {
 	return e.ended(ctx, id)

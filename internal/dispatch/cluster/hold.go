@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -19,6 +20,7 @@ import (
 // hold is a task that this process has, and its record while it does.
 type hold struct {
 	e       *Engine
+	crew    *crew
 	task    dispatch.Task
 	pointer *streams.Pointer
 	head    head // of what is written under this claim
@@ -31,8 +33,7 @@ type hold struct {
 	work   context.Context
 	cancel context.CancelCauseFunc
 
-	wishMu sync.Mutex // guards wish
-	wish   *wish      // that it be canceled
+	wish atomic.Pointer[wish] // that it be canceled
 
 	mu     sync.Mutex // guards what follows, and is held while something is written
 	record *record
@@ -131,24 +132,13 @@ func (h *hold) heed(ctx context.Context) {
 	if w == nil {
 		return
 	}
-	h.wishMu.Lock()
-	h.wish = w
-	h.wishMu.Unlock()
+	h.wish.Store(w)
 	h.cancel(marchwarden.Wrap(context.Canceled, marchwarden.CodeCanceled, "task %s: %s", h.task.ID, w.Reason))
 }
 
-// renew keeps the lease until stop is called. If that fails for as long as a lease lasts,
+// renew keeps the lease until done is closed. If that fails for as long as a lease lasts,
 // another worker may have the task, even if it was this process that stood still.
-func (h *hold) renew() (stop func()) {
-	done, over := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(over)
-		h.keepRenewing(done)
-	}()
-	return func() { close(done); <-over }
-}
-
-func (h *hold) keepRenewing(done <-chan struct{}) {
+func (h *hold) renew(done <-chan struct{}) {
 	lease, now := h.e.facts.Lease, h.e.cfg.Now
 	heeded, joined := h.pointer.Held(), h.e.conn.Joined()
 	for {
@@ -223,9 +213,7 @@ func (h *hold) conclude(result *marchwarden.Result, err error) {
 // end is what the handler's outcome comes to.
 func (h *hold) end(result *marchwarden.Result, err error) (dispatch.End, error) {
 	end := dispatch.End{Status: dispatch.Done, Worker: h.e.cfg.Name, Attempt: h.head.attempt, At: h.e.cfg.Now().UTC()}
-	h.wishMu.Lock()
-	w := h.wish
-	h.wishMu.Unlock()
+	canceled := h.wish.Load() != nil
 	if err == nil && result == nil {
 		err = marchwarden.Errorf(marchwarden.CodeInternal, "the handler gave neither a result nor an error")
 	}
@@ -241,7 +229,7 @@ func (h *hold) end(result *marchwarden.Result, err error) (dispatch.End, error) 
 			return end, fmt.Errorf("store the result of task %s: %w", h.task.ID, err)
 		}
 	}
-	if w != nil {
+	if canceled {
 		end.Status = dispatch.Canceled
 	}
 	return end, nil

@@ -176,7 +176,7 @@ func check(t *testing.T, e *cluster.Engine, task dispatch.Task, steps int, k *ti
 	var ends, lines, taken int
 	var last uint64
 	var end *dispatch.End
-	for event, err := range e.Watch(within(t, time.Minute), dispatch.Watching{Investigation: task.ID, Task: task.ID}) {
+	for event, err := range e.Watch(within(t, time.Minute), dispatch.Watching{Task: task.ID}) {
 		if err != nil {
 			t.Fatalf("watch: %v", err)
 		}
@@ -292,7 +292,7 @@ func TestPoisonIsGivenUp(t *testing.T) {
 			return nil, errors.New("dead")
 		})
 	}()
-	for event, err := range asks.Watch(within(t, 20*time.Second), dispatch.Watching{Investigation: task.ID, Task: task.ID}) {
+	for event, err := range asks.Watch(within(t, 20*time.Second), dispatch.Watching{Task: task.ID}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -163,7 +163,7 @@ func TestCanceledBehindAnother(t *testing.T) {
 	if err := e.Cancel(t.Context(), later.ID, "of no use"); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.EndWaiting(t.Context(), later.ID); err != nil {
+	if err := e.SettleCanceled(t.Context(), later); !errors.Is(err, dispatch.ErrReleased) {
 		t.Fatal(err)
 	}
 	if s, err := e.Look(t.Context(), later.ID); err != nil || s.End != nil {

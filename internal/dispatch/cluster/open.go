@@ -9,11 +9,14 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -74,9 +77,7 @@ type Engine struct {
 func Prepare(ctx context.Context, cfg Config, facts Facts) error {
 	facts.Format = Format
 	facts.Replicas = max(facts.Replicas, 1)
-	if facts.Lease <= 0 {
-		facts.Lease = DefaultLease
-	}
+	facts.Lease = cmp.Or(facts.Lease, DefaultLease)
 	if _, err := limit.ParseRules(facts.Limits); err != nil {
 		return err
 	}
@@ -107,12 +108,7 @@ func writeFacts(ctx context.Context, conn *streams.Conn, facts Facts) error {
 	if err != nil || found && string(old) == string(data) {
 		return err
 	}
-	kv, err := conn.JetStream().KeyValue(ctx, streams.BucketFacts)
-	if err != nil {
-		return fmt.Errorf("open the bucket: %w", err)
-	}
-	_, err = kv.Put(ctx, factsKey, data)
-	return err
+	return conn.PutKey(ctx, streams.BucketFacts, factsKey, data)
 }
 
 // Open joins a cluster that is prepared. The caller closes it.
@@ -121,10 +117,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{conn: conn, cfg: cfg, log: cfg.Log, holds: map[marchwarden.TraceID]*hold{}}
-	if e.log == nil {
-		e.log = slog.New(slog.DiscardHandler)
-	}
+	e := &Engine{conn: conn, cfg: cfg, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), holds: map[marchwarden.TraceID]*hold{}}
 	if err := e.join(ctx); err != nil {
 		conn.Close()
 		return nil, err
@@ -170,15 +163,12 @@ func (e *Engine) Limit(key string) dispatch.Limiter { return e.limits.Limit(key)
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	e.closed = true
-	holds := make([]*hold, 0, len(e.holds))
-	for _, h := range e.holds {
-		holds = append(holds, h)
-	}
+	holds := slices.Collect(maps.Values(e.holds))
 	e.mu.Unlock()
 	for _, h := range holds {
 		h.lose(errors.New("the engine is closed"))
 	}
-	err := e.limits.Close()
+	e.limits.Close()
 	e.conn.Close()
-	return err
+	return nil
 }

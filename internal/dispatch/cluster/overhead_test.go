@@ -40,7 +40,7 @@ func TestOverheadOfATask(t *testing.T) {
 			t.Fatal(err)
 		}
 		ended := false
-		for event, err := range asks.Watch(t.Context(), dispatch.Watching{Investigation: task.ID, Task: task.ID}) {
+		for event, err := range asks.Watch(t.Context(), dispatch.Watching{Task: task.ID}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -112,18 +112,15 @@ const readersAtOnce = 16
 // Workers are those that live, by name and age. Asking makes no consumer, so a client with
 // read access may ask, and often.
 func (e *Engine) Workers(ctx context.Context) ([]Presence, error) {
-	list, err := e.workers(ctx)
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the bucket %s", streams.BucketWorker)
-	}
+	list, err := e.presences(ctx)
 	slices.SortStableFunc(list, func(a, b Presence) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), a.Since.Compare(b.Since))
 	})
-	return list, nil
+	return list, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the bucket %s", streams.BucketWorker)
 }
 
-// workers are those that live, by their keys.
-func (e *Engine) workers(ctx context.Context) ([]Presence, error) {
+// presences are the entries of those that live.
+func (e *Engine) presences(ctx context.Context) ([]Presence, error) {
 	kv, err := e.conn.JetStream().KeyValue(ctx, streams.BucketWorker)
 	if err != nil {
 		return nil, err

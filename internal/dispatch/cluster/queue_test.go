@@ -210,7 +210,7 @@ func TestLongLines(t *testing.T) {
 	}
 	want := string(line) + "short\n"
 	var seen string
-	for event, err := range e.Watch(within(t, 20*time.Second), dispatch.Watching{Investigation: task.ID}) {
+	for event, err := range e.Watch(within(t, 20*time.Second), dispatch.Watching{Task: task.ID}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +270,7 @@ func TestEndOutlivesTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	watch := func() (ends int) {
-		for event, err := range e.Watch(within(t, 20*time.Second), dispatch.Watching{Investigation: task.ID}) {
+		for event, err := range e.Watch(within(t, 20*time.Second), dispatch.Watching{Task: task.ID}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -328,7 +328,7 @@ func TestAssetsAreConstant(t *testing.T) {
 		if err := e.Submit(t.Context(), last); err != nil {
 			t.Fatal(err)
 		}
-		for _, err := range e.Watch(within(t, 20*time.Second), dispatch.Watching{Investigation: last.ID}) {
+		for _, err := range e.Watch(within(t, 20*time.Second), dispatch.Watching{Task: last.ID}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -406,7 +406,7 @@ func TestTroubleWithTheRecordIsNoEnd(t *testing.T) {
 	if err := e.Submit(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
-	for event, err := range e.Watch(within(t, 20*time.Second), dispatch.Watching{Investigation: task.ID}) {
+	for event, err := range e.Watch(within(t, 20*time.Second), dispatch.Watching{Task: task.ID}) {
 		if err != nil {
 			t.Fatal(err)
 		}

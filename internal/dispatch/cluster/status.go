@@ -145,25 +145,20 @@ func (e *Engine) Status(ctx context.Context) (Status, error) {
 
 // steward is the leading steward, nil if there is none.
 func (e *Engine) steward(ctx context.Context) (*Stewardship, error) {
-	unavailable := func(err error) error {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look who is steward")
-	}
 	kv, err := e.conn.JetStream().KeyValue(ctx, streams.BucketWorker)
-	if err != nil {
-		return nil, unavailable(err)
+	var entry jetstream.KeyValueEntry
+	if err == nil {
+		entry, err = kv.Get(ctx, stewardKey)
 	}
-	entry, err := kv.Get(ctx, stewardKey)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look who is steward")
 	}
 	var s Stewardship
-	if err := json.Unmarshal(entry.Value(), &s); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the steward's entry")
-	}
-	return &s, nil
+	err = json.Unmarshal(entry.Value(), &s)
+	return &s, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the steward's entry")
 }
 
 // streamsInto looks at the streams, and by them at the hubs.
@@ -226,28 +221,23 @@ func (e *Engine) queuesInto(ctx context.Context, s *Status) error {
 			q.Busy += load.Busy
 		}
 	}
-	stream, err := e.conn.JetStream().Stream(ctx, streams.StreamWork)
+	work, lanes, err := e.listLanes(ctx)
 	if err != nil {
 		return err
 	}
-	s.Unserved = int(stream.CachedInfo().State.Msgs)
-	list := stream.ListConsumers(ctx)
-	for info := range list.Info() {
-		name, band, _, ok := streams.ParseLane(info.Config.FilterSubject)
-		if !ok {
-			continue
-		}
-		b := &queue(name).Bands[band]
-		b.Waiting += int(info.NumPending)
-		b.InFlight += info.NumAckPending
-		b.Redelivered += info.NumRedelivered
-		s.Unserved -= int(info.NumPending) + info.NumAckPending
+	s.Unserved = int(work.CachedInfo().State.Msgs)
+	for _, l := range lanes {
+		b := &queue(l.queue).Bands[l.band]
+		b.Waiting += int(l.NumPending)
+		b.InFlight += l.NumAckPending
+		b.Redelivered += l.NumRedelivered
+		s.Unserved -= int(l.NumPending) + l.NumAckPending
 	}
 	s.Unserved = max(0, s.Unserved) // the two were not looked at in the same moment
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
 		s.Queues = append(s.Queues, *queues[name])
 	}
-	return list.Err()
+	return nil
 }
 
 // tail is the end of a record, as the steward needs to know it.
@@ -277,15 +267,4 @@ func (e *Engine) tail(ctx context.Context, t dispatch.Task) (tail, error) {
 		last.End, err = decodeEnd(entry)
 	}
 	return last, err
-}
-
-// unwanted is the end of a task that is to be canceled, alone or with its investigation, while no
-// worker has it. nil says that it is still wanted.
-func (e *Engine) unwanted(ctx context.Context, t dispatch.Task) (*dispatch.End, error) {
-	w, err := e.canceled(ctx, t)
-	if w == nil || err != nil {
-		return nil, err
-	}
-	end := dispatch.CanceledEnd(w.Reason)
-	return &end, nil
 }

@@ -1,8 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -69,62 +70,47 @@ func (s *Steward) count(change func(*Stewardship)) {
 	change(&s.stats)
 }
 
-// Run stands by, leads whenever there is no leader, and returns nil when ctx ends. Only a
-// cluster that is not prepared for stewards is an error: what fails is counted, logged
-// and tried again.
-func (s *Steward) Run(ctx context.Context) error {
-	l := lease{holder: rand.Text(), now: s.e.cfg.Now}
-	var err error
-	for l.kv, l.ttl, err = s.bucket(ctx); err != nil; l.kv, l.ttl, err = s.bucket(ctx) {
-		if ctx.Err() == nil {
-			s.e.log.Warn("steward cannot begin", "error", err)
+// Run leads while its hub leads the stream of tasks, which one hub does at a time, and
+// returns when ctx ends. What fails is counted, logged and tried again.
+func (s *Steward) Run(ctx context.Context) {
+	for {
+		if s.leads(ctx) {
+			s.lead(ctx)
 		}
-		if streams.Pause(ctx, s.lease/3) != nil {
-			return nil
+		if streams.Pause(ctx, s.lease/4) != nil {
+			return
 		}
 	}
-	if l.ttl <= 0 {
-		return marchwarden.Errorf(marchwarden.CodeUnavailable, "the bucket %s keeps entries for ever: a leader that dies would lead for ever", streams.BucketWorker)
-	}
-	for ctx.Err() == nil {
-		term := l
-		if err := term.acquire(ctx, s.tenure); err != nil {
-			break
+}
+
+// leads reports whether the hub of this steward leads the stream of tasks. If that cannot be
+// known for a lease, it does not.
+func (s *Steward) leads(ctx context.Context) (leads bool) {
+	ctx, cancel := context.WithTimeout(ctx, s.lease)
+	defer cancel()
+	err := s.e.conn.Insist(ctx, "look who leads", func(ctx context.Context) error {
+		stream, err := s.e.conn.JetStream().Stream(ctx, streams.StreamTask)
+		if err == nil {
+			group := stream.CachedInfo().Cluster // nil of a hub that is alone
+			leads = group == nil || group.Leader == s.e.conn.NATS().ConnectedServerName()
 		}
-		s.lead(ctx, &term)
-	}
-	return nil
+		return err
+	})
+	return leads && err == nil
 }
 
-// bucket is where the lease is kept, and how long it lasts.
-func (s *Steward) bucket(ctx context.Context) (jetstream.KeyValue, time.Duration, error) {
-	kv, err := s.e.conn.JetStream().KeyValue(ctx, streams.BucketWorker)
-	if err != nil {
-		return nil, 0, fmt.Errorf("open the bucket %s: %w", streams.BucketWorker, err)
-	}
-	status, err := kv.Status(ctx)
-	if err != nil {
-		return nil, 0, fmt.Errorf("look at the bucket %s: %w", streams.BucketWorker, err)
-	}
-	return kv, status.TTL(), nil
-}
+// errDeposed says that another steward leads, or may by now.
+var errDeposed = errors.New("another hub leads")
 
-// tenure is what the entry of the leader says.
-func (s *Steward) tenure() Stewardship {
-	t := s.Stats()
-	t.Name, t.Leading = s.name, true
-	return t
-}
-
-// lead does the rounds until the right is lost or ctx ends.
-func (s *Steward) lead(ctx context.Context, l *lease) {
+// lead does the rounds until another hub leads or ctx ends.
+func (s *Steward) lead(ctx context.Context) {
 	s.count(func(t *Stewardship) {
 		t.Name, t.Leading, t.Since = s.name, true, s.e.cfg.Now()
 		t.Terms++
 	})
 	s.e.log.Info("steward leads", "name", s.name)
 	group, term := errgroup.WithContext(ctx)
-	group.Go(func() error { return l.keep(term, s.tenure) })
+	group.Go(func() error { return s.report(term) })
 	group.Go(func() error { return s.rounds(term) })
 	err := group.Wait()
 	s.count(func(t *Stewardship) {
@@ -134,12 +120,50 @@ func (s *Steward) lead(ctx context.Context, l *lease) {
 		s.e.log.Warn("steward does not lead any more", "name", s.name)
 		return
 	}
-	l.release(ctx)
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.lease, 2*time.Second))
+	defer cancel()
+	if kv, err := s.e.conn.JetStream().KeyValue(leaving, streams.BucketWorker); err == nil {
+		_ = kv.Delete(leaving, stewardKey) // else it goes by itself
+	}
+}
+
+// report says who leads, and what it sees and did, for as long as it leads. The bucket
+// forgets it when it is not said again for a lease.
+func (s *Steward) report(ctx context.Context) error {
+	for s.leads(ctx) {
+		entry, err := json.Marshal(s.Stats())
+		if err != nil {
+			return err
+		}
+		trying, cancel := context.WithTimeout(ctx, s.lease/2)
+		err = s.e.conn.PutKey(trying, streams.BucketWorker, stewardKey, entry)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			s.e.log.Warn("steward cannot say that it leads", "error", err)
+		}
+		if err := streams.Pause(ctx, s.lease/4); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(ctx.Err(), errDeposed)
 }
 
 // rounds goes round until ctx ends. A round that fails is made up for by the next.
 func (s *Steward) rounds(ctx context.Context) error {
-	t := s.newTerm()
+	js := s.e.conn.JetStream()
+	t := &term{Steward: s, start: s.e.cfg.Now(), served: map[string]time.Time{}, open: map[marchwarden.TraceID]*item{},
+		tasks: cursor{js: js, stream: streams.StreamTask}, ends: cursor{js: js, stream: streams.StreamDone, headers: true}}
+	wake := make(chan struct{}, 1)
+	sub, err := s.e.conn.NATS().Subscribe(streams.AnyStop, func(*nats.Msg) {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails if the connection is closed, which ends it too
 	for {
 		err := t.round(ctx)
 		if ctx.Err() != nil {
@@ -158,8 +182,11 @@ func (s *Steward) rounds(ctx context.Context) error {
 		if err == nil && (t.tasks.more && len(t.open) < s.remember || t.ends.more) {
 			pause /= 32 // there is more to read
 		}
-		if err := streams.Pause(ctx, pause); err != nil {
-			return err
+		select {
+		case <-time.After(pause):
+		case <-wake: // something is to be canceled
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
@@ -168,12 +195,10 @@ func (s *Steward) rounds(ctx context.Context) error {
 // noted down: before which task all have ended.
 type term struct {
 	*Steward
-	streams map[string]jetstream.Stream
 	tasks   cursor
 	ends    cursor
 	open    map[marchwarden.TraceID]*item
-	due     agenda
-	noted   uint64               // the low mark that is written down
+	noted   mark                 // what is written down
 	lanes   map[string]*watched  // by the names of their consumers
 	workers []Presence           // as of this round
 	silent  []Presence           // that are missed
@@ -181,11 +206,6 @@ type term struct {
 	start   time.Time            // of the term
 	ended   uint64               // ends that were heard of before this round
 	began   time.Time            // when the round before began
-}
-
-func (s *Steward) newTerm() *term {
-	return &term{Steward: s, start: s.e.cfg.Now(), served: map[string]time.Time{}, streams: map[string]jetstream.Stream{}, open: map[marchwarden.TraceID]*item{},
-		tasks: cursor{stream: streams.StreamTask}, ends: cursor{stream: streams.StreamDone, headers: true}}
 }
 
 // round does everything once.

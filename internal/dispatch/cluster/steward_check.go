@@ -1,10 +1,12 @@
 package cluster
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
@@ -17,37 +19,25 @@ import (
 // checkDue looks at the tasks whose turn it is, up to so many a round.
 func (t *term) checkDue(ctx context.Context) error {
 	now := t.e.cfg.Now()
-	var list []*item
-	for len(t.due) > 0 && len(list) < checksPerRound && !t.due[0].next.After(now) {
-		list = append(list, heap.Pop(&t.due).(*item))
+	var due []*item
+	for _, it := range t.open {
+		if !it.next.After(now) {
+			due = append(due, it)
+		}
 	}
-	if len(list) == 0 {
-		return nil
-	}
-	ended, errs := make([]bool, len(list)), make([]error, len(list))
+	slices.SortFunc(due, func(a, b *item) int { return cmp.Or(a.next.Compare(b.next), cmp.Compare(a.seq, b.seq)) })
 	var group errgroup.Group
 	group.SetLimit(checksAtOnce)
-	for i, it := range list {
-		group.Go(func() error {
+	for _, it := range due[:min(len(due), checksPerRound)] {
+		group.Go(func() (err error) {
 			it.next = now.Add(t.lease / 2)
-			ended[i], errs[i] = t.check(ctx, it)
-			return nil
+			it.ended, err = t.check(ctx, it)
+			return err
 		})
 	}
-	_ = group.Wait() // the errors are in errs
-	for i, it := range list {
-		if ended[i] {
-			delete(t.open, it.id)
-		} else {
-			heap.Push(&t.due, it)
-		}
-	}
-	for _, err := range errs { // one stands for all: they have the same cause as a rule
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	err := group.Wait() // one stands for all: they have the same cause as a rule
+	maps.DeleteFunc(t.open, func(_ marchwarden.TraceID, it *item) bool { return it.ended })
+	return err
 }
 
 // attended says whether workers serve a queue, or did until a moment ago: one who is not
@@ -63,9 +53,8 @@ func (t *term) attended(queue string) bool {
 // sight is a task as the streams have it.
 type sight struct {
 	spec   dispatch.Task
-	known  bool // there is a specification
+	over   bool // it has ended, or there is none
 	queued bool // it waits in the queue, or a worker has taken it from there
-	ended  bool
 	tail   tail
 }
 
@@ -76,19 +65,18 @@ func (t *term) see(ctx context.Context, id marchwarden.TraceID) (sight, error) {
 	var err error
 	s.spec, err = t.e.spec(ctx, id)
 	if code := marchwarden.CodeOf(err); code == marchwarden.CodeNotFound || code == marchwarden.CodeCorrupt {
-		return s, nil // so old that it is not kept any more, or nothing that a worker could do
+		return sight{over: true}, nil // so old that it is not kept any more, or nothing that a worker could do
 	}
 	if err != nil {
 		return s, err
 	}
-	s.known = true
 	if _, s.queued, err = t.e.conn.Last(ctx, workSubject(s.spec)); err != nil {
 		return s, fmt.Errorf("look for %s in its queue: %w", id, err)
 	}
-	if _, s.ended, err = t.e.conn.Last(ctx, streams.DoneSubject(id)); err != nil {
+	if _, s.over, err = t.e.conn.Last(ctx, streams.DoneSubject(id)); err != nil {
 		return s, fmt.Errorf("look for the end of %s: %w", id, err)
 	}
-	if !s.ended {
+	if !s.over {
 		s.tail, err = t.e.tail(ctx, s.spec)
 	}
 	return s, err
@@ -107,11 +95,8 @@ func (t *term) check(ctx context.Context, it *item) (bool, error) {
 		}
 	}
 	s, err := t.see(ctx, it.id)
-	if err != nil {
-		return false, err
-	}
-	if !s.known || s.ended {
-		return true, nil
+	if err != nil || s.over {
+		return err == nil, err
 	}
 	now := t.e.cfg.Now()
 	if s.tail.Seq != it.entry {
@@ -125,25 +110,25 @@ func (t *term) check(ctx context.Context, it *item) (bool, error) {
 		t.did("copied the end of a task", it.id, func(st *Stewardship) { st.Copied++ })
 		return true, t.drop(ctx, s)
 	}
-	var end *dispatch.End
+	var wish *wish
 	if it.canceled {
-		if end, err = t.e.unwanted(ctx, s.spec); err != nil {
+		if wish, err = t.e.canceled(ctx, s.spec); err != nil {
 			return false, err
 		}
-		it.canceled = end != nil
+		it.canceled = wish != nil
 	}
 	quiet := now.Sub(it.since) >= 2*t.lease
 	deserted := own && quiet && !t.attended(it.queue)
 	switch {
-	case end != nil && (s.tail.Idle || deserted):
-		return t.settle(ctx, s, *end)
+	case wish != nil && (s.tail.Idle || deserted):
+		return t.settle(ctx, s, dispatch.CanceledEnd(wish.Reason))
 	case !s.queued && quiet:
 		if err := t.e.requeue(ctx, s.spec); err != nil {
 			return false, err
 		}
 		it.since = now // so that it has as long again
 		t.did("queued a task again", it.id, func(st *Stewardship) { st.Requeued++ })
-	case s.queued && end == nil:
+	case s.queued && wish == nil:
 		t.rest(it)
 	}
 	return false, nil
@@ -175,7 +160,11 @@ func (t *term) drop(ctx context.Context, s sight) error {
 	if !s.queued {
 		return nil
 	}
-	return wrap("take an ended task from its queue", t.streams[streams.StreamWork].Purge(ctx, jetstream.WithPurgeSubject(workSubject(s.spec))))
+	work, err := t.e.conn.JetStream().Stream(ctx, streams.StreamWork)
+	if err == nil {
+		err = work.Purge(ctx, jetstream.WithPurgeSubject(workSubject(s.spec)))
+	}
+	return wrap("take an ended task from its queue", err)
 }
 
 // did counts and logs what was done.

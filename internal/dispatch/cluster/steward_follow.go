@@ -1,12 +1,10 @@
 package cluster
 
 import (
-	"container/heap"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,54 +18,23 @@ import (
 // item is a task that has not ended as far as the steward knows.
 type item struct {
 	id, investigation marchwarden.TraceID
-	queue, work       string // where it waits: the queue, and the subject
-	canceled          bool   // a client asks for it
-	seq               uint64 // of its specification
-	next              time.Time
+	queue, work       string        // where it waits: the queue, and the subject
+	canceled          bool          // a client asks for it
+	seq               uint64        // of its specification
+	ends              uint64        // its end, if there is one, is not before this sequence
+	next              time.Time     // when to look at it
 	pause             time.Duration // until the look after the next, if all is well
 	entry             uint64        // the last entry of its record when it was looked at
 	since             time.Time     // since when that is the last
-	index             int           // in the agenda
-}
-
-// agenda is a heap of items, the next to look at first.
-type agenda []*item
-
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, j int) bool {
-	if !a[i].next.Equal(a[j].next) {
-		return a[i].next.Before(a[j].next)
-	}
-	return a[i].seq < a[j].seq
-}
-func (a agenda) Swap(i, j int) {
-	a[i], a[j] = a[j], a[i]
-	a[i].index, a[j].index = i, j
-}
-
-// Push is for package heap.
-func (a *agenda) Push(x any) {
-	it := x.(*item)
-	it.index = len(*a)
-	*a = append(*a, it)
-}
-
-// Pop is for package heap.
-func (a *agenda) Pop() any {
-	old := *a
-	it := old[len(old)-1]
-	old[len(old)-1] = nil
-	*a = old[:len(old)-1]
-	return it
+	ended             bool
 }
 
 // cursor goes through a stream once, a part at a time.
 type cursor struct {
+	js      jetstream.JetStream
 	stream  string
 	headers bool   // the bodies are not needed
 	next    uint64 // the sequence to continue at
-	// from is in place of next when it is not zero: entries since then.
-	from time.Time
 	// upTo is the time up to which all was read when it was read last, and more whether
 	// there was more.
 	upTo time.Time
@@ -85,22 +52,24 @@ var errGap = errors.New("entries came with a gap")
 
 // read gives up to most entries to each, in order, until that says no to one, which is
 // then the next. It remembers how far it came, also when it fails.
-func (c *cursor) read(ctx context.Context, s jetstream.Stream, most int, each func(jetstream.Msg, *jetstream.MsgMetadata) bool) error {
-	info, err := s.Info(ctx)
+func (c *cursor) read(ctx context.Context, most int, each func(jetstream.Msg, *jetstream.MsgMetadata) bool) error {
+	s, err := c.js.Stream(ctx, c.stream)
 	if err != nil {
 		return fmt.Errorf("look at the stream %s: %w", c.stream, err)
 	}
+	info := s.CachedInfo()
 	if c.next > info.State.LastSeq+1 { // it is another one by now, such as a backup
 		c.next = 1
 	}
-	c.more = !c.from.IsZero() && info.State.Msgs > 0 || c.next <= info.State.LastSeq
+	c.more = c.next <= info.State.LastSeq
 	if !c.more {
 		c.upTo = info.TimeStamp
 	}
 	if !c.more || most <= 0 {
 		return nil
 	}
-	reader, err := s.CreateConsumer(ctx, c.reader())
+	reader, err := s.CreateConsumer(ctx, jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, HeadersOnly: c.headers,
+		InactiveThreshold: readerTTL, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(1, c.next)})
 	if err != nil {
 		return fmt.Errorf("read the stream %s: %w", c.stream, err)
 	}
@@ -122,16 +91,6 @@ func (c *cursor) read(ctx context.Context, s jetstream.Stream, most int, each fu
 	return nil
 }
 
-// reader is the consumer that a cursor reads by; it acknowledges nothing.
-func (c *cursor) reader() jetstream.ConsumerConfig {
-	cfg := jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, HeadersOnly: c.headers, InactiveThreshold: readerTTL,
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(1, c.next)}
-	if !c.from.IsZero() {
-		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &c.from
-	}
-	return cfg
-}
-
 // batch reads once, after so many that the reader gave already, and says how many were
 // taken.
 func (c *cursor) batch(reader jetstream.Consumer, most int, after uint64, each func(jetstream.Msg, *jetstream.MsgMetadata) bool) (got int, err error) {
@@ -151,7 +110,7 @@ func (c *cursor) batch(reader jetstream.Consumer, most int, after uint64, each f
 		case !each(msg, meta):
 			stopped, c.more = true, false
 		default:
-			c.next, c.from, c.upTo = meta.Sequence.Stream+1, time.Time{}, meta.Timestamp
+			c.next, c.upTo = meta.Sequence.Stream+1, meta.Timestamp
 			c.more = meta.NumPending > 0
 			got++
 		}
@@ -165,54 +124,23 @@ func (c *cursor) batch(reader jetstream.Consumer, most int, after uint64, each f
 // mark is what a leader notes down for the next.
 type mark struct {
 	Task uint64 `json:"task"` // all tasks before this sequence have ended
+	Done uint64 `json:"done"` // all ends of other tasks are from this sequence on
 }
-
-// margin is by how much the clocks of hubs may differ.
-const margin = 10 * time.Minute
 
 // begin takes up what the leader before noted, the first time.
 func (t *term) begin(ctx context.Context) error {
 	if t.tasks.next > 0 {
 		return nil
 	}
-	for _, name := range []string{streams.StreamTask, streams.StreamWork, streams.StreamDone} {
-		stream, err := t.e.conn.JetStream().Stream(ctx, name)
-		if err != nil {
-			return fmt.Errorf("open the stream %s: %w", name, err)
-		}
-		t.streams[name] = stream
-	}
-	low, err := t.lowMark(ctx)
-	if err != nil {
-		return err
-	}
-	t.ends.next = 1
-	if low > 1 {
-		// What has ended since the oldest open task was submitted is all that matters.
-		oldest, err := t.streams[streams.StreamTask].GetMsg(ctx, low, jetstream.WithGetMsgSubject(">"))
-		switch {
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-			t.ends.from = t.e.cfg.Now().Add(-margin)
-		case err != nil:
-			return fmt.Errorf("read the oldest open task: %w", err)
-		default:
-			t.ends.from = oldest.Time.Add(-margin)
-		}
-	}
-	t.tasks.next, t.noted = low, low
-	return nil
-}
-
-func (t *term) lowMark(ctx context.Context) (uint64, error) {
 	value, found, err := t.e.conn.Key(ctx, streams.BucketFacts, stewardKey)
 	if err != nil {
-		return 0, fmt.Errorf("read the low mark: %w", err)
+		return fmt.Errorf("read the low mark: %w", err)
 	}
-	var m mark
-	if !found || json.Unmarshal(value, &m) != nil {
-		return 1, nil // it saves reading, no more
+	if !found || json.Unmarshal(value, &t.noted) != nil {
+		t.noted = mark{} // it saves reading, no more
 	}
-	return max(1, m.Task), nil
+	t.tasks.next, t.ends.next = max(1, t.noted.Task), max(1, t.noted.Done)
+	return nil
 }
 
 // noteEvery is after how many rounds the low mark is written down, if it has changed.
@@ -223,28 +151,27 @@ func (t *term) note(ctx context.Context) error {
 	if t.Stats().Rounds%noteEvery != 0 {
 		return nil
 	}
-	low := t.tasks.next
+	low := mark{t.tasks.next, t.ends.next}
 	for _, it := range t.open {
-		low = min(low, it.seq)
+		low = mark{min(low.Task, it.seq), min(low.Done, it.ends)}
 	}
 	if low == t.noted {
 		return nil
 	}
-	kv, err := t.e.conn.JetStream().KeyValue(ctx, streams.BucketFacts)
-	if err != nil {
-		return err
+	value, err := json.Marshal(low)
+	if err == nil {
+		err = t.e.conn.PutKey(ctx, streams.BucketFacts, stewardKey, value)
 	}
-	if _, err := kv.Put(ctx, stewardKey, []byte(`{"task":`+strconv.FormatUint(low, 10)+`}`)); err != nil {
-		return err
+	if err == nil {
+		t.noted = low
 	}
-	t.noted = low
-	return nil
+	return err
 }
 
 // readTasks takes note of tasks that were submitted and of those that were canceled.
 func (t *term) readTasks(ctx context.Context) error {
 	now, canceled := t.e.cfg.Now(), map[marchwarden.TraceID]bool{}
-	err := t.tasks.read(ctx, t.streams[streams.StreamTask], min(readsPerRound, t.remember-len(t.open)), func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+	err := t.tasks.read(ctx, min(readsPerRound, t.remember-len(t.open)), func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
 		if id, ok := streams.ParseCancel(msg.Subject()); ok {
 			canceled[id] = true
 			return true
@@ -258,10 +185,8 @@ func (t *term) readTasks(ctx context.Context) error {
 				t.e.log.Warn("steward cannot read a task and leaves it alone", "task", id.String())
 				break
 			}
-			it := &item{id: id, investigation: spec.Investigation, queue: spec.Queue, work: workSubject(spec),
-				seq: meta.Sequence.Stream, next: now.Add(2 * t.lease), since: now}
-			t.open[id] = it
-			heap.Push(&t.due, it)
+			t.open[id] = &item{id: id, investigation: spec.Investigation, queue: spec.Queue, work: workSubject(spec),
+				seq: meta.Sequence.Stream, ends: t.ends.next, next: now.Add(2 * t.lease), since: now}
 		}
 		return true
 	})
@@ -271,7 +196,6 @@ func (t *term) readTasks(ctx context.Context) error {
 				it.canceled, it.next = true, now
 			}
 		}
-		heap.Init(&t.due)
 	}
 	return err
 }
@@ -281,7 +205,7 @@ func (t *term) readTasks(ctx context.Context) error {
 // differ, one is all the same, and is found when the task is looked at.
 func (t *term) readEnds(ctx context.Context) error {
 	full := len(t.open) >= t.remember // then room is what counts
-	return t.ends.read(ctx, t.streams[streams.StreamDone], readsPerRound, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+	return t.ends.read(ctx, readsPerRound, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
 		if !full && meta.Timestamp.After(t.tasks.upTo) {
 			return false
 		}
@@ -291,8 +215,7 @@ func (t *term) readEnds(ctx context.Context) error {
 				s.Flawed++
 			}
 		})
-		if id, ok := lastToken(msg.Subject()); ok && t.open[id] != nil {
-			heap.Remove(&t.due, t.open[id].index)
+		if id, ok := lastToken(msg.Subject()); ok {
 			delete(t.open, id)
 		}
 		return true

@@ -30,7 +30,7 @@ type watched struct {
 // watch looks at every lane of the work, says which are stuck, and makes the consumers of
 // those anew: they deliver nothing although something waits and a worker is free to take it.
 func (t *term) watch(ctx context.Context) error {
-	lanes, err := t.listLanes(ctx)
+	work, lanes, err := t.e.listLanes(ctx)
 	if err != nil {
 		t.lanes = nil // what moves meanwhile is unknown
 		return err
@@ -52,7 +52,7 @@ func (t *term) watch(ctx context.Context) error {
 		if now.Sub(w.since) < patience || now.Sub(w.remade) < patience {
 			continue
 		}
-		if err := t.remake(ctx, l); err != nil {
+		if err := t.remake(ctx, work, l); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -68,16 +68,18 @@ func (t *term) watch(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// listLanes are all lanes that have a consumer.
-func (t *term) listLanes(ctx context.Context) ([]lane, error) {
-	var lanes []lane
-	list := t.streams[streams.StreamWork].ListConsumers(ctx)
+// listLanes are all lanes that have a consumer, and the stream that they are of.
+func (e *Engine) listLanes(ctx context.Context) (work jetstream.Stream, lanes []lane, err error) {
+	if work, err = e.conn.JetStream().Stream(ctx, streams.StreamWork); err != nil {
+		return nil, nil, err
+	}
+	list := work.ListConsumers(ctx)
 	for info := range list.Info() {
 		if queue, band, number, ok := streams.ParseLane(info.Config.FilterSubject); ok {
 			lanes = append(lanes, lane{info, queue, band, number})
 		}
 	}
-	return lanes, wrap("list consumers", list.Err())
+	return work, lanes, wrap("list consumers", list.Err())
 }
 
 // wanted says of which lanes something should come: those in which something waits, of a queue for
@@ -114,8 +116,7 @@ func (t *term) moved(l lane, wanted bool) *watched {
 
 // remake deletes a consumer and makes it anew, and tells the workers. All that it knew is
 // in the records; what it had delivered is delivered again, and the worker that lost it is fenced.
-func (t *term) remake(ctx context.Context, l lane) error {
-	work := t.streams[streams.StreamWork]
+func (t *term) remake(ctx context.Context, work jetstream.Stream, l lane) error {
 	if err := work.DeleteConsumer(ctx, l.Name); err != nil {
 		return fmt.Errorf("delete the consumer %s: %w", l.Name, err)
 	}

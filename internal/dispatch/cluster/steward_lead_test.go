@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,45 +9,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 )
-
-func TestOneLeadsAndAnotherTakesOver(t *testing.T) {
-	t.Parallel()
-	const lease = time.Second
-	w := hubWorldOf(t, lease)
-	doomed := w.open("doomed")
-	first, stop := w.keep(doomed, "first", 0)
-	w.until("led", func() bool { return first.Stats().Leading })
-	second, _ := w.keep(w.e, "second", 0)
-	task := w.task()
-	w.specify(task)
-	w.until("queued", func() bool {
-		if second.Stats().Leading {
-			t.Fatal("two lead")
-		}
-		return w.queued(task)
-	})
-	if got := second.Stats(); got.Rounds+got.Requeued != 0 {
-		t.Errorf("the other acts, too: %+v", got)
-	}
-	_ = doomed.Close() // dies without a word
-	died := time.Now()
-	w.until("taken over", func() bool { return second.Stats().Leading })
-	if took := time.Since(died); took > 4*lease { // two, and what a busy machine adds
-		t.Errorf("taken over after %v, with a lease of %v", took, lease)
-	}
-	w.until("deposed", func() bool { return !first.Stats().Leading })
-	task = w.task()
-	w.specify(task)
-	w.until("queued", func() bool { return w.queued(task) })
-	status, err := w.e.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if status.Steward == nil || status.Steward.Name != "second" {
-		t.Errorf("the status has %+v", status.Steward)
-	}
-	stop()
-}
 
 func TestALeaderThatStopsNeedNotBeWaitedFor(t *testing.T) {
 	w := newHubWorld(t)
@@ -94,7 +56,7 @@ func TestRemembersLittle(t *testing.T) {
 	}
 	w.until("noted", func() bool {
 		entry, err := kv.Get(t.Context(), cluster.StewardKey)
-		return err == nil && string(entry.Value()) == `{"task":41}`
+		return err == nil && strings.HasPrefix(string(entry.Value()), `{"task":41,`)
 	})
 	stop()
 	last := w.task()

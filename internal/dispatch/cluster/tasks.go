@@ -41,15 +41,24 @@ func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "request",
 			Message: fmt.Sprintf("the task takes %d bytes; at most %d are allowed", len(spec), maxSpec)}
 	}
-	first := uint64(0)
-	_, old, err := e.conn.Publish(ctx, streams.Message{Subject: streams.TaskSubject(t.ID), Data: spec, ID: "task." + t.ID.String(), After: &first})
-	if old || errors.Is(err, streams.ErrFenced) || errors.Is(err, streams.ErrFull) {
+	old, err := e.once(ctx, streams.Message{Subject: streams.TaskSubject(t.ID), Data: spec, ID: "task." + t.ID.String()})
+	switch {
+	case err != nil:
+		return fmt.Errorf("submit task %s: %w", t.ID, err)
+	case old:
 		return e.submitAgain(ctx, t.ID)
 	}
-	if err != nil {
-		return fmt.Errorf("submit task %s: %w", t.ID, err)
-	}
 	return e.requeue(ctx, t)
+}
+
+// once publishes what is the first on its subject, and says whether there was one before.
+func (e *Engine) once(ctx context.Context, m streams.Message) (old bool, err error) {
+	m.After = new(uint64)
+	_, old, err = e.conn.Publish(ctx, m)
+	if errors.Is(err, streams.ErrFenced) || errors.Is(err, streams.ErrFull) {
+		return true, nil
+	}
+	return old, err
 }
 
 // submitAgain makes sure that a task which is known waits for a worker, unless it ended: its first
@@ -145,15 +154,12 @@ func (e *Engine) copyEnd(ctx context.Context, t dispatch.Task, end dispatch.End)
 	if err != nil {
 		return fmt.Errorf("encode the end of task %s: %w", t.ID, err)
 	}
-	first, header := uint64(0), nats.Header{}
+	header := nats.Header{}
 	if t.ID == t.Investigation && (end.Warned || end.Status == dispatch.Failed) {
 		header.Set(headerFlawed, string(end.Status))
 	}
-	_, _, err = e.conn.Publish(ctx, streams.Message{Subject: streams.DoneSubject(t.ID), Header: header, Data: data, ID: "done." + t.ID.String(), After: &first})
-	if err != nil && !errors.Is(err, streams.ErrFenced) && !errors.Is(err, streams.ErrFull) {
-		return fmt.Errorf("keep the end of task %s: %w", t.ID, err)
-	}
-	return nil
+	_, err = e.once(ctx, streams.Message{Subject: streams.DoneSubject(t.ID), Header: header, Data: data, ID: "done." + t.ID.String()})
+	return wrap("keep the end of task "+t.ID.String(), err)
 }
 
 // wish is that a task be canceled. By and At are for people who look into the stream.
@@ -183,7 +189,7 @@ func (e *Engine) Cancel(ctx context.Context, id marchwarden.TraceID, reason stri
 			return err
 		}
 	}
-	// What is lost of this, the next claim and the steward make up for.
+	// Workers end what they have, and the steward what waits; both look now and then, told or not.
 	if err := e.conn.NATS().Publish(streams.StopSubject(id), nil); err != nil {
 		e.log.Warn("told no worker of a canceled task", "task", id, "error", err)
 	}
@@ -197,12 +203,9 @@ func (e *Engine) wish(ctx context.Context, id marchwarden.TraceID, after uint64,
 	if err != nil {
 		return fmt.Errorf("encode the wish to cancel task %s: %w", id, err)
 	}
-	first, subject := uint64(0), streams.CancelSubject(id, after)
-	_, _, err = e.conn.Publish(ctx, streams.Message{Subject: subject, Data: data, ID: subject, After: &first})
-	if err != nil && !errors.Is(err, streams.ErrFenced) && !errors.Is(err, streams.ErrFull) {
-		return fmt.Errorf("cancel task %s: %w", id, err)
-	}
-	return nil
+	subject := streams.CancelSubject(id, after)
+	_, err = e.once(ctx, streams.Message{Subject: subject, Data: data, ID: subject})
+	return wrap("cancel task "+id.String(), err)
 }
 
 // canceled is the wish to cancel a task, nil if there is none. That an investigation be
@@ -283,28 +286,6 @@ func (e *Engine) Look(ctx context.Context, id marchwarden.TraceID) (dispatch.Sta
 		state.Status = dispatch.Working
 	}
 	return state, nil
-}
-
-// endWaiting ends a task as canceled if it is to be canceled and no worker has it. A worker that
-// takes it at the same moment is fenced, or fences this.
-func (e *Engine) endWaiting(ctx context.Context, id marchwarden.TraceID) error {
-	state, err := e.Look(ctx, id)
-	if err != nil || state.Status != dispatch.Waiting {
-		return err
-	}
-	end, err := e.unwanted(ctx, state.Task)
-	if end == nil || err != nil {
-		return err
-	}
-	last, err := e.tail(ctx, state.Task)
-	if err != nil || last.Task == id && !last.Idle {
-		return err
-	}
-	err = e.settle(ctx, state.Task, *end, last.Seq)
-	if errors.Is(err, dispatch.ErrReleased) {
-		return nil
-	}
-	return err
 }
 
 // settle ends a task that no worker has: if the last entry of its record has the sequence

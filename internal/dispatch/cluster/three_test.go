@@ -63,13 +63,17 @@ func TestThreeHubs(t *testing.T) {
 	working, stop := context.WithCancel(t.Context())
 	go func() { over <- works.Work(working, dispatch.Job{Queue: "web", Slots: 4}, answer) }()
 
-	leader := func() int {
+	leader := func() int { // -1 for none or several
+		var leads []int
 		for i, s := range stewards {
 			if s != nil && s.Stats().Leading {
-				return i
+				leads = append(leads, i)
 			}
 		}
-		return -1
+		if len(leads) != 1 {
+			return -1
+		}
+		return leads[0]
 	}
 	var tasks []dispatch.Task
 	lose := func() {
@@ -104,6 +108,8 @@ func TestThreeHubs(t *testing.T) {
 	died := time.Now()
 	lose()
 	w.until("led again", func() bool { return leader() >= 0 })
+	next := leader()
+	seen("the other is told of", func(s cluster.Status) bool { return s.Steward != nil && s.Steward.Name == fmt.Sprint("steward", next) })
 	t.Logf("led again after %v, with a lease of %v", time.Since(died).Round(time.Millisecond), lease)
 	for _, task := range tasks {
 		w.endsAs(task, dispatch.Done)

@@ -28,11 +28,11 @@ const (
 // errEnough says that the watcher wants no more, or has seen the end.
 var errEnough = errors.New("enough")
 
-// Watch gives the events of an investigation, or of one task.
+// Watch gives the events of a task.
 func (e *Engine) Watch(ctx context.Context, w dispatch.Watching) iter.Seq2[dispatch.Event, error] {
 	return func(yield func(dispatch.Event, error) bool) {
-		v := &watcher{e: e, yield: yield, last: w.After}
-		err := v.watch(ctx, w)
+		v := &watcher{e: e, yield: yield, id: w.Task, last: w.After}
+		err := v.watch(ctx)
 		if err != nil && !errors.Is(err, errEnough) && ctx.Err() == nil {
 			yield(dispatch.Event{}, err)
 		}
@@ -43,23 +43,23 @@ func (e *Engine) Watch(ctx context.Context, w dispatch.Watching) iter.Seq2[dispa
 type watcher struct {
 	e       *Engine
 	yield   func(dispatch.Event, error) bool
-	only    marchwarden.TraceID // the one task that is watched, zero for all
-	until   marchwarden.TraceID // the task whose end is the end
-	subject string              // of the entries, with a wildcard if they are of several records
-	last    uint64              // the last sequence that was read
+	id      marchwarden.TraceID
+	subject string // of the entries of its record
+	last    uint64 // the last sequence that was read
 }
 
-func (v *watcher) watch(ctx context.Context, w dispatch.Watching) error {
-	live, seen, err := v.aim(ctx, w)
+func (v *watcher) watch(ctx context.Context) error {
+	t, err := v.task(ctx)
 	if err != nil {
 		return err
 	}
+	v.subject = logSubject(t)
 	// What happens from here on is heard; what happened before is read.
 	news := make(chan *nats.Msg, 1024)
-	for _, subject := range []string{seen, live} {
+	for _, subject := range []string{streams.SeenSubject(t.Investigation, t.Record), streams.LiveSubject(t.Investigation, t.ID)} {
 		sub, err := v.e.conn.NATS().ChanSubscribe(subject, news)
 		if err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "watch task %s", v.until)
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "watch task %s", v.id)
 		}
 		defer func() { _ = sub.Unsubscribe() }() // fails if the connection is closed, which ends it too
 	}
@@ -96,34 +96,19 @@ func (v *watcher) watch(ctx context.Context, w dispatch.Watching) error {
 	}
 }
 
-// aim finds out what is to be watched.
-func (v *watcher) aim(ctx context.Context, w dispatch.Watching) (live, seen string, err error) {
-	v.only, v.until = w.Task, w.Task
-	if !w.Task.Valid() {
-		v.until = w.Investigation
-	}
-	if !v.until.Valid() {
-		return "", "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "investigation", Message: "nothing is named that could be watched"}
-	}
-	t, err := v.e.spec(ctx, v.until)
+// task is what is watched, also when its specification is not kept any more.
+func (v *watcher) task(ctx context.Context) (dispatch.Task, error) {
+	t, err := v.e.spec(ctx, v.id)
 	if errors.Is(err, marchwarden.CodeNotFound) {
-		d, doneErr := v.e.readDone(ctx, v.until)
+		d, doneErr := v.e.readDone(ctx, v.id)
 		if doneErr != nil {
-			return "", "", doneErr
+			return t, doneErr
 		}
 		if d != nil {
-			t, err = d.Task, nil
+			return d.Task, nil
 		}
 	}
-	if err != nil {
-		return "", "", err
-	}
-	if !w.Task.Valid() {
-		v.subject = streams.LogSubject(w.Investigation, w.Task)
-		return streams.LiveSubject(w.Investigation, w.Task), streams.SeenSubject(w.Investigation, w.Task), nil
-	}
-	v.subject = logSubject(t)
-	return streams.LiveSubject(t.Investigation, t.ID), streams.SeenSubject(t.Investigation, t.Record), nil
+	return t, err
 }
 
 // ask reads what is new, and looks whether the end is kept where the record is not.
@@ -131,14 +116,14 @@ func (v *watcher) ask(ctx context.Context) error {
 	if err := v.catchUp(ctx, 0); err != nil {
 		return err
 	}
-	end, err := v.e.ended(ctx, v.until)
+	end, err := v.e.ended(ctx, v.id)
 	if end == nil || err != nil {
 		return err
 	}
 	if err := v.catchUp(ctx, 0); err != nil { // the end is written to the record first
 		return err
 	}
-	v.yield(dispatch.Event{Task: v.until, Kind: dispatch.Ended, End: end}, nil)
+	v.yield(dispatch.Event{Task: v.id, Kind: dispatch.Ended, End: end}, nil)
 	return errEnough
 }
 
@@ -147,7 +132,7 @@ func (v *watcher) catchUp(ctx context.Context, until uint64) error {
 	for until == 0 || v.last < until {
 		entry, found, err := v.e.conn.Next(ctx, v.subject, v.last+1)
 		if err != nil {
-			return fmt.Errorf("watch task %s: %w", v.until, err)
+			return fmt.Errorf("watch task %s: %w", v.id, err)
 		}
 		if !found {
 			return nil
@@ -162,40 +147,29 @@ func (v *watcher) catchUp(ctx context.Context, until uint64) error {
 // heard takes what came by subscription.
 func (v *watcher) heard(ctx context.Context, m *nats.Msg) error {
 	if strings.HasPrefix(m.Subject, "mw.live.") {
-		return v.progress(m)
+		event := dispatch.Event{Task: v.id, Kind: dispatch.Progress}
+		if json.Unmarshal(m.Data, &event.Progress) != nil {
+			return nil
+		}
+		return v.give(event)
 	}
 	seq, err1 := strconv.ParseUint(m.Header.Get(nats.JSSequence), 10, 64)
 	before, err2 := strconv.ParseUint(m.Header.Get(nats.JSLastSequence), 10, 64)
-	if err1 != nil || err2 != nil {
-		return nil // not from the stream
-	}
-	if seq <= v.last {
-		return nil
+	if err1 != nil || err2 != nil || seq <= v.last {
+		return nil // not from the stream, or known
 	}
 	// What is repeated by the stream names its predecessor in the record: a gap shows.
-	if v.only.Valid() && before == v.last {
+	if before == v.last {
 		return v.entry(ctx, streams.Entry{Subject: v.subject, Seq: seq, Header: m.Header, Data: m.Data})
 	}
 	return v.catchUp(ctx, seq)
-}
-
-func (v *watcher) progress(m *nats.Msg) error {
-	id, err := marchwarden.ParseTraceID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:])
-	if err != nil {
-		return nil
-	}
-	event := dispatch.Event{Task: id, Kind: dispatch.Progress}
-	if json.Unmarshal(m.Data, &event.Progress) != nil {
-		return nil
-	}
-	return v.give(event)
 }
 
 // entry gives an entry of a record to the watcher.
 func (v *watcher) entry(ctx context.Context, entry streams.Entry) error {
 	v.last = entry.Seq
 	h, ok := headOf(entry)
-	if !ok || v.only.Valid() && h.task != v.only {
+	if !ok || h.task != v.id {
 		return nil
 	}
 	event := dispatch.Event{Seq: entry.Seq, Task: h.task}
@@ -219,7 +193,7 @@ func (v *watcher) entry(ctx context.Context, entry streams.Entry) error {
 	if err := v.give(event); err != nil {
 		return err
 	}
-	if h.kind == kindEnd && h.task == v.until {
+	if h.kind == kindEnd {
 		return errEnough
 	}
 	return nil

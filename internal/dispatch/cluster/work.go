@@ -5,7 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -46,7 +49,7 @@ func (e *Engine) Work(ctx context.Context, job dispatch.Job, handle dispatch.Han
 		return err
 	}
 	defer stops()
-	w := &crew{e: e, handle: handle, slots: make(chan struct{}, job.Slots), holds: map[*hold]struct{}{}}
+	w := &crew{e: e, handle: handle, slots: make(chan struct{}, job.Slots)}
 	err = w.take(ctx, queue)
 	queue.Close()
 	w.drain(job.Drain)
@@ -59,10 +62,8 @@ type crew struct {
 	handle dispatch.Handler
 	slots  chan struct{} // holds one for each that is taken
 	group  sync.WaitGroup
-
-	mu       sync.Mutex // guards what follows
-	holds    map[*hold]struct{}
-	stopping bool // what is claimed is handed back
+	// stopping says that what is claimed is handed back.
+	stopping atomic.Bool
 }
 
 // take begins tasks as long as there is room, until ctx ends.
@@ -100,7 +101,7 @@ func (w *crew) take(ctx context.Context, queue *streams.Queue) error {
 // work claims a task, has it worked on, and ends it.
 func (w *crew) work(ctx context.Context, p *streams.Pointer) {
 	stopRenewing := w.e.renewWhile(p)
-	h, err := w.e.claim(ctx, p)
+	h, err := w.claim(ctx, p)
 	stopRenewing()
 	if err != nil {
 		w.e.log.Warn("could not begin a task", "task", p.Task, "error", err)
@@ -110,30 +111,20 @@ func (w *crew) work(ctx context.Context, p *streams.Pointer) {
 	if h == nil {
 		return
 	}
-	if !w.hold(h) {
+	if w.stopping.Load() {
 		h.handBack()
 		h.release()
 		return
 	}
-	stop := h.renew()
+	done := make(chan struct{})
+	var renewing sync.WaitGroup
+	renewing.Go(func() { h.renew(done) })
 	go h.heed(h.life) // a wish may have come while no worker had the task
 	result, err := h.run(w.handle)
 	h.conclude(result, err)
-	stop()
+	close(done)
+	renewing.Wait()
 	h.release()
-	w.mu.Lock()
-	delete(w.holds, h)
-	w.mu.Unlock()
-}
-
-// hold notes that a task is under way, unless what is under way is being handed back.
-func (w *crew) hold(h *hold) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.stopping {
-		w.holds[h] = struct{}{}
-	}
-	return !w.stopping
 }
 
 // renewWhile renews a pointer until stop is called, so that a claim which takes long,
@@ -164,14 +155,12 @@ func (w *crew) drain(patience time.Duration) {
 		return
 	case <-timer.C:
 	}
-	w.mu.Lock()
-	w.stopping = true
-	var group errgroup.Group
-	for h := range w.holds {
-		group.Go(func() error { h.handBack(); return nil })
+	w.stopping.Store(true) // what is claimed from here on is handed back by its taker
+	var handing sync.WaitGroup
+	for _, h := range w.e.held(func(h *hold) bool { return h.crew == w }) {
+		handing.Go(h.handBack)
 	}
-	w.mu.Unlock()
-	_ = group.Wait() // never an error
+	handing.Wait()
 	timer.Reset(leaveFor)
 	select {
 	case <-done:
@@ -182,7 +171,8 @@ func (w *crew) drain(patience time.Duration) {
 
 // claim makes the task of a pointer this process's own, by an entry in its record that fences all
 // earlier workers. It returns nil if there is nothing to do.
-func (e *Engine) claim(ctx context.Context, p *streams.Pointer) (*hold, error) {
+func (w *crew) claim(ctx context.Context, p *streams.Pointer) (*hold, error) {
+	e := w.e
 	if !p.Task.Valid() {
 		return nil, p.Drop(ctx)
 	}
@@ -207,7 +197,7 @@ func (e *Engine) claim(ctx context.Context, p *streams.Pointer) (*hold, error) {
 		return nil, err
 	}
 	for {
-		h, err := e.seize(ctx, p, t, wish)
+		h, err := w.seize(ctx, p, t, wish)
 		if !errors.Is(err, dispatch.ErrReleased) {
 			return h, err
 		}
@@ -239,12 +229,19 @@ func (e *Engine) pointless(p *streams.Pointer, t dispatch.Task, err error) bool 
 }
 
 // seize reads the record and writes the claim after its last entry.
-func (e *Engine) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task, w *wish) (*hold, error) {
+func (w *crew) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task, canceled *wish) (*hold, error) {
+	e := w.e
 	r, err := e.read(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	end, over := verdict(r, w)
+	var end dispatch.End
+	switch {
+	case canceled != nil:
+		end = dispatch.CanceledEnd(canceled.Reason)
+	case r.deaths >= dispatch.MaxAttempts:
+		end = dispatch.GivenUp(r.deaths)
+	}
 	switch {
 	case r.end != nil:
 		if err := e.copyEnd(ctx, t, *r.end); err != nil {
@@ -255,14 +252,14 @@ func (e *Engine) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task,
 		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "task %s is not done with record %s", r.other, t.Record)
 	case p.Over():
 		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of task %s has ended", t.ID)
-	case over:
+	case end.Status != "":
 		end.Worker, end.Attempt, end.At = e.cfg.Name, r.attempt, e.cfg.Now().UTC()
 		if err := e.finish(ctx, t, r, end, rand.Text()); err != nil {
 			return nil, err
 		}
 		return nil, p.Drop(ctx)
 	}
-	h := &hold{e: e, task: t, pointer: p, record: r, nonce: rand.Text(),
+	h := &hold{e: e, crew: w, task: t, pointer: p, record: r, nonce: rand.Text(),
 		head: head{task: t.ID, worker: e.cfg.Name, attempt: r.attempt + 1, deaths: r.deaths}}
 	claim := h.head
 	claim.kind = kindClaim
@@ -275,17 +272,6 @@ func (e *Engine) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task,
 	h.life, h.die = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.work, h.cancel = context.WithCancelCause(h.life)
 	return h, e.keep(h)
-}
-
-// verdict is how a task ends that is not to be begun.
-func verdict(r *record, w *wish) (dispatch.End, bool) {
-	switch {
-	case w != nil:
-		return dispatch.CanceledEnd(w.Reason), true
-	case r.deaths >= dispatch.MaxAttempts:
-		return dispatch.GivenUp(r.deaths), true
-	}
-	return dispatch.End{}, false
 }
 
 // before names what a task resumes that is not in its own part of the log: the sealed record of an
@@ -318,13 +304,12 @@ func (e *Engine) keep(h *hold) error {
 	return nil
 }
 
-// heedStops cancels tasks on request: those under way here, and, in turn with all other workers,
-// those that no worker has begun.
+// heedStops cancels, on request, the tasks under way here.
 func (e *Engine) heedStops(ctx context.Context) (stop func(), err error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	mine, err := e.conn.NATS().Subscribe(streams.StopSubject(marchwarden.TraceID{}), func(m *nats.Msg) {
+	sub, err := e.conn.NATS().Subscribe(streams.AnyStop, func(m *nats.Msg) {
 		id, _ := marchwarden.ParseTraceID(m.Subject[len("mw.stop."):])
-		for _, h := range e.concerned(id) {
+		for _, h := range e.held(func(h *hold) bool { return h.task.ID == id || h.task.Investigation == id }) {
 			h.heed(own)
 		}
 	})
@@ -332,39 +317,15 @@ func (e *Engine) heedStops(ctx context.Context) (stop func(), err error) {
 		cancel()
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "listen to what is canceled")
 	}
-	inTurn, err := e.conn.NATS().QueueSubscribe(streams.StopSubject(marchwarden.TraceID{}), "mw", func(m *nats.Msg) {
-		id, err := marchwarden.ParseTraceID(m.Subject[len("mw.stop."):])
-		if err == nil {
-			err = e.endWaiting(own, id)
-		}
-		if err != nil && own.Err() == nil {
-			e.log.Warn("could not end a canceled task", "subject", m.Subject, "error", err)
-		}
-	})
-	stop = func() {
+	return func() {
 		cancel()
-		for _, sub := range []*nats.Subscription{mine, inTurn} {
-			if sub != nil {
-				_ = sub.Unsubscribe() // fails if the connection is closed, which ends it too
-			}
-		}
-	}
-	if err != nil {
-		stop()
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "listen to what is canceled")
-	}
-	return stop, nil
+		_ = sub.Unsubscribe() // fails if the connection is closed, which ends it too
+	}, nil
 }
 
-// concerned are the tasks under way here that a wish is about.
-func (e *Engine) concerned(id marchwarden.TraceID) []*hold {
+// held are the tasks under way here of which something holds.
+func (e *Engine) held(holds func(*hold) bool) []*hold {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var all []*hold
-	for _, h := range e.holds {
-		if h.task.ID == id || h.task.Investigation == id {
-			all = append(all, h)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Collect(maps.Values(e.holds)), func(h *hold) bool { return !holds(h) })
 }

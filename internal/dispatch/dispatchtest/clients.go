@@ -23,7 +23,7 @@ var ofClients = []promise{
 	{"many hand in at once, and each task ends once", manySubmitters},
 	{"what happened can be watched afterwards", watchStored},
 	{"what happens can be watched", watchLive},
-	{"watching an investigation shows its parts", watchInvestigation},
+	{"a part of an investigation is watched alone", watchPart},
 	{"watching ends when told to", watchStops},
 	{"a task that nobody knows is CodeNotFound", unknown},
 	{"a look says how a task is", look},
@@ -152,7 +152,7 @@ func unknown(b *bench) {
 	id := ID()
 	_, err := e.Look(b.context(), id)
 	b.want("look", err, marchwarden.CodeNotFound)
-	for _, w := range []dispatch.Watching{{Investigation: id}, {Investigation: id, Task: id}, {Investigation: ID(), Task: id}} {
+	for _, w := range []dispatch.Watching{{Task: id}, {Task: id, After: 7}, {}} {
 		err = nil
 		for _, err = range e.Watch(b.context(), w) {
 			if err != nil {

@@ -164,7 +164,7 @@ func (b *bench) events(e dispatch.Client, w dispatch.Watching) []dispatch.Event 
 func (b *bench) end(e dispatch.Client, t dispatch.Task) *dispatch.End {
 	b.Helper()
 	var end *dispatch.End
-	for _, ev := range b.events(e, dispatch.Watching{Investigation: t.Investigation, Task: t.ID}) {
+	for _, ev := range b.events(e, dispatch.Watching{Task: t.ID}) {
 		if ev.Kind != dispatch.Ended {
 			continue
 		}

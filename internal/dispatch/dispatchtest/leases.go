@@ -80,7 +80,7 @@ func (b *bench) passedOn(e dispatch.Engine, t dispatch.Task) {
 	if got := b.result(e, end); got != "Paris." {
 		b.Errorf("its result is %q", got)
 	}
-	if got := kinds(b.kept(b.events(e, dispatch.Watching{Investigation: t.ID, Task: t.ID}))); got != `taken 1; "a\n"; "b\n"; taken 2; "c\n"; done` {
+	if got := kinds(b.kept(b.events(e, dispatch.Watching{Task: t.ID}))); got != `taken 1; "a\n"; "b\n"; taken 2; "c\n"; done` {
 		b.Errorf("it is watched as %s", got)
 	}
 	if s := b.look(e, t.ID); s.Attempts != 2 || s.Worker != "two" {

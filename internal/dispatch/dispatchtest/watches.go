@@ -3,7 +3,6 @@ package dispatchtest
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,19 +19,16 @@ func watchStored(b *bench) {
 	b.end(one, t)
 	stop()
 	for _, e := range []dispatch.Engine{one, two} {
-		for _, w := range []dispatch.Watching{{Investigation: t.ID, Task: t.ID}, {Investigation: t.ID}} {
-			all := b.kept(b.events(e, w))
-			if got := kinds(all); got != `taken 1; "a\n"; "b\n"; "c\n"; done` {
-				b.Errorf("it is watched as %s", got)
-			}
-			if all[0].Worker != "one" {
-				b.Errorf("it was taken by %q", all[0].Worker)
-			}
-			for i, ev := range all[:len(all)-1] {
-				w.After = ev.Seq
-				if diff := cmp.Diff(all[i+1:], b.kept(b.events(e, w)), alike); diff != "" {
-					b.Errorf("after %d of %s: %s", i+1, kinds(all), diff)
-				}
+		all := b.kept(b.events(e, dispatch.Watching{Task: t.ID}))
+		if got := kinds(all); got != `taken 1; "a\n"; "b\n"; "c\n"; done` {
+			b.Errorf("it is watched as %s", got)
+		}
+		if all[0].Worker != "one" {
+			b.Errorf("it was taken by %q", all[0].Worker)
+		}
+		for i, ev := range all[:len(all)-1] {
+			if diff := cmp.Diff(all[i+1:], b.kept(b.events(e, dispatch.Watching{Task: t.ID, After: ev.Seq})), alike); diff != "" {
+				b.Errorf("after %d of %s: %s", i+1, kinds(all), diff)
 			}
 		}
 	}
@@ -44,7 +40,7 @@ func watchLive(b *bench) {
 	b.submit(e, t)
 	watched := make(chan []dispatch.Event, 2)
 	for _, from := range []dispatch.Engine{e, other} {
-		go func() { watched <- b.events(from, dispatch.Watching{Investigation: t.ID, Task: t.ID}) }()
+		go func() { watched <- b.events(from, dispatch.Watching{Task: t.ID}) }()
 	}
 	time.Sleep(50 * time.Millisecond)
 	seen := make(chan bool)
@@ -57,7 +53,7 @@ func watchLive(b *bench) {
 		return answering("b\n")(ctx, t, l, nil)
 	})
 	// A line is seen while its task goes on.
-	for ev, err := range other.Watch(b.context(), dispatch.Watching{Investigation: t.ID, Task: t.ID}) {
+	for ev, err := range other.Watch(b.context(), dispatch.Watching{Task: t.ID}) {
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -83,7 +79,7 @@ func watchLive(b *bench) {
 	}
 }
 
-func watchInvestigation(b *bench) {
+func watchPart(b *bench) {
 	e := b.engine("one")
 	whole, part := Task("pi"), Task("web")
 	part.Investigation = whole.ID
@@ -96,17 +92,10 @@ func watchInvestigation(b *bench) {
 		b.end(e, part)
 		return answering("whole\n")(ctx, t, l, sink)
 	})
-	var got []string
-	for _, ev := range b.kept(b.events(e, dispatch.Watching{Investigation: whole.ID})) {
-		who := map[marchwarden.TraceID]string{whole.ID: "whole", part.ID: "part"}[ev.Task]
-		got = append(got, who+" "+strings.TrimSuffix(kinds([]dispatch.Event{ev}), "; "))
-	}
-	want := []string{"whole taken 1", "part taken 1", `part "part\n"`, "part done", `whole "whole\n"`, "whole done"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		b.Error(diff)
-	}
-	if got := kinds(b.kept(b.events(e, dispatch.Watching{Investigation: whole.ID, Task: part.ID}))); got != `taken 1; "part\n"; done` {
-		b.Errorf("the part alone is %s", got)
+	for id, want := range map[marchwarden.TraceID]string{whole.ID: `taken 1; "whole\n"; done`, part.ID: `taken 1; "part\n"; done`} {
+		if got := kinds(b.kept(b.events(e, dispatch.Watching{Task: id}))); got != want {
+			b.Errorf("it is watched as %s, not as %s", got, want)
+		}
 	}
 	// A part can be watched though its investigation is no task.
 	lone := Task("web")
@@ -123,7 +112,7 @@ func watchStops(b *bench) {
 	over := make(chan error, 1)
 	go func() {
 		var last error
-		for _, err := range e.Watch(ctx, dispatch.Watching{Investigation: t.ID, Task: t.ID}) {
+		for _, err := range e.Watch(ctx, dispatch.Watching{Task: t.ID}) {
 			last = err
 		}
 		over <- last
@@ -136,7 +125,7 @@ func watchStops(b *bench) {
 	b.work(e, dispatch.Job{Queue: "web", Slots: 1}, answering("a\n"))
 	b.end(e, t)
 	n := 0
-	for range e.Watch(b.context(), dispatch.Watching{Investigation: t.ID, Task: t.ID}) {
+	for range e.Watch(b.context(), dispatch.Watching{Task: t.ID}) {
 		n++
 		break
 	}

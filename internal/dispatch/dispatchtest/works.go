@@ -261,7 +261,7 @@ func lines(b *bench) {
 		b.Error("the sealed record is another")
 	}
 	n := 0
-	for _, ev := range b.events(e, dispatch.Watching{Investigation: t.ID}) {
+	for _, ev := range b.events(e, dispatch.Watching{Task: t.ID}) {
 		if ev.Kind == dispatch.Written {
 			if n < len(written) && !bytes.Equal(ev.Line, written[n]) {
 				b.Errorf("line %d is watched as %.40q", n+1, ev.Line)
@@ -350,7 +350,7 @@ func continues(b *bench) {
 	if end := b.end(e, t); end.Worker != "one" || b.record(e, end) != "a\n" {
 		b.Errorf("the earlier one ended as %+v", end)
 	}
-	if got := kinds(b.kept(b.events(e, dispatch.Watching{Investigation: t.ID, Task: later.ID}))); got != `taken 1; "b\n"; done` {
+	if got := kinds(b.kept(b.events(e, dispatch.Watching{Task: later.ID}))); got != `taken 1; "b\n"; done` {
 		b.Errorf("it is watched as %s", got)
 	}
 }

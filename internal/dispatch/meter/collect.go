@@ -16,54 +16,53 @@ const (
 	statusTime = 3 * time.Second
 )
 
-// What is measured of a cluster as a whole.
-var (
-	byBand  = []string{"queue", "band"}
-	byQueue = []string{"queue"}
+// descs are what is measured of a cluster as a whole.
+var descs []*prometheus.Desc
 
-	descUp          = desc("marchwarden_cluster_up", "1 if the cluster could be asked how it is.", nil)
-	descWaiting     = desc("marchwarden_queue_waiting", "Tasks that wait, by queue and band (0 urgent, 1 normal, 2 low).", byBand)
-	descInFlight    = desc("marchwarden_queue_in_flight", "Tasks that some worker has, by queue and band.", byBand)
-	descRedelivered = desc("marchwarden_queue_redelivered", "Tasks in flight that were in flight before, by queue and band.", byBand)
-	descSlots       = desc("marchwarden_queue_slots", "Tasks that live workers could have at once, by queue.", byQueue)
-	descUnserved    = desc("marchwarden_queue_unserved", "Tasks in queues that no worker has ever served.", nil)
-	descStuck       = desc("marchwarden_queue_stuck", "Lanes of queues from which nothing comes although it is wanted.", nil)
-	descWorkers     = desc("marchwarden_workers", "Workers that live, by whether they are draining.", []string{"draining"})
-	descHubs        = desc("marchwarden_hubs", "Hubs, by state: current, behind, offline.", []string{"state"})
-	descStored      = desc("marchwarden_stream_bytes", "Bytes that a stream holds, on each hub that keeps it.", []string{"stream"})
-	descTasks       = desc("marchwarden_tasks_open", "Tasks that have not ended.", nil)
-	descOpen        = desc("marchwarden_investigations_open", "Investigations that have not ended.", nil)
-
-	descLeading  = desc("marchwarden_steward_leading", "1 if this process is the one that keeps the cluster in order.", nil)
-	descActions  = desc("marchwarden_steward_actions_total", "What this process put right: requeued, settled, copied, remade.", []string{"action"})
-	descRounds   = desc("marchwarden_steward_rounds_total", "Rounds of the steward of this process.", nil)
-	descFailures = desc("marchwarden_steward_failures_total", "Rounds of the steward that it could not finish.", nil)
-)
-
-func desc(name, help string, labels []string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	d := prometheus.NewDesc("marchwarden_"+name, help, labels, nil)
+	descs = append(descs, d)
+	return d
 }
+
+var (
+	descUp          = desc("cluster_up", "1 if the cluster could be asked how it is.")
+	descWaiting     = desc("queue_waiting", "Tasks that wait, by queue and band (0 urgent, 1 normal, 2 low).", "queue", "band")
+	descInFlight    = desc("queue_in_flight", "Tasks that some worker has, by queue and band.", "queue", "band")
+	descRedelivered = desc("queue_redelivered", "Tasks in flight that were in flight before, by queue and band.", "queue", "band")
+	descSlots       = desc("queue_slots", "Tasks that live workers could have at once, by queue.", "queue")
+	descUnserved    = desc("queue_unserved", "Tasks in queues that no worker has ever served.")
+	descStuck       = desc("queue_stuck", "Lanes of queues from which nothing comes although it is wanted.")
+	descWorkers     = desc("workers", "Workers that live, by whether they are draining.", "draining")
+	descHubs        = desc("hubs", "Hubs, by state: current, behind, offline.", "state")
+	descStored      = desc("stream_bytes", "Bytes that a stream holds, on each hub that keeps it.", "stream")
+	descTasks       = desc("tasks_open", "Tasks that have not ended.")
+	descOpen        = desc("investigations_open", "Investigations that have not ended.")
+
+	descLeading  = desc("steward_leading", "1 if this process is the one that keeps the cluster in order.")
+	descActions  = desc("steward_actions_total", "What this process put right: requeued, settled, copied, remade.", "action")
+	descRounds   = desc("steward_rounds_total", "Rounds of the steward of this process.")
+	descFailures = desc("steward_failures_total", "Rounds of the steward that it could not finish.")
+)
 
 // Describe is for Prometheus.
 func (m *Meter) Describe(out chan<- *prometheus.Desc) {
-	for _, c := range []prometheus.Collector{m.taken, m.resumed, m.duration, m.running, m.appends} {
+	for _, c := range m.own() {
 		c.Describe(out)
 	}
-	if m.cfg.Status != nil {
-		for _, d := range []*prometheus.Desc{descUp, descWaiting, descInFlight, descRedelivered, descSlots, descUnserved, descStuck, descWorkers, descHubs, descStored, descTasks, descOpen} {
-			out <- d
-		}
+	for _, d := range descs {
+		out <- d
 	}
-	if m.cfg.Steward != nil {
-		for _, d := range []*prometheus.Desc{descLeading, descActions, descRounds, descFailures} {
-			out <- d
-		}
-	}
+}
+
+// own are the measures of this process.
+func (m *Meter) own() []prometheus.Collector {
+	return []prometheus.Collector{m.taken, m.resumed, m.duration, m.running, m.appends}
 }
 
 // Collect is for Prometheus.
 func (m *Meter) Collect(out chan<- prometheus.Metric) {
-	for _, c := range []prometheus.Collector{m.taken, m.resumed, m.duration, m.running, m.appends} {
+	for _, c := range m.own() {
 		c.Collect(out)
 	}
 	if m.cfg.Status != nil {
@@ -76,12 +75,10 @@ func (m *Meter) Collect(out chan<- prometheus.Metric) {
 	if m.cfg.Steward != nil {
 		s := m.cfg.Steward()
 		gauge(out, descLeading, truth(s.Leading))
-		for _, a := range []struct {
-			action string
-			n      uint64
-		}{{"requeued", s.Requeued}, {"settled", s.Settled}, {"copied", s.Copied}, {"remade", s.Remade}} {
-			counter(out, descActions, a.n, a.action)
-		}
+		counter(out, descActions, s.Requeued, "requeued")
+		counter(out, descActions, s.Settled, "settled")
+		counter(out, descActions, s.Copied, "copied")
+		counter(out, descActions, s.Remade, "remade")
 		counter(out, descRounds, s.Rounds)
 		counter(out, descFailures, s.Failures)
 	}
@@ -89,19 +86,15 @@ func (m *Meter) Collect(out chan<- prometheus.Metric) {
 
 // status is how the cluster is, or was a moment ago.
 func (m *Meter) status() (cluster.Status, bool) {
-	m.mu.Lock()
-	fresh := !m.at.IsZero() && m.cfg.Now().Sub(m.at) < statusAge
-	seen, up := m.seen, m.up
-	m.mu.Unlock()
-	if fresh {
-		return seen, up
+	m.asking.Lock()
+	defer m.asking.Unlock()
+	if m.at.IsZero() || m.cfg.Now().Sub(m.at) >= statusAge {
+		ctx, cancel := context.WithTimeout(context.Background(), statusTime)
+		defer cancel()
+		var err error
+		m.seen, err = m.cfg.Status(ctx)
+		m.up, m.at = err == nil, m.cfg.Now()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), statusTime)
-	defer cancel()
-	status, err := m.cfg.Status(ctx)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.seen, m.up, m.at = status, err == nil, m.cfg.Now()
 	return m.seen, m.up
 }
 

@@ -40,8 +40,10 @@ type Meter struct {
 	running  *prometheus.GaugeVec
 	appends  *prometheus.HistogramVec
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards queues
 	queues map[string]int
+
+	asking sync.Mutex // guards what follows
 	seen   cluster.Status
 	up     bool
 	at     time.Time

@@ -111,10 +111,7 @@ func call[T any](ctx context.Context, m *member, ask func(context.Context, Sessi
 // callOnce is call with one session. sent is false when the session was leaving, and
 // another must be asked.
 func callOnce[T any](ctx, within context.Context, m *member, ask func(context.Context, Session) (T, error)) (none T, sent bool, err error) {
-	l, trial, err := m.acquire(within, false)
-	if trial {
-		defer m.trialOver()
-	}
+	l, err := m.acquire(within, false)
 	if err != nil {
 		if within.Err() != nil && errors.Is(err, within.Err()) {
 			err = m.ended(ctx)
@@ -272,11 +269,9 @@ func (m *member) reportSilence(ctx context.Context, t *tap) (stop func()) {
 			if limited {
 				left = end.Sub(now).Round(time.Second).String() + " left"
 			}
-			if n := t.count(); n != heard {
+			if n := t.silent(heard, fmt.Sprintf("has said nothing for %s; %s", now.Sub(since).Round(time.Second), left)); n != heard {
 				heard, since = n, now
-				continue
 			}
-			t.report(fmt.Sprintf("has said nothing for %s; %s", now.Sub(since).Round(time.Second), left))
 		}
 	}()
 	return func() { close(over) }
@@ -291,19 +286,15 @@ type tap struct {
 	stage marchwarden.Stage // of the last event
 }
 
-func (t *tap) count() int {
+// silent tells the sink something that is no event of the member's, if that has said nothing
+// since it had said so much. It gives how much it has said.
+func (t *tap) silent(heard int, message string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.heard
-}
-
-// report tells the sink something that is no event of the member's.
-func (t *tap) report(message string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.sink != nil {
+	if t.sink != nil && t.heard == heard {
 		t.sink(marchwarden.Event{Stage: cmp.Or(t.stage, marchwarden.StagePlan), Message: message})
 	}
+	return t.heard
 }
 
 // events is the sink to hand on; nil when there is no listener.
@@ -329,13 +320,11 @@ func (t *tap) shut() {
 	t.sink = nil
 }
 
-// InProcess is a session with a researcher in this program. A panic on the
-// goroutine of a call is caught and becomes an error with CodeInternal; one on a
-// goroutine that the researcher started cannot be. When the context of a call
-// ends, the researcher has a second to hand over what it has; after that the call
-// is an error with CodeCanceled, and the researcher runs on unheard. Close ends the
-// contexts of all calls. evidence may be nil: there is none then
-// (CodeUnsupported).
+// InProcess is a session with a researcher in this program. A panic on the goroutine of a
+// call becomes an error with CodeInternal. When the context of a call ends, the researcher has
+// a second to hand over what it has; after that the call is an error with CodeCanceled, and the
+// researcher runs on unheard. Close ends the contexts of all calls. Without evidence that is
+// CodeUnsupported.
 func InProcess(r marchwarden.Researcher, evidence func(ctx context.Context, hash string) ([]byte, error)) Session {
 	over, end := context.WithCancel(context.Background())
 	return &local{r: r, evidence: evidence, over: over, end: end}

@@ -40,7 +40,7 @@ func (m *member) health(ctx context.Context) Health {
 	began := m.now()
 	within, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
-	l, _, err := m.acquire(within, true)
+	l, err := m.acquire(within, true)
 	h := Health{Member: m.Member, OK: err == nil, Took: m.now().Sub(began)}
 	if err == nil {
 		h.Card = l.card

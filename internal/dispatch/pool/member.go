@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	breakAfter  = 3                      // failures in a row
-	breakFor    = 30 * time.Second       // then no call is let through
-	redialPause = 500 * time.Millisecond // between the second failure and the next opening
+	breakAfter = 3                // failures in a row
+	breakFor   = 30 * time.Second // then no call is let through
 	// fairChance is how long a member must have had to open before an opening that
 	// its callers gave up counts against it.
 	fairChance = 5 * time.Second
@@ -34,9 +33,7 @@ type member struct {
 	opening  *opening   // the one under way, or nil
 	failures int        // in a row
 	cause    error      // of the last failure
-	failed   time.Time  // when that was
-	until    time.Time  // when a member that was given up may be tried; zero while it is not
-	trying   bool       // the one trial is under way
+	until    time.Time  // when a member that was given up may be tried
 	closed   bool
 }
 
@@ -70,36 +67,32 @@ type opening struct {
 }
 
 // acquire gives a session that is alive as far as one can see, waiting until one
-// is open. trial says that the call decides whether the member is asked again; the
-// caller then calls trialOver, whatever err is. With force, pauses and past
-// failures are passed over. When ctx ends first, err is its error.
-func (m *member) acquire(ctx context.Context, force bool) (l *line, trial bool, err error) {
+// is open. With force, pauses and past failures are passed over. When ctx ends first, err
+// is its error.
+func (m *member) acquire(ctx context.Context, force bool) (*line, error) {
 	m.mu.Lock()
 	m.notice()
 	if err := m.shut(force); err != nil {
 		m.mu.Unlock()
-		return nil, false, err
+		return nil, err
 	}
-	if trial = !force && !m.until.IsZero(); trial {
-		m.trying = true
-	}
-	if l = m.line; l != nil {
+	if l := m.line; l != nil {
 		m.mu.Unlock()
-		return l, trial, nil
+		return l, nil
 	}
 	o := m.opening
 	if o == nil {
-		o = m.begin(ctx, force)
+		o = m.begin(ctx)
 	}
 	o.waiters++
 	m.mu.Unlock()
 
 	select {
 	case <-o.done:
-		return o.line, trial, o.err
+		return o.line, o.err
 	case <-ctx.Done():
 		m.giveUp(o)
-		return nil, trial, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
@@ -108,19 +101,13 @@ func (m *member) shut(force bool) error {
 	if m.closed {
 		return m.closedError()
 	}
-	if force || m.until.IsZero() {
-		return nil
-	}
 	wait := m.until.Sub(m.now())
-	if wait <= 0 && !m.trying {
+	if force || wait <= 0 {
 		return nil
 	}
 	times := "three times"
 	if m.failures > breakAfter {
 		times = fmt.Sprintf("%d times", m.failures)
-	}
-	if wait <= 0 {
-		return marchwarden.Wrap(m.cause, marchwarden.CodeUnavailable, "researcher %s failed %s; it is being tried again now", m.Name, times)
 	}
 	seconds := (wait + time.Second - 1) / time.Second
 	return marchwarden.Wrap(m.cause, marchwarden.CodeUnavailable, "researcher %s failed %s; not asked again for %d s", m.Name, times, seconds)
@@ -131,27 +118,21 @@ func (m *member) closedError() error {
 }
 
 // begin starts to open a session. It is called with mu held.
-func (m *member) begin(ctx context.Context, force bool) *opening {
-	now := m.now()
-	var pause time.Duration
-	if m.failures > 1 && !force {
-		pause = max(0, m.failed.Add(redialPause).Sub(now))
-	}
+func (m *member) begin(ctx context.Context) *opening {
 	// The first caller may leave while others wait.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	o := &opening{cancel: cancel, began: now.Add(pause), done: make(chan struct{})}
+	o := &opening{cancel: cancel, began: m.now(), done: make(chan struct{})}
 	m.opening = o
 	m.tasks.Go(func() {
 		defer cancel()
 		defer context.AfterFunc(m.over, cancel)()
-		m.open(ctx, o, pause)
+		m.open(ctx, o)
 	})
 	return o
 }
 
 // open carries an opening out.
-func (m *member) open(ctx context.Context, o *opening, pause time.Duration) {
-	sleep(ctx, pause)
+func (m *member) open(ctx context.Context, o *opening) {
 	l, err := m.dial(ctx)
 	if err == nil {
 		err = m.admit(l.card)
@@ -233,9 +214,9 @@ func (m *member) giveUp(o *opening) {
 // fail counts a failure. It is called with mu held.
 func (m *member) fail(cause error) {
 	m.failures++
-	m.cause, m.failed = cause, m.now()
+	m.cause = cause
 	if m.failures >= breakAfter {
-		m.until = m.failed.Add(breakFor)
+		m.until = m.now().Add(breakFor)
 	}
 }
 
@@ -285,22 +266,6 @@ func (m *member) answered(l *line) {
 	}
 }
 
-func (m *member) trialOver() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.trying = false
-}
-
-// retire ends the member's part in the pool and hands over the session that is
-// left to close, if any.
-func (m *member) retire() *line {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l := m.line
-	m.line, m.closed = nil, true
-	return l
-}
-
 // close closes a session, within the limit.
 func (m *member) close(l *line) error {
 	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
@@ -317,17 +282,5 @@ func (m *member) discard(s Session) {
 	o := attempt(func() (struct{}, error) { return struct{}{}, s.Close() })
 	if o.err != nil {
 		m.log.Debug("session closed", "error", o.err)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }

@@ -1,16 +1,10 @@
 package pool
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
-	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
@@ -41,101 +35,58 @@ type pinsFile struct {
 	Pins    map[string]string `json:"pins"` // member → hash
 }
 
-// FilePins keeps pins in a JSON file (mode 0600), which several processes may
+// FilePins is the path of a JSON file of pins (mode 0600), which several processes may
 // share. Nothing is made before the first Set, which makes the folder too (0700).
 // A change is a new file that replaces the old one whole, so a crash leaves either.
 // A lock file beside it stays. A file that cannot be read for what it should be is
 // an error with CodeCorrupt from Get and Set alike and is left as it is; one of a
 // later version is one with CodeUnsupported.
-func FilePins(path string) Pins { return &filePins{path: path} }
+type FilePins string
 
-type filePins struct {
-	path string
-	mu   sync.Mutex // one Set of this process at a time, to wait in order
-}
+const pinsKind = "file of pins" // as errors call it
 
-func (f *filePins) Get(member string) (hash string, ok bool, err error) {
-	pins, err := f.read()
+// Get implements Pins.
+func (f FilePins) Get(member string) (hash string, ok bool, err error) {
+	data, err := durable.ReadPrivate(string(f), pinsKind, maxPinsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	var pins map[string]string
+	if err == nil {
+		pins, err = decodePins(data)
+	}
 	hash, ok = pins[member]
-	return hash, ok, err
+	return hash, ok, f.unreadable(err)
 }
 
-func (f *filePins) Set(member, hash string) error {
+// Set implements Pins.
+func (f FilePins) Set(member, hash string) error {
 	if !validName.MatchString(member) || !validPin.MatchString(hash) {
 		return marchwarden.Errorf(marchwarden.CodeInvalid, "pin %.80q to %.80q: that is no name or no hash", member, hash)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	err := f.locked(func() error {
-		pins, err := f.read()
-		if err != nil || pins[member] == hash {
-			return err
-		}
-		if pins == nil {
-			pins = map[string]string{}
+	return durable.EditPrivate(string(f), pinsKind, maxPinsFile, func(old []byte, exists bool) (_ []byte, err error) {
+		pins := map[string]string{}
+		if exists {
+			if pins, err = decodePins(old); err != nil {
+				return nil, f.unreadable(err)
+			}
 		}
 		pins[member] = hash
-		return f.write(pins)
+		return encodePins(pins)
 	})
-	var e *marchwarden.Error
-	if err == nil || errors.As(err, &e) {
-		return err
-	}
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the pins in %s", f.path)
 }
 
-// locked calls fn while no other process does.
-func (f *filePins) locked(fn func() error) error {
-	if err := durable.MakeDir(filepath.Dir(f.path)); err != nil {
-		return err
+func (f FilePins) unreadable(err error) error {
+	if err == nil {
+		return nil
 	}
-	unlock, err := durable.LockFile(f.path + ".lock")
-	if err != nil {
-		return fmt.Errorf("lock: %w", err)
-	}
-	return errors.Join(fn(), unlock())
-}
-
-// read gives the pins of the file, nil if there is none.
-func (f *filePins) read() (map[string]string, error) {
-	data, err := readFile(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the pins in %s", f.path)
-	}
-	pins, err := decodePins(data)
-	if err != nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: "read the pins in " + f.path, Err: err,
-			Hint: "restore the file, or remove it if the tools of all third-party researchers are to be pinned anew"}
-	}
-	return pins, nil
-}
-
-// readFile gives one byte over the limit at most.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // a pipe would block
-		return nil, errors.New("it is not a regular file")
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(file, maxPinsFile+1))
-	return data, errors.Join(err, file.Close())
+	return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: "read the pins in " + string(f), Err: err,
+		Hint: "restore the file, or remove it if the tools of all third-party researchers are to be pinned anew"}
 }
 
 func decodePins(data []byte) (map[string]string, error) {
 	damaged := func(format string, args ...any) error {
 		return marchwarden.Errorf(marchwarden.CodeCorrupt, "the file is damaged: "+format, args...)
-	}
-	if len(data) > maxPinsFile {
-		return nil, damaged("it is longer than %d bytes", maxPinsFile)
 	}
 	var file pinsFile
 	if err := json.Unmarshal(data, &file); err != nil {
@@ -157,19 +108,6 @@ func decodePins(data []byte) (map[string]string, error) {
 }
 
 func encodePins(pins map[string]string) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(pinsFile{Version: pinsVersion, Pins: pins})
-	return buf.Bytes(), err
-}
-
-// write replaces the file. It is called with the lock held.
-func (f *filePins) write(pins map[string]string) error {
-	data, err := encodePins(pins)
-	if err != nil {
-		return err
-	}
-	return durable.ReplaceFile(f.path, data)
+	text, err := json.MarshalIndent(pinsFile{Version: pinsVersion, Pins: pins}, "", "  ")
+	return append(text, '\n'), err
 }

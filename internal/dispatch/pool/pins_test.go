@@ -65,7 +65,11 @@ func TestPinsOfManyProcesses(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	pins, err := (&filePins{path: path}).read()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pins, err := decodePins(data)
 	if want := (processes+2)*perChild + 1; err != nil || len(pins) != want {
 		t.Errorf("%d pins of %d are there: %v", len(pins), want, err)
 	}
@@ -113,7 +117,7 @@ func TestDamagedPins(t *testing.T) {
 			if ok || !strings.Contains(marchwarden.HintOf(err), "remove it") {
 				t.Errorf("ok %t, hint %q", ok, marchwarden.HintOf(err))
 			}
-			wantError(t, pins.Set("web", "sha256:bb"), tc.code, "read the pins in "+path)
+			wantError(t, pins.Set("web", "sha256:bb"), tc.code, path)
 			if now, err := os.ReadFile(path); err != nil || string(now) != tc.text {
 				t.Errorf("the file was changed: %v", err)
 			}
@@ -134,7 +138,7 @@ func TestPinsElsewhere(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, FilePins(filepath.Join(dir, "file", "pins")).Set("web", "aa"), marchwarden.CodeUnavailable, "write the pins")
+	wantError(t, FilePins(filepath.Join(dir, "file", "pins")).Set("web", "aa"), marchwarden.CodeUnavailable, "find the file of pins")
 	stale := filepath.Join(dir, "pins.json")
 	if err := os.WriteFile(stale+".tmp", []byte("left by a crash"), 0o600); err != nil {
 		t.Fatal(err)

@@ -17,15 +17,14 @@
 //	caller's context is over                                CodeCanceled, says nothing
 //
 // A call that was sent is never repeated: it may have cost something. One that met a
-// session which is leaving was not sent, and goes to a new session. After one failure the next
-// call opens a session at once, after two a moment later; after three in a row
-// calls are refused for 30 s, then one is let through to see.
+// session which is leaving was not sent, and goes to a new session. After a failure the next
+// call opens a session at once; after three in a row
+// calls are refused for 30 s, and again after the next failure.
 package pool
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,6 +35,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
@@ -153,10 +153,7 @@ func New(cfg Config) (*Pool, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	log := cfg.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	over, stop := context.WithCancel(context.Background())
 	p := &Pool{stop: stop, tasks: new(sync.WaitGroup)}
 	for _, s := range cfg.Seats {
@@ -190,8 +187,6 @@ func (p *Pool) Dispatch(ctx context.Context, name string, req marchwarden.Reques
 	})
 }
 
-var validHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
 // Evidence is what a member stored under a hash. Content that has another hash is
 // an error with CodeCorrupt, more than MaxEvidence bytes one with CodeMalformed.
 func (p *Pool) Evidence(ctx context.Context, name, hash string) ([]byte, error) {
@@ -199,7 +194,8 @@ func (p *Pool) Evidence(ctx context.Context, name, hash string) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !validHash.MatchString(hash) {
+	ref, err := blob.Parse(hash)
+	if err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "content_hash",
 			Message: fmt.Sprintf("%.80q is not sha256: and 64 lower-case hexadecimal digits", hash)}
 	}
@@ -211,7 +207,7 @@ func (p *Pool) Evidence(ctx context.Context, name, hash string) ([]byte, error) 
 		if len(data) > MaxEvidence {
 			return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "%s has %d bytes, the limit is %d", hash, len(data), MaxEvidence)
 		}
-		if sum := sha256.Sum256(data); "sha256:"+hex.EncodeToString(sum[:]) != hash {
+		if blob.Of(data) != ref {
 			return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "what it hands over as %s has another hash", hash)
 		}
 		return data, nil
@@ -241,11 +237,15 @@ func (p *Pool) Close() error {
 		errs := make([]error, len(p.members)+1)
 		var all sync.WaitGroup
 		for i, m := range p.members {
-			if l := m.retire(); l != nil {
+			m.mu.Lock()
+			l := m.line
+			m.line, m.closed = nil, true
+			m.mu.Unlock()
+			if l != nil {
 				all.Go(func() { errs[i] = m.close(l) })
 			}
 		}
-		p.stop() // after retire, so that openings see why they end
+		p.stop() // when all are closed, so that openings see why they end
 		all.Go(func() { errs[len(p.members)] = p.settle() })
 		all.Wait()
 		p.closeErr = errors.Join(errs...)

@@ -406,9 +406,10 @@ func TestSilenceIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &house{}
 		h.research = func(ctx context.Context, s *fake, sink marchwarden.Sink) (*marchwarden.Result, error) {
-			sleep(ctx, 12*time.Second)
-			if ctx.Err() == nil {
+			select {
+			case <-time.After(12 * time.Second):
 				sink(marchwarden.Event{Stage: marchwarden.StageFetch, Message: "reading"})
+			case <-ctx.Done():
 			}
 			return hangs(ctx, s, sink)
 		}

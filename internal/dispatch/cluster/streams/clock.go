@@ -13,11 +13,6 @@ const (
 	samples = 4
 	// rightFor is how long the clock is trusted when no hub can be asked.
 	rightFor = 5 * time.Minute
-	// jump is by how much the clock must be wrong to be put right at once; less is made up
-	// for little by little, so that slots stay apart.
-	jump = 500 * time.Millisecond
-	// drift is the part of the time that passes by which it is made up for.
-	drift = 50
 )
 
 // clock is the hub's clock as well as it is known here: this process's, which does not
@@ -30,8 +25,7 @@ type clock struct {
 
 	mu     sync.Mutex // guards what follows
 	behind time.Duration
-	aim    time.Duration // what behind should become
-	since  time.Duration // when they were set, since start
+	since  time.Duration // when it was set, since start
 	right  bool          // it was compared at least once
 }
 
@@ -39,16 +33,9 @@ func newClock(now func() time.Time) *clock { return &clock{now: now, start: now(
 
 // Now is the time at the hub.
 func (c *clock) Now() time.Time {
-	passed := c.now().Sub(c.start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.start.Round(0).Add(passed + c.current(passed))
-}
-
-// current is how much this clock is behind. The caller has mu.
-func (c *clock) current(passed time.Duration) time.Duration {
-	most := (passed - c.since) / drift
-	return c.behind + min(max(c.aim-c.behind, -most), most)
+	return c.start.Round(0).Add(c.now().Sub(c.start) + c.behind)
 }
 
 // set compares the clock with the hub's, if that was not done for a while. It fails if it
@@ -66,51 +53,26 @@ func (c *clock) set(ctx context.Context, ask func(context.Context) (time.Time, e
 	if first {
 		tries = samples
 	}
-	var best measure
-	for range tries {
-		m, err := c.compare(ctx, ask)
+	var behind, slack time.Duration // by the quickest answer, and how far that may be off
+	for i := range tries {
+		asked := c.now().Sub(c.start)
+		at, err := ask(ctx)
 		if err != nil {
 			if !first && age < rightFor {
 				return nil
 			}
 			return err
 		}
-		if best.error == 0 || m.error < best.error {
-			best = m
+		if half := (c.now().Sub(c.start) - asked) / 2; i == 0 || half < slack {
+			behind, slack = at.Sub(c.start.Round(0))-asked-half, half
 		}
 	}
-	c.adjust(best, first)
-	return nil
-}
-
-// measure is how much the clock is behind, and by how much that may be wrong.
-type measure struct{ behind, error time.Duration }
-
-func (c *clock) compare(ctx context.Context, ask func(context.Context) (time.Time, error)) (measure, error) {
-	before := c.now().Sub(c.start)
-	at, err := ask(ctx)
-	if err != nil {
-		return measure{}, err
-	}
-	half := (c.now().Sub(c.start) - before) / 2
-	return measure{behind: at.Sub(c.start.Round(0)) - before - half, error: half + 1}, nil
-}
-
-// adjust puts the clock right. What is within the error of the measure is right already:
-// hosts whose clocks agree are not driven apart by it.
-func (c *clock) adjust(m measure, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	passed := c.now().Sub(c.start)
-	is := c.current(passed)
-	wrong := m.behind - is
-	switch {
-	case max(wrong, -wrong) <= m.error:
-		c.behind, c.aim = is, is
-	case first || max(wrong, -wrong) > jump:
-		c.behind, c.aim = m.behind, m.behind
-	default:
-		c.behind, c.aim = is, m.behind
+	// What may be right already stays: hosts whose clocks agree are not driven apart.
+	if (behind - c.behind).Abs() > slack {
+		c.behind = behind
 	}
-	c.since, c.right = passed, true
+	c.since, c.right = c.now().Sub(c.start), true
+	return nil
 }

@@ -44,24 +44,13 @@ func TestClock(t *testing.T) {
 		if h.asked != samples {
 			t.Errorf("%d questions", h.asked)
 		}
-		// A little off is made up for little by little, and never backwards.
 		h.ahead -= 100 * time.Millisecond
 		time.Sleep(setEvery)
-		before := c.Now()
 		set()
-		if d := h.wrong(c); d < 90*time.Millisecond {
-			t.Errorf("it jumped by %v", 100*time.Millisecond-d)
+		if d := h.wrong(c); d.Abs() > 3*time.Millisecond {
+			t.Errorf("wrong by %v after a small change", d)
 		}
-		for range 20 {
-			time.Sleep(500 * time.Millisecond)
-			if now := c.Now(); now.Sub(before) < 480*time.Millisecond {
-				t.Fatalf("%v passed in half a second", now.Sub(before))
-			}
-			before = c.Now()
-		}
-		if d := h.wrong(c); d.Abs() > 5*time.Millisecond {
-			t.Errorf("wrong by %v after ten seconds", d)
-		}
+		time.Sleep(setEvery)
 		// Another hub leads, whose clock is quite another.
 		h.ahead += time.Hour
 		set()

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,26 +69,16 @@ type refusal struct {
 	err error
 }
 
-// denied is the error for a refused request; what says what was asked for.
-func (r *refusal) denied(what string) error {
-	return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: what + ": the key is not allowed to do that", Err: r.err,
-		Hint: "use a key of the role that this needs; 'marchwarden cluster key list' on a hub shows them"}
-}
-
 const (
-	minMajor, minMinor = 2, 12
-	pingEvery          = 2 * time.Second
-	dialFor            = 5 * time.Second
+	pingEvery = 2 * time.Second
+	dialFor   = 5 * time.Second
 )
 
 // Connect reaches a hub. One that cannot be reached, refuses the login, or is older than 2.12 is an
 // error.
 func Connect(ctx context.Context, cfg Config) (*Conn, error) {
-	c := &Conn{now: cfg.Now, log: cfg.Log, patience: Patience, accessKey: cfg.AccessKey, secretKey: cfg.SecretKey}
+	c := &Conn{now: cfg.Now, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), patience: Patience, accessKey: cfg.AccessKey, secretKey: cfg.SecretKey}
 	c.life, c.end = context.WithCancel(context.Background())
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
 	opts, err := c.options(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -100,7 +89,11 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
 			code = marchwarden.CodeDenied
 		}
-		return nil, marchwarden.Wrap(err, code, "connect to the hub at %s", place(cfg))
+		where := cfg.URL
+		if cfg.InProcess != nil {
+			where = "this process"
+		}
+		return nil, marchwarden.Wrap(err, code, "connect to the hub at %s", where)
 	}
 	if err := checkVersion(nc.ConnectedServerVersion()); err != nil {
 		nc.Close()
@@ -114,13 +107,6 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-func place(cfg Config) string {
-	if cfg.InProcess != nil {
-		return "this process"
-	}
-	return cfg.URL
-}
-
 // options are the connection's; the deadline of ctx bounds the first dial alone.
 func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
 	timeout := dialFor
@@ -130,7 +116,7 @@ func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
 	key := ""
 	if cfg.Seed != nil {
 		var err error
-		if key, err = publicKey(cfg.Seed); err != nil {
+		if key, err = withKey(cfg.Seed, nkeys.KeyPair.PublicKey); err != nil {
 			return nil, err
 		}
 	}
@@ -171,37 +157,22 @@ func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
 		opts = append(opts, nats.Secure(cfg.TLS))
 	}
 	if key != "" {
-		opts = append(opts, nats.Nkey(key, func(nonce []byte) ([]byte, error) { return sign(cfg.Seed, nonce) }))
+		opts = append(opts, nats.Nkey(key, func(nonce []byte) ([]byte, error) {
+			return withKey(cfg.Seed, func(pair nkeys.KeyPair) ([]byte, error) { return pair.Sign(nonce) })
+		}))
 	}
 	return opts, nil
 }
 
-func publicKey(seed func() ([]byte, error)) (string, error) {
-	var key string
-	err := withKey(seed, func(pair nkeys.KeyPair) (err error) {
-		key, err = pair.PublicKey()
-		return err
-	})
-	return key, err
-}
-
-func sign(seed func() ([]byte, error), nonce []byte) ([]byte, error) {
-	var sum []byte
-	err := withKey(seed, func(pair nkeys.KeyPair) (err error) {
-		sum, err = pair.Sign(nonce)
-		return err
-	})
-	return sum, err
-}
-
-func withKey(seed func() ([]byte, error), use func(nkeys.KeyPair) error) error {
+// withKey uses the key, which is kept no longer than that.
+func withKey[T any](seed func() ([]byte, error), use func(nkeys.KeyPair) (T, error)) (none T, err error) {
 	text, err := seed()
 	if err != nil {
-		return fmt.Errorf("read the key: %w", err)
+		return none, fmt.Errorf("read the key: %w", err)
 	}
 	pair, err := nkeys.FromSeed(text)
 	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeInvalid, "read the key")
+		return none, marchwarden.Wrap(err, marchwarden.CodeInvalid, "read the key")
 	}
 	defer pair.Wipe()
 	return use(pair)
@@ -209,19 +180,12 @@ func withKey(seed func() ([]byte, error), use func(nkeys.KeyPair) error) error {
 
 // checkVersion refuses a server that lacks what the engine stands on.
 func checkVersion(version string) error {
-	part := strings.SplitN(version, ".", 3)
-	if len(part) >= 2 {
-		major, err1 := strconv.Atoi(part[0])
-		minor, err2 := strconv.Atoi(part[1])
-		if err1 == nil && err2 == nil && (major > minMajor || major == minMajor && minor >= minMinor) {
-			return nil
-		}
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err == nil && (major > 2 || major == 2 && minor >= 12) {
+		return nil
 	}
-	return &marchwarden.Error{
-		Code:    marchwarden.CodeUnsupported,
-		Message: fmt.Sprintf("the NATS server there is version %q; %d.%d or later is needed", version, minMajor, minMinor),
-		Hint:    "start one with 'marchwarden hub'",
-	}
+	return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Hint: "start one with 'marchwarden hub'",
+		Message: fmt.Sprintf("the NATS server there is version %q; 2.12 or later is needed", version)}
 }
 
 // token is a name as one token of a subject.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -78,9 +79,7 @@ type Message struct {
 // after any other error that is unknown.
 func (c *Conn) Publish(ctx context.Context, m Message) (seq uint64, old bool, err error) {
 	msg := nats.NewMsg(m.Subject)
-	for key, values := range m.Header {
-		msg.Header[key] = values
-	}
+	maps.Copy(msg.Header, m.Header)
 	msg.Data = m.Data
 	if m.ID != "" {
 		msg.Header.Set(nats.MsgIdHdr, m.ID)
@@ -191,7 +190,8 @@ func (c *Conn) final(what string, err error, began time.Time) error {
 		return marchwarden.Wrap(err, marchwarden.CodeInternal, "%s", what)
 	}
 	if r := c.refused.Load(); r != nil && !r.at.Before(began) {
-		return r.denied(what)
+		return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: what + ": the key is not allowed to do that", Err: r.err,
+			Hint: "use a key of the role that this needs; 'marchwarden cluster key list' on a hub shows them"}
 	}
 	return nil
 }
@@ -223,6 +223,16 @@ func (c *Conn) Key(ctx context.Context, bucket, key string) ([]byte, bool, error
 		return nil, false, err
 	}
 	return entry.Data, true, nil
+}
+
+// PutKey sets a key of a bucket.
+func (c *Conn) PutKey(ctx context.Context, bucket, key string, value []byte) error {
+	kv, err := c.js.KeyValue(ctx, bucket)
+	if err != nil {
+		return fmt.Errorf("open the bucket %s: %w", bucket, err)
+	}
+	_, err = kv.Put(ctx, key, value)
+	return err
 }
 
 func (c *Conn) get(ctx context.Context, stream string, ask map[string]any) (Entry, bool, error) {

@@ -33,8 +33,7 @@ const (
 //
 // It keeps, for each lane, whether there may be something: that is announced when a
 // pointer is stored. So an idle queue costs nothing, a busy one a request for each pointer. The
-// takers look through all lanes once a second between them, for what is not announced: also while
-// there is more than they can take, or what would wait behind less urgent work.
+// takers look through all lanes once a second between them, for what is not announced.
 type Queue struct {
 	c     *Conn
 	name  string
@@ -86,7 +85,11 @@ func (c *Conn) OpenQueue(ctx context.Context, name string, lease time.Duration) 
 	var err error
 	q.inbox = c.nc.NewInbox()
 	if q.hints, err = c.nc.Subscribe("mw.wake."+name+".*.*.*", func(m *nats.Msg) { q.announced(m, false) }); err == nil {
-		q.ticks, err = c.nc.Subscribe("mw.tick."+name, func(*nats.Msg) { q.ticked() })
+		q.ticks, err = c.nc.Subscribe("mw.tick."+name, func(*nats.Msg) {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.lastTick = c.now()
+		})
 	}
 	if err != nil {
 		q.Close()
@@ -128,12 +131,6 @@ func (q *Queue) announced(m *nats.Msg, alone bool) {
 		default:
 		}
 	}
-}
-
-func (q *Queue) ticked() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.lastTick = q.c.now()
 }
 
 // Next takes a pointer as soon as there is one. It returns the error of ctx when that

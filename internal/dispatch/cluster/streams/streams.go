@@ -73,31 +73,29 @@ func ParseCancel(subject string) (id marchwarden.TraceID, ok bool) {
 // DoneSubject holds its end.
 func DoneSubject(id marchwarden.TraceID) string { return "mw.done." + id.String() }
 
-// LogSubject holds a record; without one, all of an investigation.
+// LogSubject holds a record.
 func LogSubject(investigation, record marchwarden.TraceID) string {
-	return "mw.log." + investigation.String() + "." + orAny(record)
+	return "mw.log." + investigation.String() + "." + record.String()
 }
 
-// SeenSubject is where what is written to a record is repeated; without a record, to all
-// of an investigation.
+// SeenSubject is where what is written to a record is repeated.
 func SeenSubject(investigation, record marchwarden.TraceID) string {
-	return "mw.seen." + investigation.String() + "." + orAny(record)
+	return "mw.seen." + investigation.String() + "." + record.String()
 }
 
-// LiveSubject carries a task's progress, which is not stored; without a task, that of all.
+// LiveSubject carries a task's progress, which is not stored.
 func LiveSubject(investigation, task marchwarden.TraceID) string {
-	return "mw.live." + investigation.String() + "." + orAny(task)
+	return "mw.live." + investigation.String() + "." + task.String()
 }
 
-// StopSubject tells workers that a task is canceled; without a task, of all.
-func StopSubject(task marchwarden.TraceID) string { return "mw.stop." + orAny(task) }
+// StopSubject tells that a task is canceled; AnyStop tells it of all.
+func StopSubject(task marchwarden.TraceID) string { return stopPrefix + task.String() }
 
-func orAny(id marchwarden.TraceID) string {
-	if !id.Valid() {
-		return "*"
-	}
-	return id.String()
-}
+// AnyStop is every StopSubject.
+const (
+	AnyStop    = stopPrefix + "*"
+	stopPrefix = "mw.stop."
+)
 
 // WorkSubject holds the pointer to a task of an owner that waits in a band of a queue.
 func WorkSubject(queue string, band int, owner string, id marchwarden.TraceID) string {

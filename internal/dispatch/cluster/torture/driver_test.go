@@ -232,7 +232,7 @@ func (d *driver) time(ctx context.Context, n int) (timing, error) {
 			return out, err
 		}
 		ended := false
-		for e, err := range d.engine.Watch(ctx, dispatch.Watching{Investigation: id, Task: id}) {
+		for e, err := range d.engine.Watch(ctx, dispatch.Watching{Task: id}) {
 			if err != nil {
 				return out, err
 			}

@@ -97,12 +97,7 @@ func playHub(ctx context.Context, settings json.RawMessage) (part, error) {
 		return nil, err
 	}
 	keeper := mw.NewSteward(engine, s.Name)
-	go func() {
-		if err := keeper.Run(ctx); err != nil && ctx.Err() == nil {
-			fmt.Fprintln(os.Stderr, "steward:", err)
-			os.Exit(1)
-		}
-	}()
+	go keeper.Run(ctx)
 	return func(do string, _ json.RawMessage) (any, error) { return nil, fmt.Errorf("a hub cannot %s", do) }, nil
 }
 
