@@ -2,19 +2,18 @@
 // missing and who needs it, repairs what can be, and removes what is old. What is in the
 // record of one run is package run's, the files of the store are package blob's.
 //
-//	home.go       all records of one place, and what their traces mention
-//	check.go      what is damaged or missing, and who needs it
-//	strays.go     what is in their folders and is no run, or no longer a whole one
-//	repair.go     what can safely be done about it
-//	family.go     which traces belong together
-//	files.go      the other files of a home: ledger, pins, folders, index, reports of drift
-//	text.go       a report for people
-//	gc.go         removing old families, and blobs that nothing mentions
+//	home.go    all records of one place, and what their traces mention
+//	check.go   the report; what is damaged or missing, and who needs it
+//	traces.go  the folder of traces: torn ones, empty ones, and what is none
+//	repair.go  what can safely be done about it
+//	files.go   the other files of a home: ledger, pins, folders, index, reports of drift
+//	family.go  which traces belong together
+//	gc.go      removing old families, and blobs that nothing mentions
+//	text.go    a report for people
 package record
 
 import (
 	"bytes"
-	"context"
 	"io"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -31,9 +30,6 @@ type Home struct {
 	Folder string
 	// Damaged is the folder to which damaged files are moved; it is made when needed.
 	Damaged string
-	// Strays lists what is in the evidence store and is none of its files; nil lists
-	// nothing.
-	Strays func(context.Context) ([]string, error)
 }
 
 // read reads a trace and calls mention for every hash in its bytes, also where it
@@ -46,9 +42,6 @@ func (h Home) read(id marchwarden.TraceID, mention func(blob.Ref)) (*trace.Log, 
 	defer f.Close()
 	m := &mentions{found: mention}
 	log, err := trace.Read(io.TeeReader(f, m))
-	if err != nil {
-		log = nil
-	}
 	if _, rest := io.Copy(m, f); rest != nil && err == nil {
 		err = marchwarden.Wrap(rest, marchwarden.CodeUnavailable, "read trace %s", id)
 	}
@@ -88,23 +81,4 @@ func (m *mentions) Write(p []byte) (int, error) {
 	}
 	m.rest = append(m.rest[:0:0], text[at:]...)
 	return len(p), nil
-}
-
-// whatOf is what a step was about, in a word.
-func whatOf(s trace.Step) string {
-	switch s := s.(type) {
-	case *trace.FetchComplete:
-		return s.URL
-	case *trace.Evidence:
-		return s.Locator
-	case *trace.SearchComplete:
-		return s.Query
-	case *trace.RihlaComplete:
-		return s.Researcher
-	case *trace.ModelComplete:
-		return s.Prompt
-	case *trace.EmbedComplete:
-		return s.Model
-	}
-	return ""
 }

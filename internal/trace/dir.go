@@ -205,6 +205,22 @@ func (d *Dir) Busy(id marchwarden.TraceID) (bool, error) {
 	return errors.Is(durable.Lock(f, true), durable.ErrLocked), nil
 }
 
+// Hold takes the lock of a trace, whatever is in it, until release is called; it fails with
+// durable.ErrLocked while a process writes it. Where a file system has no locks it takes none.
+func (d *Dir) Hold(id marchwarden.TraceID) (release func() error, err error) {
+	if d.root == nil {
+		return nil, d.err
+	}
+	f, err := d.root.OpenFile(id.String()+suffix, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.Hold(f, 0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f.Close, nil
+}
+
 // Stat says how large the file of a trace is and when it was last written.
 func (d *Dir) Stat(id marchwarden.TraceID) (fs.FileInfo, error) {
 	f, err := d.open(id)
