@@ -11,19 +11,13 @@ import (
 // ErrLocked says that another process has a lock.
 var ErrLocked = errors.New("it is locked by another process")
 
-// How long LockFile waits for others, each of which needs a few milliseconds.
-const lockLimit = 5 * time.Second
-
-// LockFile takes the file at path, which it makes (mode 0600) when it is missing
-// and which stays, for the caller alone. It waits a few seconds for others, as Hold
-// does. The lock ends with unlock or with the process.
+// LockFile takes the file at path for the caller alone, as Own does. It waits a few seconds
+// for others, as Hold does. The lock ends with unlock or with the process, and the file
+// stays.
 func LockFile(path string) (unlock func() error, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := Own(path, func(f *os.File) error { return Hold(f, 5*time.Second) }) // others need milliseconds
 	if err != nil {
 		return nil, err
-	}
-	if err := Hold(f, lockLimit); err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	return f.Close, nil
 }
