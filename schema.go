@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -37,6 +38,11 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[Action]():        {string(Dispatched), string(Accepted), string(Flagged), string(Withheld), string(Capped)},
 	reflect.TypeFor[Support]():       {string(Supported), string(Partial), string(Unsupported), string(Unchecked), string(Quoted)},
 	reflect.TypeFor[ShortKind]():     {string(ShortSpan), string(ShortYes), string(ShortNo), string(ShortValue), string(ShortUnknown)},
+}
+
+// known reports whether a value is one of its closed set.
+func known[T ~string](value T) bool {
+	return slices.Contains(enums[reflect.TypeFor[T]()], string(value))
 }
 
 // traceIDPattern is what ParseTraceID accepts.

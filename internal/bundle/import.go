@@ -227,11 +227,7 @@ func placeFile(root *os.Root, name string, content []byte) error {
 		return err
 	}
 	defer root.Remove(tmp) // where it cannot, a check does
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := durable.Fill(f, content); err != nil {
 		return err
 	}
 	err = root.Link(tmp, name)

@@ -36,21 +36,13 @@ func MakeKeyFiles(field, path string, random io.Reader) (PublicKey, error) {
 	if err != nil {
 		return PublicKey{}, err
 	}
-	private, err := key.PEM()
-	if err != nil {
-		return PublicKey{}, err
-	}
-	public, err := key.Public().PEM()
-	if err != nil {
-		return PublicKey{}, err
-	}
 	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
 		return PublicKey{}, badFile(field, "", "the folder of %q cannot be made: %s", path, durable.Cause(err))
 	}
-	if err := newFile(field, path, private, 0o600); err != nil {
+	if err := newFile(field, path, key.PEM(), 0o600); err != nil {
 		return PublicKey{}, err
 	}
-	if err := newFile(field, path+PublicSuffix, public, 0o644); err != nil {
+	if err := newFile(field, path+PublicSuffix, key.Public().PEM(), 0o644); err != nil {
 		return PublicKey{}, errors.Join(err, os.Remove(path))
 	}
 	return key.Public(), nil
@@ -62,11 +54,7 @@ func newFile(field, path string, content []byte, mode fs.FileMode) error {
 	if err != nil {
 		return badFile(field, "", "%q cannot be written: %s", path, durable.Cause(err))
 	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := durable.Fill(f, content); err != nil {
 		return errors.Join(marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", path), os.Remove(path))
 	}
 	return nil

@@ -47,18 +47,14 @@ func newVocabulary(excerpt string) *vocabulary {
 
 // read finds the words of a text.
 func (v *vocabulary) read(text string) []word {
-	type known struct {
-		id     int
-		weight float64
-	}
-	seen := map[string]known{} // a word comes again and again
+	seen := map[string]word{} // a word comes again and again
 	words := make([]word, 0, len(text)/6)
 	eachWord(text, func(start, end int, core string) {
 		k, ok := seen[core]
 		if !ok {
-			k = known{elsewhere, weigh(core)}
+			k = word{id: elsewhere, weight: weigh(core)}
 			if id, ok := v.ids[lexicon.Stem(core)]; ok {
-				k = known{id, v.weights[id]}
+				k = word{id: id, weight: v.weights[id]}
 			}
 			seen[core] = k
 		}

@@ -21,12 +21,10 @@ package replay
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -106,18 +104,11 @@ func (g givenUp) Unwrap() error { return g.error }
 // Key is the identity of an effect: a hash over its kind and input, each framed
 // by its length under a tag of its own, so that no two effects share one.
 func Key(kind trace.Action, input []byte) trace.ActionID {
-	h := sha256.New()
-	for _, part := range [][]byte{[]byte("marchwarden/action/v1"), []byte(kind), input} {
-		frame(h, part)
+	var framed []byte
+	for _, part := range []string{"marchwarden/action/v1", string(kind), string(input)} {
+		framed = append(binary.BigEndian.AppendUint64(framed, uint64(len(part))), part...)
 	}
-	return trace.ActionID{Ref: blob.MustParse(fmt.Sprintf("sha256:%x", h.Sum(nil)))}
-}
-
-func frame(h hash.Hash, part []byte) {
-	var n [8]byte
-	binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-	h.Write(n[:])
-	h.Write(part)
+	return trace.ActionID{Ref: blob.Of(framed)}
 }
 
 // outcomeOf reads a stored outcome back. Live runs read it too, so that a run and
@@ -143,8 +134,7 @@ func outcomeOf(ctx context.Context, blobs blob.Store, ref blob.Ref) ([]byte, err
 
 // Outcome reads what a recorded step got. A failed effect is its error, beside
 // what it gave all the same.
-func Outcome[T any](ctx context.Context, blobs blob.Store, step trace.Recorded) (T, error) {
-	var v T
+func Outcome[T any](ctx context.Context, blobs blob.Store, step trace.Recorded) (v T, err error) {
 	out, err := outcomeOf(ctx, blobs, step.Record().OutputID)
 	if len(out) == 0 {
 		return v, err

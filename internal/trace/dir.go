@@ -3,6 +3,7 @@ package trace
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -382,10 +383,7 @@ func (d *Dir) Files() ([]File, error) {
 		found[i].Foreign = foreign[found[i].ID.String()]
 	}
 	slices.SortFunc(found, func(a, b File) int {
-		if c := b.Modified.Compare(a.Modified); c != 0 {
-			return c
-		}
-		return strings.Compare(b.ID.String(), a.ID.String())
+		return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(b.ID.String(), a.ID.String()))
 	})
 	return found, nil
 }

@@ -52,8 +52,8 @@ func (l *Log) Start() (*Start, error) {
 // Complete is the step that closed the run, or nil when nothing did, or it went on
 // after that.
 func (l *Log) Complete() *Complete {
-	for i := len(l.Steps) - 1; i >= 0; i-- {
-		switch s := l.Steps[i].(type) {
+	for _, s := range slices.Backward(l.Steps) {
+		switch s := s.(type) {
 		case *Complete:
 			return s
 		case *Resume:
@@ -66,8 +66,8 @@ func (l *Log) Complete() *Complete {
 // Latest is the step that closed the run last, whether or not it went on after that;
 // nil when nothing did.
 func (l *Log) Latest() *Complete {
-	for i := len(l.Steps) - 1; i >= 0; i-- {
-		if c, ok := l.Steps[i].(*Complete); ok {
+	for _, s := range slices.Backward(l.Steps) {
+		if c, ok := s.(*Complete); ok {
 			return c
 		}
 	}
