@@ -82,7 +82,6 @@ func (l Limits) Plus(more Limits) Limits {
 	return Limits{add(l.MaxIterations, more.MaxIterations), add(l.TokenBudget, more.TokenBudget), add(l.MaxSources, more.MaxSources)}
 }
 
-// presets is the contract's table.
 var presets = map[Depth]Limits{
 	Shallow:  {MaxIterations: 2, TokenBudget: 5000, MaxSources: 5},
 	Balanced: {MaxIterations: 5, TokenBudget: 20000, MaxSources: 10},

@@ -45,9 +45,6 @@ func known[T ~string](value T) bool {
 	return slices.Contains(enums[reflect.TypeFor[T]()], string(value))
 }
 
-// traceIDPattern is what ParseTraceID accepts.
-const traceIDPattern = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
-
 // schemaNotes are the bounds and descriptions that Go types cannot say, by the
 // path of the property. The bounds are the constants that Validate uses.
 var schemaNotes = map[string]map[string]any{

@@ -119,7 +119,6 @@ func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle, by []bundle.Public
 	return a.Result(ctx, Records{b.Load, b.Blobs()}, id, nil)
 }
 
-// signature says who signed a bundle.
 func (a *Audit) signature(s *bundle.Signature, asked bool) {
 	if s == nil {
 		a.print("- the bundle is not signed")

@@ -88,7 +88,6 @@ func (a *Audit) sumUp(asked int, states map[string]int, doubts int) {
 	}
 }
 
-// answered prints one answer.
 func (a *Audit) answered(what string, s Status) {
 	says := func(state string) string {
 		if s.Detail != "" {

@@ -67,7 +67,6 @@ func (r *Registry) preprint(ctx context.Context, id scholar.ID) Status {
 	return s
 }
 
-// paper looks a paper up at arXiv.
 func (r *Registry) paper(ctx context.Context, id scholar.ID) (p scholar.Preprint, err error) {
 	err = r.arxiv.do(ctx, func() (err error) {
 		p, err = r.cfg.ArXiv.Paper(ctx, id)

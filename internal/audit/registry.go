@@ -206,7 +206,6 @@ func (b *breaker) open() error {
 	return marchwarden.Errorf(marchwarden.CodeOf(b.last), "left alone after %d failures: %s", b.failures, line(b.last))
 }
 
-// note counts the outcome of a question.
 func (b *breaker) note(err error) {
 	if err == nil || marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
 		b.failures, b.last = 0, nil

@@ -50,25 +50,24 @@ func (g guard) Put(ctx context.Context, content []byte) (Ref, error) {
 	return ref, nil
 }
 
-func (g guard) Get(ctx context.Context, ref Ref) ([]byte, error) {
-	if err := admit(ctx, ref); err != nil {
-		return nil, fmt.Errorf("blob get %s: %w", ref, err)
+func (g guard) Get(ctx context.Context, ref Ref) (content []byte, err error) {
+	if err = admit(ctx, ref); err == nil {
+		content, err = g.keeper.Read(ctx, ref)
 	}
-	content, err := g.keeper.Read(ctx, ref)
+	if got := Of(content); err == nil && got != ref {
+		err = fmt.Errorf("%w: they hash to %s", ErrCorrupt, got)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("blob get %s: %w", ref, err)
-	}
-	if got := Of(content); got != ref {
-		return nil, fmt.Errorf("blob get %s: %w: they hash to %s", ref, ErrCorrupt, got)
 	}
 	return content, nil
 }
 
 func (g guard) Stat(ctx context.Context, ref Ref) (Info, error) {
-	if err := admit(ctx, ref); err != nil {
-		return Info{}, fmt.Errorf("blob stat %s: %w", ref, err)
+	size, err := int64(0), admit(ctx, ref)
+	if err == nil {
+		size, err = g.keeper.Size(ctx, ref)
 	}
-	size, err := g.keeper.Size(ctx, ref)
 	if err != nil {
 		return Info{}, fmt.Errorf("blob stat %s: %w", ref, err)
 	}

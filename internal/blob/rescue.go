@@ -27,7 +27,6 @@ type rescue struct {
 	kept    int      // the bytes of recent
 }
 
-// recent is something that was stored.
 type recent struct {
 	ref     Ref
 	content []byte

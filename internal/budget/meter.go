@@ -91,7 +91,7 @@ func (m *Meter) Reserve(tokens int) (*Reservation, error) {
 		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "negative reservation of %d tokens", tokens)
 	}
 	if room := m.roomLocked(); tokens > room {
-		m.exhaustTokensLocked()
+		m.exhaustLocked(m.tokenCap())
 		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens needed and %d left of a budget of %d", tokens, room, m.limits.TokenBudget)
 	}
 	m.reserved += tokens
@@ -125,7 +125,7 @@ func (r *Reservation) Settle(used int) {
 	m.reserved -= r.tokens
 	used = max(0, used)
 	if used > m.freeLocked() {
-		m.exhaustTokensLocked()
+		m.exhaustLocked(m.tokenCap())
 	}
 	m.spent = min(m.spent, math.MaxInt-used) + used
 }
@@ -200,17 +200,12 @@ func (m *Meter) Exhaust(what string) {
 	m.exhaustLocked(what)
 }
 
-func (m *Meter) exhaustTokensLocked() { m.exhaustLocked(m.tokenCap()) }
-
 func (m *Meter) tokenCap() string { return TokenCap(m.limits.TokenBudget) }
 
 func (m *Meter) exhaustLocked(what string) {
-	for _, w := range m.exhausted {
-		if w == what {
-			return
-		}
+	if !slices.Contains(m.exhausted, what) {
+		m.exhausted = append(m.exhausted, what)
 	}
-	m.exhausted = append(m.exhausted, what)
 }
 
 // Usage is what a run has used so far.

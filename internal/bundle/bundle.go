@@ -104,7 +104,6 @@ const (
 	tagsName      = "tagmanifest-sha256.txt"
 )
 
-// bagit is all of bagit.txt.
 const bagit = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 
 // tagNames are the files beside data/, in the order in which they stand.
@@ -235,7 +234,6 @@ func (a *About) addModels(log *trace.Log) {
 	}
 }
 
-// bagInfo is bag-info.txt.
 func bagInfo(a About, octets int64, members int) []byte {
 	var b bytes.Buffer
 	for _, line := range [][2]string{

@@ -156,7 +156,6 @@ func reportIn(write func(io.Writer, *report.Report) error) func(context.Context,
 	}
 }
 
-// listIn exports the list of a run's sources.
 func listIn(write func(io.Writer, []biblio.Entry) error) func(context.Context, Export, io.Writer) error {
 	return func(ctx context.Context, e Export, w io.Writer) error {
 		return reportIn(func(w io.Writer, r *report.Report) error {

@@ -247,7 +247,6 @@ func (b *Bundle) Run() (*run.Run, error) {
 // Blobs is what the bundle holds as a store. Putting into it is CodeUnsupported.
 func (b *Bundle) Blobs() blob.Store { return blob.Guard(keeper{b}) }
 
-// keeper reads blobs out of a bundle.
 type keeper struct{ b *Bundle }
 
 func (keeper) Keep(context.Context, blob.Ref, []byte) error {

@@ -127,7 +127,6 @@ func (s Signature) message(tags []byte) []byte {
 	return h.Sum(nil)
 }
 
-// sign makes the signature of a tag manifest.
 func (k Key) sign(tags []byte, at time.Time, comment string) ([]byte, error) {
 	s := Signature{By: k.Public(), SignedAt: at.UTC().Truncate(time.Second), Comment: comment}
 	return s.file(ed25519.Sign(k.private, s.message(tags)))

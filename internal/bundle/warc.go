@@ -163,7 +163,6 @@ func (f *fields) add(name, value string) {
 	}
 }
 
-// warcRecord is one record.
 type warcRecord struct {
 	kind                 string // the type of the record
 	id, refersTo, target string

@@ -231,7 +231,6 @@ func (r Report) Same(other Report) bool {
 	}) && slices.EqualFunc(r.Passages, other.Passages, func(a, b Passage) bool { return a.State == b.State && a.Now == b.Now })
 }
 
-// cited is a document and what cites it.
 type cited struct {
 	doc     *run.Document // nil if there is none in the record
 	numbers []int         // of the citations, counted from one

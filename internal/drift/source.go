@@ -114,7 +114,6 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// comparison is a document then and now.
 type comparison struct {
 	was, now fetch.Page
 	same     bool // the server says so

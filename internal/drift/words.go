@@ -45,7 +45,6 @@ func newVocabulary(excerpt string) *vocabulary {
 	return v
 }
 
-// read finds the words of a text.
 func (v *vocabulary) read(text string) []word {
 	seen := map[string]word{} // a word comes again and again
 	words := make([]word, 0, len(text)/6)

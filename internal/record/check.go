@@ -115,7 +115,6 @@ func (r *Report) found(f Finding) {
 	r.Findings = append(r.Findings, f)
 }
 
-// fail notes why a repair failed.
 func (r *Report) fail(err error) { r.Failed = cmp.Or(r.Failed, err.Error()) }
 
 // Repairable reports whether a repair can do something about what is wrong.
@@ -213,7 +212,6 @@ func (c *checker) each(ctx context.Context, fn func(marchwarden.TraceID)) error 
 	return nil
 }
 
-// traces reads every trace.
 func (c *checker) traces(ctx context.Context) error {
 	if err := c.each(ctx, func(id marchwarden.TraceID) { c.trace(ctx, id) }); err != nil {
 		return err
@@ -267,7 +265,6 @@ func (c *checker) trace(ctx context.Context, id marchwarden.TraceID) {
 	}
 }
 
-// blobs reads every blob.
 func (c *checker) blobs(ctx context.Context) error {
 	var mu sync.Mutex // guards damage
 	damage := map[blob.Ref]error{}

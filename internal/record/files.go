@@ -126,7 +126,6 @@ func (f Files) index(ctx context.Context, report *Report) error {
 	return nil
 }
 
-// reports checks the reports of drift.
 func (f Files) reports(_ context.Context, report *Report) error {
 	entries, err := os.ReadDir(f.Drift)
 	if errors.Is(err, fs.ErrNotExist) {

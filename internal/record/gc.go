@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -245,7 +244,7 @@ func (p *Plan) remove(ctx context.Context, f Family) (n int, bytes int64, err er
 	for _, id := range f.IDs {
 		release, err := p.home.Traces.Hold(id)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, marchwarden.CodeNotFound):
 			continue
 		case errors.Is(err, durable.ErrLocked):
 			return 0, 0, nil

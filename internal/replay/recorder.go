@@ -324,7 +324,7 @@ func (r *Recorder) runAndRecord(ctx context.Context, c *call, id trace.ActionID,
 	var out []byte
 	runErr := error(givenUp{marchwarden.Errorf(marchwarden.CodeUnavailable, "it was under way %d times when the run was cut off, and is not tried again", tries)})
 	if tries < maxTries {
-		out, runErr = run(trying(unshield(ctx), tries))
+		out, runErr = run(context.WithValue(unshield(ctx), retried{}, tries > 0))
 	}
 	took := r.clock() - began
 
@@ -354,17 +354,9 @@ func (r *Recorder) runAndRecord(ctx context.Context, c *call, id trace.ActionID,
 	return ref, nil
 }
 
-// trying marks the context of an effect that was under way before.
-func trying(ctx context.Context, tries int) context.Context {
-	if tries == 0 {
-		return ctx
-	}
-	return context.WithValue(ctx, retried{}, true)
-}
-
-// retried is the key of that mark.
+// retried is the key of whether an effect was under way before.
 type retried struct{}
 
 // Retried reports whether the effect that runs under ctx was under way once before,
 // when its run was cut off.
-func Retried(ctx context.Context) bool { return ctx.Value(retried{}) != nil }
+func Retried(ctx context.Context) bool { return ctx.Value(retried{}) == true }

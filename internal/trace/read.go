@@ -173,7 +173,6 @@ func (t *Tail) Next(r io.Reader) ([]Step, error) {
 	return steps, err
 }
 
-// take adds the step of a whole line.
 func (l *Log) take(line []byte, n int) error {
 	step, err := l.decode(line, n)
 	if err != nil {
@@ -227,7 +226,6 @@ func readLine(br *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// decode makes the step of a line.
 func (l *Log) decode(line []byte, n int) (Step, error) {
 	head, quick := glance(line)
 	if !quick {
@@ -275,7 +273,6 @@ func glance(line []byte) (h Head, ok bool) {
 	return h, err == nil && h.Timestamp.UnmarshalText(values[2]) == nil
 }
 
-// kinds are the types of steps by their actions.
 var kinds = func() map[Action]reflect.Type {
 	all := map[Action]reflect.Type{}
 	for _, s := range []Step{

@@ -235,7 +235,6 @@ func (f *files) list(dir string) ([]string, error) {
 	return names, nil
 }
 
-// makeDigestDir creates the directory of the shards if it is missing.
 func (f *files) makeDigestDir() error {
 	info, err := f.root.Lstat(digestDir)
 	if errors.Is(err, fs.ErrNotExist) {

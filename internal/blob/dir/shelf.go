@@ -205,7 +205,6 @@ func (f *files) touched(ref blob.Ref) bool {
 	return err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// touch sets the time of a blob's file to now.
 func (f *files) touch(ref blob.Ref) error {
 	now, err := f.tick()
 	if err != nil {
@@ -236,7 +235,6 @@ func (f *files) tick() (time.Time, error) {
 	return info.ModTime(), nil
 }
 
-// close releases the directory.
 func (f *files) close() error {
 	f.clockMu.Lock()
 	defer f.clockMu.Unlock()

@@ -46,7 +46,6 @@ func (k *keeper) explain(ctx context.Context, err error) error {
 	return fail("the service of the evidence store cannot be reached", "look at endpoint= in the address of the store, and at the service")
 }
 
-// refused explains what the service answered.
 func (k *keeper) refused(response minio.ErrorResponse) error {
 	fail := func(code marchwarden.Code, message, hint string) error {
 		said := fmt.Errorf("status %d, %.60q: %.200q", response.StatusCode, k.hush(response.Code), k.hush(response.Message)) // what is cut off is not known again

@@ -15,6 +15,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -73,12 +74,7 @@ func newKeeper(config Config) (*keeper, error) {
 	if config.AccessKey == "" || config.SecretKey == "" {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: "s3: no access key", Hint: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"}
 	}
-	if config.Endpoint == "" {
-		config.Endpoint = amazon
-	}
-	if config.Timeout == 0 {
-		config.Timeout = defaultTimeout
-	}
+	config.Endpoint, config.Timeout = cmp.Or(config.Endpoint, amazon), cmp.Or(config.Timeout, defaultTimeout)
 	client, err := minio.NewCore(config.Endpoint, &minio.Options{
 		Creds:      credentials.NewStaticV4(config.AccessKey, config.SecretKey, ""),
 		Secure:     !config.Plain,
@@ -102,17 +98,12 @@ func newKeeper(config Config) (*keeper, error) {
 
 // newTransport is a transport that answers, one way or the other.
 func newTransport() *http.Transport {
-	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: 20 * time.Second,
-		IdleConnTimeout:       time.Minute,
-		MaxIdleConnsPerHost:   16,
-		DisableCompression:    true, // what is stored is what is wanted
-		ForceAttemptHTTP2:     true,
-	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DialContext = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	t.ResponseHeaderTimeout, t.MaxIdleConnsPerHost = 20*time.Second, 16
+	t.DisableCompression = true // what is stored is what is wanted
+	return t
 }
 
 // ParseURL reads "s3://bucket/prefix?endpoint=https://host:port&region=name". The keys
