@@ -98,20 +98,20 @@ func (r *Result) Lead() string {
 	switch {
 	case s == nil || !s.Kind.Known():
 		return ""
-	case s.Kind == ShortUnknown && strings.HasPrefix(r.Answer, "I don't know."):
-		return ""
-	case s.Kind == ShortUnknown && r.CostMetadata.SourcesRead == 1:
-		return "I don't know. One document was looked through."
-	case s.Kind == ShortUnknown && r.CostMetadata.SourcesRead > 1:
-		return fmt.Sprintf("I don't know. %d documents were looked through.", r.CostMetadata.SourcesRead)
-	case s.Kind == ShortUnknown:
-		return "I don't know."
 	case s.Kind == ShortYes:
 		return unlessFirst(r.Answer, "Yes", ".,;:!")
 	case s.Kind == ShortNo:
 		return unlessFirst(r.Answer, "No", ".,;:!")
+	case s.Kind != ShortUnknown:
+		return unlessFirst(r.Answer, strings.Join(strings.Fields(s.Text), " "), "")
+	case strings.HasPrefix(r.Answer, "I don't know."):
+		return ""
+	case r.CostMetadata.SourcesRead == 1:
+		return "I don't know. One document was looked through."
+	case r.CostMetadata.SourcesRead > 1:
+		return fmt.Sprintf("I don't know. %d documents were looked through.", r.CostMetadata.SourcesRead)
 	}
-	return unlessFirst(r.Answer, strings.Join(strings.Fields(s.Text), " "), "")
+	return "I don't know."
 }
 
 // unlessFirst is short, or "" if the Markdown begins with it as whole words, before

@@ -86,7 +86,7 @@ func (a *Audit) blobs(ctx context.Context, what string, log *trace.Log, store bl
 		read++
 		if _, err := store.Get(ctx, ref); err != nil && ctx.Err() == nil {
 			bad++
-			a.check(fmt.Sprintf("%s, step %d (%s)", what, s.Header().Step, s.Header().Action), naming(ref, err))
+			a.check(fmt.Sprintf("%s, step %d (%s)", what, s.Header().Step, s.Header().Action), err.Error())
 		}
 	}
 	if bad == 0 && ctx.Err() == nil {
@@ -120,14 +120,6 @@ func (a *Audit) rihlas(ctx context.Context, rec Records, whole *trace.Log, res *
 			a.check(what, "its run did not end")
 		}
 	}
-}
-
-// naming is an error that surely contains the blob it is about.
-func naming(ref blob.Ref, err error) string {
-	if strings.Contains(err.Error(), ref.String()) {
-		return err.Error()
-	}
-	return ref.String() + ": " + err.Error()
 }
 
 // recorded is the result that the run ended with, or nil after saying why not.

@@ -50,8 +50,11 @@ func (r *rescue) remember(ref Ref, content []byte) {
 	}
 }
 
-// remembered is what was stored lately.
-func (r *rescue) remembered(ref Ref) ([]byte, bool) {
+// instead is what was stored lately, if err keeps the store from giving what it has.
+func (r *rescue) instead(ctx context.Context, ref Ref, err error) ([]byte, bool) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
+		return nil, false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.IndexFunc(r.recent, func(k recent) bool { return k.ref == ref })
@@ -87,13 +90,10 @@ func (r *rescue) Get(ctx context.Context, ref Ref) ([]byte, error) {
 		return content, ctx.Err()
 	}
 	content, err := r.Store.Get(ctx, ref)
-	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
-		return content, err
+	if kept, ok := r.instead(ctx, ref, err); ok {
+		return kept, nil
 	}
-	if content, ok := r.remembered(ref); ok {
-		return content, nil
-	}
-	return nil, err
+	return content, err
 }
 
 func (r *rescue) Stat(ctx context.Context, ref Ref) (Info, error) {
@@ -101,11 +101,8 @@ func (r *rescue) Stat(ctx context.Context, ref Ref) (Info, error) {
 		return Info{Ref: ref, Size: int64(len(content))}, ctx.Err()
 	}
 	info, err := r.Store.Stat(ctx, ref)
-	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
-		return info, err
-	}
-	if content, ok := r.remembered(ref); ok {
-		return Info{Ref: ref, Size: int64(len(content))}, nil
+	if kept, ok := r.instead(ctx, ref, err); ok {
+		return Info{Ref: ref, Size: int64(len(kept))}, nil
 	}
 	return info, err
 }
