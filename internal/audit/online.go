@@ -13,13 +13,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-// publicSources are the sources whose locators may be asked about. The name of a file or the query
-// behind a row stays private.
+// publicSources are those whose locators may be asked about; others stay private.
 var publicSources = []string{"web", "arxiv"}
 
-// publicLocators are the locators of public sources, each once, in the order of the
-// citations, with the marks of the citations that have it, and how many locators of other
-// sources are left out.
+// publicLocators are the locators of public sources, each once, with the marks of the
+// citations that have it, and how many other locators are left out.
 func publicLocators(citations []marchwarden.Citation) (public []string, marks map[string]string, left int) {
 	marks = map[string]string{}
 	private := map[string]bool{}

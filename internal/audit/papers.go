@@ -105,8 +105,7 @@ const (
 	handleNoValues = 200
 )
 
-// resolves reports whether a DOI is registered, with whomever. Everything but a
-// plain answer about this DOI is an error.
+// resolves reports whether a DOI is registered. All but a plain answer is an error.
 func (r *Registry) resolves(ctx context.Context, doi string) (there bool, err error) {
 	var a struct {
 		Code   int    `json:"responseCode"`
@@ -134,8 +133,7 @@ func (r *Registry) resolves(ctx context.Context, doi string) (there bool, err er
 	return err == nil && a.Code != handleNotFound, err
 }
 
-// standing asks the indexes about a paper, and those that have failed not again. An error
-// says that none was asked.
+// standing asks the indexes that have not failed; an error says that none was asked.
 func (r *Registry) standing(ctx context.Context, id scholar.ID) (work scholar.Work, err error) {
 	err = r.indexes.do(ctx, func() error {
 		skip := func(index string) error { return r.tired[index].open() }

@@ -232,8 +232,7 @@ func nameOf(loc string) (paper scholar.ID, address string) {
 // for what follows, and at the path's end but for the form of the article.
 var publisher = regexp.MustCompile(`^(?:/[^/]+)?/(?:doi|articles?|chapter|book)(?:/(?:abs|full|fullHtml|pdf|epdf|pdfdirect|pdfplus|epub|book))?/(10\.[0-9]{4,9}/[^/]+?)(?:/(?:full|abstract|pdf|html|meta))?/?$`)
 
-// inAddress is the paper whose DOI an address holds, if it is certain where the DOI
-// ends.
+// inAddress is the paper whose DOI an address holds, if its end is certain.
 func inAddress(address string) (scholar.ID, bool) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -140,8 +140,7 @@ func (m *Meter) Room() int {
 
 func (m *Meter) roomLocked() int { return max(0, m.freeLocked()-m.held) }
 
-// freeLocked is what is neither used nor reserved; less than nothing when more was used
-// than there was.
+// freeLocked is what is neither used nor reserved; negative when too much was used.
 func (m *Meter) freeLocked() int { return m.limits.TokenBudget - (m.spent - m.over) - m.reserved }
 
 // overLocked is how many tokens were used beyond the budget.

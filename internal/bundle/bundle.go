@@ -50,8 +50,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// formatNow is the version of the form that this package writes, and the latest that
-// it reads.
+// formatNow is the version of the form that this package writes and reads.
 const formatNow = 1
 
 // Suffix ends the name of a bundle.

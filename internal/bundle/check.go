@@ -155,8 +155,7 @@ func listing(names []string, hashes map[string]string) string {
 	return list.String()
 }
 
-// checkTagManifest holds the tag files against the tag manifest, and adds those that
-// are not what it says to the damaged ones.
+// checkTagManifest holds the tag files against the tag manifest, and notes the damaged ones.
 func (b *Bundle) checkTagManifest(r *Report, tags map[string][]byte, damaged map[string]bool) {
 	if damaged[tagsName] {
 		return
@@ -178,8 +177,7 @@ func (b *Bundle) checkTagManifest(r *Report, tags map[string][]byte, damaged map
 	}
 }
 
-// checkContainer writes the zip anew in mind and compares: every byte outside the
-// members follows from them.
+// checkContainer writes the zip anew and compares: all of it follows from the members.
 func (b *Bundle) checkContainer(r *Report) {
 	l := newLayout(b.top, b.About.ExportedAt)
 	var all []entry
@@ -243,8 +241,7 @@ func (b *Bundle) checkSignature(r *Report, by []PublicKey) {
 	r.Signature = &s
 }
 
-// checkContent holds the traces, the result, the blobs and about.json against each
-// other.
+// checkContent holds traces, result, blobs and about.json against each other.
 func (b *Bundle) checkContent(r *Report) {
 	if b.top != topPrefix+b.About.TraceID.String()+"/" {
 		r.add(aboutName, "is about another run, %s", b.About.TraceID)

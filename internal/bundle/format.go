@@ -82,8 +82,7 @@ func FormatOf(name, file string) (f Format, ok bool) {
 	return Format{}, false
 }
 
-// checked is the last check of the cited sources, if there was one. A report of it that
-// cannot be read costs no export.
+// checked is the last check of the cited sources. One that cannot be read costs no export.
 func (e Export) checked() (drift.Report, bool) {
 	last, ok, err := drift.Last(e.Home, e.Run.ID)
 	if err != nil {
@@ -92,8 +91,7 @@ func (e Export) checked() (drift.Report, bool) {
 	return last, ok && err == nil
 }
 
-// exportJSON writes the result as 'ask --json' prints it, marked with when its sources were last
-// checked.
+// exportJSON writes the result as 'ask --json' does, with when its sources were checked.
 func exportJSON(ctx context.Context, e Export, w io.Writer) error {
 	_, res, err := e.From.Result(ctx, e.Run)
 	if err != nil {

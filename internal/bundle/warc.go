@@ -150,8 +150,7 @@ func aboutPage(d run.Document) []byte {
 	return b.Bytes()
 }
 
-// fields are lines of names and values, as they stand in a record's header and in the blocks of
-// the media type fieldsType.
+// fields are lines of names and values: a record's header, or a block of fieldsType.
 type fields struct{ bytes.Buffer }
 
 const fieldsType = "application/warc-fields"
@@ -208,8 +207,7 @@ func angled(id string) string {
 	return "<" + id + ">"
 }
 
-// recordID is a name for a record that its content decides: a UUID of the kind whose computation is
-// free (version 8).
+// recordID names a record by its content: a UUID of version 8.
 func recordID(kind string, parts ...string) string {
 	h := sha256.New()
 	for _, p := range append([]string{"marchwarden/warc/v1", kind}, parts...) {

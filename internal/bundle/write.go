@@ -47,8 +47,7 @@ func Write(ctx context.Context, w io.Writer, src run.Store, run *run.Run, o Opti
 	return nil
 }
 
-// packer writes members one after the other and keeps the books on them. After a failure
-// it writes nothing more.
+// packer writes members and keeps the books on them, until something fails.
 type packer struct {
 	w       io.Writer
 	layout  layout

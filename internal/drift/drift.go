@@ -236,8 +236,7 @@ type cited struct {
 	numbers []int         // of the citations, counted from one
 }
 
-// gather puts the citations together by their documents, in the order in which
-// these are first cited.
+// gather puts the citations together by their documents, in the order of these.
 func gather(docs []run.Document, citations []marchwarden.Citation) []cited {
 	var all []cited
 	for i, c := range citations {

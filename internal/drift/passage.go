@@ -69,8 +69,7 @@ func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r)
 }
 
-// lastTwo and firstTwo are the characters at the end and the beginning of a text, 0
-// where there are none.
+// lastTwo and firstTwo are the characters at the ends of a text, 0 for none.
 func lastTwo(s string) (two [2]rune) {
 	for i := 1; i >= 0 && s != ""; i-- {
 		r, n := utf8.DecodeLastRuneInString(s)

@@ -49,8 +49,7 @@ func (r Report) Summary(when string) string {
 	return fmt.Sprintf("checked %s: %s (%s); %s", when, term.Plural(len(r.Sources), "source"), strings.Join(parts, ", "), verdict)
 }
 
-// sourceWord is the state of a source in one word: why it is unreachable says more
-// than that it is.
+// sourceWord is the state of a source in one word, or why it is unreachable.
 func sourceWord(s Source) string {
 	if s.State == Unreachable {
 		return string(s.Why)
@@ -104,8 +103,7 @@ func (r Report) Text(when string, st term.Style, context int) string {
 	return b.String()
 }
 
-// diffLines writes the two sides of a diff, with so many unchanged words around what
-// changed.
+// diffLines writes both sides of a diff, with some unchanged words around each change.
 func diffLines(edits []Edit, context int, colour bool) (removed, added string) {
 	var was, now []string
 	for i, e := range edits {
@@ -123,8 +121,7 @@ func diffLines(edits []Edit, context int, colour bool) (removed, added string) {
 	return strings.Join(was, " "), strings.Join(now, " ")
 }
 
-// nearby keeps the n words of an unchanged stretch that are next to a change before
-// and after it.
+// nearby keeps the n words of an unchanged stretch next to a change.
 func nearby(text string, n int, before, after bool) string {
 	words := strings.Fields(text)
 	head, tail := 0, len(words)

@@ -10,8 +10,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
-// word is a word of a text: where it stands, and which word of the excerpt it is,
-// or elsewhere.
+// word is a word of a text, and which word of the excerpt it is, or elsewhere.
 type word struct {
 	start, end int
 	id         int

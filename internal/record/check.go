@@ -156,8 +156,7 @@ type CheckOptions struct {
 	Progress func(blobs int)
 }
 
-// old is before what time a file was written that has no writer any more, if it was
-// never renamed.
+// old is the time before which a file that was never renamed has no writer any more.
 func (o CheckOptions) old() time.Time { return o.Now.Add(-time.Hour) }
 
 // Check reads every trace and every blob and says what is wrong, and who depends

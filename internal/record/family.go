@@ -35,8 +35,7 @@ type Family struct {
 	others []marchwarden.TraceID // traces that it names and that are not of it
 }
 
-// member is what the survey keeps of one trace: the family that it is by itself, and what
-// it may belong together with.
+// member is one trace: the family that it is by itself, and what it may belong to.
 type member struct {
 	Family
 	parts   []marchwarden.TraceID
@@ -51,9 +50,8 @@ type survey struct {
 	claimed map[marchwarden.TraceID]bool
 }
 
-// families reads all traces and puts them together, the least recently written
-// family first. mention is told of every hash in every trace. began is when the first of the
-// runs began that are going on.
+// families reads all traces and puts them together, the least recently written family first.
+// mention is told of every hash; began is when the first run began that is going on.
 func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Family, began time.Time, err error) {
 	ids, err := h.Traces.List()
 	if err != nil {
@@ -137,8 +135,7 @@ func (s survey) join(f *Family, m *member) {
 	}
 }
 
-// tie keeps a family as long as every other that names a trace of it: that may be what
-// the other needs.
+// tie keeps a family as long as every other that names a trace of it, and may need it.
 func tie(all []Family) {
 	of := map[marchwarden.TraceID]*Family{}
 	for i := range all {
@@ -193,8 +190,7 @@ func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, e
 
 var idShape = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// idsIn are the traces that one mentions which cannot be read: its rihlas are among
-// them.
+// idsIn are the traces, its rihlas among them, that an unreadable one mentions.
 func (h Home) idsIn(id marchwarden.TraceID) (ids []marchwarden.TraceID, err error) {
 	f, err := h.Traces.Raw(id)
 	if err != nil {

@@ -69,8 +69,7 @@ func (f Files) lines(report *Report, path string, bad []durable.BadLine, aside s
 	}
 }
 
-// pins has the pins read. A repair does not touch them: without them every tool
-// would be trusted anew.
+// pins has the pins read. A repair leaves them: without them every tool is trusted anew.
 func (f Files) pins(report *Report) {
 	err := f.ReadPins(f.Pins)
 	if err == nil {
@@ -83,8 +82,7 @@ func (f Files) pins(report *Report) {
 	report.found(found)
 }
 
-// folders checks that each file of a folder holds the path that its name says. One that
-// does not is ignored everywhere.
+// folders checks that each file holds the path that its name says; else it is ignored.
 func (f Files) folders(_ context.Context, report *Report) error {
 	names, err := filepath.Glob(filepath.Join(f.Folders, "*"+filepath.Ext(f.FolderFile("", ""))))
 	if err != nil {
@@ -104,8 +102,7 @@ func (f Files) folders(_ context.Context, report *Report) error {
 	return nil
 }
 
-// index has the library's index checked by who made it. What is in it can be made
-// again.
+// index has the library's index checked by its maker. A new one can be made.
 func (f Files) index(ctx context.Context, report *Report) error {
 	problem, err := local.Problem(ctx, f.Index)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -28,8 +28,7 @@ type CollectOptions struct {
 	Runs []marchwarden.TraceID
 }
 
-// grace is how long what was used or written last is spared. It must be longer than
-// blobs are held to be fresh.
+// grace is how long what was used last is spared: longer than blobs count as fresh.
 const grace = time.Hour
 
 // Plan is what a collection is going to remove.
@@ -175,8 +174,7 @@ func unreadable(err error) bool {
 	return errors.Is(err, marchwarden.CodeCorrupt) || errors.Is(err, marchwarden.CodeUnsupported) || errors.Is(err, marchwarden.CodeNotFound)
 }
 
-// choose picks the families that go. release is called for every mention in their
-// traces.
+// choose picks the families that go, and calls release for every mention in their traces.
 func (p *Plan) choose(ctx context.Context, all []Family, running bool, release func(blob.Ref)) error {
 	o := p.options
 	for _, f := range all {
@@ -282,8 +280,7 @@ func (p *Plan) remove(ctx context.Context, f Family) (n int, bytes int64, err er
 	return n, bytes, nil
 }
 
-// needs answers what the traces mention now. It reads a trace again when it has
-// changed.
+// needs answers what the traces mention now; it reads again those that have changed.
 type needs struct {
 	home  Home
 	seen  map[marchwarden.TraceID]trace.File

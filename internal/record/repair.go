@@ -44,8 +44,7 @@ func (c *checker) remedies(ctx context.Context) error {
 	return c.search(ctx, wanted, func(f *Finding, _ []byte, _ string) { f.Repairable, f.mend = true, c.want })
 }
 
-// family is the run that gc takes for one: itself, or the investigation that it is
-// part of.
+// family is the run that gc takes for one: itself, or the investigation that it is part of.
 func (c *checker) family(id marchwarden.TraceID) marchwarden.TraceID {
 	if whole, ok := c.rihlaOf[id]; ok {
 		return whole
@@ -177,8 +176,7 @@ func keepAside(folder, name string, text []byte) (path string, err error) {
 	return path, err
 }
 
-// moveAside is the repair that moves a file, or what stands in its place, to the folder of
-// damaged files.
+// moveAside is the repair that moves what is at a path to the folder of damaged files.
 func moveAside(folder, path string) func(*Finding) error {
 	return func(f *Finding) error {
 		to, err := aside(folder, filepath.Base(path))

@@ -70,8 +70,7 @@ func typeOf(mode fs.FileMode) string {
 	return "no regular file"
 }
 
-// sound says what is wrong with the beginning of a trace. What is wrong with its end is a
-// finding of its own.
+// sound says what is wrong with a trace, but for its end, which is a finding of its own.
 func (c *checker) sound(id marchwarden.TraceID, log *trace.Log, busy bool) error {
 	if len(log.Steps) == 0 {
 		if busy {
@@ -120,8 +119,7 @@ func (c *checker) unbegun(id marchwarden.TraceID) error {
 	return nil
 }
 
-// begunSince reports whether a run was begun, by now, in a trace that was empty, or is
-// about to be.
+// begunSince reports whether a run was begun since in an empty trace, or is about to be.
 func (c *checker) begunSince(id marchwarden.TraceID) bool {
 	_, begun, err := c.after(id, 0)
 	busy, _ := c.Traces.Busy(id) // one that cannot be told is at rest
@@ -138,8 +136,7 @@ func (c *checker) torn(id marchwarden.TraceID, log *trace.Log) {
 		Problem: fmt.Sprintf("its last line is %s: %d bytes after step %d carry no step", word, log.Torn, len(log.Steps))})
 }
 
-// after reads what stands in a trace after its good bytes. whole says that a newline is in
-// it, which a crash does not leave.
+// after reads what follows the good bytes of a trace; a crash leaves no newline in it.
 func (c *checker) after(id marchwarden.TraceID, good int64) (tail []byte, whole bool, err error) {
 	f, err := c.Traces.Raw(id)
 	if err != nil {
@@ -176,8 +173,7 @@ func (c *checker) cut(f *Finding, good int64) error {
 	return w.Close()
 }
 
-// clear removes a trace in which no run was ever begun, and keeps a copy of what is
-// in it.
+// clear removes a trace in which no run was ever begun, and keeps a copy of it.
 func (c *checker) clear(f *Finding) error {
 	release, err := c.Traces.Hold(f.id)
 	if errors.Is(err, durable.ErrLocked) {

@@ -24,8 +24,7 @@ type Journey struct {
 	TraceID    marchwarden.TraceID // that its run is to have; zero if it is not given
 }
 
-// journeyTries is how often a journey is begun: a researcher resumes its own run rather than do it
-// again.
+// journeyTries is how often a journey is begun: a researcher resumes its own run.
 const journeyTries = 8
 
 // Rihla records one journey: who was asked what, and the report. A failed one is
@@ -115,8 +114,7 @@ type Embedded struct {
 	Tokens  int
 }
 
-// packed is the stored form: the numbers of all vectors one after the other, four
-// bytes each, the lowest first.
+// packed is the stored form: the numbers of all vectors, four bytes each, the lowest first.
 type packed struct {
 	Texts   int    `json:"texts,omitempty"`
 	Numbers []byte `json:"numbers,omitempty"`

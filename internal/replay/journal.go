@@ -112,8 +112,7 @@ func Key(kind trace.Action, input []byte) trace.ActionID {
 	return trace.ActionID{Ref: blob.Of(framed)}
 }
 
-// outcomeOf reads a stored outcome back. Live runs read it too, so that a run and
-// its rerun see exactly the same.
+// outcomeOf reads a stored outcome back, in a live run too: it sees what its rerun sees.
 func outcomeOf(ctx context.Context, blobs blob.Store, ref blob.Ref) ([]byte, error) {
 	stored, err := blobs.Get(ctx, ref)
 	if err != nil {

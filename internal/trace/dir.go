@@ -280,8 +280,7 @@ func (d *Dir) Size(_ context.Context, id marchwarden.TraceID) (bytes int64, ende
 // Raw opens the lines of a trace as they are. The caller closes.
 func (d *Dir) Raw(id marchwarden.TraceID) (io.ReadCloser, error) { return d.file(id, os.O_RDONLY) }
 
-// file opens the file of a trace. One that is not there is CodeNotFound, unless it is to be
-// made.
+// file opens the file of a trace: CodeNotFound if it is missing and not to be made.
 func (d *Dir) file(id marchwarden.TraceID, how int) (*os.File, error) {
 	if !id.Valid() {
 		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "a trace needs an id")

@@ -118,8 +118,7 @@ func hasSum(line []byte) bool {
 	return sum != ""
 }
 
-// checkSum holds a line against the checksum at its end, and returns that and what
-// stands before it.
+// checkSum holds a line against the checksum at its end, and returns both parts.
 func checkSum(before string, line []byte) (body []byte, sum string, err error) {
 	body, sum, err = durable.CheckLine(bytes.TrimSuffix(line, []byte("\n")), lineTag, before)
 	switch {

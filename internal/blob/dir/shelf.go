@@ -215,8 +215,7 @@ func (f *files) touch(ref blob.Ref) error {
 	return f.root.Chtimes(nameOf(ref), now, now)
 }
 
-// tick is the time by the clock of the file system, which is the clock of every
-// file in it: that of a file that was written just now.
+// tick is the time by the clock of the file system: that of a file written just now.
 func (f *files) tick() (time.Time, error) {
 	f.clockMu.Lock()
 	defer f.clockMu.Unlock()
@@ -254,12 +253,10 @@ const (
 	lockPause = 2 * time.Millisecond
 )
 
-// errLockless says that there is no lock to be had: the file system knows none, or
-// the store cannot be written.
+// errLockless says that the file system knows no locks, or cannot be written.
 var errLockless = marchwarden.Errorf(marchwarden.CodeUnavailable, "the evidence store cannot be locked, so nothing can be removed safely")
 
-// sharedLock is this process's part in the lock that writers hold together: one
-// file, open while at least one of them is at work.
+// sharedLock is this process's part in the lock that its writers hold together.
 type sharedLock struct {
 	root *os.Root
 

@@ -112,8 +112,7 @@ func (k *keeper) Size(ctx context.Context, ref blob.Ref) (int64, error) {
 	return int64(size), err
 }
 
-// fetch returns up to limit bytes from the start of an object. One that has more than
-// any blob is damaged.
+// fetch returns up to limit bytes of an object. One larger than any blob is damaged.
 func (k *keeper) fetch(ctx context.Context, name string, limit int) ([]byte, error) {
 	var opts minio.GetObjectOptions
 	part := limit < blob.MaxForm
@@ -150,8 +149,7 @@ const statusNoRange = http.StatusRequestedRangeNotSatisfiable
 // errExists reports that an object is there which was to be written only if it was not.
 var errExists error = marchwarden.Errorf(marchwarden.CodeUnavailable, "the object is there already, or another process writes it")
 
-// explain gives an error of the client its code and its meaning. If the caller has ended
-// the call, that is the error.
+// explain gives an error of the client its meaning, unless the caller ended the call.
 func (k *keeper) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
