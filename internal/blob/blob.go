@@ -91,9 +91,6 @@ type Shelf interface {
 	// included, in a fixed order. Files that come or go meanwhile may be met or not.
 	// The first error of fn ends the walk and is returned as it is.
 	Files(ctx context.Context, fn func(File) error) error
-	// Strays are the paths of what is in the store and is none of its files, in a fixed
-	// order. Nothing of it is ever read or removed.
-	Strays(ctx context.Context) ([]string, error)
 	// Inspect is Get, for a file and without a mark that the blob was used. Of a
 	// leftover it gives the content if all of it is there.
 	Inspect(ctx context.Context, file File) ([]byte, error)

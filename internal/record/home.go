@@ -14,6 +14,7 @@ package record
 
 import (
 	"bytes"
+	"context"
 	"io"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -25,11 +26,17 @@ import (
 // Home is all records of one place, for those who check and clear them.
 type Home struct {
 	run.Store
-	Shelf blob.Shelf // the files behind Store.Blobs
+	Shelf Shelf // the files behind Store.Blobs
 	// Folder is the home folder, in which checks of sources are kept; "" has none.
 	Folder string
 	// Damaged is the folder to which damaged files are moved; it is made when needed.
 	Damaged string
+}
+
+// Shelf is the files of a store, and the paths of what is among them and is none of them.
+type Shelf interface {
+	blob.Shelf
+	Strays(context.Context) ([]string, error)
 }
 
 // read reads a trace and calls mention for every hash in its bytes, also where it

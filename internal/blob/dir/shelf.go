@@ -53,8 +53,9 @@ func (s *Store) Files(ctx context.Context, fn func(blob.File) error) error {
 	})
 }
 
-// Strays implements blob.Shelf. What is in a directory that is none of the store's is not
-// listed.
+// Strays are the paths of what is in the store and is none of its files, in a fixed
+// order. Nothing of it is ever read or removed. What is in a directory that is none
+// of the store's is not listed.
 func (s *Store) Strays(ctx context.Context) ([]string, error) {
 	var strays []string
 	add := func(name string) { strays = append(strays, filepath.Join(s.files.path, filepath.FromSlash(name))) }

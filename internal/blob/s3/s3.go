@@ -98,12 +98,17 @@ func newKeeper(config Config) (*keeper, error) {
 
 // newTransport is a transport that answers, one way or the other.
 func newTransport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DialContext = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext
-	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	t.ResponseHeaderTimeout, t.MaxIdleConnsPerHost = 20*time.Second, 16
-	t.DisableCompression = true // what is stored is what is wanted
-	return t
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: 20 * time.Second,
+		IdleConnTimeout:       time.Minute,
+		MaxIdleConnsPerHost:   16,
+		DisableCompression:    true, // what is stored is what is wanted
+		ForceAttemptHTTP2:     true,
+	}
 }
 
 // ParseURL reads "s3://bucket/prefix?endpoint=https://host:port&region=name". The keys
