@@ -27,12 +27,13 @@ func LockFile(path string) (unlock func() error, err error) {
 // when it is locked: one that its last owner removed or replaced meanwhile is none. What
 // lock says is returned. The lock ends when the file is closed, or with the process.
 func Own(path string, lock func(*os.File) error) (*os.File, error) {
-	for {
+	for made := false; ; {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) && !made { // else it is a link that leads nowhere
 			if err := MakeDir(filepath.Dir(path)); err != nil {
 				return nil, err
 			}
+			made = true
 			continue
 		}
 		if err != nil {

@@ -3,7 +3,6 @@ package record
 import (
 	"cmp"
 	"context"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -192,14 +191,9 @@ var idShape = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // idsIn are the traces, its rihlas among them, that an unreadable one mentions.
 func (h Home) idsIn(id marchwarden.TraceID) (ids []marchwarden.TraceID, err error) {
-	f, err := h.Traces.Raw(id)
+	data, err := h.text(id)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
 	}
 	for _, text := range idShape.FindAll(data, -1) {
 		other, err := marchwarden.ParseTraceID(string(text))

@@ -16,6 +16,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"regexp"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -39,53 +40,32 @@ type Shelf interface {
 	Strays(context.Context) ([]string, error)
 }
 
-// read reads a trace and calls mention for every hash in its bytes, also where it
-// cannot be decoded. A trace that cannot be read has a log that is nil.
-func (h Home) read(id marchwarden.TraceID, mention func(blob.Ref)) (*trace.Log, error) {
+// text is all that is in the file of a trace, or was read of it before an error.
+func (h Home) text(id marchwarden.TraceID) ([]byte, error) {
 	f, err := h.Traces.Raw(id)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	m := &mentions{found: mention}
-	log, err := trace.Read(io.TeeReader(f, m))
-	if _, rest := io.Copy(m, f); rest != nil && err == nil {
-		err = marchwarden.Wrap(rest, marchwarden.CodeUnavailable, "read trace %s", id)
-	}
-	return log, err
+	text, err := io.ReadAll(f)
+	return text, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
 }
 
-// mentions finds the hashes in what is written to it. What a trace mentions is more
-// than what its steps need, as far as this program understands them: a step of an
-// action that only a later version knows, and a line that is damaged, still keep
-// what they mention.
-type mentions struct {
-	found func(blob.Ref)
-	rest  []byte // of what was written: may be the beginning of a hash
-}
+var refShape = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
-const (
-	refMark = "sha256:"
-	refLen  = len(refMark) + 64
-)
-
-func (m *mentions) Write(p []byte) (int, error) {
-	text := append(m.rest, p...)
-	at := 0
-	for {
-		i := bytes.Index(text[at:], []byte(refMark))
-		if i < 0 {
-			at = max(at, len(text)-len(refMark)+1)
-			break
+// read reads a trace and calls mention for every hash in its bytes, also where it
+// cannot be decoded. What a trace mentions is more than what its steps need, as far as this
+// program understands them: a step of an action that only a later version knows, and a line
+// that is damaged, still keep what they mention.
+func (h Home) read(id marchwarden.TraceID, mention func(blob.Ref)) (*trace.Log, error) {
+	text, err := h.text(id)
+	for _, hash := range refShape.FindAll(text, -1) {
+		if ref, err := blob.Parse(string(hash)); err == nil {
+			mention(ref)
 		}
-		if at += i; at+refLen > len(text) {
-			break
-		}
-		if ref, err := blob.Parse(string(text[at : at+refLen])); err == nil {
-			m.found(ref)
-		}
-		at += len(refMark)
 	}
-	m.rest = append(m.rest[:0:0], text[at:]...)
-	return len(p), nil
+	if err != nil {
+		return nil, err
+	}
+	return trace.Read(bytes.NewReader(text))
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -138,16 +137,12 @@ func (c *checker) torn(id marchwarden.TraceID, log *trace.Log) {
 
 // after reads what follows the good bytes of a trace; a crash leaves no newline in it.
 func (c *checker) after(id marchwarden.TraceID, good int64) (tail []byte, whole bool, err error) {
-	f, err := c.Traces.Raw(id)
+	text, err := c.text(id)
 	if err != nil {
 		return nil, false, err
 	}
-	defer f.Close()
-	if _, err := io.CopyN(io.Discard, f, good); err != nil {
-		return nil, false, err
-	}
-	tail, err = io.ReadAll(f)
-	return tail, bytes.ContainsRune(tail, '\n'), err
+	tail = text[min(good, int64(len(text))):]
+	return tail, bytes.ContainsRune(tail, '\n'), nil
 }
 
 // cut removes the torn tail of a trace that no process writes, and keeps a copy.
