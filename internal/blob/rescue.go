@@ -15,7 +15,9 @@ const maxRescued = 512 << 20
 // Rescue returns a store over s that keeps in memory what s cannot store, because
 // its disk is full, read-only or broken, so that a run can still end with its
 // answer. What it keeps that way is gone with the process: Settle says so.
-func Rescue(s Store) Store { return &rescue{Store: s, content: map[Ref][]byte{}} }
+func Rescue(s Store) Store {
+	return &rescue{Store: s, content: map[Ref][]byte{}, recent: map[Ref][]byte{}}
+}
 
 type rescue struct {
 	Store
@@ -23,13 +25,8 @@ type rescue struct {
 	mu      sync.Mutex     // guards what follows
 	content map[Ref][]byte // what is in memory alone
 	size    int
-	recent  []recent // what was stored last, should it not be read again
-	kept    int      // the bytes of recent
-}
-
-type recent struct {
-	ref     Ref
-	content []byte
+	recent  map[Ref][]byte // what was stored last, should it not be read again
+	kept    int            // the bytes of recent
 }
 
 // maxRecent bounds what is kept in memory although it was stored, in bytes.
@@ -43,11 +40,11 @@ func (r *rescue) remember(ref Ref, content []byte) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recent = append(r.recent, recent{ref, slices.Clone(content)})
-	for r.kept += len(content); r.kept > maxRecent; r.recent = r.recent[1:] {
-		r.kept -= len(r.recent[0].content)
-		r.recent[0].content = nil // the array behind the slice stays
+	if r.kept += len(content); r.kept > maxRecent {
+		clear(r.recent)
+		r.kept = len(content)
 	}
+	r.recent[ref] = slices.Clone(content)
 }
 
 // instead is what was stored lately, if err keeps the store from giving what it has.
@@ -57,11 +54,8 @@ func (r *rescue) instead(ctx context.Context, ref Ref, err error) ([]byte, bool)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.recent, func(k recent) bool { return k.ref == ref })
-	if i < 0 {
-		return nil, false
-	}
-	return slices.Clone(r.recent[i].content), true
+	content, ok := r.recent[ref]
+	return slices.Clone(content), ok
 }
 
 func (r *rescue) Put(ctx context.Context, content []byte) (Ref, error) {
