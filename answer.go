@@ -2,7 +2,6 @@ package marchwarden
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,10 +32,8 @@ const (
 	ShortUnknown ShortKind = "unknown"
 )
 
-var shortKinds = []ShortKind{ShortSpan, ShortYes, ShortNo, ShortValue, ShortUnknown}
-
 // Known reports whether k is a kind that there is.
-func (k ShortKind) Known() bool { return slices.Contains(shortKinds, k) }
+func (k ShortKind) Known() bool { return known(k) }
 
 // Decides reports whether k is yes or no.
 func (k ShortKind) Decides() bool { return k == ShortYes || k == ShortNo }
@@ -94,26 +91,27 @@ func (r *Result) Refused() bool { return r.ShortAnswer != nil && r.ShortAnswer.K
 
 // Lead is the line that stands above the answer, for people: the short answer, unless
 // the answer begins with it, or that the question is refused and what was looked
-// through, unless the answer says so. It is "" for none. Its words are foreign: clean them like the answer's.
+// through, unless the answer says so. It is "" for none. Its words are foreign: clean them
+// like the answer's.
 func (r *Result) Lead() string {
 	s := r.ShortAnswer
 	switch {
 	case s == nil || !s.Kind.Known():
 		return ""
-	case s.Kind == ShortUnknown && strings.HasPrefix(r.Answer, "I don't know."):
-		return ""
-	case s.Kind == ShortUnknown && r.CostMetadata.SourcesRead == 1:
-		return "I don't know. One document was looked through."
-	case s.Kind == ShortUnknown && r.CostMetadata.SourcesRead > 1:
-		return fmt.Sprintf("I don't know. %d documents were looked through.", r.CostMetadata.SourcesRead)
-	case s.Kind == ShortUnknown:
-		return "I don't know."
 	case s.Kind == ShortYes:
 		return unlessFirst(r.Answer, "Yes", ".,;:!")
 	case s.Kind == ShortNo:
 		return unlessFirst(r.Answer, "No", ".,;:!")
+	case s.Kind != ShortUnknown:
+		return unlessFirst(r.Answer, strings.Join(strings.Fields(s.Text), " "), "")
+	case strings.HasPrefix(r.Answer, "I don't know."):
+		return ""
+	case r.CostMetadata.SourcesRead == 1:
+		return "I don't know. One document was looked through."
+	case r.CostMetadata.SourcesRead > 1:
+		return fmt.Sprintf("I don't know. %d documents were looked through.", r.CostMetadata.SourcesRead)
 	}
-	return unlessFirst(r.Answer, strings.Join(strings.Fields(s.Text), " "), "")
+	return "I don't know."
 }
 
 // unlessFirst is short, or "" if the Markdown begins with it as whole words, before

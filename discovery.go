@@ -22,13 +22,7 @@ const (
 )
 
 // Known reports whether a type is one of the contract's.
-func (t DiscoveryType) Known() bool {
-	switch t {
-	case RelatedResearch, NewSource, ContradictionDetected:
-		return true
-	}
-	return false
-}
+func (t DiscoveryType) Known() bool { return known(t) }
 
 // OpenQuestion is a question that the research raised and did not answer.
 type OpenQuestion struct {
@@ -49,10 +43,4 @@ const (
 )
 
 // Known reports whether a priority is one of the contract's.
-func (p Priority) Known() bool {
-	switch p {
-	case High, Medium, Low:
-		return true
-	}
-	return false
-}
+func (p Priority) Known() bool { return known(p) }

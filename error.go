@@ -31,14 +31,7 @@ const (
 )
 
 // Known reports whether c is one of the codes above.
-func (c Code) Known() bool {
-	switch c {
-	case CodeInvalid, CodeNotFound, CodeDenied, CodeUnavailable, CodeExhausted, CodeCanceled, CodeUnsupported, CodeCorrupt,
-		CodeNotRecorded, CodeRateLimited, CodeTimeout, CodeTruncated, CodeMalformed, CodeRefused, CodeInternal:
-		return true
-	}
-	return false
-}
+func (c Code) Known() bool { return gapCategories[c] != "" }
 
 // Error makes a code usable with errors.Is.
 func (c Code) Error() string { return string(c) }

@@ -1,5 +1,7 @@
 package marchwarden
 
+import "cmp"
+
 // Gap is something that was looked for and not found, and why.
 type Gap struct {
 	Topic    string      `json:"topic"`
@@ -20,13 +22,7 @@ const (
 )
 
 // Known reports whether a category is one of the contract's.
-func (c GapCategory) Known() bool {
-	switch c {
-	case SourceNotFound, AccessDenied, BudgetExhausted, ContradictorySources, ScopeExceeded:
-		return true
-	}
-	return false
-}
+func (c GapCategory) Known() bool { return known(c) }
 
 // gapCategories is the one table from error code to gap category.
 var gapCategories = map[Code]GapCategory{
@@ -49,13 +45,9 @@ var gapCategories = map[Code]GapCategory{
 
 // GapFor turns a failure met while working on a topic into a gap. Its detail is
 // the error's sentence and its hint, which carry no secret because errors never
-// do. A code
-// from a newer version is a failed service: AccessDenied. err must not be nil.
+// do. A code from a newer version is a failed service: AccessDenied. err must not be nil.
 func GapFor(topic string, err error) Gap {
-	category, ok := gapCategories[CodeOf(err)]
-	if !ok {
-		category = AccessDenied
-	}
+	category := cmp.Or(gapCategories[CodeOf(err)], AccessDenied)
 	detail := err.Error()
 	if hint := HintOf(err); hint != "" {
 		detail += " (" + hint + ")"

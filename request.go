@@ -2,6 +2,7 @@ package marchwarden
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -81,7 +82,6 @@ func (l Limits) Plus(more Limits) Limits {
 	return Limits{add(l.MaxIterations, more.MaxIterations), add(l.TokenBudget, more.TokenBudget), add(l.MaxSources, more.MaxSources)}
 }
 
-// presets is the contract's table.
 var presets = map[Depth]Limits{
 	Shallow:  {MaxIterations: 2, TokenBudget: 5000, MaxSources: 5},
 	Balanced: {MaxIterations: 5, TokenBudget: 20000, MaxSources: 10},
@@ -90,12 +90,7 @@ var presets = map[Depth]Limits{
 
 // Preset returns the caps of a depth; the zero Depth is Balanced. Calling it
 // with a depth that Validate refuses gives zero Limits.
-func Preset(d Depth) Limits {
-	if d == "" {
-		d = Balanced
-	}
-	return presets[d]
-}
+func Preset(d Depth) Limits { return presets[cmp.Or(d, Balanced)] }
 
 // Limits lays the request's constraints over its depth's preset. The request
 // must be valid.
@@ -139,9 +134,7 @@ func (r Request) Validate() error {
 	if err := r.validateText(); err != nil {
 		return err
 	}
-	switch r.Depth {
-	case "", Shallow, Balanced, Deep:
-	default:
+	if r.Depth != "" && !known(r.Depth) {
 		return invalid("depth", "", "must be shallow, balanced or deep, not %q", clip(string(r.Depth), 40))
 	}
 	return r.Constraints.validate()
@@ -195,11 +188,7 @@ func DecodeRequest(data []byte) (Request, error) {
 	if err := dec.Decode(&r); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			field := wrong.Field
-			if field == "" {
-				field = "request"
-			}
-			return r, invalid(field, "", "must be %s, not %s", jsonKind(wrong.Type.Kind()), wrong.Value)
+			return r, invalid(cmp.Or(wrong.Field, "request"), "", "must be %s, not %s", jsonKind(wrong.Type.Kind()), wrong.Value)
 		}
 		return r, invalid("request", "", "is not a JSON object: %v", err)
 	}

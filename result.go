@@ -45,22 +45,18 @@ type Result struct {
 
 // Normalize makes nil lists empty, so that the wire form has [] and never null.
 func (r *Result) Normalize() {
-	if r.Citations == nil {
-		r.Citations = []Citation{}
-	}
-	if r.Gaps == nil {
-		r.Gaps = []Gap{}
-	}
-	if r.DiscoveryEvents == nil {
-		r.DiscoveryEvents = []DiscoveryEvent{}
-	}
-	if r.OpenQuestions == nil {
-		r.OpenQuestions = []OpenQuestion{}
-	}
+	empty(&r.Citations)
+	empty(&r.Gaps)
+	empty(&r.DiscoveryEvents)
+	empty(&r.OpenQuestions)
 	for i := range r.Claims {
-		if r.Claims[i].Citations == nil {
-			r.Claims[i].Citations = []int{}
-		}
+		empty(&r.Claims[i].Citations)
+	}
+}
+
+func empty[T any](list *[]T) {
+	if *list == nil {
+		*list = []T{}
 	}
 }
 

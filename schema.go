@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -39,8 +40,10 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[ShortKind]():     {string(ShortSpan), string(ShortYes), string(ShortNo), string(ShortValue), string(ShortUnknown)},
 }
 
-// traceIDPattern is what ParseTraceID accepts.
-const traceIDPattern = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+// known reports whether a value is one of its closed set.
+func known[T ~string](value T) bool {
+	return slices.Contains(enums[reflect.TypeFor[T]()], string(value))
+}
 
 // schemaNotes are the bounds and descriptions that Go types cannot say, by the
 // path of the property. The bounds are the constants that Validate uses.

@@ -2,6 +2,7 @@ package marchwarden
 
 import (
 	"context"
+	"regexp"
 	"strings"
 )
 
@@ -10,24 +11,16 @@ import (
 // keys. The caller makes the id: this package has no randomness.
 type TraceID struct{ s string }
 
+// traceIDPattern is what ParseTraceID accepts.
+const traceIDPattern = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+
+var traceIDShape = regexp.MustCompile(traceIDPattern)
+
 // ParseTraceID accepts the canonical text form of a UUID, in either case, and
 // nothing else: a parsed TraceID is safe to use as a file name.
 func ParseTraceID(s string) (TraceID, error) {
-	bad := invalid("trace_id", "run 'marchwarden traces' to list the ids there are", "%q is not a UUID such as 0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10", clip(s, 60))
-	if len(s) != 36 {
-		return TraceID{}, bad
-	}
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case i == 8 || i == 13 || i == 18 || i == 23:
-			if c != '-' {
-				return TraceID{}, bad
-			}
-		case c >= '0' && c <= '9', c >= 'a' && c <= 'f', c >= 'A' && c <= 'F':
-		default:
-			return TraceID{}, bad
-		}
+	if !traceIDShape.MatchString(s) {
+		return TraceID{}, invalid("trace_id", "run 'marchwarden traces' to list the ids there are", "%q is not a UUID such as 0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10", clip(s, 60))
 	}
 	return TraceID{strings.ToLower(s)}, nil
 }
@@ -73,7 +66,6 @@ func WithTraceID(ctx context.Context, id TraceID) context.Context {
 	return context.WithValue(ctx, chosenID{}, id)
 }
 
-// chosenID is the key of that id.
 type chosenID struct{}
 
 // ChosenTraceID is the id that a caller has chosen, if it has.

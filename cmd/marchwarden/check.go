@@ -146,7 +146,7 @@ func (a *app) checkRecords(ctx context.Context, h record.Home, o checkOptions, i
 
 // homeOf is the records as those see them who check and clear them.
 func homeOf(r *network.Records, c *settings.Settings) record.Home {
-	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Store}, Shelf: r.Blobs.Store, Strays: r.Blobs.Store.Strays, Folder: c.Home(), Damaged: c.DamagedPath()}
+	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Store}, Shelf: r.Blobs.Store, Folder: c.Home(), Damaged: c.DamagedPath()}
 }
 
 // filesOf is what else is in the home folder.

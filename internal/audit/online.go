@@ -2,47 +2,42 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-// publicSources are the sources whose locators may be asked about. The name of a file or the query
-// behind a row stays private.
+// publicSources are those whose locators may be asked about; others stay private.
 var publicSources = []string{"web", "arxiv"}
 
-// cited is a locator and the numbers of the citations that have it.
-type cited struct {
-	locator string
-	marks   string
-}
-
-// publicLocators are the locators of public sources, each once, in the order of the
-// citations, and how many locators of other sources are left out.
-func publicLocators(citations []marchwarden.Citation) (public []cited, left int) {
+// publicLocators are the locators of public sources, each once, with the marks of the
+// citations that have it, and how many other locators are left out.
+func publicLocators(citations []marchwarden.Citation) (public []string, marks map[string]string, left int) {
+	marks = map[string]string{}
 	private := map[string]bool{}
 	for i, ct := range citations {
 		if !slices.Contains(publicSources, ct.Source) {
 			private[ct.Locator] = true
 			continue
 		}
-		at := slices.IndexFunc(public, func(c cited) bool { return c.locator == ct.Locator })
-		if at < 0 {
-			at = len(public)
-			public = append(public, cited{locator: ct.Locator})
+		if marks[ct.Locator] == "" {
+			public = append(public, ct.Locator)
 		}
-		public[at].marks += fmt.Sprintf("[%d]", i+1)
+		marks[ct.Locator] += fmt.Sprintf("[%d]", i+1)
 	}
-	return public, len(private)
+	return public, marks, len(private)
 }
 
-// online asks web servers and registries whether what the citations point to is
-// there. What could not be asked is said, and counts neither way.
+// online asks web servers and registries whether what the citations point to is there, and
+// prints every answer as it comes. What could not be asked is said, and counts neither way.
 func (a *Audit) online(ctx context.Context, res *marchwarden.Result) error {
-	public, left := publicLocators(res.Citations)
+	public, marks, left := publicLocators(res.Citations)
 	if left > 0 {
 		a.cfg.Note("%s of files, databases and other sources outside the web are not asked about", term.Plural(left, "locator"))
 	}
@@ -54,47 +49,36 @@ func (a *Audit) online(ctx context.Context, res *marchwarden.Result) error {
 	if err != nil {
 		return err
 	}
-	a.locators(ctx, r, public)
-	return end()
-}
-
-// locators asks about locators and prints every answer as it comes.
-func (a *Audit) locators(ctx context.Context, r *Registry, public []cited) {
-	marks := map[string]string{}
-	var all []string
-	for _, c := range public {
-		marks[c.locator] = c.marks
-		all = append(all, c.locator)
-	}
-	states := map[State]int{}
-	retracted, doubts := 0, 0
-	r.CheckAll(ctx, all, func(s Status) {
+	states, doubts := map[string]int{}, 0
+	r.CheckAll(ctx, public, func(s Status) {
 		if ctx.Err() != nil {
 			return // it was stopped, which is no answer
 		}
-		states[s.State]++
+		states[string(s.State)]++
 		if s.Retracted {
-			retracted++
+			states["retracted"]++
 		}
 		if s.Doubt != "" {
 			doubts++
 		}
 		a.answered("online "+marks[s.Locator]+" "+s.Locator, s)
 	})
-	if ctx.Err() != nil {
-		return
+	if ctx.Err() == nil {
+		a.sumUp(len(public), states, doubts)
 	}
+	return end()
+}
+
+// sumUp says how the questions about locators were answered.
+func (a *Audit) sumUp(asked int, states map[string]int, doubts int) {
 	var sum []string
-	for _, state := range []State{Answered, Registered, Gone, Absent, Unchecked} {
-		if states[state] > 0 {
-			sum = append(sum, fmt.Sprintf("%d %s", states[state], state))
+	for _, state := range []string{string(Answered), string(Registered), string(Gone), string(Absent), string(Unchecked), "retracted"} {
+		if n := states[state]; n > 0 {
+			sum = append(sum, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	if retracted > 0 {
-		sum = append(sum, fmt.Sprintf("%d retracted", retracted))
-	}
-	a.print("%s asked about: %s", term.Plural(len(all), "locator"), strings.Join(sum, ", "))
-	if n := states[Unchecked]; n > 0 {
+	a.print("%s asked about: %s", term.Plural(asked, "locator"), strings.Join(sum, ", "))
+	if n := states[string(Unchecked)]; n > 0 {
 		a.cfg.Note("%s could not be checked, which says nothing against what is there", term.Plural(n, "locator"))
 	}
 	if doubts > 0 {
@@ -102,7 +86,6 @@ func (a *Audit) locators(ctx context.Context, r *Registry, public []cited) {
 	}
 }
 
-// answered prints one answer.
 func (a *Audit) answered(what string, s Status) {
 	says := func(state string) string {
 		if s.Detail != "" {
@@ -126,4 +109,54 @@ func (a *Audit) answered(what string, s Status) {
 	default:
 		a.check(what+": "+says(string(s.State))+unsure, "")
 	}
+}
+
+// live runs the queries behind the citations of a database again and says whether
+// the rows are what they were. Each document is read once.
+func (a *Audit) live(ctx context.Context, blobs blob.Store, res *marchwarden.Result) error {
+	var cited []marchwarden.Citation
+	seen := map[string]bool{}
+	for _, ct := range res.Citations {
+		if ct.Source == "database" && !seen[ct.Locator+ct.ContentHash] {
+			seen[ct.Locator+ct.ContentHash] = true
+			cited = append(cited, ct)
+		}
+	}
+	if len(cited) == 0 {
+		a.cfg.Note("no citation is of a database, so there is nothing to run again")
+		return nil
+	}
+	db, err := a.cfg.Database(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, ct := range cited {
+		what := "live " + ct.Locator
+		ref, err := blob.Parse(ct.ContentHash)
+		if err != nil {
+			a.check(what, err.Error())
+			continue
+		}
+		stored, err := blobs.Get(ctx, ref)
+		if err != nil {
+			continue // said with the stored pieces
+		}
+		now, err := database.Live(ctx, db, ct.Locator, string(stored))
+		where := ""
+		if now.Elsewhere != "" {
+			where = "; " + now.Elsewhere
+		}
+		switch {
+		case errors.Is(err, marchwarden.CodeNotFound):
+			a.check(what, "gone: "+err.Error()+where)
+		case err != nil:
+			a.check(what, "cannot be run again: "+err.Error()+where)
+		case len(now.Changes) > 0:
+			a.check(what, "the rows have changed: "+strings.Join(now.Changes, ", ")+where)
+		default:
+			a.check(what+": the rows are unchanged"+where, "")
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -14,20 +15,20 @@ import (
 // Crossref does not have the handle service, which has the DOIs of all. Only the
 // latter can say that there is no such DOI.
 func (r *Registry) doi(ctx context.Context, id scholar.ID) Status {
-	st := r.standing(ctx, id)
+	work, asked := r.standing(ctx, id)
 	s := Status{State: Registered}
-	if !st.work.Knows(scholar.Crossref) {
+	if !work.Knows(scholar.Crossref) {
 		there, err := r.resolves(ctx, id.DOI())
 		switch {
 		case err != nil:
 			s = Status{State: Unchecked, Detail: line(err)}
-		case !there && st.work.Knows(scholar.OpenAlex):
+		case !there && work.Knows(scholar.OpenAlex):
 			s = Status{State: Unchecked, Detail: "doi.org does not have the DOI, and OpenAlex has it"}
 		case !there:
 			return Status{State: Absent, Detail: "doi.org has no such DOI"}
 		}
 	}
-	st.into(&s)
+	s.note(work, asked)
 	return s
 }
 
@@ -40,7 +41,7 @@ func (r *Registry) preprint(ctx context.Context, id scholar.ID) Status {
 	paper, err := r.paper(ctx, id)
 	if err == nil {
 		s := Status{State: Registered}
-		r.standing(ctx, id.Work()).into(&s)
+		s.note(r.standing(ctx, id.Work()))
 		if paper.Withdrawn() && !s.Retracted {
 			s.Retracted, s.Doubt, s.Detail = true, "", scholar.Line("withdrawn, says arXiv: "+paper.Comment, 300)
 		}
@@ -62,11 +63,10 @@ func (r *Registry) preprint(ctx context.Context, id scholar.ID) Status {
 		return Status{State: Unchecked, Detail: line(err)}
 	}
 	s := Status{State: Registered, Detail: "by its DOI; " + line(err)}
-	r.standing(ctx, id).into(&s)
+	s.note(r.standing(ctx, id))
 	return s
 }
 
-// paper looks a paper up at arXiv.
 func (r *Registry) paper(ctx context.Context, id scholar.ID) (p scholar.Preprint, err error) {
 	err = r.arxiv.do(ctx, func() (err error) {
 		p, err = r.cfg.ArXiv.Paper(ctx, id)
@@ -83,17 +83,17 @@ const mostInList = 50
 func (r *Registry) prepare(ctx context.Context, locators []string) {
 	var ids []scholar.ID
 	for _, loc := range locators {
-		if n := nameOf(loc); n.kind == ArXiv {
-			ids = append(ids, n.paper)
+		if paper, address := nameOf(loc); address == "" && paper.ArXiv() != "" {
+			ids = append(ids, paper)
 		}
 	}
-	for len(ids) > 1 {
-		n := min(len(ids), mostInList)
-		_ = r.arxiv.do(ctx, func() error { // it is asked again
-			_, err := r.cfg.ArXiv.Papers(ctx, ids[:n]...)
-			return err
-		})
-		ids = ids[n:]
+	for part := range slices.Chunk(ids, mostInList) {
+		if len(part) > 1 {
+			_ = r.arxiv.do(ctx, func() error { // it is asked again
+				_, err := r.cfg.ArXiv.Papers(ctx, part...)
+				return err
+			})
+		}
 	}
 }
 
@@ -105,8 +105,7 @@ const (
 	handleNoValues = 200
 )
 
-// resolves reports whether a DOI is registered, with whomever. Everything but a
-// plain answer about this DOI is an error.
+// resolves reports whether a DOI is registered. All but a plain answer is an error.
 func (r *Registry) resolves(ctx context.Context, doi string) (there bool, err error) {
 	var a struct {
 		Code   int    `json:"responseCode"`
@@ -134,38 +133,27 @@ func (r *Registry) resolves(ctx context.Context, doi string) (there bool, err er
 	return err == nil && a.Code != handleNotFound, err
 }
 
-// standing is what the indexes say of a paper.
-type standing struct {
-	work scholar.Work
-	err  error // no service was asked
-}
-
-// standing asks the indexes about a paper, and those that have failed not again.
-func (r *Registry) standing(ctx context.Context, id scholar.ID) (st standing) {
-	st.err = r.indexes.do(ctx, func() error {
+// standing asks the indexes that have not failed; an error says that none was asked.
+func (r *Registry) standing(ctx context.Context, id scholar.ID) (work scholar.Work, err error) {
+	err = r.indexes.do(ctx, func() error {
 		skip := func(index string) error { return r.tired[index].open() }
-		st.work, _ = r.cfg.Indexes.Standing(ctx, skip, id) // who failed is in the work
-		for _, a := range st.work.Asked {
+		work, _ = r.cfg.Indexes.Standing(ctx, skip, id) // who failed is in the work
+		for _, a := range work.Asked {
 			if b := r.tired[a.Index]; ctx.Err() == nil && b.open() == nil {
-				b.note(answered(a))
+				var failed error
+				if a.Code != "" {
+					failed = marchwarden.Errorf(a.Code, "%s", a.Fault)
+				}
+				b.note(failed)
 			}
 		}
 		return nil
 	})
-	return st
+	return work, err
 }
 
-// answered is the error of an index that did not answer.
-func answered(a scholar.Answer) error {
-	if a.Code == "" {
-		return nil
-	}
-	return marchwarden.Errorf(a.Code, "%s", a.Fault)
-}
-
-// into adds to a status what is known of a retraction.
-func (st standing) into(s *Status) {
-	w := st.work
+// note adds what standing says of a retraction.
+func (s *Status) note(w scholar.Work, err error) {
 	more := ""
 	switch {
 	case w.Retracted:
@@ -175,8 +163,8 @@ func (st standing) into(s *Status) {
 		}
 	case w.Concern:
 		more = strings.TrimSpace("there is an expression of concern " + w.Notice)
-	case st.err != nil:
-		s.Doubt = line(st.err)
+	case err != nil:
+		s.Doubt = line(err)
 	}
 	for _, a := range w.Asked {
 		if a.Code != "" && !w.Retracted && s.Doubt == "" {

@@ -11,6 +11,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,18 +21,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
-)
-
-// Kind is what a locator names.
-type Kind string
-
-// The kinds of locators.
-const (
-	URL   Kind = "url"
-	DOI   Kind = "doi"
-	ArXiv Kind = "arxiv"
-	Other Kind = "other" // nothing that a service knows
 )
 
 // State is what was found out about a locator.
@@ -48,7 +41,6 @@ const (
 // Status is what became of the question about one locator.
 type Status struct {
 	Locator string
-	Kind    Kind
 	State   State
 	// Retracted says that the paper was taken back, and Notice is the DOI of the
 	// notice where it is known.
@@ -88,7 +80,7 @@ type Registry struct {
 	cfg     RegistryConfig
 	handles httpapi.Service
 
-	arxiv, handle, indexes *service
+	arxiv, handle, indexes service
 	tired                  map[string]*breaker // of the indexes, by name; guarded by the turn at indexes
 }
 
@@ -100,7 +92,6 @@ func NewRegistry(c RegistryConfig) *Registry {
 			Name: "doi.org", Base: cmp.Or(c.HandleURL, "https://doi.org"), BaseField: "DOI_URL", HTTP: c.HTTP, UserAgent: c.UserAgent,
 			Timeout: cmp.Or(c.Timeout, 10*time.Second), Answers: []int{http.StatusNotFound},
 		},
-		arxiv: newService(), handle: newService(), indexes: newService(),
 		tired: map[string]*breaker{scholar.Crossref: {}, scholar.OpenAlex: {}},
 	}
 }
@@ -108,19 +99,16 @@ func NewRegistry(c RegistryConfig) *Registry {
 // Check finds out about one locator. It always has an answer: where no service could be asked, or
 // ctx ends, it is Unchecked with the reason.
 func (r *Registry) Check(ctx context.Context, loc string) Status {
-	n := nameOf(loc)
-	var s Status
-	switch n.kind {
-	case DOI:
-		s = r.doi(ctx, n.paper)
-	case ArXiv:
-		s = r.preprint(ctx, n.paper)
-	case URL:
-		s = r.page(ctx, n)
-	default:
-		s = Status{State: Unchecked, Detail: "no web address, DOI or arXiv id"}
+	s := Status{State: Unchecked, Detail: "no web address, DOI or arXiv id"}
+	switch paper, address := nameOf(loc); {
+	case address != "":
+		s = r.page(ctx, paper, address)
+	case paper.ArXiv() != "":
+		s = r.preprint(ctx, paper)
+	case !paper.Zero():
+		s = r.doi(ctx, paper)
 	}
-	s.Locator, s.Kind = loc, n.kind
+	s.Locator = loc
 	return s
 }
 
@@ -148,19 +136,19 @@ func (r *Registry) CheckAll(ctx context.Context, locators []string, each func(St
 
 // page asks a web server. A paper that the address surely names is asked about, too,
 // but only for a retraction: the address may hold more than its DOI.
-func (r *Registry) page(ctx context.Context, n name) Status {
+func (r *Registry) page(ctx context.Context, paper scholar.ID, address string) Status {
 	s := Status{State: Answered}
-	at, err := r.cfg.Pages.Probe(ctx, n.address)
+	at, err := r.cfg.Pages.Probe(ctx, address)
 	switch {
 	case err != nil && marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
 		s = Status{State: Gone, Detail: line(cause(err))}
 	case err != nil:
 		s = Status{State: Unchecked, Detail: line(cause(err))}
-	case at != n.address:
+	case at != address:
 		s.Detail = "it is now at " + scholar.Line(at, 300)
 	}
-	if !n.paper.Zero() {
-		r.standing(ctx, n.paper).into(&s)
+	if !paper.Zero() {
+		s.note(r.standing(ctx, paper))
 	}
 	return s
 }
@@ -176,3 +164,86 @@ func cause(err error) error {
 
 // line is an error that fits on one.
 func line(err error) string { return scholar.Line(err.Error(), 300) }
+
+// service answers one question at a time.
+type service struct {
+	turn  sync.Mutex
+	tired breaker // guarded by turn
+}
+
+// do asks when its turn has come, or fails with the reason why it is not asked any
+// more. CodeNotFound is an answer, every other error a failure of the service.
+func (s *service) do(ctx context.Context, ask func() error) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if ctx.Err() != nil {
+		return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "the check was stopped")
+	}
+	if err := s.tired.open(); err != nil {
+		return err
+	}
+	err := ask()
+	if ctx.Err() == nil {
+		s.tired.note(err)
+	}
+	return err
+}
+
+// breaker spares a service that fails, and the user the wait for it.
+type breaker struct {
+	failures int // in a row
+	last     error
+}
+
+// mostFailures is how often in a row a service may fail before it is left alone.
+const mostFailures = 2
+
+// open is why the service is left alone; nil if it is not.
+func (b *breaker) open() error {
+	if b.failures < mostFailures {
+		return nil
+	}
+	return marchwarden.Errorf(marchwarden.CodeOf(b.last), "left alone after %d failures: %s", b.failures, line(b.last))
+}
+
+func (b *breaker) note(err error) {
+	if err == nil || marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+		b.failures, b.last = 0, nil
+		return
+	}
+	b.failures, b.last = b.failures+1, err
+}
+
+// nameOf reads a locator: the paper that it names, or its address, and then the paper that
+// the address surely says. Links to arXiv and to doi.org are the papers they lead to.
+func nameOf(loc string) (paper scholar.ID, address string) {
+	if id, ok := scholar.ParseID(loc); ok {
+		return id, ""
+	}
+	address, ok := locator.Canonical(loc)
+	if !ok {
+		return scholar.ID{}, ""
+	}
+	paper, _ = inAddress(address)
+	return paper, address
+}
+
+// publisher is how publishers put a DOI into the path of an article: behind a word
+// for what follows, and at the path's end but for the form of the article.
+var publisher = regexp.MustCompile(`^(?:/[^/]+)?/(?:doi|articles?|chapter|book)(?:/(?:abs|full|fullHtml|pdf|epdf|pdfdirect|pdfplus|epub|book))?/(10\.[0-9]{4,9}/[^/]+?)(?:/(?:full|abstract|pdf|html|meta))?/?$`)
+
+// inAddress is the paper whose DOI an address holds, if its end is certain.
+func inAddress(address string) (scholar.ID, bool) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return scholar.ID{}, false
+	}
+	found := u.Query().Get("id") // as in journals.plos.org/plosone/article?id=10.1371/…
+	if m := publisher.FindStringSubmatch(u.Path); m != nil {
+		found = m[1]
+	}
+	if !strings.HasPrefix(found, "10.") || strings.HasSuffix(strings.ToLower(found), ".pdf") || strings.HasSuffix(strings.ToLower(found), ".html") {
+		return scholar.ID{}, false
+	}
+	return scholar.ParseID(found)
+}

@@ -75,8 +75,7 @@ func (a *Audit) Result(ctx context.Context, rec Records, id marchwarden.TraceID,
 	return a.close(ctx, id)
 }
 
-// blobs reads every stored piece that the trace of what refers to, once, and names
-// those that are not what their hash says.
+// blobs reads every stored piece that a trace needs, and names those that are damaged.
 func (a *Audit) blobs(ctx context.Context, what string, log *trace.Log, store blob.Store) {
 	read, bad := 0, 0
 	for s, ref := range log.Refs() {
@@ -86,7 +85,7 @@ func (a *Audit) blobs(ctx context.Context, what string, log *trace.Log, store bl
 		read++
 		if _, err := store.Get(ctx, ref); err != nil && ctx.Err() == nil {
 			bad++
-			a.check(fmt.Sprintf("%s, step %d (%s)", what, s.Header().Step, s.Header().Action), naming(ref, err))
+			a.check(fmt.Sprintf("%s, step %d (%s)", what, s.Header().Step, s.Header().Action), err.Error())
 		}
 	}
 	if bad == 0 && ctx.Err() == nil {
@@ -120,14 +119,6 @@ func (a *Audit) rihlas(ctx context.Context, rec Records, whole *trace.Log, res *
 			a.check(what, "its run did not end")
 		}
 	}
-}
-
-// naming is an error that surely contains the blob it is about.
-func naming(ref blob.Ref, err error) string {
-	if strings.Contains(err.Error(), ref.String()) {
-		return err.Error()
-	}
-	return ref.String() + ": " + err.Error()
 }
 
 // recorded is the result that the run ended with, or nil after saying why not.
@@ -179,8 +170,7 @@ func (a *Audit) compare(kept, given *marchwarden.Result) {
 	a.check("the result is the one that was recorded", problem)
 }
 
-// support tells what the claims were judged to be, and how far two judges agreed in the
-// run.
+// support tells how the claims were judged, and how far two judges agreed in the run.
 func (a *Audit) support(log *trace.Log, res *marchwarden.Result) {
 	count := map[marchwarden.Support]int{}
 	for _, c := range res.Claims {
@@ -204,8 +194,7 @@ func (a *Audit) support(log *trace.Log, res *marchwarden.Result) {
 	a.print("%s", line)
 }
 
-// checked holds a result against the stored bytes, and its claims against what they
-// cite.
+// checked holds a result against the stored bytes, and its claims against them.
 func checked(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (verify.Report, error) {
 	report, err := verify.Check(ctx, blobs, res)
 	if err != nil {

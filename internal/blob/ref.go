@@ -2,6 +2,7 @@ package blob
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -73,14 +74,7 @@ func (r Ref) Hex() string {
 // Compare orders references as their strings are ordered: negative if r comes
 // before other, 0 if they are equal. The zero Ref comes first.
 func (r Ref) Compare(other Ref) int {
-	switch {
-	case r.ok == other.ok:
-		return bytes.Compare(r.sum[:], other.sum[:])
-	case other.ok:
-		return -1
-	default:
-		return 1
-	}
+	return cmp.Or(bytes.Compare(r.sum[:], other.sum[:]), len(r.String())-len(other.String()))
 }
 
 // MarshalText writes what String returns, so the zero Ref is the empty text.

@@ -15,7 +15,9 @@ const maxRescued = 512 << 20
 // Rescue returns a store over s that keeps in memory what s cannot store, because
 // its disk is full, read-only or broken, so that a run can still end with its
 // answer. What it keeps that way is gone with the process: Settle says so.
-func Rescue(s Store) Store { return &rescue{Store: s, content: map[Ref][]byte{}} }
+func Rescue(s Store) Store {
+	return &rescue{Store: s, content: map[Ref][]byte{}, recent: map[Ref][]byte{}}
+}
 
 type rescue struct {
 	Store
@@ -23,14 +25,8 @@ type rescue struct {
 	mu      sync.Mutex     // guards what follows
 	content map[Ref][]byte // what is in memory alone
 	size    int
-	recent  []recent // what was stored last, should it not be read again
-	kept    int      // the bytes of recent
-}
-
-// recent is something that was stored.
-type recent struct {
-	ref     Ref
-	content []byte
+	recent  map[Ref][]byte // what was stored last, should it not be read again
+	kept    int            // the bytes of recent
 }
 
 // maxRecent bounds what is kept in memory although it was stored, in bytes.
@@ -44,22 +40,22 @@ func (r *rescue) remember(ref Ref, content []byte) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recent = append(r.recent, recent{ref, slices.Clone(content)})
-	for r.kept += len(content); r.kept > maxRecent; r.recent = r.recent[1:] {
-		r.kept -= len(r.recent[0].content)
-		r.recent[0].content = nil // the array behind the slice stays
+	if r.kept += len(content); r.kept > maxRecent {
+		clear(r.recent)
+		r.kept = len(content)
 	}
+	r.recent[ref] = slices.Clone(content)
 }
 
-// remembered is what was stored lately.
-func (r *rescue) remembered(ref Ref) ([]byte, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.recent, func(k recent) bool { return k.ref == ref })
-	if i < 0 {
+// instead is what was stored lately, if err keeps the store from giving what it has.
+func (r *rescue) instead(ctx context.Context, ref Ref, err error) ([]byte, bool) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
 		return nil, false
 	}
-	return slices.Clone(r.recent[i].content), true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	content, ok := r.recent[ref]
+	return slices.Clone(content), ok
 }
 
 func (r *rescue) Put(ctx context.Context, content []byte) (Ref, error) {
@@ -88,13 +84,10 @@ func (r *rescue) Get(ctx context.Context, ref Ref) ([]byte, error) {
 		return content, ctx.Err()
 	}
 	content, err := r.Store.Get(ctx, ref)
-	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
-		return content, err
+	if kept, ok := r.instead(ctx, ref, err); ok {
+		return kept, nil
 	}
-	if content, ok := r.remembered(ref); ok {
-		return content, nil
-	}
-	return nil, err
+	return content, err
 }
 
 func (r *rescue) Stat(ctx context.Context, ref Ref) (Info, error) {
@@ -102,11 +95,8 @@ func (r *rescue) Stat(ctx context.Context, ref Ref) (Info, error) {
 		return Info{Ref: ref, Size: int64(len(content))}, ctx.Err()
 	}
 	info, err := r.Store.Stat(ctx, ref)
-	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
-		return info, err
-	}
-	if content, ok := r.remembered(ref); ok {
-		return Info{Ref: ref, Size: int64(len(content))}, nil
+	if kept, ok := r.instead(ctx, ref, err); ok {
+		return Info{Ref: ref, Size: int64(len(kept))}, nil
 	}
 	return info, err
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,7 +92,7 @@ func (m *Meter) Reserve(tokens int) (*Reservation, error) {
 		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "negative reservation of %d tokens", tokens)
 	}
 	if room := m.roomLocked(); tokens > room {
-		m.exhaustTokensLocked()
+		m.exhaustLocked(m.tokenCap())
 		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens needed and %d left of a budget of %d", tokens, room, m.limits.TokenBudget)
 	}
 	m.reserved += tokens
@@ -125,7 +126,7 @@ func (r *Reservation) Settle(used int) {
 	m.reserved -= r.tokens
 	used = max(0, used)
 	if used > m.freeLocked() {
-		m.exhaustTokensLocked()
+		m.exhaustLocked(m.tokenCap())
 	}
 	m.spent = min(m.spent, math.MaxInt-used) + used
 }
@@ -139,8 +140,7 @@ func (m *Meter) Room() int {
 
 func (m *Meter) roomLocked() int { return max(0, m.freeLocked()-m.held) }
 
-// freeLocked is what is neither used nor reserved; less than nothing when more was used
-// than there was.
+// freeLocked is what is neither used nor reserved; negative when too much was used.
 func (m *Meter) freeLocked() int { return m.limits.TokenBudget - (m.spent - m.over) - m.reserved }
 
 // overLocked is how many tokens were used beyond the budget.
@@ -200,17 +200,12 @@ func (m *Meter) Exhaust(what string) {
 	m.exhaustLocked(what)
 }
 
-func (m *Meter) exhaustTokensLocked() { m.exhaustLocked(m.tokenCap()) }
-
 func (m *Meter) tokenCap() string { return TokenCap(m.limits.TokenBudget) }
 
 func (m *Meter) exhaustLocked(what string) {
-	for _, w := range m.exhausted {
-		if w == what {
-			return
-		}
+	if !slices.Contains(m.exhausted, what) {
+		m.exhausted = append(m.exhausted, what)
 	}
-	m.exhausted = append(m.exhausted, what)
 }
 
 // Usage is what a run has used so far.
@@ -233,4 +228,54 @@ func (m *Meter) Usage() Usage {
 		u.Exhausted[i] += fmt.Sprintf(" (the provider counted %d more)", over)
 	}
 	return u
+}
+
+// What can run out, in the words that results and traces have for it. LimitOf reads
+// them back, those of older traces included.
+
+// TokenCap names a budget of n tokens.
+func TokenCap(n int) string { return fmt.Sprintf("token budget of %d", n) }
+
+// IterationCap names a cap of n iterations.
+func IterationCap(n int) string { return fmt.Sprintf("cap of %d iterations", n) }
+
+// SourceCap names a cap of n documents.
+func SourceCap(n int) string { return fmt.Sprintf("cap of %d sources", n) }
+
+// TryCap names the cap of n tries to read documents, which comes of the cap of
+// documents.
+func TryCap(n int) string { return fmt.Sprintf("cap of %d tries to read documents", n) }
+
+// WallCap names a wall time.
+func WallCap(d time.Duration) string { return fmt.Sprintf("wall time of %s", d) }
+
+// TimeFor names the part of the wall time that something may take.
+func TimeFor(what string) string { return "time for " + what }
+
+// Limit is one of the limits of a run.
+type Limit string
+
+// The limits.
+const (
+	Tokens     Limit = "tokens"
+	Iterations Limit = "iterations"
+	Sources    Limit = "sources"
+	Wall       Limit = "wall"
+)
+
+// LimitOf is the limit of which there would have to be more for what ran out; "" where
+// it is none of them, such as the patience of the caller.
+func LimitOf(what string) Limit {
+	has := func(begin, end string) bool { return strings.HasPrefix(what, begin) && strings.HasSuffix(what, end) }
+	switch {
+	case has("token budget of ", ""):
+		return Tokens
+	case has("cap of ", " iterations"):
+		return Iterations
+	case has("cap of ", " sources"), has("cap of ", " tries to read documents"):
+		return Sources
+	case has("wall time of ", ""), has("time for ", ""):
+		return Wall
+	}
+	return ""
 }

@@ -27,7 +27,7 @@
 //	write.go      making a bundle
 //	read.go       opening one and reading its parts
 //	check.go      verification
-//	sign.go       keys and signatures
+//	sign.go       keys, their files, and signatures
 //	import.go     the way into a home
 //	warc.go       the fetched pages as a web archive
 //	format.go     all forms in which a run can leave
@@ -35,6 +35,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -49,8 +50,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// formatNow is the version of the form that this package writes, and the latest that
-// it reads.
+// formatNow is the version of the form that this package writes and reads.
 const formatNow = 1
 
 // Suffix ends the name of a bundle.
@@ -104,7 +104,6 @@ const (
 	tagsName      = "tagmanifest-sha256.txt"
 )
 
-// bagit is all of bagit.txt.
 const bagit = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 
 // tagNames are the files beside data/, in the order in which they stand.
@@ -134,14 +133,8 @@ func traceOf(name string) marchwarden.TraceID {
 
 // before orders members: those below data/ by name, then the tag files.
 func before(a, b string) int {
-	inA, inB := strings.HasPrefix(a, dataDir), strings.HasPrefix(b, dataDir)
-	switch {
-	case inA == inB:
-		return strings.Compare(a, b)
-	case inA:
-		return -1
-	}
-	return 1
+	last := func(name string) int { return len(name) - len(strings.TrimPrefix(name, dataDir)) } // 0 for a tag file
+	return cmp.Or(cmp.Compare(last(b), last(a)), strings.Compare(a, b))
 }
 
 // About is about.json: what is inside and who made it. It repeats what the traces
@@ -235,7 +228,6 @@ func (a *About) addModels(log *trace.Log) {
 	}
 }
 
-// bagInfo is bag-info.txt.
 func bagInfo(a About, octets int64, members int) []byte {
 	var b bytes.Buffer
 	for _, line := range [][2]string{

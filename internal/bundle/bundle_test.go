@@ -146,7 +146,7 @@ func problems(t testing.TB, data []byte, by ...PublicKey) []string {
 	check(t, err)
 	var all []string
 	for _, p := range r.Problems {
-		all = append(all, p.String())
+		all = append(all, p)
 	}
 	return all
 }

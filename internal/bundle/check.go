@@ -14,21 +14,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
-// Problem is something that is wrong with a bundle.
-type Problem struct {
-	Member  string // the member that it is about, or "the container"
-	Problem string
-}
-
-func (p Problem) String() string { return p.Member + ": " + p.Problem }
-
 // container is the member of problems with the zip itself.
 const container = "the container"
 
 // Report is what Verify found.
 type Report struct {
-	Members  int // that were looked at
-	Problems []Problem
+	Members  int      // that were looked at
+	Problems []string // each begins with the member that it is about, or "the container"
 	// Signature is nil if there is none, or if it does not hold.
 	Signature *Signature
 	// Run is nil if the traces cannot be read.
@@ -39,7 +31,7 @@ type Report struct {
 func (r Report) OK() bool { return len(r.Problems) == 0 }
 
 func (r *Report) add(member, format string, args ...any) {
-	r.Problems = append(r.Problems, Problem{member, fmt.Sprintf(format, args...)})
+	r.Problems = append(r.Problems, member+": "+fmt.Sprintf(format, args...))
 }
 
 // addErr adds an error of this package, whose first words are the member.
@@ -55,13 +47,11 @@ func (r *Report) addErr(member string, err error) {
 func (b *Bundle) Verify(ctx context.Context, by ...PublicKey) (Report, error) {
 	r := Report{Members: len(b.names)}
 	sums := b.checkTags(&r)
-	for _, name := range b.names {
+	for _, name := range b.payloads() {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
-		if strings.HasPrefix(name, dataDir) {
-			b.checkPayload(&r, name, sums)
-		}
+		b.checkPayload(&r, name, sums)
 	}
 	b.checkContainer(&r)
 	b.checkSignature(&r, by)
@@ -126,12 +116,19 @@ func (b *Bundle) checkTags(r *Report) sums {
 		if damaged[name] {
 			return nil
 		}
-		if odd := b.unlisted(tags[name]); odd != "" {
-			r.add(name, "%s", odd)
-		}
 		hashes, err := parseManifest(tags[name])
 		if err != nil {
-			return nil // said as odd
+			r.add(name, "%v", err)
+			return nil
+		}
+		for _, extra := range slices.Sorted(maps.Keys(hashes)) {
+			if b.members[extra] == nil {
+				r.add(name, "it names %s, which is not there", shown(extra))
+				return hashes
+			}
+		}
+		if listing(b.payloads(), hashes) != string(tags[name]) {
+			r.add(name, "does not list the members below data/ in order, and nothing else")
 		}
 		return hashes
 	}
@@ -139,67 +136,48 @@ func (b *Bundle) checkTags(r *Report) sums {
 	if string(tags[bagitName]) != bagit && !damaged[bagitName] {
 		r.add(bagitName, "is not what a bundle has")
 	}
-	octets, count := int64(0), 0
-	for _, name := range b.names {
-		if strings.HasPrefix(name, dataDir) {
-			octets, count = octets+int64(b.members[name].UncompressedSize64), count+1
-		}
+	octets := int64(0)
+	for _, name := range b.payloads() {
+		octets += int64(b.members[name].UncompressedSize64)
 	}
-	if !bytes.Equal(tags[bagInfoName], bagInfo(b.About, octets, count)) && !damaged[bagInfoName] {
+	if !bytes.Equal(tags[bagInfoName], bagInfo(b.About, octets, len(b.payloads()))) && !damaged[bagInfoName] {
 		r.add(bagInfoName, "does not say what is inside")
 	}
 	return s
 }
 
-// checkTagManifest holds the tag files against the tag manifest, and adds those that
-// are not what it says to the damaged ones.
+// listing is a manifest that gives names, in order, these hashes.
+func listing(names []string, hashes map[string]string) string {
+	var list strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&list, "%s  %s\n", hashes[name], name)
+	}
+	return list.String()
+}
+
+// checkTagManifest holds the tag files against the tag manifest, and notes the damaged ones.
 func (b *Bundle) checkTagManifest(r *Report, tags map[string][]byte, damaged map[string]bool) {
 	if damaged[tagsName] {
 		return
 	}
-	named, err := parseManifest(tags[tagsName])
+	hashes, err := parseManifest(tags[tagsName])
 	if err != nil {
 		r.add(tagsName, "%v", err)
 		return
 	}
-	var want bytes.Buffer
-	for _, name := range []string{bagInfoName, bagitName, manifestName, packedName} {
-		fmt.Fprintf(&want, "%s  %s\n", named[name], name)
-		if !damaged[name] && named[name] != fmt.Sprintf("%x", sha256.Sum256(tags[name])) {
+	listed := []string{bagInfoName, bagitName, manifestName, packedName}
+	for _, name := range listed {
+		if !damaged[name] && hashes[name] != fmt.Sprintf("%x", sha256.Sum256(tags[name])) {
 			r.add(name, "its bytes are not those that %s names", tagsName)
 			damaged[name] = true
 		}
 	}
-	if !bytes.Equal(want.Bytes(), tags[tagsName]) {
+	if listing(listed, hashes) != string(tags[tagsName]) {
 		r.add(tagsName, "does not list the files beside data/ and nothing else")
 	}
 }
 
-// unlisted says how a manifest differs from a list of the members below data/, in
-// order; "" if it does not.
-func (b *Bundle) unlisted(manifest []byte) string {
-	hashes, err := parseManifest(manifest)
-	if err != nil {
-		return err.Error()
-	}
-	var want bytes.Buffer
-	for _, name := range b.names {
-		if strings.HasPrefix(name, dataDir) {
-			fmt.Fprintf(&want, "%s  %s\n", hashes[name], name)
-			delete(hashes, name)
-		}
-	}
-	if extra := slices.Sorted(maps.Keys(hashes)); len(extra) > 0 {
-		return fmt.Sprintf("it names %s, which is not there", shown(extra[0]))
-	}
-	if !bytes.Equal(want.Bytes(), manifest) {
-		return "does not list the members below data/ in order, and nothing else"
-	}
-	return ""
-}
-
-// checkContainer writes the zip anew in mind and compares: every byte outside the
-// members follows from them.
+// checkContainer writes the zip anew and compares: all of it follows from the members.
 func (b *Bundle) checkContainer(r *Report) {
 	l := newLayout(b.top, b.About.ExportedAt)
 	var all []entry
@@ -263,8 +241,7 @@ func (b *Bundle) checkSignature(r *Report, by []PublicKey) {
 	r.Signature = &s
 }
 
-// checkContent holds the traces, the result, the blobs and about.json against each
-// other.
+// checkContent holds traces, result, blobs and about.json against each other.
 func (b *Bundle) checkContent(r *Report) {
 	if b.top != topPrefix+b.About.TraceID.String()+"/" {
 		r.add(aboutName, "is about another run, %s", b.About.TraceID)
@@ -292,12 +269,21 @@ func (b *Bundle) checkContent(r *Report) {
 			r.add(name, "is missing: a trace needs it")
 		}
 	}
-	for _, name := range b.names {
-		if strings.HasPrefix(name, dataDir) && !needed[name] {
+	for _, name := range b.payloads() {
+		if !needed[name] {
 			r.add(name, "nothing in the bundle needs it")
 		}
 	}
-	b.checkAbout(r, run, ids)
+	said := make([]marchwarden.TraceID, len(b.About.Runs))
+	for i, info := range b.About.Runs {
+		said[i] = info.TraceID
+	}
+	if !slices.Equal(said, ids) {
+		r.add(aboutName, "names other runs than the traces do")
+	}
+	if b.About.Question != run.Start.Request.Question {
+		r.add(aboutName, "has another question than the trace")
+	}
 	done := run.Log.Latest()
 	if done == nil {
 		r.add(traceName(run.ID), "the run did not end")
@@ -305,19 +291,5 @@ func (b *Bundle) checkContent(r *Report) {
 	}
 	if b.hashes[resultName] != done.Result.Hex() {
 		r.add(resultName, "is not the result that the trace names")
-	}
-}
-
-// checkAbout holds about.json against the traces.
-func (b *Bundle) checkAbout(r *Report, run *run.Run, ids []marchwarden.TraceID) {
-	var said []marchwarden.TraceID
-	for _, info := range b.About.Runs {
-		said = append(said, info.TraceID)
-	}
-	if !slices.Equal(said, ids) {
-		r.add(aboutName, "names other runs than the traces do")
-	}
-	if b.About.Question != run.Start.Request.Question {
-		r.add(aboutName, "has another question than the trace")
 	}
 }

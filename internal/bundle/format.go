@@ -23,7 +23,8 @@ type Format struct {
 	Suffixes []string // of files in it; the first is given to a file without a name
 	Binary   bool     // for programs only
 
-	write func(context.Context, Export, io.Writer) error
+	// Write writes a run in the format.
+	Write func(context.Context, Export, io.Writer) error
 }
 
 // Export is a run to be written, and what hears of it. Now, Note, Warn and When are required.
@@ -81,11 +82,7 @@ func FormatOf(name, file string) (f Format, ok bool) {
 	return Format{}, false
 }
 
-// Write writes a run in the format.
-func (f Format) Write(ctx context.Context, e Export, w io.Writer) error { return f.write(ctx, e, w) }
-
-// checked is the last check of the cited sources, if there was one. A report of it that
-// cannot be read costs no export.
+// checked is the last check of the cited sources. One that cannot be read costs no export.
 func (e Export) checked() (drift.Report, bool) {
 	last, ok, err := drift.Last(e.Home, e.Run.ID)
 	if err != nil {
@@ -94,8 +91,7 @@ func (e Export) checked() (drift.Report, bool) {
 	return last, ok && err == nil
 }
 
-// exportJSON writes the result as 'ask --json' prints it, marked with when its sources were last
-// checked.
+// exportJSON writes the result as 'ask --json' does, with when its sources were checked.
 func exportJSON(ctx context.Context, e Export, w io.Writer) error {
 	_, res, err := e.From.Result(ctx, e.Run)
 	if err != nil {
@@ -158,7 +154,6 @@ func reportIn(write func(io.Writer, *report.Report) error) func(context.Context,
 	}
 }
 
-// listIn exports the list of a run's sources.
 func listIn(write func(io.Writer, []biblio.Entry) error) func(context.Context, Export, io.Writer) error {
 	return func(ctx context.Context, e Export, w io.Writer) error {
 		return reportIn(func(w io.Writer, r *report.Report) error {
@@ -172,7 +167,7 @@ func listIn(write func(io.Writer, []biblio.Entry) error) func(context.Context, E
 
 // exportWARC writes the pages that a run fetched, and says what of its documents is not there.
 func exportWARC(ctx context.Context, e Export, w io.Writer) error {
-	n, err := WriteWARC(ctx, w, e.From, e.Run, WARCOptions{Now: e.Now, Version: e.Version})
+	n, err := WriteWARC(ctx, w, e.From, e.Run, Options{Now: e.Now(), Version: e.Version})
 	if err != nil {
 		return err
 	}

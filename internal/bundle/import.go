@@ -58,12 +58,8 @@ func (b *Bundle) Import(ctx context.Context, dst run.Store) (Imported, error) {
 		if err != nil {
 			return Imported{}, err
 		}
-		stored, err := dst.Blobs.Put(ctx, content)
-		if err != nil {
+		if _, err := dst.Blobs.Put(ctx, content); err != nil {
 			return Imported{}, unwritten(err, in.Run.ID, "the evidence store")
-		}
-		if stored != ref {
-			return Imported{}, marchwarden.Errorf(marchwarden.CodeInternal, "import %s: %s was stored as %s", in.Run.ID, ref, stored)
 		}
 	}
 	if err := blob.Settle(ctx, dst.Blobs, in.Run.Refs()...); err != nil { // it may be in memory alone
@@ -82,8 +78,7 @@ func (b *Bundle) Import(ctx context.Context, dst run.Store) (Imported, error) {
 // Brought reports whether this import is the one that brought the run.
 func (in Imported) Brought() bool { return slices.Contains(in.New, in.Run.ID) }
 
-// placeAlone places what is missing while no other import does: what another has begun
-// to place, it may take back.
+// placeAlone places what is missing while no other import does, which may take it back.
 func (b *Bundle) placeAlone(in *Imported, m mark, dst run.Store) error {
 	unlock, err := durable.LockFile(filepath.Join(dst.Traces.Path(), trace.ImportLock))
 	if err != nil {
@@ -95,8 +90,7 @@ func (b *Bundle) placeAlone(in *Imported, m mark, dst run.Store) error {
 	return errors.Join(err, unlock())
 }
 
-// unwritten is the error of an import that could not write what, without the names of temporary
-// files.
+// unwritten is the error of what cannot be written, without names of temporary files.
 func unwritten(err error, id marchwarden.TraceID, what string) error {
 	var at *fs.PathError
 	var link *os.LinkError
@@ -118,9 +112,8 @@ func unwritten(err error, id marchwarden.TraceID, what string) error {
 // compare tells the traces that are there from those that are not, rihlas first.
 func (b *Bundle) compare(in *Imported, dst run.Store) error {
 	in.New, in.Kept = nil, nil
-	runs := in.Run.All()
-	for i := len(runs) - 1; i >= 0; i-- {
-		id := runs[i].ID
+	for _, r := range slices.Backward(in.Run.All()) {
+		id := r.ID
 		switch err := b.same(dst, id); {
 		case marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
 			in.New = append(in.New, id)
@@ -204,8 +197,7 @@ func (b *Bundle) place(in *Imported, m mark, dst run.Store) (err error) {
 	return durable.SyncDir(root.Open("."))
 }
 
-// takeBack removes traces and their marks, except the marks of traces that another process put
-// there.
+// takeBack removes traces and their marks, but no mark of another process's trace.
 func takeBack(root *os.Root, traces, marks []marchwarden.TraceID) (err error) {
 	for _, id := range traces {
 		err = errors.Join(err, root.Remove(id.String()+traceSuffix))
@@ -227,11 +219,7 @@ func placeFile(root *os.Root, name string, content []byte) error {
 		return err
 	}
 	defer root.Remove(tmp) // where it cannot, a check does
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := durable.Fill(f, content); err != nil {
 		return err
 	}
 	err = root.Link(tmp, name)

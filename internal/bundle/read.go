@@ -106,6 +106,11 @@ func (b *Bundle) list(files []*zip.File) error {
 	return nil
 }
 
+// payloads are the names of the members below data/, in order.
+func (b *Bundle) payloads() []string {
+	return b.names[:slices.IndexFunc(b.names, func(name string) bool { return !strings.HasPrefix(name, dataDir) })]
+}
+
 // odd says why a bundle cannot have such a member; "" if it can.
 func (b *Bundle) odd(f *zip.File, name string) string {
 	id, err := marchwarden.ParseTraceID(strings.TrimSuffix(strings.TrimPrefix(b.top, topPrefix), "/"))
@@ -242,7 +247,6 @@ func (b *Bundle) Run() (*run.Run, error) {
 // Blobs is what the bundle holds as a store. Putting into it is CodeUnsupported.
 func (b *Bundle) Blobs() blob.Store { return blob.Guard(keeper{b}) }
 
-// keeper reads blobs out of a bundle.
 type keeper struct{ b *Bundle }
 
 func (keeper) Keep(context.Context, blob.Ref, []byte) error {

@@ -13,10 +13,7 @@ import (
 
 func TestKeys(t *testing.T) {
 	k := key(t, 1)
-	private, err := k.PEM()
-	check(t, err)
-	public, err := k.Public().PEM()
-	check(t, err)
+	private, public := k.PEM(), k.Public().PEM()
 	if got, err := ParseKey(private); err != nil || got.Public() != k.Public() {
 		t.Errorf("ParseKey: %v", err)
 	}

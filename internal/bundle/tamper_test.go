@@ -170,7 +170,7 @@ func forge(t *testing.T, files []file) []byte {
 			check(t, json.Unmarshal(f.content, &about))
 		}
 		if strings.HasPrefix(f.name, dataDir) {
-			check(t, p.add(f.name, f.content))
+			p.add(f.name, f.content)
 		}
 	}
 	check(t, p.close(about, Options{}))
@@ -254,16 +254,17 @@ func TestForgedTags(t *testing.T) {
 		p := &packer{w: &out, layout: newLayout(topPrefix+mainID+"/", when)}
 		for _, f := range files {
 			if strings.HasPrefix(f.name, dataDir) {
-				check(t, p.add(f.name, f.content))
+				p.add(f.name, f.content)
 			}
 		}
 		for _, f := range files {
 			if !strings.HasPrefix(f.name, dataDir) && f.name != tagsName {
-				check(t, p.add(f.name, change(f.name, bytes.Clone(f.content))))
+				p.add(f.name, change(f.name, bytes.Clone(f.content)))
 			}
 		}
-		check(t, p.add(tagsName, change(tagsName, bytes.Clone(p.tags.Bytes()))))
-		check(t, p.write(p.layout.directory(p.entries, uint32(p.pos))))
+		p.add(tagsName, change(tagsName, bytes.Clone(p.tags.Bytes())))
+		p.write(p.layout.directory(p.entries, uint32(p.pos)))
+		check(t, p.err)
 		return out.Bytes()
 	}
 	if found := problems(t, forge(func(_ string, content []byte) []byte { return content })); found != nil {
@@ -446,13 +447,13 @@ func TestCircle(t *testing.T) {
 	about := About{Format: formatNow, TraceID: id(t, mainID), ExportedAt: when}
 	head, err := encode(about)
 	check(t, err)
-	check(t, p.add(aboutName, head))
-	check(t, p.add(blobName(ref), result))
-	check(t, p.add(resultName, result))
+	p.add(aboutName, head)
+	p.add(blobName(ref), result)
+	p.add(resultName, result)
 	for _, name := range []string{mainID, rihlaID} {
 		lines, err := kept(loop, id(t, name))
 		check(t, err)
-		check(t, p.add(traceName(id(t, name)), lines))
+		p.add(traceName(id(t, name)), lines)
 	}
 	check(t, p.close(about, Options{}))
 	if found := problems(t, b.Bytes()); len(found) == 0 || !strings.Contains(found[0], "is a rihla of itself") {

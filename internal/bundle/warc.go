@@ -24,12 +24,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
-// WARCOptions is what a file says about its making. Now is required.
-type WARCOptions struct {
-	Now     func() time.Time
-	Version string // of the program
-}
-
 // WARCStats counts what was written and what was left out.
 type WARCStats struct {
 	Pages int // documents written, with their bytes
@@ -42,10 +36,10 @@ type WARCStats struct {
 // WriteWARC writes the pages of a run and of its rihlas as WARC 1.1, every record a
 // gzip member of its own: first a warcinfo record, then for each page a resource
 // record with the bytes as fetched, a conversion record with the text, and a
-// metadata record. The same run at the same time gives the same bytes. A stored
+// metadata record. The same run at the same time gives the same bytes, and nothing of the options but the time and the version counts. A stored
 // piece that is missing or damaged is an error that names it, and so is a failure
 // of w, after which what w got is not a whole file. The caller closes w.
-func WriteWARC(ctx context.Context, w io.Writer, s run.Store, run *run.Run, o WARCOptions) (WARCStats, error) {
+func WriteWARC(ctx context.Context, w io.Writer, s run.Store, run *run.Run, o Options) (WARCStats, error) {
 	docs, err := s.Documents(ctx, run)
 	if err != nil {
 		return WARCStats{}, err
@@ -76,7 +70,7 @@ func WriteWARC(ctx context.Context, w io.Writer, s run.Store, run *run.Run, o WA
 	return n, nil
 }
 
-// file is a WARC file in the making.
+// warcFile is a WARC file in the making.
 type warcFile struct {
 	to   io.Writer
 	zip  *gzip.Writer
@@ -85,14 +79,14 @@ type warcFile struct {
 }
 
 // opening writes the record that says what the file is.
-func (f *warcFile) opening(o WARCOptions) error {
+func (f *warcFile) opening(o Options) error {
 	var b fields
 	b.add("software", "marchwarden "+o.Version)
 	b.add("format", "WARC File Format 1.1")
 	b.add("conformsTo", "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/")
 	b.add("description", "pages fetched for one research; of each the body as it came and the text that was read from it")
 	b.add("isPartOf", f.run.ID.String())
-	at := o.Now().UTC()
+	at := o.Now.UTC()
 	id := recordID("warcinfo", f.run.ID.String(), at.Format(time.RFC3339))
 	err := f.add(warcRecord{kind: "warcinfo", id: id, date: at, media: fieldsType, block: b.Bytes()})
 	f.info = id
@@ -156,8 +150,7 @@ func aboutPage(d run.Document) []byte {
 	return b.Bytes()
 }
 
-// fields are lines of names and values, as they stand in a record's header and in the blocks of
-// the media type fieldsType.
+// fields are lines of names and values: a record's header, or a block of fieldsType.
 type fields struct{ bytes.Buffer }
 
 const fieldsType = "application/warc-fields"
@@ -169,7 +162,6 @@ func (f *fields) add(name, value string) {
 	}
 }
 
-// warcRecord is one record.
 type warcRecord struct {
 	kind                 string // the type of the record
 	id, refersTo, target string
@@ -215,8 +207,7 @@ func angled(id string) string {
 	return "<" + id + ">"
 }
 
-// recordID is a name for a record that its content decides: a UUID of the kind whose computation is
-// free (version 8).
+// recordID names a record by its content: a UUID of version 8.
 func recordID(kind string, parts ...string) string {
 	h := sha256.New()
 	for _, p := range append([]string{"marchwarden/warc/v1", kind}, parts...) {

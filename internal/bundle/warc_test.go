@@ -27,7 +27,7 @@ import (
 
 var (
 	noon    = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	options = bundle.WARCOptions{Now: func() time.Time { return noon }, Version: "v1.2.3"}
+	options = bundle.Options{Now: noon, Version: "v1.2.3"}
 )
 
 // document is a page of a run: what it is, and what is stored of it.
@@ -44,7 +44,7 @@ func (s shelf) Fetch(_ context.Context, loc string) (fetch.Page, error) { return
 // ran records a run that read the documents.
 func ran(t *testing.T, docs ...document) (run.Store, *run.Run) {
 	t.Helper()
-	dir, err := trace.OpenDir(t.TempDir(), options.Now)
+	dir, err := trace.OpenDir(t.TempDir(), func() time.Time { return noon })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,22 +37,24 @@ func Write(ctx context.Context, w io.Writer, src run.Store, run *run.Run, o Opti
 	}
 	about := aboutOf(run, o)
 	p := &packer{w: w, layout: newLayout(topPrefix+run.ID.String()+"/", about.ExportedAt)}
-	if err := p.payload(ctx, src, run, about, result); err != nil {
-		return fmt.Errorf("bundle %s: %w", run.ID, err)
+	err = p.payload(ctx, src, run, about, result)
+	if err == nil {
+		err = p.close(about, o)
 	}
-	if err := p.close(about, o); err != nil {
+	if err != nil {
 		return fmt.Errorf("bundle %s: %w", run.ID, err)
 	}
 	return nil
 }
 
-// packer writes members one after the other and keeps the books on them.
+// packer writes members and keeps the books on them, until something fails.
 type packer struct {
 	w       io.Writer
 	layout  layout
 	entries []entry
 	pos     int64
 	total   int64 // bytes unpacked
+	err     error // the first failure
 
 	manifest, packed, tags bytes.Buffer
 	squeezed               bytes.Buffer // the member at hand
@@ -65,23 +67,17 @@ func (p *packer) payload(ctx context.Context, src run.Store, whole *run.Run, abo
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeInternal, "encode %s", aboutName)
 	}
-	if err := p.add(aboutName, head); err != nil {
-		return err
-	}
+	p.add(aboutName, head)
 	refs := whole.Refs()
 	slices.SortFunc(refs, blob.Ref.Compare)
 	for _, ref := range refs {
 		content, err := src.Blobs.Get(ctx, ref)
-		if err != nil {
-			return err
+		if err != nil || p.err != nil {
+			return cmp.Or(err, p.err)
 		}
-		if err := p.add(blobName(ref), content); err != nil {
-			return err
-		}
+		p.add(blobName(ref), content)
 	}
-	if err := p.add(resultName, result); err != nil {
-		return err
-	}
+	p.add(resultName, result)
 	runs := whole.All()
 	slices.SortFunc(runs, func(a, b *run.Run) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
 	for _, r := range runs {
@@ -89,11 +85,9 @@ func (p *packer) payload(ctx context.Context, src run.Store, whole *run.Run, abo
 		if err != nil {
 			return err
 		}
-		if err := p.add(traceName(r.ID), lines); err != nil {
-			return err
-		}
+		p.add(traceName(r.ID), lines)
 	}
-	return nil
+	return p.err
 }
 
 // traceBytes are the whole lines of a trace, as they were when it was loaded.
@@ -112,32 +106,23 @@ func traceBytes(src run.Store, r *run.Run) ([]byte, error) {
 
 // close writes the tag files and the directory.
 func (p *packer) close(about About, o Options) error {
-	info := bagInfo(about, p.total, len(p.entries))
-	for _, f := range []struct {
-		name    string
-		content []byte
-	}{{bagInfoName, info}, {bagitName, []byte(bagit)}, {manifestName, p.manifest.Bytes()}, {packedName, p.packed.Bytes()}} {
-		if err := p.add(f.name, f.content); err != nil {
-			return err
-		}
-	}
+	p.add(bagInfoName, bagInfo(about, p.total, len(p.entries)))
+	p.add(bagitName, []byte(bagit))
+	p.add(manifestName, p.manifest.Bytes())
+	p.add(packedName, p.packed.Bytes())
 	if o.Sign != nil {
 		signature, err := o.Sign.sign(p.tags.Bytes(), o.Now, o.Comment)
 		if err != nil {
 			return marchwarden.Wrap(err, marchwarden.CodeInternal, "sign")
 		}
-		if err := p.add(signatureName, signature); err != nil {
-			return err
-		}
+		p.add(signatureName, signature)
 	}
-	if err := p.add(tagsName, p.tags.Bytes()); err != nil {
-		return err
-	}
-	return p.write(p.layout.directory(p.entries, uint32(p.pos)))
+	p.add(tagsName, p.tags.Bytes())
+	p.write(p.layout.directory(p.entries, uint32(p.pos)))
+	return p.err
 }
 
-// add writes one member.
-func (p *packer) add(name string, content []byte) error {
+func (p *packer) add(name string, content []byte) {
 	payload := strings.HasPrefix(name, dataDir)
 	most := int64(maxMember)
 	if !payload || name == aboutName {
@@ -145,34 +130,30 @@ func (p *packer) add(name string, content []byte) error {
 	}
 	p.total += int64(len(content))
 	switch {
+	case p.err != nil:
 	case int64(len(content)) > most:
-		return tooLarge("%s has %d bytes; a bundle holds members of at most %d", name, len(content), most)
+		p.err = tooLarge("%s has %d bytes; a bundle holds members of at most %d", name, len(content), most)
 	case p.total > maxTotal:
-		return tooLarge("its members have more than %d bytes together", int64(maxTotal))
+		p.err = tooLarge("its members have more than %d bytes together", int64(maxTotal))
 	case len(p.entries) == maxMembers:
-		return tooLarge("it has more than %d members", maxMembers)
+		p.err = tooLarge("it has more than %d members", maxMembers)
 	}
-	data, method, err := p.pack(payload, content)
-	if err != nil {
-		return err
+	data, method := p.pack(payload, content)
+	if p.err != nil {
+		return
 	}
 	e := entry{name: name, method: method, crc: crc32.ChecksumIEEE(content), packed: uint32(len(data)), size: uint32(len(content)), offset: uint32(p.pos)}
 	p.entries = append(p.entries, e)
 	switch {
 	case payload:
-		fmt.Fprint(&p.manifest, line(sha256.Sum256(content), name))
-		fmt.Fprint(&p.packed, line(sha256.Sum256(data), name))
+		fmt.Fprintf(&p.manifest, "%x  %s\n", sha256.Sum256(content), name)
+		fmt.Fprintf(&p.packed, "%x  %s\n", sha256.Sum256(data), name)
 	case name != signatureName && name != tagsName:
-		fmt.Fprint(&p.tags, line(sha256.Sum256(content), name))
+		fmt.Fprintf(&p.tags, "%x  %s\n", sha256.Sum256(content), name)
 	}
-	if err := p.write(p.layout.local(e)); err != nil {
-		return err
-	}
-	return p.write(data)
+	p.write(p.layout.local(e))
+	p.write(data)
 }
-
-// line is a line of a manifest.
-func line(sum [sha256.Size]byte, name string) string { return fmt.Sprintf("%x  %s\n", sum, name) }
 
 func tooLarge(format string, args ...any) error {
 	return marchwarden.Errorf(marchwarden.CodeUnsupported, "the bundle would be too large: "+format, args...)
@@ -184,33 +165,37 @@ const squeeze = 4
 // pack deflates a member below data/ where that saves something. What shrinks
 // more than a reader believes is left as it is; and so are the tag files, whose
 // packed bytes no manifest knows.
-func (p *packer) pack(payload bool, content []byte) (data []byte, method uint16, err error) {
-	if !payload {
-		return content, stored, nil
+func (p *packer) pack(payload bool, content []byte) (data []byte, method uint16) {
+	if !payload || p.err != nil {
+		return content, stored
 	}
 	p.squeezed.Reset()
+	var err error
 	if p.flate == nil {
-		if p.flate, err = flate.NewWriter(&p.squeezed, squeeze); err != nil {
-			return nil, 0, marchwarden.Wrap(err, marchwarden.CodeInternal, "deflate")
-		}
+		p.flate, err = flate.NewWriter(&p.squeezed, squeeze)
+	} else {
+		p.flate.Reset(&p.squeezed)
 	}
-	p.flate.Reset(&p.squeezed)
-	if _, err := p.flate.Write(content); err != nil {
-		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeInternal, "deflate")
+	if err == nil {
+		_, err = p.flate.Write(content)
 	}
-	if err := p.flate.Close(); err != nil {
-		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeInternal, "deflate")
+	if err == nil {
+		err = p.flate.Close()
 	}
+	p.err = marchwarden.Wrap(err, marchwarden.CodeInternal, "deflate")
 	if n := p.squeezed.Len(); n >= len(content) || len(content) > n*maxRatio {
-		return content, stored, nil
+		return content, stored
 	}
-	return p.squeezed.Bytes(), deflated, nil
+	return p.squeezed.Bytes(), deflated
 }
 
-func (p *packer) write(b []byte) error {
+func (p *packer) write(b []byte) {
+	if p.err != nil {
+		return
+	}
 	n, err := p.w.Write(b)
 	p.pos += int64(n)
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write")
+	p.err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write")
 }
 
 // inside counts documents by where they are from, in words.
@@ -219,9 +204,10 @@ func inside(docs []run.Document) string {
 		{one: "web page", many: "web pages"}, {one: "paper", many: "papers"}, {one: "of your own files", many: "of your own files"}, {one: "answer of a database", many: "answers of a database"},
 		{one: "document of the embedded library", many: "documents of the embedded library"}, {one: "document of other researchers", many: "documents of other researchers"},
 	}
+	sources := []string{"web", "arxiv", "file", "database", "embedded", ""}
 	seen := map[blob.Ref]bool{}
 	for _, d := range docs {
-		ref := d.Text
+		ref, source := d.Text, d.Source
 		if !ref.Valid() {
 			ref = d.Raw
 		}
@@ -229,19 +215,12 @@ func inside(docs []run.Document) string {
 			continue
 		}
 		seen[ref] = true
-		kind := len(kinds) - 1
-		switch d.Source {
-		case "web":
-			kind = 0
-		case "arxiv":
-			kind = 1
-		case "file":
-			kind = 2
-			if strings.HasPrefix(d.Locator, "embedded:") {
-				kind = 4
-			}
-		case "database":
-			kind = 3
+		if source == "file" && strings.HasPrefix(d.Locator, "embedded:") {
+			source = "embedded"
+		}
+		kind := slices.Index(sources, source)
+		if kind < 0 {
+			kind = len(kinds) - 1
 		}
 		kinds[kind].n++
 	}

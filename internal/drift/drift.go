@@ -9,12 +9,11 @@
 // say.
 //
 //	drift.go    the report and the check as a whole
-//	source.go   one document
+//	source.go   one document, and the store of what is fetched meanwhile
 //	passage.go  one passage in the text of now
 //	words.go    words, and what differs between two passages
 //	kept.go     the reports of earlier checks
 //	text.go     a report for people
-//	scratch.go  the store of what is fetched meanwhile
 package drift
 
 import (
@@ -26,6 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -139,7 +139,7 @@ type Config struct {
 	// document of another kind is Unchecked. One that is a fetch.Refetcher is asked
 	// as such. What they fetch must be in Fetched.
 	Fetchers map[string]fetch.Fetcher
-	Fetched  *Scratch
+	Fetched  blob.Store
 	// Extract reads the recorded bytes again where another version of the extractor
 	// read them; nil leaves the text as it was read.
 	Extract Extractor
@@ -231,24 +231,19 @@ func (r Report) Same(other Report) bool {
 	}) && slices.EqualFunc(r.Passages, other.Passages, func(a, b Passage) bool { return a.State == b.State && a.Now == b.Now })
 }
 
-// cited is a document and what cites it.
 type cited struct {
 	doc     *run.Document // nil if there is none in the record
 	numbers []int         // of the citations, counted from one
 }
 
-// gather puts the citations together by their documents, in the order in which
-// these are first cited.
+// gather puts the citations together by their documents, in the order of these.
 func gather(docs []run.Document, citations []marchwarden.Citation) []cited {
 	var all []cited
 	for i, c := range citations {
 		doc := behind(docs, c)
 		same := func(o cited) bool {
-			if doc == nil || o.doc == nil {
-				first := citations[o.numbers[0]-1]
-				return doc == o.doc && first.Locator == c.Locator && first.ContentHash == c.ContentHash
-			}
-			return doc == o.doc
+			first := citations[o.numbers[0]-1]
+			return doc == o.doc && (doc != nil || first.Locator == c.Locator && first.ContentHash == c.ContentHash)
 		}
 		if at := slices.IndexFunc(all, same); at >= 0 {
 			all[at].numbers = append(all[at].numbers, i+1)

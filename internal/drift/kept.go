@@ -52,9 +52,6 @@ func Keep(home string, r Report) (err error) {
 	if err := enc.Encode(r); err != nil {
 		return err
 	}
-	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
-		return err
-	}
 	unlock, err := durable.LockFile(path)
 	if err != nil {
 		return err

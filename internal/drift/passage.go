@@ -40,10 +40,11 @@ func stands(text, excerpt string, inside bool) bool {
 			return false
 		}
 		span.Start, span.End = span.Start+from, span.End+from
-		if inside || !goesOn(text, span) {
+		word, number := goesOn(text, span)
+		if inside || !word && !number {
 			return true
 		}
-		if !wholeWords(text, span) && span.Start > from {
+		if word && span.Start > from {
 			return false // Locate found no whole words anywhere
 		}
 		from = span.End
@@ -51,20 +52,15 @@ func stands(text, excerpt string, inside bool) bool {
 	return false
 }
 
-// goesOn reports whether a word or number goes on beyond an end of the span. A point
+// goesOn reports whether a word, or a number, goes on beyond an end of the span. A point
 // or comma between digits belongs to their number.
-func goesOn(s string, span marchwarden.Span) bool {
+func goesOn(s string, span marchwarden.Span) (word, number bool) {
 	before, first := lastTwo(s[:span.Start]), firstTwo(s[span.Start:span.End])
 	last, after := lastTwo(s[span.Start:span.End]), firstTwo(s[span.End:])
-	return !wholeWords(s, span) || unicode.IsDigit(before[0]) && isMark(before[1]) && unicode.IsDigit(first[0]) ||
+	word = wordRune(before[1]) && wordRune(first[0]) || wordRune(last[1]) && wordRune(after[0])
+	number = unicode.IsDigit(before[0]) && isMark(before[1]) && unicode.IsDigit(first[0]) ||
 		unicode.IsDigit(last[1]) && isMark(after[0]) && unicode.IsDigit(after[1])
-}
-
-// wholeWords reports whether no word goes on beyond either end of the span.
-func wholeWords(s string, span marchwarden.Span) bool {
-	before, first := lastTwo(s[:span.Start]), firstTwo(s[span.Start:span.End])
-	last, after := lastTwo(s[span.Start:span.End]), firstTwo(s[span.End:])
-	return !(wordRune(before[1]) && wordRune(first[0])) && !(wordRune(last[1]) && wordRune(after[0]))
+	return word, number
 }
 
 func isMark(r rune) bool { return r == '.' || r == ',' }
@@ -73,8 +69,7 @@ func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r)
 }
 
-// lastTwo and firstTwo are the characters at the end and the beginning of a text, 0
-// where there are none.
+// lastTwo and firstTwo are the characters at the ends of a text, 0 for none.
 func lastTwo(s string) (two [2]rune) {
 	for i := 1; i >= 0 && s != ""; i-- {
 		r, n := utf8.DecodeLastRuneInString(s)

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,16 +13,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
-
-// The kinds of source that are told apart here.
-const (
-	sourceWeb      = "web"
-	sourceFile     = "file"
-	sourceDatabase = "database"
-)
-
-// refetched is how a document is marked that the investigator fetched itself.
-const refetched = "refetched"
 
 // look finds out about one document and the passages that are cited of it. Its only
 // error is that ctx ended before it had: the document is Unchecked then.
@@ -47,7 +38,8 @@ func (cfg Config) look(ctx context.Context, c cited, citations []marchwarden.Cit
 	if ctx.Err() != nil {
 		return stopped(ctx, src, passages)
 	}
-	now, same, err := again(within(ctx, c.doc), fetcher, was)
+	within := fetch.Within(ctx, c.doc.Run.Start.Request.Filter()) // which the document was found under
+	now, same, err := again(within, fetcher, was)
 	if ctx.Err() != nil {
 		return stopped(ctx, src, passages)
 	}
@@ -81,23 +73,18 @@ func stopped(ctx context.Context, src Source, passages []Passage) (Source, []Pas
 // to. Only what was fetched from here before is fetched.
 func (cfg Config) fetcherOf(doc *run.Document) (fetcher fetch.Fetcher, kind, why string) {
 	kind = doc.Source
-	if kind == "" && doc.How == refetched {
-		kind = sourceWeb
+	if kind == "" && doc.How == "refetched" { // by the investigator itself
+		kind = "web"
 	}
 	switch f := cfg.Fetchers[kind]; {
 	case f != nil:
 		return f, kind, ""
 	case kind == "":
 		return nil, "", "another researcher read it; it was never fetched from here"
-	case kind == sourceDatabase:
+	case kind == "database":
 		return nil, "", "rows of a database; 'marchwarden verify --live' runs the query again"
 	}
 	return nil, "", "documents of kind " + kind + " are not fetched again"
-}
-
-// within holds a fetch to the source filter that the document was found under.
-func within(ctx context.Context, doc *run.Document) context.Context {
-	return fetch.Within(ctx, doc.Run.Start.Request.Filter())
 }
 
 func again(ctx context.Context, f fetch.Fetcher, was fetch.Page) (now fetch.Page, same bool, err error) {
@@ -127,7 +114,6 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// comparison is a document then and now.
 type comparison struct {
 	was, now fetch.Page
 	same     bool // the server says so
@@ -168,13 +154,15 @@ func (cfg Config) compare(ctx context.Context, c comparison, src *Source, passag
 		src.State, src.Why, src.Detail = Unreachable, Unanswered, err.Error()
 		return
 	}
-	c.text, c.old = string(text), textOf(ctx, cfg.Store.Blobs, c.was.Text)
+	// What is damaged is for others to report, and an excerpt is in the result.
+	old, _ := cfg.Store.Blobs.Get(ctx, c.was.Text)
+	c.text, c.old = string(text), string(old)
 	src.State = Changed
 	if c.reread = cfg.reread(ctx, c.was, c.now); c.reread != "" {
 		src.Detail = fmt.Sprintf("both were read by %s, as the record was read by %s", c.now.Extractor, c.was.Extractor)
 	}
-	if sameText(c) {
-		present()
+	if same := cmp.Or(c.reread, c.old); same != "" && evidence.Fold(same) == evidence.Fold(c.text) {
+		present() // the same words are on the page, whatever is around them
 		return
 	}
 	if c.now.MediaType != c.was.MediaType && c.was.MediaType != "" {
@@ -185,40 +173,18 @@ func (cfg Config) compare(ctx context.Context, c comparison, src *Source, passag
 	}
 }
 
-// sameText reports whether the same words are on the page, whatever is around them.
-func sameText(c comparison) bool {
-	if c.reread != "" {
-		return evidence.Fold(c.reread) == evidence.Fold(c.text)
-	}
-	return c.old != "" && evidence.Fold(c.old) == evidence.Fold(c.text)
-}
-
-// textOf is a stored text, or "" if it cannot be read: what is damaged is for
-// others to report, and an excerpt is in the result.
-func textOf(ctx context.Context, blobs blob.Store, ref blob.Ref) string {
-	text, err := blobs.Get(ctx, ref)
-	if err != nil {
-		return ""
-	}
-	return string(text)
-}
-
 // reread reads the recorded bytes as the new ones were read, if the record was read
 // otherwise: what an extractor does better now is no change of the page. It is ""
 // if there is no difference or nothing to read.
 func (cfg Config) reread(ctx context.Context, was, now fetch.Page) string {
-	if cfg.Extract == nil || was.Extractor == "" || was.Extractor == now.Extractor || was.MediaType != now.MediaType || was.Source != sourceWeb && was.Source != sourceFile {
+	if cfg.Extract == nil || was.Extractor == "" || was.Extractor == now.Extractor || was.MediaType != now.MediaType || was.Source != "web" && was.Source != "file" {
 		return ""
 	}
 	raw, err := cfg.Store.Blobs.Get(ctx, was.Raw)
 	if err != nil {
 		return ""
 	}
-	name := was.URL
-	if name == "" {
-		name = was.Locator
-	}
-	doc, err := cfg.Extract.ExtractAs(ctx, name, was.MediaType, raw)
+	doc, err := cfg.Extract.ExtractAs(ctx, cmp.Or(was.URL, was.Locator), was.MediaType, raw)
 	if err != nil {
 		return ""
 	}
@@ -231,7 +197,11 @@ func (c comparison) passage(p *Passage, by marchwarden.Citation) {
 	if by.RawExcerpt == marchwarden.ExcerptNonText || excerpt == "" {
 		return
 	}
-	inside := by.Span != nil && by.Span.In(len(c.old)) && goesOn(c.old, *by.Span) // the excerpt itself ends within a word
+	inside := false // the excerpt itself ends within a word
+	if by.Span != nil && by.Span.In(len(c.old)) {
+		word, number := goesOn(c.old, *by.Span)
+		inside = word || number
+	}
 	if stands(c.text, excerpt, inside) {
 		p.State = Present
 		return
@@ -269,4 +239,29 @@ func (f files) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
 		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "its folder is not in the library, or not any more: --library names the folder it is in")
 	}
 	return f.from.Fetch(ctx, locator)
+}
+
+// NewScratch makes a store for what a check fetches: it reads what the record holds, which
+// it never writes to, and keeps what is put in memory, so that a check leaves nothing behind.
+func NewScratch(kept blob.Store) blob.Store { return scratch{blob.NewMem(), kept} }
+
+type scratch struct {
+	blob.Store // what was fetched
+	kept       blob.Store
+}
+
+func (s scratch) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
+	content, err := s.Store.Get(ctx, ref)
+	if errors.Is(err, blob.ErrNotFound) {
+		return s.kept.Get(ctx, ref)
+	}
+	return content, err
+}
+
+func (s scratch) Stat(ctx context.Context, ref blob.Ref) (blob.Info, error) {
+	info, err := s.Store.Stat(ctx, ref)
+	if errors.Is(err, blob.ErrNotFound) {
+		return s.kept.Stat(ctx, ref)
+	}
+	return info, err
 }

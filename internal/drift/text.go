@@ -2,6 +2,7 @@ package drift
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -17,9 +18,8 @@ const (
 
 // Summary is a check in one line; when is when it was made, in words.
 func (r Report) Summary(when string) string {
-	parts := []string{"checked " + when}
 	if len(r.Sources) == 0 {
-		return parts[0] + ": the result cites nothing"
+		return "checked " + when + ": the result cites nothing"
 	}
 	states := map[string]int{}
 	for _, s := range r.Sources {
@@ -31,6 +31,7 @@ func (r Report) Summary(when string) string {
 			lost++
 		}
 	}
+	var parts []string
 	for _, word := range []string{"unchanged", "changed", "gone", "refused", "unanswered", "unchecked"} {
 		if n := states[word]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, word))
@@ -45,11 +46,10 @@ func (r Report) Summary(when string) string {
 	case r.Incomplete():
 		verdict = "no passage is known to be lost"
 	}
-	return parts[0] + ": " + term.Plural(len(r.Sources), "source") + " (" + strings.Join(parts[1:], ", ") + "); " + verdict
+	return fmt.Sprintf("checked %s: %s (%s); %s", when, term.Plural(len(r.Sources), "source"), strings.Join(parts, ", "), verdict)
 }
 
-// sourceWord is the state of a source in one word: why it is unreachable says more
-// than that it is.
+// sourceWord is the state of a source in one word, or why it is unreachable.
 func sourceWord(s Source) string {
 	if s.State == Unreachable {
 		return string(s.Why)
@@ -87,16 +87,13 @@ func (r Report) Text(when string, st term.Style, context int) string {
 			}
 		}
 	}
-	first := true
+	head := "\nclaims:\n"
 	for _, c := range r.Claims {
 		if c.State == Kept {
 			continue
 		}
-		if first {
-			line("")
-			line("claims:")
-			first = false
-		}
+		b.WriteString(head)
+		head = ""
 		marks := ""
 		for _, n := range c.Citations {
 			marks += fmt.Sprintf("[%d]", n)
@@ -106,8 +103,7 @@ func (r Report) Text(when string, st term.Style, context int) string {
 	return b.String()
 }
 
-// diffLines writes the two sides of a diff, with so many unchanged words around what
-// changed.
+// diffLines writes both sides of a diff, with some unchanged words around each change.
 func diffLines(edits []Edit, context int, colour bool) (removed, added string) {
 	var was, now []string
 	for i, e := range edits {
@@ -125,23 +121,20 @@ func diffLines(edits []Edit, context int, colour bool) (removed, added string) {
 	return strings.Join(was, " "), strings.Join(now, " ")
 }
 
-// nearby keeps the n words of an unchanged stretch that are next to a change before
-// and after it.
+// nearby keeps the n words of an unchanged stretch next to a change.
 func nearby(text string, n int, before, after bool) string {
 	words := strings.Fields(text)
-	head, tail := 0, 0
+	head, tail := 0, len(words)
 	if before {
 		head = n
 	}
 	if after {
-		tail = n
+		tail -= n
 	}
-	if head+tail >= len(words) {
+	if head >= tail {
 		return strings.Join(words, " ")
 	}
-	kept := append([]string{}, words[:head]...)
-	kept = append(append(kept, "…"), words[len(words)-tail:]...)
-	return strings.Join(kept, " ")
+	return strings.Join(slices.Concat(words[:head], []string{"…"}, words[tail:]), " ")
 }
 
 func painted(colour bool, code, text string) string {

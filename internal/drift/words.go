@@ -10,8 +10,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
-// word is a word of a text: where it stands, and which word of the excerpt it is,
-// or elsewhere.
+// word is a word of a text, and which word of the excerpt it is, or elsewhere.
 type word struct {
 	start, end int
 	id         int
@@ -45,20 +44,15 @@ func newVocabulary(excerpt string) *vocabulary {
 	return v
 }
 
-// read finds the words of a text.
 func (v *vocabulary) read(text string) []word {
-	type known struct {
-		id     int
-		weight float64
-	}
-	seen := map[string]known{} // a word comes again and again
+	seen := map[string]word{} // a word comes again and again
 	words := make([]word, 0, len(text)/6)
 	eachWord(text, func(start, end int, core string) {
 		k, ok := seen[core]
 		if !ok {
-			k = known{elsewhere, weigh(core)}
+			k = word{id: elsewhere, weight: weigh(core)}
 			if id, ok := v.ids[lexicon.Stem(core)]; ok {
-				k = known{id, v.weights[id]}
+				k = word{id: id, weight: v.weights[id]}
 			}
 			seen[core] = k
 		}

@@ -8,8 +8,10 @@
 package durable
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -76,3 +78,161 @@ func Cause(err error) string {
 	}
 	return err.Error()
 }
+
+// AppendLine appends a line, which ends with its newline, by one write to the file at
+// path and syncs it. The file (mode 0600) and its folder (0700) are made when missing.
+// Several processes may append to one file without a lock. A stump that a crash left
+// at the end of the file gets a newline of its own first, so that it costs no more than
+// itself; readers pass over it and over blank lines.
+func AppendLine(path string, line []byte) (err error) {
+	if err := MakeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	torn, err := endsTorn(f, info)
+	if err != nil {
+		return err
+	}
+	if torn {
+		// Another process may be in the middle of its write. Then this makes a
+		// blank line.
+		line = append([]byte{'\n'}, line...)
+	}
+	if info.Size() == 0 { // its name first: a line that is synced must not be lost with the file
+		if err := SyncDir(os.Open(filepath.Dir(path))); err != nil {
+			return err
+		}
+	}
+	if _, err := f.Write(line); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// endsTorn reports whether the last byte of a file is no newline.
+func endsTorn(f *os.File, info os.FileInfo) (bool, error) {
+	if !info.Mode().IsRegular() || info.Size() == 0 {
+		return false, nil
+	}
+	var last [1]byte
+	if _, err := f.ReadAt(last[:], info.Size()-1); err != nil {
+		return false, err
+	}
+	return last[0] != '\n', nil
+}
+
+// Fill writes data to a new file, syncs and closes it. A failed sync is not tried again,
+// because the kernel may have dropped what it could not write.
+func Fill(f *os.File, data []byte) error {
+	_, err := f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Replace puts data under name in a folder as a whole: written under temp first, which
+// must not exist, with mode 0600, synced and renamed, so that no crash leaves a part of
+// it under name. If that fails the whole file is given up, and temp removed if it can be. To
+// keep the name over a power loss, sync the folder then.
+func Replace(root *os.Root, name, temp string, data []byte) error {
+	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = Fill(f, data); err == nil {
+		err = root.Rename(temp, name)
+	}
+	if err != nil {
+		_ = root.Remove(temp) // what is wrong is said already
+	}
+	return err
+}
+
+// ReplaceFile replaces the file at path, and keeps that over a power loss. The caller has a lock
+// that every writer of the file takes: the name beside it, path and ".new", is one for all, so that
+// a crash leaves no more than one.
+func ReplaceFile(path string, data []byte) error {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	name := filepath.Base(path)
+	temp := name + ".new"
+	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) { // a crash left it
+		return err
+	}
+	if err := Replace(root, name, temp, data); err != nil {
+		return err
+	}
+	return SyncDir(root.Open("."))
+}
+
+// WriteWhole writes a file whole or not at all: beside its place, synced, and then
+// renamed. An existing file keeps its mode, a link keeps pointing to it.
+func WriteWhole(path string, write func(io.Writer) error) (err error) {
+	path = Linked(path)
+	tmp, err := TempBeside(path)
+	if err != nil {
+		return err
+	}
+	buf := bufio.NewWriter(tmp)
+	if err = write(buf); err == nil { // else flushing would only say it again
+		err = buf.Flush()
+	}
+	if info, statErr := os.Stat(path); err == nil && statErr == nil {
+		err = tmp.Chmod(info.Mode().Perm())
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}
+
+// Linked is where the links at path lead, whether or not a file is there yet.
+func Linked(path string) string {
+	const most = 40 // as the kernel; a loop was an error before
+	for range most {
+		target, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			// Not filepath.Join: a ".." after a linked folder is that folder's parent.
+			target = filepath.Dir(path) + string(filepath.Separator) + target
+		}
+		path = target
+	}
+	return path
+}
+
+// TempBeside makes a new file in the folder of path, with the mode that the
+// user's umask gives to new files.
+func TempBeside(path string) (*os.File, error) {
+	for i := 0; ; i++ {
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(path), os.Getpid(), i))
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		if errors.Is(err, fs.ErrExist) && i < 100 {
+			continue
+		}
+		return f, err
+	}
+}
+
+// Discard closes and removes a file.
+func Discard(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }

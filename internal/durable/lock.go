@@ -11,19 +11,13 @@ import (
 // ErrLocked says that another process has a lock.
 var ErrLocked = errors.New("it is locked by another process")
 
-// How long LockFile waits for others, each of which needs a few milliseconds.
-const lockLimit = 5 * time.Second
-
-// LockFile takes the file at path, which it makes (mode 0600) when it is missing
-// and which stays, for the caller alone. It waits a few seconds for others, as Hold
-// does. The lock ends with unlock or with the process.
+// LockFile takes the file at path for the caller alone, as Own does. It waits a few seconds
+// for others, as Hold does. The lock ends with unlock or with the process, and the file
+// stays.
 func LockFile(path string) (unlock func() error, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := Own(path, func(f *os.File) error { return Hold(f, 5*time.Second) }) // others need milliseconds
 	if err != nil {
 		return nil, err
-	}
-	if err := Hold(f, lockLimit); err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	return f.Close, nil
 }
@@ -33,12 +27,13 @@ func LockFile(path string) (unlock func() error, err error) {
 // when it is locked: one that its last owner removed or replaced meanwhile is none. What
 // lock says is returned. The lock ends when the file is closed, or with the process.
 func Own(path string, lock func(*os.File) error) (*os.File, error) {
-	for {
+	for made := false; ; {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) && !made { // else it is a link that leads nowhere
 			if err := MakeDir(filepath.Dir(path)); err != nil {
 				return nil, err
 			}
+			made = true
 			continue
 		}
 		if err != nil {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -19,21 +17,16 @@ import (
 // if others can get at it, CodeCorrupt if it has more bytes than most, CodeUnavailable if
 // it cannot be read.
 func ReadPrivate(path, what string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	f, err := OpenRegular(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
-	case err != nil:
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
-	case !info.Mode().IsRegular():
-		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the %s %s is not a regular file", what, path)
 	}
-	f, err := os.Open(path)
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil { // of what was opened
+	info, err := f.Stat()
+	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
 	}
 	if mode := info.Mode().Perm(); mode&^allowed(info) != 0 {
@@ -71,12 +64,7 @@ func DecodeStrict(text []byte, into any) error {
 // file stays as it is; the others are those of ReadPrivate, and CodeUnavailable if the file
 // cannot be locked or written.
 func EditPrivate(path, what string, most int64, edit func(old []byte, exists bool) ([]byte, error)) (err error) {
-	if path, err = target(path); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find the %s", what)
-	}
-	if err := MakeDir(filepath.Dir(path)); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the folder of the %s", what)
-	}
+	path = Linked(path)
 	unlock, err := LockFile(path + ".lock")
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "lock the %s", what)
@@ -95,14 +83,4 @@ func EditPrivate(path, what string, most int64, edit func(old []byte, exists boo
 		return err
 	}
 	return marchwarden.Wrap(ReplaceFile(path, text), marchwarden.CodeUnavailable, "write the %s", what)
-}
-
-// target is the file that path leads to by links, which must stay links when the file is
-// replaced. What is not there leads to itself.
-func target(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return path, nil
-	}
-	return real, err
 }

@@ -38,16 +38,16 @@ func TestRead(t *testing.T) {
 		mode fs.FileMode
 		code marchwarden.Code
 	}{
-		"owner":         {"anna", 0o600, ""},
-		"owner reads":   {"anna", 0o400, ""},
-		"owner runs":    {"anna", 0o700, ""},
-		"empty":         {"", 0o600, ""},
-		"just so":       {strings.Repeat("a", most), 0o600, ""},
-		"too large":     {"anna" + strings.Repeat("a", most), 0o600, marchwarden.CodeCorrupt},
-		"group reads":   {"anna", 0o640, marchwarden.CodeDenied},
-		"group writes":  {"anna", 0o620, marchwarden.CodeDenied},
-		"others read":   {"anna", 0o604, marchwarden.CodeDenied},
-		"others write":  {"anna", 0o602, marchwarden.CodeDenied},
+		"owner":          {"anna", 0o600, ""},
+		"owner reads":    {"anna", 0o400, ""},
+		"owner runs":     {"anna", 0o700, ""},
+		"empty":          {"", 0o600, ""},
+		"just so":        {strings.Repeat("a", most), 0o600, ""},
+		"too large":      {"anna" + strings.Repeat("a", most), 0o600, marchwarden.CodeCorrupt},
+		"group reads":    {"anna", 0o640, marchwarden.CodeDenied},
+		"group writes":   {"anna", 0o620, marchwarden.CodeDenied},
+		"others read":    {"anna", 0o604, marchwarden.CodeDenied},
+		"others write":   {"anna", 0o602, marchwarden.CodeDenied},
 		"allMembers may": {"anna", 0o666, marchwarden.CodeDenied},
 	} {
 		path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))

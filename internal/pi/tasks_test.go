@@ -314,7 +314,7 @@ func brought(t *testing.T, e dispatch.Engine, home string, id marchwarden.TraceI
 	if err != nil || !bytes.Equal(want, got) {
 		t.Errorf("the rerun differs: %v\n%s\n%s", err, want, got)
 	}
-	report, err := record.Home{Store: run.Store{Traces: traces, Blobs: blobs}, Shelf: blobs, Damaged: filepath.Join(home, "damaged"), Strays: blobs.Strays}.
+	report, err := record.Home{Store: run.Store{Traces: traces, Blobs: blobs}, Shelf: blobs, Damaged: filepath.Join(home, "damaged")}.
 		Check(t.Context(), record.CheckOptions{Now: time.Now()})
 	if err != nil || report.Wrong() > 0 || report.Traces != 1+len(parts) || report.Unsummed > 0 {
 		t.Errorf("%+v, %v", report, err)

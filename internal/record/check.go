@@ -54,10 +54,10 @@ type Finding struct {
 	Done  string `json:"done,omitempty"`
 	Fixed bool   `json:"fixed,omitempty"`
 
-	ref     blob.Ref
-	id      marchwarden.TraceID
-	runs    []marchwarden.TraceID // what needs it, as gc takes it
-	inPlace string                // the path of what stands in the place of a trace
+	ref  blob.Ref
+	id   marchwarden.TraceID
+	runs []marchwarden.TraceID // what needs it, as gc takes it
+	mend func(*Finding) error  // does what is safe, and says so in Done and Fixed; nil for nothing
 }
 
 // Need is a step that needs a blob.
@@ -110,12 +110,12 @@ type Report struct {
 	Incomplete bool `json:"incomplete,omitempty"`
 }
 
-// Fail notes why a repair failed.
-func (r *Report) Fail(err error) {
-	if r.Failed == "" {
-		r.Failed = err.Error()
-	}
+func (r *Report) found(f Finding) {
+	f.Repairable = f.Repairable || f.mend != nil
+	r.Findings = append(r.Findings, f)
 }
+
+func (r *Report) fail(err error) { r.Failed = cmp.Or(r.Failed, err.Error()) }
 
 // Repairable reports whether a repair can do something about what is wrong.
 func (r *Report) Repairable() bool {
@@ -156,8 +156,8 @@ type CheckOptions struct {
 	Progress func(blobs int)
 }
 
-// leftoverAge is after what time a file that was never renamed has no writer.
-const leftoverAge = time.Hour
+// old is the time before which a file that was never renamed has no writer any more.
+func (o CheckOptions) old() time.Time { return o.Now.Add(-time.Hour) }
 
 // Check reads every trace and every blob and says what is wrong, and who depends
 // on it. It keeps a few dozen bytes for each blob in memory, and no content but the
@@ -165,13 +165,9 @@ const leftoverAge = time.Hour
 // missing. An error means that it could not be told; the report then has what was
 // found until then.
 func (h Home) Check(ctx context.Context, o CheckOptions) (*Report, error) {
-	c := &checker{Home: h, o: o, report: &Report{}, known: map[blob.Ref]bool{}, mayNeed: map[blob.Ref][]marchwarden.TraceID{}, rihlaOf: map[marchwarden.TraceID]marchwarden.TraceID{}}
-	steps := []func(context.Context) error{c.traces, c.strays, c.blobs, c.needs, c.remedies}
-	if o.Repair {
-		steps = append(steps, c.repair)
-	}
+	c := &checker{Home: h, o: o, report: &Report{}, known: map[blob.Ref]bool{}, mayNeed: map[blob.Ref][]marchwarden.TraceID{}, rihlaOf: map[marchwarden.TraceID]marchwarden.TraceID{}, wanted: map[blob.Ref]*Finding{}}
 	var err error
-	for _, step := range steps {
+	for _, step := range []func(context.Context) error{c.traces, c.strays, c.blobs, c.needs, c.remedies, c.repair} {
 		if err = step(ctx); err != nil {
 			c.report.Incomplete = true
 			err = fmt.Errorf("check: %w", err)
@@ -195,10 +191,9 @@ type checker struct {
 	whole      []marchwarden.TraceID  // runs that are no rihlas, whatever others say
 	reported   []*trace.RihlaComplete // by rihlas whose traces must be there
 	leftovers  []blob.File
-	unfinished []string // old files in the folder of traces that were never renamed
+	unfinished []string              // files in the folder of traces that were never renamed
+	wanted     map[blob.Ref]*Finding // what a repair looks for elsewhere
 }
-
-func (c *checker) found(f Finding) { c.report.Findings = append(c.report.Findings, f) }
 
 // each calls fn for every trace, in the order of their ids.
 func (c *checker) each(ctx context.Context, fn func(marchwarden.TraceID)) error {
@@ -243,20 +238,15 @@ func (c *checker) trace(ctx context.Context, id marchwarden.TraceID) {
 	if busy {
 		c.report.Running++
 	}
-	kind, err := DamagedTrace, errors.Join(err, busyErr)
-	if errors.Is(err, marchwarden.CodeUnsupported) {
-		kind = LaterFormat
-	}
-	if err == nil && len(log.Steps) == 0 && !busy {
-		if err = c.unbegun(id); err == nil {
-			return
-		}
-	}
-	if err == nil && len(log.Steps) > 0 {
-		err = c.begun(id, log)
+	if err = errors.Join(err, busyErr); err == nil {
+		err = c.sound(id, log, busy)
 	}
 	if err != nil {
-		c.found(Finding{Kind: kind, Object: "trace " + id.String(), Problem: err.Error(), id: id})
+		kind := DamagedTrace
+		if errors.Is(err, marchwarden.CodeUnsupported) {
+			kind = LaterFormat
+		}
+		c.report.found(Finding{Kind: kind, Object: "trace " + id.String(), Problem: err.Error(), id: id})
 		for _, ref := range mentioned {
 			if !slices.Contains(c.mayNeed[ref], id) {
 				c.mayNeed[ref] = append(c.mayNeed[ref], id)
@@ -264,52 +254,44 @@ func (c *checker) trace(ctx context.Context, id marchwarden.TraceID) {
 		}
 		return
 	}
-	if log.Torn > 0 && !busy {
-		c.torn(id, log)
-	}
 	facts := run.FactsOf(log.Steps)
 	for _, part := range facts.Parts {
 		c.rihlaOf[part] = id
 	}
 	c.reported = append(c.reported, facts.Own(ctx, c.Blobs)...)
-	for _, s := range log.Steps {
-		for _, ref := range trace.Refs(s) {
-			c.known[ref] = true
-		}
+	for _, ref := range log.Refs() {
+		c.known[ref] = true
 	}
 }
 
-// blobs reads every blob.
 func (c *checker) blobs(ctx context.Context) error {
 	var mu sync.Mutex // guards damage
 	damage := map[blob.Ref]error{}
-	group, ctx := errgroup.WithContext(ctx)
+	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))
-	var met []blob.Ref
-	err := c.Shelf.Files(ctx, func(file blob.File) error {
+	err := c.Shelf.Files(reading, func(file blob.File) error {
 		if file.Leftover {
 			c.leftovers = append(c.leftovers, file)
-			if file.Used.Before(c.o.Now.Add(-leftoverAge)) {
+			if file.Used.Before(c.o.old()) {
 				c.report.Leftovers++
 			}
 			return nil
 		}
 		c.report.Blobs++
 		c.report.Bytes += file.Size
-		if _, known := c.known[file.Ref]; !known {
+		if _, known := c.known[file.Ref]; known {
+			c.known[file.Ref] = false
+		} else {
 			c.report.Orphans++
 			c.report.OrphanBytes += file.Size
-		}
-		if c.known[file.Ref] {
-			met = append(met, file.Ref)
 		}
 		if c.o.Progress != nil {
 			c.o.Progress(c.report.Blobs)
 		}
 		group.Go(func() error {
-			_, err := c.Shelf.Inspect(ctx, file)
-			if err == nil || errors.Is(err, blob.ErrNotFound) || ctx.Err() != nil {
-				return ctx.Err()
+			_, err := c.Shelf.Inspect(reading, file)
+			if err == nil || errors.Is(err, blob.ErrNotFound) || reading.Err() != nil {
+				return reading.Err()
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -319,18 +301,15 @@ func (c *checker) blobs(ctx context.Context) error {
 		return nil
 	})
 	err = errors.Join(err, group.Wait())
-	for _, ref := range met {
-		c.known[ref] = false
-	}
 	for ref, err := range damage {
-		c.found(Finding{Kind: DamagedBlob, Object: "blob " + ref.String(), Problem: err.Error(), Repairable: true, MayNeed: c.mayNeed[ref], ref: ref})
+		c.report.found(Finding{Kind: DamagedBlob, Object: "blob " + ref.String(), Problem: err.Error(), MayNeed: c.mayNeed[ref], ref: ref,
+			mend: func(f *Finding) error { return c.setAside(ctx, f) }})
 	}
 	return err
 }
 
 // needs adds what is missing, and finds out who needs what is missing or damaged.
 func (c *checker) needs(ctx context.Context) error {
-	at := map[blob.Ref]int{}
 	for ref, missing := range c.known {
 		if !missing {
 			continue
@@ -338,11 +317,12 @@ func (c *checker) needs(ctx context.Context) error {
 		if _, err := c.Shelf.Inspect(ctx, blob.File{Ref: ref}); err == nil {
 			continue // put since
 		}
-		c.found(Finding{Kind: MissingBlob, Object: "blob " + ref.String(), Problem: "it is not stored", ref: ref})
+		c.report.found(Finding{Kind: MissingBlob, Object: "blob " + ref.String(), Problem: "it is not stored", ref: ref})
 	}
-	for i, f := range c.report.Findings {
-		if f.ref.Valid() {
-			at[f.ref] = i
+	at := map[blob.Ref]*Finding{}
+	for i := range c.report.Findings {
+		if f := &c.report.Findings[i]; f.ref.Valid() {
+			at[f.ref] = f
 		}
 	}
 	if len(at) == 0 {
@@ -355,8 +335,8 @@ func (c *checker) needs(ctx context.Context) error {
 		}
 		for _, s := range log.Steps {
 			for _, ref := range trace.Refs(s) {
-				if i, ok := at[ref]; ok {
-					c.report.Findings[i].need(Need{Run: id, Step: s.Header().Step, Action: s.Header().Action, What: whatOf(s), RihlaOf: c.rihlaOf[id]}, c.family(id))
+				if f := at[ref]; f != nil {
+					f.need(Need{Run: id, Step: s.Header().Step, Action: s.Header().Action, What: whatOf(s), RihlaOf: c.rihlaOf[id]}, c.family(id))
 				}
 			}
 		}
@@ -381,4 +361,23 @@ func (f *Finding) need(n Need, family marchwarden.TraceID) {
 		return
 	}
 	f.NeededBy = append(f.NeededBy, n)
+}
+
+// whatOf is what a step was about, in a word.
+func whatOf(s trace.Step) string {
+	switch s := s.(type) {
+	case *trace.FetchComplete:
+		return s.URL
+	case *trace.Evidence:
+		return s.Locator
+	case *trace.SearchComplete:
+		return s.Query
+	case *trace.RihlaComplete:
+		return s.Researcher
+	case *trace.ModelComplete:
+		return s.Prompt
+	case *trace.EmbedComplete:
+		return s.Model
+	}
+	return ""
 }

@@ -380,7 +380,7 @@ func TestCheckThatIsBrokenOff(t *testing.T) {
 
 // stopping breaks a check off when it looks for a blob that is missing.
 type stopping struct {
-	blob.Shelf
+	record.Shelf
 	stop func()
 }
 

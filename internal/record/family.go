@@ -1,8 +1,8 @@
 package record
 
 import (
+	"cmp"
 	"context"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,7 +11,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Family is a run with its rihlas: they are kept and removed together. A rihla
@@ -30,36 +29,34 @@ type Family struct {
 	Unreadable bool `json:"unreadable,omitempty"`
 
 	busy   bool                  // a process writes one of its traces
-	orphan bool                  // a rihla whose investigation is not known
+	rihla  bool                  // of an investigation that is not known
 	sealed bool                  // a trace of it, or one that mentions it, cannot be read
 	others []marchwarden.TraceID // traces that it names and that are not of it
 }
 
-// member is what the survey keeps of one trace.
+// member is one trace: the family that it is by itself, and what it may belong to.
 type member struct {
-	id       marchwarden.TraceID
-	question string
-	parts    []marchwarden.TraceID
-	others   []marchwarden.TraceID // that it names and that are no parts of it
-	started  time.Time
-	last     time.Time
-	bytes    int64
-	finished bool
-	busy     bool
-	rihla    bool
-	whole    bool // known to be no rihla
-	sealed   bool
+	Family
+	parts   []marchwarden.TraceID
+	started time.Time // when it can have used its first blob
+	whole   bool      // known to be no rihla
 }
 
-// families reads all traces and puts them together, the least recently written
-// family first. mention is told of every hash in every trace.
+// survey is all traces, as they are put together.
+type survey struct {
+	members map[marchwarden.TraceID]*member
+	named   map[marchwarden.TraceID]int // by how many traces that can be read
+	claimed map[marchwarden.TraceID]bool
+}
+
+// families reads all traces and puts them together, the least recently written family first.
+// mention is told of every hash; began is when the first run began that is going on.
 func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Family, began time.Time, err error) {
 	ids, err := h.Traces.List()
 	if err != nil {
 		return nil, began, err
 	}
-	members := map[marchwarden.TraceID]*member{}
-	named := map[marchwarden.TraceID]int{} // by how many traces that can be read
+	s := survey{map[marchwarden.TraceID]*member{}, map[marchwarden.TraceID]int{}, map[marchwarden.TraceID]bool{}}
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return nil, began, err
@@ -71,33 +68,30 @@ func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Famil
 		if err != nil {
 			return nil, began, err
 		}
-		members[id] = m
+		s.members[id] = m
 		for _, part := range m.parts {
 			if !m.sealed {
-				named[part]++
+				s.named[part]++
 			}
 		}
 		if m.busy && (began.IsZero() || m.started.Before(began)) {
 			began = m.started
 		}
 	}
-	claimed := map[marchwarden.TraceID]bool{}
+	ids = slices.DeleteFunc(ids, func(id marchwarden.TraceID) bool { return s.members[id] == nil })
 	for _, id := range ids {
-		if m := members[id]; m != nil {
-			m.claim(members, named, claimed)
-		}
+		s.claim(s.members[id])
 	}
 	for _, id := range ids {
-		if m := members[id]; m != nil && !claimed[id] {
-			all = append(all, familyOf(m, members))
+		if !s.claimed[id] {
+			f := Family{Question: s.members[id].Question, Finished: s.members[id].Finished, rihla: s.members[id].rihla}
+			s.join(&f, s.members[id])
+			all = append(all, f)
 		}
 	}
 	tie(all)
 	slices.SortFunc(all, func(a, b Family) int {
-		if c := a.Last.Compare(b.Last); c != 0 {
-			return c
-		}
-		return strings.Compare(a.IDs[0].String(), b.IDs[0].String())
+		return cmp.Or(a.Last.Compare(b.Last), strings.Compare(a.IDs[0].String(), b.IDs[0].String()))
 	})
 	return all, began, nil
 }
@@ -105,26 +99,42 @@ func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Famil
 // claim leaves those traces as parts of one which it alone names and of which it is not
 // known that they are no rihlas. What one mentions that cannot be read is a part only if
 // it is known to be a rihla, and if no other names it.
-func (m *member) claim(members map[marchwarden.TraceID]*member, named map[marchwarden.TraceID]int, claimed map[marchwarden.TraceID]bool) {
+func (s survey) claim(m *member) {
 	by := 1
 	if m.sealed {
 		by = 0
 	}
 	m.parts = slices.DeleteFunc(m.parts, func(id marchwarden.TraceID) bool {
-		other := members[id]
+		other := s.members[id]
 		if other == nil {
 			return true
 		}
-		mine := (other.rihla || !other.whole && !m.sealed) && named[id] == by && !claimed[id]
-		if claimed[id] = claimed[id] || mine; !mine {
+		mine := (other.rihla || !other.whole && !m.sealed) && s.named[id] == by && !s.claimed[id]
+		if s.claimed[id] = s.claimed[id] || mine; !mine {
 			m.others = append(m.others, id)
 		}
 		return !mine
 	})
 }
 
-// tie keeps a family as long as every other that names a trace of it: that may be what
-// the other needs.
+// join adds a trace to a family, with its parts.
+func (s survey) join(f *Family, m *member) {
+	if slices.Contains(f.IDs, m.IDs[0]) {
+		return
+	}
+	f.IDs = append(f.IDs, m.IDs[0])
+	f.Bytes += m.Bytes
+	f.busy, f.Unreadable, f.sealed = f.busy || m.busy, f.Unreadable || m.sealed, f.sealed || m.sealed
+	f.others = append(f.others, m.others...)
+	if m.Last.After(f.Last) {
+		f.Last = m.Last
+	}
+	for _, part := range m.parts {
+		s.join(f, s.members[part])
+	}
+}
+
+// tie keeps a family as long as every other that names a trace of it, and may need it.
 func tie(all []Family) {
 	of := map[marchwarden.TraceID]*Family{}
 	for i := range all {
@@ -151,7 +161,7 @@ func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, e
 	if err != nil {
 		return nil, err
 	}
-	m := &member{id: id, last: info.ModTime(), started: info.ModTime(), bytes: info.Size()}
+	m := &member{Family: Family{IDs: []marchwarden.TraceID{id}, Last: info.ModTime(), Bytes: info.Size()}, started: info.ModTime()}
 	// First the lock and then the lines: a run that ends in between is held to be
 	// busy, and one that begins in between has not put anything yet.
 	if m.busy, err = h.Traces.Busy(id); err != nil {
@@ -167,26 +177,23 @@ func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, e
 		return m, err
 	}
 	facts := run.FactsOf(log.Steps)
-	m.parts, m.finished = facts.Parts, facts.Ended
+	m.parts, m.Finished = facts.Parts, facts.Ended
 	if start := facts.Start; start != nil {
-		m.question, m.rihla, m.whole, m.started = start.Request.Question, start.PartOf, !start.PartOf, earliest(start)
+		m.Question, m.rihla, m.whole, m.started = start.Request.Question, start.PartOf, !start.PartOf, start.Timestamp
+		if start.StartedAt.Before(m.started) { // it is stamped when it comes in, before its trace is made
+			m.started = start.StartedAt
+		}
 	}
 	return m, nil
 }
 
 var idShape = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// idsIn are the traces that one mentions which cannot be read: its rihlas are among
-// them.
+// idsIn are the traces, its rihlas among them, that an unreadable one mentions.
 func (h Home) idsIn(id marchwarden.TraceID) (ids []marchwarden.TraceID, err error) {
-	f, err := h.Traces.Raw(id)
+	data, err := h.text(id)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
 	}
 	for _, text := range idShape.FindAll(data, -1) {
 		other, err := marchwarden.ParseTraceID(string(text))
@@ -195,38 +202,4 @@ func (h Home) idsIn(id marchwarden.TraceID) (ids []marchwarden.TraceID, err erro
 		}
 	}
 	return ids, nil
-}
-
-// earliest is when a run can have used its first blob: it is stamped when it comes
-// in, before its trace is made.
-func earliest(start *trace.Start) time.Time {
-	if start.StartedAt.Before(start.Timestamp) {
-		return start.StartedAt
-	}
-	return start.Timestamp
-}
-
-func familyOf(m *member, members map[marchwarden.TraceID]*member) Family {
-	f := Family{Question: m.question, Finished: m.finished, orphan: m.rihla}
-	var add func(m *member)
-	add = func(m *member) {
-		if slices.Contains(f.IDs, m.id) {
-			return
-		}
-		f.IDs = append(f.IDs, m.id)
-		f.Bytes += m.bytes
-		f.busy, f.Unreadable = f.busy || m.busy, f.Unreadable || m.sealed
-		f.sealed = f.sealed || m.sealed
-		f.others = append(f.others, m.others...)
-		if m.last.After(f.Last) {
-			f.Last = m.last
-		}
-		for _, part := range m.parts {
-			if p := members[part]; p != nil {
-				add(p)
-			}
-		}
-	}
-	add(m)
-	return f
 }

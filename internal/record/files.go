@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
@@ -29,70 +28,49 @@ type Files struct {
 	FolderFile func(dir, path string) string
 }
 
-type fileChecker struct {
-	Files
-	ctx    context.Context
-	o      CheckOptions
-	report *Report
-}
-
-// add notes a finding. If it is repairable and a repair is wanted, mend does it and
-// says what it did; an error of it ends nothing.
-func (f *fileChecker) add(found Finding, mend func() (done string, err error)) {
-	if mend != nil {
-		found.Repairable = true
-		if f.o.Repair {
-			done, err := mend()
-			if found.Done, found.Fixed = done, err == nil; err != nil {
-				found.Done = "could not be repaired: " + err.Error()
-				f.report.Fail(err)
-			}
-		}
-	}
-	f.report.Findings = append(f.report.Findings, found)
-}
-
 // Check checks all of them, adds what it finds to a report, and counts the lines of the
 // ledger. What cannot be read does not keep it from the rest.
-func (files Files) Check(ctx context.Context, o CheckOptions, report *Report) (lines int, err error) {
-	f := &fileChecker{Files: files, ctx: ctx, o: o, report: report}
+func (f Files) Check(ctx context.Context, o CheckOptions, report *Report) (lines int, err error) {
 	lines, bad, err := ledger.Check(f.Ledger)
-	f.lines(f.Ledger, bad, "costs.lines")
-	f.pins()
-	for _, check := range []func() error{f.folders, f.index, f.reports, f.leftovers} {
-		if f.ctx.Err() != nil {
-			return lines, f.ctx.Err()
+	f.lines(report, f.Ledger, bad, "costs.lines")
+	f.pins(report)
+	for _, check := range []func(context.Context, *Report) error{f.folders, f.index, f.reports} {
+		if ctx.Err() != nil {
+			return lines, ctx.Err()
 		}
-		err = errors.Join(err, check())
+		err = errors.Join(err, check(ctx, report))
+	}
+	unfinished, globErr := filepath.Glob(filepath.Join(f.Folders, ".new-*"))
+	if n := report.sweep(o, append(unfinished, f.Pins+".tmp")); n > 0 {
+		report.Done = append(report.Done, fmt.Sprintf("files of broken-off writes of pins and folders removed: %d", n))
+	}
+	if err = errors.Join(err, globErr); o.Repair {
+		err = errors.Join(err, report.mend(ctx))
 	}
 	return lines, err
 }
 
-const remedyLater = "use the version of the program that wrote it"
-
 // lines notes the bad lines of a file. A repair takes them out and keeps a copy.
-func (f *fileChecker) lines(path string, bad []durable.BadLine, aside string) {
+func (f Files) lines(report *Report, path string, bad []durable.BadLine, aside string) {
 	aside = filepath.Join(f.Damaged, aside)
 	for _, line := range bad {
-		found := Finding{Kind: DamagedFile, Object: fmt.Sprintf("%s line %d", path, line.N), Problem: line.Problem}
-		if line.Later {
-			found.Kind, found.Remedy = LaterFormat, remedyLater
-			f.add(found, nil)
-			continue
-		}
-		f.add(found, func() (string, error) {
+		found := Finding{Kind: DamagedFile, Object: fmt.Sprintf("%s line %d", path, line.N), Problem: line.Problem, mend: func(f *Finding) error {
 			if err := durable.AppendLine(aside, append(line.Text[:len(line.Text):len(line.Text)], '\n')); err != nil {
-				return "", err
+				return err
 			}
+			f.Done, f.Fixed = "moved to "+aside, true
 			_, err := line.Strike(path)
-			return "moved to " + aside, err
-		})
+			return err
+		}}
+		if line.Later {
+			found.Kind, found.Remedy, found.mend = LaterFormat, remedyLater, nil
+		}
+		report.found(found)
 	}
 }
 
-// pins has the pins read. A repair does not touch them: without them every tool
-// would be trusted anew.
-func (f *fileChecker) pins() {
+// pins has the pins read. A repair leaves them: without them every tool is trusted anew.
+func (f Files) pins(report *Report) {
 	err := f.ReadPins(f.Pins)
 	if err == nil {
 		return
@@ -101,65 +79,52 @@ func (f *fileChecker) pins() {
 	if errors.Is(err, marchwarden.CodeUnsupported) {
 		found.Kind, found.Remedy = LaterFormat, remedyLater
 	}
-	f.add(found, nil)
+	report.found(found)
 }
 
-// folders checks that each file of a folder holds the path that its name says. One that does not is
-// ignored everywhere.
-func (f *fileChecker) folders() error {
-	dir := f.Folders
-	names, err := filepath.Glob(filepath.Join(dir, "*"+filepath.Ext(f.FolderFile("", ""))))
+// folders checks that each file holds the path that its name says; else it is ignored.
+func (f Files) folders(_ context.Context, report *Report) error {
+	names, err := filepath.Glob(filepath.Join(f.Folders, "*"+filepath.Ext(f.FolderFile("", ""))))
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		data, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
 			return err
+		case f.FolderFile(f.Folders, string(data)) != name:
+			report.found(Finding{Kind: DamagedFile, Object: name, mend: moveAside(f.Damaged, name),
+				Problem: "it does not hold the path that its name stands for; add the folder again: marchwarden library add DIR"})
 		}
-		if f.FolderFile(dir, string(data)) == name {
-			continue
-		}
-		f.add(Finding{Kind: DamagedFile, Object: name, Problem: "it does not hold the path that its name stands for; add the folder again: marchwarden library add DIR"}, func() (string, error) {
-			aside := filepath.Join(f.Damaged, filepath.Base(name))
-			if err := durable.MakeDir(filepath.Dir(aside)); err != nil {
-				return "", err
-			}
-			return "moved to " + aside, os.Rename(name, aside)
-		})
 	}
 	return nil
 }
 
-// index has the library's index checked by who made it. What is in it can be made
-// again.
-func (f *fileChecker) index() error {
-	path := f.Index
-	problem, err := local.Problem(f.ctx, path)
+// index has the library's index checked by its maker. A new one can be made.
+func (f Files) index(ctx context.Context, report *Report) error {
+	problem, err := local.Problem(ctx, f.Index)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil || problem == "" {
 		return err
 	}
-	f.add(Finding{Kind: DamagedFile, Object: path, Problem: problem}, func() (string, error) {
+	report.found(Finding{Kind: DamagedFile, Object: f.Index, Problem: problem, mend: func(found *Finding) error {
 		for _, side := range []string{"-wal", "-shm", ".damaged", ""} {
-			if err := os.Remove(path + side); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return "", err
+			if err := os.Remove(f.Index + side); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
 			}
 		}
-		return "removed: the next search makes it again", nil
-	})
+		found.Done, found.Fixed = "removed: the next search makes it again", true
+		return nil
+	}})
 	return nil
 }
 
-// reports checks the reports of drift.
-func (f *fileChecker) reports() error {
-	dir := f.Drift
-	entries, err := os.ReadDir(dir)
+func (f Files) reports(_ context.Context, report *Report) error {
+	entries, err := os.ReadDir(f.Drift)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -167,44 +132,17 @@ func (f *fileChecker) reports() error {
 		return err
 	}
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
+		path := filepath.Join(f.Drift, e.Name())
 		name, ok := strings.CutSuffix(e.Name(), ".jsonl")
 		if _, err := marchwarden.ParseTraceID(name); !ok || err != nil || !e.Type().IsRegular() {
-			f.report.Strays = append(f.report.Strays, path)
+			report.Strays = append(report.Strays, path)
 			continue
 		}
 		bad, err := drift.Damage(path)
 		if err != nil {
 			return err
 		}
-		f.lines(path, bad, e.Name()+".lines")
-	}
-	return nil
-}
-
-// leftovers counts, or removes, old files that were never renamed.
-func (f *fileChecker) leftovers() error {
-	paths, err := filepath.Glob(filepath.Join(f.Folders, ".new-*"))
-	if err != nil {
-		return err
-	}
-	n := 0
-	for _, path := range append(paths, f.Pins+".tmp") {
-		info, err := os.Lstat(path)
-		if err != nil || !info.Mode().IsRegular() || info.ModTime().After(f.o.Now.Add(-time.Hour)) {
-			continue // gone, or another process may still write it
-		}
-		if !f.o.Repair {
-			f.report.Leftovers++
-		} else if err := os.Remove(path); err != nil {
-			f.report.Leftovers++
-			f.report.Fail(err)
-		} else {
-			n++
-		}
-	}
-	if n > 0 {
-		f.report.Done = append(f.report.Done, fmt.Sprintf("files of broken-off writes of pins and folders removed: %d", n))
+		f.lines(report, path, bad, e.Name()+".lines")
 	}
 	return nil
 }

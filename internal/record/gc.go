@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -28,8 +28,7 @@ type CollectOptions struct {
 	Runs []marchwarden.TraceID
 }
 
-// grace is how long what was used or written last is spared. It must be longer than
-// blobs are held to be fresh.
+// grace is how long what was used last is spared: longer than blobs count as fresh.
 const grace = time.Hour
 
 // Plan is what a collection is going to remove.
@@ -175,8 +174,7 @@ func unreadable(err error) bool {
 	return errors.Is(err, marchwarden.CodeCorrupt) || errors.Is(err, marchwarden.CodeUnsupported) || errors.Is(err, marchwarden.CodeNotFound)
 }
 
-// choose picks the families that go. release is called for every mention in their
-// traces.
+// choose picks the families that go, and calls release for every mention in their traces.
 func (p *Plan) choose(ctx context.Context, all []Family, running bool, release func(blob.Ref)) error {
 	o := p.options
 	for _, f := range all {
@@ -188,7 +186,7 @@ func (p *Plan) choose(ctx context.Context, all []Family, running bool, release f
 		case f.sealed:
 			p.Sealed++
 			continue
-		case f.busy, f.orphan && running: // it may be part of what goes on
+		case f.busy, f.rihla && running: // it may be part of what goes on
 			p.Running++
 			continue
 		case f.Last.After(o.Now.Add(-grace)):
@@ -232,21 +230,23 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 		}
 	}
 	var err error
-	c.Leftovers, err = p.home.Shelf.Sweep(ctx, p.options.Now.Add(-leftoverAge))
+	c.Leftovers, err = p.home.Shelf.Sweep(ctx, p.options.Now.Add(-grace))
 	return c, err
 }
 
-// remove removes the traces of a family with the checks of their sources, the investigation first: what a crash
-// leaves of it are rihlas without one, which are whole in themselves. It takes the
-// lock of every trace before it removes the first, so that no run is
-// resumed meanwhile; a family that was written since the plan stays.
+// remove removes the traces of a family with the checks of their sources, the
+// investigation first: what a crash leaves of it are rihlas without one, which are whole in
+// themselves. It takes the lock of every trace before it removes the first, so that no run
+// is resumed meanwhile; a family that was written since the plan stays.
 func (p *Plan) remove(ctx context.Context, f Family) (n int, bytes int64, err error) {
 	for _, id := range f.IDs {
-		release, ok, err := p.home.hold(id)
-		if errors.Is(err, fs.ErrNotExist) {
+		release, err := p.home.Traces.Hold(id)
+		switch {
+		case errors.Is(err, marchwarden.CodeNotFound):
 			continue
-		}
-		if err != nil || !ok {
+		case errors.Is(err, durable.ErrLocked):
+			return 0, 0, nil
+		case err != nil:
 			return 0, 0, err
 		}
 		defer release() // nothing was written
@@ -270,18 +270,17 @@ func (p *Plan) remove(ctx context.Context, f Family) (n int, bytes int64, err er
 			return n, bytes, err
 		}
 		n, bytes = n+1, bytes+info.Size()
-		if p.home.Folder == "" {
-			continue
+		if p.home.Folder != "" {
+			err = drift.Forget(p.home.Folder, id)
 		}
-		if err := drift.Forget(p.home.Folder, id); err != nil {
+		if err != nil {
 			return n, bytes, err
 		}
 	}
 	return n, bytes, nil
 }
 
-// needs answers what the traces mention now. It reads a trace again when it has
-// changed.
+// needs answers what the traces mention now; it reads again those that have changed.
 type needs struct {
 	home  Home
 	seen  map[marchwarden.TraceID]trace.File

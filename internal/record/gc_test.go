@@ -529,7 +529,7 @@ func (s stock) enact(t *testing.T, rt *rapid.T, p *place, interrupted bool) {
 
 // cutOff is a shelf from which so many blobs are removed before it all ends.
 type cutOff struct {
-	blob.Shelf
+	record.Shelf
 	after int
 }
 

@@ -16,42 +16,35 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
+const remedyLater = "use the version of the program that wrote it"
+
 // remedies finds out what a repair can do, and what else the user can.
 func (c *checker) remedies(ctx context.Context) error {
 	c.report.Findings = slices.DeleteFunc(c.report.Findings, func(f Finding) bool { return f.Kind == EmptyTrace && c.begunSince(f.id) })
 	wanted := map[blob.Ref]*Finding{}
 	for i := range c.report.Findings {
 		f := &c.report.Findings[i]
-		switch f.Kind {
-		case DamagedBlob, MissingBlob:
-			for _, id := range f.MayNeed {
-				if id = c.family(id); !slices.Contains(f.runs, id) {
-					f.runs = append(f.runs, id)
-				}
-			}
-			if len(f.runs) > 0 {
-				f.Remedy = lost(f.runs)
-			}
-			if f.Kind == MissingBlob {
-				wanted[f.ref] = f
-			}
-		case MissingTrace:
-			f.Remedy = lost(f.runs)
-		case LaterFormat:
-			f.Remedy = "use the version of the program that wrote it"
-		case DamagedTrace:
-			if f.inPlace == "" {
-				f.Remedy = "what can still be read in it is left alone; to remove the run: marchwarden gc --run " + c.family(f.id).String()
+		for _, id := range f.MayNeed {
+			if id = c.family(id); !slices.Contains(f.runs, id) {
+				f.runs = append(f.runs, id)
 			}
 		}
+		switch {
+		case len(f.runs) > 0:
+			f.Remedy = lost(f.runs)
+		case f.Kind == LaterFormat:
+			f.Remedy = remedyLater
+		case f.Kind == DamagedTrace && f.mend == nil:
+			f.Remedy = "what can still be read in it is left alone; to remove the run: marchwarden gc --run " + c.family(f.id).String()
+		}
+		if f.Kind == MissingBlob {
+			wanted[f.ref] = f
+		}
 	}
-	return c.search(ctx, wanted, func(f *Finding, _ []byte, _ string) {
-		f.Repairable = true
-	})
+	return c.search(ctx, wanted, func(f *Finding, _ []byte, _ string) { f.Repairable, f.mend = true, c.want })
 }
 
-// family is the run that gc takes for one: itself, or the investigation that it is
-// part of.
+// family is the run that gc takes for one: itself, or the investigation that it is part of.
 func (c *checker) family(id marchwarden.TraceID) marchwarden.TraceID {
 	if whole, ok := c.rihlaOf[id]; ok {
 		return whole
@@ -75,144 +68,135 @@ func lost(runs []marchwarden.TraceID) string {
 	return said
 }
 
-// repair does what is safe and says in the findings what it did, or why it could
-// not. Doing it again finds nothing more to do.
-func (c *checker) repair(ctx context.Context) error {
-	wanted := map[blob.Ref]*Finding{}
-	for i := range c.report.Findings {
-		f := &c.report.Findings[i]
-		var err error
-		switch {
-		case f.inPlace != "":
-			err = c.moveAside(f)
-		case f.Kind == TornTail:
-			err = c.cut(f)
-		case f.Kind == EmptyTrace && f.Repairable:
-			err = c.clear(f)
-		case f.Kind == DamagedBlob:
-			if err = c.setAside(ctx, f); err == nil {
-				wanted[f.ref] = f
-			}
-		case f.Kind == MissingBlob && f.Repairable:
-			wanted[f.ref] = f
+// mend does what is safe about each finding, and says in it what was done, or why nothing
+// could be. Doing it again finds nothing more to do.
+func (r *Report) mend(ctx context.Context) error {
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.mend == nil {
+			continue
 		}
+		err := f.mend(f)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil {
+		if f.mend = nil; err != nil {
 			f.Done, f.Fixed = "could not be repaired: "+err.Error(), false
-			c.report.Fail(err)
+			r.fail(err)
 		}
 	}
-	if err := c.restore(ctx, wanted); err != nil {
-		return err
-	}
-	return c.sweep(ctx)
+	return nil
 }
 
-// sweep removes what broken-off writes left.
-func (c *checker) sweep(ctx context.Context) error {
-	n, err := c.Shelf.Sweep(ctx, c.o.Now.Add(-leftoverAge))
-	for _, path := range c.unfinished {
-		gone := os.Remove(path)
-		if gone == nil {
-			n++
-		} else if !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
+// sweep removes old files that were never renamed, or counts them if no repair is wanted.
+func (r *Report) sweep(o CheckOptions, paths []string) (removed int) {
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || info.ModTime().After(o.old()) {
+			continue // gone, or another process may still write it
 		}
+		if o.Repair {
+			if err = os.Remove(path); err == nil {
+				removed++
+				continue
+			}
+			r.fail(err)
+		}
+		r.Leftovers++
 	}
-	if n > 0 {
-		c.report.Leftovers = max(0, c.report.Leftovers-n)
+	return removed
+}
+
+// repair does what is safe, if that is wanted.
+func (c *checker) repair(ctx context.Context) error {
+	removed := c.report.sweep(c.o, c.unfinished)
+	if !c.o.Repair {
+		return nil
+	}
+	if err := c.report.mend(ctx); err != nil {
+		return err
+	}
+	if err := c.restore(ctx); err != nil {
+		return err
+	}
+	n, err := c.Shelf.Sweep(ctx, c.o.old())
+	if c.report.Leftovers = max(0, c.report.Leftovers-n); err != nil {
+		c.report.fail(err)
+	}
+	if n += removed; n > 0 {
 		c.report.Done = append(c.report.Done, fmt.Sprintf("files of broken-off writes removed: %d", n))
-	}
-	if err != nil {
-		c.report.Fail(err)
 	}
 	return ctx.Err()
 }
 
-// moveAside moves what stands in the place of a trace.
-func (c *checker) moveAside(f *Finding) error {
-	path, err := c.aside(filepath.Base(f.inPlace))
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(f.inPlace, path); err != nil {
-		return err
-	}
-	f.Done, f.Fixed = "moved to "+path, true
+// want has a blob restored when all else is done.
+func (c *checker) want(f *Finding) error {
+	c.wanted[f.ref] = f
 	return nil
-}
-
-// cut removes the torn tail of a trace that no process writes, and keeps a copy.
-func (c *checker) cut(f *Finding) error {
-	tail, torn, err := c.tailOf(f.id)
-	if err != nil {
-		return err
-	}
-	if !torn {
-		f.Done = "left alone: it has been written since"
-		return nil
-	}
-	path, err := c.aside(f.id.String() + ".tail")
-	if err != nil {
-		return err
-	}
-	if err := durable.ReplaceFile(path, tail); err != nil {
-		return err
-	}
-	w, _, err := c.Traces.Append(f.id)
-	if err != nil {
-		f.Done = "left alone: " + err.Error()
-		return os.Remove(path)
-	}
-	f.Done, f.Fixed = fmt.Sprintf("cut: %d bytes, kept as %s", len(tail), path), true
-	return w.Close()
 }
 
 // setAside moves a damaged blob out of the store.
 func (c *checker) setAside(ctx context.Context, f *Finding) error {
-	path, err := c.aside(f.ref.Hex() + ".blob")
+	path, err := aside(c.Damaged, f.ref.Hex()+".blob")
 	if err != nil {
 		return err
 	}
 	moved, err := c.Shelf.SetAside(ctx, f.ref, path)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case moved:
-		f.Done, f.Fixed = "moved to "+path, len(f.runs) == 0
-	default:
-		f.Done, f.Fixed = "sound again: somebody stored it anew", true
 	}
-	return nil
+	f.Done, f.Fixed = "moved to "+path, len(f.runs) == 0
+	if !moved {
+		f.Done, f.Fixed = "sound again: another process stored it anew", true
+	}
+	return c.want(f)
 }
 
-// aside is a path in the folder of damaged files that is not taken.
-func (c *checker) aside(name string) (string, error) {
-	if err := os.MkdirAll(c.Damaged, 0o700); err != nil {
+// aside is a path in the folder of damaged files, which it makes, that is not taken.
+func aside(folder, name string) (string, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
-	path := filepath.Join(c.Damaged, name)
+	path := filepath.Join(folder, name)
 	for i := 2; ; i++ {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 			return path, nil
 		} else if err != nil {
 			return "", err
 		}
-		path = filepath.Join(c.Damaged, fmt.Sprintf("%s.%d", name, i))
+		path = filepath.Join(folder, fmt.Sprintf("%s.%d", name, i))
+	}
+}
+
+// keepAside writes a copy of what is about to go into the folder of damaged files.
+func keepAside(folder, name string, text []byte) (path string, err error) {
+	if path, err = aside(folder, name); err == nil {
+		err = durable.ReplaceFile(path, text)
+	}
+	return path, err
+}
+
+// moveAside is the repair that moves what is at a path to the folder of damaged files.
+func moveAside(folder, path string) func(*Finding) error {
+	return func(f *Finding) error {
+		to, err := aside(folder, filepath.Base(path))
+		if err == nil {
+			err = os.Rename(path, to)
+		}
+		f.Done, f.Fixed = "moved to "+to, true
+		return err
 	}
 }
 
 // restore puts the content of blobs back that is found elsewhere in the store.
-func (c *checker) restore(ctx context.Context, wanted map[blob.Ref]*Finding) error {
-	return c.search(ctx, wanted, func(f *Finding, content []byte, from string) {
+func (c *checker) restore(ctx context.Context) error {
+	return c.search(ctx, c.wanted, func(f *Finding, content []byte, from string) {
 		if f.Done != "" {
 			f.Done += "; "
 		}
 		if _, err := c.Blobs.Put(ctx, content); err != nil {
 			f.Done += "could not be restored: " + err.Error()
-			c.report.Fail(err)
+			c.report.fail(err)
 			return
 		}
 		f.Done, f.Fixed = f.Done+"restored from "+from, true
@@ -260,7 +244,7 @@ const maxOutcome = 16 << 20
 
 // relatives are other blobs that may be made of the same record: the result in an
 // outcome, and the outcome around a result.
-func relatives(content []byte) [][]byte {
+func relatives(content []byte) (all [][]byte) {
 	if !bytes.HasPrefix(content, []byte("{")) {
 		return nil
 	}
@@ -272,13 +256,12 @@ func relatives(content []byte) [][]byte {
 	}
 	if o.OK == nil {
 		o.OK = content
-		around, err := json.Marshal(o)
-		if err != nil {
-			return nil
+		if around, err := json.Marshal(o); err == nil {
+			all = append(all, around)
 		}
-		return [][]byte{around}
+		return all
 	}
-	all := [][]byte{o.OK}
+	all = append(all, o.OK)
 	if res, err := marchwarden.DecodeResult(o.OK); err == nil && res.TraceID.Valid() {
 		if line, err := marchwarden.EncodeResult(res); err == nil {
 			all = append(all, line)

@@ -45,7 +45,7 @@ func open(tb testing.TB, path string) *place {
 }
 
 func (p *place) home() record.Home {
-	return record.Home{Store: run.Store{Traces: p.traces, Blobs: p.blobs}, Shelf: p.blobs, Damaged: filepath.Join(p.path, "damaged"), Strays: p.blobs.Strays}
+	return record.Home{Store: run.Store{Traces: p.traces, Blobs: p.blobs}, Shelf: p.blobs, Damaged: filepath.Join(p.path, "damaged")}
 }
 
 func (p *place) trace(id marchwarden.TraceID) string {

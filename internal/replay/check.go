@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,11 +26,7 @@ func CheckBlobs(ctx context.Context, log *trace.Log, blobs blob.Store) error {
 // Difference names the first byte and the first field in which two results in JSON
 // differ: the recorded one and the one of a rerun.
 func Difference(want, got []byte) string {
-	n := 0
-	for n < min(len(want), len(got)) && want[n] == got[n] {
-		n++
-	}
-	where := fmt.Sprintf("first difference at byte %d of %d", n, len(want))
+	where := fmt.Sprintf("first difference at byte %d of %d", common(string(want), string(got)), len(want))
 	var w, g any
 	if json.Unmarshal(want, &w) != nil || json.Unmarshal(got, &g) != nil {
 		return where
@@ -70,22 +67,10 @@ func firstDifference(path string, w, g any) (at, was, is string) {
 }
 
 func firstInObjects(path string, w, g map[string]any) (at, was, is string) {
-	var keys []string
-	for k := range w {
-		keys = append(keys, k)
-	}
-	for k := range g {
-		if _, both := w[k]; !both {
-			keys = append(keys, k)
-		}
-	}
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(w)), maps.Keys(g))
 	slices.Sort(keys)
 	for _, k := range keys {
-		sub := k
-		if path != "" {
-			sub = path + "." + k
-		}
-		if at, was, is := firstDifference(sub, w[k], g[k]); at != "" {
+		if at, was, is := firstDifference(strings.TrimPrefix(path+"."+k, "."), w[k], g[k]); at != "" {
 			return at, was, is
 		}
 	}
@@ -104,11 +89,7 @@ func side(v any) string {
 // around cuts two texts to what stands near their first difference.
 func around(a, b string) (string, string) {
 	const before, shown = 20, 80
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	from := max(0, n-before)
+	from := max(0, common(a, b)-before)
 	cut := func(s string) string {
 		out := s[from:min(len(s), from+shown)]
 		if from > 0 {
@@ -120,4 +101,13 @@ func around(a, b string) (string, string) {
 		return strings.ToValidUTF8(out, "")
 	}
 	return cut(a), cut(b)
+}
+
+// common is how many bytes two texts begin with alike.
+func common(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }

@@ -16,8 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// absent is what a decorator without its real counterpart says. A rerun never
-// gets there: its journal refuses first.
+// absent is what a decorator without its counterpart says; a rerun never gets there.
 func absent(what string) error {
 	return marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no %s in a rerun", what)
 }
@@ -42,8 +41,7 @@ func do[T any](ctx context.Context, j Journal, e Effect, run func(context.Contex
 	return v, err
 }
 
-// read decodes an outcome for the step that describes it; a failed effect has
-// none, and its step then carries the zero value.
+// read decodes an outcome for its step; that of a failed effect is zero.
 func read[T any](out []byte) T {
 	var v T
 	_ = json.Unmarshal(out, &v) // out is nil or was just marshalled from a T

@@ -21,13 +21,12 @@ package replay
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"strings"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -106,22 +105,14 @@ func (g givenUp) Unwrap() error { return g.error }
 // Key is the identity of an effect: a hash over its kind and input, each framed
 // by its length under a tag of its own, so that no two effects share one.
 func Key(kind trace.Action, input []byte) trace.ActionID {
-	h := sha256.New()
-	for _, part := range [][]byte{[]byte("marchwarden/action/v1"), []byte(kind), input} {
-		frame(h, part)
+	var framed []byte
+	for _, part := range []string{"marchwarden/action/v1", string(kind), string(input)} {
+		framed = append(binary.BigEndian.AppendUint64(framed, uint64(len(part))), part...)
 	}
-	return trace.ActionID{Ref: blob.MustParse(fmt.Sprintf("sha256:%x", h.Sum(nil)))}
+	return trace.ActionID{Ref: blob.Of(framed)}
 }
 
-func frame(h hash.Hash, part []byte) {
-	var n [8]byte
-	binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-	h.Write(n[:])
-	h.Write(part)
-}
-
-// outcomeOf reads a stored outcome back. Live runs read it too, so that a run and
-// its rerun see exactly the same.
+// outcomeOf reads a stored outcome back, in a live run too: it sees what its rerun sees.
 func outcomeOf(ctx context.Context, blobs blob.Store, ref blob.Ref) ([]byte, error) {
 	stored, err := blobs.Get(ctx, ref)
 	if err != nil {
@@ -143,8 +134,7 @@ func outcomeOf(ctx context.Context, blobs blob.Store, ref blob.Ref) ([]byte, err
 
 // Outcome reads what a recorded step got. A failed effect is its error, beside
 // what it gave all the same.
-func Outcome[T any](ctx context.Context, blobs blob.Store, step trace.Recorded) (T, error) {
-	var v T
+func Outcome[T any](ctx context.Context, blobs blob.Store, step trace.Recorded) (v T, err error) {
 	out, err := outcomeOf(ctx, blobs, step.Record().OutputID)
 	if len(out) == 0 {
 		return v, err
@@ -162,3 +152,69 @@ func clip(b []byte) string {
 	}
 	return strings.ToValidUTF8(string(b[:most]), "") + "…"
 }
+
+// Patience is how long a run may take: the limit it was made with, or less if its
+// caller will not wait as long; zero is no limit. It is read once, at the start, and
+// recorded there, so that a run plans for it instead of being cut off by it.
+func Patience(ctx context.Context, limit time.Duration, started time.Time) time.Duration {
+	end, ok := ctx.Deadline()
+	if left := end.Sub(started); ok && (limit <= 0 || left < limit) {
+		return max(left, time.Millisecond)
+	}
+	return limit
+}
+
+// Worked is how long a run has worked, as its record shows it: no less than at any
+// moment that it has seen, although the clock may have been set back after that.
+func Worked(ctx context.Context, log *trace.Log, blobs blob.Store) (time.Duration, error) {
+	worked := log.Worked()
+	for _, s := range log.Steps {
+		switch s.(type) {
+		case *trace.Checkpoint, *trace.Arrival:
+			m, err := Outcome[Moment](ctx, blobs, s.(trace.Recorded))
+			if err != nil {
+				return 0, err
+			}
+			worked = max(worked, m.Elapsed)
+		}
+	}
+	return worked, nil
+}
+
+// Left is what is left of a limit of the run: what was added, and without what it
+// has worked already. A limit of zero is none, and stays so.
+func Left(start *trace.Start, limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return max(start.Remains(limit, start.Worked), time.Millisecond)
+}
+
+// Limited is ctx for at most d; a limit of zero is none. The caller ends it.
+func Limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// Shield returns a context that hides the end of ctx, and its deadline: only effects see those,
+// because what an effect does about them is recorded. Code that runs between effects under a
+// shielded context cannot decide by the caller's patience, which a rerun does not have.
+func Shield(ctx context.Context) context.Context {
+	return context.WithValue(context.WithoutCancel(ctx), shielded{}, ctx)
+}
+
+// shielded is the key of the context that Shield hides.
+type shielded struct{}
+
+func unshield(ctx context.Context) context.Context {
+	if hidden, ok := ctx.Value(shielded{}).(context.Context); ok {
+		return hidden
+	}
+	return ctx
+}
+
+// Fatal reports whether err says that a run cannot be recorded or replayed, which
+// ends it. Any other failure is an outcome.
+func Fatal(err error) bool { return errors.Is(err, ErrJournal) }

@@ -165,13 +165,12 @@ func (r *Recorder) Lost() error {
 	return r.lost
 }
 
-// unused is the first paid effect of the record that a run which went on did not
-// come by again: from there it went another way than the run before it. It is nil if
-// there is none.
-func (r *Recorder) unused() trace.Recorded {
+// Diverged says where a run that went on took another way than its record: at the first
+// paid effect that it did not come by again; "" if there is none.
+func (r *Recorder) Diverged() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var first trace.Recorded
+	var first *trace.Head
 	for _, calls := range r.calls {
 		for _, c := range calls {
 			if c.step == nil || c.used || c.bound || c.part < r.part { // an earlier end may have had calls of its own
@@ -179,24 +178,17 @@ func (r *Recorder) unused() trace.Recorded {
 			}
 			switch c.step.(type) {
 			case *trace.SearchComplete, *trace.FetchComplete, *trace.ModelComplete, *trace.EmbedComplete, *trace.RihlaComplete:
-				if first == nil || c.step.Header().Step < first.Header().Step {
-					first = c.step
+				if h := c.step.Header(); first == nil || h.Step < first.Step {
+					first = h
 				}
 			}
 		}
 	}
-	return first
-}
-
-// Diverged says where a run that went on took another way than its record; "" if
-// it did not.
-func (r *Recorder) Diverged() string {
-	u := r.unused()
-	if u == nil {
+	if first == nil {
 		return ""
 	}
 	return fmt.Sprintf("the program or its prompts have changed since the run was recorded: step %d (%s: %s) was not come by again, and from there the run went another way",
-		u.Header().Step, u.Header().Action, u.Header().Decision)
+		first.Step, first.Action, first.Decision)
 }
 
 // Note records a decision.
@@ -204,30 +196,31 @@ func (r *Recorder) Note(s trace.Step) error {
 	if !r.live {
 		return nil
 	}
-	if _, begins := s.(*trace.Start); begins && r.noted != nil {
-		return nil // the record has one, and what has changed since is in its resume steps
+	if r.noted == nil {
+		r.write(s)
+		return nil
 	}
-	if _, end := s.(*trace.Complete); end && r.noted != nil {
+	switch s.(type) {
+	case *trace.Start:
+		return nil // the record has one, and what has changed since is in its resume steps
+	case *trace.Complete:
 		if where := r.Diverged(); where != "" {
 			r.write(&trace.Message{Head: trace.Head{Decision: where}})
 		}
 	}
-	if r.noted != nil {
-		content, err := trace.Content(s)
-		if err != nil {
-			return journalError(marchwarden.CodeInternal, err, "describe a step")
-		}
-		r.mu.Lock()
-		known := r.noted[content] > 0
-		if known {
-			r.noted[content]--
-		}
-		r.mu.Unlock()
-		if known {
-			return nil
-		}
+	content, err := trace.Content(s)
+	if err != nil {
+		return journalError(marchwarden.CodeInternal, err, "describe a step")
 	}
-	r.write(s)
+	r.mu.Lock()
+	known := r.noted[content] > 0
+	if known {
+		r.noted[content]--
+	}
+	r.mu.Unlock()
+	if !known {
+		r.write(s)
+	}
 	return nil
 }
 
@@ -324,7 +317,7 @@ func (r *Recorder) runAndRecord(ctx context.Context, c *call, id trace.ActionID,
 	var out []byte
 	runErr := error(givenUp{marchwarden.Errorf(marchwarden.CodeUnavailable, "it was under way %d times when the run was cut off, and is not tried again", tries)})
 	if tries < maxTries {
-		out, runErr = run(trying(unshield(ctx), tries))
+		out, runErr = run(context.WithValue(unshield(ctx), retried{}, tries > 0))
 	}
 	took := r.clock() - began
 
@@ -354,17 +347,9 @@ func (r *Recorder) runAndRecord(ctx context.Context, c *call, id trace.ActionID,
 	return ref, nil
 }
 
-// trying marks the context of an effect that was under way before.
-func trying(ctx context.Context, tries int) context.Context {
-	if tries == 0 {
-		return ctx
-	}
-	return context.WithValue(ctx, retried{}, true)
-}
-
-// retried is the key of that mark.
+// retried is the key of whether an effect was under way before.
 type retried struct{}
 
 // Retried reports whether the effect that runs under ctx was under way once before,
 // when its run was cut off.
-func Retried(ctx context.Context) bool { return ctx.Value(retried{}) != nil }
+func Retried(ctx context.Context) bool { return ctx.Value(retried{}) == true }

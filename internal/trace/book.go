@@ -60,25 +60,23 @@ func (h *Held) Hold(id marchwarden.TraceID, lines dispatch.Lines) (release func(
 	}
 }
 
-func (h *Held) find(id marchwarden.TraceID) (dispatch.Lines, error) {
+// read is the record of a held task, and what is in it.
+func (h *Held) read(id marchwarden.TraceID) (dispatch.Lines, []byte, error) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	lines, ok := h.lines[id]
+	h.mu.Unlock()
 	if !ok {
-		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "run %s is none that this worker holds", id)
+		return nil, nil, marchwarden.Errorf(marchwarden.CodeNotFound, "run %s is none that this worker holds", id)
 	}
-	return lines, nil
+	data, err := lines.Read(context.Background())
+	return lines, data, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
 }
 
 // Create begins the trace of a held task.
 func (h *Held) Create(id marchwarden.TraceID) (*Writer, error) {
-	lines, err := h.find(id)
+	lines, data, err := h.read(id)
 	if err != nil {
 		return nil, err
-	}
-	data, err := lines.Read(context.Background())
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
 	}
 	if len(data) > 0 {
 		return nil, marchwarden.Wrap(fs.ErrExist, marchwarden.CodeUnavailable, "create trace %s", id)
@@ -88,11 +86,7 @@ func (h *Held) Create(id marchwarden.TraceID) (*Writer, error) {
 
 // Append opens the trace of a held task to continue it.
 func (h *Held) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
-	lines, err := h.find(id)
-	if err != nil {
-		return nil, nil, err
-	}
-	log, err := h.Load(id)
+	lines, log, err := h.load(id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -104,22 +98,23 @@ func (h *Held) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
 
 // Load reads the trace of a held task.
 func (h *Held) Load(id marchwarden.TraceID) (*Log, error) {
-	lines, err := h.find(id)
+	_, log, err := h.load(id)
+	return log, err
+}
+
+func (h *Held) load(id marchwarden.TraceID) (dispatch.Lines, *Log, error) {
+	lines, data, err := h.read(id)
 	if err != nil {
-		return nil, err
-	}
-	data, err := lines.Read(context.Background())
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
+		return nil, nil, err
 	}
 	if len(data) == 0 {
-		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing is recorded of run %s yet", id)
+		return nil, nil, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing is recorded of run %s yet", id)
 	}
 	log, err := Read(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("read trace %s: %w", id, err)
+		return nil, nil, fmt.Errorf("read trace %s: %w", id, err)
 	}
-	return log, nil
+	return lines, log, nil
 }
 
 // Foreign is never so: what a worker holds, the engine has given it.

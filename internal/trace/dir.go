@@ -3,6 +3,7 @@ package trace
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,19 +70,13 @@ func (d *Dir) Path() string { return d.path }
 // Create begins a new trace; the id must not have been used before. A file in which no whole
 // line stands, since a crash came before the first, is begun again.
 func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
-	if !id.Valid() {
-		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "a trace needs an id")
-	}
-	if d.root == nil {
-		return nil, d.err
-	}
-	f, err := d.root.OpenFile(id.String()+suffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := d.file(id, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND)
 	used := errors.Is(err, fs.ErrExist)
 	if used {
-		f, err = d.root.OpenFile(id.String()+suffix, os.O_WRONLY|os.O_APPEND, 0o600)
+		f, err = d.file(id, os.O_WRONLY|os.O_APPEND)
 	}
 	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
+		return nil, err
 	}
 	err = durable.Hold(f, holdLimit)
 	if err == nil && used {
@@ -115,12 +110,9 @@ type Mirror struct {
 
 // Mirror opens the trace of a run to add lines that are written elsewhere, from the first on.
 func (d *Dir) Mirror(id marchwarden.TraceID) (*Mirror, error) {
-	if d.root == nil {
-		return nil, d.err
-	}
-	f, err := d.root.OpenFile(id.String()+suffix, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := d.file(id, os.O_CREATE|os.O_WRONLY|os.O_APPEND)
 	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open trace %s", id)
+		return nil, err
 	}
 	err = durable.Lock(f, false)
 	info, failed := f.Stat()
@@ -156,12 +148,9 @@ const holdLimit = 3 * time.Second
 // Append opens a trace to continue it. A torn last line is cut off the file and reported in the
 // log's Torn. A trace that another process writes is CodeUnavailable.
 func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
-	if _, err := d.Stat(id); err != nil {
-		return nil, nil, err
-	}
-	f, err := d.root.OpenFile(id.String()+suffix, os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := d.file(id, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
-		return nil, nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open trace %s", id)
+		return nil, nil, err
 	}
 	if err := durable.Hold(f, holdLimit); err != nil {
 		f.Close()
@@ -197,7 +186,7 @@ func (going) Is(target error) bool { return target == ErrGoing }
 
 // Busy reports whether a process is writing a trace now.
 func (d *Dir) Busy(id marchwarden.TraceID) (bool, error) {
-	f, err := d.open(id)
+	f, err := d.file(id, os.O_RDONLY)
 	if err != nil {
 		return false, err
 	}
@@ -205,9 +194,22 @@ func (d *Dir) Busy(id marchwarden.TraceID) (bool, error) {
 	return errors.Is(durable.Lock(f, true), durable.ErrLocked), nil
 }
 
+// Hold takes the lock of a trace, whatever is in it, until release is called; it fails with
+// durable.ErrLocked while a process writes it. Where a file system has no locks it takes none.
+func (d *Dir) Hold(id marchwarden.TraceID) (release func() error, err error) {
+	f, err := d.file(id, os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.Hold(f, 0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f.Close, nil
+}
+
 // Stat says how large the file of a trace is and when it was last written.
 func (d *Dir) Stat(id marchwarden.TraceID) (fs.FileInfo, error) {
-	f, err := d.open(id)
+	f, err := d.file(id, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -276,24 +278,27 @@ func (d *Dir) Size(_ context.Context, id marchwarden.TraceID) (bytes int64, ende
 }
 
 // Raw opens the lines of a trace as they are. The caller closes.
-func (d *Dir) Raw(id marchwarden.TraceID) (io.ReadCloser, error) { return d.open(id) }
+func (d *Dir) Raw(id marchwarden.TraceID) (io.ReadCloser, error) { return d.file(id, os.O_RDONLY) }
 
-func (d *Dir) open(id marchwarden.TraceID) (*os.File, error) {
+// file opens the file of a trace: CodeNotFound if it is missing and not to be made.
+func (d *Dir) file(id marchwarden.TraceID, how int) (*os.File, error) {
 	if !id.Valid() {
 		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "a trace needs an id")
 	}
 	if d.root == nil {
 		return nil, d.err
 	}
-	f, err := d.root.Open(id.String() + suffix)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := d.root.OpenFile(id.String()+suffix, how, 0o600)
+	switch {
+	case err == nil:
+		return f, nil
+	case how&os.O_CREATE != 0:
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("no trace %s in %s", id, d.path),
 			Hint: "run 'marchwarden traces' to list the traces there are"}
 	}
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open trace %s", id)
-	}
-	return f, nil
+	return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open trace %s", id)
 }
 
 // Beginning is how a run was begun, by its first line alone: there may be thousands of
@@ -366,10 +371,7 @@ func (d *Dir) Files() ([]File, error) {
 		found[i].Foreign = foreign[found[i].ID.String()]
 	}
 	slices.SortFunc(found, func(a, b File) int {
-		if c := b.Modified.Compare(a.Modified); c != 0 {
-			return c
-		}
-		return strings.Compare(b.ID.String(), a.ID.String())
+		return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(b.ID.String(), a.ID.String()))
 	})
 	return found, nil
 }

@@ -52,8 +52,8 @@ func (l *Log) Start() (*Start, error) {
 // Complete is the step that closed the run, or nil when nothing did, or it went on
 // after that.
 func (l *Log) Complete() *Complete {
-	for i := len(l.Steps) - 1; i >= 0; i-- {
-		switch s := l.Steps[i].(type) {
+	for _, s := range slices.Backward(l.Steps) {
+		switch s := s.(type) {
 		case *Complete:
 			return s
 		case *Resume:
@@ -66,8 +66,8 @@ func (l *Log) Complete() *Complete {
 // Latest is the step that closed the run last, whether or not it went on after that;
 // nil when nothing did.
 func (l *Log) Latest() *Complete {
-	for i := len(l.Steps) - 1; i >= 0; i-- {
-		if c, ok := l.Steps[i].(*Complete); ok {
+	for _, s := range slices.Backward(l.Steps) {
+		if c, ok := s.(*Complete); ok {
 			return c
 		}
 	}
@@ -173,7 +173,6 @@ func (t *Tail) Next(r io.Reader) ([]Step, error) {
 	return steps, err
 }
 
-// take adds the step of a whole line.
 func (l *Log) take(line []byte, n int) error {
 	step, err := l.decode(line, n)
 	if err != nil {
@@ -227,7 +226,6 @@ func readLine(br *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// decode makes the step of a line.
 func (l *Log) decode(line []byte, n int) (Step, error) {
 	head, quick := glance(line)
 	if !quick {
@@ -275,7 +273,6 @@ func glance(line []byte) (h Head, ok bool) {
 	return h, err == nil && h.Timestamp.UnmarshalText(values[2]) == nil
 }
 
-// kinds are the types of steps by their actions.
 var kinds = func() map[Action]reflect.Type {
 	all := map[Action]reflect.Type{}
 	for _, s := range []Step{

@@ -73,9 +73,9 @@ func TestUnknownActionsAndFieldsAreKept(t *testing.T) {
 		body, _, _ := durable.CheckLine([]byte(strings.TrimSuffix(line, "\n")))
 		return append(body, "}\n"...)
 	}
-	one, sum := withSum("", bare(lines[0]))
-	two, sum := withSum(sum, []byte(odd+"\n"))
-	three, _ := withSum(sum, bare(lines[2]))
+	one, sum := durable.SealLine(bare(lines[0]), lineTag, "")
+	two, sum := durable.SealLine([]byte(odd+"\n"), lineTag, sum)
+	three, _ := durable.SealLine(bare(lines[2]), lineTag, sum)
 	log, err := Read(bytes.NewReader(slices.Concat(one, two, three)))
 	if err != nil || len(log.Steps) != 3 {
 		t.Fatalf("%+v, %v", log, err)
@@ -154,7 +154,7 @@ func encodeAll(t *testing.T, log *Log) []byte {
 			t.Fatalf("step %d is encoded as %q", s.Header().Step, line)
 		}
 		if log.sums {
-			line, sum = withSum(sum, line)
+			line, sum = durable.SealLine(line, lineTag, sum)
 		}
 		all = append(all, line...)
 	}

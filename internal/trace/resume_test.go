@@ -12,6 +12,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // TestNoBitOfATraceChangesUnnoticed flips every bit of a trace, one at a time.
@@ -57,7 +58,7 @@ func TestNoBitOfATraceChangesUnnoticed(t *testing.T) {
 
 // TestTheChecksumOfALineStays holds what traces that are written already say.
 func TestTheChecksumOfALineStays(t *testing.T) {
-	line, sum := withSum("0123456789abcdef", []byte(`{"step":2}`+"\n"))
+	line, sum := durable.SealLine([]byte(`{"step":2}`+"\n"), lineTag, "0123456789abcdef")
 	if want := "87949ef2d872b330"; sum != want || string(line) != `{"step":2,"sum":"`+want+`"}`+"\n" {
 		t.Errorf("%s in %s, want %s", sum, line, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // Writer appends steps to one trace. It is safe for concurrent use within a
@@ -66,7 +67,7 @@ func (w *Writer) write(s Step) error {
 	}
 	sum := ""
 	if w.sums {
-		line, sum = withSum(w.sum, line)
+		line, sum = durable.SealLine(line, lineTag, w.sum)
 	}
 	if len(line) > maxLine {
 		return fmt.Errorf("its line has %d bytes, more than %d", len(line), maxLine)
@@ -104,4 +105,27 @@ func encode(s Step) ([]byte, error) {
 		return nil, err
 	}
 	return buf.Bytes(), nil
+}
+
+// formatSums is the first format whose lines have checksums.
+const formatSums = 2
+
+const lineTag = "marchwarden/trace-line/v2"
+
+// hasSum reports whether a line ends with a checksum, right or wrong.
+func hasSum(line []byte) bool {
+	_, sum, _ := durable.CheckLine(bytes.TrimSuffix(line, []byte("\n")))
+	return sum != ""
+}
+
+// checkSum holds a line against the checksum at its end, and returns both parts.
+func checkSum(before string, line []byte) (body []byte, sum string, err error) {
+	body, sum, err = durable.CheckLine(bytes.TrimSuffix(line, []byte("\n")), lineTag, before)
+	switch {
+	case err != nil:
+		return nil, "", errors.New("its checksum does not fit: the line, or the one before it, was changed")
+	case sum == "":
+		return nil, "", errors.New("it has no checksum")
+	}
+	return body, sum, nil
 }

@@ -15,6 +15,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -73,12 +74,7 @@ func newKeeper(config Config) (*keeper, error) {
 	if config.AccessKey == "" || config.SecretKey == "" {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: "s3: no access key", Hint: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"}
 	}
-	if config.Endpoint == "" {
-		config.Endpoint = amazon
-	}
-	if config.Timeout == 0 {
-		config.Timeout = defaultTimeout
-	}
+	config.Endpoint, config.Timeout = cmp.Or(config.Endpoint, amazon), cmp.Or(config.Timeout, defaultTimeout)
 	client, err := minio.NewCore(config.Endpoint, &minio.Options{
 		Creds:      credentials.NewStaticV4(config.AccessKey, config.SecretKey, ""),
 		Secure:     !config.Plain,

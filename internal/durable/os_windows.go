@@ -2,6 +2,7 @@ package durable
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 	"unsafe"
@@ -36,3 +37,6 @@ func Lock(f *os.File, shared bool) error {
 	}
 	return &os.PathError{Op: "lock", Path: f.Name(), Err: err}
 }
+
+// allowed is every mode: Windows has none that would say who can get at a file.
+func allowed(fs.FileInfo) fs.FileMode { return fs.ModePerm }
