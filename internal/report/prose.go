@@ -22,7 +22,6 @@ import (
 // its description in brackets.
 //
 //	prose.go         what there is to call
-//	prose_parse.go   Markdown, with markers in it
 //	prose_inline.go  the text of a block, as runs and sentences
 //	prose_block.go   paragraphs, lists, tables and the like
 
@@ -44,7 +43,7 @@ const maxMarkdown = 32 << 10
 func AnswerHTML(res *marchwarden.Result) h.Node {
 	body := (&answerWriter{res: res, claims: Claims(res.Claims)}).document(res.Answer)
 	if body.Empty() {
-		body = h.El(h.P, nil, h.Text(None))
+		body = h.Fill(`<p>{}</p>`, None)
 	}
 	return body
 }
@@ -64,7 +63,7 @@ func (w *answerWriter) plain() h.Node {
 			}
 			parts = append(parts, w.sentence(runs, s.Claim))
 		}
-		out = append(out, h.El(h.P, h.Foreign(), parts...))
+		out = append(out, h.Fill(`<p lang="" dir="auto">{}</p>`, h.Join(parts...)))
 	}
 	return h.Lines(out...)
 }

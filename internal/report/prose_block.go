@@ -32,7 +32,7 @@ func (w *answerWriter) blocks(n ast.Node, depth int) []h.Node {
 }
 
 // headings are the headings of a page whose own ones are h1 and h2, by their level.
-var headings = []h.Tag{h.H3, h.H4, h.H5, h.H6}
+var headings = []h.Literal{`<h3 lang="" dir="auto">{}</h3>`, `<h4 lang="" dir="auto">{}</h4>`, `<h5 lang="" dir="auto">{}</h5>`, `<h6 lang="" dir="auto">{}</h6>`}
 
 // block is one block. It is several where it is nested too deep.
 func (w *answerWriter) block(n ast.Node, depth int) []h.Node {
@@ -46,25 +46,23 @@ func (w *answerWriter) block(n ast.Node, depth int) []h.Node {
 		if list, ok := n.(*ast.List); ok {
 			return []h.Node{w.list(list, depth+1)}
 		}
-		return []h.Node{h.El(h.Blockquote, nil, h.Text("\n"), h.Lines(w.blocks(n, depth+1)...))}
+		return []h.Node{listed(`<blockquote>{}</blockquote>`, w.blocks(n, depth+1))}
 	case *ast.ListItem: // of a list that is too deep
 		return w.blocks(n, depth)
 	case *ast.CodeBlock, *ast.FencedCodeBlock:
 		return []h.Node{w.verbatim(n)}
 	case *ast.ThematicBreak:
-		return []h.Node{h.Rule}
+		return []h.Node{h.Fill(`<hr>`)}
 	case *extast.Table:
 		return []h.Node{w.table(n)}
 	}
-	return w.textual(h.P, n)
+	return w.textual(`<p lang="" dir="auto">{}</p>`, n)
 }
 
 // textual is a block of text as an element; nothing stays nothing.
-func (w *answerWriter) textual(t h.Tag, n ast.Node) []h.Node {
-	if text := w.text(n); !text.Empty() {
-		return []h.Node{h.El(t, h.Foreign(), text)}
-	}
-	return nil
+func (w *answerWriter) textual(form h.Literal, n ast.Node) []h.Node {
+	text := w.text(n)
+	return []h.Node{h.If(!text.Empty(), form, text)}
 }
 
 // text is what a block of text says.
@@ -87,21 +85,14 @@ func (w *answerWriter) list(n *ast.List, depth int) h.Node {
 			}
 			parts = append(parts, w.block(b, depth)...)
 		}
-		items = append(items, h.El(h.Li, h.Foreign(), h.Lines(parts...)))
+		items = append(items, h.Fill(`<li lang="" dir="auto">{}</li>`, h.Lines(parts...)))
 	}
 	if !n.IsOrdered() {
-		return h.El(h.Ul, nil, h.Text("\n"), h.Lines(items...))
+		return listed(`<ul>{}</ul>`, items)
 	}
-	var attrs []h.Attr
-	if n.Start != 1 {
-		attrs = append(attrs, h.Start(n.Start))
-	}
-	return h.El(h.Ol, attrs, h.Text("\n"), h.Lines(items...))
+	return h.Fill(`<ol{}>
+{}</ol>`, h.If(n.Start != 1, ` start="{}"`, n.Start), h.Lines(items...))
 }
-
-// scrolled is for what may be wider than the page: it is scrolled by itself, with a
-// keyboard, too.
-func scrolled(name string) []h.Attr { return append(h.Group(name), h.Scrollable()) }
 
 // verbatim is code, to the character.
 func (w *answerWriter) verbatim(n ast.Node) h.Node {
@@ -111,30 +102,28 @@ func (w *answerWriter) verbatim(n ast.Node) h.Node {
 		segment := lines.At(i)
 		b.Write(segment.Value(w.source))
 	}
-	return h.El(h.Pre, scrolled("code"), h.El(h.Code, nil, h.Exact(b.String())))
+	return h.Fill(`<pre role="group" aria-label="code" tabindex="0"><code>{}</code></pre>`, h.Exact(b.String()))
 }
 
+// table may be wider than the page: it is scrolled by itself, with a keyboard, too.
 func (w *answerWriter) table(n *extast.Table) h.Node {
 	var head, rows []h.Node
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
 		_, first := row.(*extast.TableHeader)
-		tag := h.Td
+		form := h.Literal(`<td lang="" dir="auto">{}</td>`)
 		if first {
-			tag = h.Th
+			form = `<th lang="" dir="auto">{}</th>`
 		}
 		var cells []h.Node
 		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
-			cells = append(cells, h.El(tag, h.Foreign(), w.text(c)))
+			cells = append(cells, h.Fill(form, w.text(c)))
 		}
-		if tr := h.El(h.Tr, nil, cells...); first {
+		if tr := h.Fill(`<tr>{}</tr>`, h.Join(cells...)); first {
 			head = append(head, tr)
 		} else {
 			rows = append(rows, tr)
 		}
 	}
-	parts := []h.Node{h.El(h.Thead, nil, head...)}
-	if len(rows) > 0 {
-		parts = append(parts, h.El(h.Tbody, nil, h.Text("\n"), h.Lines(rows...)))
-	}
-	return h.El(h.Div, append(scrolled("table"), h.Class("table")), h.El(h.Table, nil, h.Text("\n"), h.Lines(parts...)))
+	return h.Fill(`<div role="group" aria-label="table" tabindex="0" class="table"><table>
+{}</table></div>`, h.Lines(h.Fill(`<thead>{}</thead>`, h.Join(head...)), listed(`<tbody>{}</tbody>`, rows)))
 }

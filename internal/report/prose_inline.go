@@ -30,10 +30,10 @@ type answerWriter struct {
 type look uint8
 
 const (
-	emphasised look = 1 << iota
-	strong
+	asCode look = 1 << iota
 	deleted
-	asCode
+	emphasised
+	strong
 )
 
 // textRun is a part of a block: text of one look, a marker, or the end of a line. Runs
@@ -259,13 +259,13 @@ func (w *answerWriter) sentence(runs []textRun, claim int) h.Node {
 	}
 	head, tail := trim(runs)
 	body := set(runs)
-	class, attrs := "sentence", []h.Attr{}
+	class, number, source := "sentence", h.Node{}, h.Node{}
 	if claim > 0 {
 		c := w.res.Claims[claim-1]
 		verdict := Verdict(c.Support)
 		class += " " + verdict
-		attrs = append(attrs, h.ClaimNumber(claim))
-		body = h.Join(body, h.Text(" "), h.In(h.Span, "verdict "+verdict, h.Text(verdict)))
+		number = h.Fill(` data-claim="{}"`, claim)
+		body = h.Join(body, h.Text(" "), badge(verdict))
 		for _, n := range c.Citations {
 			if n >= 1 && n <= len(w.res.Citations) {
 				cited = append(cited, n) // where it has no marker of its own
@@ -273,9 +273,9 @@ func (w *answerWriter) sentence(runs []textRun, claim int) h.Node {
 		}
 	}
 	if len(cited) > 0 {
-		attrs = append(attrs, h.SourceNumber(cited[0]))
+		source = h.Fill(` data-source="{}"`, cited[0])
 	}
-	return h.Join(head, h.El(h.Span, append([]h.Attr{h.Class(class)}, attrs...), body), tail)
+	return h.Join(head, h.Fill(`<span class="{}"{}{}>{}</span>`, class, number, source, body), tail)
 }
 
 // trim takes the space at either end of a sentence out of its runs.
@@ -301,7 +301,7 @@ func set(runs []textRun) h.Node {
 			parts = append(parts, runs[i].node())
 		}
 		if to != nil && plaintext.Fold(spokenText(runs[first:i])) != "" {
-			parts = []h.Node{h.A(*to, nil, parts...)}
+			parts = []h.Node{h.Away(*to, h.Join(parts...))}
 		}
 		out = append(out, parts...)
 	}
@@ -311,21 +311,18 @@ func set(runs []textRun) h.Node {
 func (r textRun) node() h.Node {
 	switch {
 	case r.marker > 0:
-		return h.A(h.Again("source", r.marker, "source"), []h.Attr{h.Class("cite"), h.SourceNumber(r.marker), h.Label(fmt.Sprintf("source %d", r.marker))}, h.Text(fmt.Sprintf("[%d]", r.marker)))
+		return h.Fill(`<a href="{}" class="cite" data-source="{}" aria-label="source {}">[{}]</a>`, h.Again("source", r.marker, "source"), r.marker, r.marker, r.marker)
 	case r.ends:
-		return h.Break
+		return h.Fill(`<br>`)
 	case r.text == "":
 		return h.Node{}
 	case r.aside:
-		return h.In(h.Span, "host", h.Text(r.text))
+		return h.Fill(`<span class="host">{}</span>`, r.text)
 	}
 	out := h.Text(r.text)
-	for _, l := range []struct {
-		look look
-		tag  h.Tag
-	}{{asCode, h.Code}, {deleted, h.Del}, {emphasised, h.Em}, {strong, h.Strong}} {
-		if r.look&l.look != 0 {
-			out = h.El(l.tag, nil, out)
+	for i, form := range []h.Literal{`<code>{}</code>`, `<del>{}</del>`, `<em>{}</em>`, `<strong>{}</strong>`} {
+		if r.look&(1<<i) != 0 {
+			out = h.Fill(form, out)
 		}
 	}
 	return out

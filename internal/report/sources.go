@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -24,53 +23,43 @@ const (
 // marked in the text around it. A document's whole text is shown once, with the first
 // of its citations, if it is short and the page has room; else more of what is around
 // the excerpt.
-func sources(r *Report) h.Node {
-	if len(r.Result.Citations) == 0 {
-		return h.El(h.P, nil, h.Text("None cited."))
+func (p htmlPage) sources() h.Node {
+	if len(p.Sources) == 0 {
+		return h.Fill(`<p>None cited.</p>`)
 	}
-	var out []h.Node
-	texts := &texts{res: r.Result, at: map[string]int{}, room: maxTexts}
-	for i, c := range r.Result.Citations {
-		out = append(out, h.El(h.Article, []h.Attr{h.ID(sourceID(i + 1)), h.Class("source"), h.Focusable()}, h.Text("\n"), h.Lines(
-			h.El(h.H3, nil, h.In(h.Span, "number", h.Text(fmt.Sprintf("[%d]", i+1))), h.Text(" "), foreign(h.Span, heading(c.Title, c.Locator))),
-			h.In(h.P, "locator", whereabouts(c.Locator)),
-			excerpt(c, r.source(i), i+1),
-			texts.more(c, r.source(i).Text, i+1),
-			citedAs(r.Result, i+1),
-			h.El(h.Details, nil, h.El(h.Summary, nil, h.Text("About this source")), definitions(r.sourceFacts(i))),
-		)))
-	}
-	return h.Lines(out...)
+	texts := &texts{res: p.r.Result, at: map[string]int{}, room: maxTexts}
+	return h.Each(p.Sources, func(s SourceView) h.Node {
+		c, src := p.r.Result.Citations[s.Number-1], p.r.source(s.Number-1)
+		return h.Fill(`<article id="source-{}" class="source" tabindex="-1">
+{}</article>
+`, s.Number, h.Lines(
+			h.Fill(`<h3><span class="number">[{}]</span> <span lang="" dir="auto">{}</span></h3>`, s.Number, s.Heading),
+			h.Fill(`<p class="locator">{}</p>`, located(s.Locator, s.Address)),
+			h.If(c.Unchecked, `<p class="problem">{}</p>`, unchecked),
+			h.If(src.Problem != "", `<p class="problem"><strong>{}</strong>{}.</p>`, standsNot, src.Problem),
+			excerpt(c, src.Text, s.Number),
+			texts.more(c, src.Text, s.Number),
+			p.citedFor(s.Claims),
+			h.Fill(`<details><summary>About this source</summary>{}</details>`, definitions(s.Facts)),
+		))
+	})
 }
 
-// excerpt shows an excerpt at its place, or alone with the reason why it is alone.
-func excerpt(c marchwarden.Citation, src Source, n int) h.Node {
-	var notes []h.Node
-	if c.Unchecked {
-		notes = append(notes, h.In(h.P, "problem", h.Text(unchecked)))
+// excerpt shows an excerpt at its place, or alone.
+func excerpt(c marchwarden.Citation, text string, n int) h.Node {
+	body := h.Exact(c.RawExcerpt)
+	if c.Span != nil && c.Span.In(len(text)) {
+		body = around(text, *c.Span, nearChars, h.Fill(`<mark id="excerpt-{}">{}</mark>`, n, h.Exact(text[c.Span.Start:c.Span.End])))
 	}
-	if src.Problem != "" {
-		notes = append(notes, h.In(h.P, "problem", h.El(h.Strong, nil, h.Text(standsNot)), h.Text(src.Problem+".")))
-	}
-	if c.Span == nil || !c.Span.In(len(src.Text)) {
-		return h.Lines(append(notes, h.El(h.Blockquote, h.Foreign(), h.Exact(c.RawExcerpt)))...)
-	}
-	mark := h.El(h.Mark, []h.Attr{h.ID(fmt.Sprintf("excerpt-%d", n))}, h.Exact(src.Text[c.Span.Start:c.Span.End]))
-	return h.Lines(append(notes, h.El(h.Blockquote, h.Foreign(), around(src.Text, *c.Span, nearChars, mark)))...)
+	return h.Fill(`<blockquote lang="" dir="auto">{}</blockquote>`, body)
 }
 
 // around is a marked part of a text with so many characters before and after it, and
 // a word on how much more there is.
 func around(text string, s marchwarden.Span, chars int, mark h.Node) h.Node {
 	w := cut(text, s, chars)
-	parts := []h.Node{h.Exact(w.Before), mark, h.Exact(w.After)}
-	if w.Earlier > 0 {
-		parts = slices.Insert(parts, 0, h.In(h.Span, "cut", h.Text(term.Bytes(int64(w.Earlier))+" before … ")))
-	}
-	if w.Later > 0 {
-		parts = append(parts, h.In(h.Span, "cut", h.Text(" … "+term.Bytes(int64(w.Later))+" after")))
-	}
-	return h.Join(parts...)
+	return h.Join(h.If(w.Earlier > 0, `<span class="cut">{} before … </span>`, term.Bytes(int64(w.Earlier))), h.Exact(w.Before), mark, h.Exact(w.After),
+		h.If(w.Later > 0, `<span class="cut"> … {} after</span>`, term.Bytes(int64(w.Later))))
 }
 
 // window is the part of a text that is shown around a span. It begins and ends
@@ -109,26 +98,20 @@ func (t *texts) more(c marchwarden.Citation, text string, n int) h.Node {
 		return h.Node{}
 	}
 	if at := t.at[c.ContentHash]; at > 0 {
-		return h.In(h.P, "facts", h.A(h.At(textID(at)), nil, h.Text(fmt.Sprintf("The whole stored text is with [%d]", at))))
+		return h.Fill(`<p class="facts"><a href="#text-{}">The whole stored text is with [{}]</a></p>`, at, at)
 	}
+	title, body := "More of the text", h.Node{}
 	if len(text) <= maxWhole {
-		body := wholeText(t.res, text, c.ContentHash)
-		if body.Len() <= t.room {
-			t.room -= body.Len()
-			t.at[c.ContentHash] = n
-			return unfold(n, "The whole stored text ("+term.Bytes(int64(len(text)))+")", body)
-		}
+		body = wholeText(t.res, text, c.ContentHash)
 	}
-	mark := h.El(h.Mark, nil, h.Exact(text[c.Span.Start:c.Span.End]))
-	return unfold(n, "More of the text", around(text, *c.Span, wideChars, mark))
-}
-
-func textID(n int) string { return fmt.Sprintf("text-%d", n) }
-
-// unfold is a long text that a reader may open and scroll.
-func unfold(n int, title string, body h.Node) h.Node {
-	box := append(h.Foreign(), h.ID(textID(n)), h.Class("text"), h.Scrollable(), h.Label(fmt.Sprintf("stored text of source %d", n)))
-	return h.El(h.Details, nil, h.El(h.Summary, nil, h.Text(title)), h.El(h.Blockquote, box, body))
+	if size := len(body.String()); size > 0 && size <= t.room {
+		t.room -= size
+		t.at[c.ContentHash] = n
+		title = "The whole stored text (" + term.Bytes(int64(len(text))) + ")"
+	} else {
+		body = around(text, *c.Span, wideChars, h.Fill(`<mark>{}</mark>`, h.Exact(text[c.Span.Start:c.Span.End])))
+	}
+	return h.Fill(`<details><summary>{}</summary><blockquote lang="" dir="auto" id="text-{}" class="text" tabindex="0" aria-label="stored text of source {}">{}</blockquote></details>`, title, n, n, body)
 }
 
 // wholeText is a stored text with all that is cited from it marked.
@@ -147,7 +130,7 @@ func wholeText(res *marchwarden.Result, text, hash string) h.Node {
 		for i++; i < len(spans) && spans[i].Start <= s.End; i++ {
 			s.End = max(s.End, spans[i].End)
 		}
-		parts = append(parts, h.Exact(text[at:s.Start]), h.El(h.Mark, nil, h.Exact(text[s.Start:s.End])))
+		parts = append(parts, h.Exact(text[at:s.Start]), h.Fill(`<mark>{}</mark>`, h.Exact(text[s.Start:s.End])))
 		at = s.End
 	}
 	return h.Join(append(parts, h.Exact(text[at:]))...)

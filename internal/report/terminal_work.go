@@ -13,15 +13,13 @@ func (p screen) timings(ts []Timing) {
 	if len(ts) > 0 {
 		p.Section("Timings", term.Plain)
 	}
-	const mostName = 20
 	widest, longest := 0, 0
+	name := func(t Timing) string { return term.Truncate(term.CleanLine(t.Stage), 20) }
 	for _, t := range ts {
-		widest = max(widest, term.Width(term.Truncate(term.CleanLine(t.Stage), mostName)))
-		longest = max(longest, term.Width(term.Duration(t.Duration)))
+		widest, longest = max(widest, term.Width(name(t))), max(longest, term.Width(term.Duration(t.Duration)))
 	}
 	for _, t := range ts {
-		name := term.Truncate(term.CleanLine(t.Stage), mostName)
-		p.Text("  ", "  ", term.Run{Text: term.Pad(name, widest, false) + "  " + term.Pad(term.Duration(t.Duration), longest, true)})
+		p.Text("  ", "  ", normal(term.Pad(name(t), widest, false)+"  "+term.Pad(term.Duration(t.Duration), longest, true)))
 	}
 }
 
@@ -38,7 +36,7 @@ func (p screen) decisions(res *marchwarden.Result, verbose bool) {
 		return
 	}
 	p.Gap()
-	p.Text("", "", term.Run{Text: "Follow-up", Look: term.Bold}, term.Run{Text: " — what was done about the reports", Look: term.Dim})
+	p.Text("", "", bold("Follow-up"), dim(" — what was done about the reports"))
 	if verbose {
 		for _, d := range ds {
 			p.decision(d)
@@ -81,16 +79,16 @@ func flaggedAbove(d marchwarden.Decision, cs []marchwarden.Contradiction) bool {
 
 func (p screen) decision(d marchwarden.Decision) {
 	const column = 12 // "dispatched" and two spaces
-	runs := []term.Run{{Text: term.Pad(term.Truncate(term.CleanLine(string(d.Action)), column-2), column, false), Look: term.Dim}}
+	runs := []term.Run{dim(columned(string(d.Action), column))}
 	if about := strings.ReplaceAll(plaintext.Fold(d.About), "_", " "); about != "" {
-		runs = append(runs, term.Run{Text: about + ": ", Look: term.Dim})
+		runs = append(runs, dim(about+": "))
 	}
 	runs = append(runs, headed(d.Topic, d.Reason)...)
 	switch from := "rihla " + term.Count(d.From); {
 	case d.Rihla > 0:
-		runs = append(runs, term.Run{Text: " (" + from + " → " + term.Count(d.Rihla) + ")", Look: term.Dim})
+		runs = append(runs, dim(" ("+from+" → "+term.Count(d.Rihla)+")"))
 	case d.From > 0:
-		runs = append(runs, term.Run{Text: " (" + from + ")", Look: term.Dim})
+		runs = append(runs, dim(" ("+from+")"))
 	}
 	p.Text("  ", strings.Repeat(" ", 2+column), runs...)
 }

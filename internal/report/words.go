@@ -9,7 +9,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -139,14 +138,6 @@ const (
 	unchecked = "Unchecked: known from its researcher's report alone."
 	standsNot = "This excerpt does not stand: "
 )
-
-// address is where on the web a locator leads, or "".
-func address(locator string) string {
-	if id, ok := scholar.ParseID(locator); ok {
-		return id.URL()
-	}
-	return locator
-}
 
 // heading is the title of a source, or its locator if it has none.
 func heading(title, locator string) string {

@@ -13,9 +13,7 @@ import (
 )
 
 // This part draws a run as lanes on one axis of time. The picture is a pure function of
-// its board. It is made twice, for a wide place and for a narrow one such as a phone, and
-// the style sheet shows the one that fits, so that text is never scaled to where it cannot
-// be read. Colour is never alone: states differ in the height and rhythm of their bars,
+// its board. Colour is never alone: states differ in the height and rhythm of their bars,
 // too. What is too much to be drawn is counted and stays in the table below the picture.
 
 // look is how the bars of a state are told from others besides by colour: by their
@@ -39,9 +37,6 @@ var looks = [...]look{
 func lookOf(s run.State) int {
 	return max(0, slices.IndexFunc(looks[:], func(l look) bool { return l.state == s }))
 }
-
-// ended reports whether a state is one that a lane stays in.
-func ended(s run.State) bool { return s == run.Done || s == run.Failed }
 
 // segment is a part of a span.
 type segment struct {
@@ -78,7 +73,7 @@ func segments(s run.Span, critical []run.Span) []segment {
 const (
 	mostLanes = 200  // that are drawn
 	fewLanes  = 40   // that have room for letters and words
-	mostMarks = 2000 // that are drawn
+	mostMarks = 1500 // that are drawn
 )
 
 // mark is a bar: one segment, or several too short to be told apart, which look like

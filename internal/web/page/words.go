@@ -54,11 +54,10 @@ func who(name string) string {
 
 // outside is a locator as a link, if it is an address of the web, and else as text.
 func outside(locator string) h.Node {
-	text := h.Text(line(locator))
 	if to, ok := h.Web(locator); ok {
-		return h.A(to, h.Foreign(), text)
+		return h.Fill(`<a href="{}" lang="" dir="auto" rel="noopener noreferrer nofollow">{}</a>`, to, line(locator))
 	}
-	return h.El(h.Span, h.Foreign(), text)
+	return h.Fill(`<span lang="" dir="auto">{}</span>`, line(locator))
 }
 
 // moment is a time for people, in the zone that it carries, as an element.
