@@ -18,9 +18,6 @@ import (
 type HistoryConfig struct {
 	Store Store
 	Now   func() time.Time
-	// Memory is how many bytes of answers are remembered for searching; 0 is 64 MiB. The
-	// answers of the oldest runs are read again for a search when there are more.
-	Memory int
 }
 
 // Entry is one run. Text in it is what a run recorded: the caller escapes it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,20 +16,14 @@ import (
 const (
 	// parallel is how many traces or results are read at the same time.
 	parallel = 8
-	// batch is how many are read before what is remembered is cut to its bound.
-	batch = 256
-	// defaultMemory is how many bytes of answers are remembered.
-	defaultMemory = 64 << 20
 	// patience is how long a result or trace that could not be read is left alone: it
 	// may be repaired, or its store be back.
 	patience = time.Minute
 )
 
 // History remembers what it read, by the size and time of the files: a trace is read
-// again only when it was written. It is safe for concurrent use.
-//
-// What it holds of a run is bounded, and so are the answers of all together; beyond
-// HistoryConfig.Memory those of the oldest runs are left out and read again for a search.
+// again only when it was written. It is safe for concurrent use. What it holds of a run
+// is bounded and does not include its answer, of which it knows the words.
 type History struct {
 	cfg     HistoryConfig
 	seed    maphash.Seed
@@ -42,9 +35,6 @@ type History struct {
 
 // OpenHistory makes a History. Nothing is read before the first call.
 func OpenHistory(cfg HistoryConfig) *History {
-	if cfg.Memory <= 0 {
-		cfg.Memory = defaultMemory
-	}
 	return &History{cfg: cfg, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1), known: map[marchwarden.TraceID]*digest{}}
 }
 
@@ -103,10 +93,8 @@ func (h *History) refresh(ctx context.Context, files []trace.File) (*picture, er
 		}
 	}
 	h.mu.Unlock()
-	for some := range slices.Chunk(stale, batch) {
-		if err := h.readSome(ctx, some); err != nil {
-			return nil, err
-		}
+	if err := h.readAll(ctx, stale); err != nil {
+		return nil, err
 	}
 	p := &picture{byID: make(map[marchwarden.TraceID]*digest, len(files))}
 	h.mu.Lock()
@@ -119,8 +107,8 @@ func (h *History) refresh(ctx context.Context, files []trace.File) (*picture, er
 	return p, canceled(ctx)
 }
 
-// readSome reads a batch and remembers it.
-func (h *History) readSome(ctx context.Context, files []trace.File) error {
+// readAll reads traces and remembers them.
+func (h *History) readAll(ctx context.Context, files []trace.File) error {
 	read := make([]*digest, len(files))
 	var g errgroup.Group
 	g.SetLimit(parallel)
@@ -145,36 +133,7 @@ func (h *History) readSome(ctx context.Context, files []trace.File) error {
 			h.known[f.ID] = read[i]
 		}
 	}
-	h.trim()
 	return nil
-}
-
-// trim leaves out answers, those of the oldest runs first, until the rest fits. The
-// caller holds mu.
-func (h *History) trim() {
-	held := 0
-	for _, d := range h.known {
-		held += d.text.size()
-	}
-	if held <= h.cfg.Memory {
-		return
-	}
-	var full []*digest
-	for _, d := range h.known {
-		if d.text != nil {
-			full = append(full, d)
-		}
-	}
-	slices.SortFunc(full, func(a, b *digest) int { return a.when().Compare(b.when()) })
-	for _, d := range full {
-		if held <= h.cfg.Memory {
-			return
-		}
-		held -= d.text.size()
-		lean := *d
-		lean.text = nil
-		h.known[d.file.ID] = &lean
-	}
 }
 
 // latest looks once more at a run that may have gone on or ended since it was read: nil

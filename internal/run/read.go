@@ -1,9 +1,9 @@
 package run
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,22 +38,8 @@ type digest struct {
 	rihlas []marchwarden.Rihla // who, which trace, how many tokens, and whether it failed
 	cost   marchwarden.CostMetadata
 
-	asked  index    // the words of the question
-	result blob.Ref // zero if there is none
-	text   *text    // nil if it is not remembered
-}
-
-// text is an answer to search.
-type text struct {
-	plain string
-	words index
-}
-
-func (t *text) size() int {
-	if t == nil {
-		return 0
-	}
-	return len(t.plain) + t.words.size()
+	asked, said index    // the words of the question and of the answer
+	result      blob.Ref // zero if there is none
 }
 
 // same reports whether a file is the one that was read.
@@ -110,8 +96,8 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 		return d
 	}
 	d.take(res)
-	d.text = h.textOf(res)
-	d.entry.Answer = plaintext.Clip(d.text.plain, maxShown)
+	answer := plain(res.Answer, len(res.Citations))
+	d.entry.Answer, d.said = plaintext.Clip(answer, maxShown), newIndex(h.seed, answer)
 	d.entry = compact(d.entry)
 	return d
 }
@@ -204,12 +190,6 @@ func (h *History) resultOf(ctx context.Context, ref blob.Ref) (*marchwarden.Resu
 	return res, err
 }
 
-// textOf is the answer of a result as it is searched.
-func (h *History) textOf(res *marchwarden.Result) *text {
-	plain := plain(res.Answer, len(res.Citations))
-	return &text{plain: plain, words: newIndex(h.seed, plain)}
-}
-
 // plain is the beginning of an answer, which is Markdown, as text on one line: without
 // the markers of its citations, marks of emphasis, headings and lists, and the targets
 // of links. What looks like a marker and has no citation is text. It is for searching
@@ -218,123 +198,16 @@ func plain(markdown string, citations int) string {
 	if len(markdown) > maxSearched {
 		markdown = strings.ToValidUTF8(markdown[:maxSearched], "")
 	}
-	p := plainer{rest: markdown, citations: citations, text: make([]byte, 0, len(markdown))}
-	for p.opening(); p.rest != ""; {
-		p.next()
-	}
-	return plaintext.Fold(string(p.text))
-}
-
-// plainer reads Markdown from its beginning to its end.
-type plainer struct {
-	rest      string
-	citations int
-	text      []byte // what was read
-}
-
-// special are the bytes at which something may be markup.
-const special = "\\*`~[!\n"
-
-// next reads a stretch of text, or one piece of markup.
-func (p *plainer) next() {
-	if i := strings.IndexAny(p.rest, special); i != 0 {
-		if i < 0 {
-			i = len(p.rest)
+	return plaintext.Fold(markup.ReplaceAllStringFunc(markdown, func(found string) string {
+		m := markup.FindStringSubmatch(found)
+		if n, err := strconv.Atoi(m[2]); err == nil && (n < 1 || n > citations) {
+			return found
 		}
-		p.keep(i)
-		return
-	}
-	switch c := p.rest[0]; {
-	case c == '\n':
-		p.keep(1)
-		p.opening()
-	case c == '\\' && len(p.rest) > 1 && punctuation(p.rest[1]):
-		p.rest = p.rest[1:]
-		p.keep(1)
-	case c == '*' || c == '`':
-		p.rest = p.rest[1:]
-	case strings.HasPrefix(p.rest, "~~"):
-		p.rest = p.rest[2:]
-	case p.marker() || p.link():
-	default:
-		p.keep(1)
-	}
+		return m[1] + m[3]
+	}))
 }
 
-func (p *plainer) keep(n int) {
-	p.text = append(p.text, p.rest[:n]...)
-	p.rest = p.rest[n:]
-}
-
-// opening passes over what begins a line before its words: #, > or the mark of a list.
-func (p *plainer) opening() {
-	line := strings.TrimLeft(p.rest, " \t")
-	words := strings.TrimLeft(line, "#")
-	if n := len(line) - len(words); n >= 1 && n <= 6 && strings.HasPrefix(words, " ") {
-		p.rest = words
-		return
-	}
-	for _, mark := range []string{"> ", "- ", "* ", "+ "} {
-		if words, ok := strings.CutPrefix(line, mark); ok {
-			p.rest = words
-			return
-		}
-	}
-}
-
-// marker passes over the marker of a citation, and the spaces before it.
-func (p *plainer) marker() bool {
-	if p.rest[0] != '[' {
-		return false
-	}
-	const longest = 9 // digits
-	inside, _, ok := strings.Cut(p.rest[1:min(len(p.rest), longest+2)], "]")
-	if !ok || strings.Trim(inside, "0123456789") != "" {
-		return false
-	}
-	if n, err := strconv.Atoi(inside); err != nil || n < 1 || n > p.citations {
-		return false
-	}
-	p.text = bytes.TrimRight(p.text, " \t")
-	p.rest = p.rest[len(inside)+2:]
-	return true
-}
-
-// maxTarget is how long the target of a link may be.
-const maxTarget = 4000
-
-// link keeps of a link or a picture what is said in its brackets.
-func (p *plainer) link() bool {
-	text, ok := strings.CutPrefix(strings.TrimPrefix(p.rest, "!"), "[")
-	if !ok {
-		return false
-	}
-	end := strings.IndexAny(text, "[]\n")
-	if end < 0 || !strings.HasPrefix(text[end:], "](") {
-		return false
-	}
-	target := text[end+1:]
-	depth := 0
-	for i := range min(len(target), maxTarget) {
-		switch target[i] {
-		case '\n':
-			return false
-		case '(':
-			if depth++; depth > 2 {
-				return false
-			}
-		case ')':
-			if depth--; depth == 0 {
-				p.text = append(p.text, text[:end]...)
-				p.rest = target[i+1:]
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// punctuation reports whether Markdown lets a character be escaped.
-func punctuation(c byte) bool {
-	return c >= '!' && c <= '/' || c >= ':' && c <= '@' || c >= '[' && c <= '`' || c >= '{' && c <= '~'
-}
+// markup is what is not said by an answer: the backslash before a character, a marker
+// with the spaces before it, a link or a picture but for what is in its brackets, marks
+// within a line, and marks that open one.
+var markup = regexp.MustCompile("\\\\([!-/:-@[-`{-~])|[ \t]*\\[(\\d{1,9})\\]|!?\\[([^\\[\\]\n]*)\\]\\((?:[^()\n]|\\([^()\n]*\\))*\\)|[*`]|~~|(?m:^[ \t]*(?:#{1,6} |[>+-] ))")

@@ -43,8 +43,6 @@ func newIndex(seed maphash.Seed, s string) index {
 	return x
 }
 
-func (x index) size() int { return 9 * len(x.hashes) }
-
 // count is how often a stem is there.
 func (x index) count(seed maphash.Seed, stem string) int {
 	h := maphash.String(seed, stem)
@@ -148,15 +146,10 @@ func (h *History) search(ctx context.Context, w words, hits []*found) ([]*found,
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for i, f := range hits {
-		look := func() error {
-			f.rank, has[i] = h.match(w, f.digest, h.answer(ctx, f.digest))
+		g.Go(func() error {
+			f.rank, has[i] = h.match(ctx, w, f.digest)
 			return nil
-		}
-		if f.digest.text != nil || !f.digest.result.Valid() {
-			_ = look() // it never fails
-		} else if ctx.Err() == nil {
-			g.Go(look)
-		}
+		})
 	}
 	_ = g.Wait() // none fails
 	var kept []*found
@@ -168,22 +161,18 @@ func (h *History) search(ctx context.Context, w words, hits []*found) ([]*found,
 	return kept, canceled(ctx)
 }
 
-// answer is the answer of a run, read again if it is not remembered. One that cannot be
-// read has no words.
-func (h *History) answer(ctx context.Context, d *digest) *text {
-	if d.text != nil {
-		return d.text
-	}
-	if d.result.Valid() && d.unheard == "" {
+// answer is the answer of a run as plain text. One that cannot be read has no words.
+func (h *History) answer(ctx context.Context, d *digest) string {
+	if d.result.Valid() && d.unheard == "" && ctx.Err() == nil {
 		if res, err := h.resultOf(ctx, d.result); err == nil {
-			return h.textOf(res)
+			return plain(res.Answer, len(res.Citations))
 		}
 	}
-	return &text{}
+	return ""
 }
 
 // match reports whether a run has all words, and how well.
-func (h *History) match(w words, d *digest, answer *text) (rank, bool) {
+func (h *History) match(ctx context.Context, w words, d *digest) (rank, bool) {
 	var r rank
 	count := func(asked, said int) bool {
 		if asked > 0 {
@@ -193,25 +182,27 @@ func (h *History) match(w words, d *digest, answer *text) (rank, bool) {
 		return asked+said > 0
 	}
 	for _, stem := range w.stems {
-		if !count(d.asked.count(h.seed, stem), answer.words.count(h.seed, stem)) {
+		if !count(d.asked.count(h.seed, stem), d.said.count(h.seed, stem)) {
 			return r, false
 		}
 	}
 	for _, stem := range w.within { // cheaper than to read the text
-		if d.asked.count(h.seed, stem)+answer.words.count(h.seed, stem) == 0 {
+		if d.asked.count(h.seed, stem)+d.said.count(h.seed, stem) == 0 {
 			return r, false
 		}
 	}
-	if len(w.phrases) > 0 {
-		asked, said := lexicon.Tokens(d.entry.Question), lexicon.Tokens(answer.plain)
-		for _, p := range w.phrases {
-			if !count(len(places(asked, p)), len(places(said, p))) {
-				return r, false
-			}
+	if len(w.phrases)+len(w.literals) == 0 {
+		return r, true
+	}
+	answer := h.answer(ctx, d)
+	asked, said := lexicon.Tokens(d.entry.Question), lexicon.Tokens(answer)
+	for _, p := range w.phrases {
+		if !count(len(places(asked, p)), len(places(said, p))) {
+			return r, false
 		}
 	}
 	for _, text := range w.literals {
-		if !count(strings.Count(fold(d.entry.Question), text), strings.Count(fold(answer.plain), text)) {
+		if !count(strings.Count(fold(d.entry.Question), text), strings.Count(fold(answer), text)) {
 			return r, false
 		}
 	}
@@ -239,7 +230,7 @@ const lead = 80
 // around is the part of an answer where the words are that were looked for; its
 // beginning if they are only in the question.
 func (h *History) around(ctx context.Context, w words, d *digest) string {
-	plain := h.answer(ctx, d).plain
+	plain := h.answer(ctx, d)
 	if plain == "" {
 		return d.entry.Answer
 	}
