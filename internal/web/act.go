@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -74,54 +75,45 @@ type check struct {
 }
 
 // begin begins the check of a run, unless one goes on. It is not the request's: it lasts
-// until it has ended, is stopped or the server is closed.
+// until it has ended, is stopped or the server is closed. One that went well is
+// forgotten: its report is kept elsewhere.
 func (c *checks) begin(ctx context.Context, id marchwarden.TraceID, work func(ctx context.Context, told func()) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if was := c.of[id]; c.closed || was != nil && was.err == nil {
 		return
 	}
-	if c.of == nil {
-		c.of, c.turn = map[marchwarden.TraceID]*check{}, make(chan struct{}, atOnce)
-	}
 	now := &check{ended: make(chan struct{})}
 	ctx, now.stop = context.WithCancel(context.WithoutCancel(ctx))
 	c.of[id] = now
+	told := func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		now.done++
+	}
 	c.all.Go(func() {
 		defer now.stop()
-		var err error
-		select {
-		case c.turn <- struct{}{}:
-			err = guarded(func() error { return work(ctx, func() { c.count(now) }) })
-			<-c.turn
-		case <-ctx.Done():
-			err = ctx.Err()
+		err := c.inTurn(ctx, func() error { return work(ctx, told) })
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if now.err = err; err == nil {
+			delete(c.of, id)
 		}
-		c.end(id, now, err)
+		close(now.ended)
 	})
 }
 
-// guarded is a call whose panic is an error: nothing else would keep the server from
-// ending with it.
-func guarded(work func() error) (err error) {
+// inTurn works when it is its turn. A panic is an error: nothing else would keep the
+// server from ending with it.
+func (c *checks) inTurn(ctx context.Context, work func() error) (err error) {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-c.turn }()
 	defer panics.Caught(&err, "the check of sources")
 	return work()
-}
-
-func (c *checks) count(one *check) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	one.done++
-}
-
-// end forgets a check that went well: its report is kept elsewhere.
-func (c *checks) end(id marchwarden.TraceID, one *check, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if one.err = err; err == nil {
-		delete(c.of, id)
-	}
-	close(one.ended)
 }
 
 // find says how the check of a run stands, if one goes on or has failed. Who is to tell
@@ -208,35 +200,33 @@ func (s *Server) driftPage(w http.ResponseWriter, r *http.Request, id marchwarde
 // export sends a run in another form. It is made as a whole first, so that what fails
 // is a page that says so and not half a file.
 func (s *Server) export(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	name := r.PathValue("format")
-	for _, f := range s.App.Formats() {
-		if f.Name != name {
-			continue
-		}
-		file, err := os.CreateTemp("", "marchwarden-export-")
-		if err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make room for the file")
-		}
-		defer os.Remove(file.Name())
-		defer file.Close()
-		if err := s.App.Export(r.Context(), id, f.Name, file); err != nil {
-			return err
-		}
-		size, err := file.Seek(0, io.SeekCurrent)
-		if err == nil {
-			_, err = file.Seek(0, io.SeekStart)
-		}
-		if err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the file back")
-		}
-		h := w.Header()
-		h.Set("Content-Type", f.Type)
-		h.Set("Content-Length", strconv.FormatInt(size, 10))
-		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": "marchwarden-" + id.String()[:8] + f.Suffix}))
-		_, err = io.Copy(w, file)
-		return s.delivered(err, r)
+	formats := s.App.Formats()
+	i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == r.PathValue("format") })
+	if i < 0 {
+		return noFormat
 	}
-	return noFormat
+	file, err := os.CreateTemp("", "marchwarden-export-")
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make room for the file")
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if err := s.App.Export(r.Context(), id, formats[i].Name, file); err != nil {
+		return err
+	}
+	size, err := file.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the file back")
+	}
+	h := w.Header()
+	h.Set("Content-Type", formats[i].Type)
+	h.Set("Content-Length", strconv.FormatInt(size, 10))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": "marchwarden-" + id.String()[:8] + formats[i].Suffix}))
+	_, err = io.Copy(w, file)
+	return s.delivered(err, r)
 }
 
 // confirmDelete asks once more.

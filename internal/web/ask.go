@@ -47,8 +47,8 @@ func typed(n *int) string {
 // form shows the form as it is filled in, with the runs below it.
 func (s *Server) form(w http.ResponseWriter, r *http.Request, v page.Ask, chosen map[string]bool, status int) error {
 	for _, m := range s.App.Members() {
-		c := page.Choice{Name: m.Name, Scope: m.Scope, Leaves: m.OpenWorld, Chosen: chosen[m.Name], Down: m.Down}
-		v.Researchers = append(v.Researchers, c)
+		m.On = chosen[m.Name]
+		v.Researchers = append(v.Researchers, m)
 	}
 	var err error
 	if v.Running, v.Recent, err = s.latest(r); err != nil {
@@ -77,8 +77,8 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 		return again
 	})
 	var cons marchwarden.Constraints
-	cons.TokenBudget = number(v.TokenBudget, "token_budget", &v.Faults)
-	cons.MaxSources = number(v.MaxSources, "max_sources", &v.Faults)
+	cons.TokenBudget = typedIn(v.TokenBudget, "token_budget", "a whole number", &v.Faults, strconv.Atoi)
+	cons.MaxSources = typedIn(v.MaxSources, "max_sources", "a whole number", &v.Faults, strconv.Atoi)
 	if cons != (marchwarden.Constraints{}) {
 		q.Request.Constraints = &cons
 	}
@@ -113,17 +113,17 @@ func badForm(err error) error {
 // newlines has the line ends of a text field as everywhere else.
 func newlines(s string) string { return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s) }
 
-// number reads a field that may be left empty.
-func number(s, field string, faults *[]page.Fault) *int {
+// typedIn reads a field that may be left empty; what cannot be read is a fault of it.
+func typedIn[T any](s, field, must string, faults *[]page.Fault, read func(string) (T, error)) *T {
 	if s == "" {
 		return nil
 	}
-	n, err := strconv.Atoi(s)
+	v, err := read(s)
 	if err != nil {
-		*faults = append(*faults, page.Fault{Field: field, Message: "must be a whole number"})
+		*faults = append(*faults, page.Fault{Field: field, Message: "must be " + must})
 		return nil
 	}
-	return &n
+	return &v
 }
 
 // fields says which field of the form fills which one of a request.

@@ -14,7 +14,8 @@
 //	source.go   its evidence
 //	archive.go  history, numbers, two runs compared
 //	act.go      resume, rerun, drift, export, delete
-//	fill.go     records as views
+//	figure.go   figures over many runs
+//	stream.go   the event stream; client.go one of its clients
 package web
 
 import (
@@ -46,22 +47,14 @@ type Question struct {
 }
 
 // Member is a researcher that can be asked.
-type Member struct {
-	Name, Scope string
-	OpenWorld   bool   // words of the question leave this machine
-	On          bool   // asked unless the caller says otherwise
-	Down        string // why it cannot be asked, or ""
-}
+type Member = page.Choice
+
+// Format is a form in which a run can leave.
+type Format = page.Format
 
 // App does what is asked for on a page, in the name of the principal of ctx.
 type App interface {
-	Asker
-	Examiner
-}
-
-// Asker begins runs and ends them for good.
-type Asker interface {
-	// Members are those who can be asked.
+	// Members are those who can be asked. On is whether they are unless the caller says otherwise.
 	Members() []Member
 	// Ask begins a run that goes on without its caller, and after a restart.
 	Ask(ctx context.Context, q Question) (marchwarden.TraceID, error)
@@ -69,14 +62,10 @@ type Asker interface {
 	Resume(ctx context.Context, id marchwarden.TraceID, tokens int) error
 	// Remove removes a run for good, with its rihlas and what only they needed.
 	Remove(ctx context.Context, id marchwarden.TraceID) error
-}
-
-// Examiner finds out about a run that has ended, and writes it in other forms.
-type Examiner interface {
-	// Rerun runs it again on its record and says whether the result is the same to the
+	// Rerun runs a run again on its record and says whether the result is the same to the
 	// byte, and what it found, in a sentence.
 	Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, words string, err error)
-	// Drift fetches its sources again. Told hears of each when it is done.
+	// Drift fetches the sources of a run again. Told hears of each when it is done.
 	Drift(ctx context.Context, id marchwarden.TraceID, told func()) (drift.Report, error)
 	// Drifted is the last such report, if there is one, and in a sentence.
 	Drifted(id marchwarden.TraceID) (last drift.Report, words string, ok bool)
@@ -84,9 +73,6 @@ type Examiner interface {
 	Formats() []Format
 	Export(ctx context.Context, id marchwarden.TraceID, format string, w io.Writer) error
 }
-
-// Format is a form in which a run can leave.
-type Format struct{ Name, About, Suffix, Type string }
 
 // Config is what the server works with. All but Spent, Curve, Mind and Log is needed.
 type Config struct {
@@ -125,7 +111,8 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = time.UTC
 	}
-	s := &Server{Config: cfg, pages: page.New(), reports: cache[*told]{room: reportBytes}, tallies: cache[[]run.Stage]{room: maxTallies}}
+	s := &Server{Config: cfg, pages: page.New(), reports: cache[*told]{room: maxReports}, tallies: cache[[]run.Stage]{room: maxTallies},
+		checks: checks{of: map[marchwarden.TraceID]*check{}, turn: make(chan struct{}, atOnce)}}
 	cfg.Gate.Public, cfg.Gate.Page = []string{page.StaticPath}, s.gatePage
 	var err error
 	if s.gate, err = httpdoor.NewSignIn(cfg.Gate); err != nil {

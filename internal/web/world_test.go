@@ -151,7 +151,7 @@ func (p *probe) Drifted(marchwarden.TraceID) (drift.Report, string, bool) {
 }
 
 func (p *probe) Formats() []Format {
-	return []Format{{"md", "a report in Markdown", ".md", "text/markdown; charset=utf-8"}, {"html", "a report as one page", ".html", "text/html; charset=utf-8"}}
+	return []Format{{Name: "md", About: "a report in Markdown", Suffix: ".md", Type: "text/markdown; charset=utf-8"}, {Name: "html", About: "a report as one page", Suffix: ".html", Type: "text/html; charset=utf-8"}}
 }
 
 func (p *probe) Export(_ context.Context, _ marchwarden.TraceID, _ string, w io.Writer) error {

@@ -53,11 +53,11 @@ type Can struct {
 	Resume, Rerun, Check, Delete bool
 	// More proposes a token budget for resuming a run that ended at its cap; 0 uses what is left.
 	More    int
-	Exports []Export
+	Exports []Format
 }
 
-// Export is a form in which a run can leave.
-type Export struct{ Format, About string }
+// Format is a form in which a run can leave.
+type Format struct{ Name, About, Suffix, Type string }
 
 // Confidence is a number and what it was made of.
 type Confidence struct {
@@ -246,8 +246,8 @@ func (v Answer) actions() h.Node {
 	}
 	resume := h.If(v.Can.Resume, `<form method="post" action="{}">{}{}<button class="primary">Go on{}</button></form>`, h.Local(ActPath(v.ID, Resume)), token(v.CSRF),
 		h.If(v.Can.More > 0, `<input type="hidden" name="token_budget" value="{}">`, v.Can.More), h.If(v.Can.More > 0, ` with {} more tokens`, term.Count(v.Can.More)))
-	exports := h.If(len(v.Can.Exports) > 0, `<details class="menu"><summary>Export</summary><ul>{}</ul></details>`, h.Each(v.Can.Exports, func(e Export) h.Node {
-		return h.Fill(`<li><a href="{}" download><b>{}</b> <span class="soft">{}</span></a></li>`, h.Local(ExportPath(v.ID, e.Format)), e.Format, e.About)
+	exports := h.If(len(v.Can.Exports) > 0, `<details class="menu"><summary>Export</summary><ul>{}</ul></details>`, h.Each(v.Can.Exports, func(e Format) h.Node {
+		return h.Fill(`<li><a href="{}" download><b>{}</b> <span class="soft">{}</span></a></li>`, h.Local(ExportPath(v.ID, e.Name)), e.Name, e.About)
 	}))
 	return h.Fill(`<div class="actions toolbar">{}{}{}{}{}{}{}</div>{}`, resume, exports, do(v.Can.Check && len(v.Sources) > 0, Check, "Check the sources again"),
 		link(true, "button", againPath(v.ID), "Ask again"), link(!v.Body.Empty(), "button", besidePath(v.ID), "Compare"),

@@ -26,8 +26,8 @@ type Ask struct {
 // Choice is a researcher that may be asked.
 type Choice struct {
 	Name, Scope string
-	Leaves      bool // words of the question leave this machine
-	Chosen      bool
+	OpenWorld   bool   // words of the question leave this machine
+	On          bool   // it is chosen
 	Down        string // why it cannot be asked, or ""
 }
 
@@ -100,11 +100,11 @@ func (v Ask) researchers() h.Node {
 	}
 	return v.group("researcher", h.Fill(`<div class="choices">{}</div>`, h.Each(v.Researchers, func(c Choice) h.Node {
 		leaves := h.Fill(`<span class="tag good">searched on this machine</span>`)
-		if c.Leaves {
+		if c.OpenWorld {
 			leaves = h.Fill(`<span class="tag fair">leaves this machine</span>`)
 		}
 		return h.Fill(`<label class="choice"><input type="checkbox" name="researcher" value="{}"{}{}> <span><b lang="" dir="auto">{}</b> {} <span class="soft" lang="" dir="auto">{}</span>{}</span></label>`,
-			c.Name, h.If(c.Chosen, ` checked`), h.If(c.Down != "", ` disabled`), line(c.Name), leaves, line(c.Scope), with(c.Down, `<span class="bad-text">Cannot be asked: <span lang="" dir="auto">{}</span></span>`))
+			c.Name, h.If(c.On, ` checked`), h.If(c.Down != "", ` disabled`), line(c.Name), leaves, line(c.Scope), with(c.Down, `<span class="bad-text">Cannot be asked: <span lang="" dir="auto">{}</span></span>`))
 	})))
 }
 
