@@ -24,10 +24,8 @@ const Format = 2
 // maxLine bounds one line; the program writes far shorter ones.
 const maxLine = 1 << 20
 
-// lineTag is for the checksums of lines.
 const lineTag = "marchwarden/ledger-line/v2"
 
-// lineForm is a line without its sum.
 type lineForm struct {
 	Entry
 	Format int `json:"format"`
@@ -46,7 +44,6 @@ func encodeLine(e Entry) ([]byte, error) {
 
 var errLater = errors.New("made by a later version")
 
-// decodeLine reads a line without its newline.
 func decodeLine(text []byte) (Entry, error) {
 	_, sum, err := durable.CheckLine(text, lineTag)
 	if err != nil {

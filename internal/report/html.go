@@ -32,7 +32,6 @@ func HTML(w io.Writer, r *Report) error {
 	return nil
 }
 
-// htmlPage is a report as a page.
 type htmlPage struct {
 	*View
 	r *Report
@@ -40,14 +39,12 @@ type htmlPage struct {
 
 func newHTMLPage(r *Report) htmlPage { return htmlPage{r.View(), r} }
 
-// summary is what is under the title.
 func (p htmlPage) summary() h.Node {
 	return h.Fill(`<p class="facts">{}</p>{}`, strings.Join(p.About, " · "),
 		h.If(len(p.Notices) > 0, `<div class="problem"><p><strong>Take note</strong></p><ul>{}</ul></div>`,
 			h.Each(p.Notices, func(s string) h.Node { return h.Fill(`<li>{}</li>`, s) })))
 }
 
-// part is one section of a report.
 type part struct {
 	id, title string
 	body      h.Node // what is under its heading
@@ -82,7 +79,6 @@ func (p htmlPage) content() h.Node {
 	}))
 }
 
-// listed is a list of items, or nothing if there are none.
 func listed(form h.Literal, items []h.Node) h.Node {
 	return h.If(len(items) > 0, form, h.Join(h.Text("\n"), h.Lines(items...)))
 }
@@ -123,10 +119,8 @@ func (p htmlPage) spoken(s Sentence) h.Node {
 	return h.Join(text, h.If(len(s.Cited) > 0, ` `), markers(s.Cited), verdict)
 }
 
-// badge is a verdict in a box.
 func badge(v string) h.Node { return h.Fill(`<span class="verdict {}">{}</span>`, v, v) }
 
-// markers are links to sources.
 func markers(numbers []int) h.Node {
 	return h.Each(numbers, func(n int) h.Node {
 		return h.Fill(`<a href="#source-{}" class="marker" aria-label="source {}">[{}]</a>`, n, n, n)
@@ -154,7 +148,6 @@ func contradiction(c ContradictionView) h.Node {
 `, c.About, h.If(c.Detail != "", `<p lang="" dir="auto">{}</p>`, c.Detail), side(c.Sides[0]), side(c.Sides[1]))
 }
 
-// side is one of the two columns of a contradiction.
 func side(s SideView) h.Node {
 	source := h.Node{}
 	if s.Source > 0 {
@@ -165,7 +158,6 @@ func side(s SideView) h.Node {
 		h.If(s.Value != "", `<p><strong lang="" dir="auto">{}</strong></p>`, s.Value), h.Exact(s.Excerpt))
 }
 
-// factLine is facts in a line, if there are any.
 func factLine(facts []string) h.Node {
 	return h.If(len(facts) > 0, `<p lang="" dir="auto" class="facts">{}</p>`, strings.Join(facts, " · "))
 }
@@ -205,7 +197,6 @@ func (p htmlPage) check() h.Node {
 	})))
 }
 
-// citedFor says for which claims a source is cited, each with its verdict.
 func (p htmlPage) citedFor(claims []int) h.Node {
 	var out []h.Node
 	for _, n := range claims {

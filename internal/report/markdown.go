@@ -51,17 +51,14 @@ func Markdown(w io.Writer, r *Report) error {
 	return nil
 }
 
-// markdown collects a document. Its methods write blocks.
 type markdown struct {
 	strings.Builder
 	*View
 	r *Report
 }
 
-// line writes a block and the empty line behind it.
 func (m *markdown) line(s string) { m.WriteString(s + "\n\n") }
 
-// item writes an item of a list and lines that belong to it.
 func (m *markdown) item(mark, s string, more ...string) {
 	m.WriteString(mark + " " + s + "\n")
 	for _, x := range more {
@@ -71,7 +68,6 @@ func (m *markdown) item(mark, s string, more ...string) {
 	}
 }
 
-// end ends a list.
 func (m *markdown) end() { m.WriteString("\n") }
 
 func (m *markdown) list(fs []Fact) {
@@ -111,7 +107,6 @@ func (m *markdown) answer() {
 	}
 }
 
-// closest writes the passages that a refusal comes with.
 func (m *markdown) closest() {
 	for i, s := range m.Closest {
 		if i == 0 {
@@ -126,7 +121,6 @@ func (m *markdown) closest() {
 	}
 }
 
-// marks are markers that lead to sources.
 func marks(numbers []int) string {
 	var b strings.Builder
 	for _, n := range numbers {
@@ -167,7 +161,6 @@ func (m *markdown) contradictions() {
 	}
 }
 
-// sideCells are the cells of one side of a contradiction, from the top.
 func sideCells(v SideView, s marchwarden.Side) [4]string {
 	where := esc(joined(" — ", s.Title, s.Locator))
 	if v.Source > 0 {
@@ -266,7 +259,6 @@ func code(s string) string {
 	return fence + s + fence
 }
 
-// quote is an excerpt as a block quote, line by line.
 func quote(s string) string {
 	var out []string
 	for line := range strings.Lines(strings.TrimSpace(s)) {

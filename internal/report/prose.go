@@ -48,7 +48,6 @@ func AnswerHTML(res *marchwarden.Result) h.Node {
 	return body
 }
 
-// plain is an answer in which markup is text.
 func (w *answerWriter) plain() h.Node {
 	var out []h.Node
 	for _, paragraph := range Sentences(w.res) {
@@ -93,7 +92,6 @@ var answerParser = parser.NewParser(append(mdtable.Options(),
 	),
 )...)
 
-// parse reads Markdown with markers of so many citations.
 func parseAnswer(source []byte, citations int) ast.Node {
 	pc := parser.NewContext()
 	pc.Set(citationsKey, citations)
@@ -102,7 +100,6 @@ func parseAnswer(source []byte, citations int) ast.Node {
 
 var citationsKey = parser.NewContextKey()
 
-// marker is a marker of a citation.
 type marker struct {
 	ast.BaseInline
 	number      int
@@ -117,7 +114,6 @@ func (*marker) Kind() ast.NodeKind { return markerKind }
 // Dump implements ast.Node.
 func (m *marker) Dump(source []byte, level int) { ast.DumpHelper(m, source, level, nil, nil) }
 
-// markerParser finds them.
 type markerParser struct{}
 
 // Trigger implements parser.InlineParser.

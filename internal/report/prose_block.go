@@ -13,7 +13,6 @@ import (
 // that depth.
 const maxDepth = 16
 
-// document is a whole text.
 func (w *answerWriter) document(markdown string) h.Node {
 	if len(markdown) > maxMarkdown {
 		return w.plain()
@@ -22,7 +21,6 @@ func (w *answerWriter) document(markdown string) h.Node {
 	return h.Lines(w.blocks(parseAnswer(w.source, len(w.res.Citations)), 0)...)
 }
 
-// blocks are what is in a node.
 func (w *answerWriter) blocks(n ast.Node, depth int) []h.Node {
 	var out []h.Node
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -65,7 +63,6 @@ func (w *answerWriter) textual(form h.Literal, n ast.Node) []h.Node {
 	return []h.Node{h.If(!text.Empty(), form, text)}
 }
 
-// text is what a block of text says.
 func (w *answerWriter) text(n ast.Node) h.Node {
 	from, to := 0, 0
 	if lines := n.Lines(); lines.Len() > 0 {

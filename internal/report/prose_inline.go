@@ -18,7 +18,6 @@ import (
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
 
-// answerWriter writes one document. It is for one goroutine.
 type answerWriter struct {
 	res    *marchwarden.Result
 	claims *Finder
@@ -26,7 +25,6 @@ type answerWriter struct {
 	scrap  bytes.Buffer
 }
 
-// look is how a text is set.
 type look uint8
 
 const (
@@ -48,7 +46,6 @@ type textRun struct {
 	ends        bool
 }
 
-// runs are the runs of what is in a node.
 func (w *answerWriter) runs(n ast.Node, now textRun) []textRun {
 	var out []textRun
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -81,7 +78,6 @@ func (w *answerWriter) inline(n ast.Node, now textRun) []textRun {
 	return w.runs(n, now)
 }
 
-// words is a text with its escapes and entities resolved.
 func (w *answerWriter) words(n *ast.Text, now textRun) []textRun {
 	now.text = string(n.Segment.Value(w.source))
 	if !n.IsRaw() {
@@ -162,7 +158,6 @@ func (w *answerWriter) autolink(n *ast.AutoLink, now textRun) []textRun {
 	return []textRun{now}
 }
 
-// spokenText is the text of runs, markers as they are written.
 func spokenText(runs []textRun) string {
 	var b strings.Builder
 	for _, r := range runs {
@@ -243,7 +238,6 @@ func reworded(runs []textRun, text string) []textRun {
 	return out
 }
 
-// sentence is one sentence, with the claim that it is.
 func (w *answerWriter) sentence(runs []textRun, claim int) h.Node {
 	var cited []int
 	blank := true

@@ -72,7 +72,6 @@ func (b *book) title() {
 	}
 }
 
-// answer writes every sentence with what it rests on.
 func (b *book) answer() {
 	if b.v.Lead != "" {
 		b.Gap()
@@ -116,7 +115,6 @@ func (b *book) sentence(s Sentence) {
 	}
 }
 
-// closest writes the passages that a refusal comes with.
 func (b *book) closest() {
 	for i, s := range b.v.Closest {
 		if i == 0 {
@@ -130,7 +128,6 @@ func (b *book) closest() {
 	}
 }
 
-// verdict is what the check of a claim came to.
 func verdict(v string) term.Run {
 	switch marchwarden.Support(v) {
 	case marchwarden.Supported:
@@ -145,7 +142,6 @@ func verdict(v string) term.Run {
 	return dim("unchecked: whether what follows supports it was not judged")
 }
 
-// others are the sources that no sentence cites.
 func (b *book) others() {
 	first := true
 	for n := range b.v.Sources {
@@ -185,7 +181,6 @@ func (b *book) source(n int) {
 	b.placed(indent, window, ok)
 }
 
-// brief are the facts that are always shown.
 var brief = []string{"Kind", "Author", "Published", "Fetched", "Authority"}
 
 func (b *book) facts(s SourceView) []string {
@@ -241,7 +236,6 @@ func (b *book) placed(indent string, w Window, inText bool) {
 	}
 }
 
-// textLines are the lines of a text that are not blank, cleaned.
 func textLines(s string) []string {
 	var out []string
 	for l := range strings.SplitSeq(term.Clean(s), "\n") {
@@ -261,7 +255,6 @@ func continued(all []string, at int, form string) []string {
 	return all
 }
 
-// items writes a list, if there is any.
 func (b *book) items(title string, all []Item) {
 	if len(all) > 0 {
 		b.Section(title, term.Plain)
@@ -272,7 +265,6 @@ func (b *book) items(title string, all []Item) {
 	}
 }
 
-// table writes facts under a title, their labels in a column.
 func (b *book) table(title string, facts []Fact) {
 	b.Section(title, term.Plain)
 	column := 0
@@ -285,7 +277,6 @@ func (b *book) table(title string, facts []Fact) {
 	}
 }
 
-// checking says which run it was, and how to check it.
 func (b *book) checking() {
 	// The id stands in the commands, where it is not broken.
 	facts := slices.DeleteFunc(slices.Clone(b.v.Provenance), func(f Fact) bool { return f.Label == "Trace" && len(b.v.Commands) > 0 })

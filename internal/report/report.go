@@ -104,7 +104,6 @@ func Gather(ctx context.Context, s run.Store, run *run.Run) (*Report, error) {
 	return r, nil
 }
 
-// damage notes damage to the record and gives back every other error.
 func (r *Report) damage(err error) error {
 	if marchwarden.CodeOf(err) == marchwarden.CodeCorrupt {
 		r.Problems = append(r.Problems, err.Error())
@@ -113,7 +112,6 @@ func (r *Report) damage(err error) error {
 	return err
 }
 
-// pageOf is the recorded document that a citation is from.
 func pageOf(docs []run.Document, c marchwarden.Citation) fetch.Page {
 	found := fetch.Page{}
 	for _, d := range docs {
@@ -173,7 +171,6 @@ func stored(ctx context.Context, blobs blob.Store, c marchwarden.Citation) (text
 	return string(content), "", nil
 }
 
-// source is the source of the citation with an index.
 func (r *Report) source(i int) Source {
 	if i < len(r.Sources) {
 		return r.Sources[i]

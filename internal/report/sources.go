@@ -45,7 +45,6 @@ func (p htmlPage) sources() h.Node {
 	})
 }
 
-// excerpt shows an excerpt at its place, or alone.
 func excerpt(c marchwarden.Citation, text string, n int) h.Node {
 	body := h.Exact(c.RawExcerpt)
 	if c.Span != nil && c.Span.In(len(text)) {
@@ -82,7 +81,6 @@ func window(text string, s marchwarden.Span, chars int) (from, to int) {
 	return from, to
 }
 
-// texts hands out the stored texts of a page.
 type texts struct {
 	res  *marchwarden.Result
 	at   map[string]int // by content hash, the citation with which the whole is shown
@@ -114,7 +112,6 @@ func (t *texts) more(c marchwarden.Citation, text string, n int) h.Node {
 	return h.Fill(`<details><summary>{}</summary><blockquote lang="" dir="auto" id="text-{}" class="text" tabindex="0" aria-label="stored text of source {}">{}</blockquote></details>`, title, n, n, body)
 }
 
-// wholeText is a stored text with all that is cited from it marked.
 func wholeText(res *marchwarden.Result, text, hash string) h.Node {
 	var spans []marchwarden.Span
 	for _, c := range res.Citations {

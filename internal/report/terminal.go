@@ -130,7 +130,6 @@ func (p screen) header(o ScreenOptions) {
 	}
 }
 
-// rihla writes one of so many by its number, with facts below.
 func (p screen) rihla(n, of int, r marchwarden.Rihla, facts []string) {
 	head := "  " + term.Pad(term.Count(n), len(term.Count(of)), true) + " "
 	indent := strings.Repeat(" ", len(head))
@@ -147,7 +146,6 @@ func headed(head, said string) []term.Run {
 	return []term.Run{bold(head), normal(" — " + said)}
 }
 
-// closest shows what comes nearest to a question that is not answered.
 func (p screen) closest(res *marchwarden.Result) {
 	for i, c := range nearest(res) {
 		if i == 0 {
@@ -159,14 +157,12 @@ func (p screen) closest(res *marchwarden.Result) {
 	}
 }
 
-// excerpt writes an excerpt behind a bar, in full.
 func (p screen) excerpt(indent, text string) {
 	if text = term.CleanLine(text); text != "" {
 		p.Text(indent+"│ ", indent+"│ ", normal(text))
 	}
 }
 
-// sources lists the citations by their numbers, each with its excerpt in full.
 func (p screen) sources(cs []marchwarden.Citation, verbose bool) {
 	p.Section("Sources", term.Plain)
 	if len(cs) == 0 {
@@ -185,7 +181,6 @@ func (p screen) sources(cs []marchwarden.Citation, verbose bool) {
 	}
 }
 
-// citationFacts is the line under a source.
 func citationFacts(c marchwarden.Citation, verbose bool) []string {
 	fetched, span := "", ""
 	if c.FetchedAt != nil {
@@ -258,7 +253,6 @@ func besides(res *marchwarden.Result) *marchwarden.Result {
 	return rest
 }
 
-// gaps lists the gaps by category, with what was done about them.
 func (p screen) gaps(groups []GapGroup) {
 	if len(groups) > 0 {
 		p.Section("Gaps", term.Plain)
@@ -289,7 +283,6 @@ func (p screen) discoveries(ds []marchwarden.DiscoveryEvent) {
 	}
 }
 
-// openQuestions lists the questions by priority.
 func (p screen) openQuestions(res *marchwarden.Result) {
 	if len(res.OpenQuestions) > 0 {
 		p.Section("Open questions", term.Plain)
@@ -306,7 +299,6 @@ func columned(s string, cells int) string {
 	return term.Pad(term.Truncate(term.CleanLine(s), cells-2), cells, false)
 }
 
-// footRow is the width of the footer's labels: "confidence" and a space.
 const footRow = 11
 
 func (p screen) footer(res *marchwarden.Result, o ScreenOptions) {
@@ -334,7 +326,6 @@ func (p screen) footer(res *marchwarden.Result, o ScreenOptions) {
 	}
 }
 
-// factorWords says all that a confidence was computed from.
 func factorWords(f marchwarden.ConfidenceFactors) []string {
 	contradiction, budget := "no contradiction", "within budget"
 	if f.ContradictionDetected {
@@ -347,7 +338,6 @@ func factorWords(f marchwarden.ConfidenceFactors) []string {
 		contradiction, "match " + unit(f.QuerySpecificityMatch), "recency " + known(string(f.Recency)), budget}
 }
 
-// claimWords counts the verdicts on the claims, in a fixed order.
 func claimWords(claims []marchwarden.Claim) []string {
 	counts := map[string]int{}
 	for _, c := range claims {

@@ -145,7 +145,6 @@ func sideView(res *marchwarden.Result, name string, s marchwarden.Side) SideView
 		Facts: sideFacts(s), Value: plaintext.Fold(s.Value), Excerpt: s.RawExcerpt}
 }
 
-// nearView is a passage that is no answer.
 func nearView(c marchwarden.Closest) SideView {
 	return SideView{Heading: heading(c.Title, c.Locator), Locator: plaintext.Fold(c.Locator), Address: webAddress(c.Locator), Facts: said(Fact{"", c.Reason}), Excerpt: c.RawExcerpt}
 }

@@ -80,7 +80,6 @@ func sideOf(r *marchwarden.Result) Side {
 	return s
 }
 
-// factorsOf are the confidence and what it was computed from, side by side.
 func factorsOf(a, b Side) []Factor {
 	unit := func(u marchwarden.Unit) string { return strconv.FormatFloat(float64(u), 'f', 2, 64) }
 	list := func(s Side) []string {
@@ -111,7 +110,6 @@ func newMatching(a, b int) *matching {
 	return m
 }
 
-// pair puts two items together, unless one has a partner.
 func (m *matching) pair(i, j int) {
 	if m.partner[i] < 0 && !m.taken[j] {
 		m.partner[i], m.taken[j] = j, true
@@ -135,7 +133,6 @@ func byKey[T any](m *matching, a, b []T, keys func(T) []string) {
 	}
 }
 
-// pairs are the items of both lists as they were matched.
 func pairs[T any](m *matching, a, b []T) []Pair[T] {
 	var out []Pair[T]
 	for i := range a {
@@ -153,7 +150,6 @@ func pairs[T any](m *matching, a, b []T) []Pair[T] {
 	return out
 }
 
-// sourcesOf are the documents that a result cites, in the order in which it does.
 func sourcesOf(r *marchwarden.Result) []Source {
 	var all []Source
 	at := map[string]int{}
@@ -180,8 +176,6 @@ func place(loc string) string {
 	return document
 }
 
-// pairSources puts the documents of two results together: first those at the same place,
-// then those with the same text.
 func pairSources(a, b []Source) []Pair[Source] {
 	m := newMatching(len(a), len(b))
 	byKey(m, a, b, func(s Source) []string { return []string{place(s.Locator)} })
@@ -189,7 +183,6 @@ func pairSources(a, b []Source) []Pair[Source] {
 	return pairs(m, a, b)
 }
 
-// pairGaps puts gaps of one category about one topic together.
 func pairGaps(a, b []marchwarden.Gap) []Pair[marchwarden.Gap] {
 	m := newMatching(len(a), len(b))
 	byKey(m, a, b, func(g marchwarden.Gap) []string { return []string{string(g.Category) + " " + fold(g.Topic)} })
@@ -204,8 +197,6 @@ const (
 	maxCompared = 400
 )
 
-// pairClaims puts the claims of two results together: first those in the same words, then
-// the most alike.
 func pairClaims(a, b []marchwarden.Claim) []Pair[marchwarden.Claim] {
 	m := newMatching(len(a), len(b))
 	byKey(m, a, b, func(c marchwarden.Claim) []string { return []string{wording(c)} })
@@ -226,7 +217,6 @@ func wording(c marchwarden.Claim) string {
 	return strings.TrimRightFunc(strings.ToLower(evidence.Fold(c.Text)), func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) })
 }
 
-// pairAlike finds partners for the claims that have none, the most alike first.
 func pairAlike(m *matching, a, b []marchwarden.Claim) {
 	type match struct {
 		i, j int

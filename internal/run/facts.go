@@ -46,7 +46,6 @@ func FactsOf(steps []trace.Step) *Facts {
 	return f
 }
 
-// take takes the next step.
 func (f *Facts) take(s trace.Step) {
 	f.taken++
 	switch s := s.(type) {
@@ -94,7 +93,6 @@ func (f *Facts) pay(model string, t ledger.Tokens) {
 	f.Paid += t.In + t.Out
 }
 
-// name gives a rihla its run, and returns it.
 func (f *Facts) name(number int, id marchwarden.TraceID) *marchwarden.Rihla {
 	i, known := f.at[number]
 	if !known {
@@ -266,7 +264,6 @@ func Together(res *marchwarden.Result, trail func(marchwarden.TraceID) (Trail, e
 	return all, searched
 }
 
-// charge adds tokens by model.
 func (s *Spent) charge(tokens map[string]ledger.Tokens) {
 	for model, t := range tokens {
 		s.Tokens[model] = s.Tokens[model].Plus(t)

@@ -101,7 +101,6 @@ func (f *Fold) begin(s *trace.Start) {
 	f.gaps = boundGaps(s.Gaps)
 }
 
-// plan makes lanes of what is to be sent.
 func (f *Fold) plan(s *trace.Plan, at time.Time) {
 	for _, sending := range s.Rihlas {
 		if len(f.journeys)+len(f.waiting) >= maxLanes {
@@ -142,7 +141,6 @@ func (f *Fold) send(s *trace.Rihla, at time.Time) {
 	f.byNumber[s.Number] = j
 }
 
-// comeBack ends a journey.
 func (f *Fold) comeBack(s *trace.RihlaComplete, at time.Time) {
 	j := f.byNumber[s.Number]
 	if j == nil {
@@ -155,7 +153,6 @@ func (f *Fold) comeBack(s *trace.RihlaComplete, at time.Time) {
 	}
 }
 
-// abandon gives up those that did not come back.
 func (f *Fold) abandon(at time.Time) {
 	for _, j := range f.journeys {
 		if j.back.IsZero() {
@@ -164,7 +161,6 @@ func (f *Fold) abandon(at time.Time) {
 	}
 }
 
-// leaveOut says of what waits that it was not sent.
 func (f *Fold) leaveOut(at time.Time) {
 	for _, j := range f.waiting {
 		if !f.planOnly && !j.unsent {
@@ -217,7 +213,6 @@ func (f *Fold) RihlaStep(number int, s trace.Step) {
 	}
 }
 
-// ended reports whether the run of a rihla has its result.
 func (j *journey) ended() bool { return len(j.parts) > 0 && j.parts[len(j.parts)-1].ended }
 
 // Report takes what a rihla reported, or, with number 0, what came of the whole run: its
@@ -256,7 +251,6 @@ func boundDiscoveries(found []marchwarden.DiscoveryEvent) []marchwarden.Discover
 	return found
 }
 
-// stages are the states that events speak of.
 var stages = map[marchwarden.Stage]State{
 	marchwarden.StageIndex: Planning, marchwarden.StagePlan: Planning, marchwarden.StageSearch: Searching, marchwarden.StageFetch: Reading,
 	marchwarden.StageSynthesize: Writing, marchwarden.StageCheck: Checking, marchwarden.StageDone: Done,

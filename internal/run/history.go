@@ -64,7 +64,6 @@ type Query struct {
 	Offset       int
 }
 
-// validate refuses a query that makes no sense.
 func (q Query) validate() error {
 	bad := func(field, format string, args ...any) error {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
@@ -103,7 +102,6 @@ func (q Query) means(e *Entry, when time.Time) bool {
 	return within(e.CostUSD, q.MinCost, q.MaxCost) && within((*float64)(e.Confidence), q.MinConfidence, q.MaxConfidence)
 }
 
-// by reports whether a researcher made the run or worked for it.
 func (e *Entry) by(researcher string) bool {
 	return e.Researcher == researcher || slices.Contains(e.Researchers, researcher)
 }
@@ -116,7 +114,6 @@ func within(v, least, most *float64) bool {
 	return v != nil && (least == nil || *v >= *least) && (most == nil || *v <= *most)
 }
 
-// found is an entry that a query means.
 type found struct {
 	entry  Entry
 	digest *digest
@@ -194,7 +191,6 @@ func (h *History) One(ctx context.Context, id marchwarden.TraceID) (Entry, error
 	return Entry{}, cmp.Or(err, canceled(ctx), error(marchwarden.Errorf(marchwarden.CodeUnavailable, "run %s cannot be read now", id)))
 }
 
-// canceled is the error of a context that ended.
 func canceled(ctx context.Context) error {
 	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "look through past runs")
 }
@@ -237,7 +233,6 @@ func List(d *trace.Dir, l Listing) (entries []Entry, left int, err error) {
 	return entries, left, nil
 }
 
-// minPrefix is how much of an id must be given.
 const minPrefix = 4
 
 func badID(message, hint string) error {

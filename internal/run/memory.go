@@ -72,7 +72,6 @@ func (h *History) recall(ctx context.Context) (*picture, error) {
 	return p, nil
 }
 
-// file looks at the file of one trace as Dir.Files does.
 func (h *History) file(id marchwarden.TraceID) (trace.File, error) {
 	info, err := h.cfg.Store.Traces.Stat(id)
 	if err != nil {
@@ -107,7 +106,6 @@ func (h *History) refresh(ctx context.Context, files []trace.File) (*picture, er
 	return p, canceled(ctx)
 }
 
-// readAll reads traces and remembers them.
 func (h *History) readAll(ctx context.Context, files []trace.File) error {
 	read := make([]*digest, len(files))
 	var g errgroup.Group
@@ -158,10 +156,8 @@ func (h *History) latest(ctx context.Context, d *digest) *digest {
 	return &now
 }
 
-// errElsewhere says that a trace is not kept here.
 var errElsewhere = errors.New("kept elsewhere")
 
-// entry is the entry of a run among all.
 func (p *picture) entry(d *digest) Entry {
 	e := d.entry
 	e.Standing = d.standing(d.file.Foreign, d.busy)

@@ -42,7 +42,6 @@ type digest struct {
 	result      blob.Ref // zero if there is none
 }
 
-// same reports whether a file is the one that was read.
 func (d *digest) same(f trace.File) bool {
 	return d.file.Size == f.Size && d.file.Modified.Equal(f.Modified) && d.file.Foreign == f.Foreign
 }
@@ -56,7 +55,6 @@ func (d *digest) stands(f trace.File, now time.Time) bool {
 // its writer can die.
 func (d *digest) open() bool { return !d.unread && d.problem == "" && (!d.ended || d.busy) }
 
-// when is the time by which the run is ordered.
 func (d *digest) when() time.Time {
 	if d.begun {
 		return d.entry.Began
@@ -102,7 +100,6 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 	return d
 }
 
-// start takes what a run was begun with, and what it used as far as its trace tells.
 func (d *digest) start(log *trace.Log) {
 	start, err := log.Start()
 	if err != nil {
@@ -124,7 +121,6 @@ func (d *digest) start(log *trace.Log) {
 	d.sent(facts.Rihlas)
 }
 
-// sent remembers the rihlas of a run.
 func (d *digest) sent(all []marchwarden.Rihla) {
 	d.rihlas, d.entry.Researchers = nil, nil
 	for i, r := range all {
@@ -147,7 +143,6 @@ func (d *digest) sent(all []marchwarden.Rihla) {
 	}
 }
 
-// take takes what the result says.
 func (d *digest) take(res *marchwarden.Result) {
 	e := &d.entry
 	e.Gaps = len(res.Gaps)
@@ -177,7 +172,6 @@ func compact(e Entry) Entry {
 	return e
 }
 
-// resultOf reads a stored result.
 func (h *History) resultOf(ctx context.Context, ref blob.Ref) (*marchwarden.Result, error) {
 	info, err := h.cfg.Store.Blobs.Stat(ctx, ref)
 	if err != nil {

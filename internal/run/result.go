@@ -103,7 +103,6 @@ func add(out, report *marchwarden.Result) {
 	}
 }
 
-// marker is what a verifier takes for one.
 var marker = regexp.MustCompile(`\[(\d{1,9})\]`)
 
 // shift makes the markers of an answer with so many citations index them further on.
@@ -160,7 +159,6 @@ func (s Store) Documents(ctx context.Context, r *Run) ([]Document, error) {
 	return docs, nil
 }
 
-// page is the document that a step got hold of; the zero Page if it got none.
 func (s Store) page(ctx context.Context, step trace.Step) (fetch.Page, error) {
 	switch step := step.(type) {
 	case *trace.FetchComplete:

@@ -155,7 +155,6 @@ func (d Resumer) ended(ctx context.Context, log *trace.Log, more trace.Extension
 	return res, nil
 }
 
-// additions are what a request adds to the limits of the run that it resumes.
 func additions(req marchwarden.Request, more time.Duration) trace.Extension {
 	e := trace.Extension{Wall: more}
 	if c := req.Constraints; c != nil {
@@ -171,7 +170,6 @@ func additions(req marchwarden.Request, more time.Duration) trace.Extension {
 	return e
 }
 
-// goOn makes the run of a log that is open for writing.
 func (d Resumer) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more trace.Extension, sink marchwarden.Sink) (*Resumed, error) {
 	recorded, err := log.Start()
 	if err != nil {

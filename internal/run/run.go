@@ -206,7 +206,6 @@ func busy(d *trace.Dir, id marchwarden.TraceID) bool {
 	return err == nil && busy
 }
 
-// state is what the lines of a trace say about where its run stands.
 type state struct {
 	problem string // why it cannot be read, or begins with something else than a run
 	unread  bool
@@ -218,7 +217,6 @@ type state struct {
 	rihla   bool
 }
 
-// stateOf reads a log, or the failure to read it.
 func stateOfTrace(log *trace.Log, err error) state {
 	if err != nil {
 		return state{problem: err.Error(), unread: true}

@@ -15,7 +15,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// maxWordsBytes bounds what may be looked for.
 const maxWordsBytes = 2000
 
 // index is the words of a text by their stems: hashes in ascending order, and how often
@@ -43,7 +42,6 @@ func newIndex(seed maphash.Seed, s string) index {
 	return x
 }
 
-// count is how often a stem is there.
 func (x index) count(seed maphash.Seed, stem string) int {
 	h := maphash.String(seed, stem)
 	i := sort.Search(len(x.hashes), func(i int) bool { return x.hashes[i] >= h })
@@ -98,7 +96,6 @@ func parseWords(s string) words {
 	return w
 }
 
-// phrase adds a text that stood in quotes.
 func (w *words) phrase(s string) {
 	tokens := lexicon.Tokens(s)
 	if len(tokens) == 0 {
@@ -129,18 +126,15 @@ func wordOf(t lexicon.Token) string {
 // fold is a text as it is compared where there are no words in it.
 func fold(s string) string { return strings.ToLower(plaintext.Fold(s)) }
 
-// rank says how well a run fits what is looked for.
 type rank struct {
 	asked int // words and phrases that are in the question
 	times int // how often all of them are there
 }
 
-// compare puts the better first: more of it in the question, then more of it at all.
 func (r rank) compare(o rank) int {
 	return cmp.Or(cmp.Compare(o.asked, r.asked), cmp.Compare(o.times, r.times))
 }
 
-// search keeps those hits that have all words, and ranks them.
 func (h *History) search(ctx context.Context, w words, hits []*found) ([]*found, error) {
 	has := make([]bool, len(hits))
 	var g errgroup.Group
@@ -171,7 +165,6 @@ func (h *History) answer(ctx context.Context, d *digest) string {
 	return ""
 }
 
-// match reports whether a run has all words, and how well.
 func (h *History) match(ctx context.Context, w words, d *digest) (rank, bool) {
 	var r rank
 	count := func(asked, said int) bool {
@@ -224,7 +217,6 @@ func places(tokens []lexicon.Token, phrase []string) []int {
 	return at
 }
 
-// lead is how many bytes are shown before the place where words were found.
 const lead = 80
 
 // around is the part of an answer where the words are that were looked for; its

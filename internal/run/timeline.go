@@ -216,7 +216,6 @@ func longer(a, b time.Duration) time.Duration {
 	return time.Duration(plus(int(a), int(b)))
 }
 
-// to is the end of a span, which is the newest step for one that lasts.
 func (b *Board) to(s Span) time.Time {
 	if s.To.IsZero() {
 		return latest(b.Last, s.From)

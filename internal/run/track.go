@@ -34,7 +34,6 @@ type track struct {
 
 func newTrack() *track { return &track{paid: map[State]int{}, out: map[int]bool{}} }
 
-// prompts are what models are asked for, by the names of the prompts.
 var prompts = map[string]State{
 	"investigate": Planning, "step": Planning, "write": Writing, "repair": Writing, "judge": Checking,
 }
@@ -60,7 +59,6 @@ func (k *track) at(t time.Time) time.Time {
 	return k.last
 }
 
-// enter changes the state.
 func (k *track) enter(s State, at time.Time) {
 	if s == k.state {
 		return
@@ -69,7 +67,6 @@ func (k *track) enter(s State, at time.Time) {
 	k.state, k.since = s, latest(at, k.since)
 }
 
-// close ends the span that lasts.
 func (k *track) close(at time.Time) {
 	if k.state.works() && at.After(k.since) {
 		k.spans = appendSpan(k.spans, Span{k.state, k.since, at})
@@ -119,7 +116,6 @@ func (k *track) settle(at time.Time) {
 	}
 }
 
-// sent says that a rihla is under way.
 func (k *track) sent(number int) {
 	k.gone(number)
 	if len(k.out) < maxLanes {
@@ -127,7 +123,6 @@ func (k *track) sent(number int) {
 	}
 }
 
-// back says that the report of a rihla is here.
 func (k *track) back(number int, at time.Time) {
 	if here, out := k.out[number]; out && !here {
 		k.out[number] = true
@@ -137,7 +132,6 @@ func (k *track) back(number int, at time.Time) {
 	}
 }
 
-// gone says that no caller waits for a rihla any more.
 func (k *track) gone(number int) {
 	if k.out[number] {
 		k.here--
@@ -145,7 +139,6 @@ func (k *track) gone(number int) {
 	delete(k.out, number)
 }
 
-// step takes the next step of the run.
 func (k *track) step(s trace.Step) {
 	h := s.Header()
 	at := k.at(h.Timestamp)
@@ -194,7 +187,6 @@ func (k *track) start(s *trace.Start) {
 	k.enter(Planning, from)
 }
 
-// asked takes the steps of a model, or of what makes vectors.
 func (k *track) asked(s trace.Step, at time.Time) {
 	switch s := s.(type) {
 	case *trace.Model:
@@ -242,7 +234,6 @@ func (k *track) gathered(s trace.Step, at time.Time) {
 	}
 }
 
-// investigated takes the steps that only an investigator has.
 func (k *track) investigated(s trace.Step, at time.Time) {
 	switch s := s.(type) {
 	case *trace.Plan:
@@ -267,7 +258,6 @@ func (k *track) investigated(s trace.Step, at time.Time) {
 	k.settle(at)
 }
 
-// concluded takes the steps of the answer.
 func (k *track) concluded(s trace.Step, at time.Time) {
 	switch s := s.(type) {
 	case *trace.SynthesisStart:
@@ -289,7 +279,6 @@ func (k *track) concluded(s trace.Step, at time.Time) {
 	}
 }
 
-// sum is what was paid for.
 func (k *track) sum() int {
 	all := 0
 	for _, n := range k.paid {

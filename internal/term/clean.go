@@ -56,7 +56,6 @@ func CleanLine(s string) string {
 	return strings.Trim(oneLine(Clean(s)), " ")
 }
 
-// oneLine joins the lines of clean text.
 func oneLine(s string) string {
 	if !strings.ContainsAny(s, "\n\t") {
 		return s

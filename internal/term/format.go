@@ -162,7 +162,6 @@ func measure(grid [][]string, columns int) (widths []int, numbers []bool) {
 	return widths, numbers
 }
 
-// tableRow lays out one row without trailing spaces.
 func (st Style) tableRow(row []string, widths []int, numbers []bool) string {
 	const gap, leastLast = 2, 8
 	var b strings.Builder

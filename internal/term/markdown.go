@@ -26,10 +26,8 @@ var markdownParser = parser.NewParser(append(mdtable.Options(),
 // inputs cost the parser quadratic time; at this length that is about a second.
 const maxMarkdown = 64 << 10
 
-// margin is what stands before the lines of a block: first once, then rest.
 type margin struct{ first, rest string }
 
-// next is the margin of the line that is written now.
 func (m *margin) next() string {
 	f := m.first
 	m.first = m.rest
@@ -45,7 +43,6 @@ func (m *margin) nest(first, rest string) *margin {
 	return &margin{m.next() + first, m.rest + rest}
 }
 
-// markdown draws one document onto a page.
 type markdown struct {
 	*Page
 	source []byte
@@ -187,7 +184,6 @@ func (md markdown) tableRows(n *extast.Table, m *margin) {
 	}
 }
 
-// inline gathers the text within n as runs.
 func (md markdown) inline(n ast.Node, look Look) []Run {
 	var out []Run
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -235,7 +231,6 @@ func (md markdown) words(t *ast.Text) string {
 	return s
 }
 
-// raw is the text of a code span.
 func (md markdown) raw(n ast.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {

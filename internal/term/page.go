@@ -31,7 +31,6 @@ func (p *Page) Text(first, rest string, runs ...Run) {
 	p.lay(first, rest, p.cells(runs, p.Cited))
 }
 
-// cells cuts runs into cells.
 func (p *Page) cells(runs []Run, cited int) []cell {
 	if p.Swap != nil {
 		runs = slices.Clone(runs)
@@ -42,7 +41,6 @@ func (p *Page) cells(runs []Run, cited int) []cell {
 	return cells(runs, cited)
 }
 
-// lay is Text for what was cut into cells already.
 func (p *Page) lay(first, rest string, cs []cell) {
 	width := p.st.textWidth()
 	lines := wrap(cs, width-uniseg.StringWidth(first), width-uniseg.StringWidth(rest))
@@ -56,7 +54,6 @@ func (p *Page) lay(first, rest string, cs []cell) {
 	}
 }
 
-// line writes one rendered line behind a margin.
 func (p *Page) line(margin, rendered string) {
 	if rendered == "" {
 		margin = strings.TrimRight(margin, " ")
@@ -95,7 +92,6 @@ func (p *Page) Note(indent string, facts []string) {
 	}
 }
 
-// nonEmpty leaves out what is empty.
 func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return t == "" })
 }
@@ -152,7 +148,6 @@ func (p *Page) Abreast(a, b [][]Run) {
 	}
 }
 
-// stack wraps paragraphs into one column.
 func (p *Page) stack(paragraphs [][]Run, width int) []line {
 	var out []line
 	for _, runs := range paragraphs {

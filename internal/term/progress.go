@@ -204,7 +204,6 @@ func (p *Progress) draw() {
 	}
 }
 
-// size is the terminal's size now.
 func (p *Progress) size() (width, height int) {
 	if p.cfg.Size != nil {
 		width, height = p.cfg.Size()

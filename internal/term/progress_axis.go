@@ -79,7 +79,6 @@ func (x axis) bar(l run.Lane, cells int, ascii bool) []seg {
 	return out
 }
 
-// states is what each cell shows.
 func (x axis) states(l run.Lane, cells int) []run.State {
 	spent := make([]map[run.State]time.Duration, cells)
 	last := 0
@@ -133,7 +132,6 @@ func (x axis) at(cell, cells int) time.Duration {
 	return time.Duration(float64(x.length) * float64(cell) / float64(cells))
 }
 
-// began is when a lane was sent, or did something; zero if it has not.
 func began(l run.Lane) time.Time {
 	if l.Sent.IsZero() && l.State != run.Planned && len(l.Spans) > 0 {
 		return l.Spans[0].From

@@ -115,7 +115,6 @@ func barCells(width int) int {
 	return min(max(width/5, barLeast), barMost)
 }
 
-// name is who is on a journey, short enough for a column.
 func name(l run.Lane) string { return Truncate(CleanLine(l.Researcher), whoCells) }
 
 // fit paints the parts of a line, cut to so many cells.

@@ -16,7 +16,6 @@ const (
 	plainSilence = 4 * time.Second
 )
 
-// stageAt is a stage of an iteration of a rihla, or of the only research.
 type stageAt struct {
 	rihla     int
 	stage     marchwarden.Stage
@@ -42,7 +41,6 @@ func (p *Progress) print(e marchwarden.Event) {
 	p.write(Prefix + whose + describe(e) + "\n")
 }
 
-// who opens a plain line of a rihla.
 func who(number int, researcher string) string {
 	return "[" + strings.Join(nonEmpty(Count(number), Truncate(CleanLine(researcher), whoCells)), " ") + "] "
 }
@@ -55,7 +53,6 @@ type Lines struct {
 	seen map[laneAt]bool
 }
 
-// laneAt is a state of an iteration of a lane.
 type laneAt struct {
 	number, iteration int
 	state             run.State

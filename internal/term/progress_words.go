@@ -9,7 +9,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
-// stageWords is what a stage does.
 var stageWords = map[marchwarden.Stage]string{
 	marchwarden.StageIndex:      "indexing",
 	marchwarden.StagePlan:       "planning",
@@ -82,7 +81,6 @@ func laneWords(l run.Lane) string {
 	return strings.Join(parts, " · ")
 }
 
-// over reports whether a lane has come to its end.
 func over(l run.Lane) bool { return l.State == run.Done || l.State == run.Failed }
 
 // tokens is what a run used of its budget, as far as that is known.
@@ -96,7 +94,6 @@ func tokens(b *run.Board) string {
 	return ""
 }
 
-// rihlas counts those of an investigation that are over; "" where there are none.
 func rihlas(b *run.Board) string {
 	all, done := b.More, 0
 	for _, l := range b.Lanes {

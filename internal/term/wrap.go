@@ -24,7 +24,6 @@ type cell struct {
 	must  bool // the line ends after it
 }
 
-// line is a row of cells without trailing spaces.
 type line []cell
 
 func (l line) width() int {
@@ -35,7 +34,6 @@ func (l line) width() int {
 	return n
 }
 
-// markerPattern finds the citation markers of an answer.
 var markerPattern = regexp.MustCompile(`\[[0-9]{1,4}\]`)
 
 // addressPattern finds what is broken over two lines only when it must be.
@@ -127,7 +125,6 @@ func glue(cs []cell) {
 	}
 }
 
-// names reports whether the digits of a marker index one of cited citations.
 func names(digits string, cited int) bool {
 	n, err := strconv.Atoi(digits)
 	return err == nil && n >= 1 && n <= cited
@@ -172,7 +169,6 @@ func wrap(cs []cell, first, rest int) []line {
 	return lines
 }
 
-// render writes a line with its looks.
 func (st Style) render(l line) string {
 	var b strings.Builder
 	for i := 0; i < len(l); {

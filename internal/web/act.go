@@ -20,7 +20,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// resume resumes a run.
 func (s *Server) resume(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	if err := r.ParseForm(); err != nil {
 		return badForm(err)
@@ -66,7 +65,6 @@ type checks struct {
 // their turn. Each fetches several at once by itself.
 const atOnce = 2
 
-// check is one of them.
 type check struct {
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -147,7 +145,6 @@ func (c *checks) stop(ctx context.Context, id marchwarden.TraceID) {
 	c.find(id, true)
 }
 
-// close ends all of them.
 func (c *checks) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -229,7 +226,6 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, id marchwarden.T
 	return s.delivered(err, r)
 }
 
-// confirmDelete asks once more.
 func (s *Server) confirmDelete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	v := page.Confirm{Frame: s.frame(r, "Delete a run"), ID: id.String(), Act: page.Delete, Headline: "Delete this run?", Button: "Delete it for good",
 		Message: "The run goes with its rihlas and with every stored text that no other run needs. This cannot be undone; export it first if you may want it again."}
@@ -240,7 +236,6 @@ func (s *Server) confirmDelete(w http.ResponseWriter, r *http.Request, id marchw
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Confirm(w, v) })
 }
 
-// delete removes a run that was confirmed to go.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	if err := r.ParseForm(); err != nil {
 		return badForm(err)

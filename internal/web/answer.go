@@ -19,7 +19,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// told is a run that has a result: what its page and its sources are made of.
 type told struct {
 	*report.Report
 	view  *report.View
@@ -65,7 +64,6 @@ func unreadable(err error) error {
 	return err
 }
 
-// answerPage is the page of a run that has ended.
 func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID, board *run.Board) error {
 	standing := run.Look(s.Store.Traces, id)
 	t, err := s.tell(r.Context(), id, board)
@@ -100,7 +98,6 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchward
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Answer(w, v) })
 }
 
-// firstCited is the citation that the answer leads to first, or 0.
 func firstCited(v *report.View) int {
 	for _, c := range v.Claims {
 		if len(c.Sources) > 0 {
@@ -110,7 +107,6 @@ func firstCited(v *report.View) int {
 	return min(1, len(v.Sources))
 }
 
-// damaged is the page of a run whose record cannot be read. It can be deleted.
 func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, err error) error {
 	s.Log.Warn("the record of a run cannot be read", "trace_id", g.ID.String(), "error", err)
 	if board == nil {
@@ -130,7 +126,6 @@ func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.B
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Answer(w, v) })
 }
 
-// answer is a result as a view.
 func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	res := t.Result
 	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Researcher: t.Researcher, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
@@ -158,7 +153,6 @@ func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	return v
 }
 
-// can is what of it the caller may do.
 func can(ctx context.Context, c page.Can) page.Can {
 	if may(ctx, access.ScopeResearch) {
 		return c
@@ -223,7 +217,6 @@ var passageWords = map[drift.Standing]string{
 	drift.Missing: "this excerpt is no longer there",
 }
 
-// stateIn is what became of a citation's source by a check, and more in words.
 func stateIn(last drift.Report, n int) (state, detail string) {
 	src := slices.IndexFunc(last.Sources, func(s drift.Source) bool { return slices.Contains(s.Citations, n) })
 	if src < 0 {

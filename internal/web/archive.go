@@ -22,10 +22,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// pageRuns is how many runs a page of the history lists.
 const pageRuns = 25
 
-// visible says which runs a caller may see.
 func (s *Server) visible(r *http.Request) func(marchwarden.TraceID) bool {
 	return func(id marchwarden.TraceID) bool { return s.Runs.Owns(r.Context(), id) }
 }
@@ -49,7 +47,6 @@ func (s *Server) latest(r *http.Request) (going, ended []run.Entry, err error) {
 	return going, ended, nil
 }
 
-// historyPage lists past runs.
 func (s *Server) historyPage(w http.ResponseWriter, r *http.Request) error {
 	v := page.History{Frame: s.frame(r, "History")}
 	form := r.URL.Query()
@@ -143,7 +140,6 @@ func turns(form url.Values, offset, total int) (newer, older url.Values) {
 	return newer, older
 }
 
-// comparePage shows two runs side by side.
 func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 	names := r.URL.Query()["run"]
 	if len(names) != 2 {
@@ -180,7 +176,6 @@ const (
 	maxDays = 100 * 366
 )
 
-// numbersPage shows what many runs come to.
 func (s *Server) numbersPage(w http.ResponseWriter, r *http.Request) error {
 	days, err := strconv.Atoi(r.URL.Query().Get("days"))
 	if err != nil || days < 0 {
@@ -255,7 +250,6 @@ func (s *Server) stages(ctx context.Context, found []run.Entry) ([][]run.Stage, 
 	return out, nil
 }
 
-// totals are the numbers that need no picture.
 func totals(found []run.Entry, total int) []report.Fact {
 	tokens, unknown, answered := 0, 0, 0
 	cost, took := 0.0, time.Duration(0)

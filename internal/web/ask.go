@@ -17,7 +17,6 @@ import (
 // recentRuns is how many runs the first page lists that go on, and how many that do not.
 const recentRuns = 8
 
-// askPage is the first page: the form, what goes on and what was asked of late.
 func (s *Server) askPage(w http.ResponseWriter, r *http.Request) error {
 	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind}
 	chosen := map[string]bool{}
@@ -36,7 +35,6 @@ func (s *Server) askPage(w http.ResponseWriter, r *http.Request) error {
 	return s.form(w, r, v, chosen, http.StatusOK)
 }
 
-// typed is a number as it would be typed.
 func typed(n *int) string {
 	if n == nil {
 		return ""
@@ -44,7 +42,6 @@ func typed(n *int) string {
 	return strconv.Itoa(*n)
 }
 
-// form shows the form as it is filled in, with the runs below it.
 func (s *Server) form(w http.ResponseWriter, r *http.Request, v page.Ask, chosen map[string]bool, status int) error {
 	for _, m := range s.App.Members() {
 		m.On = chosen[m.Name]

@@ -23,7 +23,6 @@ const (
 
 var errCut = errors.New("the stream was ended")
 
-// client is one stream.
 type client struct {
 	w        http.ResponseWriter
 	conn     *http.ResponseController

@@ -21,7 +21,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// runPage is the page of a run: its answer when there is one, else how it stands.
 func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	board, over, err := s.look(r.Context(), id)
 	if errors.Is(err, marchwarden.CodeNotFound) { // asked for, and not begun yet
@@ -110,7 +109,6 @@ func (s *Server) mine(ctx context.Context, id marchwarden.TraceID) bool {
 	return err == nil && !ended(run)
 }
 
-// cancel stops a run; what it has found by then is kept.
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	run, err := s.Runs.Find(r.Context(), id)
 	if err != nil || ended(run) {
@@ -154,7 +152,6 @@ func (s *Server) cancelElsewhere(w http.ResponseWriter, r *http.Request, id marc
 // cancelWait is how long the answer to a cancel waits for the end of the run.
 const cancelWait = 5 * time.Second
 
-// back leads to the page of a run, with a notice.
 func (s *Server) back(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID, notice string) error {
 	http.Redirect(w, r, page.RunPath(id.String())+"?notice="+notice, http.StatusSeeOther)
 	return nil
@@ -170,18 +167,15 @@ var notices = map[string]string{
 	"deleted":   "The run was deleted.",
 }
 
-// events is the event stream of a run.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	s.streams.Serve(w, r, id)
 	return nil
 }
 
-// watch begins to look at a run for one client.
 func (s *Server) watch(id marchwarden.TraceID) Source {
 	return &watched{s: s, id: id, run: run.Follow(s.Store.Traces, s.Store.Blobs, id)}
 }
 
-// watched is a run that a client watches.
 type watched struct {
 	s     *Server
 	id    marchwarden.TraceID
@@ -224,7 +218,6 @@ func (w *watched) gone() bool {
 // stream was let in for.
 func asServer() context.Context { return access.With(context.Background(), access.Local()) }
 
-// live is how a run stands, as a view.
 func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live {
 	end, elapsed := b.Last, time.Duration(0)
 	if !over {
@@ -252,7 +245,6 @@ func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live
 	return v
 }
 
-// summary says how a run stands in a sentence.
 func summary(b *run.Board, under int, over bool) string {
 	journeys := len(b.Lanes) - 1
 	switch {
@@ -268,13 +260,11 @@ func summary(b *run.Board, under int, over bool) string {
 	return "the run begins"
 }
 
-// entry is a run in a list, its times as people see them.
 func (s *Server) entry(e run.Entry) run.Entry {
 	e.Began = s.local(e.Began)
 	return e
 }
 
-// serveGrace is how long requests in flight have to end.
 const serveGrace = 3 * time.Second
 
 // Serve answers at a listener until ctx ends, by TLS if there is a certificate. It closes

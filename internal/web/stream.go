@@ -146,7 +146,6 @@ func setHead(header http.Header) {
 	header.Set("X-Accel-Buffering", "no")
 }
 
-// enter makes one more client.
 func (s *Streams) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -175,7 +175,6 @@ func (s *Server) Handler() http.Handler {
 	return s.gate.Wrap(mux)
 }
 
-// handler serves who has a scope, and shows errors as pages.
 func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -192,7 +191,6 @@ func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Re
 // Link is an address by which the local user gets in, once.
 func (s *Server) Link(base string) string { return s.gate.Link(base) }
 
-// gatePage is the page that asks for a sign-in, or says why it is refused.
 func (s *Server) gatePage(v httpdoor.SignInView) ([]byte, error) {
 	var buf bytes.Buffer
 	f := page.Frame{Title: "Sign in", CSRF: v.CSRF, User: v.Who, Bare: true}
@@ -209,7 +207,6 @@ func (s *Server) gatePage(v httpdoor.SignInView) ([]byte, error) {
 // form spells them.
 const maxForm = 1 << 20
 
-// may reports whether the caller has a scope.
 func may(ctx context.Context, scope string) bool { return access.From(ctx).May(scope) }
 
 func mayNot(ctx context.Context, scope string) error {
@@ -231,7 +228,6 @@ func (s *Server) of(handle func(http.ResponseWriter, *http.Request, marchwarden.
 	}
 }
 
-// there reports whether there is a run: it has a trace, or was asked for.
 func (s *Server) there(ctx context.Context, id marchwarden.TraceID) bool {
 	if _, _, err := s.Store.Traces.Size(ctx, id); !errors.Is(err, marchwarden.CodeNotFound) {
 		return true
@@ -336,7 +332,6 @@ func statusOf(err error) (int, string) {
 	return http.StatusInternalServerError, "Something went wrong"
 }
 
-// html sends a page.
 func (s *Server) html(w http.ResponseWriter, r *http.Request, render func(io.Writer) error) error {
 	return s.show(w, r, http.StatusOK, render)
 }
@@ -362,7 +357,6 @@ func (s *Server) delivered(err error, r *http.Request) error {
 	return nil
 }
 
-// local is a time as people here see it.
 func (s *Server) local(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

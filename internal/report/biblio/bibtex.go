@@ -63,7 +63,6 @@ func BibTeX(w io.Writer, entries []Entry) error {
 	return write(w, "BibTeX", b.String())
 }
 
-// braced is a value in braces; nothing stays nothing.
 func braced(s string) string {
 	if s == "" {
 		return ""
@@ -100,7 +99,6 @@ func (e keyed) bibtexAuthors() string {
 	return strings.Join(out, " and ")
 }
 
-// namesJoin reports whether a name has the word that joins names.
 func namesJoin(name string) bool {
 	for _, w := range strings.Fields(strings.ToLower(name)) {
 		if w == "and" || w == "others" {

@@ -7,7 +7,6 @@ import (
 	"io"
 )
 
-// cslItem is an item of CSL-JSON 1.0.
 type cslItem struct {
 	ID             string    `json:"id"`
 	Type           string    `json:"type"`

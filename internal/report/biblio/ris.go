@@ -62,7 +62,6 @@ func (e keyed) risType() string {
 	return "GEN"
 }
 
-// risDate is a date as year, month, day and a word, all but the year optional.
 func risDate(d []int) string {
 	if len(d) == 0 {
 		return ""

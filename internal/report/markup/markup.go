@@ -51,7 +51,6 @@ func Fill(form Literal, values ...any) Node {
 	return Node{b.String()}
 }
 
-// filled is a value as it stands behind a part of a literal.
 func filled(before string, value any) string {
 	link, isLink := value.(Link)
 	for _, address := range []string{`href="`, `src="`, `action="`} {

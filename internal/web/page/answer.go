@@ -91,7 +91,6 @@ type SourceLine struct {
 // nothing answers nothing, and has no confidence to speak of.
 func (v Answer) cites() bool { return len(v.Sources) > 0 || v.Evidence != nil }
 
-// section is a part of the page with a heading.
 type section struct {
 	id, title, link string // the link is the title in the list of parts, if it is another
 	body            h.Node // nothing leaves the part out
@@ -126,7 +125,6 @@ func (s *Set) Answer(w io.Writer, v Answer) error {
 		h.Each(parts, section.entry), h.Each(parts, section.node), panel)})
 }
 
-// parts are the sections below the answer.
 func (v Answer) parts() []section {
 	confidence := h.Node{}
 	if v.cites() {
@@ -162,7 +160,6 @@ func (v Answer) head() h.Node {
 		v.glance(), v.actions(), v.notes())
 }
 
-// notes are what a reader must know before the answer.
 func (v Answer) notes() h.Node {
 	stopped := v.Partial && !v.Body.Empty()
 	return h.If(stopped || len(v.Warnings) > 0, `<div class="warn"><p><strong>Take note</strong></p><ul>{}{}</ul></div>`,
@@ -236,7 +233,6 @@ func (v Answer) standing() h.Node {
 	return h.If(len(v.Claims) > 0, `<li><a class="chip {}" href="#claims"><span aria-hidden="true">{} </span>{} of {} {}</a></li>`, tone, sign, stands, term.Plural(len(v.Claims), "sentence"), words)
 }
 
-// actions are what can be done with the run.
 func (v Answer) actions() h.Node {
 	link := func(shown bool, class, path, label string) h.Node {
 		return h.If(shown, `<a class="{}" href="{}">{}</a>`, class, h.Local(path), label)
@@ -272,7 +268,6 @@ func contradiction(c report.ContradictionView) h.Node {
 `, line(c.About), with(c.Detail, `<p lang="" dir="auto">{}</p>`), side(c.Sides[0]), side(c.Sides[1]))
 }
 
-// side is an excerpt in a box, with where it is from.
 func side(s report.SideView) h.Node {
 	source := h.Node{}
 	if s.Source > 0 {
@@ -309,7 +304,6 @@ func (v Answer) claims() h.Node {
 {}</tbody></table>`, show("all", "All", len(v.Claims), !known), choices, rows)
 }
 
-// cites are the numbers of sources.
 func cites(all []int, one func(int) h.Node) h.Node {
 	return h.Each(all, func(n int) h.Node { return h.Join(one(n), h.Text(" ")) })
 }
@@ -340,7 +334,6 @@ func (v Answer) leads() h.Node {
 		h.If(len(v.Decisions) > 0, `<h3>What was done about them</h3>{}`, decisions(v.Decisions)))
 }
 
-// rihlas are the journeys that ended, counted from one.
 func rihlas(all []report.Item) h.Node {
 	n := 0
 	return h.If(len(all) > 0, `<ol class="journeys">{}</ol>`, h.Each(all, func(i report.Item) h.Node {

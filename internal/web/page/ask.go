@@ -88,7 +88,6 @@ func (v Ask) depths() h.Node {
 	})))
 }
 
-// limit is a field for a number.
 func (v Ask) limit(field, typed, hint string) h.Node {
 	return h.Fill(`<div class="field"><label for="{}">{}</label>{}<input id="{}" name="{}" inputmode="numeric" autocomplete="off" value="{}"{}><p class="hint" id="{}-hint">{}</p></div>`,
 		field, labels[field], faultAt(v.Faults, field), field, field, typed, invalid(v.Faults, field, field+"-hint"), field, hint)

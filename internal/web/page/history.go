@@ -30,7 +30,6 @@ type History struct {
 	With string
 }
 
-// narrowed says that filters besides the words are in use.
 func (v History) narrowed() bool {
 	for _, o := range append(append([]Option{}, v.Statuses...), v.Researchers...) {
 		if o.Chosen {
@@ -73,7 +72,6 @@ func (v History) filters() h.Node {
 		between("Asked", "since", "until", v.Since, v.Until, ` type="date"`))
 }
 
-// found says how many runs there are.
 func (v History) found() string {
 	switch {
 	case len(v.Entries) == 0:
@@ -192,13 +190,11 @@ func part(id, title, class, caption string, head []string, rows h.Node) h.Node {
 `, id, id, title, h.If(class != "", ` class="{}"`, class), caption, h.Each(head, func(s string) h.Node { return h.Fill(`<th scope="col">{}</th>`, s) }), rows)
 }
 
-// factorNames are the words of reports for the factors of a confidence.
 var factorNames = map[string]string{
 	"num_corroborating_sources": "independent origins", "source_authority": "authority of the sources", "contradiction_detected": "contradiction found",
 	"query_specificity_match": "evidence on what was asked", "budget_exhausted": "budget exhausted",
 }
 
-// measures are the values of both runs in rows.
 func (v Compare) measures() h.Node {
 	var out []h.Node
 	row := func(name, a, b, difference string) {
@@ -251,7 +247,6 @@ func signed(n int) string {
 	return "+" + term.Count(n)
 }
 
-// pair is a claim of both runs, or of one.
 func pair(p run.Pair[marchwarden.Claim]) h.Node {
 	half := func(c *marchwarden.Claim) h.Node {
 		if c == nil {
@@ -271,7 +266,6 @@ func pair(p run.Pair[marchwarden.Claim]) h.Node {
 	return h.Fill(`<tr class="{}"><td>{}</td><td>{}</td><td>{}</td></tr>`, class, half(p.A), half(p.B), words)
 }
 
-// shared is something that both runs have, or one of them.
 func shared(text, locator string, inA, inB bool) h.Node {
 	class, a, b := "same", "yes", "yes"
 	switch {

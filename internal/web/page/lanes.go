@@ -38,7 +38,6 @@ func lookOf(s run.State) int {
 	return max(0, slices.IndexFunc(looks[:], func(l look) bool { return l.state == s }))
 }
 
-// segment is a part of a span.
 type segment struct {
 	run.Span
 	critical bool // the end of the whole waited for it
@@ -86,7 +85,6 @@ type mark struct {
 	critical bool
 }
 
-// stretch is a run measured.
 type stretch struct {
 	going bool
 	began time.Time
@@ -96,7 +94,6 @@ type stretch struct {
 	rows  []laneRow
 }
 
-// laneRow is a lane in numbers.
 type laneRow struct {
 	label    string
 	last     run.State
@@ -121,7 +118,6 @@ func Lanes(b *run.Board, now time.Time, going bool) h.Node {
 		s.picture(title), s.table(title))
 }
 
-// laneLabel is what a lane is called.
 func laneLabel(b *run.Board, l run.Lane) string {
 	switch {
 	case l.Number > 0:
@@ -220,7 +216,6 @@ func merged(in []mark, fine time.Duration) []mark {
 	return out
 }
 
-// sentence says the picture in words.
 func (s *stretch) sentence() string {
 	var by [len(looks)]time.Duration
 	done, failed := 0, 0
@@ -239,7 +234,6 @@ func (s *stretch) sentence() string {
 	return strings.Join(append(out, stateTimes(by)...), "; ") + "."
 }
 
-// stateTimes are the states that took time, with how long.
 func stateTimes(by [len(looks)]time.Duration) []string {
 	var out []string
 	for i, l := range looks {

@@ -36,23 +36,19 @@ func (s *stretch) grid() grid {
 	return g
 }
 
-// x is a time on the axis.
 func (g grid) x(at time.Duration) float64 {
 	return 100 * float64(min(max(at, 0), g.whole)) / float64(g.whole)
 }
 
-// y is the middle of the bars of a row.
 func (g grid) y(lane int) int { return head + lane*g.pitch + g.middle }
 
 // percent writes a part of the width.
 func percent(v float64) string { return strconv.FormatFloat(math.Round(100*v)/100, 'f', -1, 64) + "%" }
 
-// vertical is a line across rows.
 func vertical(class string, x float64, from, to int) h.Node {
 	return h.Fill(`<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>`, class, percent(x), percent(x), from, to)
 }
 
-// picture is the lanes as an image, with a legend.
 func (s *stretch) picture(title string) h.Node {
 	g := s.grid()
 	left, wide := "0", "100%"
@@ -122,7 +118,6 @@ func outcome(s run.State) (class, sign string) {
 	return "", ""
 }
 
-// word is how long a row took so far.
 func (r laneRow) word() string {
 	if _, sign := outcome(r.last); r.worked || sign != "" {
 		return elapsed(r.took())
@@ -130,7 +125,6 @@ func (r laneRow) word() string {
 	return "waits"
 }
 
-// words is a row for those who point at it.
 func (r laneRow) words() string {
 	out := stateTimes(r.by)
 	if _, sign := outcome(r.last); sign != "" {
@@ -200,7 +194,6 @@ func (g grid) outlines() h.Node {
 	})
 }
 
-// legend explains the states that are there, and the critical path.
 func (g grid) legend() h.Node {
 	key := func(shown bool, sign h.Node, name string) h.Node {
 		return h.If(shown, `<li>{} {}</li>`, sign, name)
@@ -249,7 +242,6 @@ func clockStep(whole time.Duration) time.Duration {
 	}
 }
 
-// elapsed is a time in its two largest units, as people say it.
 func elapsed(d time.Duration) string {
 	d = max(d, 0)
 	unit := func(n time.Duration, u string, rest time.Duration, less string) string {

@@ -87,7 +87,6 @@ func (v Live) gauges() h.Node {
 `, state, elapsed, term.Count(v.Tokens), budget, term.Count(v.Citations))
 }
 
-// journey is a lane in words.
 func journey(l run.Lane) h.Node {
 	searches := "searches"
 	if l.Searches == 1 {

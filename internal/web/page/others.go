@@ -51,7 +51,6 @@ func (s *Set) Drift(w io.Writer, v Drift) error {
 		h.If(len(v.Report.Sources) > 0, `<section aria-labelledby="sources-title"><h2 id="sources-title">Sources</h2>{}</section>`, h.Each(v.Report.Sources, v.source)))})
 }
 
-// source is what became of a document and its passages.
 func (v Drift) source(src drift.Source) h.Node {
 	passages := h.Each(src.Citations, func(n int) h.Node {
 		if n < 1 || n > len(v.Report.Passages) {

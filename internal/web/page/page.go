@@ -53,7 +53,6 @@ type Frame struct {
 	Bare bool
 }
 
-// shell is a page before it is framed.
 type shell struct {
 	Frame
 	name string // of the page, for the style sheet
@@ -62,7 +61,6 @@ type shell struct {
 	main h.Node
 }
 
-// write writes a page in one write.
 func (s *Set) write(w io.Writer, p shell) error {
 	return writeNode(w, p.name, h.Fill(`<!DOCTYPE html>
 <html lang="en">

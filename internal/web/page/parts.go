@@ -40,22 +40,18 @@ var labels = map[string]string{
 	"min_cost": "Cost, from", "max_cost": "Cost, to", "min_confidence": "Confidence, from", "max_confidence": "Confidence, to", "since": "Asked, from", "until": "Asked, to", "q": "Words", "token": "Your token",
 }
 
-// token is the hidden field that shows that a form is ours.
 func token(csrf string) h.Node {
 	return h.Fill(`<input type="hidden" name="csrf" value="{}">`, csrf)
 }
 
-// button is a form that is nothing but a button.
 func button(csrf, path, label, class string) h.Node {
 	return h.Fill(`<form method="post" action="{}">{}<button{}>{}</button></form>`, h.Local(path), token(csrf), h.If(class != "", ` class="{}"`, class), label)
 }
 
-// chip is a word in a box.
 func chip(w word) h.Node {
 	return h.Fill(`<span class="chip {}"><span aria-hidden="true">{} </span>{}</span>`, w.tone, w.sign, w.title)
 }
 
-// faultAt is the fault at a field, or nothing.
 func faultAt(faults []Fault, field string) h.Node {
 	for _, f := range faults {
 		if f.Field == field {
@@ -65,7 +61,6 @@ func faultAt(faults []Fault, field string) h.Node {
 	return h.Node{}
 }
 
-// faultList is all faults of a form, each with a link to its field.
 func faultList(faults []Fault) h.Node {
 	return h.If(len(faults) > 0, `<div class="faults" role="alert" tabindex="-1" id="faults"><h2>This cannot be done as it is</h2><ul>{}</ul></div>`,
 		h.Each(faults, func(f Fault) h.Node {
@@ -97,7 +92,6 @@ func facts(all []report.Fact) h.Node {
 	}))
 }
 
-// cite is a number that leads to a source in the panel.
 func cite(n int) h.Node {
 	return h.Fill(`<a class="cite" href="{}" data-source="{}"><span class="sr">Source </span>{}</a>`, toSource(n), n, n)
 }
@@ -105,7 +99,6 @@ func cite(n int) h.Node {
 // toSource leads from an answer's page to a source in its panel.
 func toSource(n int) h.Link { return h.Again("source", n, "source") }
 
-// choice is a box of a row from which runs may be chosen.
 func choice(e run.Entry, with string) h.Node {
 	id := e.ID.String()
 	return h.Fill(`<input type="checkbox" name="run" value="{}"{} aria-label="Compare: {}">`, id, h.If(with != "" && id == with, ` checked`), clip(80, e.Question))
@@ -151,17 +144,14 @@ func entryFacts(e run.Entry) h.Node {
 	return h.Join(parts...)
 }
 
-// countOf is a number of things as a fact, if there are any.
 func countOf(n int, noun string) h.Node {
 	return h.If(n > 0, ` <span>{}</span>`, term.Plural(n, noun))
 }
 
-// entries is a list of runs.
 func entries(all []run.Entry) h.Node {
 	return h.Fill(`<ul class="entries">{}</ul>`, h.Each(all, func(e run.Entry) h.Node { return entry(e, h.Node{}) }))
 }
 
-// gaps are the gaps by category, with what was done about each.
 func gaps(groups []report.GapGroup) h.Node {
 	return h.Each(groups, func(g report.GapGroup) h.Node {
 		return h.Fill(`<h3>{} <span class="soft">{}</span></h3><ul class="items">{}</ul>`, line(g.Words), len(g.Gaps), h.Each(g.Gaps, func(x report.Gap) h.Node {
@@ -187,5 +177,4 @@ func decisions(all []marchwarden.Decision) h.Node {
 	}))
 }
 
-// spaced is a name of the contract as words.
 func spaced(name string) string { return line(strings.ReplaceAll(name, "_", " ")) }

@@ -50,13 +50,10 @@ func SourcePath(id string, number int) string {
 	return RunPath(id) + "/source/" + n + "#c" + n
 }
 
-// againPath leads to the form, filled with the question of a run.
 func againPath(id string) string { return withQuery(AskPath, url.Values{"from": {id}}) }
 
-// besidePath leads to the history, to choose a run to compare one with.
 func besidePath(id string) string { return withQuery(HistoryPath, url.Values{"with": {id}}) }
 
-// withQuery is a path with the values as its query.
 func withQuery(path string, q url.Values) string {
 	if len(q) == 0 {
 		return path

@@ -41,7 +41,6 @@ type Source struct {
 	Excerpts []SourceLine // the citations that are marked; Title is the excerpt's beginning
 }
 
-// title is what a source is called.
 func (e *Evidence) title() string {
 	return or(e.Cited.Title, e.Cited.Locator, "A source without a name")
 }
@@ -53,10 +52,8 @@ func (s *Set) Panel(w io.Writer, v Evidence) error { return writeNode(w, "panel"
 var keys = h.Fill(`<div class="keys" hidden><p class="soft"><kbd>j</kbd> and <kbd>k</kbd>, or the arrows on a sentence, go on and back; <kbd>Enter</kbd> opens its source; <kbd>Esc</kbd> closes it.</p>
 <label><input type="checkbox" data-keys checked> Use the letters j and k</label></div>`)
 
-// noSource is the panel before a source was chosen.
 var noSource = h.Fill(`<h2>Source</h2><p class="soft">Choose a sentence, or a number behind it, to see the text that it rests on.</p>{}`, keys)
 
-// panel is the panel of a source, or of none.
 func (e *Evidence) panel() h.Node {
 	if e == nil {
 		return h.Fill(`<aside class="panel" id="source" tabindex="-1" aria-label="Source">{}</aside>`, noSource)
@@ -99,7 +96,6 @@ func (e *Evidence) text() h.Node {
 		}), h.If(e.CutAfter, `<span class="cut" aria-hidden="true"> …</span>`))
 }
 
-// node is a piece as it stands in a text.
 func (p Piece) node() h.Node {
 	if p.Number == 0 && !p.Mark {
 		return h.Exact(p.Text)
@@ -107,7 +103,6 @@ func (p Piece) node() h.Node {
 	return h.Fill(`<mark{}>{}</mark>`, h.If(p.Number > 0, ` id="c{}"`, p.Number), h.Exact(p.Text))
 }
 
-// about is what is known of the source.
 func (e *Evidence) about() h.Node {
 	c := e.Cited
 	var fetched time.Time

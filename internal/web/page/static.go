@@ -28,7 +28,6 @@ type file struct {
 	body []byte
 }
 
-// kinds are the media types of what is served.
 var kinds = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",

@@ -12,10 +12,8 @@ import (
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
 
-// line is a text on one line.
 func line(s string) string { return plaintext.Fold(s) }
 
-// clip is a text on one line and at most so long.
 func clip(most int, s string) string { return plaintext.Clip(plaintext.Fold(s), most) }
 
 // with is a literal filled with a text on one line; nothing where there is no text.
@@ -24,7 +22,6 @@ func with(s string, form h.Literal) h.Node {
 	return h.If(s != "", form, s)
 }
 
-// or is the first of texts that is something on one line.
 func or(texts ...string) string {
 	for _, t := range texts {
 		if t = line(t); t != "" {
@@ -34,7 +31,6 @@ func or(texts ...string) string {
 	return ""
 }
 
-// host is the host of a locator that is an address of the web, or "".
 func host(locator string) string {
 	u, err := url.Parse(locator)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -60,7 +56,6 @@ func outside(locator string) h.Node {
 	return h.Fill(`<span lang="" dir="auto">{}</span>`, line(locator))
 }
 
-// moment is a time for people, in the zone that it carries, as an element.
 func moment(t time.Time) h.Node { return timed(t, "2 Jan 2006, 15:04 MST") }
 
 // timed is a time in a layout, and for machines. A zero time is nothing.
@@ -80,7 +75,6 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
 }
 
-// unit is a number from 0 to 1; what is none is 0.
 func unit(v float64) string {
 	if math.IsNaN(v) {
 		v = 0
@@ -88,7 +82,6 @@ func unit(v float64) string {
 	return strconv.FormatFloat(min(max(v, 0), 1), 'f', 2, 64)
 }
 
-// meter is a number from 0 to 1 as a bar, beside which it stands in words.
 func meter(v float64) h.Node {
 	level := "low"
 	switch {
@@ -155,7 +148,6 @@ var holds = []word{
 	{"kept", "✓", "Kept", "good"}, {"weakened", "◐", "Some evidence altered or gone", "fair"}, {"lost", "✗", "Evidence altered or gone", "bad"}, {"unknown", "?", "Not known", "plain"},
 }
 
-// pick is the word of a name, or the last one.
 func pick(all []word, name string) word {
 	for _, w := range all {
 		if w.name == name {
