@@ -3,13 +3,20 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -188,3 +195,194 @@ func (p *picture) entry(d *digest) Entry {
 	}
 	return e
 }
+
+// What is remembered of one run is bounded, whatever is in its record.
+const (
+	maxResult   = 32 << 20  // bytes of a result that is read
+	maxSearched = 256 << 10 // bytes of an answer that are searched; what is behind them is not found
+	maxShown    = 400       // characters of an answer in an entry
+	maxName     = 200       // characters of a researcher, a model or a problem
+	maxRihlas   = 1000
+	maxModels   = 100
+)
+
+// digest is what is remembered of one trace. It is never changed.
+type digest struct {
+	file  trace.File
+	again time.Time // when to read it again though nothing was written; zero is never
+	busy  bool      // a process wrote it when it was read
+	state
+	entry   Entry  // without Standing, tokens and cost
+	unheard string // why there is a result that cannot be read
+
+	trail  Trail               // as far as it tells of tokens
+	rihlas []marchwarden.Rihla // who, which trace, how many tokens, and whether it failed
+	cost   marchwarden.CostMetadata
+
+	asked, said index    // the words of the question and of the answer
+	result      blob.Ref // zero if there is none
+}
+
+func (d *digest) same(f trace.File) bool {
+	return d.file.Size == f.Size && d.file.Modified.Equal(f.Modified) && d.file.Foreign == f.Foreign
+}
+
+// stands reports whether what was read is still what there is to read.
+func (d *digest) stands(f trace.File, now time.Time) bool {
+	return d.same(f) && (d.again.IsZero() || now.Before(d.again))
+}
+
+// open reports whether the standing of the run can change without a line being written:
+// its writer can die.
+func (d *digest) open() bool { return !d.unread && d.problem == "" && (!d.ended || d.busy) }
+
+func (d *digest) when() time.Time {
+	if d.begun {
+		return d.entry.Began
+	}
+	return d.file.Modified
+}
+
+// read reads one trace and its result; nil if it is gone. What cannot be read says so.
+func (h *History) read(ctx context.Context, f trace.File) *digest {
+	d := &digest{file: f, entry: Entry{ID: f.ID}, busy: busy(h.cfg.Store.Traces, f.ID)}
+	log, err := skim(h.cfg.Store.Traces, f.ID)
+	code := marchwarden.CodeOf(err)
+	if code == marchwarden.CodeNotFound {
+		return nil
+	}
+	d.state = stateOfTrace(log, err)
+	d.problem = plaintext.Clip(d.problem, maxName)
+	if err != nil && code != marchwarden.CodeCorrupt && code != marchwarden.CodeUnsupported {
+		d.again = h.cfg.Now().Add(patience) // it is not the trace that is damaged
+	}
+	if !d.begun {
+		return d
+	}
+	d.start(log)
+	d.entry.Took, d.asked = log.Worked(), newIndex(h.seed, d.entry.Question)
+	done := log.Latest()
+	if done == nil || d.rihla { // the answer of a rihla is not listed
+		return d
+	}
+	d.result = done.Result
+	res, err := h.resultOf(ctx, done.Result)
+	if err != nil {
+		d.unheard = plaintext.Clip("its result cannot be read: "+err.Error(), maxName)
+		d.again = h.cfg.Now().Add(patience)
+		d.entry.Citations, d.entry.Confidence = done.Citations, &done.Confidence
+		d.cost.TokensUsed = max(d.cost.TokensUsed, done.TokensUsed)
+		return d
+	}
+	d.take(res)
+	answer := plain(res.Answer, len(res.Citations))
+	d.entry.Answer, d.said = plaintext.Clip(answer, maxShown), newIndex(h.seed, answer)
+	d.entry = compact(d.entry)
+	return d
+}
+
+func (d *digest) start(log *trace.Log) {
+	start, err := log.Start()
+	if err != nil {
+		return // unreachable: a run was begun
+	}
+	e := &d.entry
+	e.Question = strings.Clone(plaintext.Clip(start.Request.Question, marchwarden.MaxQuestionChars))
+	e.Researcher, e.Began = plaintext.Clip(start.Researcher, maxName), start.StartedAt
+	e.Model, e.Budget = plaintext.Clip(start.Mind, maxName), start.LimitsNow().TokenBudget
+	if start.Model != "" {
+		e.Model = plaintext.Clip(start.Model, maxName)
+	}
+	facts := FactsOf(log.Steps)
+	d.cost = marchwarden.CostMetadata{TokensUsed: facts.Paid, ModelID: e.Model}
+	d.trail.Spent = facts.Spent
+	if len(d.trail.Tokens) > maxModels { // no run has so many; what they cost cannot be told
+		d.trail.Tokens, d.trail.Unpriced = nil, true
+	}
+	d.sent(facts.Rihlas)
+}
+
+func (d *digest) sent(all []marchwarden.Rihla) {
+	d.rihlas, d.entry.Researchers = nil, nil
+	for i, r := range all {
+		if i == maxRihlas { // no investigation sends so many: what they cost cannot be told
+			d.rihlas = append(d.rihlas, marchwarden.Rihla{TokensUsed: 1})
+			break
+		}
+		name := plaintext.Clip(r.Researcher, maxName)
+		kept := marchwarden.Rihla{Researcher: name, TraceID: r.TraceID, TokensUsed: r.TokensUsed}
+		if strings.HasPrefix(r.Outcome, "failed") {
+			kept.Outcome = "failed"
+		}
+		d.rihlas = append(d.rihlas, kept)
+		if !slices.Contains(d.entry.Researchers, name) {
+			d.entry.Researchers = append(d.entry.Researchers, name)
+		}
+	}
+	if len(d.rihlas) == 0 {
+		d.entry.Researchers = []string{d.entry.Researcher}
+	}
+}
+
+func (d *digest) take(res *marchwarden.Result) {
+	e := &d.entry
+	e.Gaps = len(res.Gaps)
+	if !d.planned { // a plan has no answer that could be trusted or not
+		e.Citations, e.Confidence = len(res.Citations), &res.Confidence
+	}
+	if !d.ended {
+		return // it went on: the trace knows more
+	}
+	d.cost = marchwarden.CostMetadata{TokensUsed: res.CostMetadata.TokensUsed, ModelID: plaintext.Clip(res.CostMetadata.ModelID, maxName)}
+	if d.cost.ModelID != "" {
+		e.Model = d.cost.ModelID
+	}
+	if took := res.CostMetadata.WallTimeSec; took > 0 && took < 1e9 {
+		e.Took = time.Duration(took * float64(time.Second))
+	}
+	d.sent(res.Rihlas)
+}
+
+// compact makes an entry hold nothing of the result that it was taken from.
+func compact(e Entry) Entry {
+	e.Answer, e.Model = strings.Clone(e.Answer), strings.Clone(e.Model)
+	if e.Confidence != nil {
+		confidence := *e.Confidence
+		e.Confidence = &confidence
+	}
+	return e
+}
+
+func (h *History) resultOf(ctx context.Context, ref blob.Ref) (*marchwarden.Result, error) {
+	info, err := h.cfg.Store.Blobs.Stat(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size > maxResult {
+		return nil, fmt.Errorf("it has %d bytes", info.Size)
+	}
+	_, res, err := ResultOf(ctx, h.cfg.Store.Blobs, ref)
+	return res, err
+}
+
+// plain is the beginning of an answer, which is Markdown, as text on one line: without
+// the markers of its citations, marks of emphasis, headings and lists, and the targets
+// of links. What looks like a marker and has no citation is text. It is for searching
+// and for a glance; what an answer looks like is for those who show it.
+func plain(markdown string, citations int) string {
+	if len(markdown) > maxSearched {
+		markdown = strings.ToValidUTF8(markdown[:maxSearched], "")
+	}
+	return plaintext.Fold(markup.ReplaceAllStringFunc(markdown, func(found string) string {
+		m := markup.FindStringSubmatch(found)
+		if n, err := strconv.Atoi(m[2]); err == nil && (n < 1 || n > citations) {
+			return found
+		}
+		return m[1] + m[3]
+	}))
+}
+
+// markup is what is not said by an answer: the backslash before a character, a marker
+// with the spaces before it, a link or a picture but for what is in its brackets, marks
+// within a line, and marks that open one.
+var markup = regexp.MustCompile("\\\\([!-/:-@[-`{-~])|[ \t]*\\[(\\d{1,9})\\]|!?\\[([^\\[\\]\n]*)\\]\\((?:[^()\n]|\\([^()\n]*\\))*\\)|[*`]|~~|(?m:^[ \t]*(?:#{1,6} |[>+-] ))")
