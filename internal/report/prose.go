@@ -21,10 +21,6 @@ import (
 // constants of the source are markup. Nothing of it runs, loads or sends anything. A link
 // leads to http or https, says to which host, and tells the other side nothing; an image is
 // its description in brackets.
-//
-//	prose.go         what there is to call
-//	prose_inline.go  the text of a block, as runs and sentences
-//	prose_block.go   paragraphs, lists, tables and the like
 
 // maxMarkdown is the longest text, in bytes, that is read as Markdown. Some inputs
 // cost the parser quadratic time; at this length that is half a second. In what is

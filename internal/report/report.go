@@ -7,19 +7,6 @@
 // the result, and whether the result still stands is package verify's to say; but an
 // excerpt that is not what the stored text says is not shown as if it were. All text
 // of a result comes from outside and reaches no file as markup.
-//
-//	report.go    what a report is made of
-//	answer.go    sentences, markers and claims of an answer
-//	words.go     what the forms say in the same words
-//	view.go      the same as plain data
-//	terminal.go  a result as a screen; reading.go an answer with its evidence at its place
-//	markdown.go  the report as Markdown
-//	html.go      the report as a page: its parts and the whole
-//	sources.go   the sources of that page, each excerpt at its place in the text
-//	style.css    the style sheet of that page
-//	app.go       the same page for an MCP host that shows it, with its app.js
-//	prose.go     the Markdown of an answer as HTML, for the page of marchwarden ui
-//	entries.go   the cited sources for package biblio
 package report
 
 import (

@@ -82,16 +82,18 @@ func sideOf(r *marchwarden.Result) Side {
 
 func factorsOf(a, b Side) []Factor {
 	unit := func(u marchwarden.Unit) string { return strconv.FormatFloat(float64(u), 'f', 2, 64) }
-	list := func(s Side) []string {
-		f := s.ConfidenceFactors
-		return []string{unit(s.Confidence), strconv.Itoa(f.NumCorroboratingSources), string(f.SourceAuthority), strconv.FormatBool(f.ContradictionDetected),
-			unit(f.QuerySpecificityMatch), strconv.FormatBool(f.BudgetExhausted), string(f.Recency)}
+	x, y := a.ConfidenceFactors, b.ConfidenceFactors
+	out := []Factor{
+		{Name: "confidence", A: unit(a.Confidence), B: unit(b.Confidence)},
+		{Name: "num_corroborating_sources", A: strconv.Itoa(x.NumCorroboratingSources), B: strconv.Itoa(y.NumCorroboratingSources)},
+		{Name: "source_authority", A: string(x.SourceAuthority), B: string(y.SourceAuthority)},
+		{Name: "contradiction_detected", A: strconv.FormatBool(x.ContradictionDetected), B: strconv.FormatBool(y.ContradictionDetected)},
+		{Name: "query_specificity_match", A: unit(x.QuerySpecificityMatch), B: unit(y.QuerySpecificityMatch)},
+		{Name: "budget_exhausted", A: strconv.FormatBool(x.BudgetExhausted), B: strconv.FormatBool(y.BudgetExhausted)},
+		{Name: "recency", A: string(x.Recency), B: string(y.Recency)},
 	}
-	names := []string{"confidence", "num_corroborating_sources", "source_authority", "contradiction_detected", "query_specificity_match", "budget_exhausted", "recency"}
-	inA, inB := list(a), list(b)
-	out := make([]Factor, len(names))
-	for i, name := range names {
-		out[i] = Factor{Name: name, A: inA[i], B: inB[i], Same: inA[i] == inB[i]}
+	for i, f := range out {
+		out[i].Same = f.A == f.B
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -267,30 +268,23 @@ const (
 // people who wait, and the trace has the rest.
 func (f *Fold) Event(e marchwarden.Event, at time.Time) {
 	f.last = latest(f.last, at)
-	at = f.last
-	message := plaintext.Line(e.Message, maxLine)
 	if !f.own.id.Valid() {
 		f.own.id = e.TraceID
 	}
+	message := plaintext.Line(e.Message, maxLine)
 	if e.Rihla > 0 {
-		f.rihlaEvent(e, message, at)
+		f.rihlaEvent(e, message, f.last)
 		return
 	}
-	k := f.own
-	k.at(at)
-	k.enter(stateOf(e.Stage, k.state), at)
-	k.doing, k.iteration, k.mark = message, max(k.iteration, e.Iteration), at
-	k.ended = k.state == Done
+	f.own.hear(e, message, f.last)
+	f.own.ended = f.own.state == Done
 }
 
-func stateOf(stage marchwarden.Stage, now State) State {
-	if s, ok := stages[stage]; ok {
-		return s
-	}
-	if now == "" {
-		return Planning
-	}
-	return now
+// hear takes what a run says of itself, or the investigator of it.
+func (k *track) hear(e marchwarden.Event, message string, at time.Time) {
+	k.at(at)
+	k.enter(cmp.Or(stages[e.Stage], k.state, Planning), at)
+	k.doing, k.iteration, k.mark = message, max(k.iteration, e.Iteration), at
 }
 
 func (f *Fold) rihlaEvent(e marchwarden.Event, message string, at time.Time) {
@@ -300,48 +294,27 @@ func (f *Fold) rihlaEvent(e marchwarden.Event, message string, at time.Time) {
 			f.more++
 			return
 		}
-		j = &journey{number: e.Rihla, researcher: plaintext.Line(e.Researcher, maxLine), planned: at, sent: at}
+		j = &journey{number: e.Rihla, researcher: plaintext.Line(e.Researcher, maxLine), planned: at, sent: at, parts: []*track{newTrack()}}
 		f.journeys, f.byNumber[e.Rihla] = append(f.journeys, j), j
 	}
 	f.own.at(at)
-	if question, ok := strings.CutPrefix(message, sentPrefix); ok && e.Stage == marchwarden.StagePlan {
-		j.question, j.back, j.failed = question, time.Time{}, false
-		if len(j.parts) == 0 {
-			j.parts = []*track{newTrack()}
-		}
+	question, sent := strings.CutPrefix(message, sentPrefix)
+	if sent = sent && e.Stage == marchwarden.StagePlan; sent {
+		j.question = question
 		j.parts[0].enter(Planned, at)
 	} else {
-		j.heard(e, message, at)
+		j.parts[0].hear(e, message, at)
 	}
-	if f.own.state != Writing && !f.own.ended && f.underWay() {
-		f.own.enter(Waiting, at)
-	}
-}
-
-// heard takes what a rihla says of itself, or the investigator of it.
-func (j *journey) heard(e marchwarden.Event, message string, at time.Time) {
-	if len(j.parts) == 0 {
-		j.parts = []*track{newTrack()}
-	}
-	k := j.parts[0]
-	k.at(at)
-	k.enter(stateOf(e.Stage, k.state), at)
-	k.doing, k.iteration = message, max(k.iteration, e.Iteration)
 	if e.Stage != marchwarden.StageDone {
 		j.back, j.failed = time.Time{}, false
-		return
-	}
-	if j.back.IsZero() {
-		j.back = at
-	}
-	j.said, j.failed = message, strings.HasPrefix(message, failedPrefix) || message == lostMessage
-}
-
-func (f *Fold) underWay() bool {
-	for _, j := range f.journeys {
+	} else {
 		if j.back.IsZero() {
-			return true
+			j.back = at
 		}
+		j.said, j.failed = message, strings.HasPrefix(message, failedPrefix) || message == lostMessage
 	}
-	return false
+	underWay := slices.ContainsFunc(f.journeys, func(j *journey) bool { return j.back.IsZero() })
+	if underWay && f.own.state != Writing && !f.own.ended {
+		f.own.enter(Waiting, at)
+	}
 }

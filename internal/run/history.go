@@ -13,13 +13,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// HistoryConfig says what a History works with. Store and Now are required; the caller closes
-// what it passes in.
-type HistoryConfig struct {
-	Store Store
-	Now   func() time.Time
-}
-
 // Entry is one run. Text in it is what a run recorded: the caller escapes it.
 type Entry struct {
 	ID       marchwarden.TraceID
@@ -187,7 +180,7 @@ func (h *History) One(ctx context.Context, id marchwarden.TraceID) (Entry, error
 			return all.entry(d), nil
 		}
 	}
-	_, err = h.cfg.Store.Traces.Stat(id) // it was removed meanwhile
+	_, err = h.store.Traces.Stat(id) // it was removed meanwhile
 	return Entry{}, cmp.Or(err, canceled(ctx), error(marchwarden.Errorf(marchwarden.CodeUnavailable, "run %s cannot be read now", id)))
 }
 

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"regexp"
@@ -32,7 +31,8 @@ const (
 // again only when it was written. It is safe for concurrent use. What it holds of a run
 // is bounded and does not include its answer, of which it knows the words.
 type History struct {
-	cfg     HistoryConfig
+	store   Store
+	now     func() time.Time
 	seed    maphash.Seed
 	reading chan struct{} // holds one who reads traces; the others wait for what it reads
 
@@ -40,9 +40,10 @@ type History struct {
 	known map[marchwarden.TraceID]*digest
 }
 
-// OpenHistory makes a History. Nothing is read before the first call.
-func OpenHistory(cfg HistoryConfig) *History {
-	return &History{cfg: cfg, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1), known: map[marchwarden.TraceID]*digest{}}
+// OpenHistory makes a History of a store, which the caller closes. Nothing is read before
+// the first call.
+func OpenHistory(store Store, now func() time.Time) *History {
+	return &History{store: store, now: now, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1), known: map[marchwarden.TraceID]*digest{}}
 }
 
 // picture is what is known of traces at one moment. Digests are never changed: they are
@@ -61,7 +62,7 @@ func (h *History) recall(ctx context.Context) (*picture, error) {
 	case <-ctx.Done():
 		return nil, canceled(ctx)
 	}
-	files, err := h.cfg.Store.Traces.Files()
+	files, err := h.store.Traces.Files()
 	if err != nil {
 		return nil, err
 	}
@@ -80,17 +81,17 @@ func (h *History) recall(ctx context.Context) (*picture, error) {
 }
 
 func (h *History) file(id marchwarden.TraceID) (trace.File, error) {
-	info, err := h.cfg.Store.Traces.Stat(id)
+	info, err := h.store.Traces.Stat(id)
 	if err != nil {
 		return trace.File{}, err
 	}
-	foreign, err := h.cfg.Store.Traces.Foreign(id)
+	foreign, err := h.store.Traces.Foreign(id)
 	return trace.File{ID: id, Size: info.Size(), Modified: info.ModTime(), Foreign: foreign}, err
 }
 
 // refresh reads those of the files that are not known as they are now.
 func (h *History) refresh(ctx context.Context, files []trace.File) (*picture, error) {
-	now := h.cfg.Now()
+	now := h.now()
 	var stale []trace.File
 	h.mu.Lock()
 	for _, f := range files {
@@ -148,7 +149,7 @@ func (h *History) latest(ctx context.Context, d *digest) *digest {
 		return d
 	}
 	now := *d
-	if now.busy = busy(h.cfg.Store.Traces, d.file.ID); now.busy {
+	if now.busy = busy(h.store.Traces, d.file.ID); now.busy {
 		return &now
 	}
 	// Its writer has ended. It may have ended the run after the lines were read:
@@ -163,23 +164,21 @@ func (h *History) latest(ctx context.Context, d *digest) *digest {
 	return &now
 }
 
-var errElsewhere = errors.New("kept elsewhere")
-
 func (p *picture) entry(d *digest) Entry {
 	e := d.entry
 	e.Standing = d.standing(d.file.Foreign, d.busy)
 	if e.Problem == "" {
 		e.Problem = d.unheard
 	}
-	spent, _ := Together(&marchwarden.Result{TraceID: d.file.ID, Rihlas: d.rihlas}, func(id marchwarden.TraceID) (Trail, error) {
+	spent, _ := together(&marchwarden.Result{TraceID: d.file.ID, Rihlas: d.rihlas}, func(id marchwarden.TraceID) (trail, bool) {
 		part := p.byID[id]
 		if id == d.file.ID {
 			part = d
 		}
 		if part == nil || part.unread {
-			return Trail{}, errElsewhere
+			return trail{}, false
 		}
-		return part.trail, nil
+		return part.trail, true
 	})
 	cost := d.cost
 	if !d.ended { // its rihlas have used what they have not reported yet
@@ -215,7 +214,7 @@ type digest struct {
 	entry   Entry  // without Standing, tokens and cost
 	unheard string // why there is a result that cannot be read
 
-	trail  Trail               // as far as it tells of tokens
+	trail  trail               // as far as it tells of tokens
 	rihlas []marchwarden.Rihla // who, which trace, how many tokens, and whether it failed
 	cost   marchwarden.CostMetadata
 
@@ -245,8 +244,8 @@ func (d *digest) when() time.Time {
 
 // read reads one trace and its result; nil if it is gone. What cannot be read says so.
 func (h *History) read(ctx context.Context, f trace.File) *digest {
-	d := &digest{file: f, entry: Entry{ID: f.ID}, busy: busy(h.cfg.Store.Traces, f.ID)}
-	log, err := skim(h.cfg.Store.Traces, f.ID)
+	d := &digest{file: f, entry: Entry{ID: f.ID}, busy: busy(h.store.Traces, f.ID)}
+	log, err := skim(h.store.Traces, f.ID)
 	code := marchwarden.CodeOf(err)
 	if code == marchwarden.CodeNotFound {
 		return nil
@@ -254,7 +253,7 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 	d.state = stateOfTrace(log, err)
 	d.problem = plaintext.Clip(d.problem, maxName)
 	if err != nil && code != marchwarden.CodeCorrupt && code != marchwarden.CodeUnsupported {
-		d.again = h.cfg.Now().Add(patience) // it is not the trace that is damaged
+		d.again = h.now().Add(patience) // it is not the trace that is damaged
 	}
 	if !d.begun {
 		return d
@@ -269,7 +268,7 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 	res, err := h.resultOf(ctx, done.Result)
 	if err != nil {
 		d.unheard = plaintext.Clip("its result cannot be read: "+err.Error(), maxName)
-		d.again = h.cfg.Now().Add(patience)
+		d.again = h.now().Add(patience)
 		d.entry.Citations, d.entry.Confidence = done.Citations, &done.Confidence
 		d.cost.TokensUsed = max(d.cost.TokensUsed, done.TokensUsed)
 		return d
@@ -354,14 +353,14 @@ func compact(e Entry) Entry {
 }
 
 func (h *History) resultOf(ctx context.Context, ref blob.Ref) (*marchwarden.Result, error) {
-	info, err := h.cfg.Store.Blobs.Stat(ctx, ref)
+	info, err := h.store.Blobs.Stat(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	if info.Size > maxResult {
 		return nil, fmt.Errorf("it has %d bytes", info.Size)
 	}
-	_, res, err := ResultOf(ctx, h.cfg.Store.Blobs, ref)
+	_, res, err := ResultOf(ctx, h.store.Blobs, ref)
 	return res, err
 }
 

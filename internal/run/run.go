@@ -3,22 +3,6 @@
 // when, which documents it read, and its result, or what it has found so far. It ends
 // runs, resumes those that were cut off, and finds past ones. What a run writes on its way
 // is package replay's, and looking after all records is package record's.
-//
-//	run.go       a run and its parts; where it stands
-//	facts.go     what the steps of a trace tell, in one pass; what a run used, and its price
-//	result.go    its result, or what it has found so far; the documents that it read
-//	timeline.go  the Board: lanes on one time axis, where time and tokens went
-//	fold.go      the steps of a run and of its rihlas, or its events, one after the other
-//	track.go     one run's steps as states and numbers
-//	board.go     a Board of what was folded
-//	follow.go    a run that is being written
-//	end.go       the end of a run: checked once more, stored, sealed
-//	resume.go    a run that was cut off, continued
-//	history.go   past runs: entries, queries, Find
-//	memory.go    what was read of them before, and reading the rest
-//	read.go      one trace and its result as an entry
-//	search.go    words and phrases
-//	compare.go   two results held against each other
 package run
 
 import (

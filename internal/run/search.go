@@ -5,7 +5,6 @@ import (
 	"context"
 	"hash/maphash"
 	"slices"
-	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -17,38 +16,24 @@ import (
 
 const maxWordsBytes = 2000
 
-// index is the words of a text by their stems: hashes in ascending order, and how often
-// each is there, 255 being the most that is told.
-type index struct {
-	hashes []uint64
-	counts []uint8
-}
+// index is the words of a text, as hashes of their stems in ascending order.
+type index []uint64
 
 func newIndex(seed maphash.Seed, s string) index {
-	counts := map[uint64]uint8{}
-	for _, t := range lexicon.Tokens(s) {
-		if h := maphash.String(seed, t.Stem); counts[h] < 255 {
-			counts[h]++
-		}
+	tokens := lexicon.Tokens(s)
+	x := make(index, len(tokens))
+	for i, t := range tokens {
+		x[i] = maphash.String(seed, t.Stem)
 	}
-	x := index{make([]uint64, 0, len(counts)), make([]uint8, len(counts))}
-	for h := range counts {
-		x.hashes = append(x.hashes, h)
-	}
-	slices.Sort(x.hashes)
-	for i, h := range x.hashes {
-		x.counts[i] = counts[h]
-	}
+	slices.Sort(x)
 	return x
 }
 
 func (x index) count(seed maphash.Seed, stem string) int {
 	h := maphash.String(seed, stem)
-	i := sort.Search(len(x.hashes), func(i int) bool { return x.hashes[i] >= h })
-	if i < len(x.hashes) && x.hashes[i] == h {
-		return int(x.counts[i])
-	}
-	return 0
+	from, _ := slices.BinarySearch(x, h)
+	to, _ := slices.BinarySearch(x, h+1)
+	return max(0, to-from)
 }
 
 // words is what is looked for. All of it must be there.

@@ -3,6 +3,7 @@ package term
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -26,9 +27,6 @@ import (
 //
 // Clean(Clean(s)) equals Clean(s).
 func Clean(s string) string {
-	if isClean(s) {
-		return s
-	}
 	var b strings.Builder
 	b.Grow(len(s))
 	for i := 0; i < len(s); {
@@ -56,35 +54,10 @@ func CleanLine(s string) string {
 	return strings.Trim(oneLine(Clean(s)), " ")
 }
 
-func oneLine(s string) string {
-	if !strings.ContainsAny(s, "\n\t") {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	for s != "" {
-		i := strings.IndexAny(s, "\n\t")
-		if i < 0 {
-			b.WriteString(s)
-			break
-		}
-		b.WriteString(strings.TrimRight(s[:i], " "))
-		b.WriteByte(' ')
-		s = strings.TrimLeft(s[i:], "\n\t ")
-	}
-	return b.String()
-}
+var breaks = regexp.MustCompile(` *[\n\t][\n\t ]*`)
 
-// isClean reports whether Clean would return s unchanged.
-func isClean(s string) bool {
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n == 1 || visible(r) != r {
-			return false
-		}
-		i += n
-	}
-	return true
+func oneLine(s string) string {
+	return breaks.ReplaceAllString(s, " ")
 }
 
 // visible is what is written for r: itself, a stand-in, or -1 for nothing.

@@ -55,10 +55,9 @@ var marks = map[run.State]struct {
 
 // bar is a lane on the axis in so many cells. A cell shows what took most of its time;
 // one that shows nothing was waited in, or is to come.
-func (x axis) bar(l run.Lane, cells int, ascii bool) []seg {
-	states := x.states(l, cells)
-	var out []seg
-	for _, s := range states {
+func (x axis) bar(l run.Lane, cells int, ascii bool) []Run {
+	var out []Run
+	for _, s := range x.states(l, cells) {
 		m, text := marks[s], " "
 		switch {
 		case s == run.Failed && ascii:
@@ -70,10 +69,10 @@ func (x axis) bar(l run.Lane, cells int, ascii bool) []seg {
 		case m.block != "":
 			text = m.block
 		}
-		if n := len(out); n > 0 && out[n-1].look == m.look {
-			out[n-1].text += text
+		if n := len(out); n > 0 && out[n-1].Look == m.look {
+			out[n-1].Text += text
 		} else {
-			out = append(out, seg{m.look, text})
+			out = append(out, Run{text, m.look})
 		}
 	}
 	return out

@@ -6,16 +6,6 @@
 // stream's; what is done with a run, the App does, which the command wires. Nothing
 // here takes part in a research: a page can ask for one, watch it and stop it, and
 // can change no answer.
-//
-//	web.go      what the server works with, its routes, and errors as pages
-//	ask.go      asking
-//	run.go      a run that goes on, and its event stream
-//	answer.go   a run that has a result
-//	source.go   its evidence
-//	archive.go  history, numbers, two runs compared
-//	act.go      resume, rerun, drift, export, delete
-//	figure.go   figures over many runs
-//	stream.go   the event stream; client.go one of its clients
 package web
 
 import (

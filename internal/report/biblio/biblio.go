@@ -5,11 +5,6 @@
 // Every text is brought onto one line without control characters first
 // (plaintext.Fold), and read back from each form it is that text again, whatever it
 // holds. What is not known is left out.
-//
-//	biblio.go  entries, names, dates, keys
-//	bibtex.go  BibTeX
-//	ris.go     RIS
-//	csl.go     CSL-JSON
 package biblio
 
 import (

@@ -1,9 +1,6 @@
 // Package markup builds HTML in which only literals of the program's source are
 // markup: text is escaped wherever it goes, and a link leads to http, https or a place
 // of the same page or server. No text from outside can run, load, embed or send anything.
-//
-//	markup.go  nodes, literals with blanks, links, text
-//	page.go    a whole page with its security policy
 package markup
 
 import (

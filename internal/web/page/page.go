@@ -11,18 +11,6 @@
 // forbid both, and none loads anything but what Static serves. Every change is a
 // form with the token of its session. Without the script everything works but that
 // a run is followed by itself.
-//
-//	page.go     the set of pages, and the frame that all of them have
-//	static.go   style sheets, script and icon, under names that change with them
-//	paths.go    where pages and forms lead
-//	words.go    values as words
-//	parts.go    what several pages have
-//	ask.go      the form for a question
-//	live.go     a run that goes on
-//	answer.go   a run that has a result; source.go shows its evidence
-//	history.go  past runs, numbers, two runs compared
-//	others.go   drift, sign in, problem, confirm
-//	lanes.go    a run on one axis of time, measured; lanes_draw.go draws it
 package page
 
 import (
