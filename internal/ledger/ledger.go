@@ -157,10 +157,8 @@ func ParseBy(s string) (By, error) {
 	case ByDay, ByModel, ByResearcher:
 		return b, nil
 	}
-	return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "by", Message: "must be day, model or researcher, not " + clip(s)}
+	return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "by", Message: "must be day, model or researcher, not \"" + clean(s) + "\""}
 }
-
-func clip(s string) string { return `"` + clean(s) + `"` }
 
 // Sum is what the calls of one group consumed together.
 type Sum struct {

@@ -57,8 +57,9 @@ type Factor struct {
 func Compare(a, b *marchwarden.Result) Comparison {
 	c := Comparison{A: sideOf(a), B: sideOf(b)}
 	c.Claims = pairClaims(c.A.Claims, c.B.Claims)
-	c.Sources = pairSources(sourcesOf(c.A.Result), sourcesOf(c.B.Result))
-	c.Gaps = pairGaps(c.A.Gaps, c.B.Gaps)
+	// Documents at the same place belong together, and then those with the same text.
+	c.Sources = pairBy(sourcesOf(c.A.Result), sourcesOf(c.B.Result), func(s Source) []string { return []string{place(s.Locator)} }, func(s Source) []string { return s.hashes })
+	c.Gaps = pairBy(c.A.Gaps, c.B.Gaps, func(g marchwarden.Gap) []string { return []string{string(g.Category) + " " + fold(g.Topic)} })
 	c.Factors = factorsOf(c.A, c.B)
 	return c
 }
@@ -178,16 +179,12 @@ func place(loc string) string {
 	return document
 }
 
-func pairSources(a, b []Source) []Pair[Source] {
+// pairBy puts items together that share a key, of each kind of keys in turn.
+func pairBy[T any](a, b []T, kinds ...func(T) []string) []Pair[T] {
 	m := newMatching(len(a), len(b))
-	byKey(m, a, b, func(s Source) []string { return []string{place(s.Locator)} })
-	byKey(m, a, b, func(s Source) []string { return s.hashes })
-	return pairs(m, a, b)
-}
-
-func pairGaps(a, b []marchwarden.Gap) []Pair[marchwarden.Gap] {
-	m := newMatching(len(a), len(b))
-	byKey(m, a, b, func(g marchwarden.Gap) []string { return []string{string(g.Category) + " " + fold(g.Topic)} })
+	for _, keys := range kinds {
+		byKey(m, a, b, keys)
+	}
 	return pairs(m, a, b)
 }
 

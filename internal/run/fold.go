@@ -85,13 +85,19 @@ func (f *Fold) Step(s trace.Step) {
 	case *trace.RihlaComplete:
 		f.comeBack(s, at)
 	case *trace.Arrival:
-		if s.Number == 0 {
-			f.abandon(at)
+		for _, j := range f.journeys {
+			if s.Number == 0 && j.back.IsZero() { // none comes any more
+				j.back, j.failed, j.said = at, true, "did not come back in time"
+			}
 		}
 	case *trace.Decision:
 		f.decide(s.What)
 	case *trace.SynthesisStart:
-		f.leaveOut(at)
+		for _, j := range f.waiting { // they are not sent
+			if !f.planOnly && !j.unsent {
+				j.unsent, j.back = true, at
+			}
+		}
 	}
 }
 
@@ -151,22 +157,6 @@ func (f *Fold) comeBack(s *trace.RihlaComplete, at time.Time) {
 	j.citations, j.tokens = max(0, s.Citations), max(0, s.TokensUsed)
 	if s.TraceID.Valid() {
 		j.id = s.TraceID
-	}
-}
-
-func (f *Fold) abandon(at time.Time) {
-	for _, j := range f.journeys {
-		if j.back.IsZero() {
-			j.back, j.failed, j.said = at, true, "did not come back in time"
-		}
-	}
-}
-
-func (f *Fold) leaveOut(at time.Time) {
-	for _, j := range f.waiting {
-		if !f.planOnly && !j.unsent {
-			j.unsent, j.back = true, at
-		}
 	}
 }
 

@@ -87,16 +87,12 @@ func (q Query) validate() error {
 func (q Query) means(e *Entry, when time.Time) bool {
 	switch {
 	case len(q.Status) > 0 && !slices.Contains(q.Status, e.Status),
-		len(q.Researcher) > 0 && !slices.ContainsFunc(q.Researcher, e.by),
+		len(q.Researcher) > 0 && !slices.ContainsFunc(q.Researcher, func(r string) bool { return e.Researcher == r || slices.Contains(e.Researchers, r) }),
 		!q.Since.IsZero() && when.Before(q.Since),
 		!q.Until.IsZero() && !when.Before(q.Until):
 		return false
 	}
 	return within(e.CostUSD, q.MinCost, q.MaxCost) && within((*float64)(e.Confidence), q.MinConfidence, q.MaxConfidence)
-}
-
-func (e *Entry) by(researcher string) bool {
-	return e.Researcher == researcher || slices.Contains(e.Researchers, researcher)
 }
 
 // within reports whether a value is known to be in a range, if there is one.
@@ -152,7 +148,7 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 		}
 	}
 	slices.SortFunc(hits, func(a, b *found) int {
-		return cmp.Or(a.rank.compare(b.rank), b.digest.when().Compare(a.digest.when()), strings.Compare(b.entry.ID.String(), a.entry.ID.String()))
+		return cmp.Or(b.rank.asked-a.rank.asked, b.rank.times-a.rank.times, b.digest.when().Compare(a.digest.when()), strings.Compare(b.entry.ID.String(), a.entry.ID.String()))
 	})
 	total = len(hits)
 	hits = hits[min(q.Offset, total):]
@@ -195,10 +191,6 @@ type Listing struct {
 	Status []State // any of them; none is all
 }
 
-func (l Listing) has(e Entry) bool {
-	return (l.Rihlas || !e.Rihla) && (len(l.Status) == 0 || slices.Contains(l.Status, e.Status))
-}
-
 // List gives the newest runs as Look tells them, and how many more there are. Those are
 // read as a whole only where their status matters.
 func List(d *trace.Dir, l Listing) (entries []Entry, left int, err error) {
@@ -216,7 +208,7 @@ func List(d *trace.Dir, l Listing) (entries []Entry, left int, err error) {
 		}
 		e := Look(d, id)
 		switch {
-		case !l.has(e):
+		case e.Rihla && !l.Rihlas, len(l.Status) > 0 && !slices.Contains(l.Status, e.Status):
 		case full():
 			left++
 		default:

@@ -157,15 +157,14 @@ func (d Resumer) ended(ctx context.Context, log *trace.Log, more trace.Extension
 
 func additions(req marchwarden.Request, more time.Duration) trace.Extension {
 	e := trace.Extension{Wall: more}
-	if c := req.Constraints; c != nil {
-		for _, add := range []struct {
-			from *int
-			to   *int
-		}{{c.TokenBudget, &e.Tokens}, {c.MaxIterations, &e.Iterations}, {c.MaxSources, &e.Sources}} {
-			if add.from != nil {
-				*add.to = *add.from
-			}
+	number := func(n *int) int {
+		if n == nil {
+			return 0
 		}
+		return *n
+	}
+	if c := req.Constraints; c != nil {
+		e.Tokens, e.Iterations, e.Sources = number(c.TokenBudget), number(c.MaxIterations), number(c.MaxSources)
 	}
 	return e
 }

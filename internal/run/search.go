@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"hash/maphash"
 	"slices"
@@ -114,10 +113,6 @@ func fold(s string) string { return strings.ToLower(plaintext.Fold(s)) }
 type rank struct {
 	asked int // words and phrases that are in the question
 	times int // how often all of them are there
-}
-
-func (r rank) compare(o rank) int {
-	return cmp.Or(cmp.Compare(o.asked, r.asked), cmp.Compare(o.times, r.times))
 }
 
 func (h *History) search(ctx context.Context, w words, hits []*found) ([]*found, error) {

@@ -191,7 +191,7 @@ func (s *Server) driftPage(w http.ResponseWriter, r *http.Request, id marchwarde
 		message, _ := s.told(r.Context(), failed)
 		v.Notice = "The check failed: " + message + "."
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Drift(w, v) })
+	return s.html(w, r, s.pages.Drift(v))
 }
 
 // export sends a run in another form. It is made as a whole first, so that what fails
@@ -233,7 +233,7 @@ func (s *Server) confirmDelete(w http.ResponseWriter, r *http.Request, id marchw
 		v.Question = run.Start.Request.Question
 		v.Facts = []report.Fact{{Label: "Asked", Value: s.local(run.Start.StartedAt).Format("2 Jan 2006, 15:04 MST")}, {Label: "Rihlas", Value: term.Count(len(run.Rihlas))}}
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Confirm(w, v) })
+	return s.html(w, r, s.pages.Confirm(v))
 }
 
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {

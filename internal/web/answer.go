@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -95,7 +94,7 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchward
 		e := s.evidence(t, n, last, checked)
 		e.Preview, v.Evidence = !chosen, &e
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Answer(w, v) })
+	return s.html(w, r, s.pages.Answer(v))
 }
 
 func firstCited(v *report.View) int {
@@ -123,7 +122,7 @@ func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.B
 	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Question: board.Question, Researcher: board.Researcher, Began: s.local(board.Began),
 		Warnings: []string{why}, Lanes: live.Picture, Gaps: live.Gaps, Discoveries: live.Discoveries, Decisions: live.Decisions}
 	v.Can = can(r.Context(), page.Can{Resume: g.Resumable, Delete: true})
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Answer(w, v) })
+	return s.html(w, r, s.pages.Answer(v))
 }
 
 func (s *Server) answer(t *told, g run.Entry) page.Answer {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -71,7 +70,7 @@ func (s *Server) historyPage(w http.ResponseWriter, r *http.Request) error {
 		v.From, v.To = q.Offset+1, q.Offset+len(found)
 	}
 	v.Newer, v.Older = turns(form, q.Offset, total)
-	return s.html(w, r, func(w io.Writer) error { return s.pages.History(w, v) })
+	return s.html(w, r, s.pages.History(v))
 }
 
 // query is what a form asks for. What was typed goes into the view, with what is wrong about it.
@@ -163,7 +162,7 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 		}
 		*side = s.entry(e)
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Compare(w, v) })
+	return s.html(w, r, s.pages.Compare(v))
 }
 
 const (
@@ -220,7 +219,7 @@ func (s *Server) numbersPage(w http.ResponseWriter, r *http.Request) error {
 			v.Figures = append(v.Figures, Curve(table))
 		}
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Numbers(w, v) })
+	return s.html(w, r, s.pages.Numbers(v))
 }
 
 // stages are where the tokens and the time of the newest runs went. One that cannot be

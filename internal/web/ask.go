@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -54,7 +53,7 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request, v page.Ask, chosen
 	if v.Notice == "" && !may(r.Context(), access.ScopeResearch) {
 		v.Notice = "Your token lets you read, and not ask."
 	}
-	return s.show(w, r, status, func(w io.Writer) error { return s.pages.Ask(w, v) })
+	return s.show(w, r, status, s.pages.Ask(v))
 }
 
 // submit begins a run and leads to its page; or shows the form again, with what is

@@ -1,12 +1,10 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"time"
@@ -32,14 +30,14 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 	if err != nil {
 		return err
 	}
-	if over && !s.mine(r.Context(), id) {
+	if task, err := s.Runs.Find(r.Context(), id); over && (err != nil || ended(task)) { // it does not go on by this server's hand
 		return s.answerPage(w, r, id, board)
 	}
 	if board.Began.IsZero() { // between the making of its trace and its first line
 		return s.beginning(w, r, id)
 	}
 	v := page.Run{Frame: s.frame(r, board.Question), ID: id.String(), Question: board.Question, Live: s.live(id, board, false), CanCancel: may(r.Context(), access.ScopeResearch)}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
+	return s.html(w, r, s.pages.Run(v))
 }
 
 // look reads a run as lanes. over says that no process works on it. A trace in which
@@ -75,7 +73,7 @@ func (s *Server) beginning(w http.ResponseWriter, r *http.Request, id marchwarde
 	v := page.Run{Frame: s.frame(r, question), ID: id.String(), Question: question,
 		Live:      page.Live{ID: id.String(), State: string(run.Planned), Summary: "the run begins", Began: s.local(state.Created)},
 		CanCancel: may(r.Context(), access.ScopeResearch)}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
+	return s.html(w, r, s.pages.Run(v))
 }
 
 // unbegun says why a run left no trace. One that had a result has none any more.
@@ -101,12 +99,6 @@ func ended(run *runs.Run) bool {
 	default:
 		return false
 	}
-}
-
-// mine reports whether a run goes on by this server's hand.
-func (s *Server) mine(ctx context.Context, id marchwarden.TraceID) bool {
-	run, err := s.Runs.Find(ctx, id)
-	return err == nil && !ended(run)
 }
 
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
@@ -201,11 +193,7 @@ func (w *watched) Next(ctx context.Context) ([]byte, bool, bool, error) {
 		return nil, false, over, err
 	}
 	w.drawn = now
-	var buf bytes.Buffer
-	if err := w.s.pages.Live(&buf, w.s.live(w.id, board, over)); err != nil {
-		return nil, false, false, err
-	}
-	return buf.Bytes(), true, over, nil
+	return []byte(w.s.pages.Live(w.s.live(w.id, board, over)).String()), true, over, nil
 }
 
 // gone reports whether a run that has no trace will never have one.

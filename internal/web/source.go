@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -34,7 +33,7 @@ func (s *Server) panel(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 	}
 	last, _, checked := s.App.Drifted(id)
 	e := s.evidence(t, n, last, checked)
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Panel(w, e) })
+	return s.html(w, r, s.pages.Panel(e))
 }
 
 func (s *Server) cited(r *http.Request, id marchwarden.TraceID) (*told, int, error) {
@@ -95,7 +94,7 @@ func (s *Server) sourcePage(w http.ResponseWriter, r *http.Request, id marchward
 			v.Excerpts = append(v.Excerpts, line)
 		}
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Source(w, v) })
+	return s.html(w, r, s.pages.Source(v))
 }
 
 // around is the part of a text that is shown around a place in it, cut between

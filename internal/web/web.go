@@ -9,7 +9,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -25,6 +24,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
@@ -168,8 +168,8 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		err := mayNot(r.Context(), scope)
-		if err == nil {
+		var err error = &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "your token is not good for that", Hint: "ask for one with the scope " + scope}
+		if may(r.Context(), scope) {
 			err = handle(w, r)
 		}
 		if err != nil {
@@ -182,15 +182,12 @@ func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Re
 func (s *Server) Link(base string) string { return s.gate.Link(base) }
 
 func (s *Server) gatePage(v httpdoor.SignInView) ([]byte, error) {
-	var buf bytes.Buffer
 	f := page.Frame{Title: "Sign in", CSRF: v.CSRF, User: v.Who, Bare: true}
 	if v.Form || v.Elsewhere || v.Status == http.StatusUnauthorized {
-		err := s.pages.SignIn(&buf, page.SignIn{Frame: f, Team: v.Form, Problem: v.Problem, Hint: v.Hint, Next: v.Next, Elsewhere: v.Elsewhere})
-		return buf.Bytes(), err
+		return []byte(s.pages.SignIn(page.SignIn{Frame: f, Team: v.Form, Problem: v.Problem, Hint: v.Hint, Next: v.Next, Elsewhere: v.Elsewhere}).String()), nil
 	}
 	f.Title = "Not let in"
-	err := s.pages.Problem(&buf, page.Problem{Frame: f, Status: v.Status, Headline: f.Title, Message: v.Problem, Hint: v.Hint, Back: v.Next})
-	return buf.Bytes(), err
+	return []byte(s.pages.Problem(page.Problem{Frame: f, Status: v.Status, Headline: f.Title, Message: v.Problem, Hint: v.Hint, Back: v.Next}).String()), nil
 }
 
 // maxForm bounds what a form sends: the largest question and context, in bytes, as a
@@ -198,13 +195,6 @@ func (s *Server) gatePage(v httpdoor.SignInView) ([]byte, error) {
 const maxForm = 1 << 20
 
 func may(ctx context.Context, scope string) bool { return access.From(ctx).May(scope) }
-
-func mayNot(ctx context.Context, scope string) error {
-	if may(ctx, scope) {
-		return nil
-	}
-	return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "your token is not good for that", Hint: "ask for one with the scope " + scope}
-}
 
 // of finds the run that an address names for a handler. A run that the caller may not see is not
 // there, in the same words as one that does not exist; where it was looked for is not told.
@@ -264,10 +254,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	message, hint := s.told(r.Context(), err)
 	p := page.Problem{Frame: s.frame(r, headline), Status: status, Headline: headline, Message: message, Hint: hint, Code: string(marchwarden.CodeOf(err))}
-	if err := s.show(w, r, status, func(w io.Writer) error { return s.pages.Problem(w, p) }); err != nil {
-		s.Log.Error("the page of a failure failed", "path", r.URL.Path, "error", err)
-		http.Error(w, headline, status)
-	}
+	_ = s.show(w, r, status, s.pages.Problem(p)) // it never fails
 }
 
 // inTheLog is all that is told of an error that is none of ours, or none of the caller's
@@ -322,20 +309,16 @@ func statusOf(err error) (int, string) {
 	return http.StatusInternalServerError, "Something went wrong"
 }
 
-func (s *Server) html(w http.ResponseWriter, r *http.Request, render func(io.Writer) error) error {
-	return s.show(w, r, http.StatusOK, render)
+func (s *Server) html(w http.ResponseWriter, r *http.Request, n markup.Node) error {
+	return s.show(w, r, http.StatusOK, n)
 }
 
-// show sends a page with a status. It is made as a whole first: one that cannot be made
-// is an error, and one that does not get to its reader is none, since there is no reader to tell.
-func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, render func(io.Writer) error) error {
-	var buf bytes.Buffer
-	if err := render(&buf); err != nil {
-		return err
-	}
+// show sends a page with a status. One that does not get to its reader is no error, since
+// there is no reader to tell.
+func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, n markup.Node) error {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, err := w.Write(buf.Bytes())
+	_, err := io.WriteString(w, n.String())
 	return s.delivered(err, r)
 }
 

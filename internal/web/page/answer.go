@@ -1,7 +1,7 @@
 package page
 
 import (
-	"io"
+	"net/url"
 	"time"
 	"unicode/utf8"
 
@@ -109,19 +109,19 @@ func (p section) entry() h.Node {
 	return h.If(!p.body.Empty(), `<li><a href="{}">{}</a></li>`, h.At(p.id), title)
 }
 
-// Answer writes the page of a run that has a result.
-func (s *Set) Answer(w io.Writer, v Answer) error {
+// Answer is the page of a run that has a result.
+func (s *Set) Answer(v Answer) h.Node {
 	alone, skip, panel := h.Fill(` alone`), h.Node{}, h.Node{}
 	if v.cites() {
 		alone, skip = h.Node{}, h.Fill(`<a href="#source">Skip to the source</a>`)
 		panel = h.Fill(`{}<template id="no-source">{}</template>`, v.Evidence.panel(), noSource)
 	}
 	parts := v.parts()
-	return s.write(w, shell{Frame: v.Frame, name: "answer", skip: skip, main: h.Fill(`<div class="split{}" id="split" data-run="{}">
+	return s.frame(shell{Frame: v.Frame, name: "answer", skip: skip, main: h.Fill(`<div class="split{}" id="split" data-run="{}">
 <article class="column">
 {}{}{}<nav class="contents" aria-label="Parts of this page"><ul>{}</ul></nav>
 {}</article>
-{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), section{id: "closest", title: "Closest passages (not an answer)", body: v.closest()}.node(),
+{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), section{id: "closest", title: "Closest passages (not an answer)", body: h.If(len(v.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.Closest, side))}.node(),
 		h.Each(parts, section.entry), h.Each(parts, section.node), panel)})
 }
 
@@ -138,7 +138,7 @@ func (v Answer) parts() []section {
 		{"sources", "Sources", "", sourceList(v.Sources)},
 		{"leads", "Leads", "", v.leads()},
 		{"rihlas", "Researchers asked", "Researchers", h.Join(v.Lanes, rihlas(v.Rihlas))},
-		{"cost", "Cost and record", "Cost", v.cost()},
+		{"cost", "Cost and record", "Cost", h.If(!v.Stages.Empty() || len(v.Cost)+len(v.Provenance) > 0, `{}{}{}`, v.Stages, facts(v.Cost), facts(v.Provenance))},
 	}
 }
 
@@ -182,10 +182,6 @@ func (v Answer) answer() h.Node {
 	}
 	return h.Fill(`<section id="answer" class="prose" tabindex="-1" aria-labelledby="answer-title"><h2 id="answer-title" class="sr">Answer</h2>{}{}</section>
 `, lead, body)
-}
-
-func (v Answer) closest() h.Node {
-	return h.If(len(v.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.Closest, side))
 }
 
 // glance is what the check of the answer came to, each part with a link to more.
@@ -246,7 +242,7 @@ func (v Answer) actions() h.Node {
 		return h.Fill(`<li><a href="{}" download><b>{}</b> <span class="soft">{}</span></a></li>`, h.Local(ExportPath(v.ID, e.Name)), e.Name, e.About)
 	}))
 	return h.Fill(`<div class="actions toolbar">{}{}{}{}{}{}{}</div>{}`, resume, exports, do(v.Can.Check && len(v.Sources) > 0, Check, "Check the sources again"),
-		link(true, "button", againPath(v.ID), "Ask again"), link(!v.Body.Empty(), "button", besidePath(v.ID), "Compare"),
+		link(true, "button", withQuery(AskPath, url.Values{"from": {v.ID}}), "Ask again"), link(!v.Body.Empty(), "button", withQuery(HistoryPath, url.Values{"with": {v.ID}}), "Compare"),
 		do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, "button danger", ActPath(v.ID, Delete), "Delete"),
 		h.If(line(v.Drift) != "", `<p class="meta"><span class="says">{}</span> <a href="{}">What became of the sources</a></p>`, line(v.Drift), h.Local(ActPath(v.ID, Check))))
 }
@@ -341,8 +337,4 @@ func rihlas(all []report.Item) h.Node {
 		return h.Fill(`<li><p><b>{} <span lang="" dir="auto">{}</span></b> <span lang="" dir="auto">{}</span></p><p class="meta">{}</p></li>
 `, n, line(i.Head), line(i.Text), h.Each(i.Facts, func(f string) h.Node { return h.Fill(`<span lang="" dir="auto">{}</span> `, line(f)) }))
 	}))
-}
-
-func (v Answer) cost() h.Node {
-	return h.If(!v.Stages.Empty() || len(v.Cost)+len(v.Provenance) > 0, `{}{}{}`, v.Stages, facts(v.Cost), facts(v.Provenance))
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 	"time"
@@ -39,10 +38,10 @@ func (v History) narrowed() bool {
 	return v.MinCost+v.MaxCost+v.MinConfidence+v.MaxConfidence+v.Since+v.Until != ""
 }
 
-// History writes the page of past runs.
-func (s *Set) History(w io.Writer, v History) error {
+// History is the page of past runs.
+func (s *Set) History(v History) h.Node {
 	filtered := v.Words != "" || v.narrowed()
-	return s.write(w, shell{Frame: v.Frame, name: "history", here: "history", main: h.Fill(`<h1>History</h1>{}
+	return s.frame(shell{Frame: v.Frame, name: "history", here: "history", main: h.Fill(`<h1>History</h1>{}
 <search><form class="find" method="get" action="/history">
 <div class="find-line"><label class="sr" for="q">Words of the question or the answer</label>
 <input type="search" id="q" name="q" value="{}" placeholder="Words of the question or the answer" dir="auto" aria-describedby="q-hint">
@@ -114,8 +113,8 @@ type Figure struct {
 	Body  h.Node
 }
 
-// Numbers writes the page of figures.
-func (s *Set) Numbers(w io.Writer, v Numbers) error {
+// Numbers is the page of figures.
+func (s *Set) Numbers(v Numbers) h.Node {
 	spans := h.Each(v.Spans, func(o Option) h.Node {
 		return h.Fill(`<li><a href="{}"{}>{}</a></li>`, h.Local(withQuery(NumbersPath, url.Values{"days": {o.Value}})), h.If(o.Chosen, ` aria-current="true"`), line(o.Name))
 	})
@@ -131,7 +130,7 @@ func (s *Set) Numbers(w io.Writer, v Numbers) error {
 `, n, n, line(f.Title), with(f.About, `<p class="soft">{}</p>`), f.Body)
 		}))
 	}
-	return s.write(w, shell{Frame: v.Frame, name: "numbers", here: "numbers", main: h.Fill(`<header class="head"><h1>Numbers</h1>{}</header>{}{}`,
+	return s.frame(shell{Frame: v.Frame, name: "numbers", here: "numbers", main: h.Fill(`<header class="head"><h1>Numbers</h1>{}</header>{}{}`,
 		h.If(len(v.Spans) > 0, `<nav class="spans" aria-label="Over how long"><ul>{}</ul></nav>`, spans), h.If(len(v.Facts) > 0, `<dl class="gauges">{}</dl>`, totals), figures)})
 }
 
@@ -150,8 +149,8 @@ type Compare struct {
 	run.Comparison
 }
 
-// Compare writes the page of two runs side by side.
-func (s *Set) Compare(w io.Writer, v Compare) error {
+// Compare is the page of two runs side by side.
+func (s *Set) Compare(v Compare) h.Node {
 	contestant := func(letter string, e run.Entry) h.Node {
 		return h.Fill(`<section class="box" aria-label="Run {}"><p class="letter" aria-hidden="true">{}</p>{}</section>`, letter, letter, entries([]run.Entry{e}))
 	}
@@ -175,7 +174,7 @@ func (s *Set) Compare(w io.Writer, v Compare) error {
 		}
 		return shared(gap.Topic, "", p.A != nil, p.B != nil)
 	})
-	return s.write(w, shell{Frame: v.Frame, name: "compare", here: "history", main: h.Fill(`<h1 class="apart">Two runs side by side</h1>
+	return s.frame(shell{Frame: v.Frame, name: "compare", here: "history", main: h.Fill(`<h1 class="apart">Two runs side by side</h1>
 <div class="versus">{}{}</div>{}
 {}{}{}{}`, contestant("A", v.A), contestant("B", v.B), h.If(v.A.Question != v.B.Question, `<p class="notice">Their questions are not the same, so what differs may be due to that.</p>`),
 		part("measures", "Measures", "", "Measures of both runs", []string{"Measure", "A", "B", "Difference"}, v.measures()),

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"io"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -38,9 +37,9 @@ type Live struct {
 	Decisions      []marchwarden.Decision
 }
 
-// Run writes the page of a run that goes on.
-func (s *Set) Run(w io.Writer, v Run) error {
-	return s.write(w, shell{Frame: v.Frame, name: "run", main: h.Fill(`<article class="run" id="run" data-events="{}">
+// Run is the page of a run that goes on.
+func (s *Set) Run(v Run) h.Node {
+	return s.frame(shell{Frame: v.Frame, name: "run", main: h.Fill(`<article class="run" id="run" data-events="{}">
 <header class="head"><p class="kind">Being researched</p><h1 lang="" dir="auto">{}</h1>
 <div class="actions">{}<p class="connection soft" id="connection"></p></div>
 <noscript><p class="notice">Without script this page does not follow by itself. <a href="{}">Look again</a></p></noscript></header>
@@ -49,9 +48,9 @@ func (s *Set) Run(w io.Writer, v Run) error {
 		h.If(v.CanCancel && !v.Live.Over, `{}`, button(v.CSRF, ActPath(v.ID, Cancel), "Stop and keep what there is", "")), h.Local(RunPath(v.ID)), v.Live.node())})
 }
 
-// Live writes the part of a run's page that changes while it goes on: what an event
+// Live is the part of a run's page that changes while it goes on: what an event
 // stream sends, to be put in the place of the element of that id.
-func (s *Set) Live(w io.Writer, v Live) error { return writeNode(w, "live", v.node()) }
+func (s *Set) Live(v Live) h.Node { return v.node() }
 
 func (v Live) node() h.Node {
 	question := h.Node{}
@@ -125,9 +124,9 @@ type Choice struct {
 	Down        string // why it cannot be asked, or ""
 }
 
-// Ask writes the page on which a question is put.
-func (s *Set) Ask(w io.Writer, v Ask) error {
-	return s.write(w, shell{Frame: v.Frame, name: "ask", here: "ask", main: h.Fill(`<div class="ask">
+// Ask is the page on which a question is put.
+func (s *Set) Ask(v Ask) h.Node {
+	return s.frame(shell{Frame: v.Frame, name: "ask", here: "ask", main: h.Fill(`<div class="ask">
 <section class="ask-form" aria-labelledby="ask-title">
 <h1 id="ask-title">Ask a question</h1>
 <p class="lead">Every sentence of the answer will lead to the text that it rests on.</p>

@@ -14,9 +14,6 @@
 package page
 
 import (
-	"fmt"
-	"io"
-
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
 
@@ -49,8 +46,8 @@ type shell struct {
 	main h.Node
 }
 
-func (s *Set) write(w io.Writer, p shell) error {
-	return writeNode(w, p.name, h.Fill(`<!DOCTYPE html>
+func (s *Set) frame(p shell) h.Node {
+	return h.Fill(`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -74,14 +71,7 @@ func (s *Set) write(w io.Writer, p shell) error {
 </body>
 </html>
 `, with(p.Title, `{} · `), s.static.link("app.js"), s.static.link("style.css"), s.static.link("chart.css"), s.static.link("icon.svg"),
-		p.name, p.skip, s.static.link("icon.svg"), p.navigation(), p.tools(), with(p.Notice, `<p class="notice" role="status">{}</p>`), p.main))
-}
-
-func writeNode(w io.Writer, name string, n h.Node) error {
-	if _, err := io.WriteString(w, n.String()); err != nil {
-		return fmt.Errorf("write page %s: %w", name, err)
-	}
-	return nil
+		p.name, p.skip, s.static.link("icon.svg"), p.navigation(), p.tools(), with(p.Notice, `<p class="notice" role="status">{}</p>`), p.main)
 }
 
 func (p shell) navigation() h.Node {

@@ -58,10 +58,6 @@ func SourcePath(id string, number int) string {
 	return RunPath(id) + "/source/" + n + "#c" + n
 }
 
-func againPath(id string) string { return withQuery(AskPath, url.Values{"from": {id}}) }
-
-func besidePath(id string) string { return withQuery(HistoryPath, url.Values{"with": {id}}) }
-
 func withQuery(path string, q url.Values) string {
 	if len(q) == 0 {
 		return path

@@ -1,9 +1,7 @@
 package page
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 	"testing"
@@ -41,11 +39,11 @@ func newSet(t testing.TB) *Set {
 type show struct {
 	name  string
 	view  any // a pointer to it
-	write func(s *Set, w io.Writer, view any) error
+	write func(s *Set, view any) h.Node
 }
 
-func page[V any](name string, v V, write func(*Set, io.Writer, V) error) show {
-	return show{name, &v, func(s *Set, w io.Writer, view any) error { return write(s, w, *view.(*V)) }}
+func page[V any](name string, v V, write func(*Set, V) h.Node) show {
+	return show{name, &v, func(s *Set, view any) h.Node { return write(s, *view.(*V)) }}
 }
 
 // typical are all pages as they look on a good day.
@@ -84,11 +82,7 @@ func empty() []show {
 
 func (s show) render(t testing.TB, set *Set) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	if err := s.write(set, &b, s.view); err != nil {
-		t.Fatalf("%s: %v", s.name, err)
-	}
-	return b.Bytes()
+	return []byte(s.write(set, s.view).String())
 }
 
 const question = "When is the last frost in the upper valley, and how much has it moved since 1990?"

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"io"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -45,8 +44,8 @@ func (e *Evidence) title() string {
 	return or(e.Cited.Title, e.Cited.Locator, "A source without a name")
 }
 
-// Panel writes one source as the side panel of an answer, for the script.
-func (s *Set) Panel(w io.Writer, v Evidence) error { return writeNode(w, "panel", v.panel()) }
+// Panel is one source as the side panel of an answer, for the script.
+func (s *Set) Panel(v Evidence) h.Node { return v.panel() }
 
 // keys are how a keyboard goes through the sources. The script shows them.
 var keys = h.Fill(`<div class="keys" hidden><p class="soft"><kbd>j</kbd> and <kbd>k</kbd>, or the arrows on a sentence, go on and back; <kbd>Enter</kbd> opens its source; <kbd>Esc</kbd> closes it.</p>
@@ -128,8 +127,8 @@ func (e *Evidence) about() h.Node {
 		}))
 }
 
-// Source writes the page of one whole source.
-func (s *Set) Source(w io.Writer, v Source) error {
+// Source is the page of one whole source.
+func (s *Set) Source(v Source) h.Node {
 	e := &v.Evidence
 	back := RunPath(v.RunID)
 	if e.Number > 0 {
@@ -139,7 +138,7 @@ func (s *Set) Source(w io.Writer, v Source) error {
 	if len(e.Text) > 0 {
 		text = h.Fill(`<div class="stored full" lang="" dir="auto">{}</div>`, h.Each(e.Text, Piece.node))
 	}
-	return s.write(w, shell{Frame: v.Frame, name: "source", main: h.Fill(`<article class="whole">
+	return s.frame(shell{Frame: v.Frame, name: "source", main: h.Fill(`<article class="whole">
 <header class="head"><p class="kind"><a href="{}">Back to the answer</a>{}</p><h1 lang="" dir="auto">{}</h1>{}{}</header>
 <div class="split">
 <section class="column" aria-labelledby="text-title"><h2 id="text-title">Stored text</h2>{}{}</section>
