@@ -97,8 +97,6 @@ func Check(path string) (good int, bad []durable.BadLine, err error) {
 	return good, bad, err
 }
 
-// scan calls fn for every line that is not blank, with its entry or with why it has
-// none.
 func scan(path string, fn func(durable.Line, Entry, error)) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,8 +119,7 @@ func scanLines(r io.Reader, fn func(durable.Line, Entry, error)) error {
 //go:embed prices.json
 var pricesJSON []byte
 
-// prices is the table as it is written in prices.json. Prices are USD per
-// million tokens.
+// prices is the table of prices.json, in USD per million tokens.
 type prices struct {
 	AsOf   string  `json:"as_of"`
 	Models []price `json:"models"`
@@ -196,8 +193,7 @@ func EstimateTotal(model string, tokens int) (usd float64, known bool) {
 	return Estimate(model, Tokens{In: tokens})
 }
 
-// find looks a model up. The name of its provider, which says where it was
-// called, is not part of the name in the table where the provider makes it.
+// find looks a model up, without the name of its provider where that makes it.
 func find(model string) (price, bool) {
 	for _, maker := range []string{"anthropic/", "openai/"} {
 		model = strings.TrimPrefix(model, maker)

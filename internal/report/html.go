@@ -53,8 +53,7 @@ type part struct {
 	body      h.Node // what is under its heading
 }
 
-// content is the parts of a report, with a list of links to them. Those with nothing to
-// say are left out, but for the answer and the sources.
+// content is the parts that have something to say, with a list of links to them.
 func (p htmlPage) content() h.Node {
 	all := slices.DeleteFunc([]part{
 		{"answer", "Answer", p.answer()},
@@ -251,16 +250,13 @@ func excerpt(c marchwarden.Citation, text string, n int) h.Node {
 	return h.Fill(`<blockquote lang="" dir="auto">{}</blockquote>`, body)
 }
 
-// around is a marked part of a text with so many characters before and after it, and
-// a word on how much more there is.
 func around(text string, s marchwarden.Span, chars int, mark h.Node) h.Node {
 	w := cut(text, s, chars)
 	return h.Join(h.If(w.Earlier > 0, `<span class="cut">{} before … </span>`, term.Bytes(int64(w.Earlier))), h.Exact(w.Before), mark, h.Exact(w.After),
 		h.If(w.Later > 0, `<span class="cut"> … {} after</span>`, term.Bytes(int64(w.Later))))
 }
 
-// window is the part of a text that is shown around a span. It begins and ends
-// between words where there are such.
+// window is the part of a text around a span, cut between words where there are such.
 func window(text string, s marchwarden.Span, chars int) (from, to int) {
 	from, to = s.Start, s.End
 	for i := 0; i < chars && (from > 0 || to < len(text)); i++ {

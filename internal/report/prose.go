@@ -129,8 +129,7 @@ func (markerParser) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.
 	return &marker{number: n, start: segment.Start, stop: segment.Start + size}
 }
 
-// maxDepth is how deep lists and quotes are nested on a page. What is deeper stands at
-// that depth.
+// maxDepth is how deep lists and quotes are nested; what is deeper stands at that depth.
 const maxDepth = 16
 
 func (w *answerWriter) document(markdown string) h.Node {

@@ -105,8 +105,7 @@ func (w *answerWriter) resolve(s string) string {
 	return html.UnescapeString(w.scrap.String())
 }
 
-// edged is a text folded as plaintext.Fold does it, but with a space at either end if
-// there was white space.
+// edged is plaintext.Fold with a space kept at either end.
 func edged(s string) string {
 	s = plaintext.Fold("|" + s + "|")
 	return s[1 : len(s)-1]
@@ -115,8 +114,7 @@ func edged(s string) string {
 // maxShown is how much of an address that is no link is shown, in characters.
 const maxShown = 200
 
-// link is a link with the host that it leads to, or text with the address for people
-// if it leads nowhere that a link may lead.
+// link is a link with its host, or text with the address if it leads nowhere that a link may lead.
 func (w *answerWriter) link(label []textRun, destination string, now textRun) []textRun {
 	destination = w.resolve(destination)
 	to, ok := h.Web(destination)
@@ -173,8 +171,7 @@ func spokenText(runs []textRun) string {
 	return b.String()
 }
 
-// sentences are the runs of a block, which is from one byte of the source to another,
-// as its sentences.
+// sentences are the runs of a block from one byte of the source to another.
 func (w *answerWriter) sentences(runs []textRun, from, to int) h.Node {
 	pieces := make([]Piece, len(runs))
 	for i, r := range runs {
@@ -220,8 +217,7 @@ func (w *answerWriter) claim(runs []textRun, source string) ([]textRun, int) {
 	return runs, w.claims.Find(rendered)
 }
 
-// reworded is a sentence with another text before its markers, and with the space
-// around it that it had.
+// reworded is a sentence with another text before its markers, and the space that it had around it.
 func reworded(runs []textRun, text string) []textRun {
 	if strings.HasPrefix(runs[0].text, " ") {
 		text = " " + text
@@ -284,8 +280,7 @@ func trim(runs []textRun) (head, tail h.Node) {
 	return head, tail
 }
 
-// set is runs as they are shown. What leads to the same place is one link; white
-// space alone is none.
+// set is runs as they are shown. What leads to the same place is one link.
 func set(runs []textRun) h.Node {
 	var out []h.Node
 	for i := 0; i < len(runs); {

@@ -157,8 +157,7 @@ func (b *book) others() {
 	}
 }
 
-// source writes a cited source and its excerpt: the first time at its place in the
-// stored text, later by itself.
+// source writes a source with its excerpt: at first at its place in the stored text, later by itself.
 func (b *book) source(n int) {
 	s := b.v.Sources[n-1]
 	b.Gap()
@@ -301,8 +300,7 @@ func (p screen) timings(ts []Timing) {
 	}
 }
 
-// actionOrder is the order in which what was not followed is listed: what a
-// person should see comes first.
+// actionOrder has what a person should see first.
 var actionOrder = []marchwarden.Action{marchwarden.Flagged, marchwarden.Withheld, marchwarden.Capped, marchwarden.Accepted}
 
 // decisions lists what an investigator did about the reports: with verbose all of

@@ -130,8 +130,7 @@ func whole(locator string) string {
 	return locator[:i]
 }
 
-// stored is the text that a citation names, and what is wrong with it. The error is
-// for a store that fails.
+// stored is the text that a citation names, or what is wrong with it. The error is for a store that fails.
 func stored(ctx context.Context, blobs blob.Store, c marchwarden.Citation) (text, problem string, err error) {
 	if c.RawExcerpt == marchwarden.ExcerptNonText {
 		return "", "", nil

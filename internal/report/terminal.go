@@ -31,8 +31,7 @@ type Timing struct {
 	Duration time.Duration
 }
 
-// screen is a page for a terminal. What is bold and what is said about it, lists and
-// contradictions look the same on all of them.
+// screen is a page for a terminal.
 type screen struct{ *term.Page }
 
 func bold(s string) term.Run   { return term.Run{Text: s, Look: term.Bold} }
@@ -196,8 +195,6 @@ func citationFacts(c marchwarden.Citation, verbose bool) []string {
 	return said(facts...)
 }
 
-// contradictions shows the two sides of each abreast, or one above the other on
-// a narrow page.
 func (p screen) contradictions(res *marchwarden.Result) {
 	for i, c := range res.Contradictions {
 		if i == 0 {
@@ -213,8 +210,6 @@ func (p screen) contradictions(res *marchwarden.Result) {
 	}
 }
 
-// sideRuns is the paragraphs of one side: where it stands, what is known of that
-// source, what it says.
 func sideRuns(res *marchwarden.Result, s marchwarden.Side) [][]term.Run {
 	var where []term.Run
 	if n := sideNumber(res, s); n > 0 {
@@ -236,8 +231,7 @@ func sideRuns(res *marchwarden.Result, s marchwarden.Side) [][]term.Run {
 	return out
 }
 
-// besides is a result without the gaps and discoveries that only repeat a contradiction:
-// it is shown side by side already.
+// besides is a result without the gaps and discoveries that only repeat a contradiction.
 func besides(res *marchwarden.Result) *marchwarden.Result {
 	shown := map[string]bool{}
 	for _, c := range res.Contradictions {

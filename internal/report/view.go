@@ -178,8 +178,7 @@ func got(p fetch.Page) []Fact {
 	return facts(Fact{"Found at", found}, Fact{"Media type", plaintext.Fold(p.MediaType)}, Fact{"Read by", plaintext.Fold(p.Extractor)}, Fact{"Size", read})
 }
 
-// webAddress is where on the web a locator leads, in the one form of an address, or
-// "" for nowhere.
+// webAddress is where on the web a locator leads, in the one form of an address, or "".
 func webAddress(at string) string {
 	if id, ok := scholar.ParseID(at); ok {
 		at = id.URL()

@@ -34,8 +34,7 @@ func (r *Report) about() []string {
 	return append(out, term.Plural(len(r.Result.Citations), "citation"), "confidence "+unit(r.Result.Confidence))
 }
 
-// notices are what a reader must know before all else: the warnings of the result,
-// and what could not be read of its record.
+// notices are the warnings of the result, and what could not be read of its record.
 func (r *Report) notices() []string {
 	var out []string
 	for _, w := range r.Result.Warnings {
@@ -149,8 +148,7 @@ var gapWords = []struct {
 	{marchwarden.ScopeExceeded, "Needs another kind of researcher"},
 }
 
-// gaps are the gaps by category, in a fixed order; a category that the contract does
-// not have comes last, under its own name.
+// gaps are the gaps by category; one that the contract does not have comes last, under its own name.
 func gaps(res *marchwarden.Result) []GapGroup {
 	var out []GapGroup
 	group := func(category marchwarden.GapCategory, words string) {
@@ -224,8 +222,7 @@ func sideFacts(s marchwarden.Side) []string {
 	return said(Fact{"published ", s.Published}, Fact{"authority ", string(s.Authority)}, Fact{"reported by ", s.Researcher})
 }
 
-// sideNumber is the citation that one side of a contradiction is, or else the first one
-// of the same document in whose excerpt it stands, or 0.
+// sideNumber is the citation that a side is, or one of the same document in whose excerpt it stands, or 0.
 func sideNumber(res *marchwarden.Result, s marchwarden.Side) int {
 	if i := slices.IndexFunc(res.Citations, func(c marchwarden.Citation) bool { return c.Locator == s.Locator && c.RawExcerpt == s.RawExcerpt }); i >= 0 {
 		return i + 1
@@ -249,8 +246,6 @@ func asked(q marchwarden.OpenQuestion) Item {
 	return Item{Text: plaintext.Fold(q.Question), Facts: said(Fact{"priority ", string(q.Priority)}, Fact{"", q.Context}, Fact{"met in ", q.SourceLocator})}
 }
 
-// openQuestions are sorted by priority, those of one priority in the order of the
-// result.
 func openQuestions(res *marchwarden.Result) []marchwarden.OpenQuestion {
 	order := []marchwarden.Priority{marchwarden.High, marchwarden.Medium, marchwarden.Low}
 	rank := func(p marchwarden.Priority) int {
@@ -264,12 +259,10 @@ func openQuestions(res *marchwarden.Result) []marchwarden.OpenQuestion {
 	return sorted
 }
 
-// shownID is how much of a trace id tells it from those of the same moment; the
-// commands take the beginning of an id for the whole.
+// shownID is how much of a trace id tells it from those of the same moment.
 const shownID = 18
 
-// rihlaFacts are what became of a rihla. In brief they are without its tokens, and its
-// trace id is cut.
+// rihlaFacts are what became of a rihla, in brief without its tokens and with a cut trace id.
 func rihlaFacts(r marchwarden.Rihla, brief bool) []string {
 	var parent, cited, tokens, wall string
 	if r.Parent > 0 {

@@ -169,8 +169,7 @@ func sourcesOf(r *marchwarden.Result) []Source {
 	return all
 }
 
-// place is where a document is, by which citations of it are put together: a line or a
-// page within it does not count.
+// place is where a document is, whatever the line or page within it.
 func place(loc string) string {
 	if canonical, ok := locator.Canonical(loc); ok {
 		return canonical
@@ -210,8 +209,7 @@ func pairClaims(a, b []marchwarden.Claim) []Pair[marchwarden.Claim] {
 	return out
 }
 
-// wording is a claim as it is told whether two say the same: quotes, dashes, case, white
-// space and the mark at its end do not count.
+// wording is a claim without quotes, dashes, case, white space and the mark at its end.
 func wording(c marchwarden.Claim) string {
 	return strings.TrimRightFunc(strings.ToLower(evidence.Fold(c.Text)), func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) })
 }
@@ -245,8 +243,7 @@ func pairAlike(m *matching, a, b []marchwarden.Claim) {
 	}
 }
 
-// stemsOf are the words of a claim that say what it is about, each once, in order.
-// Numbers are what it says about that.
+// stemsOf are the words that say what a claim is about; numbers are what it says about that.
 func stemsOf(c marchwarden.Claim) []string {
 	var stems []string
 	for _, t := range lexicon.Tokens(c.Text) {
@@ -258,8 +255,7 @@ func stemsOf(c marchwarden.Claim) []string {
 	return slices.Compact(stems)
 }
 
-// alikeness is the share of words that two claims have in common. Of one word alone
-// nothing follows.
+// alikeness is the share of words that two claims have in common; one word alone says nothing.
 func alikeness(a, b []string) float64 {
 	shared := 0
 	for _, stem := range a {

@@ -119,8 +119,7 @@ func (f *Fold) plan(s *trace.Plan, at time.Time) {
 	}
 }
 
-// send gives a rihla its lane: its own if it is sent again, that of the plan, or a new
-// one.
+// send gives a rihla its lane: the one it had, that of the plan, or a new one.
 func (f *Fold) send(s *trace.Rihla, at time.Time) {
 	if s.Number < 1 {
 		return

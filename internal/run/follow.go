@@ -163,8 +163,7 @@ type tail struct {
 	shut bool  // it is not read any more
 }
 
-// next gives the steps that are new, and reports whether no process writes the trace. It may
-// give both steps and an error.
+// next gives the steps that are new, and whether no process writes the trace. It may give both steps and an error.
 func (t *tail) next(ctx context.Context, records Records) (steps []trace.Step, ended bool, err error) {
 	size, ended, err := records.Size(ctx, t.id)
 	if err != nil {
@@ -184,8 +183,7 @@ func (t *tail) next(ctx context.Context, records Records) (steps []trace.Step, e
 	return steps, ended, err
 }
 
-// read reads on to where the trace ended when it was looked at: what comes after that is
-// read next time.
+// read reads on to where the trace ended when it was looked at.
 func (t *tail) read(records Records, size int64) ([]trace.Step, error) {
 	f, err := records.Raw(t.id)
 	if err != nil {

@@ -82,8 +82,6 @@ func (q Query) validate() error {
 	return nil
 }
 
-// means reports whether the filters, words apart, let an entry through. when is the
-// time that counts for it.
 func (q Query) means(e *Entry, when time.Time) bool {
 	switch {
 	case len(q.Status) > 0 && !slices.Contains(q.Status, e.Status),
@@ -263,10 +261,9 @@ func OneID(prefix, hint, none string, list func() ([]marchwarden.TraceID, error)
 		return marchwarden.TraceID{}, err
 	}
 	var found []marchwarden.TraceID
-	seen := map[marchwarden.TraceID]bool{}
 	for _, id := range ids {
-		if strings.HasPrefix(id.String(), begin) && !seen[id] {
-			seen[id], found = true, append(found, id)
+		if strings.HasPrefix(id.String(), begin) && !slices.Contains(found, id) {
+			found = append(found, id)
 		}
 	}
 	switch len(found) {

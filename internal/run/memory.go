@@ -46,15 +46,13 @@ func OpenHistory(store Store, now func() time.Time) *History {
 	return &History{store: store, now: now, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1), known: map[marchwarden.TraceID]*digest{}}
 }
 
-// picture is what is known of traces at one moment. Digests are never changed: they are
-// replaced.
+// picture is what is known of traces at one moment. Digests are replaced, never changed.
 type picture struct {
 	runs []*digest // newest file first
 	byID map[marchwarden.TraceID]*digest
 }
 
-// recall gives all traces, having read those that changed. It waits while another caller
-// reads, or gives up with ctx.
+// recall gives all traces, having read those that changed, after any other caller who reads.
 func (h *History) recall(ctx context.Context) (*picture, error) {
 	select {
 	case h.reading <- struct{}{}:
@@ -142,8 +140,7 @@ func (h *History) readAll(ctx context.Context, files []trace.File) error {
 	return nil
 }
 
-// latest looks once more at a run that may have gone on or ended since it was read: nil
-// if it is gone.
+// latest looks once more at a run that may have gone on or ended: nil if it is gone.
 func (h *History) latest(ctx context.Context, d *digest) *digest {
 	if !d.open() {
 		return d
@@ -231,8 +228,7 @@ func (d *digest) stands(f trace.File, now time.Time) bool {
 	return d.same(f) && (d.again.IsZero() || now.Before(d.again))
 }
 
-// open reports whether the standing of the run can change without a line being written:
-// its writer can die.
+// open reports whether the standing of the run can change without a line: its writer can die.
 func (d *digest) open() bool { return !d.unread && d.problem == "" && (!d.ended || d.busy) }
 
 func (d *digest) when() time.Time {

@@ -44,8 +44,7 @@ type loader struct {
 	read  map[marchwarden.TraceID]*Run // nil for one that is under way
 }
 
-// load reads a run that is not among those that were read. One that is named a second
-// time is the same; one that names itself, or one above it, has no such part.
+// load reads a run. One that is named a second time is the same; none is a part of itself.
 func (l loader) load(id marchwarden.TraceID) (*Run, error) {
 	log, err := l.trace(id)
 	if err != nil {
@@ -177,8 +176,7 @@ func Look(d *trace.Dir, id marchwarden.TraceID) Entry {
 	return e
 }
 
-// skim reads of a trace what is told of it here: the states of all runs are told from the
-// same steps, and the others need not be understood to be whole.
+// skim reads the steps from which the states of all runs are told.
 func skim(d *trace.Dir, id marchwarden.TraceID) (*trace.Log, error) {
 	return d.Skim(id, trace.ActionStart, trace.ActionResume, trace.ActionComplete, trace.ActionModelComplete, trace.ActionEmbedComplete,
 		trace.ActionRihla, trace.ActionRihlaUnderWay, trace.ActionRihlaComplete)
@@ -219,8 +217,6 @@ func stateOfTrace(log *trace.Log, err error) state {
 	return s
 }
 
-// standing is where the run stands, given where its trace is from and whether a
-// process writes it.
 func (s state) standing(foreign, busy bool) Standing {
 	if s.unread {
 		return Standing{Status: Damaged, Imported: foreign, Problem: s.problem}

@@ -95,8 +95,7 @@ func (w *words) phrase(s string) {
 	w.phrases = append(w.phrases, phrase)
 }
 
-// wordOf is a word as phrases are compared: as it is written, but for its case. A stem
-// is that already, but of a word of plain letters, which it shortens.
+// wordOf is a word as phrases are compared: as it is written, but for its case. Only stems of plain letters are shorter.
 func wordOf(t lexicon.Token) string {
 	text := strings.ReplaceAll(t.Text, "’", "'")
 	for i := range len(text) {
@@ -199,8 +198,7 @@ func places(tokens []lexicon.Token, phrase []string) []int {
 
 const lead = 80
 
-// around is the part of an answer where the words are that were looked for; its
-// beginning if they are only in the question.
+// around is the part of an answer where the words are, or its beginning.
 func (h *History) around(ctx context.Context, w words, d *digest) string {
 	plain := h.answer(ctx, d)
 	if plain == "" {
@@ -219,8 +217,6 @@ func (h *History) around(ctx context.Context, w words, d *digest) string {
 	return "…" + plaintext.Clip(plain[from:], maxShown)
 }
 
-// firstOf is where the first phrase, or else the first word, stands in a text; 0 if none
-// does.
 func firstOf(w words, s string) int {
 	tokens := lexicon.Tokens(s)
 	for _, p := range w.phrases {

@@ -257,8 +257,7 @@ func (b *Board) Critical() []Part {
 	return parts
 }
 
-// work are the spans of all lanes in the order of their ends, and those of each lane, from
-// when rihlas were sent.
+// work are the spans of all lanes, and of each, from when rihlas were sent, in the order of their ends.
 func (b *Board) work() (all []Part, of map[int][]Part) {
 	of = map[int][]Part{}
 	for _, l := range b.Lanes {

@@ -38,8 +38,7 @@ var prompts = map[string]State{
 	"investigate": Planning, "step": Planning, "write": Writing, "repair": Writing, "judge": Checking,
 }
 
-// asks is what a call with a prompt is for. One that is not known is for what the run
-// is at.
+// asks is what a call with a prompt is for, or what the run is at.
 func (k *track) asks(prompt string) State {
 	if s, ok := prompts[prompt]; ok {
 		return s
@@ -74,8 +73,7 @@ func (k *track) close(at time.Time) {
 	k.since = latest(at, k.since)
 }
 
-// appendSpan adds a span, which extends the last one if it is alike. Where there
-// are too many, the last one stands for all that follow.
+// appendSpan adds a span or extends one alike. Where there are too many, the last stands for all that follow.
 func appendSpan(spans []Span, s Span) []Span {
 	if n := len(spans); n > 0 {
 		last := &spans[n-1]
@@ -87,8 +85,7 @@ func appendSpan(spans []Span, s Span) []Span {
 	return append(spans, s)
 }
 
-// worked says what the time since the last own step was spent on: nothing tells when an
-// investigator begins to look at what came in.
+// worked says what the time since the last own step was spent on.
 func (k *track) worked(s State) {
 	if k.mark.IsZero() { // there was none
 		k.mark = k.last
@@ -206,8 +203,7 @@ func (k *track) pay(s State, tokens int) {
 	}
 }
 
-// gathered takes the steps of searching and reading, which may go on side by side: then
-// it reads.
+// gathered takes the steps of searching and reading, which may go on side by side: then it reads.
 func (k *track) gathered(s trace.Step, at time.Time) {
 	switch s := s.(type) {
 	case *trace.Iteration:

@@ -75,8 +75,7 @@ func visible(r rune) rune {
 	return utf8.RuneError
 }
 
-// escapeLen is the length of the escape sequence at the start of s, whose first
-// byte is ESC.
+// escapeLen is the length of the escape sequence at the start of s.
 func escapeLen(s string) int {
 	if len(s) == 1 {
 		return 1
@@ -101,8 +100,7 @@ func escapeLen(s string) int {
 	return 1
 }
 
-// csiLen is how much of s belongs to a control sequence whose introducer came
-// before it: parameters, intermediates and one final byte.
+// csiLen is how much of s belongs to a control sequence: parameters, intermediates and one final byte.
 func csiLen(s string) int {
 	n := 0
 	for n < len(s) && s[n] >= 0x20 && s[n] <= 0x3f {
@@ -114,8 +112,7 @@ func csiLen(s string) int {
 	return n
 }
 
-// controlStringLen is how much of s belongs to a control string whose introducer
-// came before it, its end included, or 0 if it is not ended.
+// controlStringLen is how much of s belongs to a control string, its end included, or 0 if it is not ended.
 func controlStringLen(s string) int {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {

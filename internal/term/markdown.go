@@ -22,8 +22,7 @@ var markdownParser = parser.NewParser(append(mdtable.Options(),
 	parser.WithInlineParsers(parser.DefaultInlineParsers()...),
 )...)
 
-// maxMarkdown is the longest answer, in bytes, that is read as Markdown. Some
-// inputs cost the parser quadratic time; at this length that is about a second.
+// maxMarkdown is the longest answer, in bytes, that is read as Markdown: some cost the parser quadratic time.
 const maxMarkdown = 64 << 10
 
 type margin struct{ first, rest string }
@@ -34,8 +33,7 @@ func (m *margin) next() string {
 	return f
 }
 
-// nest is the margin of a block within this one. Nesting deeper than a third of
-// the narrowest page adds nothing, so that text always has room.
+// nest is the margin of a block within this one, as long as text has room.
 func (m *margin) nest(first, rest string) *margin {
 	if uniseg.StringWidth(m.rest+rest) > minText/3 {
 		return &margin{m.next(), m.rest}
@@ -111,8 +109,7 @@ func (md markdown) list(n *ast.List, m *margin) {
 	}
 }
 
-// verbatim draws the lines of code and of HTML, which is shown and not obeyed.
-// They are not wrapped.
+// verbatim draws the lines of code and of HTML, which is shown and not obeyed, unwrapped.
 func (md markdown) verbatim(n ast.Node, m *margin) {
 	inner := m.nest("    ", "    ")
 	lines := n.Lines()
@@ -127,8 +124,7 @@ func (md markdown) verbatim(n ast.Node, m *margin) {
 	}
 }
 
-// table draws a table in aligned columns if it fits, and otherwise each row as
-// a list of "head: cell".
+// table draws aligned columns if they fit, and otherwise each row as a list of "head: cell".
 func (md markdown) table(n *extast.Table, m *margin) {
 	var grid [][]line
 	widths := []int{}
@@ -254,8 +250,7 @@ func (md markdown) link(label []Run, destination []byte) []Run {
 	return append(label, Run{" (" + to + ")", Dim})
 }
 
-// unescape resolves backslash escapes and entities in one pass, so that an
-// escaped ampersand starts no entity.
+// unescape resolves escapes and entities in one pass: an escaped ampersand starts no entity.
 func unescape(s string) string {
 	var b strings.Builder
 	flush := func(part string) {

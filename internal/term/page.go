@@ -158,8 +158,6 @@ func (p *Page) stack(paragraphs [][]Run, width int) []line {
 	return out
 }
 
-// columns writes two stacks of lines side by side behind a margin, the left one
-// as wide as said.
 func (p *Page) columns(margin string, width int, left, right []line) {
 	for i := range max(len(left), len(right)) {
 		var l, r line
@@ -271,8 +269,7 @@ func cells(runs []Run, cited int) []cell {
 	return out
 }
 
-// series is short facts in a row. Lines are broken between facts; within one only
-// if it is too long to be sure of fitting on a line.
+// series is short facts in a row, with line breaks between them rather than within.
 func series(facts []string, separator string, look Look) []cell {
 	const sure = minText - 11 // beside the longest label
 	var out []cell
@@ -309,8 +306,7 @@ func names(digits string, cited int) bool {
 	return err == nil && n >= 1 && n <= cited
 }
 
-// wrap breaks cells into lines: the first of at most first cells, the others of
-// at most rest. A word that is too long for a line is cut between clusters.
+// wrap breaks cells into lines. A word that is too long for a line is cut between clusters.
 func wrap(cs []cell, first, rest int) []line {
 	var lines []line
 	limit := max(first, 1)

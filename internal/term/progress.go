@@ -157,8 +157,7 @@ func (p *Progress) note(e marchwarden.Event) {
 	}
 }
 
-// drawBy draws now if the time has come or nothing is drawn yet, and otherwise then.
-// p.mu is held.
+// drawBy draws now if the time has come or nothing is drawn yet, else then. p.mu is held.
 func (p *Progress) drawBy(when time.Time) {
 	wait := when.Sub(p.cfg.Now())
 	if !p.drawn || wait <= 0 {

@@ -17,8 +17,7 @@ type axis struct {
 var lengths = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute, 5 * time.Minute,
 	10 * time.Minute, 15 * time.Minute, 20 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 24 * time.Hour}
 
-// axisOf is the axis of a board at a time: the whole of a run that is over, and some
-// more of one that is not.
+// axisOf is the axis of a board: the whole of a run that is over, and some more of one that is not.
 func axisOf(b *run.Board, now time.Time) axis {
 	x := axis{from: b.Began, now: now}
 	if x.from.IsZero() { // nothing is known of it yet
@@ -43,8 +42,7 @@ func axisOf(b *run.Board, now time.Time) axis {
 	return x
 }
 
-// marks is how a state is drawn in a bar, and in which colour if there are colours: the
-// denser, the nearer to an answer.
+// marks is how a state is drawn in a bar: the denser, the nearer to an answer.
 var marks = map[run.State]struct {
 	block, letter string
 	look          Look
@@ -53,8 +51,7 @@ var marks = map[run.State]struct {
 	run.Reading: {"▓", "r", Tint}, run.Writing: {"█", "w", Green}, run.Checking: {"▚", "c", Yellow},
 }
 
-// bar is a lane on the axis in so many cells. A cell shows what took most of its time;
-// one that shows nothing was waited in, or is to come.
+// bar is a lane in so many cells, each of which shows what took most of its time.
 func (x axis) bar(l run.Lane, cells int, ascii bool) []Run {
 	var out []Run
 	for _, s := range x.states(l, cells) {
@@ -118,8 +115,7 @@ func (x axis) states(l run.Lane, cells int) []run.State {
 	return out
 }
 
-// order is in which the states of a cell are looked at: of two that took as long, the
-// later one counts.
+// order is in which states are looked at: of two that took as long, the later one counts.
 var order = []run.State{run.Planned, run.Planning, run.Searching, run.Reading, run.Writing, run.Checking}
 
 // cell is the one that a time since the beginning falls into, and at is when one begins.

@@ -18,8 +18,7 @@ const (
 	barLeast, barMost = 8, 30
 )
 
-// frame is the lines that are drawn now, each at least a cell narrower than the
-// terminal, and together at least a line lower. p.mu is held.
+// frame is the lines that are drawn now, smaller than the terminal. p.mu is held.
 func (p *Progress) frame() []string {
 	width, height := p.size()
 	if p.cfg.Single {
@@ -50,8 +49,6 @@ func (p *Progress) frame() []string {
 	return out[:max(1, min(len(out), height-1))]
 }
 
-// head is the first line: time, rihlas, tokens, and what the investigator is at. One who
-// works alone has its bar in it.
 func (p *Progress) head(b *run.Board, own run.Lane, x axis, alone bool, width int) []Run {
 	words := laneWords(own)
 	if e, ok := p.said[0]; ok && !over(own) {

@@ -51,8 +51,7 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 	return s.back(w, r, id, "different")
 }
 
-// checks are the checks of sources under way, one a run, and those that failed until a reader was
-// told.
+// checks are the checks of sources under way, and those that failed until a reader was told.
 type checks struct {
 	mu     sync.Mutex // guards what follows, and all of them
 	closed bool
@@ -61,8 +60,7 @@ type checks struct {
 	all    sync.WaitGroup
 }
 
-// atOnce is how many runs have their sources fetched at the same time; others wait for
-// their turn. Each fetches several at once by itself.
+// atOnce is how many runs have their sources fetched at the same time.
 const atOnce = 2
 
 type check struct {
@@ -101,8 +99,7 @@ func (c *checks) begin(ctx context.Context, id marchwarden.TraceID, work func(ct
 	})
 }
 
-// inTurn works when it is its turn. A panic is an error: nothing else would keep the
-// server from ending with it.
+// inTurn works when it is its turn. A panic is an error, so that the server does not end with it.
 func (c *checks) inTurn(ctx context.Context, work func() error) (err error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -114,8 +111,7 @@ func (c *checks) inTurn(ctx context.Context, work func() error) (err error) {
 	return work()
 }
 
-// find says how the check of a run stands, if one goes on or has failed. Who is to tell
-// of a failure does it once.
+// find says how the check of a run stands. A failure is told once.
 func (c *checks) find(id marchwarden.TraceID, tell bool) (done int, going bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,8 +167,7 @@ func (s *Server) drift(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 	return nil
 }
 
-// driftPage is what became of the sources. While a check goes on it comes again by
-// itself.
+// driftPage is what became of the sources. While a check goes on it comes again by itself.
 func (s *Server) driftPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	t, err := s.tell(r.Context(), id, nil)
 	if err != nil {

@@ -115,8 +115,7 @@ func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Boar
 	return s.unanswered(w, r, board, g, "The record of this run is damaged: "+message+".")
 }
 
-// unanswered is the page of a run that goes on no more and has no result: its lanes as
-// far as they came, and how to go on.
+// unanswered is the page of a run that ended without a result: its lanes as far as they came.
 func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, why string) error {
 	live := s.live(g.ID, board, true)
 	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Question: board.Question, Researcher: board.Researcher, Began: s.local(board.Began),
@@ -235,8 +234,7 @@ const (
 	maxReports = 4
 )
 
-// cache keeps what was made of runs, a few of them. A run that went on is another one, so
-// the length of its trace is part of the key.
+// cache keeps what was made of runs, by the length of their traces: a run that went on is another one.
 type cache[T any] struct {
 	room int
 	mu   sync.Mutex // guards kept

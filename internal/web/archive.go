@@ -27,8 +27,6 @@ func (s *Server) visible(r *http.Request) func(marchwarden.TraceID) bool {
 	return func(id marchwarden.TraceID) bool { return s.Runs.Owns(r.Context(), id) }
 }
 
-// latest are some runs that go on and some that do not, the newest of those that the
-// caller may see.
 func (s *Server) latest(r *http.Request) (going, ended []run.Entry, err error) {
 	found, _, err := s.History.Find(r.Context(), run.Query{}, s.visible(r))
 	if err != nil {
@@ -117,8 +115,6 @@ func (s *Server) query(form url.Values, v *page.History) run.Query {
 	return q
 }
 
-// turns are the addresses of the pages before and after this one; nil where there is
-// none.
 func turns(form url.Values, offset, total int) (newer, older url.Values) {
 	at := func(n int) url.Values {
 		q := url.Values{}
@@ -222,8 +218,7 @@ func (s *Server) numbersPage(w http.ResponseWriter, r *http.Request) error {
 	return s.html(w, r, s.pages.Numbers(v))
 }
 
-// stages are where the tokens and the time of the newest runs went. One that cannot be
-// read is left out: the history says that it is damaged.
+// stages are where the tokens and the time of the newest runs went. One that cannot be read is left out.
 func (s *Server) stages(ctx context.Context, found []run.Entry) ([][]run.Stage, error) {
 	var out [][]run.Stage
 	for _, e := range found[:min(len(found), maxBoards)] {

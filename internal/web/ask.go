@@ -56,8 +56,6 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request, v page.Ask, chosen
 	return s.show(w, r, status, s.pages.Ask(v))
 }
 
-// submit begins a run and leads to its page; or shows the form again, with what is
-// wrong at its field.
 func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return badForm(err)
@@ -128,8 +126,7 @@ var fields = map[string]string{
 	"--researchers": "researcher", "--researcher": "researcher", "--online": "researcher",
 }
 
-// fault is an error at the field that it names; one that the form does not have is the
-// form's as a whole.
+// fault is an error at the field that it names, or of the form as a whole.
 func (s *Server) fault(ctx context.Context, err error) page.Fault {
 	message, hint := s.told(ctx, err)
 	var e *marchwarden.Error

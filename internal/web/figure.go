@@ -44,10 +44,7 @@ func stagesTable(all []run.Stage) markup.Node {
 
 // bar is a number as a cell with a bar, as long as its part of the largest.
 func bar(value, largest float64, words string) page.Cell {
-	if largest <= 0 {
-		return page.Cell{Text: words, Bar: true}
-	}
-	return page.Cell{Text: words, Bar: true, Part: value / largest}
+	return page.Cell{Text: words, Bar: true, Part: value / max(largest, 1e-9)}
 }
 
 func percent(part, whole float64) string {

@@ -40,8 +40,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 	return s.html(w, r, s.pages.Run(v))
 }
 
-// look reads a run as lanes. over says that no process works on it. A trace in which
-// nothing stands is looked at twice: it may be about to be written.
+// look reads a run as lanes. A trace in which nothing stands is looked at twice: it may be about to be written.
 func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*run.Board, bool, error) {
 	run := run.Follow(s.Store.Traces, s.Store.Blobs, id)
 	board, _, over, err := run.Read(ctx)
@@ -51,8 +50,7 @@ func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*run.Board, 
 	return board, over, err
 }
 
-// beginning is the page of a run in whose trace nothing stands: one that was begun a
-// moment ago, or that failed before it could begin.
+// beginning is the page of a run in whose trace nothing stands yet, or ever will.
 func (s *Server) beginning(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	began, err := s.Runs.Find(r.Context(), id)
 	if err != nil {
@@ -202,8 +200,6 @@ func (w *watched) gone() bool {
 	return err != nil || ended(run)
 }
 
-// asServer asks in the name of the server itself, for what every caller of a
-// stream was let in for.
 func asServer() context.Context { return access.With(context.Background(), access.Local()) }
 
 func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live {

@@ -97,8 +97,7 @@ func (s *Server) sourcePage(w http.ResponseWriter, r *http.Request, id marchward
 	return s.html(w, r, s.pages.Source(v))
 }
 
-// around is the part of a text that is shown around a place in it, cut between
-// characters.
+// around is the part of a text that is shown around a place in it, cut between characters.
 func around(text string, at int) (from, to int) {
 	if len(text) <= maxWhole {
 		return 0, len(text)

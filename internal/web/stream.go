@@ -172,8 +172,7 @@ func (s *Streams) leave() {
 	s.all.Done()
 }
 
-// watch sends what there is to see of a run from now on, but for the picture that the
-// client has. It gives an error when the client could not be written to.
+// watch sends what there is to see from now on. It gives an error when the client could not be written to.
 func (s *Streams) watch(ctx context.Context, c *client, id marchwarden.TraceID, has string) error {
 	if err := c.send(greeting); err != nil {
 		return err
@@ -276,8 +275,7 @@ func (c *client) hurry() error {
 	return c.conn.SetWriteDeadline(c.now().Add(c.patience))
 }
 
-// rest takes the deadline away: over HTTP/2 it ends a stream on which nothing is written,
-// too.
+// rest takes the deadline away: over HTTP/2 it ends a stream on which nothing is written, too.
 func (c *client) rest() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -316,8 +314,7 @@ var (
 	silence = []byte(":\n\n")
 )
 
-// nameOf is the id of a picture. It is made of the picture alone, so that it means the
-// same to another goroutine, and to the server after a restart.
+// nameOf is the id of a picture, the same to the server after a restart.
 func nameOf(picture []byte) string {
 	sum := sha256.Sum256(picture)
 	return hex.EncodeToString(sum[:12])

@@ -190,8 +190,7 @@ func (s *Server) gatePage(v httpdoor.SignInView) ([]byte, error) {
 	return []byte(s.pages.Problem(page.Problem{Frame: f, Status: v.Status, Headline: f.Title, Message: v.Problem, Hint: v.Hint, Back: v.Next}).String()), nil
 }
 
-// maxForm bounds what a form sends: the largest question and context, in bytes, as a
-// form spells them.
+// maxForm bounds what a form sends, in bytes.
 const maxForm = 1 << 20
 
 func may(ctx context.Context, scope string) bool { return access.From(ctx).May(scope) }
@@ -257,8 +256,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	_ = s.show(w, r, status, s.pages.Problem(p)) // it never fails
 }
 
-// inTheLog is all that is told of an error that is none of ours, or none of the caller's
-// business.
+// inTheLog is all that is told of an error that is none of the caller's business.
 const inTheLog = "the log of the server says more"
 
 // told is an error for who asks. The local user is told its causes. To others these are
@@ -280,8 +278,7 @@ func (s *Server) told(ctx context.Context, err error) (message, hint string) {
 	return places.ReplaceAllString(message, "${1}…"), places.ReplaceAllString(e.Hint, "${1}…")
 }
 
-// places are paths of files. Runs are recorded with the causes of their failures as one
-// text, which may have some.
+// places are paths of files, which the recorded causes of failures may have.
 var places = regexp.MustCompile(`(^|[\s"'(=:])(?:(?:/[^\s/"':()]+){2,}/?|[A-Za-z]:\\[^\s"':()]+)`)
 
 func statusOf(err error) (int, string) {
@@ -313,8 +310,7 @@ func (s *Server) html(w http.ResponseWriter, r *http.Request, n markup.Node) err
 	return s.show(w, r, http.StatusOK, n)
 }
 
-// show sends a page with a status. One that does not get to its reader is no error, since
-// there is no reader to tell.
+// show sends a page. That it does not get to its reader is no error: there is none to tell.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, n markup.Node) error {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

@@ -53,7 +53,11 @@ type Entry struct {
 
 // Name is an author: a person with a family name, or a Literal that is not taken
 // apart.
-type Name struct{ Family, Given, Literal string }
+type Name struct {
+	Family  string `json:"family,omitempty"`
+	Given   string `json:"given,omitempty"`
+	Literal string `json:"literal,omitempty"`
+}
 
 // String is the name as it is spoken.
 func (n Name) String() string {

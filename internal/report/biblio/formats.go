@@ -22,6 +22,25 @@ var urlEscapes = strings.NewReplacer(`\`, "%5C", "{", "%7B", "}", "%7D", " ", "%
 
 var months = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
 
+// typeNames are what the forms call a kind of source.
+type typeNames struct{ bibtex, csl, ris string }
+
+func (e Entry) types() typeNames {
+	switch {
+	case e.Kind == Paper && e.Journal != "":
+		return typeNames{"article", "article-journal", "JOUR"}
+	case e.Kind == Paper && e.ArXiv != "":
+		return typeNames{"misc", "article", "UNPB"}
+	case e.Kind == Paper:
+		return typeNames{"misc", "article", "GEN"}
+	case e.Kind == WebPage:
+		return typeNames{"online", "webpage", "ELEC"}
+	case e.Kind == Dataset:
+		return typeNames{"misc", "dataset", "DATA"}
+	}
+	return typeNames{"misc", "document", "GEN"}
+}
+
 // BibTeX writes entries for BibTeX and biblatex: an article where the journal is
 // known, else misc for a paper, a file or data and online for a page. Text fields are
 // escaped for LaTeX; doi, eprint and url are as they are, as those programs want them.
@@ -32,7 +51,7 @@ func BibTeX(w io.Writer, entries []Entry) error {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "@%s{%s", e.bibtexType(), e.key)
+		fmt.Fprintf(&b, "@%s{%s", e.types().bibtex, e.key)
 		field := func(name, value string) {
 			if value != "" {
 				fmt.Fprintf(&b, ",\n  %s = %s", name, value)
@@ -73,16 +92,6 @@ func braced(s string) string {
 	return "{" + s + "}"
 }
 
-func (e keyed) bibtexType() string {
-	switch {
-	case e.Kind == Paper && e.Journal != "":
-		return "article"
-	case e.Kind == WebPage:
-		return "online"
-	}
-	return "misc"
-}
-
 // bibtexAuthors are the authors with "and" between them. What is not "family, given"
 // in so many plain words is in braces, where BibTeX does not look for such.
 func (e keyed) bibtexAuthors() string {
@@ -112,24 +121,18 @@ func namesJoin(name string) bool {
 }
 
 type cslItem struct {
-	ID             string    `json:"id"`
-	Type           string    `json:"type"`
-	Title          string    `json:"title,omitempty"`
-	Author         []cslName `json:"author,omitempty"`
-	ContainerTitle string    `json:"container-title,omitempty"`
-	Publisher      string    `json:"publisher,omitempty"`
-	Issued         *cslDate  `json:"issued,omitempty"`
-	Accessed       *cslDate  `json:"accessed,omitempty"`
-	Number         string    `json:"number,omitempty"`
-	DOI            string    `json:"DOI,omitempty"`
-	URL            string    `json:"URL,omitempty"`
-	Note           string    `json:"note,omitempty"`
-}
-
-type cslName struct {
-	Family  string `json:"family,omitempty"`
-	Given   string `json:"given,omitempty"`
-	Literal string `json:"literal,omitempty"`
+	ID             string   `json:"id"`
+	Type           string   `json:"type"`
+	Title          string   `json:"title,omitempty"`
+	Author         []Name   `json:"author,omitempty"`
+	ContainerTitle string   `json:"container-title,omitempty"`
+	Publisher      string   `json:"publisher,omitempty"`
+	Issued         *cslDate `json:"issued,omitempty"`
+	Accessed       *cslDate `json:"accessed,omitempty"`
+	Number         string   `json:"number,omitempty"`
+	DOI            string   `json:"DOI,omitempty"`
+	URL            string   `json:"URL,omitempty"`
+	Note           string   `json:"note,omitempty"`
 }
 
 type cslDate struct {
@@ -141,16 +144,13 @@ type cslDate struct {
 func CSL(w io.Writer, entries []Entry) error {
 	items := []cslItem{}
 	for _, e := range prepare(entries) {
-		item := cslItem{ID: e.key, Type: e.cslType(), Title: e.Title, ContainerTitle: e.Journal, Publisher: e.Publisher,
-			Issued: cslDateOf(date(e.Published)), Accessed: cslDateOf(date(e.Accessed)), DOI: e.DOI, URL: e.URL, Note: e.note()}
+		item := cslItem{ID: e.key, Type: e.types().csl, Title: e.Title, ContainerTitle: e.Journal, Publisher: e.Publisher,
+			Issued: cslDateOf(date(e.Published)), Accessed: cslDateOf(date(e.Accessed)), DOI: e.DOI, URL: e.URL, Note: e.note(), Author: e.Authors}
 		if e.ArXiv != "" {
 			item.Number = "arXiv:" + e.ArXiv
 			if item.Publisher == "" {
 				item.Publisher = "arXiv"
 			}
-		}
-		for _, n := range e.Authors {
-			item.Author = append(item.Author, cslName(n))
 		}
 		items = append(items, item)
 	}
@@ -162,20 +162,6 @@ func CSL(w io.Writer, entries []Entry) error {
 		return fmt.Errorf("encode CSL-JSON: %w", err)
 	}
 	return write(w, "CSL-JSON", b.String())
-}
-
-func (e keyed) cslType() string {
-	switch {
-	case e.Kind == Paper && e.Journal != "":
-		return "article-journal"
-	case e.Kind == Paper:
-		return "article"
-	case e.Kind == WebPage:
-		return "webpage"
-	case e.Kind == Dataset:
-		return "dataset"
-	}
-	return "document"
 }
 
 func cslDateOf(d []int) *cslDate {
@@ -196,7 +182,7 @@ func RIS(w io.Writer, entries []Entry) error {
 				b.WriteString(tag + "  - " + value + "\r\n")
 			}
 		}
-		line("TY", e.risType())
+		line("TY", e.types().ris)
 		line("ID", e.key)
 		line("TI", e.Title)
 		for _, n := range e.Authors {
@@ -224,20 +210,6 @@ func RIS(w io.Writer, entries []Entry) error {
 		b.WriteString("ER  - \r\n\r\n")
 	}
 	return write(w, "RIS", b.String())
-}
-
-func (e keyed) risType() string {
-	switch {
-	case e.Kind == Paper && e.Journal != "":
-		return "JOUR"
-	case e.Kind == Paper && e.ArXiv != "":
-		return "UNPB"
-	case e.Kind == WebPage:
-		return "ELEC"
-	case e.Kind == Dataset:
-		return "DATA"
-	}
-	return "GEN"
 }
 
 func risDate(d []int) string {

@@ -31,8 +31,7 @@ func hashed(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// unixLines makes the line ends of a text what a reader of HTML makes of them before it
-// takes the hash.
+// unixLines makes the line ends of a text what a reader of HTML makes of them.
 func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // String is the page as one file of HTML, with its policy inside.

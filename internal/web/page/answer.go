@@ -87,8 +87,7 @@ type SourceLine struct {
 	State string
 }
 
-// cites says that there is something to look at beside the answer: a result that cites
-// nothing answers nothing, and has no confidence to speak of.
+// cites says that there is something to look at beside the answer.
 func (v Answer) cites() bool { return len(v.Sources) > 0 || v.Evidence != nil }
 
 type section struct {

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -155,24 +156,11 @@ func (s *Set) Compare(v Compare) h.Node {
 		return h.Fill(`<section class="box" aria-label="Run {}"><p class="letter" aria-hidden="true">{}</p>{}</section>`, letter, letter, entries([]run.Entry{e}))
 	}
 	sources := h.Each(v.Sources, func(p run.Pair[run.Source]) h.Node {
-		src := p.A
-		if src == nil {
-			src = p.B
-		}
-		if src == nil {
-			return h.Node{}
-		}
+		src := cmp.Or(p.A, p.B)
 		return shared(src.Title, src.Locator, p.A != nil, p.B != nil)
 	})
 	gaps := h.Each(v.Gaps, func(p run.Pair[marchwarden.Gap]) h.Node {
-		gap := p.A
-		if gap == nil {
-			gap = p.B
-		}
-		if gap == nil {
-			return h.Node{}
-		}
-		return shared(gap.Topic, "", p.A != nil, p.B != nil)
+		return shared(cmp.Or(p.A, p.B).Topic, "", p.A != nil, p.B != nil)
 	})
 	return s.frame(shell{Frame: v.Frame, name: "compare", here: "history", main: h.Fill(`<h1 class="apart">Two runs side by side</h1>
 <div class="versus">{}{}</div>{}

@@ -75,8 +75,7 @@ const (
 	mostMarks = 1500 // that are drawn
 )
 
-// mark is a bar: one segment, or several too short to be told apart, which look like
-// the longest of them.
+// mark is a bar: one segment, or several too short to be told apart, like the longest of them.
 type mark struct {
 	lane     int
 	state    run.State

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,8 +44,7 @@ func host(locator string) string {
 	return strings.TrimPrefix(plaintext.Fold(u.Hostname()), "www.")
 }
 
-// who is the name of a researcher for people. The contract calls the one who sends the
-// others pi.
+// who is a researcher for people. The contract calls the one who sends the others pi.
 func who(name string) string {
 	if name == "pi" {
 		return "the investigator"
@@ -163,13 +163,11 @@ func pick(all []word, name string) word {
 
 func verdictOf(name string) word   { return pick(verdicts, name) }
 func freshnessOf(name string) word { return pick(freshness, name) }
-
 func statusOf(name string) word {
-	return pick(append(statuses[:len(statuses):len(statuses)], word{"other", "?", line(name), "plain"}), name)
+	return pick(slices.Concat(statuses, []word{{"other", "?", line(name), "plain"}}), name)
 }
-
 func stateOf(name string) word {
-	return pick(append(states[:len(states):len(states)], word{"other", "…", line(name), "plain"}), name)
+	return pick(slices.Concat(states, []word{{"other", "…", line(name), "plain"}}), name)
 }
 
 // Piece is a part of a text. All pieces together are the text. Number is the citation
