@@ -156,31 +156,13 @@ func (g grid) bars() h.Node {
 	})
 }
 
-// chain is the marks that the end waited for, neighbours as one, in the order of time.
-func (g grid) chain() []mark {
-	var out []mark
-	for _, m := range g.marks {
-		if !m.critical {
-			continue
-		}
-		if n := len(out) - 1; n >= 0 && out[n].lane == m.lane && g.x(m.from)-g.x(out[n].to) < 0.15 && m.from >= out[n].from {
-			out[n].to = max(out[n].to, m.to)
-		} else {
-			out = append(out, m)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b mark) int { return cmp.Compare(a.from, b.from) })
-	return out
-}
-
 // joints lead from lane to lane where the one waited for the other, behind the bars.
 func (g grid) joints() h.Node {
 	var out []h.Node
-	chain := g.chain()
-	for i := 1; i < len(chain); i++ {
-		if from, to := chain[i-1].lane, chain[i].lane; from != to {
+	for i := 1; i < len(g.chain); i++ {
+		if from, to := g.chain[i-1].lane, g.chain[i].lane; from != to {
 			half := (g.bar/2 + 2) * cmp.Compare(to, from)
-			out = append(out, vertical("critical", g.x(chain[i].from), g.y(from)+half, g.y(to)-half))
+			out = append(out, vertical("critical", g.x(g.chain[i].from), g.y(from)+half, g.y(to)-half))
 		}
 	}
 	return h.Join(out...)
@@ -188,7 +170,7 @@ func (g grid) joints() h.Node {
 
 // outlines go around the bars that the end waited for.
 func (g grid) outlines() h.Node {
-	return h.Each(g.chain(), func(m mark) h.Node {
+	return h.Each(g.chain, func(m mark) h.Node {
 		from, to := g.x(m.from), g.x(m.to)
 		return h.Fill(`<rect class="critical" x="{}" y="{}" width="{}" height="{}"/>`, percent(from), g.y(m.lane)-g.bar/2-2, percent(max(to-from, 0)), g.bar+4)
 	})
@@ -209,9 +191,8 @@ func (g grid) legend() h.Node {
 	last := func(s run.State) bool {
 		return slices.ContainsFunc(g.rows, func(r laneRow) bool { return r.last == s })
 	}
-	waited := slices.ContainsFunc(g.marks, func(m mark) bool { return m.critical })
 	return h.If(len(g.rows) > 0, `<ul class="legend">{}{}{}{}</ul>`, states,
-		key(waited, h.Fill(`<svg class="key" width="18" height="12" aria-hidden="true"><rect class="critical" x="1" y="1" width="16" height="10"/></svg>`), "what the end waited for"),
+		key(len(g.chain) > 0, h.Fill(`<svg class="key" width="18" height="12" aria-hidden="true"><rect class="critical" x="1" y="1" width="16" height="10"/></svg>`), "what the end waited for"),
 		key(last(run.Done), h.Fill(`<span class="tick" aria-hidden="true">✓</span>`), "done"), key(last(run.Failed), h.Fill(`<span class="cross" aria-hidden="true">✗</span>`), "failed"))
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,43 +88,6 @@ func TestElapsed(t *testing.T) {
 		if got := clockStep(whole); got != want {
 			t.Errorf("a step of %v is %v, want %v", whole, got, want)
 		}
-	}
-}
-
-// The segments of a span are the span, in order and without overlap, and what is critical
-// of them is exactly what is critical of it.
-func TestSegmentsCoverTheSpan(t *testing.T) {
-	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
-	rapid.Check(t, func(t *rapid.T) {
-		from := rapid.IntRange(0, 40).Draw(t, "from")
-		whole := run.Span{State: run.Reading, From: at(from), To: at(rapid.IntRange(from+1, 60).Draw(t, "to"))}
-		var critical []run.Span
-		for range rapid.IntRange(0, 6).Draw(t, "parts") { // in whatever order, overlapping or not
-			a := rapid.IntRange(0, 60).Draw(t, "a")
-			critical = append(critical, run.Span{State: run.Reading, From: at(a), To: at(rapid.IntRange(a, 60).Draw(t, "b"))})
-		}
-		got := segments(whole, critical)
-		end := whole.From
-		for _, s := range got {
-			if s.State != run.Reading || !s.From.Equal(end) || !s.To.After(s.From) {
-				t.Fatalf("%+v does not follow %v in %+v", s, end, got)
-			}
-			end = s.To
-			for i := range int(s.To.Sub(s.From) / time.Second) {
-				second := s.From.Add(time.Duration(i) * time.Second)
-				want := slices.ContainsFunc(critical, func(c run.Span) bool { return !second.Before(c.From) && second.Before(c.To) })
-				if s.critical != want {
-					t.Fatalf("at %v it is critical: %t, of %+v in %+v", second, s.critical, critical, got)
-				}
-			}
-		}
-		if !end.Equal(whole.To) {
-			t.Fatalf("it ends at %v, not at %v", end, whole.To)
-		}
-	})
-	lasts := segments(run.Span{State: run.Writing, From: at(1)}, []run.Span{{State: run.Writing, From: at(0), To: at(5)}})
-	if len(lasts) != 1 || !lasts[0].To.IsZero() || lasts[0].critical || !lasts[0].From.Equal(at(1)) {
-		t.Errorf("what lasts is %+v", lasts)
 	}
 }
 
