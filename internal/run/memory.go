@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,16 +33,14 @@ type History struct {
 	store   Store
 	now     func() time.Time
 	seed    maphash.Seed
-	reading chan struct{} // holds one who reads traces; the others wait for what it reads
-
-	mu    sync.Mutex // guards known
-	known map[marchwarden.TraceID]*digest
+	reading chan struct{} // holds one who reads traces, and guards known; the others wait for what it reads
+	known   map[marchwarden.TraceID]*digest
 }
 
 // OpenHistory makes a History of a store, which the caller closes. Nothing is read before
 // the first call.
 func OpenHistory(store Store, now func() time.Time) *History {
-	return &History{store: store, now: now, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1), known: map[marchwarden.TraceID]*digest{}}
+	return &History{store: store, now: now, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1)}
 }
 
 // picture is what is known of traces at one moment. Digests are replaced, never changed.
@@ -64,18 +61,33 @@ func (h *History) recall(ctx context.Context) (*picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := h.refresh(ctx, files)
-	if err != nil {
-		return nil, err
+	now, found := h.now(), make([]*digest, len(files))
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for i, f := range files {
+		if d := h.known[f.ID]; d != nil && d.stands(f, now) {
+			found[i] = d
+			continue
+		}
+		if ctx.Err() != nil {
+			continue // what stands is remembered all the same
+		}
+		g.Go(func() error {
+			if d := h.read(ctx, f); ctx.Err() == nil { // else it may be half
+				found[i] = d
+			}
+			return nil
+		})
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for id := range h.known {
-		if p.byID[id] == nil { // it was removed
-			delete(h.known, id)
+	_ = g.Wait() // each says in its digest what went wrong
+	p := &picture{byID: make(map[marchwarden.TraceID]*digest, len(files))}
+	for i, d := range found {
+		if id := files[i].ID; d != nil && p.byID[id] == nil {
+			p.runs, p.byID[id] = append(p.runs, d), d
 		}
 	}
-	return p, nil
+	h.known = p.byID
+	return p, canceled(ctx)
 }
 
 func (h *History) file(id marchwarden.TraceID) (trace.File, error) {
@@ -85,59 +97,6 @@ func (h *History) file(id marchwarden.TraceID) (trace.File, error) {
 	}
 	foreign, err := h.store.Traces.Foreign(id)
 	return trace.File{ID: id, Size: info.Size(), Modified: info.ModTime(), Foreign: foreign}, err
-}
-
-// refresh reads those of the files that are not known as they are now.
-func (h *History) refresh(ctx context.Context, files []trace.File) (*picture, error) {
-	now := h.now()
-	var stale []trace.File
-	h.mu.Lock()
-	for _, f := range files {
-		if d := h.known[f.ID]; d == nil || !d.stands(f, now) {
-			stale = append(stale, f)
-		}
-	}
-	h.mu.Unlock()
-	if err := h.readAll(ctx, stale); err != nil {
-		return nil, err
-	}
-	p := &picture{byID: make(map[marchwarden.TraceID]*digest, len(files))}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, f := range files {
-		if d := h.known[f.ID]; d != nil && p.byID[f.ID] == nil {
-			p.runs, p.byID[f.ID] = append(p.runs, d), d
-		}
-	}
-	return p, canceled(ctx)
-}
-
-func (h *History) readAll(ctx context.Context, files []trace.File) error {
-	read := make([]*digest, len(files))
-	var g errgroup.Group
-	g.SetLimit(parallel)
-	for i, f := range files {
-		if ctx.Err() != nil {
-			break
-		}
-		g.Go(func() error {
-			read[i] = h.read(ctx, f)
-			return nil
-		})
-	}
-	_ = g.Wait() // each says in its digest what went wrong
-	if err := canceled(ctx); err != nil {
-		return err // what was read meanwhile may be half
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i, f := range files {
-		delete(h.known, f.ID)
-		if read[i] != nil {
-			h.known[f.ID] = read[i]
-		}
-	}
-	return nil
 }
 
 // latest looks once more at a run that may have gone on or ended: nil if it is gone.
