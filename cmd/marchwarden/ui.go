@@ -274,7 +274,7 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 		return errors.Join(err, rec.Close())
 	}
 	store := rec.Store()
-	b.history = run.OpenHistory(run.HistoryConfig{Store: store, Now: a.Now})
+	b.history = run.OpenHistory(store, a.Now)
 	b.server, err = web.New(web.Config{
 		Gate:  httpdoor.SignInConfig{Now: a.Now, Key: key, Auth: auth, Hosts: o.known(), Secure: o.secure(), Log: log},
 		Runs:  b.runs,

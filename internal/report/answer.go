@@ -76,7 +76,6 @@ func Ends(paragraph []Piece) []int {
 	return out
 }
 
-// split reads one paragraph.
 func split(paragraph string, citations int) []Sentence {
 	var out []Sentence
 	pieces := read(paragraph, citations)
@@ -101,7 +100,6 @@ func split(paragraph string, citations int) []Sentence {
 // token is what an answer is read by: an escaped character, a marker, or neither.
 var token = regexp.MustCompile("\\\\[!-/:-@\\[-`{-~]|\\[(\\d{1,9})\\]")
 
-// read cuts a paragraph into pieces.
 func read(paragraph string, citations int) []Piece {
 	var out []Piece
 	at := 0
@@ -127,7 +125,6 @@ func read(paragraph string, citations int) []Piece {
 	return out
 }
 
-// leading is a marker at the beginning of a text.
 var leading = regexp.MustCompile(`^\[(\d{1,9})\]`)
 
 // Marker is the number of the marker that a text begins with, and how many bytes it
@@ -143,7 +140,6 @@ func Marker(text string, citations int) (n, size int) {
 	return n, len(m[0])
 }
 
-// number is the number of a citation that exists, or 0.
 func number(digits string, citations int) int {
 	if n, _ := strconv.Atoi(digits); n >= 1 && n <= citations {
 		return n

@@ -1,7 +1,7 @@
 package report
 
 import (
-	_ "embed" // the script
+	_ "embed"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
@@ -27,22 +27,19 @@ const appStyle = `
 // it over. It holds nothing of any result and is the same bytes at every call. It loads
 // nothing, and its policy lets it run only that script.
 func AppPage() []byte {
-	return []byte(h.Document{Lang: "en", Title: "Research report", Style: style + appStyle, Script: appScript, Body: h.Lines(
-		h.El(h.Header, nil, kind(), h.El(h.H1, append(h.Foreign(), h.ID("question")), h.Text("Research report")),
-			h.El(h.P, []h.Attr{h.ID("status"), h.Class("facts"), h.Spoken()}, h.Text("This page shows what a call of a tool found, inside the program that made the call."))),
-		h.El(h.Div, []h.Attr{h.ID("view")}),
-	)}.String())
+	return []byte(h.Document{Title: "Research report", Style: style + appStyle, Script: appScript, Body: h.Fill(`<header><p class="kind">Marchwarden research report</p><h1 lang="" dir="auto" id="question">Research report</h1><p id="status" class="facts" role="status">This page shows what a call of a tool found, inside the program that made the call.</p></header>
+<div id="view"></div>
+`)}.String())
 }
 
 // AppBody is a result as a piece of HTML for AppPage: what the page of a report has
 // under its title, byte for byte, for a report that knows the result and nothing else.
-// So excerpts stand alone, without the stored text around them. All text of the result
-// is escaped as it is there, and the same result gives the same bytes. The error is
+// So excerpts stand alone, without the stored text around them. The error is
 // CodeInvalid, for no result.
 func AppBody(res *marchwarden.Result) (string, error) {
 	if res == nil {
 		return "", marchwarden.Errorf(marchwarden.CodeInvalid, "there is no result to show")
 	}
-	r := &Report{Result: res}
-	return h.Lines(summary(r), content(r)).String(), nil
+	p := newHTMLPage(&Report{Result: res})
+	return h.Lines(p.summary(), p.content()).String(), nil
 }

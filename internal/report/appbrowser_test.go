@@ -174,7 +174,7 @@ func TestAppBrowserHears(t *testing.T) {
 	if careless == appScript {
 		t.Fatal("the script has changed")
 	}
-	view := h.El(h.Div, []h.Attr{h.ID("view")}, h.El(h.H1, []h.Attr{h.ID("question")}), h.El(h.P, []h.Attr{h.ID("status")}))
+	view := h.Fill(`<div id="view"><h1 id="question"></h1><p id="status"></p></div>`)
 	page := h.Document{Style: style, Script: careless, Body: view}
 	hostile := []string{hostileHTML()[0], hostileHTML()[2]}
 	held := hosted(t, chromium, []byte(page.String()), given{Hostile: hostile, Only: true})

@@ -29,8 +29,7 @@ const sourcePaper = "arxiv"
 // maxPaper bounds the record of a paper that is looked into.
 const maxPaper = 4 << 20
 
-// paperOf reads the raw form of a paper's page; nil if the page is none, or if its
-// record has another form than the one known here.
+// paperOf reads the raw form of a paper's page; nil if it is none, or has an unknown form.
 func paperOf(ctx context.Context, blobs blob.Store, p fetch.Page) (*Paper, error) {
 	if p.Source != sourcePaper || !p.Raw.Valid() || p.MediaType != "application/json" || p.RawBytes > maxPaper {
 		return nil, nil

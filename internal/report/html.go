@@ -1,14 +1,15 @@
 package report
 
 import (
-	_ "embed" // the style sheet
+	"cmp"
+	_ "embed"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -23,317 +24,305 @@ var style string
 // and a security policy that allows neither. Markers lead to the sources, where each
 // excerpt is shown at its place in the stored text. It writes once.
 func HTML(w io.Writer, r *Report) error {
-	page := h.Document{Lang: "en", Title: r.title(), Style: style, Body: body(r)}
+	p := newHTMLPage(r)
+	page := h.Document{Title: p.Title, Style: style, Body: h.Fill(`<a href="#answer" class="skip">Skip to the answer</a>
+<header><p class="kind">Marchwarden research report</p><h1 lang="" dir="auto">{}</h1>{}</header>
+{}<footer><p>Text in quotation boxes is other people&#39;s, as it was fetched. This page loads nothing and runs nothing.</p></footer>
+`, p.Title, p.summary(), p.content())}
 	if _, err := io.WriteString(w, page.String()); err != nil {
 		return fmt.Errorf("write HTML: %w", err)
 	}
 	return nil
 }
 
-// part is one section of a report.
+type htmlPage struct {
+	*View
+	r *Report
+}
+
+func newHTMLPage(r *Report) htmlPage { return htmlPage{r.View(), r} }
+
+func (p htmlPage) summary() h.Node {
+	return h.Fill(`<p class="facts">{}</p>{}`, strings.Join(p.About, " · "),
+		h.If(len(p.Notices) > 0, `<div class="problem"><p><strong>Take note</strong></p><ul>{}</ul></div>`,
+			h.Each(p.Notices, func(s string) h.Node { return h.Fill(`<li>{}</li>`, s) })))
+}
+
 type part struct {
-	id    string // of its element, for links
-	title string
-	body  h.Node // what is under its heading
+	id, title string
+	body      h.Node // what is under its heading
 }
 
-// body is all that the page shows.
-func body(r *Report) h.Node {
-	return h.Lines(
-		h.A(h.At("answer"), class("skip"), h.Text("Skip to the answer")),
-		h.El(h.Header, nil, kind(), h.El(h.H1, h.Foreign(), h.Text(r.title())), summary(r)),
-		content(r),
-		h.El(h.Footer, nil, h.El(h.P, nil, h.Text("Text in quotation boxes is other people's, as it was fetched. This page loads nothing and runs nothing."))),
-	)
+// content is the parts that have something to say, with a list of links to them.
+func (p htmlPage) content() h.Node {
+	all := slices.DeleteFunc([]part{
+		{"answer", "Answer", p.answer()},
+		{"closest", notAnAnswer, h.If(len(p.Closest) > 0, `<div class="sides">{}</div>`, h.Each(p.Closest, side))},
+		{"confidence", "Confidence", h.Fill(`<p class="score"><meter value="{}" aria-label="confidence {} of 1">{}</meter> <strong>{}</strong> of 1, computed from:</p>
+{}`, p.Confidence, p.Confidence, p.Confidence, p.Confidence, h.Lines(definitions(p.Factors)))},
+		{"claims", "Claims", p.claims()},
+		{"contradictions", "Contradictions", h.Each(p.Contradictions, contradiction)},
+		{"gaps", "Gaps", h.Each(p.Gaps, gapGroup)},
+		{"discoveries", "Discoveries", items(`<ul>{}</ul>`, p.Discoveries, `{}: <span lang="" dir="auto">{}</span>`)},
+		{"questions", "Open questions", items(`<ul>{}</ul>`, p.Questions, `{}<span lang="" dir="auto">{}</span>`)},
+		{"rihlas", "Researchers asked", items(`<ol>{}</ol>`, p.Rihlas, `<strong>{}</strong> — <span lang="" dir="auto">{}</span>`)},
+		{"sources", "Sources", p.sources()},
+		{"cost", "Cost", definitions(p.Cost)},
+		{"check", "How to check this report", p.check()},
+	}, func(p part) bool { return p.body.Empty() })
+	return h.Fill(`<nav aria-label="Contents"><ul>{}</ul></nav>
+<main>
+{}</main>
+`, h.Each(all, func(p part) h.Node { return h.Fill(`<li><a href="{}">{}</a></li>`, h.At(p.id), p.title) }), h.Each(all, func(p part) h.Node {
+		return h.Fill(`<section id="{}" aria-labelledby="{}-title">
+<h2 id="{}-title">{}</h2>
+{}</section>
+`, p.id, p.id, p.id, p.title, p.body)
+	}))
 }
 
-// kind is the line over the title.
-func kind() h.Node { return h.In(h.P, "kind", h.Text("Marchwarden research report")) }
-
-// summary is what is under the title.
-func summary(r *Report) h.Node {
-	return h.Join(h.In(h.P, "facts", h.Text(strings.Join(r.about(), " · "))), notices(r.notices()))
+func listed(form h.Literal, items []h.Node) h.Node {
+	return h.If(len(items) > 0, form, h.Join(h.Text("\n"), h.Lines(items...)))
 }
 
-// content is the parts of a report, with a list of links to them.
-func content(r *Report) h.Node {
-	var contents, sections []h.Node
-	for _, p := range parts(r) {
-		contents = append(contents, h.El(h.Li, nil, h.A(h.At(p.id), nil, h.Text(p.title))))
-		sections = append(sections, p.section())
-	}
-	return h.Lines(
-		h.El(h.Nav, []h.Attr{h.Label("Contents")}, h.El(h.Ul, nil, contents...)),
-		h.El(h.Main, nil, h.Text("\n"), h.Lines(sections...)),
-	)
-}
-
-// section is the part with its heading, as an element of the page.
-func (p part) section() h.Node {
-	title := p.id + "-title"
-	return h.El(h.Section, []h.Attr{h.ID(p.id), h.LabelledBy(title)}, h.Text("\n"), h.El(h.H2, []h.Attr{h.ID(title)}, h.Text(p.title)), h.Text("\n"), p.body)
-}
-
-// parts are the sections of a report in their order; those with nothing to say are
-// left out, but for the answer and the sources.
-func parts(r *Report) []part {
-	all := []part{
-		{"answer", "Answer", answered(r.Result)},
-		{"closest", notAnAnswer, closest(r.Result)},
-		{"confidence", "Confidence", confidence(r.Result)},
-		{"claims", "Claims", claims(r.Result)},
-		{"contradictions", "Contradictions", contradictions(r.Result)},
-		{"gaps", "Gaps", gapList(r.Result)},
-		{"discoveries", "Discoveries", discoveries(r.Result)},
-		{"questions", "Open questions", questions(r.Result)},
-		{"rihlas", "Researchers asked", rihlas(r.Result)},
-		{"sources", "Sources", sources(r)},
-		{"cost", "Cost", definitions(r.costs())},
-		{"check", "How to check this report", check(r)},
-	}
-	return slices.DeleteFunc(all, func(p part) bool { return p.body.Empty() })
-}
-
-func class(names string) []h.Attr { return []h.Attr{h.Class(names)} }
-
-// foreign is an element with text from outside on one line.
-func foreign(t h.Tag, s string) h.Node { return h.El(t, h.Foreign(), h.Text(plaintext.Fold(s))) }
-
-// paragraph is text from outside as a paragraph; nothing stays nothing.
-func paragraph(s string) h.Node {
-	if s = plaintext.Fold(s); s == "" {
-		return h.Node{}
-	}
-	return foreign(h.P, s)
-}
-
-func notices(all []string) h.Node {
-	if len(all) == 0 {
-		return h.Node{}
-	}
-	var items []h.Node
-	for _, n := range all {
-		items = append(items, h.El(h.Li, nil, h.Text(n)))
-	}
-	return h.In(h.Div, "problem", h.El(h.P, nil, h.El(h.Strong, nil, h.Text("Take note"))), h.El(h.Ul, nil, items...))
-}
-
-func answered(res *marchwarden.Result) h.Node {
+func (p htmlPage) answer() h.Node {
 	var out []h.Node
-	if lead := plaintext.Fold(res.Lead()); lead != "" {
+	if p.Lead != "" {
 		marker := h.Node{}
-		if n := leadsTo(res); n > 0 {
-			marker = h.Join(h.Text(" "), markers([]int{n}))
+		if p.LeadsTo > 0 {
+			marker = h.Join(h.Text(" "), markers([]int{p.LeadsTo}))
 		}
-		out = append(out, h.El(h.P, append(h.Foreign(), h.Class("short")), h.El(h.Strong, nil, h.Text(lead)), marker))
+		out = append(out, h.Fill(`<p lang="" dir="auto" class="short"><strong>{}</strong>{}</p>`, p.Lead, marker))
 	}
-	for _, p := range Sentences(res) {
+	for _, sentences := range Sentences(p.r.Result) {
 		var parts []h.Node
-		for i, s := range p {
+		for i, s := range sentences {
 			if i > 0 {
 				parts = append(parts, h.Text(" "))
 			}
-			parts = append(parts, spoken(res, s))
+			parts = append(parts, p.spoken(s))
 		}
-		out = append(out, h.El(h.P, h.Foreign(), parts...))
+		out = append(out, h.Fill(`<p lang="" dir="auto">{}</p>`, h.Join(parts...)))
 	}
 	if len(out) == 0 {
-		return h.El(h.P, nil, h.Text(None))
+		return h.Fill(`<p>{}</p>`, None)
 	}
 	return h.Lines(out...)
-}
-
-// closest are the passages that a refusal comes with.
-func closest(res *marchwarden.Result) h.Node {
-	var out []h.Node
-	for _, c := range nearest(res) {
-		out = append(out, side(nearView(c)))
-	}
-	if len(out) == 0 {
-		return h.Node{}
-	}
-	return h.In(h.Div, "sides", out...)
 }
 
 // spoken is one sentence with its markers and, unless it stands, its verdict.
-func spoken(res *marchwarden.Result, s Sentence) h.Node {
-	text, badge := h.Text(s.Text), h.Node{}
+func (p htmlPage) spoken(s Sentence) h.Node {
+	text, verdict := h.Text(s.Text), h.Node{}
 	if s.Claim > 0 {
-		support := res.Claims[s.Claim-1].Support
-		v := Verdict(support)
-		text = h.In(h.Span, "claim "+v, text)
-		if !support.Stands() {
-			badge = h.Join(h.Text(" "), badgeOf(v))
-		}
+		c := p.Claims[s.Claim-1]
+		text = h.Fill(`<span class="claim {}">{}</span>`, c.Verdict, text)
+		verdict = h.If(!c.stands(), ` {}`, badge(c.Verdict))
 	}
-	if len(s.Cited) > 0 {
-		text = h.Join(text, h.Text(" "))
-	}
-	return h.Join(text, markers(s.Cited), badge)
+	return h.Join(text, h.If(len(s.Cited) > 0, ` `), markers(s.Cited), verdict)
 }
 
-// badgeOf is a verdict in a box.
-func badgeOf(v string) h.Node { return h.In(h.Span, "verdict "+v, h.Text(v)) }
+func badge(v string) h.Node { return h.Fill(`<span class="verdict {}">{}</span>`, v, v) }
 
-// markers are links to sources.
 func markers(numbers []int) h.Node {
-	var out []h.Node
-	for _, n := range numbers {
-		out = append(out, h.A(h.At(sourceID(n)), []h.Attr{h.Class("marker"), h.Label(fmt.Sprintf("source %d", n))}, h.Text(fmt.Sprintf("[%d]", n))))
-	}
-	return h.Join(out...)
+	return h.Each(numbers, func(n int) h.Node {
+		return h.Fill(`<a href="#source-{}" class="marker" aria-label="source {}">[{}]</a>`, n, n, n)
+	})
 }
-
-func sourceID(n int) string { return fmt.Sprintf("source-%d", n) }
-
-func claimID(n int) string { return fmt.Sprintf("claim-%d", n) }
 
 func definitions(fs []Fact) h.Node {
+	return h.If(len(fs) > 0, `<dl>
+{}</dl>`, h.Each(fs, func(f Fact) h.Node {
+		return h.Fill(`<div><dt>{}</dt><dd>{}</dd></div>
+`, f.Label, f.Value)
+	}))
+}
+
+func (p htmlPage) claims() h.Node {
 	var out []h.Node
-	for _, f := range fs {
-		out = append(out, h.El(h.Div, nil, h.El(h.Dt, nil, h.Text(f.Label)), h.El(h.Dd, nil, h.Text(f.Value))))
+	for _, c := range p.Claims {
+		out = append(out, h.Fill(`<li id="claim-{}">{} <span lang="" dir="auto">{}</span> {}</li>`, c.Number, badge(c.Verdict), c.Text, markers(c.Sources)))
 	}
-	if len(out) == 0 {
-		return h.Node{}
-	}
-	return h.El(h.Dl, nil, h.Text("\n"), h.Lines(out...))
+	return listed(`<ol>{}</ol>`, out)
 }
 
-func confidence(res *marchwarden.Result) h.Node {
-	value := unit(res.Confidence)
-	return h.Lines(
-		h.In(h.P, "score", h.El(h.Meter, []h.Attr{h.Value(value), h.Label("confidence " + value + " of 1")}, h.Text(value)), h.Text(" "), h.El(h.Strong, nil, h.Text(value)), h.Text(" of 1, computed from:")),
-		definitions(factors(res.ConfidenceFactors)))
+func contradiction(c ContradictionView) h.Node {
+	return h.Fill(`<article class="contradiction"><h3 lang="" dir="auto">{}</h3>{}<div class="sides">{}{}</div></article>
+`, c.About, h.If(c.Detail != "", `<p lang="" dir="auto">{}</p>`, c.Detail), side(c.Sides[0]), side(c.Sides[1]))
 }
 
-func claims(res *marchwarden.Result) h.Node {
-	var out []h.Node
-	for i, c := range res.Claims {
-		out = append(out, h.El(h.Li, []h.Attr{h.ID(claimID(i + 1))}, badgeOf(Verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text), h.Text(" "), markers(numbers(res, c))))
-	}
-	return listed(h.Ol, out)
-}
-
-// listed is a list of items, or nothing if there are none.
-func listed(t h.Tag, items []h.Node) h.Node {
-	if len(items) == 0 {
-		return h.Node{}
-	}
-	return h.El(t, nil, h.Text("\n"), h.Lines(items...))
-}
-
-func contradictions(res *marchwarden.Result) h.Node {
-	var out []h.Node
-	for _, c := range res.Contradictions {
-		out = append(out, h.In(h.Article, "contradiction", h.El(h.H3, h.Foreign(), h.Text(contested(c))), paragraph(c.Detail),
-			h.In(h.Div, "sides", side(sideView(res, oneSide, c.A)), side(sideView(res, otherSide, c.B)))))
-	}
-	return h.Lines(out...)
-}
-
-// side is one of the two columns of a contradiction.
 func side(s SideView) h.Node {
-	head := h.El(h.Strong, h.Foreign(), h.Text(s.Heading))
+	source := h.Node{}
 	if s.Source > 0 {
-		head = h.Join(markers([]int{s.Source}), h.Text(" "), head)
+		source = h.Join(markers([]int{s.Source}), h.Text(" "))
 	}
-	parts := []h.Node{h.El(h.P, nil, head)}
-	if s.Name != "" {
-		parts = slices.Insert(parts, 0, h.In(h.P, "label", h.Text(s.Name)))
-	}
-	parts = append(parts, h.In(h.P, "locator", located(s.Locator, s.Address)))
-	if len(s.Facts) > 0 {
-		parts = append(parts, h.El(h.P, append(h.Foreign(), h.Class("facts")), h.Text(strings.Join(s.Facts, " · "))))
-	}
-	if s.Value != "" {
-		parts = append(parts, h.El(h.P, nil, h.El(h.Strong, h.Foreign(), h.Text(s.Value))))
-	}
-	parts = append(parts, h.El(h.Blockquote, h.Foreign(), h.Exact(s.Excerpt)))
-	return h.In(h.Div, "side", parts...)
+	return h.Fill(`<div class="side">{}<p>{}<strong lang="" dir="auto">{}</strong></p><p class="locator">{}</p>{}{}<blockquote lang="" dir="auto">{}</blockquote></div>`,
+		h.If(s.Name != "", `<p class="label">{}</p>`, s.Name), source, s.Heading, located(s.Locator, s.Address), factLine(s.Facts),
+		h.If(s.Value != "", `<p><strong lang="" dir="auto">{}</strong></p>`, s.Value), h.Exact(s.Excerpt))
 }
 
-// whereabouts is a locator, as a link if it leads to the web.
-func whereabouts(at string) h.Node { return located(plaintext.Fold(at), webAddress(at)) }
+func factLine(facts []string) h.Node {
+	return h.If(len(facts) > 0, `<p lang="" dir="auto" class="facts">{}</p>`, strings.Join(facts, " · "))
+}
 
 // located is a locator on one line, as a link if it has an address on the web.
 func located(at, address string) h.Node {
-	text := h.El(h.Bdi, nil, h.Text(at))
+	text := h.Fill(`<bdi>{}</bdi>`, at)
 	if to, ok := h.Web(address); ok {
-		return h.A(to, nil, text)
+		return h.Away(to, text)
 	}
-	return h.El(h.Code, nil, text)
+	return h.Fill(`<code>{}</code>`, text)
 }
 
-func gapList(res *marchwarden.Result) h.Node {
+func gapGroup(g GapGroup) h.Node {
 	var out []h.Node
-	for _, g := range gaps(res) {
-		var items []h.Node
-		for _, x := range g.Gaps {
-			var done []h.Node
-			for _, d := range x.Done {
-				done = append(done, h.In(h.P, "facts", h.Text(d)))
-			}
-			items = append(items, h.El(h.Li, nil, h.El(h.Strong, h.Foreign(), h.Text(x.Topic)), h.Text(" — "), foreign(h.Span, x.Detail), h.Join(done...)))
-		}
-		out = append(out, h.El(h.H3, nil, h.Text(g.Words)), listed(h.Ul, items))
+	for _, x := range g.Gaps {
+		out = append(out, h.Fill(`<li><strong lang="" dir="auto">{}</strong> — <span lang="" dir="auto">{}</span>{}</li>`, x.Topic, x.Detail,
+			h.Each(x.Done, func(s string) h.Node { return h.Fill(`<p class="facts">{}</p>`, s) })))
 	}
-	return h.Lines(out...)
+	return h.Lines(h.Fill(`<h3>{}</h3>`, g.Words), listed(`<ul>{}</ul>`, out))
 }
 
-// item is an item of a list with a line of facts under it.
-func item(head h.Node, facts []string) h.Node {
-	if len(facts) == 0 {
-		return h.El(h.Li, nil, head)
-	}
-	return h.El(h.Li, nil, head, h.El(h.P, append(h.Foreign(), h.Class("facts")), h.Text(strings.Join(facts, " · "))))
-}
-
-func discoveries(res *marchwarden.Result) h.Node {
+// items is a list of things, each with a line of facts under it. form has a head and a text.
+func items(list h.Literal, all []Item, form h.Literal) h.Node {
 	var out []h.Node
-	for _, d := range res.DiscoveryEvents {
-		x := discovery(d)
-		out = append(out, item(h.Join(h.Text(x.Head+": "), foreign(h.Span, x.Text)), x.Facts))
+	for _, x := range all {
+		out = append(out, h.Fill(`<li>{}{}</li>`, h.Fill(form, x.Head, x.Text), factLine(x.Facts)))
 	}
-	return listed(h.Ul, out)
+	return listed(list, out)
 }
 
-func questions(res *marchwarden.Result) h.Node {
+func (p htmlPage) check() h.Node {
+	return h.Lines(definitions(p.Provenance), h.If(len(p.Commands) > 0, `<p>{}</p>
+{}`, checking, h.Each(p.Commands, func(c string) h.Node {
+		return h.Fill(`<p class="command"><code>{}</code></p>
+`, c)
+	})))
+}
+
+func (p htmlPage) citedFor(claims []int) h.Node {
 	var out []h.Node
-	for _, q := range openQuestions(res) {
-		x := asked(q)
-		out = append(out, item(foreign(h.Span, x.Text), x.Facts))
+	for _, n := range claims {
+		c := p.Claims[n-1]
+		out = append(out, h.Fill(`<li><a href="#claim-{}">Claim {}</a> {} <span lang="" dir="auto">{}</span></li>`, n, term.Count(n), badge(c.Verdict), c.Text))
 	}
-	return listed(h.Ul, out)
+	return h.If(len(out) > 0, `<p class="label">Cited for</p>{}`, listed(`<ul>{}</ul>`, out))
 }
 
-func rihlas(res *marchwarden.Result) h.Node {
-	var out []h.Node
-	for _, r := range res.Rihlas {
-		out = append(out, item(h.Join(h.El(h.Strong, nil, h.Text(known(r.Researcher))), h.Text(" — "), foreign(h.Span, r.Question)), rihlaFacts(r, false)))
+// How much of the stored texts a page carries.
+const (
+	nearChars = 400       // before an excerpt, and as many after it: what is read with it
+	wideChars = 1500      // the same for a text that is not shown as a whole
+	maxWhole  = 48 << 10  // the longest text that is shown as a whole, in bytes
+	maxTexts  = 512 << 10 // all texts shown as a whole together, in bytes of HTML
+)
+
+// sources are the cited sources in the order of their numbers, each with its excerpt
+// marked in the text around it. A document's whole text is shown once, with the first
+// of its citations, if it is short and the page has room; else more of what is around
+// the excerpt.
+func (p htmlPage) sources() h.Node {
+	if len(p.Sources) == 0 {
+		return h.Fill(`<p>None cited.</p>`)
 	}
-	return listed(h.Ol, out)
+	texts := &texts{res: p.r.Result, at: map[string]int{}, room: maxTexts}
+	return h.Each(p.Sources, func(s SourceView) h.Node {
+		c, src := p.r.Result.Citations[s.Number-1], p.r.source(s.Number-1)
+		return h.Fill(`<article id="source-{}" class="source" tabindex="-1">
+{}</article>
+`, s.Number, h.Lines(
+			h.Fill(`<h3><span class="number">[{}]</span> <span lang="" dir="auto">{}</span></h3>`, s.Number, s.Heading),
+			h.Fill(`<p class="locator">{}</p>`, located(s.Locator, s.Address)),
+			h.If(c.Unchecked, `<p class="problem">{}</p>`, unchecked),
+			h.If(src.Problem != "", `<p class="problem"><strong>{}</strong>{}.</p>`, standsNot, src.Problem),
+			excerpt(c, src.Text, s.Number),
+			texts.more(c, src.Text, s.Number),
+			p.citedFor(s.Claims),
+			h.Fill(`<details><summary>About this source</summary>{}</details>`, definitions(s.Facts)),
+		))
+	})
 }
 
-func check(r *Report) h.Node {
-	parts := []h.Node{definitions(r.provenance())}
-	if commands := r.commands(); len(commands) > 0 {
-		parts = append(parts, h.El(h.P, nil, h.Text(checking)))
-		for _, c := range commands {
-			parts = append(parts, h.In(h.P, "command", h.El(h.Code, nil, h.Text(c))))
-		}
+func excerpt(c marchwarden.Citation, text string, n int) h.Node {
+	body := h.Exact(c.RawExcerpt)
+	if c.Span != nil && c.Span.In(len(text)) {
+		body = around(text, *c.Span, nearChars, h.Fill(`<mark id="excerpt-{}">{}</mark>`, n, h.Exact(text[c.Span.Start:c.Span.End])))
 	}
-	return h.Lines(parts...)
+	return h.Fill(`<blockquote lang="" dir="auto">{}</blockquote>`, body)
 }
 
-// citedAs says for which claims a source is cited, each with its verdict.
-func citedAs(res *marchwarden.Result, citation int) h.Node {
-	var out []h.Node
-	for _, n := range citedFor(res, citation) {
-		c := res.Claims[n-1]
-		out = append(out, h.El(h.Li, nil, h.A(h.At(claimID(n)), nil, h.Text("Claim "+term.Count(n))), h.Text(" "), badgeOf(Verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text)))
+func around(text string, s marchwarden.Span, chars int, mark h.Node) h.Node {
+	w := cut(text, s, chars)
+	return h.Join(h.If(w.Earlier > 0, `<span class="cut">{} before … </span>`, term.Bytes(int64(w.Earlier))), h.Exact(w.Before), mark, h.Exact(w.After),
+		h.If(w.Later > 0, `<span class="cut"> … {} after</span>`, term.Bytes(int64(w.Later))))
+}
+
+// window is the part of a text around a span, cut between words where there are such.
+func window(text string, s marchwarden.Span, chars int) (from, to int) {
+	from, to = s.Start, s.End
+	for i := 0; i < chars && (from > 0 || to < len(text)); i++ {
+		_, n := utf8.DecodeLastRuneInString(text[:from])
+		from -= n
+		_, n = utf8.DecodeRuneInString(text[to:])
+		to += n
 	}
-	if len(out) == 0 {
+	const word = 30 // bytes; where a word is longer, there may be none
+	if i := strings.IndexAny(text[from:min(from+word, s.Start)], " \n"); from > 0 && i >= 0 {
+		from += i + 1
+	}
+	if i := strings.LastIndexAny(text[max(to-word, s.End):to], " \n"); to < len(text) && i >= 0 {
+		to = max(to-word, s.End) + i
+	}
+	return from, to
+}
+
+type texts struct {
+	res  *marchwarden.Result
+	at   map[string]int // by content hash, the citation with which the whole is shown
+	room int            // what is left of maxTexts
+}
+
+// more is the text around a citation beyond what is shown with its excerpt.
+func (t *texts) more(c marchwarden.Citation, text string, n int) h.Node {
+	if c.Span == nil || !c.Span.In(len(text)) {
 		return h.Node{}
 	}
-	return h.Join(h.In(h.P, "label", h.Text("Cited for")), listed(h.Ul, out))
+	if from, to := window(text, *c.Span, nearChars); from == 0 && to == len(text) {
+		return h.Node{}
+	}
+	if at := t.at[c.ContentHash]; at > 0 {
+		return h.Fill(`<p class="facts"><a href="#text-{}">The whole stored text is with [{}]</a></p>`, at, at)
+	}
+	title, body := "More of the text", h.Node{}
+	if len(text) <= maxWhole {
+		body = wholeText(t.res, text, c.ContentHash)
+	}
+	if size := len(body.String()); size > 0 && size <= t.room {
+		t.room -= size
+		t.at[c.ContentHash] = n
+		title = "The whole stored text (" + term.Bytes(int64(len(text))) + ")"
+	} else {
+		body = around(text, *c.Span, wideChars, h.Fill(`<mark>{}</mark>`, h.Exact(text[c.Span.Start:c.Span.End])))
+	}
+	return h.Fill(`<details><summary>{}</summary><blockquote lang="" dir="auto" id="text-{}" class="text" tabindex="0" aria-label="stored text of source {}">{}</blockquote></details>`, title, n, n, body)
+}
+
+func wholeText(res *marchwarden.Result, text, hash string) h.Node {
+	var spans []marchwarden.Span
+	for _, c := range res.Citations {
+		if c.ContentHash == hash && c.Span != nil && c.Span.In(len(text)) {
+			spans = append(spans, *c.Span)
+		}
+	}
+	slices.SortFunc(spans, func(a, b marchwarden.Span) int { return cmp.Or(a.Start-b.Start, a.End-b.End) })
+	var parts []h.Node
+	at := 0
+	for i := 0; i < len(spans); {
+		s := spans[i]
+		for i++; i < len(spans) && spans[i].Start <= s.End; i++ {
+			s.End = max(s.End, spans[i].End)
+		}
+		parts = append(parts, h.Exact(text[at:s.Start]), h.Fill(`<mark>{}</mark>`, h.Exact(text[s.Start:s.End])))
+		at = s.End
+	}
+	return h.Join(append(parts, h.Exact(text[at:]))...)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -17,28 +16,34 @@ import (
 // is text in every reader of Markdown: it makes no link, image, tag or format. It
 // writes once.
 func Markdown(w io.Writer, r *Report) error {
-	m := &markdown{res: r.Result}
-	m.line("# " + esc(r.title()))
-	m.line("Marchwarden research report · " + esc(strings.Join(r.about(), " · ")))
-	m.notices(r.notices())
+	m := &markdown{View: r.View(), r: r}
+	m.line("# " + esc(m.Title))
+	m.line("Marchwarden research report · " + inLine(m.About))
+	if len(m.Notices) > 0 {
+		m.line("**Take note:**")
+		for _, n := range m.Notices {
+			m.item("-", esc(n))
+		}
+		m.end()
+	}
 	m.answer()
 	m.closest()
 	m.line("## Confidence")
-	m.list(append([]Fact{{"Confidence", unit(m.res.Confidence)}}, factors(m.res.ConfidenceFactors)...))
+	m.list(append([]Fact{{"Confidence", m.Confidence}}, m.Factors...))
 	m.claims()
 	m.contradictions()
 	m.gaps()
-	m.discoveries()
-	m.openQuestions()
-	m.rihlas()
-	m.sources(r)
+	m.items("Discoveries", "-", m.Discoveries, ": ")
+	m.items("Open questions", "-", m.Questions, "")
+	m.items("Researchers asked", "", m.Rihlas, " — ")
+	m.sources()
 	m.line("## Cost")
-	m.list(r.costs())
+	m.list(m.Cost)
 	m.line("## How to check this report")
-	m.list(r.provenance())
-	if commands := r.commands(); len(commands) > 0 {
+	m.list(m.Provenance)
+	if len(m.Commands) > 0 {
 		m.line(checking)
-		m.line("```sh\n" + strings.Join(commands, "\n") + "\n```")
+		m.line("```sh\n" + strings.Join(m.Commands, "\n") + "\n```")
 	}
 	if _, err := io.WriteString(w, strings.TrimSuffix(m.String(), "\n")); err != nil {
 		return fmt.Errorf("write Markdown: %w", err)
@@ -46,16 +51,14 @@ func Markdown(w io.Writer, r *Report) error {
 	return nil
 }
 
-// markdown collects a document. Its methods write blocks.
 type markdown struct {
 	strings.Builder
-	res *marchwarden.Result
+	*View
+	r *Report
 }
 
-// line writes a block and the empty line behind it.
 func (m *markdown) line(s string) { m.WriteString(s + "\n\n") }
 
-// item writes an item of a list and lines that belong to it.
 func (m *markdown) item(mark, s string, more ...string) {
 	m.WriteString(mark + " " + s + "\n")
 	for _, x := range more {
@@ -65,7 +68,6 @@ func (m *markdown) item(mark, s string, more ...string) {
 	}
 }
 
-// end ends a list.
 func (m *markdown) end() { m.WriteString("\n") }
 
 func (m *markdown) list(fs []Fact) {
@@ -75,27 +77,18 @@ func (m *markdown) list(fs []Fact) {
 	m.end()
 }
 
-func (m *markdown) notices(all []string) {
-	if len(all) == 0 {
-		return
-	}
-	m.line("**Take note:**")
-	for _, n := range all {
-		m.item("-", esc(n))
-	}
-	m.end()
-}
+func inLine(facts []string) string { return esc(strings.Join(facts, " · ")) }
 
 func (m *markdown) answer() {
 	m.line("## Answer")
-	if lead := esc(m.res.Lead()); lead != "" {
-		if n := leadsTo(m.res); n > 0 {
-			m.line("**" + lead + "** " + marks([]int{n}))
-		} else {
-			m.line("**" + lead + "**")
+	if m.Lead != "" {
+		var cited []int
+		if m.LeadsTo > 0 {
+			cited = []int{m.LeadsTo}
 		}
+		m.line(strings.TrimSpace("**" + esc(m.Lead) + "** " + marks(cited)))
 	}
-	paragraphs := Sentences(m.res)
+	paragraphs := Sentences(m.r.Result)
 	if len(paragraphs) == 0 {
 		m.line(None)
 	}
@@ -104,8 +97,8 @@ func (m *markdown) answer() {
 		for _, s := range p {
 			text := strings.TrimSpace(esc(s.Text) + " " + marks(s.Cited))
 			if s.Claim > 0 {
-				if v := m.res.Claims[s.Claim-1].Support; !v.Stands() {
-					text += " (" + Verdict(v) + ")"
+				if c := m.Claims[s.Claim-1]; !c.stands() {
+					text += " (" + c.Verdict + ")"
 				}
 			}
 			parts = append(parts, text)
@@ -114,22 +107,20 @@ func (m *markdown) answer() {
 	}
 }
 
-// closest writes the passages that a refusal comes with.
 func (m *markdown) closest() {
-	for i, c := range nearest(m.res) {
+	for i, s := range m.Closest {
 		if i == 0 {
 			m.line("## " + notAnAnswer)
 		}
-		m.line("**" + esc(heading(c.Title, c.Locator)) + "**")
-		m.line(place(c.Locator))
-		m.line(quote(c.RawExcerpt))
-		if why := esc(c.Reason); why != "" {
+		m.line("**" + esc(s.Heading) + "**")
+		m.line(place(nearest(m.r.Result)[i].Locator))
+		m.line(quote(s.Excerpt))
+		if why := inLine(s.Facts); why != "" {
 			m.line(why)
 		}
 	}
 }
 
-// marks are markers that lead to sources.
 func marks(numbers []int) string {
 	var b strings.Builder
 	for _, n := range numbers {
@@ -139,55 +130,50 @@ func marks(numbers []int) string {
 }
 
 func (m *markdown) claims() {
-	if len(m.res.Claims) == 0 {
+	if len(m.Claims) == 0 {
 		return
 	}
 	m.line("## Claims")
-	for i, c := range m.res.Claims {
-		m.item(fmt.Sprintf("%d.", i+1), strings.TrimSpace(fmt.Sprintf("**%s** — %s %s", Verdict(c.Support), esc(c.Text), marks(numbers(m.res, c)))))
+	for _, c := range m.Claims {
+		m.item(fmt.Sprintf("%d.", c.Number), strings.TrimSpace(fmt.Sprintf("**%s** — %s %s", c.Verdict, esc(c.Text), marks(c.Sources))))
 	}
 	m.end()
 }
 
 func (m *markdown) contradictions() {
-	if len(m.res.Contradictions) == 0 {
-		return
-	}
-	m.line("## Contradictions")
-	for _, c := range m.res.Contradictions {
-		m.line("**" + esc(contested(c)) + "**")
-		if detail := plaintext.Fold(c.Detail); detail != "" {
-			m.line(esc(detail))
+	for i, c := range m.Contradictions {
+		if i == 0 {
+			m.line("## Contradictions")
+		}
+		m.line("**" + esc(c.About) + "**")
+		if c.Detail != "" {
+			m.line(esc(c.Detail))
 		}
 		m.WriteString("| " + oneSide + " | " + otherSide + " |\n| --- | --- |\n")
-		m.row(func(s marchwarden.Side) string {
-			n := sideNumber(m.res, s)
-			if n == 0 {
-				return esc(joined(" — ", s.Title, s.Locator))
+		whole := m.r.Result.Contradictions[i]
+		a, b := sideCells(c.Sides[0], whole.A), sideCells(c.Sides[1], whole.B)
+		for row := range a {
+			if a[row] != "" || b[row] != "" {
+				m.WriteString("| " + a[row] + " | " + b[row] + " |\n")
 			}
-			return marks([]int{n}) + " " + esc(joined(" — ", s.Title, s.Locator))
-		}, c)
-		m.row(func(s marchwarden.Side) string { return esc(strings.Join(sideFacts(s), " · ")) }, c)
-		m.row(func(s marchwarden.Side) string { return esc(s.Value) }, c)
-		m.row(func(s marchwarden.Side) string { return "“" + esc(s.RawExcerpt) + "”" }, c)
+		}
 		m.end()
 	}
 }
 
-// row writes both sides of a contradiction beside each other, unless both are empty.
-func (m *markdown) row(cell func(marchwarden.Side) string, c marchwarden.Contradiction) {
-	if a, b := cell(c.A), cell(c.B); a != "" || b != "" {
-		m.WriteString("| " + a + " | " + b + " |\n")
+func sideCells(v SideView, s marchwarden.Side) [4]string {
+	where := esc(joined(" — ", s.Title, s.Locator))
+	if v.Source > 0 {
+		where = marks([]int{v.Source}) + " " + where
 	}
+	return [4]string{where, inLine(v.Facts), esc(v.Value), "“" + esc(v.Excerpt) + "”"}
 }
 
 func (m *markdown) gaps() {
-	groups := gaps(m.res)
-	if len(groups) == 0 {
-		return
+	if len(m.Gaps) > 0 {
+		m.line("## Gaps")
 	}
-	m.line("## Gaps")
-	for _, g := range groups {
+	for _, g := range m.Gaps {
 		m.line("### " + esc(g.Words))
 		for _, x := range g.Gaps {
 			var done []string
@@ -200,64 +186,46 @@ func (m *markdown) gaps() {
 	}
 }
 
-func (m *markdown) discoveries() {
-	if len(m.res.DiscoveryEvents) == 0 {
+// items writes a list, if there is any; without a mark its items are counted.
+func (m *markdown) items(title, mark string, all []Item, between string) {
+	if len(all) == 0 {
 		return
 	}
-	m.line("## Discoveries")
-	for _, d := range m.res.DiscoveryEvents {
-		x := discovery(d)
-		m.item("-", esc(x.Head+": "+x.Text), esc(strings.Join(x.Facts, " · ")))
+	m.line("## " + title)
+	for i, x := range all {
+		number := mark
+		if number == "" {
+			number = fmt.Sprintf("%d.", i+1)
+		}
+		m.item(number, esc(x.Head+between+x.Text), inLine(x.Facts))
 	}
 	m.end()
 }
 
-func (m *markdown) openQuestions() {
-	if len(m.res.OpenQuestions) == 0 {
-		return
-	}
-	m.line("## Open questions")
-	for _, q := range openQuestions(m.res) {
-		x := asked(q)
-		m.item("-", esc(x.Text), esc(strings.Join(x.Facts, " · ")))
-	}
-	m.end()
-}
-
-func (m *markdown) rihlas() {
-	if len(m.res.Rihlas) == 0 {
-		return
-	}
-	m.line("## Researchers asked")
-	for i, r := range m.res.Rihlas {
-		m.item(fmt.Sprintf("%d.", i+1), esc(joined(" — ", r.Researcher, r.Question)), esc(strings.Join(rihlaFacts(r, false), " · ")))
-	}
-	m.end()
-}
-
-func (m *markdown) sources(r *Report) {
+func (m *markdown) sources() {
 	m.line("## Sources")
-	if len(m.res.Citations) == 0 {
+	if len(m.Sources) == 0 {
 		m.line("None cited.")
 	}
-	for i, c := range m.res.Citations {
+	for i, s := range m.Sources {
+		c := m.r.Result.Citations[i]
 		// Its name on a page is that of the heading: "source-1".
-		m.line(fmt.Sprintf("### Source %d", i+1))
-		m.line("**" + esc(heading(c.Title, c.Locator)) + "**")
+		m.line(fmt.Sprintf("### Source %d", s.Number))
+		m.line("**" + esc(s.Heading) + "**")
 		m.line(place(c.Locator))
 		if c.Unchecked {
 			m.line(unchecked)
 		}
 		m.line(quote(c.RawExcerpt))
-		if p := r.source(i).Problem; p != "" {
+		if p := m.r.source(i).Problem; p != "" {
 			m.line("**This excerpt does not stand:** " + esc(p) + ".")
 		}
-		m.list(r.sourceFacts(i))
-		for _, n := range citedFor(m.res, i+1) {
-			claim := m.res.Claims[n-1]
-			m.item("-", fmt.Sprintf("cited for claim %s (%s): %s", term.Count(n), Verdict(claim.Support), esc(claim.Text)))
+		m.list(s.Facts)
+		for _, n := range s.Claims {
+			claim := m.Claims[n-1]
+			m.item("-", fmt.Sprintf("cited for claim %s (%s): %s", term.Count(n), claim.Verdict, esc(claim.Text)))
 		}
-		if len(citedFor(m.res, i+1)) > 0 {
+		if len(s.Claims) > 0 {
 			m.end()
 		}
 	}
@@ -265,14 +233,14 @@ func (m *markdown) sources(r *Report) {
 
 // place is a locator: a link if it leads to the web, else as code.
 func place(at string) string {
-	if to, ok := locator.Canonical(address(at)); ok && !strings.ContainsAny(to, "<>\\` \"") {
-		link := "<" + to + ">"
-		if to == at {
-			return link
-		}
-		return code(at) + " " + link
+	to := webAddress(at)
+	switch {
+	case to == "" || strings.ContainsAny(to, "<>\\` \""):
+		return code(at)
+	case to == at:
+		return "<" + to + ">"
 	}
-	return code(at)
+	return code(at) + " <" + to + ">"
 }
 
 // code is a text as code, in as many backquotes as it takes.
@@ -291,7 +259,6 @@ func code(s string) string {
 	return fence + s + fence
 }
 
-// quote is an excerpt as a block quote, line by line.
 func quote(s string) string {
 	var out []string
 	for line := range strings.Lines(strings.TrimSpace(s)) {

@@ -18,7 +18,6 @@ import (
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
 
-// answerWriter writes one document. It is for one goroutine.
 type answerWriter struct {
 	res    *marchwarden.Result
 	claims *Finder
@@ -26,14 +25,13 @@ type answerWriter struct {
 	scrap  bytes.Buffer
 }
 
-// look is how a text is set.
 type look uint8
 
 const (
-	emphasised look = 1 << iota
-	strong
+	asCode look = 1 << iota
 	deleted
-	asCode
+	emphasised
+	strong
 )
 
 // textRun is a part of a block: text of one look, a marker, or the end of a line. Runs
@@ -48,7 +46,6 @@ type textRun struct {
 	ends        bool
 }
 
-// runs are the runs of what is in a node.
 func (w *answerWriter) runs(n ast.Node, now textRun) []textRun {
 	var out []textRun
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -81,7 +78,6 @@ func (w *answerWriter) inline(n ast.Node, now textRun) []textRun {
 	return w.runs(n, now)
 }
 
-// words is a text with its escapes and entities resolved.
 func (w *answerWriter) words(n *ast.Text, now textRun) []textRun {
 	now.text = string(n.Segment.Value(w.source))
 	if !n.IsRaw() {
@@ -109,8 +105,7 @@ func (w *answerWriter) resolve(s string) string {
 	return html.UnescapeString(w.scrap.String())
 }
 
-// edged is a text folded as plaintext.Fold does it, but with a space at either end if
-// there was white space.
+// edged is plaintext.Fold with a space kept at either end.
 func edged(s string) string {
 	s = plaintext.Fold("|" + s + "|")
 	return s[1 : len(s)-1]
@@ -119,8 +114,7 @@ func edged(s string) string {
 // maxShown is how much of an address that is no link is shown, in characters.
 const maxShown = 200
 
-// link is a link with the host that it leads to, or text with the address for people
-// if it leads nowhere that a link may lead.
+// link is a link with its host, or text with the address if it leads nowhere that a link may lead.
 func (w *answerWriter) link(label []textRun, destination string, now textRun) []textRun {
 	destination = w.resolve(destination)
 	to, ok := h.Web(destination)
@@ -162,7 +156,6 @@ func (w *answerWriter) autolink(n *ast.AutoLink, now textRun) []textRun {
 	return []textRun{now}
 }
 
-// spokenText is the text of runs, markers as they are written.
 func spokenText(runs []textRun) string {
 	var b strings.Builder
 	for _, r := range runs {
@@ -178,8 +171,7 @@ func spokenText(runs []textRun) string {
 	return b.String()
 }
 
-// sentences are the runs of a block, which is from one byte of the source to another,
-// as its sentences.
+// sentences are the runs of a block from one byte of the source to another.
 func (w *answerWriter) sentences(runs []textRun, from, to int) h.Node {
 	pieces := make([]Piece, len(runs))
 	for i, r := range runs {
@@ -225,8 +217,7 @@ func (w *answerWriter) claim(runs []textRun, source string) ([]textRun, int) {
 	return runs, w.claims.Find(rendered)
 }
 
-// reworded is a sentence with another text before its markers, and with the space
-// around it that it had.
+// reworded is a sentence with another text before its markers, and the space that it had around it.
 func reworded(runs []textRun, text string) []textRun {
 	if strings.HasPrefix(runs[0].text, " ") {
 		text = " " + text
@@ -243,7 +234,6 @@ func reworded(runs []textRun, text string) []textRun {
 	return out
 }
 
-// sentence is one sentence, with the claim that it is.
 func (w *answerWriter) sentence(runs []textRun, claim int) h.Node {
 	var cited []int
 	blank := true
@@ -259,13 +249,13 @@ func (w *answerWriter) sentence(runs []textRun, claim int) h.Node {
 	}
 	head, tail := trim(runs)
 	body := set(runs)
-	class, attrs := "sentence", []h.Attr{}
+	class, number, source := "sentence", h.Node{}, h.Node{}
 	if claim > 0 {
 		c := w.res.Claims[claim-1]
 		verdict := Verdict(c.Support)
 		class += " " + verdict
-		attrs = append(attrs, h.ClaimNumber(claim))
-		body = h.Join(body, h.Text(" "), h.In(h.Span, "verdict "+verdict, h.Text(verdict)))
+		number = h.Fill(` data-claim="{}"`, claim)
+		body = h.Join(body, h.Text(" "), badge(verdict))
 		for _, n := range c.Citations {
 			if n >= 1 && n <= len(w.res.Citations) {
 				cited = append(cited, n) // where it has no marker of its own
@@ -273,9 +263,9 @@ func (w *answerWriter) sentence(runs []textRun, claim int) h.Node {
 		}
 	}
 	if len(cited) > 0 {
-		attrs = append(attrs, h.SourceNumber(cited[0]))
+		source = h.Fill(` data-source="{}"`, cited[0])
 	}
-	return h.Join(head, h.El(h.Span, append([]h.Attr{h.Class(class)}, attrs...), body), tail)
+	return h.Join(head, h.Fill(`<span class="{}"{}{}>{}</span>`, class, number, source, body), tail)
 }
 
 // trim takes the space at either end of a sentence out of its runs.
@@ -290,8 +280,7 @@ func trim(runs []textRun) (head, tail h.Node) {
 	return head, tail
 }
 
-// set is runs as they are shown. What leads to the same place is one link; white
-// space alone is none.
+// set is runs as they are shown. What leads to the same place is one link.
 func set(runs []textRun) h.Node {
 	var out []h.Node
 	for i := 0; i < len(runs); {
@@ -301,7 +290,7 @@ func set(runs []textRun) h.Node {
 			parts = append(parts, runs[i].node())
 		}
 		if to != nil && plaintext.Fold(spokenText(runs[first:i])) != "" {
-			parts = []h.Node{h.A(*to, nil, parts...)}
+			parts = []h.Node{h.Away(*to, h.Join(parts...))}
 		}
 		out = append(out, parts...)
 	}
@@ -311,21 +300,18 @@ func set(runs []textRun) h.Node {
 func (r textRun) node() h.Node {
 	switch {
 	case r.marker > 0:
-		return h.A(h.Again("source", r.marker, "source"), []h.Attr{h.Class("cite"), h.SourceNumber(r.marker), h.Label(fmt.Sprintf("source %d", r.marker))}, h.Text(fmt.Sprintf("[%d]", r.marker)))
+		return h.Fill(`<a href="{}" class="cite" data-source="{}" aria-label="source {}">[{}]</a>`, h.Again("source", r.marker, "source"), r.marker, r.marker, r.marker)
 	case r.ends:
-		return h.Break
+		return h.Fill(`<br>`)
 	case r.text == "":
 		return h.Node{}
 	case r.aside:
-		return h.In(h.Span, "host", h.Text(r.text))
+		return h.Fill(`<span class="host">{}</span>`, r.text)
 	}
 	out := h.Text(r.text)
-	for _, l := range []struct {
-		look look
-		tag  h.Tag
-	}{{asCode, h.Code}, {deleted, h.Del}, {emphasised, h.Em}, {strong, h.Strong}} {
-		if r.look&l.look != 0 {
-			out = h.El(l.tag, nil, out)
+	for i, form := range []h.Literal{`<code>{}</code>`, `<del>{}</del>`, `<em>{}</em>`, `<strong>{}</strong>`} {
+		if r.look&(1<<i) != 0 {
+			out = h.Fill(form, out)
 		}
 	}
 	return out

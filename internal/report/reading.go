@@ -1,11 +1,13 @@
 package report
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -43,8 +45,12 @@ func Reading(w io.Writer, st term.Style, r *Report, o ReadingOptions) error {
 	b.items("Discoveries", b.v.Discoveries)
 	b.items("Open questions", b.v.Questions)
 	b.items("Rihlas", b.v.Rihlas)
-	b.confidence()
-	b.cost()
+	b.table("Confidence", append([]Fact{{Label: "Score", Value: b.v.Confidence}}, b.v.Factors...))
+	cost := b.v.Cost
+	if o.Cost != "" {
+		cost = append(slices.Clone(cost), Fact{Label: "Price", Value: o.Cost})
+	}
+	b.table("Cost", cost)
 	b.checking()
 	_, err := b.WriteTo(w)
 	return err
@@ -60,61 +66,56 @@ type book struct {
 }
 
 func (b *book) title() {
-	b.Text("", "", term.Run{Text: b.v.Title, Look: term.Bold})
+	b.Text("", "", bold(b.v.Title))
 	b.Note("", b.v.About)
 	for _, n := range append(slices.Clone(b.o.Notices), b.v.Notices...) {
-		b.Text("", "  ", term.Run{Text: "notice: ", Look: term.Yellow}, term.Run{Text: n})
+		b.Text("", "  ", term.Run{Text: "notice: ", Look: term.Yellow}, normal(n))
 	}
 }
 
-// answer writes every sentence with what it rests on.
 func (b *book) answer() {
 	if b.v.Lead != "" {
 		b.Gap()
-		b.Text("", "", term.Run{Text: b.v.Lead, Look: term.Bold})
+		b.Text("", "", bold(b.v.Lead))
 	}
 	paragraphs := Sentences(b.r.Result)
 	if len(paragraphs) == 0 {
 		b.Gap()
 		b.Text("", "", term.Run{Text: None, Look: term.Italic})
 	}
-	for _, sentences := range paragraphs {
-		for _, s := range sentences {
-			b.Gap()
-			b.sentence(s)
-		}
+	for _, s := range slices.Concat(paragraphs...) {
+		b.Gap()
+		b.sentence(s)
 	}
 }
 
 func (b *book) sentence(s Sentence) {
 	cited := slices.Clone(s.Cited)
-	if s.Claim > 0 && s.Claim <= len(b.v.Claims) {
+	if s.Claim > 0 {
 		cited = append(cited, b.v.Claims[s.Claim-1].Sources...)
 	}
 	slices.Sort(cited)
 	cited = slices.Compact(cited)
-	text := s.Text
-	if marks := markerText(cited); marks != "" {
-		text += " " + marks
+	text := s.Text + " "
+	for _, n := range cited {
+		text += "[" + term.Count(n) + "]"
 	}
 	b.Cited = len(b.r.Result.Citations)
-	b.Text("", "", term.Run{Text: text, Look: term.Bold})
+	b.Text("", "", bold(strings.TrimSuffix(text, " ")))
 	b.Cited = 0
 	switch {
 	case len(cited) == 0:
-		b.Text("  ", "  ", term.Run{Text: "cites nothing", Look: term.Dim})
+		b.Text("  ", "  ", dim("cites nothing"))
 	case s.Claim == 0:
-		b.Text("  ", "  ", term.Run{Text: string(marchwarden.Unchecked), Look: term.Dim}, term.Run{Text: ": rests on what follows", Look: term.Dim})
+		b.Text("  ", "  ", dim(string(marchwarden.Unchecked)+": rests on what follows"))
 	default:
-		words, look := verdict(b.v.Claims[s.Claim-1].Verdict)
-		b.Text("  ", "  ", term.Run{Text: words, Look: look})
+		b.Text("  ", "  ", verdict(b.v.Claims[s.Claim-1].Verdict))
 	}
 	for _, n := range cited {
 		b.source(n)
 	}
 }
 
-// closest writes the passages that a refusal comes with.
 func (b *book) closest() {
 	for i, s := range b.v.Closest {
 		if i == 0 {
@@ -122,56 +123,42 @@ func (b *book) closest() {
 		} else {
 			b.Gap()
 		}
-		b.Text("  • ", "    ", term.Run{Text: s.Heading, Look: term.Bold})
+		b.Text("  • ", "    ", bold(s.Heading))
 		b.Note("    ", append([]string{s.Locator}, s.Facts...))
 		b.placed("    ", Window{Excerpt: s.Excerpt}, false)
 	}
 }
 
-// verdict is what the check of a claim came to.
-func verdict(v string) (words string, look term.Look) {
+func verdict(v string) term.Run {
 	switch marchwarden.Support(v) {
 	case marchwarden.Supported:
-		return "supported by what follows", term.Green
+		return term.Run{Text: "supported by what follows", Look: term.Green}
 	case marchwarden.Quoted:
-		return "quoted: copied from what follows", term.Plain
+		return normal("quoted: copied from what follows")
 	case marchwarden.Partial:
-		return "supported in part by what follows", term.Yellow
+		return term.Run{Text: "supported in part by what follows", Look: term.Yellow}
 	case marchwarden.Unsupported:
-		return "not supported by what follows", term.Red
+		return term.Run{Text: "not supported by what follows", Look: term.Red}
 	}
-	return "unchecked: whether what follows supports it was not judged", term.Dim
+	return dim("unchecked: whether what follows supports it was not judged")
 }
 
-func markerText(cited []int) string {
-	var b strings.Builder
-	for _, n := range cited {
-		b.WriteString("[" + term.Count(n) + "]")
-	}
-	return b.String()
-}
-
-// others are the sources that no sentence cites.
 func (b *book) others() {
 	first := true
-	for n := 1; n <= len(b.v.Sources); n++ {
-		if b.shown[n] {
+	for n := range b.v.Sources {
+		if b.shown[n+1] {
 			continue
 		}
 		if first {
 			b.Section("Other sources", term.Plain)
 			first = false
 		}
-		b.source(n)
+		b.source(n + 1)
 	}
 }
 
-// source writes a cited source and its excerpt: the first time at its place in the
-// stored text, later by itself.
+// source writes a source with its excerpt: at first at its place in the stored text, later by itself.
 func (b *book) source(n int) {
-	if n < 1 || n > len(b.v.Sources) {
-		return
-	}
 	s := b.v.Sources[n-1]
 	b.Gap()
 	locator := s.Locator
@@ -194,7 +181,6 @@ func (b *book) source(n int) {
 	b.placed(indent, window, ok)
 }
 
-// brief are the facts that are always shown.
 var brief = []string{"Kind", "Author", "Published", "Fetched", "Authority"}
 
 func (b *book) facts(s SourceView) []string {
@@ -220,32 +206,36 @@ func (b *book) placed(indent string, w Window, inText bool) {
 		return
 	}
 	if w.Excerpt == marchwarden.ExcerptNonText {
-		b.Text(indent, indent, term.Run{Text: "it is no text, and nothing of it can be shown", Look: term.Dim})
+		b.Text(indent, indent, dim("it is no text, and nothing of it can be shown"))
 		return
 	}
 	light, heavy := indent+"│ ", indent+"┃ "
-	if inText {
-		before, cut := last(textLines(w.Before))
-		if cut || w.Earlier > 0 {
-			before = continued(before, true)
-		}
-		for _, l := range before {
-			b.Text(light, light, term.Run{Text: l, Look: term.Dim})
+	beside := func(lines []string) {
+		for _, l := range lines {
+			b.Text(light, light, dim(l))
 		}
 	}
-	b.Text(heavy, heavy, term.Run{Text: "» ", Look: term.Tint}, term.Run{Text: strings.Join(textLines(w.Excerpt), "\n"), Look: term.Bold}, term.Run{Text: " «", Look: term.Tint})
 	if inText {
-		after, cut := head(textLines(w.After))
-		if cut || w.Later > 0 {
-			after = continued(after, false)
+		lines := textLines(w.Before)
+		from := max(0, len(lines)-readLines)
+		if before := lines[from:]; from > 0 || w.Earlier > 0 {
+			beside(continued(before, 0, "… %s"))
+		} else {
+			beside(before)
 		}
-		for _, l := range after {
-			b.Text(light, light, term.Run{Text: l, Look: term.Dim})
+	}
+	b.Text(heavy, heavy, term.Run{Text: "» ", Look: term.Tint}, bold(strings.Join(textLines(w.Excerpt), "\n")), term.Run{Text: " «", Look: term.Tint})
+	if inText {
+		lines := textLines(w.After)
+		to := min(len(lines), readLines)
+		if after := lines[:to]; to < len(lines) || w.Later > 0 {
+			beside(continued(after, to-1, "%s …"))
+		} else {
+			beside(after)
 		}
 	}
 }
 
-// textLines are the lines of a text that are not blank, cleaned.
 func textLines(s string) []string {
 	var out []string
 	for l := range strings.SplitSeq(term.Clean(s), "\n") {
@@ -256,77 +246,125 @@ func textLines(s string) []string {
 	return out
 }
 
-// last and head are the lines next to an excerpt, and whether there were more.
-func last(all []string) ([]string, bool) {
-	from := max(0, len(all)-readLines)
-	return all[from:], from > 0
-}
-
-func head(all []string) ([]string, bool) {
-	to := min(len(all), readLines)
-	return all[:to], to < len(all)
-}
-
-// continued marks where a text goes on that is not shown.
-func continued(all []string, before bool) []string {
-	switch {
-	case len(all) == 0:
+// continued marks in a line that a text goes on that is not shown.
+func continued(all []string, at int, form string) []string {
+	if len(all) == 0 {
 		return []string{"…"}
-	case before:
-		all[0] = "… " + all[0]
-	default:
-		all[len(all)-1] += " …"
 	}
+	all[at] = fmt.Sprintf(form, all[at])
 	return all
 }
 
-// items writes a list, if there is any.
 func (b *book) items(title string, all []Item) {
-	if len(all) == 0 {
-		return
+	if len(all) > 0 {
+		b.Section(title, term.Plain)
 	}
-	b.Section(title, term.Plain)
 	for _, i := range all {
 		b.Text("  • ", "    ", headed(i.Head, i.Text)...)
 		b.Note("    ", i.Facts)
 	}
 }
 
-func (b *book) confidence() {
-	b.Section("Confidence", term.Plain)
-	b.table(append([]Fact{{Label: "Score", Value: b.v.Confidence}}, b.v.Factors...))
-}
-
-func (b *book) cost() {
-	facts := slices.Clone(b.v.Cost)
-	if b.o.Cost != "" {
-		facts = append(facts, Fact{Label: "Price", Value: b.o.Cost})
-	}
-	b.Section("Cost", term.Plain)
-	b.table(facts)
-}
-
-// table writes facts, their labels in a column.
-func (b *book) table(facts []Fact) {
+func (b *book) table(title string, facts []Fact) {
+	b.Section(title, term.Plain)
 	column := 0
 	for _, f := range facts {
 		column = max(column, term.Width(f.Label)+2)
 	}
 	for _, f := range facts {
 		label := "  " + term.Pad(term.CleanLine(f.Label), column, false)
-		b.Text(label, strings.Repeat(" ", term.Width(label)), term.Run{Text: term.CleanLine(f.Value)})
+		b.Text(label, strings.Repeat(" ", term.Width(label)), normal(term.CleanLine(f.Value)))
 	}
 }
 
-// checking says which run it was, and how to check it.
 func (b *book) checking() {
 	// The id stands in the commands, where it is not broken.
 	facts := slices.DeleteFunc(slices.Clone(b.v.Provenance), func(f Fact) bool { return f.Label == "Trace" && len(b.v.Commands) > 0 })
-	if len(facts) > 0 {
-		b.Section("Record", term.Plain)
-		b.table(facts)
-	}
+	b.table("Record", facts)
 	for _, c := range b.v.Commands {
 		b.Unbroken("  ", c, term.Plain)
 	}
+}
+
+func (p screen) timings(ts []Timing) {
+	if len(ts) > 0 {
+		p.Section("Timings", term.Plain)
+	}
+	widest, longest := 0, 0
+	name := func(t Timing) string { return term.Truncate(term.CleanLine(t.Stage), 20) }
+	for _, t := range ts {
+		widest, longest = max(widest, term.Width(name(t))), max(longest, term.Width(term.Duration(t.Duration)))
+	}
+	for _, t := range ts {
+		p.Text("  ", "  ", normal(term.Pad(name(t), widest, false)+"  "+term.Pad(term.Duration(t.Duration), longest, true)))
+	}
+}
+
+// actionOrder has what a person should see first.
+var actionOrder = []marchwarden.Action{marchwarden.Flagged, marchwarden.Withheld, marchwarden.Capped, marchwarden.Accepted}
+
+// decisions lists what an investigator did about the reports: with verbose all of
+// it in its order, else what it did not follow and a count of the rest. What is
+// flagged and stands among the contradictions is part of that count.
+func (p screen) decisions(res *marchwarden.Result, verbose bool) {
+	ds := res.Decisions
+	if len(ds) == 0 {
+		return
+	}
+	p.Gap()
+	p.Text("", "", bold("Follow-up"), dim(" — what was done about the reports"))
+	if verbose {
+		for _, d := range ds {
+			p.decision(d)
+		}
+		return
+	}
+	var rest []string
+	ds = slices.DeleteFunc(slices.Clone(ds), func(d marchwarden.Decision) bool { return flaggedAbove(d, res.Contradictions) })
+	if n := len(res.Decisions) - len(ds); n > 0 {
+		rest = append(rest, term.Count(n)+" flagged as contradictory, shown above")
+	}
+	const most = 12
+	rank := func(d marchwarden.Decision) int {
+		if i := slices.Index(actionOrder, d.Action); i >= 0 {
+			return i
+		}
+		return len(actionOrder)
+	}
+	open := slices.DeleteFunc(slices.Clone(ds), func(d marchwarden.Decision) bool { return d.Action == marchwarden.Dispatched })
+	slices.SortStableFunc(open, func(a, b marchwarden.Decision) int { return rank(a) - rank(b) })
+	for _, d := range open[:min(len(open), most)] {
+		p.decision(d)
+	}
+	if n := len(open) - most; n > 0 {
+		rest = append(rest, term.Count(n)+" more not followed")
+	}
+	if n := len(ds) - len(open); n > 0 {
+		rest = append(rest, term.Plural(n, "report")+" followed")
+	}
+	if len(rest) > 0 {
+		p.Note("  ", append(rest, "--verbose shows all"))
+	}
+}
+
+// flaggedAbove reports whether a decision only flags what stands among the contradictions.
+func flaggedAbove(d marchwarden.Decision, cs []marchwarden.Contradiction) bool {
+	return d.Action == marchwarden.Flagged && d.About == string(marchwarden.ContradictorySources) &&
+		slices.ContainsFunc(cs, func(c marchwarden.Contradiction) bool { return sameTopic(d.Topic, contested(c)) })
+}
+
+func (p screen) decision(d marchwarden.Decision) {
+	const column = 12 // "dispatched" and two spaces
+	runs := []term.Run{dim(columned(string(d.Action), column))}
+	if about := strings.ReplaceAll(plaintext.Fold(d.About), "_", " "); about != "" {
+		runs = append(runs, dim(about+": "))
+	}
+	runs = append(runs, headed(d.Topic, d.Reason)...)
+	switch from := "rihla " + term.Count(d.From); {
+	case d.Rihla > 0:
+		runs = append(runs, dim(" ("+from+" → "+term.Count(d.Rihla)+")"))
+	case d.From > 0:
+		runs = append(runs, dim(" ("+from+")"))
+	}
+	p.Text("  ", strings.Repeat(" ", 2+column), runs...)
 }

@@ -7,19 +7,6 @@
 // the result, and whether the result still stands is package verify's to say; but an
 // excerpt that is not what the stored text says is not shown as if it were. All text
 // of a result comes from outside and reaches no file as markup.
-//
-//	report.go    what a report is made of
-//	answer.go    sentences, markers and claims of an answer
-//	words.go     what the forms say in the same words
-//	view.go      the same as plain data
-//	terminal.go  a result as a screen; reading.go an answer with its evidence at its place
-//	markdown.go  the report as Markdown
-//	html.go      the report as a page: its parts and the whole
-//	sources.go   the sources of that page, each excerpt at its place in the text
-//	style.css    the style sheet of that page
-//	app.go       the same page for an MCP host that shows it, with its app.js
-//	prose.go     the Markdown of an answer as HTML, for the page of marchwarden ui
-//	entries.go   the cited sources for package biblio
 package report
 
 import (
@@ -85,12 +72,17 @@ func Gather(ctx context.Context, s run.Store, run *run.Run) (*Report, error) {
 		return nil, fmt.Errorf("read the documents: %w", err)
 	}
 	r.Sources = make([]Source, len(res.Citations))
+	texts := map[string]string{} // by themselves: one that is cited often is held once
 	for i, c := range res.Citations {
 		src := &r.Sources[i]
 		src.Page = pageOf(docs, c)
 		if src.Text, src.Problem, err = stored(ctx, s.Blobs, c); err != nil {
 			return nil, fmt.Errorf("read source %d: %w", i+1, err)
 		}
+		if one, ok := texts[src.Text]; ok {
+			src.Text = one
+		}
+		texts[src.Text] = src.Text
 		src.Paper, err = paperOf(ctx, s.Blobs, src.Page)
 		if err := r.damage(err); err != nil {
 			return nil, fmt.Errorf("read source %d: %w", i+1, err)
@@ -99,7 +91,6 @@ func Gather(ctx context.Context, s run.Store, run *run.Run) (*Report, error) {
 	return r, nil
 }
 
-// damage notes damage to the record and gives back every other error.
 func (r *Report) damage(err error) error {
 	if marchwarden.CodeOf(err) == marchwarden.CodeCorrupt {
 		r.Problems = append(r.Problems, err.Error())
@@ -108,7 +99,6 @@ func (r *Report) damage(err error) error {
 	return err
 }
 
-// pageOf is the recorded document that a citation is from.
 func pageOf(docs []run.Document, c marchwarden.Citation) fetch.Page {
 	found := fetch.Page{}
 	for _, d := range docs {
@@ -140,8 +130,7 @@ func whole(locator string) string {
 	return locator[:i]
 }
 
-// stored is the text that a citation names, and what is wrong with it. The error is
-// for a store that fails.
+// stored is the text that a citation names, or what is wrong with it. The error is for a store that fails.
 func stored(ctx context.Context, blobs blob.Store, c marchwarden.Citation) (text, problem string, err error) {
 	if c.RawExcerpt == marchwarden.ExcerptNonText {
 		return "", "", nil
@@ -168,7 +157,6 @@ func stored(ctx context.Context, blobs blob.Store, c marchwarden.Citation) (text
 	return string(content), "", nil
 }
 
-// source is the source of the citation with an index.
 func (r *Report) source(i int) Source {
 	if i < len(r.Sources) {
 		return r.Sources[i]

@@ -31,9 +31,12 @@ type Timing struct {
 	Duration time.Duration
 }
 
-// screen is a page for a terminal. What is bold and what is said about it, lists and
-// contradictions look the same on all of them.
+// screen is a page for a terminal.
 type screen struct{ *term.Page }
+
+func bold(s string) term.Run   { return term.Run{Text: s, Look: term.Bold} }
+func dim(s string) term.Run    { return term.Run{Text: s, Look: term.Dim} }
+func normal(s string) term.Run { return term.Run{Text: s} }
 
 // Screen writes a result as a screen: its warnings, what was asked and where it was looked
 // for, the answer, the short one first, or what is closest to one, its sources with their
@@ -44,11 +47,11 @@ type screen struct{ *term.Page }
 func Screen(w io.Writer, st term.Style, res *marchwarden.Result, o ScreenOptions) error {
 	p := screen{st.NewPage()}
 	for _, w := range res.Warnings {
-		p.Text("", "  ", term.Run{Text: "warning: ", Look: term.Yellow}, term.Run{Text: term.CleanLine(w)})
+		p.Text("", "  ", term.Run{Text: "warning: ", Look: term.Yellow}, normal(term.CleanLine(w)))
 	}
 	p.header(o)
 	if lead := term.CleanLine(res.Lead()); lead != "" {
-		p.Text("", "", term.Run{Text: lead, Look: term.Bold})
+		p.Text("", "", bold(lead))
 		p.Gap()
 	}
 	if strings.TrimSpace(res.Answer) == "" {
@@ -69,7 +72,7 @@ func Screen(w io.Writer, st term.Style, res *marchwarden.Result, o ScreenOptions
 	p.openQuestions(res)
 	if len(res.Rihlas) > 0 {
 		p.Gap()
-		p.Text("", "", term.Run{Text: "Rihlas", Look: term.Bold}, term.Run{Text: " — who was sent with which question", Look: term.Dim})
+		p.Text("", "", bold("Rihlas"), dim(" — who was sent with which question"))
 	}
 	for i, r := range res.Rihlas {
 		p.rihla(i+1, len(res.Rihlas), r, rihlaFacts(r, !o.Verbose))
@@ -98,7 +101,7 @@ func Plan(w io.Writer, st term.Style, question string, rihlas []marchwarden.Rihl
 	if len(rihlas) == 0 {
 		p.Text("", "", term.Run{Text: "no researcher would be asked", Look: term.Italic})
 	} else {
-		p.Text("", "", term.Run{Text: "Plan", Look: term.Bold}, term.Run{Text: " — " + term.Plural(len(rihlas), "rihla") + ", the most important first", Look: term.Dim})
+		p.Text("", "", bold("Plan"), dim(" — "+term.Plural(len(rihlas), "rihla")+", the most important first"))
 	}
 	for i, r := range rihlas {
 		p.rihla(i+1, len(rihlas), r, []string{r.Reason})
@@ -108,22 +111,24 @@ func Plan(w io.Writer, st term.Style, question string, rihlas []marchwarden.Rihl
 }
 
 func (p screen) header(o ScreenOptions) {
-	question, library, searched := term.CleanLine(o.Question), term.CleanLine(o.Library), term.CleanLine(o.Searched)
-	if question != "" {
-		p.Text("", "", term.Run{Text: question, Look: term.Bold})
+	shown := false
+	for _, f := range []Fact{{"", o.Question}, {"library used: ", o.Library}, {"searched: ", o.Searched}} {
+		value := term.CleanLine(f.Value)
+		switch {
+		case value == "":
+			continue
+		case f.Label == "":
+			p.Text("", "", bold(value))
+		default:
+			p.Text("", "  ", dim(f.Label), normal(value))
+		}
+		shown = true
 	}
-	if library != "" {
-		p.Text("", "  ", term.Run{Text: "library used: ", Look: term.Dim}, term.Run{Text: library})
-	}
-	if searched != "" {
-		p.Text("", "  ", term.Run{Text: "searched: ", Look: term.Dim}, term.Run{Text: searched})
-	}
-	if question+library+searched != "" {
+	if shown {
 		p.Gap()
 	}
 }
 
-// rihla writes one of so many by its number, with facts below.
 func (p screen) rihla(n, of int, r marchwarden.Rihla, facts []string) {
 	head := "  " + term.Pad(term.Count(n), len(term.Count(of)), true) + " "
 	indent := strings.Repeat(" ", len(head))
@@ -135,12 +140,11 @@ func (p screen) rihla(n, of int, r marchwarden.Rihla, facts []string) {
 func headed(head, said string) []term.Run {
 	head, said = term.CleanLine(head), term.CleanLine(said)
 	if head == "" || said == "" {
-		return []term.Run{{Text: head + said}}
+		return []term.Run{normal(head + said)}
 	}
-	return []term.Run{{Text: head, Look: term.Bold}, {Text: " — " + said}}
+	return []term.Run{bold(head), normal(" — " + said)}
 }
 
-// closest shows what comes nearest to a question that is not answered.
 func (p screen) closest(res *marchwarden.Result) {
 	for i, c := range nearest(res) {
 		if i == 0 {
@@ -152,18 +156,16 @@ func (p screen) closest(res *marchwarden.Result) {
 	}
 }
 
-// excerpt writes an excerpt behind a bar, in full.
 func (p screen) excerpt(indent, text string) {
 	if text = term.CleanLine(text); text != "" {
-		p.Text(indent+"│ ", indent+"│ ", term.Run{Text: text})
+		p.Text(indent+"│ ", indent+"│ ", normal(text))
 	}
 }
 
-// sources lists the citations by their numbers, each with its excerpt in full.
 func (p screen) sources(cs []marchwarden.Citation, verbose bool) {
 	p.Section("Sources", term.Plain)
 	if len(cs) == 0 {
-		p.Text("  ", "  ", term.Run{Text: "none cited", Look: term.Dim})
+		p.Text("  ", "  ", dim("none cited"))
 	}
 	for i, c := range cs {
 		if i > 0 {
@@ -178,66 +180,58 @@ func (p screen) sources(cs []marchwarden.Citation, verbose bool) {
 	}
 }
 
-// citationFacts is the line under a source.
 func citationFacts(c marchwarden.Citation, verbose bool) []string {
-	fetched := ""
+	fetched, span := "", ""
 	if c.FetchedAt != nil {
 		fetched = c.FetchedAt.UTC().Format(time.DateOnly)
 	}
-	facts := said(Fact{"", c.Source}, Fact{"published ", c.Published}, Fact{"authority ", string(c.Authority)}, Fact{"fetched ", fetched}, Fact{"confidence ", unit(c.Confidence)})
-	if !verbose {
-		return facts
-	}
-	span := ""
 	if c.Span != nil {
 		span = term.Count(c.Span.Start) + " to " + term.Count(c.Span.End)
 	}
-	return append(facts, said(Fact{"origin ", c.Origin}, Fact{"bytes ", span}, Fact{"", c.ContentHash})...)
+	facts := []Fact{{"", c.Source}, {"published ", c.Published}, {"authority ", string(c.Authority)}, {"fetched ", fetched}, {"confidence ", unit(c.Confidence)}}
+	if verbose {
+		facts = append(facts, Fact{"origin ", c.Origin}, Fact{"bytes ", span}, Fact{"", c.ContentHash})
+	}
+	return said(facts...)
 }
 
-// contradictions shows the two sides of each abreast, or one above the other on
-// a narrow page.
 func (p screen) contradictions(res *marchwarden.Result) {
-	if len(res.Contradictions) > 0 {
-		p.Section("Contradictions", term.Yellow)
-	}
 	for i, c := range res.Contradictions {
-		if i > 0 {
+		if i == 0 {
+			p.Section("Contradictions", term.Yellow)
+		} else {
 			p.Gap()
 		}
-		p.Text("  ", "  ", term.Run{Text: contested(c), Look: term.Bold})
+		p.Text("  ", "  ", bold(contested(c)))
 		if detail := term.CleanLine(c.Detail); detail != "" {
-			p.Text("  ", "  ", term.Run{Text: detail})
+			p.Text("  ", "  ", normal(detail))
 		}
 		p.Abreast(sideRuns(res, c.A), sideRuns(res, c.B))
 	}
 }
 
-// sideRuns is the paragraphs of one side: where it stands, what is known of that
-// source, what it says.
 func sideRuns(res *marchwarden.Result, s marchwarden.Side) [][]term.Run {
 	var where []term.Run
 	if n := sideNumber(res, s); n > 0 {
 		where = append(where, term.Run{Text: "[" + term.Count(n) + "] ", Look: term.Tint})
 	}
 	if title := term.CleanLine(s.Title); title != "" {
-		where = append(where, term.Run{Text: title + " — "})
+		where = append(where, normal(title+" — "))
 	}
-	out := [][]term.Run{append(where, term.Run{Text: term.CleanLine(s.Locator), Look: term.Dim})}
+	out := [][]term.Run{append(where, dim(term.CleanLine(s.Locator)))}
 	if facts := sideFacts(s); len(facts) > 0 {
-		out = append(out, []term.Run{{Text: strings.Join(facts, " · "), Look: term.Dim}})
+		out = append(out, []term.Run{dim(strings.Join(facts, " · "))})
 	}
 	if value := term.CleanLine(s.Value); value != "" {
-		out = append(out, []term.Run{{Text: value, Look: term.Bold}})
+		out = append(out, []term.Run{bold(value)})
 	}
 	if excerpt := term.CleanLine(s.RawExcerpt); excerpt != "" {
-		out = append(out, []term.Run{{Text: "“" + excerpt + "”"}})
+		out = append(out, []term.Run{normal("“" + excerpt + "”")})
 	}
 	return out
 }
 
-// besides is a result without the gaps and discoveries that only repeat a contradiction:
-// it is shown side by side already.
+// besides is a result without the gaps and discoveries that only repeat a contradiction.
 func besides(res *marchwarden.Result) *marchwarden.Result {
 	shown := map[string]bool{}
 	for _, c := range res.Contradictions {
@@ -253,7 +247,6 @@ func besides(res *marchwarden.Result) *marchwarden.Result {
 	return rest
 }
 
-// gaps lists the gaps by category, with what was done about them.
 func (p screen) gaps(groups []GapGroup) {
 	if len(groups) > 0 {
 		p.Section("Gaps", term.Plain)
@@ -263,7 +256,7 @@ func (p screen) gaps(groups []GapGroup) {
 		for _, x := range g.Gaps {
 			p.Text("    • ", "      ", headed(x.Topic, x.Detail)...)
 			for _, done := range x.Done {
-				p.Text("      → ", "        ", term.Run{Text: done, Look: term.Dim})
+				p.Text("      → ", "        ", dim(done))
 			}
 		}
 	}
@@ -275,7 +268,7 @@ func (p screen) discoveries(ds []marchwarden.DiscoveryEvent) {
 	}
 	for _, d := range ds {
 		kind := strings.TrimSuffix(discovery(d).Head, " detected")
-		p.Text("  • ", "    ", append([]term.Run{{Text: kind + ": ", Look: term.Dim}}, headed(d.Query, d.Reason)...)...)
+		p.Text("  • ", "    ", append([]term.Run{dim(kind + ": ")}, headed(d.Query, d.Reason)...)...)
 		ask := term.CleanLine(d.SuggestedResearcher)
 		if ask != "" {
 			ask = "ask the " + ask + " researcher"
@@ -284,29 +277,37 @@ func (p screen) discoveries(ds []marchwarden.DiscoveryEvent) {
 	}
 }
 
-// openQuestions lists the questions by priority.
 func (p screen) openQuestions(res *marchwarden.Result) {
 	if len(res.OpenQuestions) > 0 {
 		p.Section("Open questions", term.Plain)
 	}
 	const column = 8 // "medium" and two spaces
-	indent := strings.Repeat(" ", 2+column)
 	for _, q := range openQuestions(res) {
-		label := term.Pad(term.Truncate(term.CleanLine(string(q.Priority)), column-2), column, false)
-		p.Text("  ", indent, term.Run{Text: label, Look: term.Dim}, term.Run{Text: term.CleanLine(q.Question)})
-		p.Note(indent, said(Fact{"", q.Context}, Fact{"met in ", q.SourceLocator}))
+		p.Text("  ", strings.Repeat(" ", 2+column), dim(columned(string(q.Priority), column)), normal(term.CleanLine(q.Question)))
+		p.Note(strings.Repeat(" ", 2+column), said(Fact{"", q.Context}, Fact{"met in ", q.SourceLocator}))
 	}
 }
 
-// footRow is the width of the footer's labels: "confidence" and a space.
+// columned is a word in a column of so many cells, two of which stay free.
+func columned(s string, cells int) string {
+	return term.Pad(term.Truncate(term.CleanLine(s), cells-2), cells, false)
+}
+
 const footRow = 11
 
 func (p screen) footer(res *marchwarden.Result, o ScreenOptions) {
 	p.Gap()
-	score := term.Run{Text: unit(res.Confidence), Look: term.Bold.And(confidenceLook(res.Confidence))}
-	p.Labelled("confidence", footRow, []term.Run{score, {Text: " — "}}, ", ", factorWords(res.ConfidenceFactors)...)
+	look := term.Red // the bands of the contract
+	switch {
+	case res.Confidence >= 0.7:
+		look = term.Green
+	case res.Confidence >= 0.5:
+		look = term.Yellow
+	}
+	score := term.Run{Text: unit(res.Confidence), Look: term.Bold.And(look)}
+	p.Labelled("confidence", footRow, []term.Run{score, normal(" — ")}, ", ", factorWords(res.ConfidenceFactors)...)
 	if n := len(res.Claims); n > 0 {
-		p.Labelled("checked", footRow, []term.Run{{Text: term.Plural(n, "claim") + " — "}}, ", ", claimWords(res.Claims)...)
+		p.Labelled("checked", footRow, []term.Run{normal(term.Plural(n, "claim") + " — ")}, ", ", claimWords(res.Claims)...)
 	}
 	p.Labelled("cost", footRow, nil, " · ", costWords(res, o)...)
 	if !res.TraceID.Valid() {
@@ -319,18 +320,6 @@ func (p screen) footer(res *marchwarden.Result, o ScreenOptions) {
 	}
 }
 
-// confidenceLook follows the bands of the contract.
-func confidenceLook(u marchwarden.Unit) term.Look {
-	switch {
-	case u >= 0.7:
-		return term.Green
-	case u >= 0.5:
-		return term.Yellow
-	}
-	return term.Red
-}
-
-// factorWords says all that a confidence was computed from.
 func factorWords(f marchwarden.ConfidenceFactors) []string {
 	contradiction, budget := "no contradiction", "within budget"
 	if f.ContradictionDetected {
@@ -343,7 +332,6 @@ func factorWords(f marchwarden.ConfidenceFactors) []string {
 		contradiction, "match " + unit(f.QuerySpecificityMatch), "recency " + known(string(f.Recency)), budget}
 }
 
-// claimWords counts the verdicts on the claims, in a fixed order.
 func claimWords(claims []marchwarden.Claim) []string {
 	counts := map[string]int{}
 	for _, c := range claims {

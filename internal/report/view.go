@@ -5,13 +5,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 // View is a report as plain data, in the words of its other forms, for a page that
 // another package makes. All of its texts are text and no markup, and all but the
 // excerpts are on one line; most of them come from outside, so who writes them into a
-// page escapes them. The answer is not in it: see package answer.
+// page escapes them. The answer is not in it: see Sentences.
 type View struct {
 	Title   string   // the question
 	About   []string // facts for the line under the title
@@ -55,6 +56,8 @@ type ClaimView struct {
 	Verdict string
 	Sources []int // the citations that it rests on, from one; those that exist
 }
+
+func (c ClaimView) stands() bool { return marchwarden.Support(c.Verdict).Stands() }
 
 // ContradictionView is two sides that cannot both hold.
 type ContradictionView struct {
@@ -142,7 +145,6 @@ func sideView(res *marchwarden.Result, name string, s marchwarden.Side) SideView
 		Facts: sideFacts(s), Value: plaintext.Fold(s.Value), Excerpt: s.RawExcerpt}
 }
 
-// nearView is a passage that is no answer.
 func nearView(c marchwarden.Closest) SideView {
 	return SideView{Heading: heading(c.Title, c.Locator), Locator: plaintext.Fold(c.Locator), Address: webAddress(c.Locator), Facts: said(Fact{"", c.Reason}), Excerpt: c.RawExcerpt}
 }
@@ -176,10 +178,12 @@ func got(p fetch.Page) []Fact {
 	return facts(Fact{"Found at", found}, Fact{"Media type", plaintext.Fold(p.MediaType)}, Fact{"Read by", plaintext.Fold(p.Extractor)}, Fact{"Size", read})
 }
 
-// webAddress is where on the web a locator leads, in the one form of an address, or
-// "" for nowhere.
+// webAddress is where on the web a locator leads, in the one form of an address, or "".
 func webAddress(at string) string {
-	to, _ := locator.Canonical(address(at))
+	if id, ok := scholar.ParseID(at); ok {
+		at = id.URL()
+	}
+	to, _ := locator.Canonical(at)
 	return to
 }
 

@@ -9,16 +9,13 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-// facts leaves out what has no value.
 func facts(fs ...Fact) []Fact {
 	return slices.DeleteFunc(fs, func(f Fact) bool { return f.Value == "" })
 }
 
-// title is the heading of a report.
 func (r *Report) title() string {
 	if q := plaintext.Fold(r.Question); q != "" {
 		return q
@@ -26,7 +23,6 @@ func (r *Report) title() string {
 	return "Research report"
 }
 
-// about is the line under the title.
 func (r *Report) about() []string {
 	var out []string
 	if who := plaintext.Fold(r.Researcher); who != "" {
@@ -38,8 +34,7 @@ func (r *Report) about() []string {
 	return append(out, term.Plural(len(r.Result.Citations), "citation"), "confidence "+unit(r.Result.Confidence))
 }
 
-// notices are what a reader must know before all else: the warnings of the result,
-// and what could not be read of its record.
+// notices are the warnings of the result, and what could not be read of its record.
 func (r *Report) notices() []string {
 	var out []string
 	for _, w := range r.Result.Warnings {
@@ -60,7 +55,6 @@ func known(s string) string {
 	return s
 }
 
-// factors are what the confidence was computed from.
 func factors(f marchwarden.ConfidenceFactors) []Fact {
 	contradiction, budget := "none found", "not exhausted"
 	if f.ContradictionDetected {
@@ -79,7 +73,6 @@ func factors(f marchwarden.ConfidenceFactors) []Fact {
 	}
 }
 
-// citedFor are the numbers of the claims that rest on a citation.
 func citedFor(res *marchwarden.Result, citation int) []int {
 	var out []int
 	for i, c := range res.Claims {
@@ -90,12 +83,10 @@ func citedFor(res *marchwarden.Result, citation int) []int {
 	return out
 }
 
-// numbers are the citations of a claim that exist.
 func numbers(res *marchwarden.Result, c marchwarden.Claim) []int {
 	return slices.DeleteFunc(slices.Clone(c.Citations), func(n int) bool { return n < 1 || n > len(res.Citations) })
 }
 
-// leadsTo is the citation that the short answer is from, or 0.
 func leadsTo(res *marchwarden.Result) int {
 	if s := res.ShortAnswer; s != nil && s.Citation >= 1 && s.Citation <= len(res.Citations) {
 		return s.Citation
@@ -110,7 +101,6 @@ func nearest(res *marchwarden.Result) []marchwarden.Closest {
 
 const notAnAnswer = "Closest passages (not an answer)"
 
-// sourceFacts are what is known of a cited source.
 func (r *Report) sourceFacts(i int) []Fact {
 	c, src := r.Result.Citations[i], r.source(i)
 	var fetched, span string
@@ -140,15 +130,6 @@ const (
 	standsNot = "This excerpt does not stand: "
 )
 
-// address is where on the web a locator leads, or "".
-func address(locator string) string {
-	if id, ok := scholar.ParseID(locator); ok {
-		return id.URL()
-	}
-	return locator
-}
-
-// heading is the title of a source, or its locator if it has none.
 func heading(title, locator string) string {
 	if t := plaintext.Fold(title); t != "" {
 		return t
@@ -167,8 +148,7 @@ var gapWords = []struct {
 	{marchwarden.ScopeExceeded, "Needs another kind of researcher"},
 }
 
-// gaps are the gaps by category, in a fixed order; a category that the contract does
-// not have comes last, under its own name.
+// gaps are the gaps by category; one that the contract does not have comes last, under its own name.
 func gaps(res *marchwarden.Result) []GapGroup {
 	var out []GapGroup
 	group := func(category marchwarden.GapCategory, words string) {
@@ -202,7 +182,6 @@ func sameTopic(decided, topic string) bool {
 	return begin == topic || cut && begin != "" && strings.HasPrefix(topic, begin)
 }
 
-// done is what was decided about a gap.
 func done(res *marchwarden.Result, g marchwarden.Gap) []string {
 	var out []string
 	for _, d := range res.Decisions {
@@ -221,7 +200,6 @@ var actionWords = map[marchwarden.Action]string{
 	marchwarden.Withheld: "not followed, to keep private things private", marchwarden.Capped: "not followed, a limit was reached",
 }
 
-// decision is what was done about a report, in words.
 func decision(d marchwarden.Decision) string {
 	words, ok := actionWords[d.Action]
 	if !ok {
@@ -236,18 +214,15 @@ func decision(d marchwarden.Decision) string {
 	return words
 }
 
-// contested is what two sides disagree about.
 func contested(c marchwarden.Contradiction) string {
 	return cmp.Or(joined(": ", c.Subject, c.Attribute), "Two sides")
 }
 
-// sideFacts are what is known of one side of a contradiction.
 func sideFacts(s marchwarden.Side) []string {
 	return said(Fact{"published ", s.Published}, Fact{"authority ", string(s.Authority)}, Fact{"reported by ", s.Researcher})
 }
 
-// sideNumber is the citation that one side of a contradiction is, or else the first one
-// of the same document in whose excerpt it stands, or 0.
+// sideNumber is the citation that a side is, or one of the same document in whose excerpt it stands, or 0.
 func sideNumber(res *marchwarden.Result, s marchwarden.Side) int {
 	if i := slices.IndexFunc(res.Citations, func(c marchwarden.Citation) bool { return c.Locator == s.Locator && c.RawExcerpt == s.RawExcerpt }); i >= 0 {
 		return i + 1
@@ -262,19 +237,15 @@ func sideNumber(res *marchwarden.Result, s marchwarden.Side) int {
 	})
 }
 
-// discovery is something that was met on the way.
 func discovery(d marchwarden.DiscoveryEvent) Item {
 	return Item{Head: strings.ReplaceAll(known(string(d.Type)), "_", " "), Text: joined(" — ", d.Query, d.Reason),
 		Facts: said(Fact{"ask the researcher ", d.SuggestedResearcher}, Fact{"met in ", d.SourceLocator})}
 }
 
-// asked is an open question.
 func asked(q marchwarden.OpenQuestion) Item {
 	return Item{Text: plaintext.Fold(q.Question), Facts: said(Fact{"priority ", string(q.Priority)}, Fact{"", q.Context}, Fact{"met in ", q.SourceLocator})}
 }
 
-// openQuestions are sorted by priority, those of one priority in the order of the
-// result.
 func openQuestions(res *marchwarden.Result) []marchwarden.OpenQuestion {
 	order := []marchwarden.Priority{marchwarden.High, marchwarden.Medium, marchwarden.Low}
 	rank := func(p marchwarden.Priority) int {
@@ -288,12 +259,10 @@ func openQuestions(res *marchwarden.Result) []marchwarden.OpenQuestion {
 	return sorted
 }
 
-// shownID is how much of a trace id tells it from those of the same moment; the
-// commands take the beginning of an id for the whole.
+// shownID is how much of a trace id tells it from those of the same moment.
 const shownID = 18
 
-// rihlaFacts are what became of a rihla. In brief they are without its tokens, and its
-// trace id is cut.
+// rihlaFacts are what became of a rihla, in brief without its tokens and with a cut trace id.
 func rihlaFacts(r marchwarden.Rihla, brief bool) []string {
 	var parent, cited, tokens, wall string
 	if r.Parent > 0 {
@@ -315,7 +284,6 @@ func rihlaFacts(r marchwarden.Rihla, brief bool) []string {
 	return said(Fact{"after rihla ", parent}, Fact{"", r.Reason}, Fact{"", r.Outcome}, Fact{"", cited}, Fact{"", tokens}, Fact{"", wall}, Fact{"trace ", id})
 }
 
-// costs are what the run consumed.
 func (r *Report) costs() []Fact {
 	c := r.Result.CostMetadata
 	tokens := term.Count(c.TokensUsed)
@@ -335,7 +303,6 @@ func (r *Report) costs() []Fact {
 	)
 }
 
-// provenance says which run it was and how to check it.
 func (r *Report) provenance() []Fact {
 	started := ""
 	if !r.StartedAt.IsZero() {
@@ -348,7 +315,6 @@ func (r *Report) provenance() []Fact {
 // checking is how to check a report, with the commands apart from the words.
 const checking = "Every excerpt above was cut from a stored text by the program. These commands hold all of it against the stored bytes again, and run the research again on what was recorded:"
 
-// commands are the commands for it, if the run is known.
 func (r *Report) commands() []string {
 	id := r.Result.TraceID.String()
 	if id == "" {
@@ -357,7 +323,6 @@ func (r *Report) commands() []string {
 	return []string{"marchwarden verify " + id, "marchwarden replay --rerun " + id}
 }
 
-// said is labels with their values, folded, those without a value left out.
 func said(fs ...Fact) []string {
 	var out []string
 	for _, f := range fs {
@@ -368,7 +333,6 @@ func said(fs ...Fact) []string {
 	return out
 }
 
-// joined is texts on one line, those that are empty left out.
 func joined(sep string, texts ...string) string {
 	var out []string
 	for _, t := range texts {

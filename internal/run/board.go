@@ -25,11 +25,19 @@ func (f *Fold) Board() *Board {
 	}
 	b.Lanes = append(b.Lanes, own)
 	b.Tokens = own.Tokens
-	sharing := f.sharing()
+	journeys, begun := map[marchwarden.TraceID]int{}, map[marchwarden.TraceID]bool{} // by run: a rihla may resume that of another
+	for _, j := range f.journeys {
+		journeys[j.id]++
+	}
 	before := map[marchwarden.TraceID]int{} // tokens that lanes above have told of a run
 	top := 0
 	for _, j := range slices.SortedFunc(slices.Values(f.journeys), func(a, b *journey) int { return a.number - b.number }) {
-		l := f.laneOf(j, sharing[j], before)
+		s := shared{}
+		if j.id.Valid() && journeys[j.id] > 1 {
+			s = shared{run: true, before: begun[j.id]}
+			begun[j.id] = true
+		}
+		l := f.laneOf(j, s, before)
 		l.charge(len(j.parts) > 0 && !j.parts[0].model)
 		b.Lanes = append(b.Lanes, l)
 		b.Tokens = plus(b.Tokens, l.Tokens)
@@ -49,8 +57,7 @@ func (f *Fold) Board() *Board {
 	return b
 }
 
-// charge puts what no step tells of the tokens where a mind without a model spends
-// them: on what it reads.
+// charge puts what no step tells of the tokens where a mind without a model spends them.
 func (l *Lane) charge(plain bool) {
 	all := 0
 	for _, n := range l.Paid {
@@ -77,21 +84,6 @@ func lasting(spans []Span, k *track) []Span {
 type shared struct {
 	run    bool
 	before bool // an earlier journey has the beginning
-}
-
-func (f *Fold) sharing() map[*journey]shared {
-	count, seen := map[marchwarden.TraceID]int{}, map[marchwarden.TraceID]bool{}
-	for _, j := range f.journeys {
-		count[j.id]++
-	}
-	out := map[*journey]shared{}
-	for _, j := range f.journeys {
-		if j.id.Valid() && count[j.id] > 1 {
-			out[j] = shared{run: true, before: seen[j.id]}
-			seen[j.id] = true
-		}
-	}
-	return out
 }
 
 // mine are the parts of its run that are a journey's own.
@@ -155,8 +147,7 @@ func (f *Fold) laneOf(j *journey, s shared, before map[marchwarden.TraceID]int) 
 	return l
 }
 
-// add puts the numbers of the parts together. Tokens are those that were seen to be paid;
-// it returns those that the run reported.
+// add sums up the parts; it returns the tokens that the run itself reported.
 func (l *Lane) add(parts []*track) (reported int) {
 	for _, p := range parts {
 		l.Iteration = max(l.Iteration, p.iteration)

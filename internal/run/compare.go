@@ -57,8 +57,9 @@ type Factor struct {
 func Compare(a, b *marchwarden.Result) Comparison {
 	c := Comparison{A: sideOf(a), B: sideOf(b)}
 	c.Claims = pairClaims(c.A.Claims, c.B.Claims)
-	c.Sources = pairSources(sourcesOf(c.A.Result), sourcesOf(c.B.Result))
-	c.Gaps = pairGaps(c.A.Gaps, c.B.Gaps)
+	// Documents at the same place belong together, and then those with the same text.
+	c.Sources = pairBy(sourcesOf(c.A.Result), sourcesOf(c.B.Result), func(s Source) []string { return []string{place(s.Locator)} }, func(s Source) []string { return s.hashes })
+	c.Gaps = pairBy(c.A.Gaps, c.B.Gaps, func(g marchwarden.Gap) []string { return []string{string(g.Category) + " " + fold(g.Topic)} })
 	c.Factors = factorsOf(c.A, c.B)
 	return c
 }
@@ -80,19 +81,20 @@ func sideOf(r *marchwarden.Result) Side {
 	return s
 }
 
-// factorsOf are the confidence and what it was computed from, side by side.
 func factorsOf(a, b Side) []Factor {
 	unit := func(u marchwarden.Unit) string { return strconv.FormatFloat(float64(u), 'f', 2, 64) }
-	list := func(s Side) []string {
-		f := s.ConfidenceFactors
-		return []string{unit(s.Confidence), strconv.Itoa(f.NumCorroboratingSources), string(f.SourceAuthority), strconv.FormatBool(f.ContradictionDetected),
-			unit(f.QuerySpecificityMatch), strconv.FormatBool(f.BudgetExhausted), string(f.Recency)}
+	x, y := a.ConfidenceFactors, b.ConfidenceFactors
+	out := []Factor{
+		{Name: "confidence", A: unit(a.Confidence), B: unit(b.Confidence)},
+		{Name: "num_corroborating_sources", A: strconv.Itoa(x.NumCorroboratingSources), B: strconv.Itoa(y.NumCorroboratingSources)},
+		{Name: "source_authority", A: string(x.SourceAuthority), B: string(y.SourceAuthority)},
+		{Name: "contradiction_detected", A: strconv.FormatBool(x.ContradictionDetected), B: strconv.FormatBool(y.ContradictionDetected)},
+		{Name: "query_specificity_match", A: unit(x.QuerySpecificityMatch), B: unit(y.QuerySpecificityMatch)},
+		{Name: "budget_exhausted", A: strconv.FormatBool(x.BudgetExhausted), B: strconv.FormatBool(y.BudgetExhausted)},
+		{Name: "recency", A: string(x.Recency), B: string(y.Recency)},
 	}
-	names := []string{"confidence", "num_corroborating_sources", "source_authority", "contradiction_detected", "query_specificity_match", "budget_exhausted", "recency"}
-	inA, inB := list(a), list(b)
-	out := make([]Factor, len(names))
-	for i, name := range names {
-		out[i] = Factor{Name: name, A: inA[i], B: inB[i], Same: inA[i] == inB[i]}
+	for i, f := range out {
+		out[i].Same = f.A == f.B
 	}
 	return out
 }
@@ -111,7 +113,6 @@ func newMatching(a, b int) *matching {
 	return m
 }
 
-// pair puts two items together, unless one has a partner.
 func (m *matching) pair(i, j int) {
 	if m.partner[i] < 0 && !m.taken[j] {
 		m.partner[i], m.taken[j] = j, true
@@ -135,7 +136,6 @@ func byKey[T any](m *matching, a, b []T, keys func(T) []string) {
 	}
 }
 
-// pairs are the items of both lists as they were matched.
 func pairs[T any](m *matching, a, b []T) []Pair[T] {
 	var out []Pair[T]
 	for i := range a {
@@ -153,7 +153,6 @@ func pairs[T any](m *matching, a, b []T) []Pair[T] {
 	return out
 }
 
-// sourcesOf are the documents that a result cites, in the order in which it does.
 func sourcesOf(r *marchwarden.Result) []Source {
 	var all []Source
 	at := map[string]int{}
@@ -170,8 +169,7 @@ func sourcesOf(r *marchwarden.Result) []Source {
 	return all
 }
 
-// place is where a document is, by which citations of it are put together: a line or a
-// page within it does not count.
+// place is where a document is, whatever the line or page within it.
 func place(loc string) string {
 	if canonical, ok := locator.Canonical(loc); ok {
 		return canonical
@@ -180,19 +178,12 @@ func place(loc string) string {
 	return document
 }
 
-// pairSources puts the documents of two results together: first those at the same place,
-// then those with the same text.
-func pairSources(a, b []Source) []Pair[Source] {
+// pairBy puts items together that share a key, of each kind of keys in turn.
+func pairBy[T any](a, b []T, kinds ...func(T) []string) []Pair[T] {
 	m := newMatching(len(a), len(b))
-	byKey(m, a, b, func(s Source) []string { return []string{place(s.Locator)} })
-	byKey(m, a, b, func(s Source) []string { return s.hashes })
-	return pairs(m, a, b)
-}
-
-// pairGaps puts gaps of one category about one topic together.
-func pairGaps(a, b []marchwarden.Gap) []Pair[marchwarden.Gap] {
-	m := newMatching(len(a), len(b))
-	byKey(m, a, b, func(g marchwarden.Gap) []string { return []string{string(g.Category) + " " + fold(g.Topic)} })
+	for _, keys := range kinds {
+		byKey(m, a, b, keys)
+	}
 	return pairs(m, a, b)
 }
 
@@ -204,8 +195,6 @@ const (
 	maxCompared = 400
 )
 
-// pairClaims puts the claims of two results together: first those in the same words, then
-// the most alike.
 func pairClaims(a, b []marchwarden.Claim) []Pair[marchwarden.Claim] {
 	m := newMatching(len(a), len(b))
 	byKey(m, a, b, func(c marchwarden.Claim) []string { return []string{wording(c)} })
@@ -220,13 +209,11 @@ func pairClaims(a, b []marchwarden.Claim) []Pair[marchwarden.Claim] {
 	return out
 }
 
-// wording is a claim as it is told whether two say the same: quotes, dashes, case, white
-// space and the mark at its end do not count.
+// wording is a claim without quotes, dashes, case, white space and the mark at its end.
 func wording(c marchwarden.Claim) string {
 	return strings.TrimRightFunc(strings.ToLower(evidence.Fold(c.Text)), func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) })
 }
 
-// pairAlike finds partners for the claims that have none, the most alike first.
 func pairAlike(m *matching, a, b []marchwarden.Claim) {
 	type match struct {
 		i, j int
@@ -256,8 +243,7 @@ func pairAlike(m *matching, a, b []marchwarden.Claim) {
 	}
 }
 
-// stemsOf are the words of a claim that say what it is about, each once, in order.
-// Numbers are what it says about that.
+// stemsOf are the words that say what a claim is about; numbers are what it says about that.
 func stemsOf(c marchwarden.Claim) []string {
 	var stems []string
 	for _, t := range lexicon.Tokens(c.Text) {
@@ -269,8 +255,7 @@ func stemsOf(c marchwarden.Claim) []string {
 	return slices.Compact(stems)
 }
 
-// alikeness is the share of words that two claims have in common. Of one word alone
-// nothing follows.
+// alikeness is the share of words that two claims have in common; one word alone says nothing.
 func alikeness(a, b []string) float64 {
 	shared := 0
 	for _, stem := range a {

@@ -46,7 +46,6 @@ func FactsOf(steps []trace.Step) *Facts {
 	return f
 }
 
-// take takes the next step.
 func (f *Facts) take(s trace.Step) {
 	f.taken++
 	switch s := s.(type) {
@@ -94,7 +93,6 @@ func (f *Facts) pay(model string, t ledger.Tokens) {
 	f.Paid += t.In + t.Out
 }
 
-// name gives a rihla its run, and returns it.
 func (f *Facts) name(number int, id marchwarden.TraceID) *marchwarden.Rihla {
 	i, known := f.at[number]
 	if !known {
@@ -185,20 +183,18 @@ const (
 	SinceItsEnd
 )
 
-// Trail is what one trace tells of that, without those of the rihlas.
-type Trail struct {
+// trail is what one trace tells of that, without those of the rihlas.
+type trail struct {
 	Spent
-	Library []string // what was searched
-
+	library []string              // what was searched
 	earlier []marchwarden.TraceID // rihlas that have not reported within the scope
 }
 
-// TrailOf reads a trace.
-func TrailOf(log *trace.Log, of Scope) Trail {
+func trailOf(log *trace.Log, of Scope) trail {
 	f := FactsOf(log.Steps)
-	t := Trail{Spent: f.Spent}
+	t := trail{Spent: f.Spent}
 	if f.Start != nil {
-		t.Library = f.Start.Library
+		t.library = f.Start.Library
 	}
 	if of == SinceItsEnd {
 		since := FactsOf(log.Steps[f.past:])
@@ -215,28 +211,33 @@ func TrailOf(log *trace.Log, of Scope) Trail {
 // Spent is what a run and the rihlas that it sent spent, with what they searched. A
 // trace that cannot be read tells nothing; 'verify' says why.
 func (s Store) Spent(res *marchwarden.Result, of Scope) (Spent, []string) {
-	return Together(res, func(id marchwarden.TraceID) (Trail, error) {
+	return together(res, func(id marchwarden.TraceID) (trail, bool) {
 		log, err := s.Traces.Load(id)
 		if err != nil {
-			return Trail{}, err
+			return trail{}, false
 		}
-		return TrailOf(log, of), nil
+		return trailOf(log, of), true
 	})
 }
 
-// Together is what a run and the rihlas that it sent spent, and what these searched:
+// together is what a run and the rihlas that it sent spent, and what these searched:
 // those of this program are recorded in the same place. Of a result, its id and its
-// rihlas are looked at. trail gives the trail of a trace in the scope that is meant,
-// or an error if there is none here.
-func Together(res *marchwarden.Result, trail func(marchwarden.TraceID) (Trail, error)) (all Spent, searched []string) {
-	all.Tokens = map[string]ledger.Tokens{}
+// rihlas are looked at. find gives the trail of a trace in the scope that is meant, if
+// there is one here.
+func together(res *marchwarden.Result, find func(marchwarden.TraceID) (trail, bool)) (all Spent, searched []string) {
 	seen := map[marchwarden.TraceID]bool{}
-	if own, err := trail(res.TraceID); err == nil {
-		all = own.Spent
-		all.Tokens = map[string]ledger.Tokens{}
-		all.charge(own.Tokens)
-		for _, id := range own.earlier {
-			seen[id] = true
+	own, _ := find(res.TraceID)
+	all = own.Spent
+	all.Tokens = map[string]ledger.Tokens{}
+	all.charge(own.Tokens)
+	for _, id := range own.earlier {
+		seen[id] = true
+	}
+	search := func(where ...string) {
+		for _, w := range where {
+			if !slices.Contains(searched, w) {
+				searched = append(searched, w)
+			}
 		}
 	}
 	for _, r := range res.Rihlas {
@@ -244,19 +245,15 @@ func Together(res *marchwarden.Result, trail func(marchwarden.TraceID) (Trail, e
 			continue
 		}
 		seen[r.TraceID] = true
-		part, err := trail(r.TraceID)
-		if err != nil { // an external researcher's, or one that did not live to name its run
+		part, ok := find(r.TraceID)
+		if !ok { // an external researcher's, or one that did not live to name its run
 			all.Unpriced = all.Unpriced || r.TokensUsed > 0 || strings.HasPrefix(r.Outcome, "failed")
-			if r.TraceID.Valid() && !slices.Contains(searched, r.Researcher) {
-				searched = append(searched, r.Researcher)
+			if r.TraceID.Valid() {
+				search(r.Researcher)
 			}
 			continue
 		}
-		for _, where := range part.Library {
-			if !slices.Contains(searched, where) {
-				searched = append(searched, where)
-			}
-		}
+		search(part.library...)
 		all.Read, all.Searches = all.Read+part.Read, all.Searches+part.Searches
 		if len(all.Exhausted) == 0 {
 			all.Exhausted = part.Exhausted
@@ -266,7 +263,6 @@ func Together(res *marchwarden.Result, trail func(marchwarden.TraceID) (Trail, e
 	return all, searched
 }
 
-// charge adds tokens by model.
 func (s *Spent) charge(tokens map[string]ledger.Tokens) {
 	for model, t := range tokens {
 		s.Tokens[model] = s.Tokens[model].Plus(t)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -84,13 +85,19 @@ func (f *Fold) Step(s trace.Step) {
 	case *trace.RihlaComplete:
 		f.comeBack(s, at)
 	case *trace.Arrival:
-		if s.Number == 0 {
-			f.abandon(at)
+		for _, j := range f.journeys {
+			if s.Number == 0 && j.back.IsZero() { // none comes any more
+				j.back, j.failed, j.said = at, true, "did not come back in time"
+			}
 		}
 	case *trace.Decision:
 		f.decide(s.What)
 	case *trace.SynthesisStart:
-		f.leaveOut(at)
+		for _, j := range f.waiting { // they are not sent
+			if !f.planOnly && !j.unsent {
+				j.unsent, j.back = true, at
+			}
+		}
 	}
 }
 
@@ -101,7 +108,6 @@ func (f *Fold) begin(s *trace.Start) {
 	f.gaps = boundGaps(s.Gaps)
 }
 
-// plan makes lanes of what is to be sent.
 func (f *Fold) plan(s *trace.Plan, at time.Time) {
 	for _, sending := range s.Rihlas {
 		if len(f.journeys)+len(f.waiting) >= maxLanes {
@@ -113,8 +119,7 @@ func (f *Fold) plan(s *trace.Plan, at time.Time) {
 	}
 }
 
-// send gives a rihla its lane: its own if it is sent again, that of the plan, or a new
-// one.
+// send gives a rihla its lane: the one it had, that of the plan, or a new one.
 func (f *Fold) send(s *trace.Rihla, at time.Time) {
 	if s.Number < 1 {
 		return
@@ -142,7 +147,6 @@ func (f *Fold) send(s *trace.Rihla, at time.Time) {
 	f.byNumber[s.Number] = j
 }
 
-// comeBack ends a journey.
 func (f *Fold) comeBack(s *trace.RihlaComplete, at time.Time) {
 	j := f.byNumber[s.Number]
 	if j == nil {
@@ -152,24 +156,6 @@ func (f *Fold) comeBack(s *trace.RihlaComplete, at time.Time) {
 	j.citations, j.tokens = max(0, s.Citations), max(0, s.TokensUsed)
 	if s.TraceID.Valid() {
 		j.id = s.TraceID
-	}
-}
-
-// abandon gives up those that did not come back.
-func (f *Fold) abandon(at time.Time) {
-	for _, j := range f.journeys {
-		if j.back.IsZero() {
-			j.back, j.failed, j.said = at, true, "did not come back in time"
-		}
-	}
-}
-
-// leaveOut says of what waits that it was not sent.
-func (f *Fold) leaveOut(at time.Time) {
-	for _, j := range f.waiting {
-		if !f.planOnly && !j.unsent {
-			j.unsent, j.back = true, at
-		}
 	}
 }
 
@@ -217,7 +203,6 @@ func (f *Fold) RihlaStep(number int, s trace.Step) {
 	}
 }
 
-// ended reports whether the run of a rihla has its result.
 func (j *journey) ended() bool { return len(j.parts) > 0 && j.parts[len(j.parts)-1].ended }
 
 // Report takes what a rihla reported, or, with number 0, what came of the whole run: its
@@ -256,7 +241,6 @@ func boundDiscoveries(found []marchwarden.DiscoveryEvent) []marchwarden.Discover
 	return found
 }
 
-// stages are the states that events speak of.
 var stages = map[marchwarden.Stage]State{
 	marchwarden.StageIndex: Planning, marchwarden.StagePlan: Planning, marchwarden.StageSearch: Searching, marchwarden.StageFetch: Reading,
 	marchwarden.StageSynthesize: Writing, marchwarden.StageCheck: Checking, marchwarden.StageDone: Done,
@@ -273,30 +257,23 @@ const (
 // people who wait, and the trace has the rest.
 func (f *Fold) Event(e marchwarden.Event, at time.Time) {
 	f.last = latest(f.last, at)
-	at = f.last
-	message := plaintext.Line(e.Message, maxLine)
 	if !f.own.id.Valid() {
 		f.own.id = e.TraceID
 	}
+	message := plaintext.Line(e.Message, maxLine)
 	if e.Rihla > 0 {
-		f.rihlaEvent(e, message, at)
+		f.rihlaEvent(e, message, f.last)
 		return
 	}
-	k := f.own
-	k.at(at)
-	k.enter(stateOf(e.Stage, k.state), at)
-	k.doing, k.iteration, k.mark = message, max(k.iteration, e.Iteration), at
-	k.ended = k.state == Done
+	f.own.hear(e, message, f.last)
+	f.own.ended = f.own.state == Done
 }
 
-func stateOf(stage marchwarden.Stage, now State) State {
-	if s, ok := stages[stage]; ok {
-		return s
-	}
-	if now == "" {
-		return Planning
-	}
-	return now
+// hear takes what a run says of itself, or the investigator of it.
+func (k *track) hear(e marchwarden.Event, message string, at time.Time) {
+	k.at(at)
+	k.enter(cmp.Or(stages[e.Stage], k.state, Planning), at)
+	k.doing, k.iteration, k.mark = message, max(k.iteration, e.Iteration), at
 }
 
 func (f *Fold) rihlaEvent(e marchwarden.Event, message string, at time.Time) {
@@ -306,48 +283,27 @@ func (f *Fold) rihlaEvent(e marchwarden.Event, message string, at time.Time) {
 			f.more++
 			return
 		}
-		j = &journey{number: e.Rihla, researcher: plaintext.Line(e.Researcher, maxLine), planned: at, sent: at}
+		j = &journey{number: e.Rihla, researcher: plaintext.Line(e.Researcher, maxLine), planned: at, sent: at, parts: []*track{newTrack()}}
 		f.journeys, f.byNumber[e.Rihla] = append(f.journeys, j), j
 	}
 	f.own.at(at)
-	if question, ok := strings.CutPrefix(message, sentPrefix); ok && e.Stage == marchwarden.StagePlan {
-		j.question, j.back, j.failed = question, time.Time{}, false
-		if len(j.parts) == 0 {
-			j.parts = []*track{newTrack()}
-		}
+	question, sent := strings.CutPrefix(message, sentPrefix)
+	if sent = sent && e.Stage == marchwarden.StagePlan; sent {
+		j.question = question
 		j.parts[0].enter(Planned, at)
 	} else {
-		j.heard(e, message, at)
+		j.parts[0].hear(e, message, at)
 	}
-	if f.own.state != Writing && !f.own.ended && f.underWay() {
-		f.own.enter(Waiting, at)
-	}
-}
-
-// heard takes what a rihla says of itself, or the investigator of it.
-func (j *journey) heard(e marchwarden.Event, message string, at time.Time) {
-	if len(j.parts) == 0 {
-		j.parts = []*track{newTrack()}
-	}
-	k := j.parts[0]
-	k.at(at)
-	k.enter(stateOf(e.Stage, k.state), at)
-	k.doing, k.iteration = message, max(k.iteration, e.Iteration)
 	if e.Stage != marchwarden.StageDone {
 		j.back, j.failed = time.Time{}, false
-		return
-	}
-	if j.back.IsZero() {
-		j.back = at
-	}
-	j.said, j.failed = message, strings.HasPrefix(message, failedPrefix) || message == lostMessage
-}
-
-func (f *Fold) underWay() bool {
-	for _, j := range f.journeys {
+	} else {
 		if j.back.IsZero() {
-			return true
+			j.back = at
 		}
+		j.said, j.failed = message, strings.HasPrefix(message, failedPrefix) || message == lostMessage
 	}
-	return false
+	underWay := slices.ContainsFunc(f.journeys, func(j *journey) bool { return j.back.IsZero() })
+	if underWay && f.own.state != Writing && !f.own.ended {
+		f.own.enter(Waiting, at)
+	}
 }

@@ -96,7 +96,6 @@ func (r *Follower) Read(ctx context.Context) (board *Board, changed, over bool, 
 	return r.board, changed, over, err
 }
 
-// readRihlas reads what is new of the rihlas, and reports whether there was anything.
 func (r *Follower) readRihlas(ctx context.Context) (changed bool) {
 	for _, j := range r.fold.journeys {
 		if !j.id.Valid() || j.id == r.id {
@@ -130,7 +129,6 @@ func (r *Follower) readRihlas(ctx context.Context) (changed bool) {
 	return changed
 }
 
-// readReports reads what was reported. One that cannot be read says nothing.
 func (r *Follower) readReports(ctx context.Context) (changed bool) {
 	for len(r.reports) > 0 && ctx.Err() == nil {
 		var number int
@@ -155,10 +153,8 @@ func (r *Follower) readReports(ctx context.Context) (changed bool) {
 	return changed
 }
 
-// errShrunk says that a trace is shorter than what was read of it.
 var errShrunk = errors.New("the trace is shorter than it was")
 
-// tail is one trace as far as it was read.
 type tail struct {
 	id   marchwarden.TraceID
 	tail trace.Tail
@@ -167,8 +163,7 @@ type tail struct {
 	shut bool  // it is not read any more
 }
 
-// next gives the steps that are new, and reports whether no process writes the trace. It may
-// give both steps and an error.
+// next gives the steps that are new, and whether no process writes the trace. It may give both steps and an error.
 func (t *tail) next(ctx context.Context, records Records) (steps []trace.Step, ended bool, err error) {
 	size, ended, err := records.Size(ctx, t.id)
 	if err != nil {
@@ -188,8 +183,7 @@ func (t *tail) next(ctx context.Context, records Records) (steps []trace.Step, e
 	return steps, ended, err
 }
 
-// read reads on to where the trace ended when it was looked at: what comes after that is
-// read next time.
+// read reads on to where the trace ended when it was looked at.
 func (t *tail) read(records Records, size int64) ([]trace.Step, error) {
 	f, err := records.Raw(t.id)
 	if err != nil {
@@ -202,7 +196,6 @@ func (t *tail) read(records Records, size int64) ([]trace.Step, error) {
 	return t.tail.Next(io.LimitReader(f, size-t.tail.Offset()))
 }
 
-// skip goes past what was read before.
 func skip(f io.Reader, offset int64) error {
 	if s, ok := f.(io.Seeker); ok {
 		_, err := s.Seek(offset, io.SeekStart)

@@ -13,16 +13,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// HistoryConfig says what a History works with. Store and Now are required; the caller closes
-// what it passes in.
-type HistoryConfig struct {
-	Store Store
-	Now   func() time.Time
-	// Memory is how many bytes of answers are remembered for searching; 0 is 64 MiB. The
-	// answers of the oldest runs are read again for a search when there are more.
-	Memory int
-}
-
 // Entry is one run. Text in it is what a run recorded: the caller escapes it.
 type Entry struct {
 	ID       marchwarden.TraceID
@@ -67,7 +57,6 @@ type Query struct {
 	Offset       int
 }
 
-// validate refuses a query that makes no sense.
 func (q Query) validate() error {
 	bad := func(field, format string, args ...any) error {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
@@ -93,22 +82,15 @@ func (q Query) validate() error {
 	return nil
 }
 
-// means reports whether the filters, words apart, let an entry through. when is the
-// time that counts for it.
 func (q Query) means(e *Entry, when time.Time) bool {
 	switch {
 	case len(q.Status) > 0 && !slices.Contains(q.Status, e.Status),
-		len(q.Researcher) > 0 && !slices.ContainsFunc(q.Researcher, e.by),
+		len(q.Researcher) > 0 && !slices.ContainsFunc(q.Researcher, func(r string) bool { return e.Researcher == r || slices.Contains(e.Researchers, r) }),
 		!q.Since.IsZero() && when.Before(q.Since),
 		!q.Until.IsZero() && !when.Before(q.Until):
 		return false
 	}
 	return within(e.CostUSD, q.MinCost, q.MaxCost) && within((*float64)(e.Confidence), q.MinConfidence, q.MaxConfidence)
-}
-
-// by reports whether a researcher made the run or worked for it.
-func (e *Entry) by(researcher string) bool {
-	return e.Researcher == researcher || slices.Contains(e.Researchers, researcher)
 }
 
 // within reports whether a value is known to be in a range, if there is one.
@@ -119,7 +101,6 @@ func within(v, least, most *float64) bool {
 	return v != nil && (least == nil || *v >= *least) && (most == nil || *v <= *most)
 }
 
-// found is an entry that a query means.
 type found struct {
 	entry  Entry
 	digest *digest
@@ -165,7 +146,7 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 		}
 	}
 	slices.SortFunc(hits, func(a, b *found) int {
-		return cmp.Or(a.rank.compare(b.rank), b.digest.when().Compare(a.digest.when()), strings.Compare(b.entry.ID.String(), a.entry.ID.String()))
+		return cmp.Or(b.rank.asked-a.rank.asked, b.rank.times-a.rank.times, b.digest.when().Compare(a.digest.when()), strings.Compare(b.entry.ID.String(), a.entry.ID.String()))
 	})
 	total = len(hits)
 	hits = hits[min(q.Offset, total):]
@@ -193,11 +174,10 @@ func (h *History) One(ctx context.Context, id marchwarden.TraceID) (Entry, error
 			return all.entry(d), nil
 		}
 	}
-	_, err = h.cfg.Store.Traces.Stat(id) // it was removed meanwhile
+	_, err = h.store.Traces.Stat(id) // it was removed meanwhile
 	return Entry{}, cmp.Or(err, canceled(ctx), error(marchwarden.Errorf(marchwarden.CodeUnavailable, "run %s cannot be read now", id)))
 }
 
-// canceled is the error of a context that ended.
 func canceled(ctx context.Context) error {
 	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "look through past runs")
 }
@@ -207,10 +187,6 @@ type Listing struct {
 	Rihlas bool    // those of investigations, too
 	Limit  int     // 0 is no limit
 	Status []State // any of them; none is all
-}
-
-func (l Listing) has(e Entry) bool {
-	return (l.Rihlas || !e.Rihla) && (len(l.Status) == 0 || slices.Contains(l.Status, e.Status))
 }
 
 // List gives the newest runs as Look tells them, and how many more there are. Those are
@@ -230,7 +206,7 @@ func List(d *trace.Dir, l Listing) (entries []Entry, left int, err error) {
 		}
 		e := Look(d, id)
 		switch {
-		case !l.has(e):
+		case e.Rihla && !l.Rihlas, len(l.Status) > 0 && !slices.Contains(l.Status, e.Status):
 		case full():
 			left++
 		default:
@@ -240,7 +216,6 @@ func List(d *trace.Dir, l Listing) (entries []Entry, left int, err error) {
 	return entries, left, nil
 }
 
-// minPrefix is how much of an id must be given.
 const minPrefix = 4
 
 func badID(message, hint string) error {
@@ -286,10 +261,9 @@ func OneID(prefix, hint, none string, list func() ([]marchwarden.TraceID, error)
 		return marchwarden.TraceID{}, err
 	}
 	var found []marchwarden.TraceID
-	seen := map[marchwarden.TraceID]bool{}
 	for _, id := range ids {
-		if strings.HasPrefix(id.String(), begin) && !seen[id] {
-			seen[id], found = true, append(found, id)
+		if strings.HasPrefix(id.String(), begin) && !slices.Contains(found, id) {
+			found = append(found, id)
 		}
 	}
 	switch len(found) {

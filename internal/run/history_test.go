@@ -45,7 +45,7 @@ func filtered(t *testing.T) *world {
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	w := filtered(t)
-	h := w.open(0)
+	h := w.open()
 	f := func(x float64) *float64 { return &x }
 	at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }
 	for name, c := range map[string]struct {
@@ -91,7 +91,7 @@ func TestFilters(t *testing.T) {
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	w := filtered(t)
-	h := w.open(0)
+	h := w.open()
 	e := one(t, h, idOf(10))
 	if e.Question != "sent a rihla" || e.Researcher != "pi" || !cmp.Equal(e.Researchers, []string{"arxiv"}) || e.Tokens != 1001100 || e.Budget != 20000 ||
 		e.CostUSD == nil || math.Abs(*e.CostUSD-2.0028) > 1e-9 || e.Model != priced || e.Took != 1500*time.Millisecond || !e.Began.Equal(noon.Add(10*time.Hour)) {
@@ -113,7 +113,7 @@ func TestEntries(t *testing.T) {
 		t.Errorf("damaged: %+v", e)
 	}
 	// A single one is the same.
-	alone := w.open(0)
+	alone := w.open()
 	for _, n := range []int{10, 11, 5, 8} {
 		got, err := alone.One(context.Background(), idOf(n))
 		if want := one(t, h, idOf(n)); err != nil || !cmp.Equal(got, want, sameIDs) {
@@ -134,7 +134,7 @@ func TestPages(t *testing.T) {
 	for range 7 {
 		w.add(past{question: "What is peat?"})
 	}
-	h := w.open(0)
+	h := w.open()
 	for _, c := range []struct {
 		limit, offset int
 		want          []int
@@ -162,7 +162,7 @@ func TestVisible(t *testing.T) {
 	for range 6 {
 		w.add(past{question: "What is peat?", answer: "Peat is soil."})
 	}
-	h := w.open(0)
+	h := w.open()
 	odd := func(id marchwarden.TraceID) bool { return id == idOf(1) || id == idOf(3) || id == idOf(5) }
 	for name, q := range map[string]run.Query{"all": {}, "words": {Words: "peat"}, "phrase": {Words: `"is soil"`}, "status": {Status: []run.State{run.Complete}}} {
 		entries, total, err := h.Find(context.Background(), q, odd)
@@ -213,7 +213,7 @@ func TestRealRuns(t *testing.T) {
 	if ids, err := traces.List(); err != nil || len(ids) < 4 {
 		t.Fatalf("there are no rihlas: %d traces, %v", len(ids), err)
 	}
-	h := run.OpenHistory(run.HistoryConfig{Store: run.Store{Traces: traces, Blobs: blobs}, Now: time.Now})
+	h := run.OpenHistory(run.Store{Traces: traces, Blobs: blobs}, time.Now)
 	entries, total, err := h.Find(context.Background(), run.Query{}, nil)
 	if err != nil || total != 2 {
 		t.Fatalf("%d runs, %v", total, err)

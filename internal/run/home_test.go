@@ -56,8 +56,8 @@ func newWorld(tb testing.TB) *world {
 	return w
 }
 
-func (w *world) open(memory int) *run.History {
-	return run.OpenHistory(run.HistoryConfig{Store: run.Store{Traces: w.traces, Blobs: w.blobs}, Now: func() time.Time { return w.now }, Memory: memory})
+func (w *world) open() *run.History {
+	return run.OpenHistory(run.Store{Traces: w.traces, Blobs: w.blobs}, func() time.Time { return w.now })
 }
 
 func idOf(n int) marchwarden.TraceID {

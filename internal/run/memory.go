@@ -2,61 +2,54 @@ package run
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"hash/maphash"
+	"regexp"
 	"slices"
-	"sync"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 const (
 	// parallel is how many traces or results are read at the same time.
 	parallel = 8
-	// batch is how many are read before what is remembered is cut to its bound.
-	batch = 256
-	// defaultMemory is how many bytes of answers are remembered.
-	defaultMemory = 64 << 20
 	// patience is how long a result or trace that could not be read is left alone: it
 	// may be repaired, or its store be back.
 	patience = time.Minute
 )
 
 // History remembers what it read, by the size and time of the files: a trace is read
-// again only when it was written. It is safe for concurrent use.
-//
-// What it holds of a run is bounded, and so are the answers of all together; beyond
-// HistoryConfig.Memory those of the oldest runs are left out and read again for a search.
+// again only when it was written. It is safe for concurrent use. What it holds of a run
+// is bounded and does not include its answer, of which it knows the words.
 type History struct {
-	cfg     HistoryConfig
+	store   Store
+	now     func() time.Time
 	seed    maphash.Seed
-	reading chan struct{} // holds one who reads traces; the others wait for what it reads
-
-	mu    sync.Mutex // guards known
-	known map[marchwarden.TraceID]*digest
+	reading chan struct{} // holds one who reads traces, and guards known; the others wait for what it reads
+	known   map[marchwarden.TraceID]*digest
 }
 
-// OpenHistory makes a History. Nothing is read before the first call.
-func OpenHistory(cfg HistoryConfig) *History {
-	if cfg.Memory <= 0 {
-		cfg.Memory = defaultMemory
-	}
-	return &History{cfg: cfg, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1), known: map[marchwarden.TraceID]*digest{}}
+// OpenHistory makes a History of a store, which the caller closes. Nothing is read before
+// the first call.
+func OpenHistory(store Store, now func() time.Time) *History {
+	return &History{store: store, now: now, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1)}
 }
 
-// picture is what is known of traces at one moment. Digests are never changed: they are
-// replaced.
+// picture is what is known of traces at one moment. Digests are replaced, never changed.
 type picture struct {
 	runs []*digest // newest file first
 	byID map[marchwarden.TraceID]*digest
 }
 
-// recall gives all traces, having read those that changed. It waits while another caller
-// reads, or gives up with ctx.
+// recall gives all traces, having read those that changed, after any other caller who reads.
 func (h *History) recall(ctx context.Context) (*picture, error) {
 	select {
 	case h.reading <- struct{}{}:
@@ -64,127 +57,55 @@ func (h *History) recall(ctx context.Context) (*picture, error) {
 	case <-ctx.Done():
 		return nil, canceled(ctx)
 	}
-	files, err := h.cfg.Store.Traces.Files()
+	files, err := h.store.Traces.Files()
 	if err != nil {
 		return nil, err
 	}
-	p, err := h.refresh(ctx, files)
-	if err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for id := range h.known {
-		if p.byID[id] == nil { // it was removed
-			delete(h.known, id)
-		}
-	}
-	return p, nil
-}
-
-// file looks at the file of one trace as Dir.Files does.
-func (h *History) file(id marchwarden.TraceID) (trace.File, error) {
-	info, err := h.cfg.Store.Traces.Stat(id)
-	if err != nil {
-		return trace.File{}, err
-	}
-	foreign, err := h.cfg.Store.Traces.Foreign(id)
-	return trace.File{ID: id, Size: info.Size(), Modified: info.ModTime(), Foreign: foreign}, err
-}
-
-// refresh reads those of the files that are not known as they are now.
-func (h *History) refresh(ctx context.Context, files []trace.File) (*picture, error) {
-	now := h.cfg.Now()
-	var stale []trace.File
-	h.mu.Lock()
-	for _, f := range files {
-		if d := h.known[f.ID]; d == nil || !d.stands(f, now) {
-			stale = append(stale, f)
-		}
-	}
-	h.mu.Unlock()
-	for some := range slices.Chunk(stale, batch) {
-		if err := h.readSome(ctx, some); err != nil {
-			return nil, err
-		}
-	}
-	p := &picture{byID: make(map[marchwarden.TraceID]*digest, len(files))}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, f := range files {
-		if d := h.known[f.ID]; d != nil && p.byID[f.ID] == nil {
-			p.runs, p.byID[f.ID] = append(p.runs, d), d
-		}
-	}
-	return p, canceled(ctx)
-}
-
-// readSome reads a batch and remembers it.
-func (h *History) readSome(ctx context.Context, files []trace.File) error {
-	read := make([]*digest, len(files))
+	now, found := h.now(), make([]*digest, len(files))
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for i, f := range files {
+		if d := h.known[f.ID]; d != nil && d.stands(f, now) {
+			found[i] = d
+			continue
+		}
 		if ctx.Err() != nil {
-			break
+			continue // what stands is remembered all the same
 		}
 		g.Go(func() error {
-			read[i] = h.read(ctx, f)
+			if d := h.read(ctx, f); ctx.Err() == nil { // else it may be half
+				found[i] = d
+			}
 			return nil
 		})
 	}
 	_ = g.Wait() // each says in its digest what went wrong
-	if err := canceled(ctx); err != nil {
-		return err // what was read meanwhile may be half
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i, f := range files {
-		delete(h.known, f.ID)
-		if read[i] != nil {
-			h.known[f.ID] = read[i]
+	p := &picture{byID: make(map[marchwarden.TraceID]*digest, len(files))}
+	for i, d := range found {
+		if id := files[i].ID; d != nil && p.byID[id] == nil {
+			p.runs, p.byID[id] = append(p.runs, d), d
 		}
 	}
-	h.trim()
-	return nil
+	h.known = p.byID
+	return p, canceled(ctx)
 }
 
-// trim leaves out answers, those of the oldest runs first, until the rest fits. The
-// caller holds mu.
-func (h *History) trim() {
-	held := 0
-	for _, d := range h.known {
-		held += d.text.size()
+func (h *History) file(id marchwarden.TraceID) (trace.File, error) {
+	info, err := h.store.Traces.Stat(id)
+	if err != nil {
+		return trace.File{}, err
 	}
-	if held <= h.cfg.Memory {
-		return
-	}
-	var full []*digest
-	for _, d := range h.known {
-		if d.text != nil {
-			full = append(full, d)
-		}
-	}
-	slices.SortFunc(full, func(a, b *digest) int { return a.when().Compare(b.when()) })
-	for _, d := range full {
-		if held <= h.cfg.Memory {
-			return
-		}
-		held -= d.text.size()
-		lean := *d
-		lean.text = nil
-		h.known[d.file.ID] = &lean
-	}
+	foreign, err := h.store.Traces.Foreign(id)
+	return trace.File{ID: id, Size: info.Size(), Modified: info.ModTime(), Foreign: foreign}, err
 }
 
-// latest looks once more at a run that may have gone on or ended since it was read: nil
-// if it is gone.
+// latest looks once more at a run that may have gone on or ended: nil if it is gone.
 func (h *History) latest(ctx context.Context, d *digest) *digest {
 	if !d.open() {
 		return d
 	}
 	now := *d
-	if now.busy = busy(h.cfg.Store.Traces, d.file.ID); now.busy {
+	if now.busy = busy(h.store.Traces, d.file.ID); now.busy {
 		return &now
 	}
 	// Its writer has ended. It may have ended the run after the lines were read:
@@ -199,25 +120,21 @@ func (h *History) latest(ctx context.Context, d *digest) *digest {
 	return &now
 }
 
-// errElsewhere says that a trace is not kept here.
-var errElsewhere = errors.New("kept elsewhere")
-
-// entry is the entry of a run among all.
 func (p *picture) entry(d *digest) Entry {
 	e := d.entry
 	e.Standing = d.standing(d.file.Foreign, d.busy)
 	if e.Problem == "" {
 		e.Problem = d.unheard
 	}
-	spent, _ := Together(&marchwarden.Result{TraceID: d.file.ID, Rihlas: d.rihlas}, func(id marchwarden.TraceID) (Trail, error) {
+	spent, _ := together(&marchwarden.Result{TraceID: d.file.ID, Rihlas: d.rihlas}, func(id marchwarden.TraceID) (trail, bool) {
 		part := p.byID[id]
 		if id == d.file.ID {
 			part = d
 		}
 		if part == nil || part.unread {
-			return Trail{}, errElsewhere
+			return trail{}, false
 		}
-		return part.trail, nil
+		return part.trail, true
 	})
 	cost := d.cost
 	if !d.ended { // its rihlas have used what they have not reported yet
@@ -233,3 +150,193 @@ func (p *picture) entry(d *digest) Entry {
 	}
 	return e
 }
+
+// What is remembered of one run is bounded, whatever is in its record.
+const (
+	maxResult   = 32 << 20  // bytes of a result that is read
+	maxSearched = 256 << 10 // bytes of an answer that are searched; what is behind them is not found
+	maxShown    = 400       // characters of an answer in an entry
+	maxName     = 200       // characters of a researcher, a model or a problem
+	maxRihlas   = 1000
+	maxModels   = 100
+)
+
+// digest is what is remembered of one trace. It is never changed.
+type digest struct {
+	file  trace.File
+	again time.Time // when to read it again though nothing was written; zero is never
+	busy  bool      // a process wrote it when it was read
+	state
+	entry   Entry  // without Standing, tokens and cost
+	unheard string // why there is a result that cannot be read
+
+	trail  trail               // as far as it tells of tokens
+	rihlas []marchwarden.Rihla // who, which trace, how many tokens, and whether it failed
+	cost   marchwarden.CostMetadata
+
+	asked, said index    // the words of the question and of the answer
+	result      blob.Ref // zero if there is none
+}
+
+func (d *digest) same(f trace.File) bool {
+	return d.file.Size == f.Size && d.file.Modified.Equal(f.Modified) && d.file.Foreign == f.Foreign
+}
+
+// stands reports whether what was read is still what there is to read.
+func (d *digest) stands(f trace.File, now time.Time) bool {
+	return d.same(f) && (d.again.IsZero() || now.Before(d.again))
+}
+
+// open reports whether the standing of the run can change without a line: its writer can die.
+func (d *digest) open() bool { return !d.unread && d.problem == "" && (!d.ended || d.busy) }
+
+func (d *digest) when() time.Time {
+	if d.begun {
+		return d.entry.Began
+	}
+	return d.file.Modified
+}
+
+// read reads one trace and its result; nil if it is gone. What cannot be read says so.
+func (h *History) read(ctx context.Context, f trace.File) *digest {
+	d := &digest{file: f, entry: Entry{ID: f.ID}, busy: busy(h.store.Traces, f.ID)}
+	log, err := skim(h.store.Traces, f.ID)
+	code := marchwarden.CodeOf(err)
+	if code == marchwarden.CodeNotFound {
+		return nil
+	}
+	d.state = stateOfTrace(log, err)
+	d.problem = plaintext.Clip(d.problem, maxName)
+	if err != nil && code != marchwarden.CodeCorrupt && code != marchwarden.CodeUnsupported {
+		d.again = h.now().Add(patience) // it is not the trace that is damaged
+	}
+	if !d.begun {
+		return d
+	}
+	d.start(log)
+	d.entry.Took, d.asked = log.Worked(), newIndex(h.seed, d.entry.Question)
+	done := log.Latest()
+	if done == nil || d.rihla { // the answer of a rihla is not listed
+		return d
+	}
+	d.result = done.Result
+	res, err := h.resultOf(ctx, done.Result)
+	if err != nil {
+		d.unheard = plaintext.Clip("its result cannot be read: "+err.Error(), maxName)
+		d.again = h.now().Add(patience)
+		d.entry.Citations, d.entry.Confidence = done.Citations, &done.Confidence
+		d.cost.TokensUsed = max(d.cost.TokensUsed, done.TokensUsed)
+		return d
+	}
+	d.take(res)
+	answer := plain(res.Answer, len(res.Citations))
+	d.entry.Answer, d.said = plaintext.Clip(answer, maxShown), newIndex(h.seed, answer)
+	d.entry = compact(d.entry)
+	return d
+}
+
+func (d *digest) start(log *trace.Log) {
+	start, err := log.Start()
+	if err != nil {
+		return // unreachable: a run was begun
+	}
+	e := &d.entry
+	e.Question = strings.Clone(plaintext.Clip(start.Request.Question, marchwarden.MaxQuestionChars))
+	e.Researcher, e.Began = plaintext.Clip(start.Researcher, maxName), start.StartedAt
+	e.Model, e.Budget = plaintext.Clip(start.Mind, maxName), start.LimitsNow().TokenBudget
+	if start.Model != "" {
+		e.Model = plaintext.Clip(start.Model, maxName)
+	}
+	facts := FactsOf(log.Steps)
+	d.cost = marchwarden.CostMetadata{TokensUsed: facts.Paid, ModelID: e.Model}
+	d.trail.Spent = facts.Spent
+	if len(d.trail.Tokens) > maxModels { // no run has so many; what they cost cannot be told
+		d.trail.Tokens, d.trail.Unpriced = nil, true
+	}
+	d.sent(facts.Rihlas)
+}
+
+func (d *digest) sent(all []marchwarden.Rihla) {
+	d.rihlas, d.entry.Researchers = nil, nil
+	for i, r := range all {
+		if i == maxRihlas { // no investigation sends so many: what they cost cannot be told
+			d.rihlas = append(d.rihlas, marchwarden.Rihla{TokensUsed: 1})
+			break
+		}
+		name := plaintext.Clip(r.Researcher, maxName)
+		kept := marchwarden.Rihla{Researcher: name, TraceID: r.TraceID, TokensUsed: r.TokensUsed}
+		if strings.HasPrefix(r.Outcome, "failed") {
+			kept.Outcome = "failed"
+		}
+		d.rihlas = append(d.rihlas, kept)
+		if !slices.Contains(d.entry.Researchers, name) {
+			d.entry.Researchers = append(d.entry.Researchers, name)
+		}
+	}
+	if len(d.rihlas) == 0 {
+		d.entry.Researchers = []string{d.entry.Researcher}
+	}
+}
+
+func (d *digest) take(res *marchwarden.Result) {
+	e := &d.entry
+	e.Gaps = len(res.Gaps)
+	if !d.planned { // a plan has no answer that could be trusted or not
+		e.Citations, e.Confidence = len(res.Citations), &res.Confidence
+	}
+	if !d.ended {
+		return // it went on: the trace knows more
+	}
+	d.cost = marchwarden.CostMetadata{TokensUsed: res.CostMetadata.TokensUsed, ModelID: plaintext.Clip(res.CostMetadata.ModelID, maxName)}
+	if d.cost.ModelID != "" {
+		e.Model = d.cost.ModelID
+	}
+	if took := res.CostMetadata.WallTimeSec; took > 0 && took < 1e9 {
+		e.Took = time.Duration(took * float64(time.Second))
+	}
+	d.sent(res.Rihlas)
+}
+
+// compact makes an entry hold nothing of the result that it was taken from.
+func compact(e Entry) Entry {
+	e.Answer, e.Model = strings.Clone(e.Answer), strings.Clone(e.Model)
+	if e.Confidence != nil {
+		confidence := *e.Confidence
+		e.Confidence = &confidence
+	}
+	return e
+}
+
+func (h *History) resultOf(ctx context.Context, ref blob.Ref) (*marchwarden.Result, error) {
+	info, err := h.store.Blobs.Stat(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size > maxResult {
+		return nil, fmt.Errorf("it has %d bytes", info.Size)
+	}
+	_, res, err := ResultOf(ctx, h.store.Blobs, ref)
+	return res, err
+}
+
+// plain is the beginning of an answer, which is Markdown, as text on one line: without
+// the markers of its citations, marks of emphasis, headings and lists, and the targets
+// of links. What looks like a marker and has no citation is text. It is for searching
+// and for a glance; what an answer looks like is for those who show it.
+func plain(markdown string, citations int) string {
+	if len(markdown) > maxSearched {
+		markdown = strings.ToValidUTF8(markdown[:maxSearched], "")
+	}
+	return plaintext.Fold(markup.ReplaceAllStringFunc(markdown, func(found string) string {
+		m := markup.FindStringSubmatch(found)
+		if n, err := strconv.Atoi(m[2]); err == nil && (n < 1 || n > citations) {
+			return found
+		}
+		return m[1] + m[3]
+	}))
+}
+
+// markup is what is not said by an answer: the backslash before a character, a marker
+// with the spaces before it, a link or a picture but for what is in its brackets, marks
+// within a line, and marks that open one.
+var markup = regexp.MustCompile("\\\\([!-/:-@[-`{-~])|[ \t]*\\[(\\d{1,9})\\]|!?\\[([^\\[\\]\n]*)\\]\\((?:[^()\n]|\\([^()\n]*\\))*\\)|[*`]|~~|(?m:^[ \t]*(?:#{1,6} |[>+-] ))")

@@ -30,13 +30,13 @@ func TestRemembers(t *testing.T) {
 	for range 5 {
 		w.add(past{question: "What is peat?", answer: "Soil of moss."})
 	}
-	h := w.open(0)
+	h := w.open()
 	reads := func(do func()) int64 {
 		before := w.blobs.gets.Load()
 		do()
 		return w.blobs.gets.Load() - before
 	}
-	all := func() { find(t, h, run.Query{Words: `moss "of moss"`}) }
+	all := func() { find(t, h, run.Query{}) }
 	if n := reads(all); n != 5 {
 		t.Errorf("%d results were read at first", n)
 	}
@@ -58,14 +58,14 @@ func TestRemembers(t *testing.T) {
 		if got, _ := find(t, h, run.Query{Words: "lichen"}); !cmp.Equal(got, []int{2}) {
 			t.Errorf("the new answer: %v", got)
 		}
-	}); n != 1 {
+	}); n != 2 { // once as it is new, once to show where it was found
 		t.Errorf("%d results were read for one that changed", n)
 	}
 }
 
-// However many answers there are, no more than the bound is held, and all are found.
+// However long the answers are, what is held of them is small, and all are found.
 func TestMemoryIsBounded(t *testing.T) {
-	const runs, size, bound = 100, 40 << 10, 256 << 10
+	const runs, size = 100, 40 << 10
 	w := newWorld(t)
 	files, err := dir.Open(t.TempDir()) // its bytes are not in memory
 	if err != nil {
@@ -76,11 +76,11 @@ func TestMemoryIsBounded(t *testing.T) {
 	for n := range runs {
 		var b strings.Builder
 		for i := 0; b.Len() < size; i++ {
-			fmt.Fprintf(&b, "word%dx%d ", n, i%2000)
+			fmt.Fprintf(&b, "wordthatislong%dx%d ", n, i%500)
 		}
 		plainRun(t, w.path, n+1, past{question: "q", answer: b.String()}, files)
 	}
-	h := w.open(bound)
+	h := w.open()
 	heap := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()
@@ -89,14 +89,12 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	before := heap()
 	for _, n := range []int{0, runs / 2, runs - 1} {
-		if got, _ := find(t, h, run.Query{Words: fmt.Sprintf("word%dx1999", n)}); !cmp.Equal(got, []int{n + 1}) {
+		if got, _ := find(t, h, run.Query{Words: fmt.Sprintf("wordthatislong%dx499", n)}); !cmp.Equal(got, []int{n + 1}) {
 			t.Errorf("%d: %v", n, got)
 		}
 	}
-	after := heap()
-	t.Logf("%d answers of %d kB, %d kB of them remembered: the heap grew by %d kB", runs, size>>10, bound>>10, (int64(after)-int64(before))>>10)
-	if int64(after)-int64(before) > 4*bound+runs*4<<10 {
-		t.Errorf("the heap grew from %d to %d", before, after)
+	if grown := int64(heap()) - int64(before); grown > runs*size*9/10 {
+		t.Errorf("the heap grew by %d for %d answers of %d", grown, runs, size)
 	}
 	runtime.KeepAlive(h)
 }
@@ -108,7 +106,7 @@ func TestConcurrent(t *testing.T) {
 	for range 30 {
 		w.add(past{question: "What is peat?", answer: "Soil of moss."})
 	}
-	h := w.open(2000)
+	h := w.open()
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	var wg sync.WaitGroup
@@ -217,7 +215,7 @@ func manyRuns(tb testing.TB, runs int, blobs blob.Store) (cold, warm time.Durati
 		tb.Fatal(err)
 	}
 	defer traces.Close()
-	h := run.OpenHistory(run.HistoryConfig{Store: run.Store{Traces: traces, Blobs: blobs}, Now: time.Now})
+	h := run.OpenHistory(run.Store{Traces: traces, Blobs: blobs}, time.Now)
 	measure := func() time.Duration {
 		began := time.Now()
 		_, total, err := h.Find(context.Background(), run.Query{Words: "carbon bogs", Limit: 20}, nil)

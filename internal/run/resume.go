@@ -92,8 +92,7 @@ func (d Resumer) Resume(ctx context.Context, req marchwarden.Request, sink march
 // windUp is how long a rihla may take to wind up when its investigation has ended.
 const windUp = 30 * time.Second
 
-// open opens a trace to continue it. A rihla whose investigation died may still be
-// winding up; any other run that is under way is left alone.
+// open opens a trace. A rihla whose investigation died may still be winding up.
 func (d Resumer) open(ctx context.Context, id marchwarden.TraceID) (*trace.Writer, *trace.Log, error) {
 	began := d.Now()
 	for {
@@ -104,8 +103,6 @@ func (d Resumer) open(ctx context.Context, id marchwarden.TraceID) (*trace.Write
 	}
 }
 
-// may refuses to resume a run that was about something else, or that came from
-// somewhere else.
 func (d Resumer) may(log *trace.Log, req marchwarden.Request, id marchwarden.TraceID) error {
 	start, err := log.Start()
 	if err != nil {
@@ -155,23 +152,20 @@ func (d Resumer) ended(ctx context.Context, log *trace.Log, more trace.Extension
 	return res, nil
 }
 
-// additions are what a request adds to the limits of the run that it resumes.
 func additions(req marchwarden.Request, more time.Duration) trace.Extension {
 	e := trace.Extension{Wall: more}
-	if c := req.Constraints; c != nil {
-		for _, add := range []struct {
-			from *int
-			to   *int
-		}{{c.TokenBudget, &e.Tokens}, {c.MaxIterations, &e.Iterations}, {c.MaxSources, &e.Sources}} {
-			if add.from != nil {
-				*add.to = *add.from
-			}
+	number := func(n *int) int {
+		if n == nil {
+			return 0
 		}
+		return *n
+	}
+	if c := req.Constraints; c != nil {
+		e.Tokens, e.Iterations, e.Sources = number(c.TokenBudget), number(c.MaxIterations), number(c.MaxSources)
 	}
 	return e
 }
 
-// goOn makes the run of a log that is open for writing.
 func (d Resumer) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more trace.Extension, sink marchwarden.Sink) (*Resumed, error) {
 	recorded, err := log.Start()
 	if err != nil {
@@ -233,8 +227,7 @@ func (d Resumer) time(ctx context.Context, start *trace.Start, worked, more time
 	return more - min(0, left)
 }
 
-// given reports whether a run that was cut off had been given the same before: a request
-// that is repeated after a crash does not mean twice as much.
+// given reports whether a run was given the same before: a request that is repeated after a crash does not mean twice as much.
 func given(start *trace.Start, more trace.Extension) bool {
 	if len(start.Extended) == 0 {
 		return false

@@ -3,22 +3,6 @@
 // when, which documents it read, and its result, or what it has found so far. It ends
 // runs, resumes those that were cut off, and finds past ones. What a run writes on its way
 // is package replay's, and looking after all records is package record's.
-//
-//	run.go       a run and its parts; where it stands
-//	facts.go     what the steps of a trace tell, in one pass; what a run used, and its price
-//	result.go    its result, or what it has found so far; the documents that it read
-//	timeline.go  the Board: lanes on one time axis, where time and tokens went
-//	fold.go      the steps of a run and of its rihlas, or its events, one after the other
-//	track.go     one run's steps as states and numbers
-//	board.go     a Board of what was folded
-//	follow.go    a run that is being written
-//	end.go       the end of a run: checked once more, stored, sealed
-//	resume.go    a run that was cut off, continued
-//	history.go   past runs: entries, queries, Find
-//	memory.go    what was read of them before, and reading the rest
-//	read.go      one trace and its result as an entry
-//	search.go    words and phrases
-//	compare.go   two results held against each other
 package run
 
 import (
@@ -60,8 +44,7 @@ type loader struct {
 	read  map[marchwarden.TraceID]*Run // nil for one that is under way
 }
 
-// load reads a run that is not among those that were read. One that is named a second
-// time is the same; one that names itself, or one above it, has no such part.
+// load reads a run. One that is named a second time is the same; none is a part of itself.
 func (l loader) load(id marchwarden.TraceID) (*Run, error) {
 	log, err := l.trace(id)
 	if err != nil {
@@ -193,8 +176,7 @@ func Look(d *trace.Dir, id marchwarden.TraceID) Entry {
 	return e
 }
 
-// skim reads of a trace what is told of it here: the states of all runs are told from the
-// same steps, and the others need not be understood to be whole.
+// skim reads the steps from which the states of all runs are told.
 func skim(d *trace.Dir, id marchwarden.TraceID) (*trace.Log, error) {
 	return d.Skim(id, trace.ActionStart, trace.ActionResume, trace.ActionComplete, trace.ActionModelComplete, trace.ActionEmbedComplete,
 		trace.ActionRihla, trace.ActionRihlaUnderWay, trace.ActionRihlaComplete)
@@ -206,7 +188,6 @@ func busy(d *trace.Dir, id marchwarden.TraceID) bool {
 	return err == nil && busy
 }
 
-// state is what the lines of a trace say about where its run stands.
 type state struct {
 	problem string // why it cannot be read, or begins with something else than a run
 	unread  bool
@@ -218,7 +199,6 @@ type state struct {
 	rihla   bool
 }
 
-// stateOf reads a log, or the failure to read it.
 func stateOfTrace(log *trace.Log, err error) state {
 	if err != nil {
 		return state{problem: err.Error(), unread: true}
@@ -237,8 +217,6 @@ func stateOfTrace(log *trace.Log, err error) state {
 	return s
 }
 
-// standing is where the run stands, given where its trace is from and whether a
-// process writes it.
 func (s state) standing(foreign, busy bool) Standing {
 	if s.unread {
 		return Standing{Status: Damaged, Imported: foreign, Problem: s.problem}

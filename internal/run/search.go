@@ -1,11 +1,9 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"hash/maphash"
 	"slices"
-	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -15,44 +13,26 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// maxWordsBytes bounds what may be looked for.
 const maxWordsBytes = 2000
 
-// index is the words of a text by their stems: hashes in ascending order, and how often
-// each is there, 255 being the most that is told.
-type index struct {
-	hashes []uint64
-	counts []uint8
-}
+// index is the words of a text, as hashes of their stems in ascending order.
+type index []uint64
 
 func newIndex(seed maphash.Seed, s string) index {
-	counts := map[uint64]uint8{}
-	for _, t := range lexicon.Tokens(s) {
-		if h := maphash.String(seed, t.Stem); counts[h] < 255 {
-			counts[h]++
-		}
+	tokens := lexicon.Tokens(s)
+	x := make(index, len(tokens))
+	for i, t := range tokens {
+		x[i] = maphash.String(seed, t.Stem)
 	}
-	x := index{make([]uint64, 0, len(counts)), make([]uint8, len(counts))}
-	for h := range counts {
-		x.hashes = append(x.hashes, h)
-	}
-	slices.Sort(x.hashes)
-	for i, h := range x.hashes {
-		x.counts[i] = counts[h]
-	}
+	slices.Sort(x)
 	return x
 }
 
-func (x index) size() int { return 9 * len(x.hashes) }
-
-// count is how often a stem is there.
 func (x index) count(seed maphash.Seed, stem string) int {
 	h := maphash.String(seed, stem)
-	i := sort.Search(len(x.hashes), func(i int) bool { return x.hashes[i] >= h })
-	if i < len(x.hashes) && x.hashes[i] == h {
-		return int(x.counts[i])
-	}
-	return 0
+	from, _ := slices.BinarySearch(x, h)
+	to, _ := slices.BinarySearch(x, h+1)
+	return max(0, to-from)
 }
 
 // words is what is looked for. All of it must be there.
@@ -100,7 +80,6 @@ func parseWords(s string) words {
 	return w
 }
 
-// phrase adds a text that stood in quotes.
 func (w *words) phrase(s string) {
 	tokens := lexicon.Tokens(s)
 	if len(tokens) == 0 {
@@ -116,8 +95,7 @@ func (w *words) phrase(s string) {
 	w.phrases = append(w.phrases, phrase)
 }
 
-// wordOf is a word as phrases are compared: as it is written, but for its case. A stem
-// is that already, but of a word of plain letters, which it shortens.
+// wordOf is a word as phrases are compared: as it is written, but for its case. Only stems of plain letters are shorter.
 func wordOf(t lexicon.Token) string {
 	text := strings.ReplaceAll(t.Text, "’", "'")
 	for i := range len(text) {
@@ -131,32 +109,20 @@ func wordOf(t lexicon.Token) string {
 // fold is a text as it is compared where there are no words in it.
 func fold(s string) string { return strings.ToLower(plaintext.Fold(s)) }
 
-// rank says how well a run fits what is looked for.
 type rank struct {
 	asked int // words and phrases that are in the question
 	times int // how often all of them are there
 }
 
-// compare puts the better first: more of it in the question, then more of it at all.
-func (r rank) compare(o rank) int {
-	return cmp.Or(cmp.Compare(o.asked, r.asked), cmp.Compare(o.times, r.times))
-}
-
-// search keeps those hits that have all words, and ranks them.
 func (h *History) search(ctx context.Context, w words, hits []*found) ([]*found, error) {
 	has := make([]bool, len(hits))
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for i, f := range hits {
-		look := func() error {
-			f.rank, has[i] = h.match(w, f.digest, h.answer(ctx, f.digest))
+		g.Go(func() error {
+			f.rank, has[i] = h.match(ctx, w, f.digest)
 			return nil
-		}
-		if f.digest.text != nil || !f.digest.result.Valid() {
-			_ = look() // it never fails
-		} else if ctx.Err() == nil {
-			g.Go(look)
-		}
+		})
 	}
 	_ = g.Wait() // none fails
 	var kept []*found
@@ -168,22 +134,17 @@ func (h *History) search(ctx context.Context, w words, hits []*found) ([]*found,
 	return kept, canceled(ctx)
 }
 
-// answer is the answer of a run, read again if it is not remembered. One that cannot be
-// read has no words.
-func (h *History) answer(ctx context.Context, d *digest) *text {
-	if d.text != nil {
-		return d.text
-	}
-	if d.result.Valid() && d.unheard == "" {
+// answer is the answer of a run as plain text. One that cannot be read has no words.
+func (h *History) answer(ctx context.Context, d *digest) string {
+	if d.result.Valid() && d.unheard == "" && ctx.Err() == nil {
 		if res, err := h.resultOf(ctx, d.result); err == nil {
-			return h.textOf(res)
+			return plain(res.Answer, len(res.Citations))
 		}
 	}
-	return &text{}
+	return ""
 }
 
-// match reports whether a run has all words, and how well.
-func (h *History) match(w words, d *digest, answer *text) (rank, bool) {
+func (h *History) match(ctx context.Context, w words, d *digest) (rank, bool) {
 	var r rank
 	count := func(asked, said int) bool {
 		if asked > 0 {
@@ -193,25 +154,27 @@ func (h *History) match(w words, d *digest, answer *text) (rank, bool) {
 		return asked+said > 0
 	}
 	for _, stem := range w.stems {
-		if !count(d.asked.count(h.seed, stem), answer.words.count(h.seed, stem)) {
+		if !count(d.asked.count(h.seed, stem), d.said.count(h.seed, stem)) {
 			return r, false
 		}
 	}
 	for _, stem := range w.within { // cheaper than to read the text
-		if d.asked.count(h.seed, stem)+answer.words.count(h.seed, stem) == 0 {
+		if d.asked.count(h.seed, stem)+d.said.count(h.seed, stem) == 0 {
 			return r, false
 		}
 	}
-	if len(w.phrases) > 0 {
-		asked, said := lexicon.Tokens(d.entry.Question), lexicon.Tokens(answer.plain)
-		for _, p := range w.phrases {
-			if !count(len(places(asked, p)), len(places(said, p))) {
-				return r, false
-			}
+	if len(w.phrases)+len(w.literals) == 0 {
+		return r, true
+	}
+	answer := h.answer(ctx, d)
+	asked, said := lexicon.Tokens(d.entry.Question), lexicon.Tokens(answer)
+	for _, p := range w.phrases {
+		if !count(len(places(asked, p)), len(places(said, p))) {
+			return r, false
 		}
 	}
 	for _, text := range w.literals {
-		if !count(strings.Count(fold(d.entry.Question), text), strings.Count(fold(answer.plain), text)) {
+		if !count(strings.Count(fold(d.entry.Question), text), strings.Count(fold(answer), text)) {
 			return r, false
 		}
 	}
@@ -233,13 +196,11 @@ func places(tokens []lexicon.Token, phrase []string) []int {
 	return at
 }
 
-// lead is how many bytes are shown before the place where words were found.
 const lead = 80
 
-// around is the part of an answer where the words are that were looked for; its
-// beginning if they are only in the question.
+// around is the part of an answer where the words are, or its beginning.
 func (h *History) around(ctx context.Context, w words, d *digest) string {
-	plain := h.answer(ctx, d).plain
+	plain := h.answer(ctx, d)
 	if plain == "" {
 		return d.entry.Answer
 	}
@@ -256,8 +217,6 @@ func (h *History) around(ctx context.Context, w words, d *digest) string {
 	return "…" + plaintext.Clip(plain[from:], maxShown)
 }
 
-// firstOf is where the first phrase, or else the first word, stands in a text; 0 if none
-// does.
 func firstOf(w words, s string) int {
 	tokens := lexicon.Tokens(s)
 	for _, p := range w.phrases {

@@ -27,7 +27,7 @@ func library(t *testing.T) *world {
 func TestWords(t *testing.T) {
 	t.Parallel()
 	w := library(t)
-	remembers, forgets := w.open(0), w.open(1)
+	h := w.open()
 	for query, want := range map[string][]int{
 		"chlorosis":                  {2, 1},
 		"maple":                      {8, 1, 2}, // in the question first, the newest of these before the other
@@ -80,10 +80,8 @@ func TestWords(t *testing.T) {
 		`" " "`:                      {8, 7, 6, 5, 4, 3, 2, 1},
 		"empty":                      {7},
 	} {
-		for name, h := range map[string]*run.History{"remembered": remembers, "read again": forgets} {
-			if got, _ := find(t, h, run.Query{Words: query}); !cmp.Equal(got, want) {
-				t.Errorf("%q, %s: %v, want %v", query, name, got, want)
-			}
+		if got, _ := find(t, h, run.Query{Words: query}); !cmp.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", query, got, want)
 		}
 	}
 }
@@ -99,7 +97,7 @@ func TestRank(t *testing.T) {
 	w.add(past{question: "five", answer: "moss peat"})             // 5
 	w.add(past{question: "six", answer: "moss peat"})              // 6
 	w.add(past{question: "peat?", answer: "“peat moss” and moss"}) // 7
-	h := w.open(0)
+	h := w.open()
 	for query, want := range map[string][]int{"peat": {7, 4, 3, 1, 6, 5, 2}, "peat moss": {3, 4, 7, 6, 5}, `"peat moss"`: {7}, `peat "moss peat"`: {6, 5}} {
 		if got, _ := find(t, h, run.Query{Words: query}); !cmp.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", query, got, want)
@@ -113,35 +111,34 @@ func TestShown(t *testing.T) {
 	t.Parallel()
 	w := library(t)
 	w.add(past{question: "long", answer: strings.Repeat("鉄欠乏は葉を", 300) + "黄色く" + strings.Repeat("します", 300)})
-	for _, h := range []*run.History{w.open(0), w.open(1)} {
-		for query, want := range map[string]string{"": "The pump costs 6,000", "walrus": "stands a walrus", `"a walrus"`: "stands a walrus", "pump": "The pump costs", "much": "The pump costs"} {
-			entries, _, err := h.Find(context.Background(), run.Query{Words: query}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, e := range entries {
-				if n := utf8.RuneCountInString(e.Answer); n > 402 || !utf8.ValidString(e.Answer) {
-					t.Errorf("%q: %d characters: %q", query, n, e.Answer)
-				}
-				if e.ID == idOf(6) && !strings.Contains(e.Answer, want) {
-					t.Errorf("%q: %q", query, e.Answer)
-				}
-			}
-		}
-		entries, _, err := h.Find(context.Background(), run.Query{Words: "黄色"}, nil)
-		if err != nil || len(entries) != 2 {
-			t.Fatalf("%d entries, %v", len(entries), err)
+	h := w.open()
+	for query, want := range map[string]string{"": "The pump costs 6,000", "walrus": "stands a walrus", `"a walrus"`: "stands a walrus", "pump": "The pump costs", "much": "The pump costs"} {
+		entries, _, err := h.Find(context.Background(), run.Query{Words: query}, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if !strings.Contains(e.Answer, "黄色") || !utf8.ValidString(e.Answer) {
-				t.Errorf("%q", e.Answer)
+			if n := utf8.RuneCountInString(e.Answer); n > 402 || !utf8.ValidString(e.Answer) {
+				t.Errorf("%q: %d characters: %q", query, n, e.Answer)
+			}
+			if e.ID == idOf(6) && !strings.Contains(e.Answer, want) {
+				t.Errorf("%q: %q", query, e.Answer)
 			}
 		}
 	}
-	if e := one(t, w.open(0), idOf(1)); e.Answer != "Iron chlorosis makes leaves yellow. It is well-known in the U.S. since 1990 [sic]." {
+	entries, _, err := h.Find(context.Background(), run.Query{Words: "黄色"}, nil)
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	for _, e := range entries {
+		if !strings.Contains(e.Answer, "黄色") || !utf8.ValidString(e.Answer) {
+			t.Errorf("%q", e.Answer)
+		}
+	}
+	if e := one(t, w.open(), idOf(1)); e.Answer != "Iron chlorosis makes leaves yellow. It is well-known in the U.S. since 1990 [sic]." {
 		t.Errorf("plain: %q", e.Answer)
 	}
-	if e := one(t, w.open(0), idOf(5)); strings.ContainsAny(e.Answer, "\u202e\u202c\x1b") || strings.Contains(e.Answer, "http") || strings.Contains(e.Answer, "javascript") {
+	if e := one(t, w.open(), idOf(5)); strings.ContainsAny(e.Answer, "\u202e\u202c\x1b") || strings.Contains(e.Answer, "http") || strings.Contains(e.Answer, "javascript") {
 		t.Errorf("plain: %q", e.Answer)
 	}
 }

@@ -1,7 +1,6 @@
 package run_test
 
 import (
-	"errors"
 	"math"
 	"testing"
 
@@ -32,12 +31,7 @@ func TestTogether(t *testing.T) {
 	}
 	res := &marchwarden.Result{TraceID: idOf(1), Rihlas: []marchwarden.Rihla{{Researcher: "files", TraceID: first}, {Researcher: "web", TraceID: second}, {Researcher: "web", TraceID: second}}}
 	tell := func(res *marchwarden.Result, of run.Scope) (run.Spent, []string) {
-		return run.Together(res, func(id marchwarden.TraceID) (run.Trail, error) {
-			if log := logs[id]; log != nil {
-				return run.TrailOf(log, of), nil
-			}
-			return run.Trail{}, errors.New("not here")
-		})
+		return run.Together(res, logs, of)
 	}
 	whole, searched := tell(res, run.Whole)
 	want := run.Spent{Read: 2, Searches: 1, Tokens: map[string]ledger.Tokens{priced: {In: 3105, Out: 12}}, Exhausted: []string{"max_sources"}, Known: true}

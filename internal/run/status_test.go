@@ -21,7 +21,7 @@ import (
 func TestStatusFollowsTheRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	h := w.open(0)
+	h := w.open()
 	r := past{question: "What is peat?", answer: "Peat is soil.", confidence: 0.5}
 	expect := func(when string, want run.State, resumable, partial bool) {
 		t.Helper()
@@ -86,7 +86,7 @@ func TestEndsWhileListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.overwrite(w.add(r), "") // its file is newer, so that it is looked at before
-	entries, _, err := w.open(0).Find(context.Background(), run.Query{}, func(id marchwarden.TraceID) bool {
+	entries, _, err := w.open().Find(context.Background(), run.Query{}, func(id marchwarden.TraceID) bool {
 		if id == idOf(1) {
 			w.end(out, 90, r)
 			out.Close()
@@ -124,7 +124,7 @@ func TestStanding(t *testing.T) {
 	w.overwrite(w.add(past{}), "no JSON at all\nnot here either\n")
 	w.overwrite(w.add(past{}), `{"step":1,"action":"iteration_start","timestamp":"2026-05-01T12:00:00Z","decision":""}`+"\n")
 	w.overwrite(w.add(past{}), `{"step":1,"action":"start","timestamp":"2026-05-01T12:00:00Z","decision":"","format":99}`+"\n")
-	h := w.open(0)
+	h := w.open()
 	for n, want := range []run.Standing{
 		{Status: run.Complete}, {Status: run.Interrupted, Resumable: true}, {Status: run.Interrupted, Resumable: true, Partial: true},
 		{Status: run.Planned}, {Status: run.Interrupted, Resumable: true}, {Status: run.Interrupted},
@@ -161,7 +161,7 @@ func TestResultUnreadable(t *testing.T) {
 	whole := w.blobs.Store
 	w.add(past{question: "What is peat?", answer: "Soil of moss.", citations: 2, confidence: 0.5, model: priced, in: 1000, out: 100})
 	w.blobs.Store = blob.NewMem()
-	h := w.open(0)
+	h := w.open()
 	e := one(t, h, idOf(1))
 	if e.Status != run.Complete || !strings.Contains(e.Problem, "result cannot be read") || e.Citations != 2 || *e.Confidence != 0.5 || e.Tokens != 1100 || e.CostUSD == nil {
 		t.Errorf("%+v", e)
@@ -204,7 +204,7 @@ func TestRemovedWhileListed(t *testing.T) {
 		w.overwrite(idOf(w.runs), string(data))
 	}
 	open := w.add(past{question: "cut off", cut: true})
-	h := w.open(0)
+	h := w.open()
 	w.blobs.Store = vanishing{w.blobs.Store, func() {
 		for n := 300; n <= 400; n++ {
 			_ = os.Remove(w.file(idOf(n))) // also by another reader

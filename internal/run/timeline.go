@@ -216,7 +216,6 @@ func longer(a, b time.Duration) time.Duration {
 	return time.Duration(plus(int(a), int(b)))
 }
 
-// to is the end of a span, which is the newest step for one that lasts.
 func (b *Board) to(s Span) time.Time {
 	if s.To.IsZero() {
 		return latest(b.Last, s.From)
@@ -258,8 +257,7 @@ func (b *Board) Critical() []Part {
 	return parts
 }
 
-// work are the spans of all lanes in the order of their ends, and those of each lane, from
-// when rihlas were sent.
+// work are the spans of all lanes, and of each, from when rihlas were sent, in the order of their ends.
 func (b *Board) work() (all []Part, of map[int][]Part) {
 	of = map[int][]Part{}
 	for _, l := range b.Lanes {

@@ -34,13 +34,11 @@ type track struct {
 
 func newTrack() *track { return &track{paid: map[State]int{}, out: map[int]bool{}} }
 
-// prompts are what models are asked for, by the names of the prompts.
 var prompts = map[string]State{
 	"investigate": Planning, "step": Planning, "write": Writing, "repair": Writing, "judge": Checking,
 }
 
-// asks is what a call with a prompt is for. One that is not known is for what the run
-// is at.
+// asks is what a call with a prompt is for, or what the run is at.
 func (k *track) asks(prompt string) State {
 	if s, ok := prompts[prompt]; ok {
 		return s
@@ -60,7 +58,6 @@ func (k *track) at(t time.Time) time.Time {
 	return k.last
 }
 
-// enter changes the state.
 func (k *track) enter(s State, at time.Time) {
 	if s == k.state {
 		return
@@ -69,7 +66,6 @@ func (k *track) enter(s State, at time.Time) {
 	k.state, k.since = s, latest(at, k.since)
 }
 
-// close ends the span that lasts.
 func (k *track) close(at time.Time) {
 	if k.state.works() && at.After(k.since) {
 		k.spans = appendSpan(k.spans, Span{k.state, k.since, at})
@@ -77,8 +73,7 @@ func (k *track) close(at time.Time) {
 	k.since = latest(at, k.since)
 }
 
-// appendSpan adds a span, which extends the last one if it is alike. Where there
-// are too many, the last one stands for all that follow.
+// appendSpan adds a span or extends one alike. Where there are too many, the last stands for all that follow.
 func appendSpan(spans []Span, s Span) []Span {
 	if n := len(spans); n > 0 {
 		last := &spans[n-1]
@@ -90,8 +85,7 @@ func appendSpan(spans []Span, s Span) []Span {
 	return append(spans, s)
 }
 
-// worked says what the time since the last own step was spent on: nothing tells when an
-// investigator begins to look at what came in.
+// worked says what the time since the last own step was spent on.
 func (k *track) worked(s State) {
 	if k.mark.IsZero() { // there was none
 		k.mark = k.last
@@ -119,7 +113,6 @@ func (k *track) settle(at time.Time) {
 	}
 }
 
-// sent says that a rihla is under way.
 func (k *track) sent(number int) {
 	k.gone(number)
 	if len(k.out) < maxLanes {
@@ -127,7 +120,6 @@ func (k *track) sent(number int) {
 	}
 }
 
-// back says that the report of a rihla is here.
 func (k *track) back(number int, at time.Time) {
 	if here, out := k.out[number]; out && !here {
 		k.out[number] = true
@@ -137,7 +129,6 @@ func (k *track) back(number int, at time.Time) {
 	}
 }
 
-// gone says that no caller waits for a rihla any more.
 func (k *track) gone(number int) {
 	if k.out[number] {
 		k.here--
@@ -145,7 +136,6 @@ func (k *track) gone(number int) {
 	delete(k.out, number)
 }
 
-// step takes the next step of the run.
 func (k *track) step(s trace.Step) {
 	h := s.Header()
 	at := k.at(h.Timestamp)
@@ -194,7 +184,6 @@ func (k *track) start(s *trace.Start) {
 	k.enter(Planning, from)
 }
 
-// asked takes the steps of a model, or of what makes vectors.
 func (k *track) asked(s trace.Step, at time.Time) {
 	switch s := s.(type) {
 	case *trace.Model:
@@ -214,8 +203,7 @@ func (k *track) pay(s State, tokens int) {
 	}
 }
 
-// gathered takes the steps of searching and reading, which may go on side by side: then
-// it reads.
+// gathered takes the steps of searching and reading, which may go on side by side: then it reads.
 func (k *track) gathered(s trace.Step, at time.Time) {
 	switch s := s.(type) {
 	case *trace.Iteration:
@@ -242,7 +230,6 @@ func (k *track) gathered(s trace.Step, at time.Time) {
 	}
 }
 
-// investigated takes the steps that only an investigator has.
 func (k *track) investigated(s trace.Step, at time.Time) {
 	switch s := s.(type) {
 	case *trace.Plan:
@@ -267,7 +254,6 @@ func (k *track) investigated(s trace.Step, at time.Time) {
 	k.settle(at)
 }
 
-// concluded takes the steps of the answer.
 func (k *track) concluded(s trace.Step, at time.Time) {
 	switch s := s.(type) {
 	case *trace.SynthesisStart:
@@ -289,7 +275,6 @@ func (k *track) concluded(s trace.Step, at time.Time) {
 	}
 }
 
-// sum is what was paid for.
 func (k *track) sum() int {
 	all := 0
 	for _, n := range k.paid {

@@ -3,6 +3,7 @@ package term
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -26,9 +27,6 @@ import (
 //
 // Clean(Clean(s)) equals Clean(s).
 func Clean(s string) string {
-	if isClean(s) {
-		return s
-	}
 	var b strings.Builder
 	b.Grow(len(s))
 	for i := 0; i < len(s); {
@@ -56,36 +54,10 @@ func CleanLine(s string) string {
 	return strings.Trim(oneLine(Clean(s)), " ")
 }
 
-// oneLine joins the lines of clean text.
-func oneLine(s string) string {
-	if !strings.ContainsAny(s, "\n\t") {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	for s != "" {
-		i := strings.IndexAny(s, "\n\t")
-		if i < 0 {
-			b.WriteString(s)
-			break
-		}
-		b.WriteString(strings.TrimRight(s[:i], " "))
-		b.WriteByte(' ')
-		s = strings.TrimLeft(s[i:], "\n\t ")
-	}
-	return b.String()
-}
+var breaks = regexp.MustCompile(` *[\n\t][\n\t ]*`)
 
-// isClean reports whether Clean would return s unchanged.
-func isClean(s string) bool {
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n == 1 || visible(r) != r {
-			return false
-		}
-		i += n
-	}
-	return true
+func oneLine(s string) string {
+	return breaks.ReplaceAllString(s, " ")
 }
 
 // visible is what is written for r: itself, a stand-in, or -1 for nothing.
@@ -103,8 +75,7 @@ func visible(r rune) rune {
 	return utf8.RuneError
 }
 
-// escapeLen is the length of the escape sequence at the start of s, whose first
-// byte is ESC.
+// escapeLen is the length of the escape sequence at the start of s.
 func escapeLen(s string) int {
 	if len(s) == 1 {
 		return 1
@@ -129,8 +100,7 @@ func escapeLen(s string) int {
 	return 1
 }
 
-// csiLen is how much of s belongs to a control sequence whose introducer came
-// before it: parameters, intermediates and one final byte.
+// csiLen is how much of s belongs to a control sequence: parameters, intermediates and one final byte.
 func csiLen(s string) int {
 	n := 0
 	for n < len(s) && s[n] >= 0x20 && s[n] <= 0x3f {
@@ -142,8 +112,7 @@ func csiLen(s string) int {
 	return n
 }
 
-// controlStringLen is how much of s belongs to a control string whose introducer
-// came before it, its end included, or 0 if it is not ended.
+// controlStringLen is how much of s belongs to a control string, its end included, or 0 if it is not ended.
 func controlStringLen(s string) int {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {

@@ -140,8 +140,6 @@ func (st Style) Table(w io.Writer, head []string, rows [][]string) error {
 	return nil
 }
 
-// measure gives each column's width and whether it holds numbers only. The first
-// row of the grid is the head.
 func measure(grid [][]string, columns int) (widths []int, numbers []bool) {
 	widths, numbers = make([]int, columns), make([]bool, columns)
 	for i := range columns {
@@ -162,7 +160,6 @@ func measure(grid [][]string, columns int) (widths []int, numbers []bool) {
 	return widths, numbers
 }
 
-// tableRow lays out one row without trailing spaces.
 func (st Style) tableRow(row []string, widths []int, numbers []bool) string {
 	const gap, leastLast = 2, 8
 	var b strings.Builder

@@ -22,22 +22,18 @@ var markdownParser = parser.NewParser(append(mdtable.Options(),
 	parser.WithInlineParsers(parser.DefaultInlineParsers()...),
 )...)
 
-// maxMarkdown is the longest answer, in bytes, that is read as Markdown. Some
-// inputs cost the parser quadratic time; at this length that is about a second.
+// maxMarkdown is the longest answer, in bytes, that is read as Markdown: some cost the parser quadratic time.
 const maxMarkdown = 64 << 10
 
-// margin is what stands before the lines of a block: first once, then rest.
 type margin struct{ first, rest string }
 
-// next is the margin of the line that is written now.
 func (m *margin) next() string {
 	f := m.first
 	m.first = m.rest
 	return f
 }
 
-// nest is the margin of a block within this one. Nesting deeper than a third of
-// the narrowest page adds nothing, so that text always has room.
+// nest is the margin of a block within this one, as long as text has room.
 func (m *margin) nest(first, rest string) *margin {
 	if uniseg.StringWidth(m.rest+rest) > minText/3 {
 		return &margin{m.next(), m.rest}
@@ -45,7 +41,6 @@ func (m *margin) nest(first, rest string) *margin {
 	return &margin{m.next() + first, m.rest + rest}
 }
 
-// markdown draws one document onto a page.
 type markdown struct {
 	*Page
 	source []byte
@@ -114,8 +109,7 @@ func (md markdown) list(n *ast.List, m *margin) {
 	}
 }
 
-// verbatim draws the lines of code and of HTML, which is shown and not obeyed.
-// They are not wrapped.
+// verbatim draws the lines of code and of HTML, which is shown and not obeyed, unwrapped.
 func (md markdown) verbatim(n ast.Node, m *margin) {
 	inner := m.nest("    ", "    ")
 	lines := n.Lines()
@@ -130,8 +124,7 @@ func (md markdown) verbatim(n ast.Node, m *margin) {
 	}
 }
 
-// table draws a table in aligned columns if it fits, and otherwise each row as
-// a list of "head: cell".
+// table draws aligned columns if they fit, and otherwise each row as a list of "head: cell".
 func (md markdown) table(n *extast.Table, m *margin) {
 	var grid [][]line
 	widths := []int{}
@@ -187,7 +180,6 @@ func (md markdown) tableRows(n *extast.Table, m *margin) {
 	}
 }
 
-// inline gathers the text within n as runs.
 func (md markdown) inline(n ast.Node, look Look) []Run {
 	var out []Run
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -235,7 +227,6 @@ func (md markdown) words(t *ast.Text) string {
 	return s
 }
 
-// raw is the text of a code span.
 func (md markdown) raw(n ast.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -259,8 +250,7 @@ func (md markdown) link(label []Run, destination []byte) []Run {
 	return append(label, Run{" (" + to + ")", Dim})
 }
 
-// unescape resolves backslash escapes and entities in one pass, so that an
-// escaped ampersand starts no entity.
+// unescape resolves escapes and entities in one pass: an escaped ampersand starts no entity.
 func unescape(s string) string {
 	var b strings.Builder
 	flush := func(part string) {

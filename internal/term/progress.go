@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -15,13 +16,6 @@ import (
 // and below it a line a rihla, on one time axis, drawn over themselves; elsewhere plain
 // lines, few of them. What a run is at is package run's to say. It asks the size of the
 // terminal by a function that it is given.
-//
-//	progress.go        Progress: what it is told, and when it draws
-//	progress_frame.go  what stands in the lines of one frame
-//	progress_axis.go   the time axis, and the bars on it
-//	progress_words.go  events and lanes in words
-//	progress_plain.go  the plain lines, of events and of boards
-//	progress_bar.go    Bar: work that is no research and has a count
 //
 // A frame is one write. It begins where the cursor is, at the first cell of the lines,
 // writes each line with an erasure of its rest, erases what is below, and goes back to
@@ -163,8 +157,7 @@ func (p *Progress) note(e marchwarden.Event) {
 	}
 }
 
-// drawBy draws now if the time has come or nothing is drawn yet, and otherwise then.
-// p.mu is held.
+// drawBy draws now if the time has come or nothing is drawn yet, else then. p.mu is held.
 func (p *Progress) drawBy(when time.Time) {
 	wait := when.Sub(p.cfg.Now())
 	if !p.drawn || wait <= 0 {
@@ -204,20 +197,10 @@ func (p *Progress) draw() {
 	}
 }
 
-// size is the terminal's size now.
 func (p *Progress) size() (width, height int) {
 	if p.cfg.Size != nil {
 		width, height = p.cfg.Size()
 	}
-	for _, w := range []int{p.cfg.Style.Width, defaultText} {
-		if width <= 0 {
-			width = w
-		}
-	}
-	for _, h := range []int{p.cfg.Style.Height, defaultHeight} {
-		if height <= 0 {
-			height = h
-		}
-	}
-	return width, height
+	st := p.cfg.Style
+	return cmp.Or(max(0, width), max(0, st.Width), defaultText), cmp.Or(max(0, height), max(0, st.Height), defaultHeight)
 }

@@ -17,8 +17,7 @@ type axis struct {
 var lengths = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute, 5 * time.Minute,
 	10 * time.Minute, 15 * time.Minute, 20 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 24 * time.Hour}
 
-// axisOf is the axis of a board at a time: the whole of a run that is over, and some
-// more of one that is not.
+// axisOf is the axis of a board: the whole of a run that is over, and some more of one that is not.
 func axisOf(b *run.Board, now time.Time) axis {
 	x := axis{from: b.Began, now: now}
 	if x.from.IsZero() { // nothing is known of it yet
@@ -43,8 +42,7 @@ func axisOf(b *run.Board, now time.Time) axis {
 	return x
 }
 
-// marks is how a state is drawn in a bar, and in which colour if there are colours: the
-// denser, the nearer to an answer.
+// marks is how a state is drawn in a bar: the denser, the nearer to an answer.
 var marks = map[run.State]struct {
 	block, letter string
 	look          Look
@@ -53,12 +51,10 @@ var marks = map[run.State]struct {
 	run.Reading: {"▓", "r", Tint}, run.Writing: {"█", "w", Green}, run.Checking: {"▚", "c", Yellow},
 }
 
-// bar is a lane on the axis in so many cells. A cell shows what took most of its time;
-// one that shows nothing was waited in, or is to come.
-func (x axis) bar(l run.Lane, cells int, ascii bool) []seg {
-	states := x.states(l, cells)
-	var out []seg
-	for _, s := range states {
+// bar is a lane in so many cells, each of which shows what took most of its time.
+func (x axis) bar(l run.Lane, cells int, ascii bool) []Run {
+	var out []Run
+	for _, s := range x.states(l, cells) {
 		m, text := marks[s], " "
 		switch {
 		case s == run.Failed && ascii:
@@ -70,16 +66,15 @@ func (x axis) bar(l run.Lane, cells int, ascii bool) []seg {
 		case m.block != "":
 			text = m.block
 		}
-		if n := len(out); n > 0 && out[n-1].look == m.look {
-			out[n-1].text += text
+		if n := len(out); n > 0 && out[n-1].Look == m.look {
+			out[n-1].Text += text
 		} else {
-			out = append(out, seg{m.look, text})
+			out = append(out, Run{text, m.look})
 		}
 	}
 	return out
 }
 
-// states is what each cell shows.
 func (x axis) states(l run.Lane, cells int) []run.State {
 	spent := make([]map[run.State]time.Duration, cells)
 	last := 0
@@ -120,8 +115,7 @@ func (x axis) states(l run.Lane, cells int) []run.State {
 	return out
 }
 
-// order is in which the states of a cell are looked at: of two that took as long, the
-// later one counts.
+// order is in which states are looked at: of two that took as long, the later one counts.
 var order = []run.State{run.Planned, run.Planning, run.Searching, run.Reading, run.Writing, run.Checking}
 
 // cell is the one that a time since the beginning falls into, and at is when one begins.
@@ -133,7 +127,6 @@ func (x axis) at(cell, cells int) time.Duration {
 	return time.Duration(float64(x.length) * float64(cell) / float64(cells))
 }
 
-// began is when a lane was sent, or did something; zero if it has not.
 func began(l run.Lane) time.Time {
 	if l.Sent.IsZero() && l.State != run.Planned && len(l.Spans) > 0 {
 		return l.Spans[0].From

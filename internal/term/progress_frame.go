@@ -18,18 +18,11 @@ const (
 	barLeast, barMost = 8, 30
 )
 
-// seg is a part of a line in one look. Its text is clean, and on one line.
-type seg struct {
-	look Look
-	text string
-}
-
-// frame is the lines that are drawn now, each at least a cell narrower than the
-// terminal, and together at least a line lower. p.mu is held.
+// frame is the lines that are drawn now, smaller than the terminal. p.mu is held.
 func (p *Progress) frame() []string {
 	width, height := p.size()
 	if p.cfg.Single {
-		return []string{p.fit([]seg{{Dim, Prefix + describe(p.said[0])}}, width-1)}
+		return []string{p.fit([]Run{{Prefix + describe(p.said[0]), Dim}}, width-1)}
 	}
 	b := p.board
 	if b == nil {
@@ -43,9 +36,8 @@ func (p *Progress) frame() []string {
 	}
 	out := []string{p.fit(p.head(b, own, x, len(rest) == 0, width), width-1)}
 	shown, hidden := pick(rest, height-2) // one for the head, one for the cursor at the end
-	hidden.more = b.More
-	if words := hidden.words(); words != "" {
-		out = append(out, p.fit([]seg{{Dim, "  … " + words}}, width-1))
+	if words := others(hidden, b.More); words != "" {
+		out = append(out, p.fit([]Run{{"  … " + words, Dim}}, width-1))
 	}
 	names, digits := 0, 1
 	for _, l := range shown {
@@ -57,9 +49,7 @@ func (p *Progress) frame() []string {
 	return out[:max(1, min(len(out), height-1))]
 }
 
-// head is the first line: time, rihlas, tokens, and what the investigator is at. One who
-// works alone has its bar in it.
-func (p *Progress) head(b *run.Board, own run.Lane, x axis, alone bool, width int) []seg {
+func (p *Progress) head(b *run.Board, own run.Lane, x axis, alone bool, width int) []Run {
 	words := laneWords(own)
 	if e, ok := p.said[0]; ok && !over(own) {
 		words = describe(e)
@@ -67,21 +57,21 @@ func (p *Progress) head(b *run.Board, own run.Lane, x axis, alone bool, width in
 	if b.Ended && b.Interrupted {
 		words = strings.Join(nonEmpty("stopped", CleanLine(own.Doing)), " · ")
 	}
-	out := []seg{{Dim, Prefix + clock(x.now.Sub(x.from)) + " "}}
+	out := []Run{{Prefix + clock(x.now.Sub(x.from)) + " ", Dim}}
 	if cells := barCells(width); alone && cells > 0 {
-		out = append(append(out, x.bar(own, cells, p.cfg.ASCII)...), seg{Plain, " "})
+		out = append(append(out, x.bar(own, cells, p.cfg.ASCII)...), Run{" ", Plain})
 	} else {
-		out = append(out, seg{Dim, "· "})
+		out = append(out, Run{"· ", Dim})
 	}
 	look := Dim
 	if own.State == run.Failed {
 		look = Red
 	}
-	return append(out, seg{look, strings.Join(nonEmpty(rihlas(b), tokens(b), words), " · ")})
+	return append(out, Run{strings.Join(nonEmpty(rihlas(b), tokens(b), words), " · "), look})
 }
 
 // lane is the line of a rihla: number, researcher, time, bar, words.
-func (p *Progress) lane(l run.Lane, x axis, names, digits, width int) []seg {
+func (p *Progress) lane(l run.Lane, x axis, names, digits, width int) []Run {
 	took := ""
 	if from := began(l); !from.IsZero() {
 		end := x.now
@@ -90,12 +80,12 @@ func (p *Progress) lane(l run.Lane, x axis, names, digits, width int) []seg {
 		}
 		took = clock(end.Sub(from))
 	}
-	out := []seg{
-		{Plain, "  " + Pad(Count(l.Number), digits, true) + " " + Pad(name(l), names, false)},
-		{Dim, "  " + Pad(took, 5, true) + "  "},
+	out := []Run{
+		{"  " + Pad(Count(l.Number), digits, true) + " " + Pad(name(l), names, false), Plain},
+		{"  " + Pad(took, 5, true) + "  ", Dim},
 	}
 	if cells := barCells(width); cells > 0 {
-		out = append(append(out, x.bar(l, cells, p.cfg.ASCII)...), seg{Plain, "  "})
+		out = append(append(out, x.bar(l, cells, p.cfg.ASCII)...), Run{"  ", Plain})
 	}
 	words, look := laneWords(l), Dim
 	if e, ok := p.said[l.Number]; ok && !over(l) && l.State != run.Planned {
@@ -104,7 +94,7 @@ func (p *Progress) lane(l run.Lane, x axis, names, digits, width int) []seg {
 	if l.State == run.Failed {
 		look = Red
 	}
-	return append(out, seg{look, words})
+	return append(out, Run{words, look})
 }
 
 // barCells is how long a bar is on a terminal of a width; 0 for none.
@@ -115,28 +105,27 @@ func barCells(width int) int {
 	return min(max(width/5, barLeast), barMost)
 }
 
-// name is who is on a journey, short enough for a column.
 func name(l run.Lane) string { return Truncate(CleanLine(l.Researcher), whoCells) }
 
 // fit paints the parts of a line, cut to so many cells.
-func (p *Progress) fit(parts []seg, width int) string {
+func (p *Progress) fit(parts []Run, width int) string {
 	var b strings.Builder
 	left := max(width, 1)
 	for _, s := range parts {
 		if p.cfg.ASCII {
-			s.text = ascii(s.text)
+			s.Text = ascii(s.Text)
 		}
-		if w := Width(s.text); w <= left {
-			b.WriteString(p.cfg.Style.Paint(s.look, s.text))
+		if w := Width(s.Text); w <= left {
+			b.WriteString(p.cfg.Style.Paint(s.Look, s.Text))
 			left -= w
 			continue
 		}
 		if p.cfg.ASCII { // a cell a byte
-			s.text = s.text[:max(0, left-2)] + ".."[:min(2, left)]
+			s.Text = s.Text[:max(0, left-2)] + ".."[:min(2, left)]
 		} else {
-			s.text = Truncate(s.text, left)
+			s.Text = Truncate(s.Text, left)
 		}
-		b.WriteString(p.cfg.Style.Paint(s.look, s.text))
+		b.WriteString(p.cfg.Style.Paint(s.Look, s.Text))
 		break
 	}
 	return b.String()
@@ -156,45 +145,37 @@ func ascii(s string) string {
 
 var ours = strings.NewReplacer("·", "-", "…", "...", "—", "-")
 
-// tally counts lanes that have no line.
-type tally struct{ done, failed, waiting, working, more int }
-
-func (t tally) words() string {
+// others says how many lanes have no line, by what they are at.
+func others(hidden []run.Lane, more int) string {
+	counts := map[string]int{"planned": more}
+	for _, l := range hidden {
+		switch {
+		case over(l):
+			counts[string(l.State)]++
+		case l.State == run.Planned:
+			counts["planned"]++
+		default:
+			counts["under way"]++
+		}
+	}
 	var parts []string
-	for _, c := range []struct {
-		n    int
-		what string
-	}{{t.done, "done"}, {t.failed, "failed"}, {t.working, "under way"}, {t.waiting + t.more, "planned"}} {
-		if c.n > 0 {
-			parts = append(parts, Count(c.n)+" "+c.what)
+	for _, what := range []string{"done", "failed", "under way", "planned"} {
+		if n := counts[what]; n > 0 {
+			parts = append(parts, Count(n)+" "+what)
 		}
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	all := t.done + t.failed + t.waiting + t.working + t.more
-	return Plural(all, "more rihla") + ": " + strings.Join(parts, ", ")
-}
-
-func (t *tally) count(l run.Lane) {
-	switch l.State {
-	case run.Done:
-		t.done++
-	case run.Failed:
-		t.failed++
-	case run.Planned:
-		t.waiting++
-	default:
-		t.working++
-	}
+	return Plural(len(hidden)+more, "more rihla") + ": " + strings.Join(parts, ", ")
 }
 
 // pick chooses who has a line where there is room for so many: those at work before
 // those that wait, and of those that are over the last ones. One line is needed to
 // count the others.
-func pick(all []run.Lane, room int) (shown []run.Lane, hidden tally) {
+func pick(all []run.Lane, room int) (shown, hidden []run.Lane) {
 	if len(all) <= room {
-		return all, tally{}
+		return all, nil
 	}
 	rank := func(l run.Lane) int {
 		switch {
@@ -213,10 +194,7 @@ func pick(all []run.Lane, room int) (shown []run.Lane, hidden tally) {
 		return cmp.Or(ended(b, time.Time{}).Compare(ended(a, time.Time{})), cmp.Compare(b.Number, a.Number))
 	})
 	room = max(0, room-1)
-	shown = byRank[:room]
-	for _, l := range byRank[room:] {
-		hidden.count(l)
-	}
+	shown, hidden = byRank[:room], byRank[room:]
 	slices.SortStableFunc(shown, func(a, b run.Lane) int { return cmp.Compare(a.Number, b.Number) })
 	return shown, hidden
 }

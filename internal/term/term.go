@@ -43,7 +43,6 @@ const (
 	maxText     = 120
 )
 
-// defaultHeight is the lines of a terminal that does not tell.
 const defaultHeight = 24
 
 // Style is how to write to one stream. The zero Style is right for a file or a
@@ -76,7 +75,6 @@ func Detect(f *os.File, noColor bool, termName string) Style {
 	return Style{Color: !noColor && termName != "" && termName != "dumb", Width: width, Height: height}
 }
 
-// textWidth is the width that running text is wrapped to.
 func (st Style) textWidth() int {
 	if st.Width <= 0 {
 		return defaultText

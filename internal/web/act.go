@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +20,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// resume resumes a run.
 func (s *Server) resume(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	if err := r.ParseForm(); err != nil {
 		return badForm(err)
@@ -51,8 +51,7 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 	return s.back(w, r, id, "different")
 }
 
-// checks are the checks of sources under way, one a run, and those that failed until a reader was
-// told.
+// checks are the checks of sources under way, and those that failed until a reader was told.
 type checks struct {
 	mu     sync.Mutex // guards what follows, and all of them
 	closed bool
@@ -61,11 +60,9 @@ type checks struct {
 	all    sync.WaitGroup
 }
 
-// atOnce is how many runs have their sources fetched at the same time; others wait for
-// their turn. Each fetches several at once by itself.
+// atOnce is how many runs have their sources fetched at the same time.
 const atOnce = 2
 
-// check is one of them.
 type check struct {
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -74,58 +71,47 @@ type check struct {
 }
 
 // begin begins the check of a run, unless one goes on. It is not the request's: it lasts
-// until it has ended, is stopped or the server is closed.
+// until it has ended, is stopped or the server is closed. One that went well is
+// forgotten: its report is kept elsewhere.
 func (c *checks) begin(ctx context.Context, id marchwarden.TraceID, work func(ctx context.Context, told func()) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if was := c.of[id]; c.closed || was != nil && was.err == nil {
 		return
 	}
-	if c.of == nil {
-		c.of, c.turn = map[marchwarden.TraceID]*check{}, make(chan struct{}, atOnce)
-	}
 	now := &check{ended: make(chan struct{})}
 	ctx, now.stop = context.WithCancel(context.WithoutCancel(ctx))
 	c.of[id] = now
+	told := func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		now.done++
+	}
 	c.all.Go(func() {
 		defer now.stop()
-		var err error
-		select {
-		case c.turn <- struct{}{}:
-			err = guarded(func() error { return work(ctx, func() { c.count(now) }) })
-			<-c.turn
-		case <-ctx.Done():
-			err = ctx.Err()
+		err := c.inTurn(ctx, func() error { return work(ctx, told) })
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if now.err = err; err == nil {
+			delete(c.of, id)
 		}
-		c.end(id, now, err)
+		close(now.ended)
 	})
 }
 
-// guarded is a call whose panic is an error: nothing else would keep the server from
-// ending with it.
-func guarded(work func() error) (err error) {
+// inTurn works when it is its turn. A panic is an error, so that the server does not end with it.
+func (c *checks) inTurn(ctx context.Context, work func() error) (err error) {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-c.turn }()
 	defer panics.Caught(&err, "the check of sources")
 	return work()
 }
 
-func (c *checks) count(one *check) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	one.done++
-}
-
-// end forgets a check that went well: its report is kept elsewhere.
-func (c *checks) end(id marchwarden.TraceID, one *check, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if one.err = err; err == nil {
-		delete(c.of, id)
-	}
-	close(one.ended)
-}
-
-// find says how the check of a run stands, if one goes on or has failed. Who is to tell
-// of a failure does it once.
+// find says how the check of a run stands. A failure is told once.
 func (c *checks) find(id marchwarden.TraceID, tell bool) (done int, going bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +141,6 @@ func (c *checks) stop(ctx context.Context, id marchwarden.TraceID) {
 	c.find(id, true)
 }
 
-// close ends all of them.
 func (c *checks) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -182,8 +167,7 @@ func (s *Server) drift(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 	return nil
 }
 
-// driftPage is what became of the sources. While a check goes on it comes again by
-// itself.
+// driftPage is what became of the sources. While a check goes on it comes again by itself.
 func (s *Server) driftPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	t, err := s.tell(r.Context(), id, nil)
 	if err != nil {
@@ -202,44 +186,41 @@ func (s *Server) driftPage(w http.ResponseWriter, r *http.Request, id marchwarde
 		message, _ := s.told(r.Context(), failed)
 		v.Notice = "The check failed: " + message + "."
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Drift(w, v) })
+	return s.html(w, r, s.pages.Drift(v))
 }
 
 // export sends a run in another form. It is made as a whole first, so that what fails
 // is a page that says so and not half a file.
 func (s *Server) export(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	name := r.PathValue("format")
-	for _, f := range s.App.Formats() {
-		if f.Name != name {
-			continue
-		}
-		file, err := os.CreateTemp("", "marchwarden-export-")
-		if err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make room for the file")
-		}
-		defer os.Remove(file.Name())
-		defer file.Close()
-		if err := s.App.Export(r.Context(), id, f.Name, file); err != nil {
-			return err
-		}
-		size, err := file.Seek(0, io.SeekCurrent)
-		if err == nil {
-			_, err = file.Seek(0, io.SeekStart)
-		}
-		if err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the file back")
-		}
-		h := w.Header()
-		h.Set("Content-Type", f.Type)
-		h.Set("Content-Length", strconv.FormatInt(size, 10))
-		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": "marchwarden-" + id.String()[:8] + f.Suffix}))
-		_, err = io.Copy(w, file)
-		return s.delivered(err, r)
+	formats := s.App.Formats()
+	i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == r.PathValue("format") })
+	if i < 0 {
+		return noFormat
 	}
-	return noFormat
+	file, err := os.CreateTemp("", "marchwarden-export-")
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make room for the file")
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if err := s.App.Export(r.Context(), id, formats[i].Name, file); err != nil {
+		return err
+	}
+	size, err := file.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the file back")
+	}
+	h := w.Header()
+	h.Set("Content-Type", formats[i].Type)
+	h.Set("Content-Length", strconv.FormatInt(size, 10))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": "marchwarden-" + id.String()[:8] + formats[i].Suffix}))
+	_, err = io.Copy(w, file)
+	return s.delivered(err, r)
 }
 
-// confirmDelete asks once more.
 func (s *Server) confirmDelete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	v := page.Confirm{Frame: s.frame(r, "Delete a run"), ID: id.String(), Act: page.Delete, Headline: "Delete this run?", Button: "Delete it for good",
 		Message: "The run goes with its rihlas and with every stored text that no other run needs. This cannot be undone; export it first if you may want it again."}
@@ -247,10 +228,9 @@ func (s *Server) confirmDelete(w http.ResponseWriter, r *http.Request, id marchw
 		v.Question = run.Start.Request.Question
 		v.Facts = []report.Fact{{Label: "Asked", Value: s.local(run.Start.StartedAt).Format("2 Jan 2006, 15:04 MST")}, {Label: "Rihlas", Value: term.Count(len(run.Rihlas))}}
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Confirm(w, v) })
+	return s.html(w, r, s.pages.Confirm(v))
 }
 
-// delete removes a run that was confirmed to go.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	if err := r.ParseForm(); err != nil {
 		return badForm(err)

@@ -253,8 +253,8 @@ func TestDelete(t *testing.T) {
 	default:
 		t.Error("its sources are still fetched")
 	}
-	if w.server.reports.held != 0 {
-		t.Errorf("%d bytes of it are kept", w.server.reports.held)
+	if n := len(w.server.reports.kept); n != 0 {
+		t.Errorf("%d reports on it are kept", n)
 	}
 	_, text = b.get(to)
 	has(t, text, "The run was deleted.")

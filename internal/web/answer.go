@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -17,7 +18,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// told is a run that has a result: what its page and its sources are made of.
 type told struct {
 	*report.Report
 	view  *report.View
@@ -49,9 +49,8 @@ func (s *Server) tell(ctx context.Context, id marchwarden.TraceID, board *run.Bo
 			return nil, err
 		}
 	}
-	size := share(r) + int(bytes)
 	t := &told{r, r.View(), board}
-	s.reports.put(id, bytes, t, size)
+	s.reports.put(id, bytes, t)
 	return t, nil
 }
 
@@ -64,26 +63,6 @@ func unreadable(err error) error {
 	return err
 }
 
-// share has citations of one text hold the same one, and gives the bytes of all texts.
-func share(r *report.Report) (size int) {
-	texts := map[string]string{}
-	for i, c := range r.Result.Citations {
-		size += len(c.RawExcerpt) + len(c.Title) + len(c.Locator)
-		if i >= len(r.Sources) || r.Sources[i].Text == "" {
-			continue
-		}
-		text := r.Sources[i].Text
-		if one, ok := texts[c.ContentHash]; ok && one == text {
-			r.Sources[i].Text = one
-			continue
-		}
-		texts[c.ContentHash] = text
-		size += len(text)
-	}
-	return size
-}
-
-// answerPage is the page of a run that has ended.
 func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID, board *run.Board) error {
 	standing := run.Look(s.Store.Traces, id)
 	t, err := s.tell(r.Context(), id, board)
@@ -115,10 +94,9 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchward
 		e := s.evidence(t, n, last, checked)
 		e.Preview, v.Evidence = !chosen, &e
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Answer(w, v) })
+	return s.html(w, r, s.pages.Answer(v))
 }
 
-// firstCited is the citation that the answer leads to first, or 0.
 func firstCited(v *report.View) int {
 	for _, c := range v.Claims {
 		if len(c.Sources) > 0 {
@@ -128,7 +106,6 @@ func firstCited(v *report.View) int {
 	return min(1, len(v.Sources))
 }
 
-// damaged is the page of a run whose record cannot be read. It can be deleted.
 func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, err error) error {
 	s.Log.Warn("the record of a run cannot be read", "trace_id", g.ID.String(), "error", err)
 	if board == nil {
@@ -138,17 +115,15 @@ func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Boar
 	return s.unanswered(w, r, board, g, "The record of this run is damaged: "+message+".")
 }
 
-// unanswered is the page of a run that goes on no more and has no result: its lanes as
-// far as they came, and how to go on.
+// unanswered is the page of a run that ended without a result: its lanes as far as they came.
 func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, why string) error {
 	live := s.live(g.ID, board, true)
 	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Question: board.Question, Researcher: board.Researcher, Began: s.local(board.Began),
 		Warnings: []string{why}, Lanes: live.Picture, Gaps: live.Gaps, Discoveries: live.Discoveries, Decisions: live.Decisions}
 	v.Can = can(r.Context(), page.Can{Resume: g.Resumable, Delete: true})
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Answer(w, v) })
+	return s.html(w, r, s.pages.Answer(v))
 }
 
-// answer is a result as a view.
 func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	res := t.Result
 	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Researcher: t.Researcher, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
@@ -169,27 +144,18 @@ func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	for i, c := range res.Citations {
 		v.Sources = append(v.Sources, sourceLine(c, i+1))
 	}
-	v.Can = page.Can{Resume: g.Resumable, Rerun: !g.Imported, Check: true, Delete: true, Exports: exports(s.App.Formats())}
+	v.Can = page.Can{Resume: g.Resumable, Rerun: !g.Imported, Check: true, Delete: true, Exports: s.App.Formats()}
 	if res.CostMetadata.BudgetExhausted && !g.Partial { // one that was stopped continues with what is left
 		v.Can.More = t.Limits.TokenBudget
 	}
 	return v
 }
 
-// can is what of it the caller may do.
 func can(ctx context.Context, c page.Can) page.Can {
 	if may(ctx, access.ScopeResearch) {
 		return c
 	}
 	return page.Can{Exports: c.Exports}
-}
-
-func exports(formats []Format) []page.Export {
-	var out []page.Export
-	for _, f := range formats {
-		out = append(out, page.Export{Format: f.Name, About: f.About})
-	}
-	return out
 }
 
 func sourceLine(c marchwarden.Citation, n int) page.SourceLine {
@@ -200,41 +166,37 @@ func sourceLine(c marchwarden.Citation, n int) page.SourceLine {
 // full where the factor counts as much as it can, by the rubric of package confidence.
 func confidenceOf(res *marchwarden.Result, words []report.Fact) page.Confidence {
 	f := res.ConfidenceFactors
-	measure := func(v float64) *float64 { return &v }
-	authority := map[marchwarden.Authority]float64{marchwarden.HighAuthority: 1, marchwarden.MediumAuthority: 0.4, marchwarden.LowAuthority: 0}
-	recency := map[marchwarden.Recency]float64{marchwarden.Current: 1, marchwarden.Recent: 1, marchwarden.Dated: 0}
-	why := map[string]string{
-		"Independent origins":        "the more origins say the same, the surer it is; pages of one publisher count once",
-		"Authority of the sources":   "the standing of those who say it",
-		"Contradictions":             "sources that disagree make it less sure",
-		"Evidence on what was asked": "how much of what was asked the evidence speaks to",
-		"Budget":                     "a run that ran out of budget may have missed something",
-		"Recency":                    "how old the cited sources are",
+	authority, ranked := map[marchwarden.Authority]float64{marchwarden.HighAuthority: 1, marchwarden.MediumAuthority: 0.4, marchwarden.LowAuthority: 0}[f.SourceAuthority]
+	recency, dated := map[marchwarden.Recency]float64{marchwarden.Current: 1, marchwarden.Recent: 1, marchwarden.Dated: 0}[f.Recency]
+	type bearing struct {
+		value float64
+		known bool
+		why   string
 	}
-	values := map[string]*float64{
-		"Independent origins":        measure(min(1, float64(f.NumCorroboratingSources)/3)),
-		"Evidence on what was asked": measure(float64(f.QuerySpecificityMatch)),
-		"Contradictions":             measure(flag(!f.ContradictionDetected)),
-		"Budget":                     measure(flag(!f.BudgetExhausted)),
+	bearings := map[string]bearing{
+		"Independent origins":        {min(1, float64(f.NumCorroboratingSources)/3), true, "the more origins say the same, the surer it is; pages of one publisher count once"},
+		"Authority of the sources":   {authority, ranked, "the standing of those who say it"},
+		"Contradictions":             {flag(!f.ContradictionDetected), true, "sources that disagree make it less sure"},
+		"Evidence on what was asked": {float64(f.QuerySpecificityMatch), true, "how much of what was asked the evidence speaks to"},
+		"Budget":                     {flag(!f.BudgetExhausted), true, "a run that ran out of budget may have missed something"},
+		"Recency":                    {recency, dated, "how old the cited sources are"},
 	}
-	if v, ok := authority[f.SourceAuthority]; ok {
-		values["Authority of the sources"] = &v
-	}
-	if v, ok := recency[f.Recency]; ok {
-		values["Recency"] = &v
+	if n := len(res.Claims); n > 0 {
+		stand := 0
+		for _, claim := range res.Claims {
+			stand += int(flag(claim.Support.Stands()))
+		}
+		words = append(slices.Clone(words), report.Fact{Label: "Claims that stand", Value: fmt.Sprintf("%d of %d", stand, n)})
+		bearings["Claims that stand"] = bearing{float64(stand) / float64(n), true, "sentences whose excerpts were judged to say what they say, or that are copied from them"}
 	}
 	c := page.Confidence{Value: float64(res.Confidence), Words: "An estimate of how likely the answer is right, from 0 to 1: computed by fixed rules from what follows, and adjusted by how often such scores were right."}
 	for _, fact := range words {
-		c.Factors = append(c.Factors, page.Factor{Name: fact.Label, Words: fact.Value, Value: values[fact.Label], Why: why[fact.Label]})
-	}
-	if n := len(res.Claims); n > 0 {
-		supported := 0
-		for _, claim := range res.Claims {
-			if claim.Support.Stands() {
-				supported++
-			}
+		b := bearings[fact.Label]
+		factor := page.Factor{Name: fact.Label, Words: fact.Value, Why: b.why}
+		if b.known {
+			factor.Value = &b.value
 		}
-		c.Factors = append(c.Factors, page.Factor{Name: "Claims that stand", Words: fmt.Sprintf("%d of %d", supported, n), Value: measure(float64(supported) / float64(n)), Why: "sentences whose excerpts were judged to say what they say, or that are copied from them"})
+		c.Factors = append(c.Factors, factor)
 	}
 	return c
 }
@@ -246,34 +208,64 @@ func flag(good bool) float64 {
 	return 0
 }
 
-// passageIn is what became of the passage of a citation by a check.
-func passageIn(last drift.Report, n int) drift.Standing {
-	for _, p := range last.Passages {
-		if p.Citation == n {
-			return p.State
-		}
-	}
-	return drift.Unknown
-}
-
-// passageWords say it. Of what is not known nothing is said.
+// passageWords say what became of a passage. Of what is not known nothing is said.
 var passageWords = map[drift.Standing]string{
 	drift.Present: "this excerpt is still there",
 	drift.Altered: "this excerpt stands there in another wording",
 	drift.Missing: "this excerpt is no longer there",
 }
 
-// joined is texts one after the other; those that are nothing are left out.
-func joined(texts ...string) string {
-	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "; ")
+func stateIn(last drift.Report, n int) (state, detail string) {
+	src := slices.IndexFunc(last.Sources, func(s drift.Source) bool { return slices.Contains(s.Citations, n) })
+	if src < 0 {
+		return "", ""
+	}
+	var said []string
+	if i := slices.IndexFunc(last.Passages, func(p drift.Passage) bool { return p.Citation == n }); i >= 0 {
+		said = append(said, passageWords[last.Passages[i].State])
+	}
+	said = slices.DeleteFunc(append(said, last.Sources[src].Detail), func(s string) bool { return s == "" })
+	return page.DriftState(last.Sources[src]), strings.Join(said, "; ")
 }
 
-// stateIn is what became of a citation's source by a check, and more in words.
-func stateIn(last drift.Report, n int) (state, detail string) {
-	for _, src := range last.Sources {
-		if slices.Contains(src.Citations, n) {
-			return page.DriftState(src), joined(passageWords[passageIn(last, n)], src.Detail)
-		}
+// maxTallies is of how many runs the stages are kept, and maxReports how many reports are.
+const (
+	maxTallies = 20 * maxBoards
+	maxReports = 4
+)
+
+// cache keeps what was made of runs, by the length of their traces: a run that went on is another one.
+type cache[T any] struct {
+	room int
+	mu   sync.Mutex // guards kept
+	kept map[cacheKey]T
+}
+
+type cacheKey struct {
+	id    marchwarden.TraceID
+	bytes int64
+}
+
+func (c *cache[T]) find(id marchwarden.TraceID, bytes int64) (value T, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	value, ok = c.kept[cacheKey{id, bytes}]
+	return value, ok
+}
+
+// put keeps a value. Where there is no room, all others go.
+func (c *cache[T]) put(id marchwarden.TraceID, bytes int64, value T) {
+	c.forget(id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil || len(c.kept) >= c.room {
+		c.kept = map[cacheKey]T{}
 	}
-	return "", ""
+	c.kept[cacheKey{id, bytes}] = value
+}
+
+func (c *cache[T]) forget(id marchwarden.TraceID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.kept, func(k cacheKey, _ T) bool { return k.id == id })
 }

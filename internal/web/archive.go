@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -22,16 +21,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// pageRuns is how many runs a page of the history lists.
 const pageRuns = 25
 
-// visible says which runs a caller may see.
 func (s *Server) visible(r *http.Request) func(marchwarden.TraceID) bool {
 	return func(id marchwarden.TraceID) bool { return s.Runs.Owns(r.Context(), id) }
 }
 
-// latest are some runs that go on and some that do not, the newest of those that the
-// caller may see.
 func (s *Server) latest(r *http.Request) (going, ended []run.Entry, err error) {
 	found, _, err := s.History.Find(r.Context(), run.Query{}, s.visible(r))
 	if err != nil {
@@ -49,32 +44,10 @@ func (s *Server) latest(r *http.Request) (going, ended []run.Entry, err error) {
 	return going, ended, nil
 }
 
-// historyPage lists past runs.
 func (s *Server) historyPage(w http.ResponseWriter, r *http.Request) error {
+	v := page.History{Frame: s.frame(r, "History")}
 	form := r.URL.Query()
-	get := func(name string) string { return strings.TrimSpace(form.Get(name)) }
-	v := page.History{Frame: s.frame(r, "History"), Words: get("q"), MinCost: get("min_cost"), MaxCost: get("max_cost"), MinConfidence: get("min_confidence"),
-		MaxConfidence: get("max_confidence"), Since: get("since"), Until: get("until"), With: get("with")}
-	q := run.Query{Words: v.Words, Researcher: form["researcher"], Limit: pageRuns}
-	for _, status := range run.Statuses() {
-		chosen := slices.Contains(form["status"], string(status))
-		if chosen {
-			q.Status = append(q.Status, status)
-		}
-		v.Statuses = append(v.Statuses, page.Option{Value: string(status), Chosen: chosen})
-	}
-	for _, m := range s.App.Members() {
-		v.Researchers = append(v.Researchers, page.Option{Value: m.Name, Chosen: slices.Contains(q.Researcher, m.Name)})
-	}
-	q.MinCost, q.MaxCost = decimal(v.MinCost, "min_cost", &v.Faults), decimal(v.MaxCost, "max_cost", &v.Faults)
-	q.MinConfidence, q.MaxConfidence = decimal(v.MinConfidence, "min_confidence", &v.Faults), decimal(v.MaxConfidence, "max_confidence", &v.Faults)
-	q.Since = s.date(v.Since, "since", &v.Faults)
-	if until := s.date(v.Until, "until", &v.Faults); !until.IsZero() {
-		q.Until = until.AddDate(0, 0, 1) // the day itself is meant, too
-	}
-	if n, err := strconv.Atoi(get("offset")); err == nil && n > 0 {
-		q.Offset = n
-	}
+	q := s.query(form, &v)
 	found, total, err := s.History.Find(r.Context(), q, s.visible(r))
 	if err == nil && len(found) == 0 && total > 0 { // beyond the end, as after some were deleted
 		q.Offset = (total - 1) / pageRuns * pageRuns
@@ -95,11 +68,53 @@ func (s *Server) historyPage(w http.ResponseWriter, r *http.Request) error {
 		v.From, v.To = q.Offset+1, q.Offset+len(found)
 	}
 	v.Newer, v.Older = turns(form, q.Offset, total)
-	return s.html(w, r, func(w io.Writer) error { return s.pages.History(w, v) })
+	return s.html(w, r, s.pages.History(v))
 }
 
-// turns are the addresses of the pages before and after this one; nil where there is
-// none.
+// query is what a form asks for. What was typed goes into the view, with what is wrong about it.
+func (s *Server) query(form url.Values, v *page.History) run.Query {
+	get := func(name string) string { return strings.TrimSpace(form.Get(name)) }
+	v.Words, v.MinCost, v.MaxCost, v.MinConfidence, v.MaxConfidence = get("q"), get("min_cost"), get("max_cost"), get("min_confidence"), get("max_confidence")
+	v.Since, v.Until, v.With = get("since"), get("until"), get("with")
+	q := run.Query{Words: v.Words, Researcher: form["researcher"], Limit: pageRuns}
+	for _, status := range run.Statuses() {
+		chosen := slices.Contains(form["status"], string(status))
+		if chosen {
+			q.Status = append(q.Status, status)
+		}
+		v.Statuses = append(v.Statuses, page.Option{Value: string(status), Chosen: chosen})
+	}
+	for _, m := range s.App.Members() {
+		v.Researchers = append(v.Researchers, page.Option{Value: m.Name, Chosen: slices.Contains(q.Researcher, m.Name)})
+	}
+	decimal := func(s, field string) *float64 {
+		return typedIn(s, field, "a number of 0 or more", &v.Faults, func(s string) (float64, error) {
+			f, err := strconv.ParseFloat(s, 64)
+			if math.IsNaN(f) || math.IsInf(f, 0) || f < 0 {
+				err = strconv.ErrRange
+			}
+			return f, err
+		})
+	}
+	date := func(text, field string) *time.Time {
+		return typedIn(text, field, "a date such as 2026-11-01", &v.Faults, func(text string) (time.Time, error) {
+			return time.ParseInLocation(time.DateOnly, text, s.Zone)
+		})
+	}
+	q.MinCost, q.MaxCost = decimal(v.MinCost, "min_cost"), decimal(v.MaxCost, "max_cost")
+	q.MinConfidence, q.MaxConfidence = decimal(v.MinConfidence, "min_confidence"), decimal(v.MaxConfidence, "max_confidence")
+	if since := date(v.Since, "since"); since != nil {
+		q.Since = *since
+	}
+	if until := date(v.Until, "until"); until != nil {
+		q.Until = until.AddDate(0, 0, 1) // the day itself is meant, too
+	}
+	if n, err := strconv.Atoi(get("offset")); err == nil && n > 0 {
+		q.Offset = n
+	}
+	return q
+}
+
 func turns(form url.Values, offset, total int) (newer, older url.Values) {
 	at := func(n int) url.Values {
 		q := url.Values{}
@@ -120,32 +135,6 @@ func turns(form url.Values, offset, total int) (newer, older url.Values) {
 	return newer, older
 }
 
-// decimal reads a number that may be left out.
-func decimal(s, field string, faults *[]page.Fault) *float64 {
-	if s == "" {
-		return nil
-	}
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		*faults = append(*faults, page.Fault{Field: field, Message: "must be a number of 0 or more"})
-		return nil
-	}
-	return &v
-}
-
-// date reads a day that may be left out, in the zone that people see.
-func (s *Server) date(text, field string, faults *[]page.Fault) time.Time {
-	if text == "" {
-		return time.Time{}
-	}
-	t, err := time.ParseInLocation(time.DateOnly, text, s.Zone)
-	if err != nil {
-		*faults = append(*faults, page.Fault{Field: field, Message: "must be a date such as 2026-11-01"})
-	}
-	return t
-}
-
-// comparePage shows two runs side by side.
 func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 	names := r.URL.Query()["run"]
 	if len(names) != 2 {
@@ -169,7 +158,7 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 		}
 		*side = s.entry(e)
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Compare(w, v) })
+	return s.html(w, r, s.pages.Compare(v))
 }
 
 const (
@@ -182,7 +171,6 @@ const (
 	maxDays = 100 * 366
 )
 
-// numbersPage shows what many runs come to.
 func (s *Server) numbersPage(w http.ResponseWriter, r *http.Request) error {
 	days, err := strconv.Atoi(r.URL.Query().Get("days"))
 	if err != nil || days < 0 {
@@ -227,11 +215,10 @@ func (s *Server) numbersPage(w http.ResponseWriter, r *http.Request) error {
 			v.Figures = append(v.Figures, Curve(table))
 		}
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Numbers(w, v) })
+	return s.html(w, r, s.pages.Numbers(v))
 }
 
-// stages are where the tokens and the time of the newest runs went. One that cannot be
-// read is left out: the history says that it is damaged.
+// stages are where the tokens and the time of the newest runs went. One that cannot be read is left out.
 func (s *Server) stages(ctx context.Context, found []run.Entry) ([][]run.Stage, error) {
 	var out [][]run.Stage
 	for _, e := range found[:min(len(found), maxBoards)] {
@@ -249,7 +236,7 @@ func (s *Server) stages(ctx context.Context, found []run.Entry) ([][]run.Stage, 
 				continue
 			}
 			if stages = board.Stages(); idle {
-				s.tallies.put(e.ID, bytes, stages, 1)
+				s.tallies.put(e.ID, bytes, stages)
 			}
 		}
 		out = append(out, stages)
@@ -257,7 +244,6 @@ func (s *Server) stages(ctx context.Context, found []run.Entry) ([][]run.Stage, 
 	return out, nil
 }
 
-// totals are the numbers that need no picture.
 func totals(found []run.Entry, total int) []report.Fact {
 	tokens, unknown, answered := 0, 0, 0
 	cost, took := 0.0, time.Duration(0)

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 // recentRuns is how many runs the first page lists that go on, and how many that do not.
 const recentRuns = 8
 
-// askPage is the first page: the form, what goes on and what was asked of late.
 func (s *Server) askPage(w http.ResponseWriter, r *http.Request) error {
 	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind}
 	chosen := map[string]bool{}
@@ -36,7 +34,6 @@ func (s *Server) askPage(w http.ResponseWriter, r *http.Request) error {
 	return s.form(w, r, v, chosen, http.StatusOK)
 }
 
-// typed is a number as it would be typed.
 func typed(n *int) string {
 	if n == nil {
 		return ""
@@ -44,11 +41,10 @@ func typed(n *int) string {
 	return strconv.Itoa(*n)
 }
 
-// form shows the form as it is filled in, with the runs below it.
 func (s *Server) form(w http.ResponseWriter, r *http.Request, v page.Ask, chosen map[string]bool, status int) error {
 	for _, m := range s.App.Members() {
-		c := page.Choice{Name: m.Name, Scope: m.Scope, Leaves: m.OpenWorld, Chosen: chosen[m.Name], Down: m.Down}
-		v.Researchers = append(v.Researchers, c)
+		m.On = chosen[m.Name]
+		v.Researchers = append(v.Researchers, m)
 	}
 	var err error
 	if v.Running, v.Recent, err = s.latest(r); err != nil {
@@ -57,11 +53,9 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request, v page.Ask, chosen
 	if v.Notice == "" && !may(r.Context(), access.ScopeResearch) {
 		v.Notice = "Your token lets you read, and not ask."
 	}
-	return s.show(w, r, status, func(w io.Writer) error { return s.pages.Ask(w, v) })
+	return s.show(w, r, status, s.pages.Ask(v))
 }
 
-// submit begins a run and leads to its page; or shows the form again, with what is
-// wrong at its field.
 func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return badForm(err)
@@ -77,8 +71,8 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 		return again
 	})
 	var cons marchwarden.Constraints
-	cons.TokenBudget = number(v.TokenBudget, "token_budget", &v.Faults)
-	cons.MaxSources = number(v.MaxSources, "max_sources", &v.Faults)
+	cons.TokenBudget = typedIn(v.TokenBudget, "token_budget", "a whole number", &v.Faults, strconv.Atoi)
+	cons.MaxSources = typedIn(v.MaxSources, "max_sources", "a whole number", &v.Faults, strconv.Atoi)
 	if cons != (marchwarden.Constraints{}) {
 		q.Request.Constraints = &cons
 	}
@@ -113,17 +107,17 @@ func badForm(err error) error {
 // newlines has the line ends of a text field as everywhere else.
 func newlines(s string) string { return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s) }
 
-// number reads a field that may be left empty.
-func number(s, field string, faults *[]page.Fault) *int {
+// typedIn reads a field that may be left empty; what cannot be read is a fault of it.
+func typedIn[T any](s, field, must string, faults *[]page.Fault, read func(string) (T, error)) *T {
 	if s == "" {
 		return nil
 	}
-	n, err := strconv.Atoi(s)
+	v, err := read(s)
 	if err != nil {
-		*faults = append(*faults, page.Fault{Field: field, Message: "must be a whole number"})
+		*faults = append(*faults, page.Fault{Field: field, Message: "must be " + must})
 		return nil
 	}
-	return &n
+	return &v
 }
 
 // fields says which field of the form fills which one of a request.
@@ -132,8 +126,7 @@ var fields = map[string]string{
 	"--researchers": "researcher", "--researcher": "researcher", "--online": "researcher",
 }
 
-// fault is an error at the field that it names; one that the form does not have is the
-// form's as a whole.
+// fault is an error at the field that it names, or of the form as a whole.
 func (s *Server) fault(ctx context.Context, err error) page.Fault {
 	message, hint := s.told(ctx, err)
 	var e *marchwarden.Error

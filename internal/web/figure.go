@@ -21,7 +21,6 @@ import (
 
 const stagesTitle = "Tokens and time by stage"
 
-// stagesTable is where tokens and time went.
 func stagesTable(all []run.Stage) markup.Node {
 	tokens, took := 0, time.Duration(0)
 	mostTokens, longest := 0, time.Duration(0)
@@ -45,13 +44,9 @@ func stagesTable(all []run.Stage) markup.Node {
 
 // bar is a number as a cell with a bar, as long as its part of the largest.
 func bar(value, largest float64, words string) page.Cell {
-	if largest <= 0 {
-		return page.Cell{Text: words, Bar: true}
-	}
-	return page.Cell{Text: words, Bar: true, Part: value / largest}
+	return page.Cell{Text: words, Bar: true, Part: value / max(largest, 1e-9)}
 }
 
-// percent is a part of a whole in words.
 func percent(part, whole float64) string {
 	if whole <= 0 {
 		return "–"
@@ -82,7 +77,6 @@ func AllStages(runs [][]run.Stage) page.Figure {
 	return page.Figure{Title: stagesTitle, About: "Where the work of these runs went, and how much of the time their ends waited for; the rest was done besides.", Body: stagesTable(sum)}
 }
 
-// spending is what runs of one day cost, or of one month.
 type spending struct {
 	when    string
 	first   time.Time
@@ -140,7 +134,6 @@ func spentBy(spent []ledger.Entry, zone *time.Location, layout string) []*spendi
 	return out
 }
 
-// models are the models with what each cost, the dearest first.
 func (s *spending) models() string {
 	var names, out []string
 	for name := range s.by {

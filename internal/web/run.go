@@ -1,22 +1,24 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"io"
+	"fmt"
+	"net"
 	"net/http"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// runPage is the page of a run: its answer when there is one, else how it stands.
 func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	board, over, err := s.look(r.Context(), id)
 	if errors.Is(err, marchwarden.CodeNotFound) { // asked for, and not begun yet
@@ -28,18 +30,17 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 	if err != nil {
 		return err
 	}
-	if over && !s.mine(r.Context(), id) {
+	if task, err := s.Runs.Find(r.Context(), id); over && (err != nil || ended(task)) { // it does not go on by this server's hand
 		return s.answerPage(w, r, id, board)
 	}
 	if board.Began.IsZero() { // between the making of its trace and its first line
 		return s.beginning(w, r, id)
 	}
 	v := page.Run{Frame: s.frame(r, board.Question), ID: id.String(), Question: board.Question, Live: s.live(id, board, false), CanCancel: may(r.Context(), access.ScopeResearch)}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
+	return s.html(w, r, s.pages.Run(v))
 }
 
-// look reads a run as lanes. over says that no process works on it. A trace in which
-// nothing stands is looked at twice: it may be about to be written.
+// look reads a run as lanes. A trace in which nothing stands is looked at twice: it may be about to be written.
 func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*run.Board, bool, error) {
 	run := run.Follow(s.Store.Traces, s.Store.Blobs, id)
 	board, _, over, err := run.Read(ctx)
@@ -49,8 +50,7 @@ func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*run.Board, 
 	return board, over, err
 }
 
-// beginning is the page of a run in whose trace nothing stands: one that was begun a
-// moment ago, or that failed before it could begin.
+// beginning is the page of a run in whose trace nothing stands yet, or ever will.
 func (s *Server) beginning(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	began, err := s.Runs.Find(r.Context(), id)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Server) beginning(w http.ResponseWriter, r *http.Request, id marchwarde
 	v := page.Run{Frame: s.frame(r, question), ID: id.String(), Question: question,
 		Live:      page.Live{ID: id.String(), State: string(run.Planned), Summary: "the run begins", Began: s.local(state.Created)},
 		CanCancel: may(r.Context(), access.ScopeResearch)}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
+	return s.html(w, r, s.pages.Run(v))
 }
 
 // unbegun says why a run left no trace. One that had a result has none any more.
@@ -99,13 +99,6 @@ func ended(run *runs.Run) bool {
 	}
 }
 
-// mine reports whether a run goes on by this server's hand.
-func (s *Server) mine(ctx context.Context, id marchwarden.TraceID) bool {
-	run, err := s.Runs.Find(ctx, id)
-	return err == nil && !ended(run)
-}
-
-// cancel stops a run; what it has found by then is kept.
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	run, err := s.Runs.Find(r.Context(), id)
 	if err != nil || ended(run) {
@@ -149,7 +142,6 @@ func (s *Server) cancelElsewhere(w http.ResponseWriter, r *http.Request, id marc
 // cancelWait is how long the answer to a cancel waits for the end of the run.
 const cancelWait = 5 * time.Second
 
-// back leads to the page of a run, with a notice.
 func (s *Server) back(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID, notice string) error {
 	http.Redirect(w, r, page.RunPath(id.String())+"?notice="+notice, http.StatusSeeOther)
 	return nil
@@ -165,18 +157,15 @@ var notices = map[string]string{
 	"deleted":   "The run was deleted.",
 }
 
-// events is the event stream of a run.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	s.streams.Serve(w, r, id)
 	return nil
 }
 
-// watch begins to look at a run for one client.
 func (s *Server) watch(id marchwarden.TraceID) Source {
 	return &watched{s: s, id: id, run: run.Follow(s.Store.Traces, s.Store.Blobs, id)}
 }
 
-// watched is a run that a client watches.
 type watched struct {
 	s     *Server
 	id    marchwarden.TraceID
@@ -202,15 +191,76 @@ func (w *watched) Next(ctx context.Context) ([]byte, bool, bool, error) {
 		return nil, false, over, err
 	}
 	w.drawn = now
-	var buf bytes.Buffer
-	if err := w.s.pages.Live(&buf, w.s.live(w.id, board, over)); err != nil {
-		return nil, false, false, err
-	}
-	return buf.Bytes(), true, over, nil
+	return []byte(w.s.pages.Live(w.s.live(w.id, board, over)).String()), true, over, nil
 }
 
 // gone reports whether a run that has no trace will never have one.
 func (w *watched) gone() bool {
 	run, err := w.s.Runs.Find(asServer(), w.id)
 	return err != nil || ended(run)
+}
+
+func asServer() context.Context { return access.With(context.Background(), access.Local()) }
+
+func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live {
+	end, elapsed := b.Last, time.Duration(0)
+	if !over {
+		end = s.Now()
+	}
+	if !b.Began.IsZero() {
+		elapsed = max(0, end.Sub(b.Began))
+	}
+	v := page.Live{ID: id.String(), Over: over, Interrupted: b.Interrupted, Began: s.local(b.Began), Elapsed: elapsed,
+		Tokens: b.Tokens, Budget: b.Budget, Citations: b.Citations, Picture: page.Lanes(b, end, !over), Lanes: b.Lanes, Decisions: b.Decisions}
+	under := 0
+	for i, l := range b.Lanes {
+		if i > 0 && l.State != run.Done && l.State != run.Failed {
+			under++
+		}
+		for _, d := range l.Discoveries {
+			v.Discoveries = append(v.Discoveries, page.Discovery{DiscoveryEvent: d, From: l.Researcher})
+		}
+	}
+	v.Gaps = (&report.Report{Result: &marchwarden.Result{Gaps: b.Gaps(), Decisions: b.Decisions}}).View().Gaps
+	if len(b.Lanes) > 0 {
+		v.State = string(b.Lanes[0].State)
+	}
+	v.Summary = summary(b, under, over)
+	return v
+}
+
+func summary(b *run.Board, under int, over bool) string {
+	journeys := len(b.Lanes) - 1
+	switch {
+	case over && b.Interrupted:
+		return "the run was stopped"
+	case over:
+		return "the run has ended"
+	case journeys > 0 && under > 0:
+		return fmt.Sprintf("%d of %s at work", under, term.Plural(journeys, "researcher"))
+	case len(b.Lanes) > 0:
+		return cmp.Or(b.Lanes[0].Doing, string(b.Lanes[0].State))
+	}
+	return "the run begins"
+}
+
+func (s *Server) entry(e run.Entry) run.Entry {
+	e.Began = s.local(e.Began)
+	return e
+}
+
+const serveGrace = 3 * time.Second
+
+// Serve answers at a listener until ctx ends, by TLS if there is a certificate. It closes
+// the listener and the server.
+func (s *Server) Serve(ctx context.Context, l net.Listener, cert, key string) error {
+	srv := httpdoor.NewServer(s.Handler(), s.Log)
+	srv.RegisterOnShutdown(s.Close)
+	return httpdoor.Run(ctx, srv, l, cert, key, func() {
+		grace, stop := context.WithTimeout(context.WithoutCancel(ctx), serveGrace)
+		defer stop()
+		if srv.Shutdown(grace) != nil {
+			_ = srv.Close() // what was left is closed
+		}
+	})
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,13 +21,11 @@ const (
 	maxWhole = 2 << 20
 )
 
-// sourceNumber is the citation that an address asks for, from one.
 func sourceNumber(r *http.Request, most int) (int, bool) {
 	n, err := strconv.Atoi(cmp.Or(r.PathValue("n"), r.URL.Query().Get("source")))
 	return n, err == nil && n >= 1 && n <= most
 }
 
-// panel is one source, for the script to put beside the answer.
 func (s *Server) panel(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	t, n, err := s.cited(r, id)
 	if err != nil {
@@ -36,10 +33,9 @@ func (s *Server) panel(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 	}
 	last, _, checked := s.App.Drifted(id)
 	e := s.evidence(t, n, last, checked)
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Panel(w, e) })
+	return s.html(w, r, s.pages.Panel(e))
 }
 
-// cited is the run and the citation that an address asks for.
 func (s *Server) cited(r *http.Request, id marchwarden.TraceID) (*told, int, error) {
 	t, err := s.tell(r.Context(), id, nil)
 	if err != nil {
@@ -52,7 +48,6 @@ func (s *Server) cited(r *http.Request, id marchwarden.TraceID) (*told, int, err
 	return t, n, nil
 }
 
-// evidence is the source with a number, with the stored text around its excerpt.
 func (s *Server) evidence(t *told, n int, last drift.Report, checked bool) page.Evidence {
 	c, v := t.Result.Citations[n-1], t.view.Sources[n-1]
 	e := page.Evidence{RunID: t.Result.TraceID.String(), Number: n, Of: len(t.Result.Citations), Cited: c, Notes: v.Problems}
@@ -77,7 +72,6 @@ func (s *Server) evidence(t *told, n int, last drift.Report, checked bool) page.
 	return e
 }
 
-// sourcePage is one whole source with all that is cited from it marked.
 func (s *Server) sourcePage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	t, n, err := s.cited(r, id)
 	if err != nil {
@@ -100,11 +94,10 @@ func (s *Server) sourcePage(w http.ResponseWriter, r *http.Request, id marchward
 			v.Excerpts = append(v.Excerpts, line)
 		}
 	}
-	return s.html(w, r, func(w io.Writer) error { return s.pages.Source(w, v) })
+	return s.html(w, r, s.pages.Source(v))
 }
 
-// around is the part of a text that is shown around a place in it, cut between
-// characters.
+// around is the part of a text that is shown around a place in it, cut between characters.
 func around(text string, at int) (from, to int) {
 	if len(text) <= maxWhole {
 		return 0, len(text)
@@ -157,7 +150,6 @@ func marked(text string, from, to int, cited []marchwarden.Citation, n int) []pa
 	return append(out, page.Piece{Text: text[at:to]})
 }
 
-// runeStart is the first place from i on at which a character begins.
 func runeStart(s string, i int) int {
 	for i < len(s) && !utf8.RuneStart(s[i]) {
 		i++
@@ -165,5 +157,4 @@ func runeStart(s string, i int) int {
 	return i
 }
 
-// seconds is a number of seconds as a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -6,19 +6,9 @@
 // stream's; what is done with a run, the App does, which the command wires. Nothing
 // here takes part in a research: a page can ask for one, watch it and stop it, and
 // can change no answer.
-//
-//	web.go      what the server works with, its routes, and errors as pages
-//	ask.go      asking
-//	run.go      a run that goes on, and its event stream
-//	answer.go   a run that has a result
-//	source.go   its evidence
-//	archive.go  history, numbers, two runs compared
-//	act.go      resume, rerun, drift, export, delete
-//	fill.go     records as views
 package web
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -34,6 +24,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
@@ -46,12 +37,10 @@ type Question struct {
 }
 
 // Member is a researcher that can be asked.
-type Member struct {
-	Name, Scope string
-	OpenWorld   bool   // words of the question leave this machine
-	On          bool   // asked unless the caller says otherwise
-	Down        string // why it cannot be asked, or ""
-}
+type Member = page.Choice
+
+// Format is a form in which a run can leave.
+type Format = page.Format
 
 // App does what is asked for on a page, in the name of the principal of ctx.
 type App interface {
@@ -61,7 +50,7 @@ type App interface {
 
 // Asker begins runs and ends them for good.
 type Asker interface {
-	// Members are those who can be asked.
+	// Members are those who can be asked. On is whether they are unless the caller says otherwise.
 	Members() []Member
 	// Ask begins a run that goes on without its caller, and after a restart.
 	Ask(ctx context.Context, q Question) (marchwarden.TraceID, error)
@@ -73,10 +62,10 @@ type Asker interface {
 
 // Examiner finds out about a run that has ended, and writes it in other forms.
 type Examiner interface {
-	// Rerun runs it again on its record and says whether the result is the same to the
+	// Rerun runs a run again on its record and says whether the result is the same to the
 	// byte, and what it found, in a sentence.
 	Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, words string, err error)
-	// Drift fetches its sources again. Told hears of each when it is done.
+	// Drift fetches the sources of a run again. Told hears of each when it is done.
 	Drift(ctx context.Context, id marchwarden.TraceID, told func()) (drift.Report, error)
 	// Drifted is the last such report, if there is one, and in a sentence.
 	Drifted(id marchwarden.TraceID) (last drift.Report, words string, ok bool)
@@ -84,9 +73,6 @@ type Examiner interface {
 	Formats() []Format
 	Export(ctx context.Context, id marchwarden.TraceID, format string, w io.Writer) error
 }
-
-// Format is a form in which a run can leave.
-type Format struct{ Name, About, Suffix, Type string }
 
 // Config is what the server works with. All but Spent, Curve, Mind and Log is needed.
 type Config struct {
@@ -125,7 +111,8 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = time.UTC
 	}
-	s := &Server{Config: cfg, pages: page.New(), reports: cache[*told]{room: reportBytes}, tallies: cache[[]run.Stage]{room: maxTallies}}
+	s := &Server{Config: cfg, pages: page.New(), reports: cache[*told]{room: maxReports}, tallies: cache[[]run.Stage]{room: maxTallies},
+		checks: checks{of: map[marchwarden.TraceID]*check{}, turn: make(chan struct{}, atOnce)}}
 	cfg.Gate.Public, cfg.Gate.Page = []string{page.StaticPath}, s.gatePage
 	var err error
 	if s.gate, err = httpdoor.NewSignIn(cfg.Gate); err != nil {
@@ -188,12 +175,11 @@ func (s *Server) Handler() http.Handler {
 	return s.gate.Wrap(mux)
 }
 
-// handler serves who has a scope, and shows errors as pages.
 func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		err := mayNot(r.Context(), scope)
-		if err == nil {
+		var err error = &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "your token is not good for that", Hint: "ask for one with the scope " + scope}
+		if may(r.Context(), scope) {
 			err = handle(w, r)
 		}
 		if err != nil {
@@ -205,32 +191,19 @@ func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Re
 // Link is an address by which the local user gets in, once.
 func (s *Server) Link(base string) string { return s.gate.Link(base) }
 
-// gatePage is the page that asks for a sign-in, or says why it is refused.
 func (s *Server) gatePage(v httpdoor.SignInView) ([]byte, error) {
-	var buf bytes.Buffer
 	f := page.Frame{Title: "Sign in", CSRF: v.CSRF, User: v.Who, Bare: true}
 	if v.Form || v.Elsewhere || v.Status == http.StatusUnauthorized {
-		err := s.pages.SignIn(&buf, page.SignIn{Frame: f, Team: v.Form, Problem: v.Problem, Hint: v.Hint, Next: v.Next, Elsewhere: v.Elsewhere})
-		return buf.Bytes(), err
+		return []byte(s.pages.SignIn(page.SignIn{Frame: f, Team: v.Form, Problem: v.Problem, Hint: v.Hint, Next: v.Next, Elsewhere: v.Elsewhere}).String()), nil
 	}
 	f.Title = "Not let in"
-	err := s.pages.Problem(&buf, page.Problem{Frame: f, Status: v.Status, Headline: f.Title, Message: v.Problem, Hint: v.Hint, Back: v.Next})
-	return buf.Bytes(), err
+	return []byte(s.pages.Problem(page.Problem{Frame: f, Status: v.Status, Headline: f.Title, Message: v.Problem, Hint: v.Hint, Back: v.Next}).String()), nil
 }
 
-// maxForm bounds what a form sends: the largest question and context, in bytes, as a
-// form spells them.
+// maxForm bounds what a form sends, in bytes.
 const maxForm = 1 << 20
 
-// may reports whether the caller has a scope.
 func may(ctx context.Context, scope string) bool { return access.From(ctx).May(scope) }
-
-func mayNot(ctx context.Context, scope string) error {
-	if may(ctx, scope) {
-		return nil
-	}
-	return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "your token is not good for that", Hint: "ask for one with the scope " + scope}
-}
 
 // of finds the run that an address names for a handler. A run that the caller may not see is not
 // there, in the same words as one that does not exist; where it was looked for is not told.
@@ -244,7 +217,6 @@ func (s *Server) of(handle func(http.ResponseWriter, *http.Request, marchwarden.
 	}
 }
 
-// there reports whether there is a run: it has a trace, or was asked for.
 func (s *Server) there(ctx context.Context, id marchwarden.TraceID) bool {
 	if _, _, err := s.Store.Traces.Size(ctx, id); !errors.Is(err, marchwarden.CodeNotFound) {
 		return true
@@ -291,14 +263,10 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	message, hint := s.told(r.Context(), err)
 	p := page.Problem{Frame: s.frame(r, headline), Status: status, Headline: headline, Message: message, Hint: hint, Code: string(marchwarden.CodeOf(err))}
-	if err := s.show(w, r, status, func(w io.Writer) error { return s.pages.Problem(w, p) }); err != nil {
-		s.Log.Error("the page of a failure failed", "path", r.URL.Path, "error", err)
-		http.Error(w, headline, status)
-	}
+	_ = s.show(w, r, status, s.pages.Problem(p)) // it never fails
 }
 
-// inTheLog is all that is told of an error that is none of ours, or none of the caller's
-// business.
+// inTheLog is all that is told of an error that is none of the caller's business.
 const inTheLog = "the log of the server says more"
 
 // told is an error for who asks. The local user is told its causes. To others these are
@@ -320,8 +288,7 @@ func (s *Server) told(ctx context.Context, err error) (message, hint string) {
 	return places.ReplaceAllString(message, "${1}…"), places.ReplaceAllString(e.Hint, "${1}…")
 }
 
-// places are paths of files. Runs are recorded with the causes of their failures as one
-// text, which may have some.
+// places are paths of files, which the recorded causes of failures may have.
 var places = regexp.MustCompile(`(^|[\s"'(=:])(?:(?:/[^\s/"':()]+){2,}/?|[A-Za-z]:\\[^\s"':()]+)`)
 
 func statusOf(err error) (int, string) {
@@ -349,21 +316,15 @@ func statusOf(err error) (int, string) {
 	return http.StatusInternalServerError, "Something went wrong"
 }
 
-// html sends a page.
-func (s *Server) html(w http.ResponseWriter, r *http.Request, render func(io.Writer) error) error {
-	return s.show(w, r, http.StatusOK, render)
+func (s *Server) html(w http.ResponseWriter, r *http.Request, n markup.Node) error {
+	return s.show(w, r, http.StatusOK, n)
 }
 
-// show sends a page with a status. It is made as a whole first: one that cannot be made
-// is an error, and one that does not get to its reader is none, since there is no reader to tell.
-func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, render func(io.Writer) error) error {
-	var buf bytes.Buffer
-	if err := render(&buf); err != nil {
-		return err
-	}
+// show sends a page. That it does not get to its reader is no error: there is none to tell.
+func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, n markup.Node) error {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, err := w.Write(buf.Bytes())
+	_, err := io.WriteString(w, n.String())
 	return s.delivered(err, r)
 }
 
@@ -375,7 +336,6 @@ func (s *Server) delivered(err error, r *http.Request) error {
 	return nil
 }
 
-// local is a time as people here see it.
 func (s *Server) local(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

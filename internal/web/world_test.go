@@ -151,7 +151,7 @@ func (p *probe) Drifted(marchwarden.TraceID) (drift.Report, string, bool) {
 }
 
 func (p *probe) Formats() []Format {
-	return []Format{{"md", "a report in Markdown", ".md", "text/markdown; charset=utf-8"}, {"html", "a report as one page", ".html", "text/html; charset=utf-8"}}
+	return []Format{{Name: "md", About: "a report in Markdown", Suffix: ".md", Type: "text/markdown; charset=utf-8"}, {Name: "html", About: "a report as one page", Suffix: ".html", Type: "text/html; charset=utf-8"}}
 }
 
 func (p *probe) Export(_ context.Context, _ marchwarden.TraceID, _ string, w io.Writer) error {
@@ -201,7 +201,7 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	t.Cleanup(func() { _ = w.desk.Close(context.Background()) })
 	store := run.Store{Traces: w.traces, Blobs: w.blobs}
 	cfg := Config{Gate: httpdoor.SignInConfig{Now: time.Now, Key: bytes.Repeat([]byte{7}, httpdoor.KeySize), Log: log}, Runs: w.desk, Store: store,
-		History: run.OpenHistory(run.HistoryConfig{Store: store, Now: time.Now}), App: testApp{w.actor, w.tests}, Now: time.Now, Log: log, Mind: "extractive"}
+		History: run.OpenHistory(store, time.Now), App: testApp{w.actor, w.tests}, Now: time.Now, Log: log, Mind: "extractive"}
 	if change != nil {
 		change(&cfg)
 	}

@@ -5,11 +5,6 @@
 // Every text is brought onto one line without control characters first
 // (plaintext.Fold), and read back from each form it is that text again, whatever it
 // holds. What is not known is left out.
-//
-//	biblio.go  entries, names, dates, keys
-//	bibtex.go  BibTeX
-//	ris.go     RIS
-//	csl.go     CSL-JSON
 package biblio
 
 import (
@@ -58,7 +53,11 @@ type Entry struct {
 
 // Name is an author: a person with a family name, or a Literal that is not taken
 // apart.
-type Name struct{ Family, Given, Literal string }
+type Name struct {
+	Family  string `json:"family,omitempty"`
+	Given   string `json:"given,omitempty"`
+	Literal string `json:"literal,omitempty"`
+}
 
 // String is the name as it is spoken.
 func (n Name) String() string {
@@ -144,7 +143,6 @@ func (e Entry) fold() Entry {
 	return e
 }
 
-// note says what has no field of its own.
 func (e Entry) note() string {
 	var parts []string
 	if e.MoreAuthors > 0 && len(e.Authors) > 0 {
@@ -156,7 +154,6 @@ func (e Entry) note() string {
 	return strings.Join(parts, "; ")
 }
 
-// date is year, month and day as far as they are known.
 func date(s string) []int {
 	for _, layout := range []string{time.DateOnly, "2006-01", "2006"} {
 		t, err := time.Parse(layout, s)
@@ -168,7 +165,6 @@ func date(s string) []int {
 	return nil
 }
 
-// keyed is entries made ready to be written, with their keys.
 type keyed struct {
 	Entry
 	key string
@@ -217,7 +213,6 @@ func (e Entry) who() string {
 	return "source"
 }
 
-// hash tells sources apart whose key would be the same otherwise.
 func (e Entry) hash() string {
 	h := sha256.New()
 	for _, part := range []string{"marchwarden bibliography key", cmp.Or(e.ArXiv, e.DOI, e.URL, e.Locator, e.Title)} {
@@ -229,7 +224,6 @@ func (e Entry) hash() string {
 	return hex.EncodeToString(h.Sum(nil)[:4])
 }
 
-// write is the one write of a form.
 func write(w io.Writer, what, text string) error {
 	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("write %s: %w", what, err)

@@ -1,22 +1,15 @@
-// Package markup builds HTML in which nothing but this package's own constants can
-// be markup. Text is escaped wherever it goes, an element or an attribute that is
-// not declared here cannot be written, and a link leads to http, https or a place on
-// the page itself. There is no element that runs, loads, embeds or sends anything; a
-// page as a whole may have one script, which is the program's own.
-//
-// It owns elements, attributes, links, text and the skeleton of a page with its
-// security policy. What stands on a page is its caller's business.
-//
-//	markup.go  nodes, elements and attributes
-//	fill.go    HTML of the source with blanks that are filled
-//	text.go    text, plain and exact
-//	page.go    a whole page
+// Package markup builds HTML in which only literals of the program's source are
+// markup: text is escaped wherever it goes, and a link leads to http, https or a place
+// of the same page or server. No text from outside can run, load, embed or send anything.
 package markup
 
 import (
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 )
@@ -28,198 +21,142 @@ type Node struct{ html string }
 // String is the node as HTML.
 func (n Node) String() string { return n.html }
 
-// Len is the length of the node in bytes.
-func (n Node) Len() int { return len(n.html) }
-
 // Empty reports whether there is nothing in the node.
 func (n Node) Empty() bool { return n.html == "" }
 
-// Tag is the name of an element. There are no others than the ones below.
-type Tag struct{ name string }
+// Literal is HTML that stands in the program's source. A constant becomes one by
+// itself; a text from outside does not.
+type Literal string
 
-// The elements.
-var (
-	Article    = Tag{"article"}
-	Bdi        = Tag{"bdi"}
-	Blockquote = Tag{"blockquote"}
-	Code       = Tag{"code"}
-	Dd         = Tag{"dd"}
-	Del        = Tag{"del"}
-	Details    = Tag{"details"}
-	Div        = Tag{"div"}
-	Dl         = Tag{"dl"}
-	Dt         = Tag{"dt"}
-	Em         = Tag{"em"}
-	Footer     = Tag{"footer"}
-	H1         = Tag{"h1"}
-	H2         = Tag{"h2"}
-	H3         = Tag{"h3"}
-	H4         = Tag{"h4"}
-	H5         = Tag{"h5"}
-	H6         = Tag{"h6"}
-	Header     = Tag{"header"}
-	Li         = Tag{"li"}
-	Main       = Tag{"main"}
-	Mark       = Tag{"mark"}
-	Meter      = Tag{"meter"}
-	Nav        = Tag{"nav"}
-	Ol         = Tag{"ol"}
-	P          = Tag{"p"}
-	Pre        = Tag{"pre"}
-	Section    = Tag{"section"}
-	Span       = Tag{"span"}
-	Strong     = Tag{"strong"}
-	Summary    = Tag{"summary"}
-	Table      = Tag{"table"}
-	Tbody      = Tag{"tbody"}
-	Td         = Tag{"td"}
-	Th         = Tag{"th"}
-	Thead      = Tag{"thead"}
-	Tr         = Tag{"tr"}
-	Ul         = Tag{"ul"}
-
-	anchor = Tag{"a"}
-)
-
-// Break ends a line within a text, and Rule parts what is before it from what follows.
-var (
-	Break = Node{"<br>"}
-	Rule  = Node{"<hr>"}
-)
-
-// Attr is one attribute of an element.
-type Attr struct{ name, value string }
-
-// ID names an element for links on the page.
-func ID(id string) Attr { return Attr{"id", id} }
-
-// Class is what a style sheet knows the element by.
-func Class(names string) Attr { return Attr{"class", names} }
-
-// Label is the name of an element for those who hear the page.
-func Label(s string) Attr { return Attr{"aria-label", s} }
-
-// LabelledBy gives an element the text of another one as its name.
-func LabelledBy(id string) Attr { return Attr{"aria-labelledby", id} }
-
-// Titled is said about an element when it is pointed at.
-func Titled(s string) Attr { return Attr{"title", s} }
-
-// Spoken has a text that a script puts there read out to those who hear the page.
-func Spoken() Attr { return Attr{"role", "status"} }
-
-// Foreign marks text of unknown language and direction.
-func Foreign() []Attr { return []Attr{{"lang", ""}, {"dir", "auto"}} }
-
-// Value is the value of a Meter, which goes from 0 to 1.
-func Value(s string) Attr { return Attr{"value", s} }
-
-// Focusable lets a script or a link move the keyboard's focus to an element that is
-// no stop on the way of the tab key.
-func Focusable() Attr { return Attr{"tabindex", "-1"} }
-
-// Scrollable makes an element with more text than room a stop of the tab key, so
-// that it can be read without a mouse.
-func Scrollable() Attr { return Attr{"tabindex", "0"} }
-
-// Group makes one thing with a name of what is in an element.
-func Group(name string) []Attr { return []Attr{{"role", "group"}, Label(name)} }
-
-// Start is the number of the first item of an Ol.
-func Start(n int) Attr { return Attr{"start", strconv.Itoa(n)} }
-
-// ClaimNumber tells a script which claim an element says.
-func ClaimNumber(n int) Attr { return Attr{"data-claim", strconv.Itoa(n)} }
-
-// SourceNumber tells a script to which citation an element leads.
-func SourceNumber(n int) Attr { return Attr{"data-source", strconv.Itoa(n)} }
-
-// El is an element with attributes and content.
-func El(t Tag, attrs []Attr, kids ...Node) Node {
-	var b strings.Builder
-	b.WriteByte('<')
-	b.WriteString(t.name)
-	for _, a := range attrs {
-		b.WriteByte(' ')
-		b.WriteString(a.name)
-		b.WriteString(`="`)
-		b.WriteString(Text(a.value).html)
-		b.WriteByte('"')
+// Fill is a literal with its blanks {} filled in their order: a Node goes in as it is, a
+// Link as its address, anything else as text. A blank stands between tags or within the
+// double quotes of an attribute. Fill panics where the number of values is not that of the
+// blanks, and where an address is filled with something else than a Link: both are
+// mistakes in the source.
+func Fill(form Literal, values ...any) Node {
+	parts := strings.Split(string(form), "{}")
+	if len(parts) != len(values)+1 {
+		panic(fmt.Sprintf("markup: %d values for %d blanks in %s", len(values), len(parts)-1, form))
 	}
-	b.WriteByte('>')
-	for _, k := range kids {
-		b.WriteString(k.html)
-	}
-	b.WriteString("</")
-	b.WriteString(t.name)
-	b.WriteByte('>')
-	return Node{b.String()}
-}
-
-// In is an element of a class.
-func In(t Tag, class string, kids ...Node) Node { return El(t, []Attr{Class(class)}, kids...) }
-
-// Join is nodes one after the other.
-func Join(nodes ...Node) Node {
 	var b strings.Builder
-	for _, n := range nodes {
-		b.WriteString(n.html)
-	}
-	return Node{b.String()}
-}
-
-// Lines is nodes one after the other, each on lines of its own in the source; those
-// that are nothing are left out.
-func Lines(nodes ...Node) Node {
-	var b strings.Builder
-	for _, n := range nodes {
-		if n.html != "" {
-			b.WriteString(strings.TrimSuffix(n.html, "\n"))
-			b.WriteByte('\n')
+	for i, part := range parts {
+		b.WriteString(part)
+		if i < len(values) {
+			b.WriteString(filled(part, values[i]))
 		}
 	}
 	return Node{b.String()}
 }
 
-// Link is where an anchor leads.
-type Link struct {
-	href    string
-	outside bool
+func filled(before string, value any) string {
+	link, isLink := value.(Link)
+	for _, address := range []string{`href="`, `src="`, `action="`} {
+		if strings.HasSuffix(before, address) && !isLink {
+			panic(fmt.Sprintf("markup: %s is filled with %T, want a Link", address, value))
+		}
+	}
+	if isLink {
+		return Text(link.href).html
+	}
+	if n, ok := value.(Node); ok {
+		return n.html
+	}
+	return Text(fmt.Sprint(value)).html
 }
+
+// If is a filled literal where a condition holds, and else nothing.
+func If(holds bool, form Literal, values ...any) Node {
+	if !holds {
+		return Node{}
+	}
+	return Fill(form, values...)
+}
+
+// Each is what a function makes of every item, one after the other.
+func Each[T any](all []T, make func(T) Node) Node {
+	var b strings.Builder
+	for _, one := range all {
+		b.WriteString(make(one).html)
+	}
+	return Node{b.String()}
+}
+
+// Join is nodes one after the other.
+func Join(nodes ...Node) Node { return Each(nodes, func(n Node) Node { return n }) }
+
+// Lines is nodes one after the other, each on lines of its own in the source; those
+// that are nothing are left out.
+func Lines(nodes ...Node) Node {
+	return Each(nodes, func(n Node) Node {
+		if n.html == "" {
+			return n
+		}
+		return Node{strings.TrimSuffix(n.html, "\n") + "\n"}
+	})
+}
+
+// Link is where an anchor leads.
+type Link struct{ href string }
 
 // Web is the link to an address of the web; false for anything but an http or https
 // address that every reader takes for the same one.
 func Web(address string) (Link, bool) {
 	to, ok := locator.Canonical(address)
-	return Link{to, true}, ok
+	return Link{to}, ok
 }
 
 // At is the link to the element with an id on the same page.
-func At(id string) Link { return Link{"#" + id, false} }
+func At(id string) Link { return Link{"#" + id} }
 
 // Again is the link to the same page with a number as its only parameter, at the
 // element with an id there.
 func Again(parameter string, n int, id string) Link {
-	return Link{"?" + url.QueryEscape(parameter) + "=" + strconv.Itoa(n) + "#" + id, false}
+	return Link{"?" + url.QueryEscape(parameter) + "=" + strconv.Itoa(n) + "#" + id}
 }
 
 // Local is the link to a path of the same server. Anything else leads to its first page.
 func Local(path string) Link {
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
-		return Link{"/", false}
+		return Link{"/"}
 	}
-	return Link{path, false}
+	return Link{path}
 }
 
 // Address is where the link leads.
 func (l Link) Address() string { return l.href }
 
-// A is an anchor. One that leads away tells the other side nothing about this page
-// and gives it no hold on it.
-func A(to Link, attrs []Attr, kids ...Node) Node {
-	all := append([]Attr{{"href", to.href}}, attrs...)
-	if to.outside {
-		all = append(all, Attr{"rel", "noopener noreferrer nofollow"})
+// Away is an anchor that leads away: it tells the other side nothing about this page and
+// gives it no hold on it.
+func Away(to Link, body Node) Node {
+	return Fill(`<a href="{}" rel="noopener noreferrer nofollow">{}</a>`, to, body)
+}
+
+// escapes are the characters that mean something in HTML. A carriage return is
+// written by its number because a reader of HTML would make it a line feed.
+var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\r", "&#13;", "\x00", "\uFFFD")
+
+// Text is a text as it is. What HTML cannot carry, NUL and bytes that are no UTF-8,
+// becomes U+FFFD. A text of one line should have passed package plaintext before.
+func Text(s string) Node { return Node{escapes.Replace(strings.ToValidUTF8(s, "\uFFFD"))} }
+
+// Exact is a text to the character, line ends and all, of which nothing is hidden: a
+// character without a shape of its own, such as a mark of direction, is enclosed so
+// that it acts on nothing around it, and named by its code point in the title of its
+// element and, with the style sheet, on the page. The text of the node is s, but
+// for what HTML cannot carry (see Text).
+func Exact(s string) Node {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	var b strings.Builder
+	b.Grow(len(s) + len(s)/16)
+	from := 0
+	for i, r := range s {
+		if r == '\n' || r == '\t' || r == ' ' || unicode.IsGraphic(r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) {
+			continue
+		}
+		b.WriteString(Text(s[from:i]).html)
+		from = i + utf8.RuneLen(r)
+		b.WriteString(Fill(`<bdi class="hidden-character" title="{}">{}</bdi>`, fmt.Sprintf("U+%04X", r), s[i:from]).html)
 	}
-	return El(anchor, all, kids...)
+	b.WriteString(Text(s[from:]).html)
+	return Node{b.String()}
 }

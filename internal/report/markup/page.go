@@ -6,17 +6,12 @@ import (
 	"strings"
 )
 
-// Document is a whole page.
+// Document is a whole page. Its style sheet and its script, "" for none, are the
+// program's own: they must not hold text from outside, nor what ends them in HTML.
 type Document struct {
-	Lang  string // of the page's own words, such as "en"
-	Title string // one line
-	// Style is the page's only style sheet. It is the program's own and part of its
-	// source: it must not hold text from outside.
-	Style string
-	// Script is the page's only script, or "" for none. The same holds for it, and it
-	// must not hold what ends a script in HTML.
-	Script string
-	Body   Node
+	Title         string // one line
+	Style, Script string
+	Body          Node
 }
 
 // Policy is the content security policy of the page: the style sheet and the script,
@@ -36,25 +31,25 @@ func hashed(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// unixLines makes the line ends of a text what a reader of HTML makes of them before it
-// takes the hash.
+// unixLines makes the line ends of a text what a reader of HTML makes of them.
 func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // String is the page as one file of HTML, with its policy inside.
 func (d Document) String() string {
-	var b strings.Builder
-	b.WriteString("<!DOCTYPE html>\n<html lang=\"" + Text(d.Lang).html + "\">\n<head>\n<meta charset=\"utf-8\">\n")
-	b.WriteString("<meta http-equiv=\"Content-Security-Policy\" content=\"" + policyEscapes.Replace(d.Policy()) + "\">\n")
-	b.WriteString("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
-	b.WriteString("<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n")
-	b.WriteString("<title>" + Text(d.Title).html + "</title>\n<style>" + unixLines(d.Style) + "</style>\n</head>\n<body>\n")
-	b.WriteString(d.Body.html)
-	if d.Script != "" {
-		b.WriteString("<script>" + unixLines(d.Script) + "</script>\n")
-	}
-	b.WriteString("</body>\n</html>\n")
-	return b.String()
+	script := If(d.Script != "", "<script>{}</script>\n", Node{unixLines(d.Script)})
+	return Fill(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{}</title>
+<style>{}</style>
+</head>
+<body>
+{}{}</body>
+</html>
+`, Node{d.Policy()}, d.Title, Node{unixLines(d.Style)}, d.Body, script).html
 }
-
-// policyEscapes leaves the apostrophes of a policy as people know them.
-var policyEscapes = strings.NewReplacer("&", "&amp;", `"`, "&#34;", "<", "&lt;")

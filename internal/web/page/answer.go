@@ -1,7 +1,7 @@
 package page
 
 import (
-	"io"
+	"net/url"
 	"time"
 	"unicode/utf8"
 
@@ -53,11 +53,11 @@ type Can struct {
 	Resume, Rerun, Check, Delete bool
 	// More proposes a token budget for resuming a run that ended at its cap; 0 uses what is left.
 	More    int
-	Exports []Export
+	Exports []Format
 }
 
-// Export is a form in which a run can leave.
-type Export struct{ Format, About string }
+// Format is a form in which a run can leave.
+type Format struct{ Name, About, Suffix, Type string }
 
 // Confidence is a number and what it was made of.
 type Confidence struct {
@@ -87,11 +87,9 @@ type SourceLine struct {
 	State string
 }
 
-// cites says that there is something to look at beside the answer: a result that cites
-// nothing answers nothing, and has no confidence to speak of.
+// cites says that there is something to look at beside the answer.
 func (v Answer) cites() bool { return len(v.Sources) > 0 || v.Evidence != nil }
 
-// section is a part of the page with a heading.
 type section struct {
 	id, title, link string // the link is the title in the list of parts, if it is another
 	body            h.Node // nothing leaves the part out
@@ -110,23 +108,22 @@ func (p section) entry() h.Node {
 	return h.If(!p.body.Empty(), `<li><a href="{}">{}</a></li>`, h.At(p.id), title)
 }
 
-// Answer writes the page of a run that has a result.
-func (s *Set) Answer(w io.Writer, v Answer) error {
+// Answer is the page of a run that has a result.
+func (s *Set) Answer(v Answer) h.Node {
 	alone, skip, panel := h.Fill(` alone`), h.Node{}, h.Node{}
 	if v.cites() {
 		alone, skip = h.Node{}, h.Fill(`<a href="#source">Skip to the source</a>`)
 		panel = h.Fill(`{}<template id="no-source">{}</template>`, v.Evidence.panel(), noSource)
 	}
 	parts := v.parts()
-	return s.write(w, shell{Frame: v.Frame, name: "answer", skip: skip, main: h.Fill(`<div class="split{}" id="split" data-run="{}">
+	return s.frame(shell{Frame: v.Frame, name: "answer", skip: skip, main: h.Fill(`<div class="split{}" id="split" data-run="{}">
 <article class="column">
 {}{}{}<nav class="contents" aria-label="Parts of this page"><ul>{}</ul></nav>
 {}</article>
-{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), section{id: "closest", title: "Closest passages (not an answer)", body: v.closest()}.node(),
+{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), section{id: "closest", title: "Closest passages (not an answer)", body: h.If(len(v.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.Closest, side))}.node(),
 		h.Each(parts, section.entry), h.Each(parts, section.node), panel)})
 }
 
-// parts are the sections below the answer.
 func (v Answer) parts() []section {
 	confidence := h.Node{}
 	if v.cites() {
@@ -140,7 +137,7 @@ func (v Answer) parts() []section {
 		{"sources", "Sources", "", sourceList(v.Sources)},
 		{"leads", "Leads", "", v.leads()},
 		{"rihlas", "Researchers asked", "Researchers", h.Join(v.Lanes, rihlas(v.Rihlas))},
-		{"cost", "Cost and record", "Cost", v.cost()},
+		{"cost", "Cost and record", "Cost", h.If(!v.Stages.Empty() || len(v.Cost)+len(v.Provenance) > 0, `{}{}{}`, v.Stages, facts(v.Cost), facts(v.Provenance))},
 	}
 }
 
@@ -162,7 +159,6 @@ func (v Answer) head() h.Node {
 		v.glance(), v.actions(), v.notes())
 }
 
-// notes are what a reader must know before the answer.
 func (v Answer) notes() h.Node {
 	stopped := v.Partial && !v.Body.Empty()
 	return h.If(stopped || len(v.Warnings) > 0, `<div class="warn"><p><strong>Take note</strong></p><ul>{}{}</ul></div>`,
@@ -185,10 +181,6 @@ func (v Answer) answer() h.Node {
 	}
 	return h.Fill(`<section id="answer" class="prose" tabindex="-1" aria-labelledby="answer-title"><h2 id="answer-title" class="sr">Answer</h2>{}{}</section>
 `, lead, body)
-}
-
-func (v Answer) closest() h.Node {
-	return h.If(len(v.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.Closest, side))
 }
 
 // glance is what the check of the answer came to, each part with a link to more.
@@ -236,7 +228,6 @@ func (v Answer) standing() h.Node {
 	return h.If(len(v.Claims) > 0, `<li><a class="chip {}" href="#claims"><span aria-hidden="true">{} </span>{} of {} {}</a></li>`, tone, sign, stands, term.Plural(len(v.Claims), "sentence"), words)
 }
 
-// actions are what can be done with the run.
 func (v Answer) actions() h.Node {
 	link := func(shown bool, class, path, label string) h.Node {
 		return h.If(shown, `<a class="{}" href="{}">{}</a>`, class, h.Local(path), label)
@@ -246,11 +237,11 @@ func (v Answer) actions() h.Node {
 	}
 	resume := h.If(v.Can.Resume, `<form method="post" action="{}">{}{}<button class="primary">Go on{}</button></form>`, h.Local(ActPath(v.ID, Resume)), token(v.CSRF),
 		h.If(v.Can.More > 0, `<input type="hidden" name="token_budget" value="{}">`, v.Can.More), h.If(v.Can.More > 0, ` with {} more tokens`, term.Count(v.Can.More)))
-	exports := h.If(len(v.Can.Exports) > 0, `<details class="menu"><summary>Export</summary><ul>{}</ul></details>`, h.Each(v.Can.Exports, func(e Export) h.Node {
-		return h.Fill(`<li><a href="{}" download><b>{}</b> <span class="soft">{}</span></a></li>`, h.Local(ExportPath(v.ID, e.Format)), e.Format, e.About)
+	exports := h.If(len(v.Can.Exports) > 0, `<details class="menu"><summary>Export</summary><ul>{}</ul></details>`, h.Each(v.Can.Exports, func(e Format) h.Node {
+		return h.Fill(`<li><a href="{}" download><b>{}</b> <span class="soft">{}</span></a></li>`, h.Local(ExportPath(v.ID, e.Name)), e.Name, e.About)
 	}))
 	return h.Fill(`<div class="actions toolbar">{}{}{}{}{}{}{}</div>{}`, resume, exports, do(v.Can.Check && len(v.Sources) > 0, Check, "Check the sources again"),
-		link(true, "button", againPath(v.ID), "Ask again"), link(!v.Body.Empty(), "button", besidePath(v.ID), "Compare"),
+		link(true, "button", withQuery(AskPath, url.Values{"from": {v.ID}}), "Ask again"), link(!v.Body.Empty(), "button", withQuery(HistoryPath, url.Values{"with": {v.ID}}), "Compare"),
 		do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, "button danger", ActPath(v.ID, Delete), "Delete"),
 		h.If(line(v.Drift) != "", `<p class="meta"><span class="says">{}</span> <a href="{}">What became of the sources</a></p>`, line(v.Drift), h.Local(ActPath(v.ID, Check))))
 }
@@ -272,7 +263,6 @@ func contradiction(c report.ContradictionView) h.Node {
 `, line(c.About), with(c.Detail, `<p lang="" dir="auto">{}</p>`), side(c.Sides[0]), side(c.Sides[1]))
 }
 
-// side is an excerpt in a box, with where it is from.
 func side(s report.SideView) h.Node {
 	source := h.Node{}
 	if s.Source > 0 {
@@ -309,7 +299,6 @@ func (v Answer) claims() h.Node {
 {}</tbody></table>`, show("all", "All", len(v.Claims), !known), choices, rows)
 }
 
-// cites are the numbers of sources.
 func cites(all []int, one func(int) h.Node) h.Node {
 	return h.Each(all, func(n int) h.Node { return h.Join(one(n), h.Text(" ")) })
 }
@@ -340,7 +329,6 @@ func (v Answer) leads() h.Node {
 		h.If(len(v.Decisions) > 0, `<h3>What was done about them</h3>{}`, decisions(v.Decisions)))
 }
 
-// rihlas are the journeys that ended, counted from one.
 func rihlas(all []report.Item) h.Node {
 	n := 0
 	return h.If(len(all) > 0, `<ol class="journeys">{}</ol>`, h.Each(all, func(i report.Item) h.Node {
@@ -348,8 +336,4 @@ func rihlas(all []report.Item) h.Node {
 		return h.Fill(`<li><p><b>{} <span lang="" dir="auto">{}</span></b> <span lang="" dir="auto">{}</span></p><p class="meta">{}</p></li>
 `, n, line(i.Head), line(i.Text), h.Each(i.Facts, func(f string) h.Node { return h.Fill(`<span lang="" dir="auto">{}</span> `, line(f)) }))
 	}))
-}
-
-func (v Answer) cost() h.Node {
-	return h.If(!v.Stages.Empty() || len(v.Cost)+len(v.Provenance) > 0, `{}{}{}`, v.Stages, facts(v.Cost), facts(v.Provenance))
 }

@@ -1,8 +1,8 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 	"time"
@@ -30,7 +30,6 @@ type History struct {
 	With string
 }
 
-// narrowed says that filters besides the words are in use.
 func (v History) narrowed() bool {
 	for _, o := range append(append([]Option{}, v.Statuses...), v.Researchers...) {
 		if o.Chosen {
@@ -40,10 +39,10 @@ func (v History) narrowed() bool {
 	return v.MinCost+v.MaxCost+v.MinConfidence+v.MaxConfidence+v.Since+v.Until != ""
 }
 
-// History writes the page of past runs.
-func (s *Set) History(w io.Writer, v History) error {
+// History is the page of past runs.
+func (s *Set) History(v History) h.Node {
 	filtered := v.Words != "" || v.narrowed()
-	return s.write(w, shell{Frame: v.Frame, name: "history", here: "history", main: h.Fill(`<h1>History</h1>{}
+	return s.frame(shell{Frame: v.Frame, name: "history", here: "history", main: h.Fill(`<h1>History</h1>{}
 <search><form class="find" method="get" action="/history">
 <div class="find-line"><label class="sr" for="q">Words of the question or the answer</label>
 <input type="search" id="q" name="q" value="{}" placeholder="Words of the question or the answer" dir="auto" aria-describedby="q-hint">
@@ -73,7 +72,6 @@ func (v History) filters() h.Node {
 		between("Asked", "since", "until", v.Since, v.Until, ` type="date"`))
 }
 
-// found says how many runs there are.
 func (v History) found() string {
 	switch {
 	case len(v.Entries) == 0:
@@ -116,8 +114,8 @@ type Figure struct {
 	Body  h.Node
 }
 
-// Numbers writes the page of figures.
-func (s *Set) Numbers(w io.Writer, v Numbers) error {
+// Numbers is the page of figures.
+func (s *Set) Numbers(v Numbers) h.Node {
 	spans := h.Each(v.Spans, func(o Option) h.Node {
 		return h.Fill(`<li><a href="{}"{}>{}</a></li>`, h.Local(withQuery(NumbersPath, url.Values{"days": {o.Value}})), h.If(o.Chosen, ` aria-current="true"`), line(o.Name))
 	})
@@ -133,7 +131,7 @@ func (s *Set) Numbers(w io.Writer, v Numbers) error {
 `, n, n, line(f.Title), with(f.About, `<p class="soft">{}</p>`), f.Body)
 		}))
 	}
-	return s.write(w, shell{Frame: v.Frame, name: "numbers", here: "numbers", main: h.Fill(`<header class="head"><h1>Numbers</h1>{}</header>{}{}`,
+	return s.frame(shell{Frame: v.Frame, name: "numbers", here: "numbers", main: h.Fill(`<header class="head"><h1>Numbers</h1>{}</header>{}{}`,
 		h.If(len(v.Spans) > 0, `<nav class="spans" aria-label="Over how long"><ul>{}</ul></nav>`, spans), h.If(len(v.Facts) > 0, `<dl class="gauges">{}</dl>`, totals), figures)})
 }
 
@@ -152,32 +150,19 @@ type Compare struct {
 	run.Comparison
 }
 
-// Compare writes the page of two runs side by side.
-func (s *Set) Compare(w io.Writer, v Compare) error {
+// Compare is the page of two runs side by side.
+func (s *Set) Compare(v Compare) h.Node {
 	contestant := func(letter string, e run.Entry) h.Node {
 		return h.Fill(`<section class="box" aria-label="Run {}"><p class="letter" aria-hidden="true">{}</p>{}</section>`, letter, letter, entries([]run.Entry{e}))
 	}
 	sources := h.Each(v.Sources, func(p run.Pair[run.Source]) h.Node {
-		src := p.A
-		if src == nil {
-			src = p.B
-		}
-		if src == nil {
-			return h.Node{}
-		}
+		src := cmp.Or(p.A, p.B)
 		return shared(src.Title, src.Locator, p.A != nil, p.B != nil)
 	})
 	gaps := h.Each(v.Gaps, func(p run.Pair[marchwarden.Gap]) h.Node {
-		gap := p.A
-		if gap == nil {
-			gap = p.B
-		}
-		if gap == nil {
-			return h.Node{}
-		}
-		return shared(gap.Topic, "", p.A != nil, p.B != nil)
+		return shared(cmp.Or(p.A, p.B).Topic, "", p.A != nil, p.B != nil)
 	})
-	return s.write(w, shell{Frame: v.Frame, name: "compare", here: "history", main: h.Fill(`<h1 class="apart">Two runs side by side</h1>
+	return s.frame(shell{Frame: v.Frame, name: "compare", here: "history", main: h.Fill(`<h1 class="apart">Two runs side by side</h1>
 <div class="versus">{}{}</div>{}
 {}{}{}{}`, contestant("A", v.A), contestant("B", v.B), h.If(v.A.Question != v.B.Question, `<p class="notice">Their questions are not the same, so what differs may be due to that.</p>`),
 		part("measures", "Measures", "", "Measures of both runs", []string{"Measure", "A", "B", "Difference"}, v.measures()),
@@ -192,13 +177,11 @@ func part(id, title, class, caption string, head []string, rows h.Node) h.Node {
 `, id, id, title, h.If(class != "", ` class="{}"`, class), caption, h.Each(head, func(s string) h.Node { return h.Fill(`<th scope="col">{}</th>`, s) }), rows)
 }
 
-// factorNames are the words of reports for the factors of a confidence.
 var factorNames = map[string]string{
 	"num_corroborating_sources": "independent origins", "source_authority": "authority of the sources", "contradiction_detected": "contradiction found",
 	"query_specificity_match": "evidence on what was asked", "budget_exhausted": "budget exhausted",
 }
 
-// measures are the values of both runs in rows.
 func (v Compare) measures() h.Node {
 	var out []h.Node
 	row := func(name, a, b, difference string) {
@@ -251,7 +234,6 @@ func signed(n int) string {
 	return "+" + term.Count(n)
 }
 
-// pair is a claim of both runs, or of one.
 func pair(p run.Pair[marchwarden.Claim]) h.Node {
 	half := func(c *marchwarden.Claim) h.Node {
 		if c == nil {
@@ -271,7 +253,6 @@ func pair(p run.Pair[marchwarden.Claim]) h.Node {
 	return h.Fill(`<tr class="{}"><td>{}</td><td>{}</td><td>{}</td></tr>`, class, half(p.A), half(p.B), words)
 }
 
-// shared is something that both runs have, or one of them.
 func shared(text, locator string, inA, inB bool) h.Node {
 	class, a, b := "same", "yes", "yes"
 	switch {

@@ -13,9 +13,7 @@ import (
 )
 
 // This part draws a run as lanes on one axis of time. The picture is a pure function of
-// its board. It is made twice, for a wide place and for a narrow one such as a phone, and
-// the style sheet shows the one that fits, so that text is never scaled to where it cannot
-// be read. Colour is never alone: states differ in the height and rhythm of their bars,
+// its board. Colour is never alone: states differ in the height and rhythm of their bars,
 // too. What is too much to be drawn is counted and stays in the table below the picture.
 
 // look is how the bars of a state are told from others besides by colour: by their
@@ -40,68 +38,30 @@ func lookOf(s run.State) int {
 	return max(0, slices.IndexFunc(looks[:], func(l look) bool { return l.state == s }))
 }
 
-// ended reports whether a state is one that a lane stays in.
-func ended(s run.State) bool { return s == run.Done || s == run.Failed }
-
-// segment is a part of a span.
-type segment struct {
-	run.Span
-	critical bool // the end of the whole waited for it
-}
-
-// segments is a span cut where what is critical of it begins and ends.
-func segments(s run.Span, critical []run.Span) []segment {
-	for _, c := range critical {
-		from, to := s.From, s.To
-		if c.From.After(from) {
-			from = c.From
-		}
-		if c.To.Before(to) {
-			to = c.To
-		}
-		if s.To.IsZero() || !to.After(from) {
-			continue
-		}
-		var out []segment
-		if from.After(s.From) {
-			out = append(out, segments(run.Span{State: s.State, From: s.From, To: from}, critical)...)
-		}
-		out = append(out, segment{run.Span{State: s.State, From: from, To: to}, true})
-		if s.To.After(to) {
-			out = append(out, segments(run.Span{State: s.State, From: to, To: s.To}, critical)...)
-		}
-		return out
-	}
-	return []segment{{s, false}}
-}
-
 const (
 	mostLanes = 200  // that are drawn
 	fewLanes  = 40   // that have room for letters and words
-	mostMarks = 2000 // that are drawn
+	mostMarks = 1500 // that are drawn
 )
 
-// mark is a bar: one segment, or several too short to be told apart, which look like
-// the longest of them.
+// mark is a bar: one span, or several too short to be told apart, like the longest of them.
 type mark struct {
 	lane     int
 	state    run.State
 	from, to time.Duration // since the beginning
 	long     time.Duration
-	critical bool
 }
 
-// stretch is a run measured.
 type stretch struct {
 	going bool
 	began time.Time
 	whole time.Duration // what the axis shows
 	at    time.Duration // now
 	marks []mark
+	chain []mark // what the end waited for, neighbours as one, in the order of time
 	rows  []laneRow
 }
 
-// laneRow is a lane in numbers.
 type laneRow struct {
 	label    string
 	last     run.State
@@ -126,7 +86,6 @@ func Lanes(b *run.Board, now time.Time, going bool) h.Node {
 		s.picture(title), s.table(title))
 }
 
-// laneLabel is what a lane is called.
 func laneLabel(b *run.Board, l run.Lane) string {
 	switch {
 	case l.Number > 0:
@@ -158,14 +117,15 @@ func measure(b *run.Board, now time.Time, going bool) *stretch {
 	}
 	s.at = max(0, last.Sub(s.began))
 	s.whole = max(s.at, time.Millisecond)
-	critical := map[int][]run.Span{}
+	lanes := map[int]int{} // by number
+	for i, l := range b.Lanes {
+		s.rows = append(s.rows, s.row(i, laneLabel(b, l), l))
+		lanes[l.Number] = i
+	}
 	if !going { // before its end, what that waits for is not known
 		for _, p := range b.Critical() {
-			critical[p.Lane] = append(critical[p.Lane], p.Span)
+			s.wait(s.mark(lanes[p.Lane], p.Span))
 		}
-	}
-	for i, l := range b.Lanes {
-		s.rows = append(s.rows, s.row(i, laneLabel(b, l), l, critical[l.Number]))
 	}
 	s.marks = slices.DeleteFunc(s.marks, func(m mark) bool { return m.lane >= mostLanes })
 	every := s.marks
@@ -176,32 +136,41 @@ func measure(b *run.Board, now time.Time, going bool) *stretch {
 	}
 }
 
-// row sums up a lane and leaves its segments as marks.
-func (s *stretch) row(i int, label string, l run.Lane, critical []run.Span) laneRow {
+// mark is a span on the axis.
+func (s *stretch) mark(lane int, g run.Span) mark {
+	within := func(t time.Time) time.Duration { return min(max(0, t.Sub(s.began)), s.at) }
+	m := mark{lane: lane, state: looks[lookOf(g.State)].state, from: within(g.From), to: s.at}
+	if !g.To.IsZero() {
+		m.to = max(m.from, within(g.To))
+	}
+	m.long = m.to - m.from
+	return m
+}
+
+// wait adds a mark to what the end waited for.
+func (s *stretch) wait(m mark) {
+	s.rows[m.lane].critical += m.long
+	if n := len(s.chain) - 1; n >= 0 && s.chain[n].lane == m.lane && m.from-s.chain[n].to <= s.whole/1000 {
+		s.chain[n].to = max(s.chain[n].to, m.to)
+	} else if m.lane < mostLanes && len(s.chain) < mostLanes {
+		s.chain = append(s.chain, m)
+	}
+}
+
+// row sums up a lane and leaves its spans as marks.
+func (s *stretch) row(i int, label string, l run.Lane) laneRow {
 	r := laneRow{label: label, last: run.Planned}
 	for _, span := range l.Spans {
-		for _, g := range segments(span, critical) {
-			m := mark{lane: i, critical: g.critical}
-			m.from = min(max(0, g.From.Sub(s.began)), s.at)
-			if m.to = s.at; !g.To.IsZero() {
-				m.to = min(max(0, g.To.Sub(s.began)), s.at)
+		m := s.mark(i, span)
+		if m.state != run.Planned {
+			if !r.worked || m.from < r.from {
+				r.from = m.from
 			}
-			m.to = max(m.to, m.from)
-			m.long = m.to - m.from
-			look := lookOf(g.State)
-			if m.state = looks[look].state; m.state != run.Planned {
-				if !r.worked || m.from < r.from {
-					r.from = m.from
-				}
-				r.worked, r.to = true, max(r.to, m.to)
-			}
-			r.last = m.state
-			r.by[look] += m.long
-			if g.critical {
-				r.critical += m.long
-			}
-			s.marks = append(s.marks, m)
+			r.worked, r.to = true, max(r.to, m.to)
 		}
+		r.last = m.state
+		r.by[lookOf(m.state)] += m.long
+		s.marks = append(s.marks, m)
 	}
 	if l.State != "" {
 		r.last = l.State
@@ -215,7 +184,7 @@ func merged(in []mark, fine time.Duration) []mark {
 	for _, m := range in {
 		if n := len(out) - 1; n >= 0 && out[n].lane == m.lane && m.from >= out[n].from && max(m.to, out[n].to)-out[n].from <= fine {
 			if m.long > out[n].long {
-				out[n].state, out[n].critical, out[n].long = m.state, m.critical, m.long
+				out[n].state, out[n].long = m.state, m.long
 			}
 			out[n].to = max(m.to, out[n].to)
 			continue
@@ -225,7 +194,6 @@ func merged(in []mark, fine time.Duration) []mark {
 	return out
 }
 
-// sentence says the picture in words.
 func (s *stretch) sentence() string {
 	var by [len(looks)]time.Duration
 	done, failed := 0, 0
@@ -244,7 +212,6 @@ func (s *stretch) sentence() string {
 	return strings.Join(append(out, stateTimes(by)...), "; ") + "."
 }
 
-// stateTimes are the states that took time, with how long.
 func stateTimes(by [len(looks)]time.Duration) []string {
 	var out []string
 	for i, l := range looks {

@@ -2,8 +2,10 @@ package page
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,341 +14,243 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-// grid is where the rows and the axis of a timeline lie in a picture.
+// grid is where the rows of a picture lie. Across, all is in percent of its width, so that
+// one picture fits every place and its text is never scaled.
 type grid struct {
-	frame
 	*stretch
-	dense       bool
-	left, right float64 // of the axis
-	top         float64 // of the first row
-	pitch       float64 // from row to row
-	bar         float64 // the full height of a bar
-	middle      float64 // of a bar below the top of its row
-	label       float64 // size of the labels of rows
-	drawn       int     // rows
+	dense  bool // names stand beside the bars, not above them
+	drawn  int  // rows
+	pitch  int  // from row to row
+	middle int  // of a bar below the top of its row
+	bar    int  // the full height of a bar
 }
 
-func (s *stretch) grid(f frame) grid {
-	g := grid{frame: f, stretch: s, dense: len(s.rows) > fewLanes, drawn: min(len(s.rows), mostLanes), label: f.size, top: f.size + 14}
-	widest := 0.0
-	for _, r := range s.rows[:g.drawn] {
-		widest = max(widest, room(chartLine(r.label), f.size))
-	}
-	switch {
-	case !f.narrow && !g.dense:
-		g.left, g.right, g.pitch, g.bar = edge+min(widest, 230)+14, f.width-110, 26, 15
-	case !f.narrow:
-		g.left, g.right, g.pitch, g.bar, g.label = edge+min(widest, 180)+14, f.width-90, 15, 9, 11
-	case !g.dense:
-		g.left, g.right, g.pitch, g.bar, g.middle = edge+6, f.width-edge-18, 42, 14, 28
-	default:
-		g.left, g.right, g.pitch, g.bar, g.label = edge+min(widest, 84)+10, f.width-edge-6, 13, 8, 10
-	}
-	if g.middle == 0 {
-		g.middle = math.Ceil(g.pitch / 2)
+// head is the height of the axis above the first row.
+const head = 24
+
+func (s *stretch) grid() grid {
+	g := grid{stretch: s, dense: len(s.rows) > fewLanes, drawn: min(len(s.rows), mostLanes), pitch: 38, middle: 27, bar: 14}
+	if g.dense {
+		g.pitch, g.middle, g.bar = 13, 7, 8
 	}
 	return g
 }
 
-func (g *grid) x(at time.Duration) float64 {
-	return g.left + (g.right-g.left)*float64(min(max(at, 0), g.whole))/float64(g.whole)
+func (g grid) x(at time.Duration) float64 {
+	return 100 * float64(min(max(at, 0), g.whole)) / float64(g.whole)
 }
 
-// y is the middle of the bars of a row.
-func (g *grid) y(lane int) float64 { return g.top + float64(lane)*g.pitch + g.middle }
+func (g grid) y(lane int) int { return head + lane*g.pitch + g.middle }
 
-func (s *stretch) draw(p *pen, f frame) float64 {
-	if len(s.rows) == 0 {
-		p.soft(edge, f.size+edge, "No lane yet.")
-		return f.size + 3*edge
-	}
-	g := s.grid(f)
-	bottom := g.top + float64(g.drawn)*g.pitch
-	g.axis(p, bottom)
-	chain := g.chain()
-	g.joints(p, chain)
-	g.labels(p)
-	g.bars(p)
-	g.outlines(p, chain)
-	if g.drawn <= fewLanes {
-		for i, r := range s.rows[:g.drawn] {
-			p.add(`<rect class="hit" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>`, number(edge), number(g.top+float64(i)*g.pitch), number(f.width-2*edge), number(g.pitch), chartLine(r.words()))
-		}
-	}
-	y := bottom + 8
-	if g.drawn > fewLanes {
-		y += f.size + 4 // the axis once more
-	}
-	if rest := len(s.rows) - g.drawn; rest > 0 {
-		p.soft(edge, y+f.size, "and "+term.Plural(rest, "more lane")+", in the table")
-		y += f.size + 10
-	}
-	return y + legend(p, f, y+4, g.keys()) + 4
+// percent writes a part of the width.
+func percent(v float64) string { return strconv.FormatFloat(math.Round(100*v)/100, 'f', -1, 64) + "%" }
+
+func vertical(class string, x float64, from, to int) h.Node {
+	return h.Fill(`<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>`, class, percent(x), percent(x), from, to)
 }
 
-// words is a row for those who point at it.
-func (r laneRow) words() string {
-	out := stateTimes(r.by)
-	if ended(r.last) {
-		out = append(out, string(r.last)+" after "+elapsed(r.to))
+func (s *stretch) picture(title string) h.Node {
+	g := s.grid()
+	left, wide := "0", "100%"
+	if g.dense {
+		left, wide = "25%", "75%"
 	}
-	return chartLine(r.label) + ": " + strings.Join(out, ", ")
+	rest := len(s.rows) - g.drawn
+	note := ""
+	switch {
+	case len(s.rows) == 0:
+		note = "No lane yet."
+	case rest > 0:
+		note = "and " + term.Plural(rest, "more lane") + ", in the table"
+	}
+	bottom := head + g.drawn*g.pitch
+	return h.Fill(`<svg class="lanes" role="img" width="100%" height="{}"><title>{}</title><desc>{}</desc><svg x="{}" width="{}">{}</svg>{}</svg>{}{}`, bottom+4, title, s.sentence(), left, wide,
+		h.Join(g.axis(bottom), g.joints(), g.bars(), g.outlines()), g.names(), with(note, `<p class="soft">{}</p>`), g.legend())
 }
 
-// axis draws the round times as lines with words above, below many rows once more, and
-// the line where now is.
-func (g *grid) axis(p *pen, bottom float64) {
-	var lines track
-	nowAt := g.x(g.at)
-	taken := g.width
+// mostSteps is how many round times an axis has, so that their words have room.
+const mostSteps = 5
+
+// axis draws the round times as lines with words above, and the line where now is.
+func (g grid) axis(bottom int) h.Node {
+	if len(g.rows) == 0 {
+		return h.Node{}
+	}
+	end := 96.0 // a word there would be cut, or stand on another one
 	if g.going {
-		taken = nowAt - room("now", g.size)/2 - 6
+		end = 84
 	}
-	step := clockStep(g.whole, g.right-g.left, g.size)
-	var words pen
+	step := clockStep(g.whole)
+	var out []h.Node
 	for n := time.Duration(0); n <= g.whole/step; n++ {
-		x, word := g.x(n*step), elapsed(n*step)
-		lines.down(x, g.top-4, bottom)
-		if half := room(word, g.size) / 2; x+half > min(taken, g.width-edge) || x-half < 0 {
-			continue
+		x, anchor := g.x(n*step), "middle"
+		if n == 0 {
+			anchor = "start"
 		}
-		words.text(x, g.top-9, word)
-		if g.drawn > fewLanes {
-			words.text(x, bottom+g.size+2, word)
-		}
+		out = append(out, vertical("grid", x, head-6, bottom), h.If(x < end, `<text class="soft" x="{}" y="13" text-anchor="{}">{}</text>`, percent(x), anchor, elapsed(n*step)))
 	}
-	p.add(`<g class="axis" text-anchor="middle">{}</g>`, words.node())
-	p.path("grid", &lines)
-	if g.going {
-		var now track
-		now.down(nowAt, g.top-4, bottom)
-		p.path("now", &now)
-		half := room("now", g.size) / 2
-		p.add(`<text x="{}" y="{}" class="now-word" text-anchor="middle">now</text>`, number(max(edge+half, min(nowAt, g.width-edge-half))), number(g.top-9))
-	}
+	return h.Join(h.Join(out...), h.If(g.going, `{}<text class="now-word" x="100%" y="13" text-anchor="end">now</text>`, vertical("now", g.x(g.at), head-6, bottom)))
 }
 
-// labels draws the names of rows, and what became of them.
-func (g *grid) labels(p *pen) {
-	var done, failed track
-	var names, times pen
-	for i, r := range g.rows[:g.drawn] {
-		y := math.Round(g.y(i) + g.label*0.36)
-		width := g.left - 14 - edge
-		if g.narrow && !g.dense {
-			y = g.y(i) - g.bar/2 - 6
-			width = g.right - 6 - edge - 10 - room(r.word(), g.label)
+// names are the labels of rows with what became of them, each clipped to its room.
+func (g grid) names() h.Node {
+	n := -1
+	return h.Each(g.rows[:g.drawn], func(r laneRow) h.Node {
+		n++
+		top := head + n*g.pitch
+		if g.dense {
+			return h.Fill(`<svg class="lane-name" y="{}" width="24%" height="{}"><text font-size="10" x="0" y="10">{}</text></svg>`, top, g.pitch, chartLine(r.label))
 		}
-		names.text(edge, y, fit(r.label, width, g.label))
-	}
-	p.add(`<g class="label" font-size="{}">{}</g>`, number(g.label), names.node())
-	if g.narrow && g.dense {
-		return
-	}
-	for i, r := range g.rows[:g.drawn] {
-		x, y := g.width-edge-16, math.Round(g.y(i)+g.label*0.36)
-		if g.narrow {
-			x, y = g.right-6, g.y(i)-g.bar/2-6 // clear of the line where now is
-		}
-		times.text(x, y, r.word())
-		switch r.last {
-		case run.Done:
-			tick(&done, g.width-edge-10, math.Round(y-g.label*0.36))
-		case run.Failed:
-			cross(&failed, g.width-edge-10, math.Round(y-g.label*0.36))
-		}
-	}
-	p.add(`<g class="soft" text-anchor="end" font-size="{}">{}</g>`, number(g.label), times.node())
-	p.path("tick", &done)
-	p.path("cross", &failed)
+		tone, sign := outcome(r.last)
+		return h.Fill(`<svg class="lane-name" y="{}" width="70%" height="18"><text x="0" y="13">{}</text></svg><text class="soft" x="100%" y="{}" text-anchor="end">{}{}</text><rect class="hit" x="0" y="{}" width="100%" height="{}"><title>{}</title></rect>`,
+			top, chartLine(r.label), top+13, r.word(), h.If(sign != "", ` <tspan class="{}">{}</tspan>`, tone, sign), top, g.pitch, chartLine(r.words()))
+	})
 }
 
-// word is how long a row took so far.
+// outcome is the sign of a lane that has ended, and its class.
+func outcome(s run.State) (class, sign string) {
+	switch s {
+	case run.Done:
+		return "tick", "✓"
+	case run.Failed:
+		return "cross", "✗"
+	}
+	return "", ""
+}
+
 func (r laneRow) word() string {
-	if r.worked || ended(r.last) {
+	if _, sign := outcome(r.last); r.worked || sign != "" {
 		return elapsed(r.took())
 	}
 	return "waits"
 }
 
-// tick and cross are ten units wide, and y is their middle.
-func tick(t *track, x, y float64) {
-	t.put('M', x, y)
-	t.put('l', 3, 3.5, 6, -7.5)
+func (r laneRow) words() string {
+	out := stateTimes(r.by)
+	if _, sign := outcome(r.last); sign != "" {
+		out = append(out, string(r.last)+" after "+elapsed(r.to))
+	}
+	return r.label + ": " + strings.Join(out, ", ")
 }
 
-func cross(t *track, x, y float64) {
-	t.put('M', x+1, y-4)
-	t.put('l', 8, 8)
-	t.put('m', 0, -8)
-	t.put('l', -8, 8)
-}
-
-// bars draws all bars of a state at once, and letters on those that have room.
-func (g *grid) bars(p *pen) {
-	for _, l := range looks {
-		var bars track
-		var xs, ys, letters []string
+// bars draws the bars of each state, and letters on those that have room.
+func (g grid) bars() h.Node {
+	return h.Each(looks[:], func(l look) h.Node {
+		var bars, letters []h.Node
 		for _, m := range g.marks {
 			if m.state != l.state {
 				continue
 			}
 			from, to := g.x(m.from), g.x(m.to)
-			if to-from > 2.5 {
-				to -= 0.8 // so that neighbours are two
+			if to-from > 0.4 {
+				to -= 0.1 // so that neighbours are two
 			}
-			to = max(to, min(from+0.8, g.right))
-			from = min(from, to-0.8)
-			if g.dense {
-				from, to = math.Floor(from), math.Floor(from)+max(1, math.Round(to-from))
-			}
-			bars.bar(from, g.y(m.lane), to)
-			if l.letter != "" && !g.dense && to-from > 14 {
-				xs, ys = append(xs, number((from+to)/2)), append(ys, number(g.y(m.lane)+3.8))
-				letters = append(letters, l.letter)
+			to = min(max(to, from+0.15), 100)
+			from = min(from, to-0.15)
+			bars = append(bars, h.Fill(`<line x1="{}" x2="{}" y1="{}" y2="{}"/>`, percent(from), percent(to), g.y(m.lane), g.y(m.lane)))
+			if l.letter != "" && !g.dense && to-from > 5 {
+				letters = append(letters, h.Fill(`<text class="letter {}" text-anchor="middle" font-size="10.5" x="{}" y="{}">{}</text>`, l.state, percent((from+to)/2), g.y(m.lane)+4, l.letter))
 			}
 		}
-		p.bar(l, g.bar, &bars)
-		if len(letters) > 0 {
-			p.add(`<text class="letter {}" text-anchor="middle" font-size="10.5" x="{}" y="{}">{}</text>`, l.state, strings.Join(xs, " "), strings.Join(ys, " "), strings.Join(letters, ""))
-		}
-	}
+		return h.If(len(bars) > 0, `<g class="bar {}" stroke-width="{}">{}</g>{}`, l.state, l.height*float64(g.bar), h.Join(bars...), h.Join(letters...))
+	})
 }
-
-// chain is the marks that the end waited for, neighbours as one, in the order of time.
-func (g *grid) chain() []mark {
-	var out []mark
-	for _, m := range g.marks {
-		if !m.critical {
-			continue
-		}
-		if n := len(out) - 1; n >= 0 && out[n].lane == m.lane && g.x(m.from)-g.x(out[n].to) < 1 && m.from >= out[n].from {
-			out[n].to = max(out[n].to, m.to)
-		} else {
-			out = append(out, m)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b mark) int { return cmp.Compare(a.from, b.from) })
-	return out
-}
-
-// around is how far an outline is from the middle of its bar.
-func (g *grid) around() float64 { return g.bar/2 + 2 }
 
 // joints lead from lane to lane where the one waited for the other, behind the bars.
-func (g *grid) joints(p *pen, chain []mark) {
-	var out track
-	for i := 1; i < len(chain); i++ {
-		from, to := chain[i-1].lane, chain[i].lane
-		switch half := g.around(); {
-		case from < to:
-			out.down(g.x(chain[i].from), g.y(from)+half, g.y(to)-half)
-		case from > to:
-			out.down(g.x(chain[i].from), g.y(from)-half, g.y(to)+half)
+func (g grid) joints() h.Node {
+	var out []h.Node
+	for i := 1; i < len(g.chain); i++ {
+		if from, to := g.chain[i-1].lane, g.chain[i].lane; from != to {
+			half := (g.bar/2 + 2) * cmp.Compare(to, from)
+			out = append(out, vertical("critical", g.x(g.chain[i].from), g.y(from)+half, g.y(to)-half))
 		}
 	}
-	p.path("critical", &out)
+	return h.Join(out...)
 }
 
 // outlines go around the bars that the end waited for.
-func (g *grid) outlines(p *pen, chain []mark) {
-	var out track
-	for _, m := range chain {
-		from, to := g.x(m.from)-1, g.x(m.to)+1
-		out.rect(from, g.y(m.lane)-g.around(), to-from, 2*g.around())
-	}
-	p.path("critical", &out)
+func (g grid) outlines() h.Node {
+	return h.Each(g.chain, func(m mark) h.Node {
+		from, to := g.x(m.from), g.x(m.to)
+		return h.Fill(`<rect class="critical" x="{}" y="{}" width="{}" height="{}"/>`, percent(from), g.y(m.lane)-g.bar/2-2, percent(max(to-from, 0)), g.bar+4)
+	})
 }
 
-// keys are what the legend explains: the states that are there, and the critical path.
-func (g *grid) keys() []key {
-	var out []key
-	for _, l := range looks {
-		if !slices.ContainsFunc(g.marks, func(m mark) bool { return m.state == l.state }) {
-			continue
-		}
+func (g grid) legend() h.Node {
+	key := func(shown bool, sign h.Node, name string) h.Node {
+		return h.If(shown, `<li>{} {}</li>`, sign, name)
+	}
+	states := h.Each(looks[:], func(l look) h.Node {
 		name := string(l.state)
 		if l.letter != "" {
 			name += " (" + l.letter + ")"
 		}
-		out = append(out, key{name, func(p *pen, x, y float64) {
-			var bar track
-			bar.across(x, y+6, x+18)
-			p.bar(l, 12, &bar)
-		}})
-	}
-	if slices.ContainsFunc(g.marks, func(m mark) bool { return m.critical }) {
-		out = append(out, key{"what the end waited for", func(p *pen, x, y float64) {
-			var box track
-			box.rect(x+1, y, 16, 12)
-			p.path("critical", &box)
-		}})
-	}
-	has := func(s run.State) bool {
+		there := slices.ContainsFunc(g.marks, func(m mark) bool { return m.state == l.state })
+		return key(there, h.Fill(`<svg class="key" width="18" height="12" aria-hidden="true"><g class="bar {}" stroke-width="{}"><line x1="0" x2="18" y1="6" y2="6"/></g></svg>`, l.state, 12*l.height), name)
+	})
+	last := func(s run.State) bool {
 		return slices.ContainsFunc(g.rows, func(r laneRow) bool { return r.last == s })
 	}
-	if has(run.Done) {
-		out = append(out, key{"done", func(p *pen, x, y float64) { var t track; tick(&t, x+4, y+6); p.path("tick", &t) }})
+	return h.If(len(g.rows) > 0, `<ul class="legend">{}{}{}{}</ul>`, states,
+		key(len(g.chain) > 0, h.Fill(`<svg class="key" width="18" height="12" aria-hidden="true"><rect class="critical" x="1" y="1" width="16" height="10"/></svg>`), "what the end waited for"),
+		key(last(run.Done), h.Fill(`<span class="tick" aria-hidden="true">✓</span>`), "done"), key(last(run.Failed), h.Fill(`<span class="cross" aria-hidden="true">✗</span>`), "failed"))
+}
+
+// clockSteps are what people count time in, up to a day.
+var clockSteps = []time.Duration{
+	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, oneDay,
+}
+
+const oneDay = 24 * time.Hour
+
+// clockStep is the smallest round step of which a time has few enough.
+func clockStep(whole time.Duration) time.Duration {
+	for _, step := range clockSteps {
+		if whole/step <= mostSteps {
+			return step
+		}
 	}
-	if has(run.Failed) {
-		out = append(out, key{"failed", func(p *pen, x, y float64) { var t track; cross(&t, x+4, y+6); p.path("cross", &t) }})
-	}
-	return out
-}
-
-// pen collects the parts of a picture.
-type pen struct{ parts []h.Node }
-
-func (p *pen) node() h.Node { return h.Join(p.parts...) }
-
-func (p *pen) add(form h.Literal, values ...any) { p.parts = append(p.parts, h.Fill(form, values...)) }
-
-// text is a label whose base line begins, has its middle or ends at a point, as the
-// group around it says.
-func (p *pen) text(x, y float64, s string) {
-	p.add(`<text x="{}" y="{}">{}</text>`, number(x), number(y), chartLine(s))
-}
-
-func (p *pen) soft(x, y float64, s string) {
-	p.add(`<text x="{}" y="{}" class="soft">{}</text>`, number(x), number(y), chartLine(s))
-}
-
-// path is a shape of straight lines; one of no lines is not written.
-func (p *pen) path(class string, t *track) {
-	if t.b.Len() > 0 {
-		p.add(`<path class="{}" d="{}"/>`, class, t.b.String())
-	}
-}
-
-// bar is the bars of a state, of which the tallest would be so high.
-func (p *pen) bar(l look, high float64, t *track) {
-	if t.b.Len() > 0 {
-		p.add(`<path class="bar {}" stroke-width="{}" d="{}"/>`, l.state, number(high*l.height), t.b.String())
+	for step := oneDay; ; step *= 10 {
+		for _, m := range []time.Duration{1, 2, 5} {
+			if whole/(m*step) <= mostSteps {
+				return m * step
+			}
+		}
 	}
 }
 
-// frame is the place that a picture is made for.
-type frame struct {
-	name   string
-	width  float64
-	size   float64 // of text
-	narrow bool
-}
-
-var frames = []frame{
-	{name: "wide", width: 760, size: 13},
-	{name: "narrow", width: 360, size: 12, narrow: true},
-}
-
-// edge is kept free around every picture, so that no stroke is cut.
-const edge = 4.0
-
-// picture is two svg elements, of which the style sheet shows the one that fits.
-func (s *stretch) picture(title string) h.Node {
-	return h.Each(frames, func(f frame) h.Node {
-		var p pen
-		height := s.draw(&p, f)
-		return h.Fill(`<svg class="{}" role="img" viewBox="0 0 {} {}" font-size="{}"><title>{}</title><desc>{}</desc>{}</svg>`,
-			f.name, number(f.width), number(height), number(f.size), title, s.sentence(), p.node())
-	})
+func elapsed(d time.Duration) string {
+	d = max(d, 0)
+	unit := func(n time.Duration, u string, rest time.Duration, less string) string {
+		if rest == 0 {
+			return fmt.Sprintf("%d %s", n, u)
+		}
+		return fmt.Sprintf("%d %s %d %s", n, u, rest, less)
+	}
+	switch {
+	case d == 0:
+		return "0"
+	case d < time.Millisecond:
+		return "< 1 ms"
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond)/time.Millisecond)
+	case d < 10*time.Second:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + " s"
+	case d < time.Minute-time.Second/2:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < time.Hour-time.Second/2:
+		d = d.Round(time.Second)
+		return unit(d/time.Minute, "min", d%time.Minute/time.Second, "s")
+	case d < oneDay-time.Minute/2:
+		d = d.Round(time.Minute)
+		return unit(d/time.Hour, "h", d%time.Hour/time.Minute, "min")
+	}
+	if d < math.MaxInt64-oneDay {
+		d = d.Round(time.Hour)
+	}
+	return unit(d/oneDay, "d", d%oneDay/time.Hour, "h")
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,57 +82,12 @@ func TestElapsed(t *testing.T) {
 		}
 	}
 	for whole, want := range map[time.Duration]time.Duration{
-		time.Millisecond: time.Millisecond, 10 * time.Millisecond: 2 * time.Millisecond, time.Second: 200 * time.Millisecond, time.Minute: 10 * time.Second,
-		10 * time.Minute: 2 * time.Minute, 5 * time.Hour: time.Hour, 72 * time.Hour: 12 * time.Hour, 3000 * 24 * time.Hour: 500 * 24 * time.Hour,
+		time.Millisecond: time.Millisecond, 10 * time.Millisecond: 2 * time.Millisecond, time.Second: 200 * time.Millisecond, time.Minute: 15 * time.Second,
+		10 * time.Minute: 2 * time.Minute, 5 * time.Hour: time.Hour, 72 * time.Hour: oneDay, 3000 * 24 * time.Hour: 1000 * 24 * time.Hour, math.MaxInt64: 20000 * 24 * time.Hour,
 	} {
-		if got := clockStep(whole, 560, 13); got != want {
+		if got := clockStep(whole); got != want {
 			t.Errorf("a step of %v is %v, want %v", whole, got, want)
 		}
-	}
-	for _, c := range []struct{ got, want string }{
-		{number(-0.01), "0"}, {number(math.NaN()), "0"}, {number(12.34), "12.3"}, {number(math.Inf(1)), "1000000"}, {number(5), "5"},
-		{fit("lighthouse", 500, 13), "lighthouse"}, {fit("lighthouse", 50, 13), "light…"}, {fit("two words", 45, 13), "two…"}, {fit("", 10, 13), ""},
-	} {
-		if c.got != c.want {
-			t.Errorf("got %q, want %q", c.got, c.want)
-		}
-	}
-}
-
-// The segments of a span are the span, in order and without overlap, and what is critical
-// of them is exactly what is critical of it.
-func TestSegmentsCoverTheSpan(t *testing.T) {
-	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
-	rapid.Check(t, func(t *rapid.T) {
-		from := rapid.IntRange(0, 40).Draw(t, "from")
-		whole := run.Span{State: run.Reading, From: at(from), To: at(rapid.IntRange(from+1, 60).Draw(t, "to"))}
-		var critical []run.Span
-		for range rapid.IntRange(0, 6).Draw(t, "parts") { // in whatever order, overlapping or not
-			a := rapid.IntRange(0, 60).Draw(t, "a")
-			critical = append(critical, run.Span{State: run.Reading, From: at(a), To: at(rapid.IntRange(a, 60).Draw(t, "b"))})
-		}
-		got := segments(whole, critical)
-		end := whole.From
-		for _, s := range got {
-			if s.State != run.Reading || !s.From.Equal(end) || !s.To.After(s.From) {
-				t.Fatalf("%+v does not follow %v in %+v", s, end, got)
-			}
-			end = s.To
-			for i := range int(s.To.Sub(s.From) / time.Second) {
-				second := s.From.Add(time.Duration(i) * time.Second)
-				want := slices.ContainsFunc(critical, func(c run.Span) bool { return !second.Before(c.From) && second.Before(c.To) })
-				if s.critical != want {
-					t.Fatalf("at %v it is critical: %t, of %+v in %+v", second, s.critical, critical, got)
-				}
-			}
-		}
-		if !end.Equal(whole.To) {
-			t.Fatalf("it ends at %v, not at %v", end, whole.To)
-		}
-	})
-	lasts := segments(run.Span{State: run.Writing, From: at(1)}, []run.Span{{State: run.Writing, From: at(0), To: at(5)}})
-	if len(lasts) != 1 || !lasts[0].To.IsZero() || lasts[0].critical || !lasts[0].From.Equal(at(1)) {
-		t.Errorf("what lasts is %+v", lasts)
 	}
 }
 
@@ -165,8 +119,7 @@ var anyMoment = rapid.Custom(func(t *rapid.T) time.Time {
 	return began.Add(time.Duration(rapid.IntRange(-20, 100).Draw(t, "units")) * unit)
 })
 
-// TestNothingLeavesThePicture holds for any run: everything is inside, no label is on
-// another one, and it is well formed.
+// TestNothingLeavesThePicture holds for any run: everything is inside, and it is well formed.
 func TestNothingLeavesThePicture(t *testing.T) {
 	label := rapid.OneOf(rapid.String(), rapid.SampledFrom(payloads), rapid.StringN(0, 300, -1), rapid.Just(strings.Repeat("漢😀W", 80)))
 	span := rapid.Custom(func(t *rapid.T) run.Span {
@@ -199,7 +152,7 @@ func TestFromOneLaneToMany(t *testing.T) {
 					break
 				}
 			}
-			if n := picture.Len(); lanes <= 200 && n >= 60_000 || n > 100<<10 {
+			if n := len(picture.String()); n > 100<<10 {
 				t.Errorf("the picture of %d lanes has %d bytes", lanes, n)
 			}
 		}
@@ -217,7 +170,7 @@ func TestManySegments(t *testing.T) {
 		}
 		b.Lanes = append(b.Lanes, l)
 	}
-	if n := measure(b, b.Last, true).picture("").Len(); n > 150<<10 {
+	if n := len(measure(b, b.Last, true).picture("").String()); n > 150<<10 {
 		t.Errorf("the picture has %d bytes", n)
 	}
 }

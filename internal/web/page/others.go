@@ -1,7 +1,6 @@
 package page
 
 import (
-	"io"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
@@ -28,8 +27,8 @@ func DriftState(src drift.Source) string {
 	return string(src.State)
 }
 
-// Drift writes the page of a check of the sources.
-func (s *Set) Drift(w io.Writer, v Drift) error {
+// Drift is the page of a check of the sources.
+func (s *Set) Drift(v Drift) h.Node {
 	when := h.Node{}
 	switch {
 	case v.CheckedAt.IsZero():
@@ -43,7 +42,7 @@ func (s *Set) Drift(w io.Writer, v Drift) error {
 	claims := h.Each(v.Report.Claims, func(c drift.Claim) h.Node {
 		return h.Fill(`<tr><td>{}</td><td lang="" dir="auto">{}</td><td>{}</td></tr>`, chip(pick(holds, string(c.State))), line(c.Text), cites(c.Citations, cited))
 	})
-	return s.write(w, shell{Frame: v.Frame, name: "drift", main: h.Fill(`<header class="head"><p class="kind"><a href="{}">Back to the answer</a>{}</p><h1>What became of the sources</h1>
+	return s.frame(shell{Frame: v.Frame, name: "drift", main: h.Fill(`<header class="head"><p class="kind"><a href="{}">Back to the answer</a>{}</p><h1>What became of the sources</h1>
 {}{}{}</header>
 {}{}`, h.Local(RunPath(v.ID)), with(v.Question, ` to <span lang="" dir="auto">{}</span>`), when, with(v.Summary, `<p class="lead says">{}</p>`),
 		h.If(v.CanCheck, `<div class="actions">{}</div>`, button(v.CSRF, ActPath(v.ID, Check), "Check the sources again", "primary")),
@@ -51,7 +50,6 @@ func (s *Set) Drift(w io.Writer, v Drift) error {
 		h.If(len(v.Report.Sources) > 0, `<section aria-labelledby="sources-title"><h2 id="sources-title">Sources</h2>{}</section>`, h.Each(v.Report.Sources, v.source)))})
 }
 
-// source is what became of a document and its passages.
 func (v Drift) source(src drift.Source) h.Node {
 	passages := h.Each(src.Citations, func(n int) h.Node {
 		if n < 1 || n > len(v.Report.Passages) {
@@ -101,8 +99,8 @@ type SignIn struct {
 	Elsewhere bool
 }
 
-// SignIn writes the page for those who are not known yet.
-func (s *Set) SignIn(w io.Writer, v SignIn) error {
+// SignIn is the page for those who are not known yet.
+func (s *Set) SignIn(v SignIn) h.Node {
 	hint := h.Node{}
 	if v.Team {
 		hint = with(v.Hint, ` ({})`)
@@ -117,7 +115,7 @@ func (s *Set) SignIn(w io.Writer, v SignIn) error {
 <p><button class="primary">Sign in</button></p></form>`, token(v.CSRF), h.If(v.Next != "", `<input type="hidden" name="next" value="{}">`, v.Next), h.If(line(v.Problem) != "", ` token-fault`))
 	}
 	problem := h.If(line(v.Problem) != "", `<p class="fault" role="alert" id="token-fault"><strong>{}</strong>{}</p>`, line(v.Problem), hint)
-	return s.write(w, shell{Frame: v.Frame, name: "signin", main: h.Fill(`<section class="slim" aria-labelledby="in-title"><h1 id="in-title">Sign in</h1>
+	return s.frame(shell{Frame: v.Frame, name: "signin", main: h.Fill(`<section class="slim" aria-labelledby="in-title"><h1 id="in-title">Sign in</h1>
 {}{}{}</section>`, problem, h.If(v.Elsewhere, `<p>You came from another site, and browsers do not say then who you are. If you are signed in already: <a class="button" href="{}">Go on</a></p>`, h.Local(v.Next)), way)})
 }
 
@@ -133,13 +131,13 @@ type Problem struct {
 	Back string
 }
 
-// Problem writes the page of what went wrong.
-func (s *Set) Problem(w io.Writer, v Problem) error {
+// Problem is the page of what went wrong.
+func (s *Set) Problem(v Problem) h.Node {
 	back := "To the first page"
 	if v.Back != "" {
 		back = "Back"
 	}
-	return s.write(w, shell{Frame: v.Frame, name: "problem", main: h.Fill(`<section class="slim" aria-labelledby="problem-title">{}<h1 id="problem-title">{}</h1>
+	return s.frame(shell{Frame: v.Frame, name: "problem", main: h.Fill(`<section class="slim" aria-labelledby="problem-title">{}<h1 id="problem-title">{}</h1>
 {}{}{}{}</section>`, h.If(v.Status > 0, `<p class="kind">{}</p>`, v.Status), or(v.Headline, "Something went wrong"), with(v.Message, `<p class="says" lang="" dir="auto">{}</p>`),
 		with(v.Hint, `<p class="warn"><strong>What helps:</strong> <span lang="" dir="auto">{}</span></p>`), with(v.Code, `<p class="soft">Code: <code>{}</code></p>`),
 		h.If(!v.Bare, `<p><a class="button" href="{}">{}</a></p>`, h.Local(v.Back), back))})
@@ -156,9 +154,9 @@ type Confirm struct {
 	Button       string
 }
 
-// Confirm writes the page that asks once more.
-func (s *Set) Confirm(w io.Writer, v Confirm) error {
-	return s.write(w, shell{Frame: v.Frame, name: "confirm", main: h.Fill(`<section class="slim" aria-labelledby="confirm-title"><h1 id="confirm-title">{}</h1>
+// Confirm is the page that asks once more.
+func (s *Set) Confirm(v Confirm) h.Node {
+	return s.frame(shell{Frame: v.Frame, name: "confirm", main: h.Fill(`<section class="slim" aria-labelledby="confirm-title"><h1 id="confirm-title">{}</h1>
 {}{}{}<form class="actions" method="post" action="{}">{}<input type="hidden" name="confirmed" value="yes"><button class="danger">{}</button> <a class="button" href="{}">No, go back</a></form></section>`,
 		line(v.Headline), with(v.Question, `<blockquote lang="" dir="auto">{}</blockquote>`), with(v.Message, `<p>{}</p>`), h.If(len(v.Facts) > 0, `{}`, facts(v.Facts)),
 		h.Local(ActPath(v.ID, v.Act)), token(v.CSRF), or(v.Button, "Yes"), h.Local(RunPath(v.ID)))})

@@ -11,24 +11,9 @@
 // forbid both, and none loads anything but what Static serves. Every change is a
 // form with the token of its session. Without the script everything works but that
 // a run is followed by itself.
-//
-//	page.go     the set of pages, and the frame that all of them have
-//	static.go   style sheets, script and icon, under names that change with them
-//	paths.go    where pages and forms lead
-//	words.go    values as words
-//	parts.go    what several pages have
-//	ask.go      the form for a question
-//	live.go     a run that goes on
-//	answer.go   a run that has a result; source.go shows its evidence
-//	history.go  past runs, numbers, two runs compared
-//	others.go   drift, sign in, problem, confirm
-//	lanes.go    a run on one axis of time, measured; lanes_draw.go draws it
 package page
 
 import (
-	"fmt"
-	"io"
-
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
 
@@ -53,7 +38,6 @@ type Frame struct {
 	Bare bool
 }
 
-// shell is a page before it is framed.
 type shell struct {
 	Frame
 	name string // of the page, for the style sheet
@@ -62,9 +46,8 @@ type shell struct {
 	main h.Node
 }
 
-// write writes a page in one write.
-func (s *Set) write(w io.Writer, p shell) error {
-	return writeNode(w, p.name, h.Fill(`<!DOCTYPE html>
+func (s *Set) frame(p shell) h.Node {
+	return h.Fill(`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -88,14 +71,7 @@ func (s *Set) write(w io.Writer, p shell) error {
 </body>
 </html>
 `, with(p.Title, `{} · `), s.static.link("app.js"), s.static.link("style.css"), s.static.link("chart.css"), s.static.link("icon.svg"),
-		p.name, p.skip, s.static.link("icon.svg"), p.navigation(), p.tools(), with(p.Notice, `<p class="notice" role="status">{}</p>`), p.main))
-}
-
-func writeNode(w io.Writer, name string, n h.Node) error {
-	if _, err := io.WriteString(w, n.String()); err != nil {
-		return fmt.Errorf("write page %s: %w", name, err)
-	}
-	return nil
+		p.name, p.skip, s.static.link("icon.svg"), p.navigation(), p.tools(), with(p.Notice, `<p class="notice" role="status">{}</p>`), p.main)
 }
 
 func (p shell) navigation() h.Node {

@@ -1,9 +1,7 @@
 package page
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 	"testing"
@@ -41,11 +39,11 @@ func newSet(t testing.TB) *Set {
 type show struct {
 	name  string
 	view  any // a pointer to it
-	write func(s *Set, w io.Writer, view any) error
+	write func(s *Set, view any) h.Node
 }
 
-func page[V any](name string, v V, write func(*Set, io.Writer, V) error) show {
-	return show{name, &v, func(s *Set, w io.Writer, view any) error { return write(s, w, *view.(*V)) }}
+func page[V any](name string, v V, write func(*Set, V) h.Node) show {
+	return show{name, &v, func(s *Set, view any) h.Node { return write(s, *view.(*V)) }}
 }
 
 // typical are all pages as they look on a good day.
@@ -84,11 +82,7 @@ func empty() []show {
 
 func (s show) render(t testing.TB, set *Set) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	if err := s.write(set, &b, s.view); err != nil {
-		t.Fatalf("%s: %v", s.name, err)
-	}
-	return b.Bytes()
+	return []byte(s.write(set, s.view).String())
 }
 
 const question = "When is the last frost in the upper valley, and how much has it moved since 1990?"
@@ -100,10 +94,10 @@ func sampleFrame(title string) Frame {
 func sampleAsk() Ask {
 	return Ask{
 		Frame: sampleFrame("Ask"), Question: question, Researchers: []Choice{
-			{Name: "files", Scope: "Your folders: notes, papers, tables (1,204 documents)", Chosen: true},
-			{Name: "web", Scope: "Pages of the web", Leaves: true, Chosen: true},
-			{Name: "arxiv", Scope: "Preprints in physics, mathematics and computing", Leaves: true},
-			{Name: "lab", Scope: "Measurements of the lab", Leaves: true, Down: "it does not answer since 09:12"},
+			{Name: "files", Scope: "Your folders: notes, papers, tables (1,204 documents)", On: true},
+			{Name: "web", Scope: "Pages of the web", OpenWorld: true, On: true},
+			{Name: "arxiv", Scope: "Preprints in physics, mathematics and computing", OpenWorld: true},
+			{Name: "lab", Scope: "Measurements of the lab", OpenWorld: true, Down: "it does not answer since 09:12"},
 		},
 		Running: sampleEntries()[:1], Recent: sampleEntries()[1:], Mind: "claude-sonnet",
 	}
@@ -213,7 +207,7 @@ func sampleAnswer(n int, open bool) Answer {
 		Lanes:  sampleLanes(false), Cost: []report.Fact{{Label: "Tokens", Value: "14,210 of 20,000"}, {Label: "Cost", Value: "$0.04"}, {Label: "Nothing"}},
 		Stages:     Bars("Tokens by stage", []string{"Stage", "Tokens"}, [][]Cell{{{Text: "planning"}, {Text: "1,200", Bar: true, Part: .2}}, {{Text: "writing"}, {Text: "7,900", Bar: true, Part: 1}}}),
 		Provenance: []report.Fact{{Label: "Trace", Value: "0195-a"}, {Label: "Marchwarden", Value: "1.9.0"}}, Drift: "checked 16 March: 6 sources unchanged, 1 gone",
-		Can: Can{Resume: true, Rerun: true, Check: true, Delete: true, More: 10000, Exports: []Export{{"html", "a report as one page"}, {"md", "a report in Markdown"}, {"mwz", "everything, to be checked anywhere"}, {"json", "the result"}, {"bibtex", "the sources"}}},
+		Can: Can{Resume: true, Rerun: true, Check: true, Delete: true, More: 10000, Exports: []Format{{Name: "html", About: "a report as one page"}, {Name: "md", About: "a report in Markdown"}, {Name: "mwz", About: "everything, to be checked anywhere"}, {Name: "json", About: "the result"}, {Name: "bibtex", About: "the sources"}}},
 	}
 	for i := 1; i <= n; i++ {
 		a.Claims = append(a.Claims, report.ClaimView{Number: i, Text: sentences[i%len(sentences)], Verdict: []string{"supported", "partial", "unsupported", "unchecked", "quoted"}[i%5], Sources: []int{i}})

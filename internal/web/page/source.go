@@ -1,7 +1,6 @@
 package page
 
 import (
-	"io"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -41,22 +40,19 @@ type Source struct {
 	Excerpts []SourceLine // the citations that are marked; Title is the excerpt's beginning
 }
 
-// title is what a source is called.
 func (e *Evidence) title() string {
 	return or(e.Cited.Title, e.Cited.Locator, "A source without a name")
 }
 
-// Panel writes one source as the side panel of an answer, for the script.
-func (s *Set) Panel(w io.Writer, v Evidence) error { return writeNode(w, "panel", v.panel()) }
+// Panel is one source as the side panel of an answer, for the script.
+func (s *Set) Panel(v Evidence) h.Node { return v.panel() }
 
 // keys are how a keyboard goes through the sources. The script shows them.
 var keys = h.Fill(`<div class="keys" hidden><p class="soft"><kbd>j</kbd> and <kbd>k</kbd>, or the arrows on a sentence, go on and back; <kbd>Enter</kbd> opens its source; <kbd>Esc</kbd> closes it.</p>
 <label><input type="checkbox" data-keys checked> Use the letters j and k</label></div>`)
 
-// noSource is the panel before a source was chosen.
 var noSource = h.Fill(`<h2>Source</h2><p class="soft">Choose a sentence, or a number behind it, to see the text that it rests on.</p>{}`, keys)
 
-// panel is the panel of a source, or of none.
 func (e *Evidence) panel() h.Node {
 	if e == nil {
 		return h.Fill(`<aside class="panel" id="source" tabindex="-1" aria-label="Source">{}</aside>`, noSource)
@@ -99,7 +95,6 @@ func (e *Evidence) text() h.Node {
 		}), h.If(e.CutAfter, `<span class="cut" aria-hidden="true"> …</span>`))
 }
 
-// node is a piece as it stands in a text.
 func (p Piece) node() h.Node {
 	if p.Number == 0 && !p.Mark {
 		return h.Exact(p.Text)
@@ -107,7 +102,6 @@ func (p Piece) node() h.Node {
 	return h.Fill(`<mark{}>{}</mark>`, h.If(p.Number > 0, ` id="c{}"`, p.Number), h.Exact(p.Text))
 }
 
-// about is what is known of the source.
 func (e *Evidence) about() h.Node {
 	c := e.Cited
 	var fetched time.Time
@@ -133,8 +127,8 @@ func (e *Evidence) about() h.Node {
 		}))
 }
 
-// Source writes the page of one whole source.
-func (s *Set) Source(w io.Writer, v Source) error {
+// Source is the page of one whole source.
+func (s *Set) Source(v Source) h.Node {
 	e := &v.Evidence
 	back := RunPath(v.RunID)
 	if e.Number > 0 {
@@ -144,7 +138,7 @@ func (s *Set) Source(w io.Writer, v Source) error {
 	if len(e.Text) > 0 {
 		text = h.Fill(`<div class="stored full" lang="" dir="auto">{}</div>`, h.Each(e.Text, Piece.node))
 	}
-	return s.write(w, shell{Frame: v.Frame, name: "source", main: h.Fill(`<article class="whole">
+	return s.frame(shell{Frame: v.Frame, name: "source", main: h.Fill(`<article class="whole">
 <header class="head"><p class="kind"><a href="{}">Back to the answer</a>{}</p><h1 lang="" dir="auto">{}</h1>{}{}</header>
 <div class="split">
 <section class="column" aria-labelledby="text-title"><h2 id="text-title">Stored text</h2>{}{}</section>

@@ -4,18 +4,21 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-// line is a text on one line.
 func line(s string) string { return plaintext.Fold(s) }
 
-// clip is a text on one line and at most so long.
 func clip(most int, s string) string { return plaintext.Clip(plaintext.Fold(s), most) }
 
 // with is a literal filled with a text on one line; nothing where there is no text.
@@ -24,7 +27,6 @@ func with(s string, form h.Literal) h.Node {
 	return h.If(s != "", form, s)
 }
 
-// or is the first of texts that is something on one line.
 func or(texts ...string) string {
 	for _, t := range texts {
 		if t = line(t); t != "" {
@@ -34,7 +36,6 @@ func or(texts ...string) string {
 	return ""
 }
 
-// host is the host of a locator that is an address of the web, or "".
 func host(locator string) string {
 	u, err := url.Parse(locator)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -43,8 +44,7 @@ func host(locator string) string {
 	return strings.TrimPrefix(plaintext.Fold(u.Hostname()), "www.")
 }
 
-// who is the name of a researcher for people. The contract calls the one who sends the
-// others pi.
+// who is a researcher for people. The contract calls the one who sends the others pi.
 func who(name string) string {
 	if name == "pi" {
 		return "the investigator"
@@ -54,14 +54,12 @@ func who(name string) string {
 
 // outside is a locator as a link, if it is an address of the web, and else as text.
 func outside(locator string) h.Node {
-	text := h.Text(line(locator))
 	if to, ok := h.Web(locator); ok {
-		return h.A(to, h.Foreign(), text)
+		return h.Fill(`<a href="{}" lang="" dir="auto" rel="noopener noreferrer nofollow">{}</a>`, to, line(locator))
 	}
-	return h.El(h.Span, h.Foreign(), text)
+	return h.Fill(`<span lang="" dir="auto">{}</span>`, line(locator))
 }
 
-// moment is a time for people, in the zone that it carries, as an element.
 func moment(t time.Time) h.Node { return timed(t, "2 Jan 2006, 15:04 MST") }
 
 // timed is a time in a layout, and for machines. A zero time is nothing.
@@ -81,7 +79,6 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
 }
 
-// unit is a number from 0 to 1; what is none is 0.
 func unit(v float64) string {
 	if math.IsNaN(v) {
 		v = 0
@@ -89,7 +86,6 @@ func unit(v float64) string {
 	return strconv.FormatFloat(min(max(v, 0), 1), 'f', 2, 64)
 }
 
-// meter is a number from 0 to 1 as a bar, beside which it stands in words.
 func meter(v float64) h.Node {
 	level := "low"
 	switch {
@@ -156,7 +152,6 @@ var holds = []word{
 	{"kept", "✓", "Kept", "good"}, {"weakened", "◐", "Some evidence altered or gone", "fair"}, {"lost", "✗", "Evidence altered or gone", "bad"}, {"unknown", "?", "Not known", "plain"},
 }
 
-// pick is the word of a name, or the last one.
 func pick(all []word, name string) word {
 	for _, w := range all {
 		if w.name == name {
@@ -168,11 +163,178 @@ func pick(all []word, name string) word {
 
 func verdictOf(name string) word   { return pick(verdicts, name) }
 func freshnessOf(name string) word { return pick(freshness, name) }
-
 func statusOf(name string) word {
-	return pick(append(statuses[:len(statuses):len(statuses)], word{"other", "?", line(name), "plain"}), name)
+	return pick(slices.Concat(statuses, []word{{"other", "?", line(name), "plain"}}), name)
+}
+func stateOf(name string) word {
+	return pick(slices.Concat(states, []word{{"other", "…", line(name), "plain"}}), name)
 }
 
-func stateOf(name string) word {
-	return pick(append(states[:len(states):len(states)], word{"other", "…", line(name), "plain"}), name)
+// Piece is a part of a text. All pieces together are the text. Number is the citation
+// that a marked piece is the excerpt of; a further piece of an excerpt has none.
+type Piece struct {
+	Text   string
+	Number int
+	Mark   bool
 }
+
+// Fault is what is wrong with a field of a form. Field is its name in the form, or ""
+// for the form as a whole.
+type Fault struct{ Field, Message, Hint string }
+
+// Option is one of several values of a field.
+type Option struct {
+	Value, Name string
+	Chosen      bool
+}
+
+// Discovery is something met on the way.
+type Discovery struct {
+	marchwarden.DiscoveryEvent
+	From string // who met it, or ""
+}
+
+// labels are what the fields of forms are called on the pages.
+var labels = map[string]string{
+	"question": "Question", "context": "Context", "depth": "Depth", "token_budget": "Token budget", "max_sources": "Most sources", "researcher": "Researchers",
+	"min_cost": "Cost, from", "max_cost": "Cost, to", "min_confidence": "Confidence, from", "max_confidence": "Confidence, to", "since": "Asked, from", "until": "Asked, to", "q": "Words", "token": "Your token",
+}
+
+func token(csrf string) h.Node {
+	return h.Fill(`<input type="hidden" name="csrf" value="{}">`, csrf)
+}
+
+func button(csrf, path, label, class string) h.Node {
+	return h.Fill(`<form method="post" action="{}">{}<button{}>{}</button></form>`, h.Local(path), token(csrf), h.If(class != "", ` class="{}"`, class), label)
+}
+
+func chip(w word) h.Node {
+	return h.Fill(`<span class="chip {}"><span aria-hidden="true">{} </span>{}</span>`, w.tone, w.sign, w.title)
+}
+
+func faultAt(faults []Fault, field string) h.Node {
+	for _, f := range faults {
+		if f.Field == field {
+			return h.Fill(`<p class="fault" id="{}-fault"><strong>{}</strong>{}</p>`, field, line(f.Message), with(f.Hint, ` ({})`))
+		}
+	}
+	return h.Node{}
+}
+
+func faultList(faults []Fault) h.Node {
+	return h.If(len(faults) > 0, `<div class="faults" role="alert" tabindex="-1" id="faults"><h2>This cannot be done as it is</h2><ul>{}</ul></div>`,
+		h.Each(faults, func(f Fault) h.Node {
+			field := h.Node{}
+			if label := labels[f.Field]; label != "" {
+				field = h.Fill(`<a href="{}">{}</a>: `, h.At(f.Field), label)
+			}
+			return h.Fill(`<li>{}{}{}</li>`, field, line(f.Message), with(f.Hint, ` <span class="soft">({})</span>`))
+		}))
+}
+
+// invalid marks a field that has a fault. Hint is the id of what else describes it, or "".
+func invalid(faults []Fault, field, hint string) h.Node {
+	wrong := !faultAt(faults, field).Empty()
+	var described []string
+	if hint != "" {
+		described = append(described, hint)
+	}
+	if wrong && hint != "" {
+		described = append(described, field+"-fault")
+	}
+	return h.Join(h.If(len(described) > 0, ` aria-describedby="{}"`, strings.Join(described, " ")), h.If(wrong, ` aria-invalid="true"`))
+}
+
+// facts is labels with their values; those without a value are left out.
+func facts(all []report.Fact) h.Node {
+	return h.Fill(`<dl class="facts">{}</dl>`, h.Each(all, func(f report.Fact) h.Node {
+		return h.If(f.Value != "", `<div><dt>{}</dt><dd lang="" dir="auto">{}</dd></div>`, f.Label, line(f.Value))
+	}))
+}
+
+func cite(n int) h.Node {
+	return h.Fill(`<a class="cite" href="{}" data-source="{}"><span class="sr">Source </span>{}</a>`, toSource(n), n, n)
+}
+
+// toSource leads from an answer's page to a source in its panel.
+func toSource(n int) h.Link { return h.Again("source", n, "source") }
+
+func choice(e run.Entry, with string) h.Node {
+	id := e.ID.String()
+	return h.Fill(`<input type="checkbox" name="run" value="{}"{} aria-label="Compare: {}">`, id, h.If(with != "" && id == with, ` checked`), clip(80, e.Question))
+}
+
+// entry is a run in a list, behind a box to choose it by, if there is one.
+func entry(e run.Entry, box h.Node) h.Node {
+	score := h.Node{}
+	if e.Citations > 0 && e.Confidence != nil {
+		v := float64(*e.Confidence)
+		score = h.Fill(`<p class="score"><span class="sr">Confidence </span><b>{}</b>{}</p>`, unit(v), meter(v))
+	}
+	question := clip(300, e.Question)
+	if question == "" {
+		question = "A run without a question"
+	}
+	return h.Fill(`<li class="entry">{}<div class="entry-text"><a class="question" href="{}" lang="" dir="auto">{}</a>{}{}<p class="meta">{}</p></div>{}</li>
+`, box, h.Local(RunPath(e.ID.String())), question, h.If(e.Answer != "", `<p class="snippet" lang="" dir="auto">{}</p>`, e.Answer), with(e.Problem, `<p class="snippet bad-text">{}</p>`), entryFacts(e), score)
+}
+
+// entryFacts are what is known of a run in a list. A run that goes on, or was cut off, has
+// taken more than what its record says so far: its time and cost are left out.
+func entryFacts(e run.Entry) h.Node {
+	status := statusOf(string(e.Status))
+	parts := []h.Node{chip(status)}
+	if e.Status == run.Complete && e.Citations == 0 { // it found nothing to cite
+		status.tone, status.sign = "plain", "◦"
+		parts = []h.Node{chip(status), h.Fill(` <span>no answer</span>`)}
+	}
+	counted := e.Partial || e.Status == run.Complete || e.Status == run.Planned
+	cost := ""
+	if counted {
+		cost = Money(e.CostUSD)
+	}
+	parts = append(parts,
+		h.If(e.Partial && e.Citations > 0, ` <span>with a partial answer</span>`),
+		h.If(!e.Began.IsZero(), ` {}`, moment(e.Began)),
+		h.If(line(e.Researcher) != "", ` <span lang="" dir="auto">{}</span>`, who(e.Researcher)),
+		countOf(e.Citations, "citation"), countOf(e.Gaps, "gap"), countOf(e.Tokens, "token"),
+		with(cost, ` <span>{}</span>`),
+		h.If(counted && e.Took > 0, ` <span>{}</span>`, term.Duration(e.Took)),
+		h.If(e.Imported, ` <span>imported</span>`))
+	return h.Join(parts...)
+}
+
+func countOf(n int, noun string) h.Node {
+	return h.If(n > 0, ` <span>{}</span>`, term.Plural(n, noun))
+}
+
+func entries(all []run.Entry) h.Node {
+	return h.Fill(`<ul class="entries">{}</ul>`, h.Each(all, func(e run.Entry) h.Node { return entry(e, h.Node{}) }))
+}
+
+func gaps(groups []report.GapGroup) h.Node {
+	return h.Each(groups, func(g report.GapGroup) h.Node {
+		return h.Fill(`<h3>{} <span class="soft">{}</span></h3><ul class="items">{}</ul>`, line(g.Words), len(g.Gaps), h.Each(g.Gaps, func(x report.Gap) h.Node {
+			return h.Fill(`<li><p lang="" dir="auto"><strong>{}</strong></p>{}{}</li>`, line(x.Topic), with(x.Detail, `<p class="soft" lang="" dir="auto">{}</p>`), h.Each(x.Done, func(done string) h.Node {
+				return h.Fill(`<p class="done"><span aria-hidden="true">→ </span><span class="sr">What was done: </span><span lang="" dir="auto">{}</span></p>`, line(done))
+			}))
+		}))
+	})
+}
+
+func discoveries(all []Discovery) h.Node {
+	return h.Fill(`<ul class="items">{}</ul>`, h.Each(all, func(d Discovery) h.Node {
+		return h.Fill(`<li><p><span class="tag">{}</span> <strong lang="" dir="auto">{}</strong></p>{}{}{}</li>`, spaced(string(d.Type)), line(d.Query),
+			with(d.Reason, `<p class="soft" lang="" dir="auto">{}</p>`), h.If(d.SourceLocator != "", `<p class="locator">{}</p>`, outside(d.SourceLocator)),
+			h.If(d.SuggestedResearcher+d.From != "", `<p class="soft">{}{}</p>`, with(d.From, `Met by <span lang="" dir="auto">{}</span>. `), with(d.SuggestedResearcher, `For <span lang="" dir="auto">{}</span>.`)))
+	}))
+}
+
+func decisions(all []marchwarden.Decision) h.Node {
+	return h.Fill(`<ul class="items">{}</ul>`, h.Each(all, func(d marchwarden.Decision) h.Node {
+		return h.Fill(`<li><p><span class="tag">{}</span> <span lang="" dir="auto">{}</span></p><p class="done"><span aria-hidden="true">→ </span><strong>{}</strong>{}{}</p></li>`,
+			spaced(d.About), line(d.Topic), line(string(d.Action)), h.If(d.Rihla > 0, ` by rihla {}`, d.Rihla), with(d.Reason, `: <span lang="" dir="auto">{}</span>`))
+	}))
+}
+
+func spaced(name string) string { return line(strings.ReplaceAll(name, "_", " ")) }
