@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,11 +55,8 @@ func newKeyring(c OAuthConfig, issuer *url.URL) *keyring {
 		}
 		return nil
 	}
-	log := c.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &keyring{issuer: c.Issuer, at: issuer, url: c.JWKSURL, client: &client, now: c.Now, log: log, loopback: IsLoopback(issuer.Hostname())}
+	return &keyring{issuer: c.Issuer, at: issuer, url: c.JWKSURL, client: &client, now: c.Now,
+		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), loopback: IsLoopback(issuer.Hostname())}
 }
 
 // get returns keys that may be an hour old, or a day while newer ones cannot be had.
@@ -128,6 +126,7 @@ func (r *keyring) begin(ctx context.Context, now time.Time) {
 	go func() {
 		defer cancel()
 		set, err := r.fetch(ctx)
+		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "fetch the keys of the issuer %s", r.issuer)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.err = err; err == nil {
@@ -141,16 +140,7 @@ func (r *keyring) begin(ctx context.Context, now time.Time) {
 	}()
 }
 
-// fetch gets the keys. All its errors are CodeUnavailable.
 func (r *keyring) fetch(ctx context.Context) (*keys, error) {
-	set, err := r.fetchKeys(ctx)
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "fetch the keys of the issuer %s", r.issuer)
-	}
-	return set, nil
-}
-
-func (r *keyring) fetchKeys(ctx context.Context) (*keys, error) {
 	at := r.url
 	if at == "" {
 		var err error
@@ -159,17 +149,13 @@ func (r *keyring) fetchKeys(ctx context.Context) (*keys, error) {
 		}
 	}
 	text, status, err := r.document(ctx, at)
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("status %d", status)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("get the set of keys: %w", err)
+	case status != http.StatusOK:
+		return nil, fmt.Errorf("get the set of keys: status %d", status)
 	}
-	set, err := parseKeys(text)
-	if err != nil {
-		return nil, fmt.Errorf("read the set of keys: %w", err)
-	}
-	return set, nil
+	return parseKeys(text)
 }
 
 // wellKnown are the addresses of an issuer's metadata in the order in which they are
@@ -211,11 +197,11 @@ func (r *keyring) discover(ctx context.Context) (string, error) {
 			return "", errors.New("the metadata is of another issuer")
 		}
 		u, err := checkURL(form.Keys)
+		if err == nil && u.Scheme != "https" && !r.loopback {
+			err = errors.New("must be https")
+		}
 		if err != nil {
 			return "", fmt.Errorf("the metadata has no usable jwks_uri: %w", err)
-		}
-		if u.Scheme != "https" && !r.loopback {
-			return "", errors.New("the metadata has no usable jwks_uri: must be https")
 		}
 		return form.Keys, nil
 	}

@@ -49,10 +49,10 @@ func parseKeys(text []byte) (*keys, error) {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(text, &form); err != nil {
-		return nil, errors.New("it is no set of keys")
+		return nil, errors.New("the set of keys is none")
 	}
 	if len(form.Keys) > maxKeys {
-		return nil, fmt.Errorf("it has %d keys, over the limit of %d", len(form.Keys), maxKeys)
+		return nil, fmt.Errorf("the set has %d keys, over the limit of %d", len(form.Keys), maxKeys)
 	}
 	var good []keyForm
 	var ids []string
@@ -67,7 +67,7 @@ func parseKeys(text []byte) (*keys, error) {
 		}
 	}
 	if len(good) == 0 {
-		return nil, errors.New("it has no key that a token could be signed by")
+		return nil, errors.New("the set has no key that a token could be signed by")
 	}
 	find, err := readKeys(good)
 	if err != nil {

@@ -128,10 +128,6 @@ func defaults(cfg *Config) error {
 		return invalid("now", "must be set")
 	case (cfg.CertFile == "") != (cfg.KeyFile == ""):
 		return invalid("tls", "needs a certificate and a key, not one of them")
-	case cfg.Rate < 0 || cfg.Burst < 0 || cfg.MaxBody < 0 || cfg.MaxInFlight < 0 || cfg.PerCaller < 0:
-		return invalid("limits", "must not be negative")
-	case cfg.Heartbeat < 0 || cfg.HeaderTimeout < 0 || cfg.BodyTimeout < 0 || cfg.Grace < 0:
-		return invalid("times", "must not be negative")
 	}
 	if cfg.Burst == 0 && cfg.Rate > 0 {
 		cfg.Burst = max(1, int(2*cfg.Rate))

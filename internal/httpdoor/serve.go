@@ -84,28 +84,20 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 // drain lets no request in, stops the work and waits for both: that the requests are
 // answered and that Stop has returned.
 func (d *Door) drain(ctx context.Context) {
-	empty, first := d.work.close()
-	stopped := make(chan struct{})
+	first, done := d.work.close(), make(chan struct{})
 	stopping, cancel := context.WithTimeout(ctx, d.cfg.Grace)
 	defer cancel()
 	go func() {
-		defer close(stopped)
+		defer close(done)
 		if first && d.cfg.Stop != nil {
 			d.cfg.Stop(stopping)
 		}
+		d.work.inside.Wait()
 	}()
-	timeout := time.NewTimer(d.cfg.Grace + deliverTime)
-	defer timeout.Stop()
-	for empty != nil || stopped != nil {
-		select {
-		case <-empty:
-			empty = nil
-		case <-stopped:
-			stopped = nil
-		case <-timeout.C:
-			d.cfg.Log.Warn("requests or work did not end in time")
-			return
-		}
+	select {
+	case <-done:
+	case <-time.After(d.cfg.Grace + deliverTime):
+		d.cfg.Log.Warn("requests or work did not end in time")
 	}
 }
 

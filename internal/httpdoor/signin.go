@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +30,8 @@ type SignInConfig struct {
 	Hosts []string
 	// Secure says that browsers come by TLS, be it that of a proxy.
 	Secure bool
-	// Public are the beginnings of paths that need no sign-in to GET: the style sheet and the
-	// script of the page that asks for a token. What serves them is not told who asks.
+	// Public are the beginnings of paths that need no sign-in to GET, such as /static/: the style
+	// sheet and the script of the page that asks for a token. What serves them is not told who asks.
 	Public []string
 	// Page makes the page that says who is asked for, or why not; nil: it is plain text. Programs
 	// that do not ask for HTML get text in any case.
@@ -73,13 +74,6 @@ func NewSignIn(cfg SignInConfig) (*SignIn, error) {
 		return nil, invalid("now", "must be set")
 	case len(cfg.Key) != KeySize:
 		return nil, invalid("key", "must have %d bytes, not %d", KeySize, len(cfg.Key))
-	case cfg.MaxBody < 0 || cfg.BodyTimeout < 0 || cfg.Recheck < 0:
-		return nil, invalid("limits", "must not be negative")
-	}
-	for _, p := range cfg.Public {
-		if !strings.HasPrefix(p, "/") || p == "/" {
-			return nil, invalid("public", "%q is not the beginning of some paths, such as /static/", p)
-		}
 	}
 	orElse(&cfg.MaxBody, 1<<20)
 	orElse(&cfg.BodyTimeout, 30*time.Second)
@@ -157,12 +151,7 @@ func (g *SignIn) public(r *http.Request) bool {
 	if clean := path.Clean(at); clean != at && clean+"/" != at {
 		return false
 	}
-	for _, p := range g.cfg.Public {
-		if strings.HasPrefix(at, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.cfg.Public, func(p string) bool { return strings.HasPrefix(at, p) })
 }
 
 // pass lets those who are in through to the pages.

@@ -113,7 +113,7 @@ func (g *SignIn) byLink(w http.ResponseWriter, r *http.Request) {
 // site could sign a user in as another and read what they ask.
 func (g *SignIn) byToken(w http.ResponseWriter, r *http.Request) {
 	s, _, _ := g.enter(r) // who it is does not matter: they sign in anew
-	visit := g.visit(r)
+	visit := g.first(r, visitor)
 	if err := g.meant(w, r, s, visit); err != nil {
 		g.notMeant(w, r, s, err)
 		return

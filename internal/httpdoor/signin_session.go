@@ -131,32 +131,16 @@ func (g *SignIn) name(k kind) string {
 	return g.cookie
 }
 
-// session is that of a request, if it has one that lasts.
-func (g *SignIn) session(r *http.Request) (*session, bool) {
-	return g.first(r, g.cookie)
-}
-
-// visit is what the page that asks for a token began, nil if there is none that lasts.
-func (g *SignIn) visit(r *http.Request) *session {
-	s, ok := g.first(r, g.name(visitor))
-	if !ok || s.kind != visitor {
-		return nil
-	}
-	return s
-}
-
-// first is the first session that lasts among the cookies of a name. There may be several:
+// first is the first session that lasts among the cookies for a kind, or nil. There may be several:
 // another server on this machine may have set one of the same name.
-func (g *SignIn) first(r *http.Request, name string) (*session, bool) {
-	for i, c := range r.CookiesNamed(name) {
-		if i == maxCookies {
-			break
-		}
-		if s, ok := g.decode(c.Value); ok && g.lasts(s) {
-			return s, true
+func (g *SignIn) first(r *http.Request, k kind) *session {
+	cookies := r.CookiesNamed(g.name(k))
+	for _, c := range cookies[:min(len(cookies), maxCookies)] {
+		if s, ok := g.decode(c.Value); ok && g.lasts(s) && (s.kind == visitor) == (k == visitor) {
+			return s
 		}
 	}
-	return nil, false
+	return nil
 }
 
 func (g *SignIn) lasts(s *session) bool {
@@ -165,22 +149,18 @@ func (g *SignIn) lasts(s *session) bool {
 
 // set gives the browser a session. That of a visitor is forgotten with the window.
 func (g *SignIn) set(w http.ResponseWriter, s *session) {
-	c := g.blank(s.kind, g.encode(s))
-	if s.kind != visitor {
-		c.MaxAge = int(sessionLife / time.Second)
+	age := int(sessionLife / time.Second)
+	if s.kind == visitor {
+		age = 0
 	}
-	http.SetCookie(w, c)
+	g.setCookie(w, s.kind, g.encode(s), age)
 }
 
 // unset makes the browser forget a session.
-func (g *SignIn) unset(w http.ResponseWriter, k kind) {
-	c := g.blank(k, "")
-	c.MaxAge = -1
-	http.SetCookie(w, c)
-}
+func (g *SignIn) unset(w http.ResponseWriter, k kind) { g.setCookie(w, k, "", -1) }
 
-func (g *SignIn) blank(k kind, value string) *http.Cookie {
-	return &http.Cookie{Name: g.name(k), Value: value, Path: "/", HttpOnly: true, Secure: g.cfg.Secure, SameSite: http.SameSiteStrictMode}
+func (g *SignIn) setCookie(w http.ResponseWriter, k kind, value string, age int) {
+	http.SetCookie(w, &http.Cookie{Name: g.name(k), Value: value, MaxAge: age, Path: "/", HttpOnly: true, Secure: g.cfg.Secure, SameSite: http.SameSiteStrictMode})
 }
 
 var (
@@ -191,8 +171,8 @@ var (
 // enter is the session of a request and who it is of. With an error the session is nil, unless it
 // is unknown whose it is.
 func (g *SignIn) enter(r *http.Request) (*session, access.Principal, error) {
-	s, ok := g.session(r)
-	if !ok {
+	s := g.first(r, local)
+	if s == nil {
 		return nil, access.Principal{}, errNotSignedIn
 	}
 	p, err := g.who(r, s)

@@ -139,7 +139,7 @@ func (g *SignIn) show(w http.ResponseWriter, r *http.Request, s *session, v Sign
 		g.unset(w, local)
 	}
 	if s == nil && g.team() {
-		if s = g.visit(r); s == nil && wantsPage(r) {
+		if s = g.first(r, visitor); s == nil && wantsPage(r) {
 			s = g.begin(visitor, visitLife, "")
 			g.set(w, s)
 		}

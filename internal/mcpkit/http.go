@@ -122,36 +122,36 @@ type lines struct {
 	mu    sync.Mutex // guards what follows
 	last  uint64
 	open  map[string]context.Context // by number
-	back  map[string]arrival         // by session: who came for its streams
-	waits map[string]int             // by session: how many wait to see whether a client returns
-	loads map[string][]string        // by number: whose large resources the request carries
+	back  map[string]visits          // by session
+	loads map[string]int             // by caller: how many large resources are on their way
 	freed chan struct{}              // closed when a load is off
 }
 
-// arrival is a client that came back.
-type arrival struct {
-	n    uint64          // how often it did
-	line context.Context // the last request that it came with; nil if that is over
+// visits are how a client comes back for the streams of its session.
+type visits struct {
+	streams int // open now
+	changes int // how often one was opened or closed
+	waiting int // calls that wait to see whether the client returns
 }
 
 func newLines() *lines {
-	return &lines{patience: defaultReturn, open: map[string]context.Context{}, back: map[string]arrival{}, waits: map[string]int{},
-		loads: map[string][]string{}, freed: make(chan struct{})}
+	return &lines{patience: defaultReturn, open: map[string]context.Context{}, back: map[string]visits{}, loads: map[string]int{}, freed: make(chan struct{})}
 }
 
 // numbered gives each request its number while it is served.
 func (l *lines) numbered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, over := context.WithCancel(r.Context())
+		defer over()
 		l.mu.Lock()
 		l.last++
 		number := strconv.FormatUint(l.last, 10)
-		l.open[number] = r.Context()
+		l.open[number] = ctx
 		l.mu.Unlock()
 		defer func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			delete(l.open, number)
-			l.unload(number)
 		}()
 		r.Header.Set(requestHeader, number) // of the clone that identified made
 		next.ServeHTTP(w, r)
@@ -165,60 +165,46 @@ func (l *lines) came(r *http.Request) (went func()) {
 	if r.Method != http.MethodGet || session == "" || r.Header.Get("Last-Event-ID") == "" {
 		return func() {}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	own := l.back[session].n + 1
-	l.back[session] = arrival{own, r.Context()}
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.back[session].n == own {
-			l.back[session] = arrival{n: own}
-			l.tidy(session)
-		}
-	}
+	l.note(session, 1, 0)
+	return func() { l.note(session, -1, 0) }
 }
 
-// tidy forgets a session that no call waits for and no client is back for; mu is held.
-func (l *lines) tidy(session string) {
-	if l.waits[session] == 0 {
-		delete(l.waits, session)
-		if l.back[session].line == nil {
-			delete(l.back, session)
-		}
-	}
-}
-
-// returns waits for the client of a session to come back, and gives the request that it
-// came with, or one that is over if it went again; nil if it did not come. It may have come before
-// the break of its connection was noticed.
-func (l *lines) returns(ctx context.Context, session string) context.Context {
-	l.mu.Lock()
-	before := l.back[session]
-	if before.line != nil && before.line.Err() == nil {
-		l.mu.Unlock()
-		return before.line
-	}
-	l.waits[session]++
-	l.mu.Unlock()
-	timer := time.NewTimer(l.patience)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+// note counts streams and waiting calls of a session and gives how it is now. A session
+// without either is forgotten.
+func (l *lines) note(session string, streams, waiting int) visits {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last := l.back[session]
-	l.waits[session]--
-	l.tidy(session)
-	switch {
-	case last.line != nil:
-		return last.line
-	case last.n > before.n:
-		return over
+	v := l.back[session]
+	v.streams += streams
+	v.waiting += waiting
+	if streams != 0 {
+		v.changes++
 	}
-	return nil
+	if l.back[session] = v; v.streams == 0 && v.waiting == 0 {
+		delete(l.back, session)
+	}
+	return v
+}
+
+// missed returns when the client of a session has been away for as long as the patience, and for
+// twice that at most, or when ctx ends.
+func (l *lines) missed(ctx context.Context, session string) {
+	seen := l.note(session, 0, 1)
+	defer l.note(session, 0, -1)
+	every := time.NewTicker(l.patience)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		now := l.note(session, 0, 0)
+		if now.streams == 0 && now.changes == seen.changes {
+			return
+		}
+		seen = now
+	}
 }
 
 // joinRequest ends ctx when the client that made a call over the earlier protocol has
@@ -228,34 +214,23 @@ func (s *Server) joinRequest(ctx context.Context, req *mcp.CallToolRequest) (con
 	if req.Extra == nil || req.Extra.Header == nil || req.ProtocolVersion() >= modernEra {
 		return ctx, cancel
 	}
+	gone := func() {
+		defer cancel()
+		s.lines.missed(ctx, req.Session.ID())
+	}
 	s.lines.mu.Lock()
 	request := s.lines.open[req.Extra.Header.Get(requestHeader)]
 	s.lines.mu.Unlock()
 	if request == nil { // it has gone already
-		request = over
+		go gone()
+		return ctx, cancel
 	}
-	session := req.Session.ID()
-	release := context.AfterFunc(request, func() {
-		defer cancel()
-		for line := s.lines.returns(ctx, session); line != nil && ctx.Err() == nil; line = s.lines.returns(ctx, session) {
-			select {
-			case <-line.Done(): // it went once more
-			case <-ctx.Done():
-			}
-		}
-	})
+	release := context.AfterFunc(request, gone)
 	return ctx, func() {
 		release()
 		cancel()
 	}
 }
-
-// over is the context of a request that is over.
-var over = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
 
 // scopes is what a caller must be allowed in order to use a method. Every caller that the door lets
 // in may ask what a server is.
@@ -297,13 +272,13 @@ func (s *Server) measured(read mcp.ResourceHandler) mcp.ResourceHandler {
 		if req.Extra == nil || req.Extra.Header == nil { // a pipe, to the user's own host
 			return read(ctx, req)
 		}
-		number, who := req.Extra.Header.Get(requestHeader), access.From(ctx).ID
-		if err := s.lines.load(ctx, number, who); err != nil {
+		free, err := s.lines.load(ctx, req.Extra.Header.Get(requestHeader), access.From(ctx).ID)
+		if err != nil {
 			return nil, err
 		}
 		res, err := read(ctx, req)
 		if err != nil || weight(res) <= smallLoad {
-			s.lines.lighten(number)
+			free()
 		}
 		return res, err
 	}
@@ -316,62 +291,44 @@ func weight(res *mcp.ReadResourceResult) (bytes int) {
 	return bytes
 }
 
-// load waits for room, and notes what a request carries.
-func (l *lines) load(ctx context.Context, number, who string) error {
+// load waits for room, and takes it until the request is over or free is called.
+func (l *lines) load(ctx context.Context, number, who string) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, loadPatience)
 	defer cancel()
 	for {
 		l.mu.Lock()
-		if l.open[number] == nil { // it is over, and the answer is not read
-			l.mu.Unlock()
-			return errLoads
+		request, freed, all := l.open[number], l.freed, 0
+		for _, n := range l.loads {
+			all += n
 		}
-		all, own := 0, 0
-		for _, owners := range l.loads {
-			for _, owner := range owners {
-				all++
-				if owner == who {
-					own++
-				}
-			}
+		room := request != nil && all < maxLoads && l.loads[who] < maxLoadsOfOne
+		if room {
+			l.loads[who]++
 		}
-		if all < maxLoads && own < maxLoadsOfOne {
-			l.loads[number] = append(l.loads[number], who)
-			l.mu.Unlock()
-			return nil
-		}
-		freed := l.freed
 		l.mu.Unlock()
+		switch {
+		case request == nil: // it is over, and the answer is not read
+			return nil, errLoads
+		case room:
+			free = sync.OnceFunc(func() { l.unload(who) })
+			context.AfterFunc(request, free)
+			return free, nil
+		}
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return errLoads
+			return nil, errLoads
 		}
 	}
 }
 
-// lighten takes one load off a request.
-func (l *lines) lighten(number string) {
+// unload takes a load off a caller and wakes those who wait for room.
+func (l *lines) unload(who string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if owners := l.loads[number]; len(owners) > 1 {
-		l.loads[number] = owners[1:] // they are all of one caller
-		l.tell()
-		return
+	if l.loads[who]--; l.loads[who] == 0 {
+		delete(l.loads, who)
 	}
-	l.unload(number)
-}
-
-// unload takes all loads off a request; mu is held.
-func (l *lines) unload(number string) {
-	if _, loaded := l.loads[number]; loaded {
-		delete(l.loads, number)
-		l.tell()
-	}
-}
-
-// tell wakes those who wait for room; mu is held.
-func (l *lines) tell() {
 	close(l.freed)
 	l.freed = make(chan struct{})
 }

@@ -83,12 +83,23 @@ func (s *Server) addResources() {
 	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 		URITemplate: resultTemplate, Name: "result", Title: "Result of a run", MIMEType: "application/json",
 		Description: "The result of the run that a trace_id names; of one that goes on, what there is.",
-	}, s.measured(s.result))
+	}, s.ofRun(resultPrefix, "application/json", func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
+		res, err := s.resultOf(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return marchwarden.EncodeResult(res)
+	}))
 	if s.cfg.Records != nil {
 		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 			URITemplate: traceTemplate, Name: "trace", Title: "Record of a run", MIMEType: "application/jsonl",
 			Description: "Every step of the run that a trace_id names, one JSON object a line. Subscribe to follow it.",
-		}, s.measured(s.trace))
+		}, s.ofRun(tracePrefix, "application/jsonl", func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
+			if size, _, err := s.cfg.Records.Size(ctx, id); err == nil && size > maxResourceBytes { // and is not read at all
+				return nil, tooLarge(size)
+			}
+			return s.cfg.Records.Trace(ctx, id)
+		}))
 	}
 	if s.cfg.App != nil {
 		s.mcp.AddResource(&mcp.Resource{URI: appURI, Name: "result-view", Title: "View of a result", MIMEType: appType,
@@ -122,10 +133,7 @@ func idIn(uri, prefix string) (marchwarden.TraceID, bool) {
 
 // notFound is the one answer for what is not there, has another owner, or is no address at all.
 func notFound(uri string) error {
-	data, err := json.Marshal(map[string]string{"uri": Clip(Plain(uri), MaxProgressChars)})
-	if err != nil {
-		data = nil // text always marshals
-	}
+	data, _ := json.Marshal(map[string]string{"uri": Clip(Plain(uri), MaxProgressChars)}) // text always marshals
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found", Data: data}
 }
 
@@ -142,10 +150,11 @@ func sound(req mcp.Request, err error) error {
 
 // unreadable is the answer when something that is there cannot be given.
 func (s *Server) unreadable(uri string, err error) error {
-	switch code := marchwarden.CodeOf(err); code {
-	case marchwarden.CodeNotFound:
+	var told *jsonrpc.Error
+	switch code := marchwarden.CodeOf(err); {
+	case code == marchwarden.CodeNotFound:
 		return notFound(uri)
-	case marchwarden.CodeCanceled:
+	case code == marchwarden.CodeCanceled || errors.As(err, &told):
 		return err
 	default:
 		s.cfg.Log.Error("a resource could not be read", "resource", templateOf(uri), "error", err)
@@ -209,39 +218,23 @@ func (s *Server) page(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.Rea
 	return res, err
 }
 
-// trace serves the record of a run, as far as it has come.
-func (s *Server) trace(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	id, ok := idIn(req.Params.URI, tracePrefix)
-	if !ok || !s.runs.Owns(ctx, id) {
-		return nil, notFound(req.Params.URI)
-	}
-	if size, _, err := s.cfg.Records.Size(ctx, id); err == nil && size > maxResourceBytes { // and is not read at all
-		return nil, tooLarge(size)
-	}
-	lines, err := s.cfg.Records.Trace(ctx, id)
-	if err != nil {
-		return nil, s.unreadable(req.Params.URI, err)
-	}
-	return contents(req.Params.URI, "application/jsonl", lines, 0)
+// ofRun serves what read gives of a run, to those who may see it.
+func (s *Server) ofRun(prefix, mime string, read func(context.Context, marchwarden.TraceID) ([]byte, error)) mcp.ResourceHandler {
+	return s.measured(func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		uri := req.Params.URI
+		id, ok := idIn(uri, prefix)
+		if !ok || !s.runs.Owns(ctx, id) {
+			return nil, notFound(uri)
+		}
+		data, err := read(ctx, id)
+		if err != nil {
+			return nil, s.unreadable(uri, err)
+		}
+		return contents(uri, mime, data, 0)
+	})
 }
 
-// result serves the result of a run, or what there is of one that goes on.
-func (s *Server) result(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	id, ok := idIn(req.Params.URI, resultPrefix)
-	if !ok || !s.runs.Owns(ctx, id) {
-		return nil, notFound(req.Params.URI)
-	}
-	res, err := s.resultOf(ctx, id)
-	if err != nil {
-		return nil, s.unreadable(req.Params.URI, err)
-	}
-	encoded, err := marchwarden.EncodeResult(res)
-	if err != nil {
-		return nil, s.unreadable(req.Params.URI, err)
-	}
-	return contents(req.Params.URI, "application/json", encoded, 0)
-}
-
+// resultOf is the result of a run, or what there is of one that goes on.
 func (s *Server) resultOf(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error) {
 	run, err := s.runs.Find(ctx, id)
 	switch {

@@ -16,12 +16,14 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,11 +83,9 @@ type Config struct {
 	// and the work goes on. 0 means DefaultMaxWall, for clients that want no progress,
 	// and never for those that do; less than 0 means never.
 	MaxWall time.Duration
-	// Watch is told of every request that was answered; nil: unused.
-	Watch func(Operation)
-	// Span begins a span for a request, whose parent may be named in the request's
-	// _meta, and gives the function that ends it; nil for none.
-	Span func(ctx context.Context, op Operation, meta map[string]any) (context.Context, func(error))
+	// Observe is told of every request, with its _meta, and gives the context to answer it in and
+	// what is told how it failed, by a code alone, or nil; nil: unused.
+	Observe func(ctx context.Context, op Operation, meta map[string]any) (context.Context, func(error))
 	// Log gets faults, with stacks, and one debug line a call; nil discards them.
 	Log *slog.Logger
 	// MaxConcurrent is how many calls may run at once before further ones wait for
@@ -110,37 +110,27 @@ type Operation struct {
 	Session   string
 	Protocol  string
 	Transport string // "pipe" or "tcp"
-	Failed    string // "", or the code of the failure
-	Took      time.Duration
 }
 
 func (c *Config) normalize() error {
+	wrong := ""
 	switch {
 	case c.Researcher == nil:
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: researcher must not be nil")
+		wrong = "researcher must not be nil"
 	case strings.TrimSpace(c.Name) == "":
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: name must not be blank")
+		wrong = "name must not be blank"
 	case strings.TrimSpace(c.Scope) == "":
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: scope must not be blank")
+		wrong = "scope must not be blank"
 	case c.Now == nil:
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: a clock must be given")
-	case c.MaxConcurrent < 0:
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: max concurrent must not be negative, is %d", c.MaxConcurrent)
-	case c.Grace < 0:
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: grace must not be negative, is %v", c.Grace)
+		wrong = "a clock must be given"
+	case c.MaxConcurrent < 0 || c.Grace < 0:
+		wrong = "limits must not be negative"
 	}
-	if c.Version == "" {
-		c.Version = "dev"
+	if wrong != "" {
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: %s", wrong)
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.MaxConcurrent == 0 {
-		c.MaxConcurrent = DefaultConcurrent
-	}
-	if c.Grace == 0 {
-		c.Grace = Grace
-	}
+	c.Version, c.MaxConcurrent, c.Grace = cmp.Or(c.Version, "dev"), cmp.Or(c.MaxConcurrent, DefaultConcurrent), cmp.Or(c.Grace, Grace)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.text == nil {
 		c.text = shortText
 	}
@@ -230,11 +220,6 @@ func (h asDebug) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func (h asDebug) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return asDebug{h.Handler.WithAttrs(attrs)}
-}
-func (h asDebug) WithGroup(name string) slog.Handler { return asDebug{h.Handler.WithGroup(name)} }
-
 // Close ends the research, every session and whatever still follows a trace.
 func (s *Server) Close() error {
 	if s.live != nil {
@@ -250,11 +235,7 @@ func (s *Server) Close() error {
 // Sessions is how many sessions are open. Over HTTP a request of the protocol that has
 // none counts as one while it is answered.
 func (s *Server) Sessions() int {
-	n := 0
-	for range s.mcp.Sessions() {
-		n++
-	}
-	return n
+	return len(slices.Collect(s.mcp.Sessions()))
 }
 
 // refuses tells whether the server has not declared what a method belongs to,
@@ -314,26 +295,11 @@ type wholeKey struct{}
 
 // observe begins to count and to trace a request; what it returns ends that.
 func (s *Server) observe(ctx context.Context, method string, req mcp.Request) (context.Context, func(mcp.Result, error)) {
-	if s.cfg.Watch == nil && s.cfg.Span == nil {
+	if s.cfg.Observe == nil {
 		return ctx, func(mcp.Result, error) {}
 	}
-	op := operationOf(method, req)
-	end := func(error) {}
-	if s.cfg.Span != nil {
-		ctx, end = s.cfg.Span(ctx, op, metaOf(req))
-	}
-	began := s.cfg.Now()
-	return ctx, func(res mcp.Result, err error) {
-		err = classed(res, err)
-		end(err)
-		if s.cfg.Watch != nil {
-			op.Took = s.cfg.Now().Sub(began)
-			if err != nil {
-				op.Failed = string(marchwarden.CodeOf(err))
-			}
-			s.cfg.Watch(op)
-		}
-	}
+	ctx, end := s.cfg.Observe(ctx, operationOf(method, req), metaOf(req))
+	return ctx, func(res mcp.Result, err error) { end(classed(res, err)) }
 }
 
 // classed is how a request failed, by its code alone: what is counted and traced holds no

@@ -30,8 +30,8 @@ func TestNewServerNeedsItsFields(t *testing.T) {
 		"researcher":  {func(c *Config) { c.Researcher = nil }, "researcher must not be nil"},
 		"name":        {func(c *Config) { c.Name = " " }, "name must not be blank"},
 		"scope":       {func(c *Config) { c.Scope = "" }, "scope must not be blank"},
-		"concurrency": {func(c *Config) { c.MaxConcurrent = -1 }, "max concurrent must not be negative, is -1"},
-		"grace":       {func(c *Config) { c.Grace = -1 }, "grace must not be negative"},
+		"concurrency": {func(c *Config) { c.MaxConcurrent = -1 }, "limits must not be negative"},
+		"grace":       {func(c *Config) { c.Grace = -1 }, "limits must not be negative"},
 		"clock":       {func(c *Config) { c.Now = nil }, "a clock must be given"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -127,26 +127,18 @@ func (t researchTasks) stateOf(ctx context.Context, run *runs.Run) *taskState {
 // The shapes on the wire.
 type (
 	wireTask struct {
-		TaskID         string     `json:"taskId"`
-		Status         taskStatus `json:"status"`
-		StatusMessage  string     `json:"statusMessage,omitempty"`
-		CreatedAt      string     `json:"createdAt"`
-		LastUpdatedAt  string     `json:"lastUpdatedAt"`
-		TTLMs          *int64     `json:"ttlMs"` // null is for ever
-		PollIntervalMs int64      `json:"pollIntervalMs"`
-	}
-	createdTask struct {
 		mcp.ResultBase
-		ResultType string `json:"resultType"`
-		wireTask
-	}
-	gottenTask struct {
-		mcp.ResultBase
-		ResultType string `json:"resultType"`
-		wireTask
-		Result        *mcp.CallToolResult `json:"result,omitempty"`
-		Error         *jsonrpc.Error      `json:"error,omitempty"`
-		InputRequests mcp.InputRequestMap `json:"inputRequests,omitempty"`
+		ResultType     string              `json:"resultType"`
+		TaskID         string              `json:"taskId"`
+		Status         taskStatus          `json:"status"`
+		StatusMessage  string              `json:"statusMessage,omitempty"`
+		CreatedAt      string              `json:"createdAt"`
+		LastUpdatedAt  string              `json:"lastUpdatedAt"`
+		TTLMs          *int64              `json:"ttlMs"` // null is for ever
+		PollIntervalMs int64               `json:"pollIntervalMs"`
+		Result         *mcp.CallToolResult `json:"result,omitempty"`
+		Error          *jsonrpc.Error      `json:"error,omitempty"`
+		InputRequests  mcp.InputRequestMap `json:"inputRequests,omitempty"`
 	}
 	acknowledged struct {
 		mcp.ResultBase
@@ -154,18 +146,16 @@ type (
 	}
 	taskParams struct {
 		mcp.ParamsBase
-		TaskID string `json:"taskId"`
-	}
-	taskAnswers struct {
-		mcp.ParamsBase
 		TaskID         string                     `json:"taskId"`
-		InputResponses map[string]json.RawMessage `json:"inputResponses"`
+		InputResponses map[string]json.RawMessage `json:"inputResponses"` // of tasks/update
 	}
 )
 
-func (s *taskState) wire() wireTask {
-	w := wireTask{TaskID: s.ID, Status: s.Status, StatusMessage: s.Message, PollIntervalMs: min(max(s.Updated.Sub(s.Created)/10, pollSoon), pollLater).Milliseconds(),
-		CreatedAt: s.Created.UTC().Format(time.RFC3339Nano), LastUpdatedAt: s.Updated.UTC().Format(time.RFC3339Nano)}
+// wire is the task without what it came to.
+func (s *taskState) wire(resultType string) *wireTask {
+	w := &wireTask{ResultType: resultType, TaskID: s.ID, Status: s.Status, StatusMessage: s.Message,
+		CreatedAt: s.Created.UTC().Format(time.RFC3339Nano), LastUpdatedAt: s.Updated.UTC().Format(time.RFC3339Nano),
+		PollIntervalMs: min(max(s.Updated.Sub(s.Created)/10, pollSoon), pollLater).Milliseconds()}
 	if s.Kept > 0 {
 		ttl := s.Kept.Milliseconds()
 		w.TTLMs = &ttl
@@ -177,18 +167,19 @@ func (s *taskState) wire() wireTask {
 func (s *Server) addTasks() error {
 	ack := func(err error) (*acknowledged, error) { return &acknowledged{ResultType: "complete"}, taskError(err) }
 	err := errors.Join(
-		mcp.AddReceivingCustomMethod(s.mcp, "tasks/get", func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*gottenTask, error) {
+		mcp.AddReceivingCustomMethod(s.mcp, "tasks/get", func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*wireTask, error) {
 			state, err := s.tasks.State(ctx, p.TaskID)
 			if err != nil {
 				return nil, taskError(err)
 			}
-			got := &gottenTask{ResultType: "complete", wireTask: state.wire(), Result: state.Result, Error: state.Error, InputRequests: state.Inputs}
+			got := state.wire("complete")
+			got.Result, got.Error, got.InputRequests = state.Result, state.Error, state.Inputs
 			if state.Event != nil {
 				got.SetMeta(map[string]any{MetaEvent: state.Event})
 			}
 			return got, nil
 		}),
-		mcp.AddReceivingCustomMethod(s.mcp, "tasks/update", func(ctx context.Context, _ *mcp.ServerSession, p *taskAnswers) (*acknowledged, error) {
+		mcp.AddReceivingCustomMethod(s.mcp, "tasks/update", func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*acknowledged, error) {
 			return ack(s.tasks.Update(ctx, p.TaskID, p.InputResponses))
 		}),
 		mcp.AddReceivingCustomMethod(s.mcp, "tasks/cancel", func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*acknowledged, error) {
@@ -210,26 +201,18 @@ func taskError(err error) error {
 // the extension to what it says about clients and headers.
 func (s *Server) taskWay(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		id := ""
-		switch p := req.GetParams().(type) {
-		case *taskParams:
-			if p != nil {
-				id = p.TaskID
-			}
-		case *taskAnswers:
-			if p != nil {
-				id = p.TaskID
-			}
-		case *mcp.CallToolParamsRaw:
-			return s.taskOrCall(ctx, method, req, next)
-		default:
+		if call, ok := req.(*mcp.CallToolRequest); ok && knowsTasks(req) {
+			return s.taskOrCall(ctx, method, call, next)
+		}
+		p, ok := req.GetParams().(*taskParams)
+		if !ok {
 			return next(ctx, method, req)
 		}
 		if !knowsTasks(req) {
 			return nil, errTasksUndeclared
 		}
 		if extra := req.GetExtra(); extra != nil && extra.Header != nil {
-			if name := extra.Header.Get("Mcp-Name"); name != id {
+			if name := extra.Header.Get("Mcp-Name"); name != p.TaskID {
 				return nil, &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: fmt.Sprintf("the header Mcp-Name is %q and the taskId is another", Clip(Plain(name), 60))}
 			}
 		}
@@ -237,19 +220,15 @@ func (s *Server) taskWay(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-func (s *Server) taskOrCall(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	call, ok := req.(*mcp.CallToolRequest)
-	if !ok || !knowsTasks(req) {
-		return next(ctx, method, req)
-	}
-	state, res, err := s.tasks.Begin(ctx, call)
+func (s *Server) taskOrCall(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+	state, res, err := s.tasks.Begin(ctx, req)
 	switch {
 	case err != nil:
 		return nil, err
 	case res != nil:
 		return res, nil
 	case state != nil:
-		return &createdTask{ResultType: "task", wireTask: state.wire()}, nil
+		return state.wire("task"), nil
 	}
 	return next(ctx, method, req)
 }

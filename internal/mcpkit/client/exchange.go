@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
@@ -194,60 +196,24 @@ func (t turn) take(data []byte, id jsonrpc.ID) (result json.RawMessage, answered
 	return nil, false, nil
 }
 
-// listen reads a stream of events up to the answer.
+// listen reads a stream of events up to the answer. A server may leave out the empty line after
+// its last event; a message that broke off is none.
 func (t turn) listen(body io.Reader, id jsonrpc.ID) (json.RawMessage, error) {
-	r := bufio.NewReaderSize(body, 16<<10)
-	var e event
-	for {
-		l, end := mcpkit.ReadLine(r, maxFrameBytes)
-		if l.TooLong || len(e.data)+len(l.Text) > maxFrameBytes {
-			return nil, errHuge
-		}
-		whole := e.add(l.Text)
-		// A server may leave out the empty line after its last event; a message that
-		// broke off is none.
-		if whole || errors.Is(end, io.EOF) && json.Valid(e.data) {
-			if len(e.data) > 0 && (e.name == "" || e.name == "message") {
-				if result, answered, err := t.take(e.data, id); answered {
-					return result, err
-				}
-			}
-			e = event{}
-		}
+	end := strings.NewReader("\n\n")
+	for e, err := range httpapi.EventsWithin(io.MultiReader(body, end), maxFrameBytes) {
 		switch {
-		case errors.Is(end, io.EOF):
-			return nil, &absence{"it ended the answer before its end"}
-		case end != nil:
-			return nil, end
+		case errors.Is(err, bufio.ErrTooLong):
+			return nil, errHuge
+		case err != nil:
+			return nil, err
+		case e.Name != "" && e.Name != "message" || len(e.Data) == 0 || end.Len() == 0 && !json.Valid(e.Data):
+			continue
+		}
+		if result, answered, err := t.take(e.Data, id); answered {
+			return result, err
 		}
 	}
-}
-
-// event is a server-sent event in the making.
-type event struct {
-	name string
-	data []byte
-}
-
-// add takes a line of a stream, and says whether it ends the event.
-func (e *event) add(line []byte) bool {
-	ended := bytes.HasSuffix(line, []byte("\n"))
-	line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-	if len(line) == 0 {
-		return ended
-	}
-	field, value, _ := bytes.Cut(line, []byte(":"))
-	value = bytes.TrimPrefix(value, []byte(" "))
-	switch string(field) {
-	case "event":
-		e.name = string(value)
-	case "data":
-		if e.data != nil {
-			e.data = append(e.data, '\n')
-		}
-		e.data = append(e.data, value...)
-	}
-	return false
+	return nil, &absence{"it ended the answer before its end"}
 }
 
 // metered is a body whose bytes count against what a call may cost.
