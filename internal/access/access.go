@@ -1,9 +1,8 @@
-// Package access says who asks and what they may do. It turns a bearer token into a
-// principal: by a file of named tokens, of which only hashes are kept, by one token
-// from the environment, or as the resource server of an OAuth 2.1 issuer. It owns the
-// names of the scopes, the tokens file and the keys of the issuer. It opens no port
-// and reads no request: that is the door's. No token and no part of one is ever in an
-// error, a log line or a file.
+// Package access says who asks and what they may do. It turns a bearer token into a principal: by a
+// file of named tokens, of which only hashes are kept, by one token from the environment, or as the
+// resource server of an OAuth 2.1 issuer. It owns the names of the scopes, the tokens file and the
+// keys of the issuer. It opens no port and reads no request: that is the door's. No token and no
+// part of one is ever in an error, a log line or a file.
 package access
 
 import (
@@ -24,12 +23,10 @@ const (
 	ScopeMetrics  = "metrics"  // read the server's measurements
 )
 
-// Scopes are all scopes, in the order in which they are listed everywhere. The slice
-// is the caller's.
+// Scopes are all scopes, in their order. The slice is the caller's.
 func Scopes() []string { return []string{ScopeResearch, ScopeRead, ScopeMetrics} }
 
-// CheckScopes puts scopes into their order, each once. One that does not exist, and
-// none at all, are CodeInvalid.
+// CheckScopes puts scopes into their order, each once. CodeInvalid for none, or one that does not exist.
 func CheckScopes(scopes []string) ([]string, error) {
 	for _, s := range scopes {
 		if !slices.Contains(Scopes(), s) {
@@ -48,8 +45,7 @@ func ours(names []string) []string {
 	return slices.DeleteFunc(Scopes(), func(s string) bool { return !slices.Contains(names, s) })
 }
 
-// Principal is who asks. Two with the same ID are the same. The zero Principal may do nothing and
-// owns nothing.
+// Principal is who asks, known by its ID. The zero Principal may do nothing and owns nothing.
 type Principal struct {
 	ID     string   // "local", "anonymous", "token:NAME", "oauth:ISSUER#SUBJECT"; "" is no principal
 	Scopes []string // ScopeResearch, ScopeRead, ScopeMetrics
@@ -73,8 +69,7 @@ func (p Principal) SeesAll() bool { return p.ID == localID }
 // Local is the user who started the process, such as over stdio: all scopes, and sees all runs.
 func Local() Principal { return Principal{ID: localID, Scopes: Scopes()} }
 
-// Anonymous is any caller of an open loopback port: all scopes, and sees what
-// anonymous callers made.
+// Anonymous is any caller of an open loopback port: all scopes, and sees what such callers made.
 func Anonymous() Principal { return Principal{ID: anonymousID, Scopes: Scopes()} }
 
 type principalKey struct{}
@@ -90,11 +85,9 @@ func From(ctx context.Context) Principal {
 	return p
 }
 
-// Authenticator turns a bearer token into a principal. A refusal is CodeDenied, and
-// ErrScope besides if the token is good and grants nothing here. CodeUnavailable says that the
-// token could not be checked. The message never holds the token or a part of it; it is for the
-// server's log and may name a file or a host that the caller need not know of. All of this package
-// are safe for concurrent use.
+// Authenticator turns a bearer token into a principal. A refusal is CodeDenied, and ErrScope besides if
+// the token is good and grants nothing here; CodeUnavailable says that it could not be checked. The
+// message is for the server's log and never holds a part of the token. All are safe for concurrent use.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (Principal, error)
 }
@@ -102,8 +95,7 @@ type Authenticator interface {
 // ErrScope says that a token is good and has no scope of ours: 403 rather than 401.
 var ErrScope = errors.New("it grants no scope of this server")
 
-// Why a token is refused. These are all there is to say: what a parser of tokens says
-// may quote them.
+// Why a token is refused. What a parser of tokens says may quote them.
 var (
 	errUnknown = errors.New("it is not known here")
 	errExpired = errors.New("it has expired")
@@ -114,12 +106,10 @@ func refuse(cause error) error {
 	return marchwarden.Wrap(cause, marchwarden.CodeDenied, "the token is refused")
 }
 
-// maxTokenBytes bounds the tokens that are looked at. Those of issuers have a few
-// kilobytes at most.
+// maxTokenBytes bounds the tokens that are looked at.
 const maxTokenBytes = 16 << 10
 
-// ErrNoToken says that others can reach an address, and that there is no token that they would
-// need.
+// ErrNoToken says that others can reach an address, and that there is no token for them.
 var ErrNoToken = errors.New("there is no token")
 
 // Open is who is accepted at an address: callers with a token of the file, those that are added
@@ -143,9 +133,8 @@ func Open(file string, now func() time.Time, local bool, others ...Authenticator
 	return nil, ErrNoToken
 }
 
-// chain asks authenticators in turn and takes the first that accepts. If none does, the
-// error is of the one that knew most about the token: one that could not tell comes
-// before ErrScope, that before another reason, and last that the token is unknown.
+// chain asks authenticators in turn and takes the first that accepts. If none does, the error is of
+// the one that knew most about the token.
 type chain []Authenticator
 
 func (c chain) Authenticate(ctx context.Context, token string) (Principal, error) {

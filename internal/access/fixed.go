@@ -11,8 +11,7 @@ import (
 )
 
 // digest is what is kept of a token. A token of ours is 256 random bits, which cannot be found by
-// trying, however fast the hash is; a slow one, as passwords need it, would only make every request
-// slow. The hash is tagged and framed, so that it is of no use as the hash of anything else.
+// trying: the hash may be fast. It is tagged and framed, so that it is of no other use.
 type digest [sha256.Size]byte
 
 func digestOf(token string) digest {
@@ -27,10 +26,8 @@ func digestOf(token string) digest {
 // minFixed is the least length of a token that this program did not make.
 const minFixed = 16
 
-// Fixed accepts one token, such as one that a container gets by its environment, as
-// the principal "token:NAME" with all scopes. It keeps the hash alone. CodeInvalid if the name
-// is not one of a token, or if the token has less than 16 characters or such as a header cannot
-// carry.
+// Fixed accepts one token, such as one of the environment, as "token:NAME" with all scopes. CodeInvalid
+// if the name is none, or the token has less than 16 characters or such as a header cannot carry.
 func Fixed(name, token string) (Authenticator, error) {
 	if err := checkName(name); err != nil {
 		return nil, err

@@ -59,8 +59,7 @@ func newKeyring(c OAuthConfig, issuer *url.URL) *keyring {
 		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), loopback: IsLoopback(issuer.Hostname())}
 }
 
-// get returns keys that may be an hour old, or a day while newer ones cannot be had.
-// Without any it waits for the first.
+// get returns keys that may be an hour old, or a day while newer ones cannot be had, or waits for some.
 func (r *keyring) get(ctx context.Context) (*keys, error) {
 	r.mu.Lock()
 	now := r.now()
@@ -117,8 +116,7 @@ func (r *keyring) wait(ctx context.Context, now time.Time) (*keys, error) {
 	return r.keys, r.err
 }
 
-// begin fetches keys in the background, for a few seconds at most; r.mu is held. It
-// does not end with the request that happened to need them: others wait, too.
+// begin fetches keys in the background, whatever becomes of the request that needs them; r.mu is held.
 func (r *keyring) begin(ctx context.Context, now time.Time) {
 	flight := make(chan struct{})
 	r.flight, r.tried = flight, now
@@ -158,8 +156,7 @@ func (r *keyring) fetch(ctx context.Context) (*keys, error) {
 	return parseKeys(text)
 }
 
-// wellKnown are the addresses of an issuer's metadata in the order in which they are
-// asked: RFC 8414, then OpenID Connect with its name put in and put at the end.
+// wellKnown are the addresses of an issuer's metadata: RFC 8414, then OpenID Connect in both ways.
 func wellKnown(issuer *url.URL) []string {
 	path := strings.TrimRight(issuer.EscapedPath(), "/")
 	root := issuer.Scheme + "://" + issuer.Host
@@ -173,8 +170,7 @@ func wellKnown(issuer *url.URL) []string {
 	return all
 }
 
-// discover asks the issuer's metadata where its keys are. An address that has none
-// leads to the next; metadata of another issuer is an error.
+// discover asks the issuer's metadata where its keys are. Metadata of another issuer is an error.
 func (r *keyring) discover(ctx context.Context) (string, error) {
 	for _, at := range wellKnown(r.at) {
 		text, status, err := r.document(ctx, at)
@@ -252,8 +248,7 @@ func checkURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// IsLoopback reports whether a host, in lower case and without a port, means this machine
-// wherever it is looked up.
+// IsLoopback reports whether a host, in lower case and without a port, always means this machine.
 func IsLoopback(host string) bool {
 	if host == "localhost" {
 		return true

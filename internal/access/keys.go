@@ -19,16 +19,14 @@ type keys struct {
 	ids  []string // of those that have one
 }
 
-// How many keys an issuer may have, and how large one of RSA is. Less is not secure, and
-// more takes long.
+// How many keys an issuer may have, and how large one of RSA is.
 const (
 	maxKeys    = 64
 	minRSABits = 2048
 	maxRSABits = 8192
 )
 
-// keyForm is a key of a set (RFC 7517), with just the fields that a public key for
-// signatures needs. All others are dropped, certificates and private parts with them.
+// keyForm is a key of a set (RFC 7517), with just what a public key for signatures needs.
 type keyForm struct {
 	KTY string `json:"kty"`
 	KID string `json:"kid,omitempty"`
@@ -41,9 +39,8 @@ type keyForm struct {
 	E   string `json:"e,omitempty"`
 }
 
-// parseKeys reads a set of keys. Keys that are for something else than signatures, or
-// of a kind that we do not know, or too weak, are passed over: an issuer may have them
-// for others. A set without any key for us is an error, which quotes none of it.
+// parseKeys reads a set of keys. Those that are not for signatures, of an unknown kind or too weak are
+// passed over. Errors quote nothing of the set.
 func parseKeys(text []byte) (*keys, error) {
 	var form struct {
 		Keys []json.RawMessage `json:"keys"`

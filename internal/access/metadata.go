@@ -7,18 +7,16 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// ServerURL reads the address of a server: http or https, with a host and without a user, a query
-// or a fragment. Not ok if it is none.
+// ServerURL reads the http or https address of a server, without a user, a query or a fragment.
 func ServerURL(text string) (u *url.URL, ok bool) {
 	u, err := url.Parse(text)
 	return u, err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == ""
 }
 
-// Metadata tells clients where to get a token for a server, as RFC 9728 says: the document, and
-// its address for a WWW-Authenticate header, where the path of the resource comes behind the
-// well-known one. resource is the server's address as clients know it, such as
+// Metadata tells clients where to get a token for a server, as RFC 9728 says: the document, and its
+// address for a WWW-Authenticate header. resource is the server's address as clients know it, such as
 // https://research.example.org/mcp, issuer makes its tokens, and name is for people. CodeInvalid if
-// resource is no http or https address, or has a query, a fragment or a user.
+// resource is none.
 func Metadata(resource, issuer, name string) (document []byte, at string, err error) {
 	u, ok := ServerURL(resource)
 	if !ok {

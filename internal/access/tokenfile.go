@@ -54,8 +54,7 @@ func format(entries []entry) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// parse reads the text of a file. A blank one has no tokens. Its errors quote nothing
-// of the text but names of tokens that are sound.
+// parse reads the text of a file. Its errors quote nothing of it but names of tokens that are sound.
 func parse(text []byte) ([]entry, error) {
 	if len(text) == 0 {
 		return nil, nil

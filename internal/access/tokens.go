@@ -42,10 +42,9 @@ type entry struct {
 	sum digest
 }
 
-// Tokens is a file of named tokens, and accepts them as "token:NAME". It looks at the
-// file again when a second has passed, so that what another process adds or removes
-// counts without a restart. It is safe for concurrent use, and several processes may
-// change one file.
+// Tokens is a file of named tokens, and accepts them as "token:NAME". It looks at the file again
+// when a second has passed, so that what another process adds or removes counts without a restart.
+// It is safe for concurrent use, and several processes may change one file.
 type Tokens struct {
 	path string
 	now  func() time.Time
@@ -82,12 +81,9 @@ func (t *Tokens) List() ([]Token, error) {
 	return tokens, nil
 }
 
-// Add makes a token of 256 bits from random, keeps its hash under want.Name and
-// returns its text, which cannot be had again. The file, and the name of it, are on
-// the disk when Add returns. want.Created is not looked at. CodeInvalid if the name is
-// taken or not of 1 to 64 letters, digits, dots, dashes and underscores, if a scope
-// does not exist or there is none, if it would have expired already, or if there are
-// 1,000 tokens.
+// Add makes a token of 256 bits from random, keeps its hash under want.Name and returns its text, which
+// cannot be had again. It is on the disk when Add returns. want.Created is not looked at. CodeInvalid if
+// the name is taken or malformed, scopes are wrong, it has expired already, or there are 1,000 tokens.
 func (t *Tokens) Add(random io.Reader, want Token) (string, error) {
 	if err := checkName(want.Name); err != nil {
 		return "", err
@@ -121,8 +117,7 @@ func (t *Tokens) Add(random io.Reader, want Token) (string, error) {
 	return text, nil
 }
 
-// Remove forgets a token; servers refuse it within a second. CodeNotFound if there is
-// none of that name.
+// Remove forgets a token; servers refuse it within a second. CodeNotFound if there is none.
 func (t *Tokens) Remove(name string) error {
 	return t.change(func(entries []entry) ([]entry, error) {
 		i, found := find(entries, name)
@@ -138,8 +133,7 @@ func find(entries []entry, name string) (int, bool) {
 	return slices.BinarySearchFunc(entries, name, func(e entry, name string) int { return strings.Compare(e.Name, name) })
 }
 
-// Authenticate accepts a token of the file that has not expired. While the file cannot
-// be used, every token is refused.
+// Authenticate accepts a token of the file that has not expired; none while the file cannot be used.
 func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error) {
 	if len(token) > maxTokenBytes {
 		return Principal{}, refuse(errUnknown)
@@ -158,8 +152,7 @@ func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error
 	return Principal{ID: tokenPrefix + entries[i].Name, Scopes: slices.Clone(entries[i].Scopes)}, nil
 }
 
-// match is the index of the entry with a digest, or -1. It looks at every byte of
-// every entry, so that the time it takes says nothing.
+// match is the index of the entry with a digest, or -1, found in a time that says nothing.
 func match(entries []entry, sum digest) int {
 	found := -1
 	for i := range entries {
@@ -188,8 +181,7 @@ func (t *Tokens) read() ([]entry, error) {
 	return t.entries, t.err
 }
 
-// load reads the file; t.mu is held. The whole of it is read rather than its time and
-// size alone, which a second change in the same instant need not alter.
+// load reads the file, all of it: two changes may have the same time and size. t.mu is held.
 func (t *Tokens) load() {
 	text, err := readFile(t.path)
 	if err == nil && t.err == nil && t.text != nil && string(text) == string(t.text) {

@@ -24,8 +24,7 @@ import (
 const (
 	defaultQuestion = "What is the capital of France?"
 	defaultLimit    = 2 * time.Minute
-	// cancelAfter is when a call is cancelled, which most research will not have
-	// ended by.
+	// cancelAfter is when a call is cancelled, which most research will not have ended by.
 	cancelAfter = 150 * time.Millisecond
 )
 

@@ -1,9 +1,8 @@
-// Package httpapi makes one request to a web service that the user configured
-// and reads one answer, small and whole: JSON, or bytes for those that speak XML.
-// It owns the limits (size after decompression, time, redirects), the translation
-// of every fault into a code, one free repetition where the service asks for it,
-// and the promise that no secret is in any error, nor comes back in an answer. It
-// does not fetch pages: those are untrusted and belong to package fetch. What an
+// Package httpapi makes one request to a web service that the user configured and reads one answer,
+// small and whole: JSON, or bytes for those that speak XML. It owns the limits (size after
+// decompression, time, redirects), the translation of every fault into a code, one free repetition
+// where the service asks for it, and the promise that no secret is in any error, nor comes back in
+// an answer. It does not fetch pages: those are untrusted and belong to package fetch. What an
 // answer means is the caller's business.
 //
 // Who has a client of its own, for streams or for pages, finds here what every
@@ -55,9 +54,8 @@ const (
 // what there is to find.
 type Service struct {
 	Name string // in every error, such as "tavily"
-	// Base is the address that paths are joined to, such as
-	// "https://api.tavily.com". A user and password in it are sent as basic
-	// authentication and treated as secrets.
+	// Base is the address that paths are joined to, such as "https://api.tavily.com". A user and
+	// password in it are sent as basic authentication and treated as secrets.
 	Base string
 	// BaseField names the setting that Base comes from, for the error of a bad one.
 	BaseField  string

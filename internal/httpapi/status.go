@@ -119,8 +119,7 @@ func (s *Service) fail(code marchwarden.Code, hint, format string, args ...any) 
 	return &marchwarden.Error{Code: code, Message: s.Name + ": " + s.redact(fmt.Sprintf(format, args...)), Hint: hint}
 }
 
-// refuse is fail for an answer that is no success, with what Status and AskedWait
-// tell of it.
+// refuse is fail for an answer that is no success, with what Status and AskedWait tell of it.
 func (s *Service) refuse(r *refusal, code marchwarden.Code, hint, format string, args ...any) error {
 	r.text = s.redact(fmt.Sprintf(format, args...))
 	return &marchwarden.Error{Code: code, Message: s.Name, Hint: hint, Err: r}

@@ -19,12 +19,11 @@ import (
 // means never, and a duration overflows.
 const longestAsked = 365 * 24 * time.Hour
 
-// RetryAfter reads how long an answer asks to wait before the next request, from
-// Retry-After-Ms or else from Retry-After, in seconds or as a date. A date counts
-// from the answer's own Date, so that clocks need not agree, and without one from
-// now; a zero now stands for no clock. The wait is never negative and a year at
-// most. It is false if the answer asks for nothing, or for nothing that can be
-// read.
+// RetryAfter reads how long an answer asks to wait before the next request, from Retry-After-Ms or
+// else from Retry-After, in seconds or as a date. A date counts from the answer's own Date, so that
+// clocks need not agree, and without one from now; a zero now stands for no clock. The wait is
+// never negative and a year at most. It is false if the answer asks for nothing, or for nothing
+// that can be read.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	for _, in := range []struct {
 		name string

@@ -29,18 +29,15 @@ import (
 // Path is where MCP is served.
 const Path = "/mcp"
 
-// Config says what is behind the door and who may come in. MCP and Now must be set;
-// every zero value besides has the meaning named at it.
+// Config says what is behind the door and who may come in. MCP and Now must be set.
 type Config struct {
-	// MCP serves /mcp. It sees requests without their token and cookies, with the
-	// principal in their context (access.From) and with a body that is whole and small.
-	// Its writer has Flush; it cannot be hijacked.
+	// MCP serves /mcp. It sees requests without token and cookies, with the principal in their context
+	// (access.From) and with a body that is whole and small. It cannot be hijacked.
 	MCP http.Handler
 
 	Auth access.Authenticator // nil: every caller is access.Anonymous()
 	// Metadata is the document of RFC 9728, served without a token under
-	// /.well-known/oauth-protected-resource, with and without /mcp, and where
-	// MetadataURL says below that; nil for none.
+	// /.well-known/oauth-protected-resource and below it; nil for none.
 	Metadata    []byte
 	MetadataURL string // named when a token is missing; "" is derived from the request's host if there is Metadata
 	Scope       string // named when a token or its scope is missing
@@ -48,8 +45,7 @@ type Config struct {
 	// Hosts are the names, with or without port, that requests may be for, besides
 	// loopback and the address the connection came to. Without port, any port will do.
 	Hosts []string
-	// Origins are those that browsers may call from, as scheme://host[:port], besides
-	// the origins of Hosts.
+	// Origins are those that browsers may call from, as scheme://host[:port], besides those of Hosts.
 	Origins []string
 
 	MaxBody     int64   // bytes of a request; 0 is 1 MiB
@@ -70,8 +66,7 @@ type Config struct {
 	CertFile, KeyFile string // TLS if both are set
 
 	Grace time.Duration // that work in flight gets when Serve ends, and one second more to be delivered; 0 is 2 s
-	// Stop is called once when Serve begins to end. It stops the work behind the door, so
-	// that answers get out before its context ends, after Grace. nil: nothing to stop.
+	// Stop is called once when Serve begins to end, to stop the work; its context ends after Grace.
 	Stop func(context.Context)
 }
 
@@ -101,8 +96,7 @@ type Door struct {
 	callers  *lru[*caller]
 }
 
-// New checks a configuration. What is wrong with it is CodeInvalid with the field's
-// name.
+// New checks a configuration. What is wrong with it is CodeInvalid with the field's name.
 func New(cfg Config) (*Door, error) {
 	if err := defaults(&cfg); err != nil {
 		return nil, err

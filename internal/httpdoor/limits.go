@@ -148,8 +148,7 @@ type tally struct {
 	shut bool
 }
 
-// enter lets a request in, unless the tally is closed. Only those that count are
-// waited for.
+// enter lets a request in, unless the tally is closed. Only those that count are waited for.
 func (t *tally) enter(counts bool) (leave func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,9 +176,8 @@ func (t *tally) close() (first bool) {
 	return first
 }
 
-// body reads the whole body of a request: the handler gets all of it or none, and
-// net/http notices from then on when the caller goes away. If it is not as it should
-// be, the request is answered.
+// body reads the whole body of a request: the handler gets all of it or none, and net/http notices
+// from then on when the caller goes away. If it is not as it should be, the request is answered.
 func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if types := r.Header.Values("Content-Type"); r.Method == http.MethodPost && (len(types) != 1 || mediaType(types[0]) != "application/json") {
 		d.refuse(w, "content_type", http.StatusUnsupportedMediaType, "the body must be application/json", "set Content-Type")

@@ -12,8 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
-// hostPort is a name or address in lower case, without brackets and final dot, and a
-// port, "" if there is none.
+// hostPort is a name or address in lower case, without brackets and final dot, and a port, or "".
 type hostPort struct{ name, port string }
 
 // splitHost takes a Host header apart. Not ok if it is none.
@@ -55,8 +54,7 @@ type policy struct {
 	trusted map[string]bool // origins
 }
 
-// newPolicy reads names and origins as they are written in Config; the origins of the names are
-// allowed, too. CodeInvalid names the field that is wrong.
+// newPolicy reads names and origins as Config has them. CodeInvalid names the field that is wrong.
 func newPolicy(names, list []string) (*policy, error) {
 	hosts, err := newHosts(names)
 	if err != nil {
@@ -109,8 +107,7 @@ func (p *policy) knows(r *http.Request) bool {
 	return err == nil && err2 == nil && asked.Unmap() == to.Addr().Unmap().WithZone("") && portOr(h.port, r) == strconv.Itoa(int(to.Port()))
 }
 
-// covers reports whether h is meant by a configured host. Without a port, h may be of
-// either scheme: TLS may end at a proxy.
+// covers reports whether h is meant by a configured host, without a port by either scheme.
 func (known hostPort) covers(h hostPort) bool {
 	return known.name == h.name && (known.port == "" || known.port == h.port || h.port == "" && (known.port == "443" || known.port == "80"))
 }
@@ -164,9 +161,8 @@ func plainHost(s string) bool {
 	return ok
 }
 
-// foreign says what is wrong with the origin of a request, in words that any caller may read; ""
-// if nothing is. hostOK says whether knows allows the request. Programs other than browsers send
-// no origin.
+// foreign says what is wrong with the origin of a request, in words that any caller may read; "" if
+// nothing is. Programs other than browsers send no origin.
 func (p *policy) foreign(r *http.Request, hostOK bool) string {
 	all := r.Header.Values("Origin")
 	if len(all) > 1 {
@@ -188,8 +184,7 @@ func (p *policy) foreign(r *http.Request, hostOK bool) string {
 	return ""
 }
 
-// sameOrigin reports whether a page of this origin is from where the request goes.
-// Without TLS here the page may still be https: TLS may end at a proxy.
+// sameOrigin reports whether a page of this origin is from where the request goes, maybe by a TLS proxy.
 func sameOrigin(origin string, r *http.Request) bool {
 	scheme, rest, ok := strings.Cut(origin, "://")
 	if !ok || scheme != "https" && (scheme != "http" || r.TLS != nil) {
@@ -211,8 +206,7 @@ const (
 	corsMaxAge  = "600"
 )
 
-// answerCORS tells a browser that an allowed origin may read the answer, and answers for
-// good if it only asks in advance. No cookies: there are none here.
+// answerCORS tells a browser that an allowed origin may read the answer, and answers a preflight.
 func answerCORS(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	if origin := r.Header.Get("Origin"); origin != "" {

@@ -16,25 +16,20 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
-// SignInConfig says who may come in. Now and Key must be set; every zero value besides has the
-// meaning named at it.
+// SignInConfig says who may come in. Now and Key must be set.
 type SignInConfig struct {
 	Now func() time.Time
-	// Key seals the sessions: KeySize bytes that outlive the process, so that a page does, too.
-	// Its holder can make a session. See OpenKey.
+	// Key seals the sessions, and its holder can make one. It has KeySize bytes; see OpenKey.
 	Key []byte
 	// Auth says whose a token is; nil: there is access.Local() alone, who comes by Link.
 	Auth access.Authenticator
-	// Hosts are the names, with or without port, that requests may be for, besides loopback
-	// and the address the connection came to. Without port, any port will do.
+	// Hosts are as in Config.
 	Hosts []string
 	// Secure says that browsers come by TLS, be it that of a proxy.
 	Secure bool
-	// Public are the beginnings of paths that need no sign-in to GET, such as /static/: the style
-	// sheet and the script of the page that asks for a token. What serves them is not told who asks.
+	// Public are the beginnings of paths that need no sign-in to GET, such as /static/.
 	Public []string
-	// Page makes the page that says who is asked for, or why not; nil: it is plain text. Programs
-	// that do not ask for HTML get text in any case.
+	// Page makes the page of a view, for browsers; nil: it is plain text.
 	Page        func(SignInView) ([]byte, error)
 	MaxBody     int64         // bytes of a request; 0 is 1 MiB
 	BodyTimeout time.Duration // for a form to come; 0 is 30 s
@@ -58,8 +53,8 @@ type SignIn struct {
 	policy *policy
 	keeper *keeper // of the team's tokens, or of links
 	links  *links  // nil in a team
-	// ended are the sessions that were signed out, by id, until they are over anyway, so that a
-	// copy of the cookie is of no use. They are forgotten with the process; a new key ends all copies.
+	// ended are the sessions that were signed out, so that a copy of the cookie is of no use. They are
+	// forgotten with the process; a new key ends all copies.
 	ended *expiring[[16]byte]
 
 	cookie string // its name
@@ -141,8 +136,7 @@ func (g *SignIn) foreign(r *http.Request) string {
 	return g.policy.foreign(r, true)
 }
 
-// public reports whether what is asked for needs no sign-in. A path that means another one does:
-// its handler may take it for that one.
+// public reports whether what is asked for needs no sign-in. A path that is not clean does.
 func (g *SignIn) public(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -177,8 +171,8 @@ func (g *SignIn) pass(w http.ResponseWriter, r *http.Request, next http.Handler)
 	next.ServeHTTP(w, insidePage(r, ctx))
 }
 
-// watch returns when a session has ended, or the request of it: a stream of events may last
-// for hours, and must not outlive the right to see it. When that is unknown it continues.
+// watch returns when a session or its request has ended: a stream of events may last for hours, and
+// must not outlive the right to see it.
 func (g *SignIn) watch(ctx context.Context, r *http.Request, s *session) {
 	every := time.NewTicker(g.cfg.Recheck)
 	defer every.Stop()
@@ -208,9 +202,8 @@ func insidePage(r *http.Request, ctx context.Context) *http.Request {
 
 type sessionKey struct{}
 
-// Token is what forms of this session carry as "csrf", and scripts as the header
-// X-CSRF-Token. It is "" for a request that did not come through the sign-in, or for a public
-// path. Who knows it and the cookie can make changes: it belongs in forms alone.
+// Token is what forms of this session carry as "csrf", and scripts as the header X-CSRF-Token; "" for
+// a request without a session. It belongs in forms alone.
 func (g *SignIn) Token(r *http.Request) string {
 	s, _ := r.Context().Value(sessionKey{}).(*session)
 	if s == nil {

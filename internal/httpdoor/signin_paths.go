@@ -18,9 +18,8 @@ const (
 	maxLinks = 32 // that wait to be used; the oldest makes room
 )
 
-// Link is an address below base, such as http://127.0.0.1:8643, that lets one browser in, once
-// and for 10 minutes. Its holder is the local user: it belongs on the terminal of that user and
-// nowhere else. In a team it is the address of the page that asks for a token.
+// Link is an address below base that lets one browser in, once and for 10 minutes, as the local user:
+// it belongs on that user's terminal alone. In a team it is that of the page that asks for a token.
 func (g *SignIn) Link(base string) string {
 	at := strings.TrimRight(base, "/") + inPath
 	if g.team() {
@@ -29,8 +28,7 @@ func (g *SignIn) Link(base string) string {
 	return at + "?token=" + g.links.add()
 }
 
-// links are those that wait to be used, by the hash of their token, so that the time it takes
-// to find one says nothing.
+// links are those that wait to be used, by the hash of their token.
 type links struct {
 	now     func() time.Time
 	waiting *expiring[[sha256.Size]byte]

@@ -61,9 +61,8 @@ type session struct {
 
 const fixedBytes = 1 + 8 + 16
 
-// deriveKeys makes a key for each purpose of the one that is kept, and the name of the cookie.
-// Cookies are not told apart by ports: with the name of the key in it, two servers on one
-// machine do not end each other's sessions.
+// deriveKeys makes a key for each purpose, and the name of the cookie: cookies are not told apart by
+// ports, and two servers on one machine must not end each other's sessions.
 func (g *SignIn) deriveKeys() error {
 	sealing, err := hkdf.Key(sha256.New, g.cfg.Key, nil, "marchwarden/gate session/1", 32)
 	if err != nil {
@@ -168,8 +167,7 @@ var (
 	errScope       = marchwarden.Wrap(access.ErrScope, marchwarden.CodeDenied, "the token may not read")
 )
 
-// enter is the session of a request and who it is of. With an error the session is nil, unless it
-// is unknown whose it is.
+// enter is the session of a request, nil if it is surely no user's, and who it is of.
 func (g *SignIn) enter(r *http.Request) (*session, access.Principal, error) {
 	s := g.first(r, local)
 	if s == nil {
@@ -207,8 +205,7 @@ func (g *SignIn) owner(r *http.Request, token string) (access.Principal, error) 
 	return p, nil
 }
 
-// formToken proves that a form was made for a session. It is the same for as long as the
-// session lasts, so that pages in several windows, and from before a restart, go on working.
+// formToken proves that a form was made for a session, for as long as that lasts.
 func (g *SignIn) formToken(s *session) string {
 	h := hmac.New(sha256.New, g.forms)
 	h.Write(s.id[:]) // always 16 bytes
@@ -218,9 +215,8 @@ func (g *SignIn) formToken(s *session) string {
 // errNotMeant says why a change is not made.
 var errNotMeant = errors.New("the form is not one of this session")
 
-// meant is nil if a request carries what a page of one of these sessions was given: as a header,
-// or as a field of a form. A form is parsed; a token in the address does not count. Sessions may
-// be nil, and with no other nothing is read.
+// meant is nil if a request carries what a page of one of these sessions, which may be nil, was given:
+// as a header, or as a field of a form, which is parsed. A token in the address does not count.
 func (g *SignIn) meant(w http.ResponseWriter, r *http.Request, sessions ...*session) (err error) {
 	sessions = slices.DeleteFunc(sessions, func(s *session) bool { return s == nil })
 	if len(sessions) == 0 {
@@ -254,9 +250,8 @@ const (
 	maxKeyFile = 2*KeySize + 2
 )
 
-// OpenKey is the key that is kept in a file, as hex digits, made from random if there is none.
-// Several processes may ask at once and get the same. CodeDenied if others than its owner can
-// get at the file, CodeCorrupt if it holds no key, CodeUnavailable if it cannot be read or made.
+// OpenKey is the key that is kept in a file, as hex digits, made from random if there is none; several
+// processes get the same. CodeDenied if others can get at the file, CodeCorrupt if it holds no key.
 // Removing the file ends all sessions when the server starts again.
 func OpenKey(path string, random io.Reader) ([]byte, error) {
 	text, err := durable.ReadPrivate(path, keyKind, maxKeyFile)

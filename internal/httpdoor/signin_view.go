@@ -12,8 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
-// SignInView is what a page of the sign-in says. Next and Who come from outside and must be escaped as
-// any such text.
+// SignInView is what a page of the sign-in says. Next and Who come from outside and must be escaped.
 type SignInView struct {
 	Status  int    // of the answer
 	Who     string // the ID of the signed-in user, "" for none; a form to leave is a POST of csrf to /out
@@ -22,8 +21,8 @@ type SignInView struct {
 	Next    string // a path of this server where one wanted to go; "" for none
 	Problem string // what is wrong, lower case without full stop; "" if nothing is
 	Hint    string // what to do about it, or ""
-	// Elsewhere says that the request came by a link on another site, for which browsers hold back
-	// the cookie: who is in already needs but follow a link to Next.
+	// Elsewhere says that the request came by a link on another site, for which browsers hold back the
+	// cookie: who is in need but follow a link to Next.
 	Elsewhere bool
 }
 
@@ -69,8 +68,7 @@ func within(s string) string {
 	return "/"
 }
 
-// turnAway answers a request of whom the sign-in does not let in, with a page that says how to get
-// in. s is the session as enter has it.
+// turnAway answers a request that is not let in with a page that says how to get in.
 func (g *SignIn) turnAway(w http.ResponseWriter, r *http.Request, s *session, err error) {
 	v := SignInView{}
 	if v.Status, v.Problem, v.Hint = g.explain(w, err); v.Status == http.StatusUnauthorized && g.team() && errors.Is(err, errNotSignedIn) {
@@ -104,8 +102,7 @@ func (g *SignIn) explain(w http.ResponseWriter, err error) (status int, problem,
 	return http.StatusUnauthorized, "the link was used, is too old or is not one of this server", again
 }
 
-// notMeant answers a change that carries nothing to say that it was meant, or that cannot be
-// read.
+// notMeant answers a change that carries nothing to say that it was meant, or that cannot be read.
 func (g *SignIn) notMeant(w http.ResponseWriter, r *http.Request, s *session, err error) {
 	v := SignInView{Status: http.StatusBadRequest, Problem: "the form cannot be read", Hint: "load the page again"}
 	var large *http.MaxBytesError
@@ -158,8 +155,7 @@ func (g *SignIn) show(w http.ResponseWriter, r *http.Request, s *session, v Sign
 	g.write(w, r, v)
 }
 
-// wantsPage reports whether a request is that of a window, rather than of a script, a picture
-// or a program.
+// wantsPage reports whether a request is that of a window, not of a script, a picture or a program.
 func wantsPage(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }

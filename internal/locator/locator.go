@@ -1,8 +1,7 @@
-// Package locator owns the one written form of a web address, so that two
-// spellings of a page are one page, and so that every later reader of the
-// address (the provenance gate, robots.txt, the dialler, a person) sees the same
-// host in it. It reads addresses strictly: where browsers and libraries are known
-// to disagree, there is no locator.
+// Package locator owns the one written form of a web address, so that two spellings of a page are
+// one page, and so that every later reader of the address (the provenance gate, robots.txt, the
+// dialler, a person) sees the same host in it. It reads addresses strictly: where browsers and
+// libraries are known to disagree, there is no locator.
 //
 // It does not resolve names, open connections or decide which hosts may be
 // fetched; that is package guard's work.
@@ -36,9 +35,8 @@ const MaxBytes = 8 << 10
 // returned is canonical itself, and net/url finds in it the host that is written.
 func Canonical(raw string) (string, bool) { return normalise(raw, true) }
 
-// Followable is Canonical for the target of a redirect: tracking parameters
-// stay, because a server that adds one and gets it dropped would send us in a
-// circle.
+// Followable is Canonical for the target of a redirect: tracking parameters stay, because a server
+// that adds one and gets it dropped would send us in a circle.
 func Followable(raw string) (string, bool) { return normalise(raw, false) }
 
 // Host is the host of an address in lower case, without port and brackets, or ""
@@ -120,9 +118,8 @@ func canonicalAuthority(u *url.URL, authority string) (string, bool) {
 	return host + ":" + strconv.FormatUint(n, 10), true
 }
 
-// names maps a host for lookup as browsers do, but leaves it to canonicalHost
-// which ASCII characters a host may have: underscores and double hyphens are in
-// use.
+// names maps a host for lookup as browsers do, but leaves it to canonicalHost which ASCII
+// characters a host may have: underscores and double hyphens are in use.
 var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.StrictDomainName(false), idna.CheckHyphens(false))
 
 func canonicalHost(host string, bracketed bool) (string, bool) {
@@ -161,8 +158,7 @@ func canonicalHost(host string, bracketed bool) (string, bool) {
 
 const hostBytes = "abcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// numeric reports whether a host that ends in this label is an address to some
-// reader.
+// numeric reports whether a host that ends in this label is an address to some reader.
 func numeric(label string) bool {
 	if digits, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(digits, "0123456789abcdef") == ""
@@ -201,9 +197,8 @@ const (
 	queryBytes = pathBytes + "?"
 )
 
-// escape brings percent-encoding into one form: unreserved characters are
-// written out, those in plain and escapes of reserved ones stay as they are, all
-// else is escaped.
+// escape brings percent-encoding into one form: unreserved characters are written out, those in
+// plain and escapes of reserved ones stay as they are, all else is escaped.
 func escape(s, plain string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder

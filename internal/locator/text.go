@@ -49,9 +49,8 @@ func schemeAt(s string, from int) (start, size int) {
 // closers maps what closes a bracket to what opens it.
 var closers = map[rune]rune{')': '(', ']': '[', '}': '{'}
 
-// addressEnd says where an address that starts a text ends: at white space, a
-// quotation mark or the like, or a bracket that was opened before it, and before
-// the punctuation that ends a sentence.
+// addressEnd says where an address that starts a text ends: at white space, a quotation mark or the
+// like, or a bracket that was opened before it, and before the punctuation that ends a sentence.
 func addressEnd(s string) int {
 	open := make(map[rune]int)
 	end := len(s)

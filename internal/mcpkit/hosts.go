@@ -41,8 +41,7 @@ func HostNames() []string {
 	return names
 }
 
-// HostEntry is one server in the configuration of a host. Either Command or URL is
-// there. Nothing in it is secret. Its texts are UTF-8.
+// HostEntry is one server in the configuration of a host, by Command or by URL. Nothing in it is secret.
 type HostEntry struct {
 	Name    string
 	Command string
@@ -59,8 +58,7 @@ func (e HostEntry) Unencrypted() bool {
 	return err == nil && u.Scheme == "http" && !access.IsLoopback(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."))
 }
 
-// HostConfig is the configuration of an entry for one of HostNames, and where it goes on a
-// system.
+// HostConfig is the configuration of an entry for one of HostNames, and where it goes on a system.
 func HostConfig(name string, e HostEntry, goos string) (text string, notes []string) {
 	h := hosts[slices.IndexFunc(hosts, func(h host) bool { return h.name == name })]
 	notes = append(notes, strings.Replace(h.where, "{}", desktopFile(goos), 1))

@@ -24,8 +24,7 @@ const (
 	modernEra = "2026-07-28"
 	// principalKey is where the SDK carries who makes a request.
 	principalKey = "marchwarden/principal"
-	// requestHeader tells a handler which HTTP request its call came with. It is made
-	// here, and one that comes from outside is dropped.
+	// requestHeader tells a handler which HTTP request its call came with. It is never one from outside.
 	requestHeader = "Marchwarden-Request"
 
 	defaultSessionTimeout = 10 * time.Minute
@@ -70,34 +69,18 @@ func (s *Server) Handler(sessionTimeout time.Duration) http.Handler {
 	return identified(s.lines.numbered(both))
 }
 
-// batch is how many messages a request holds if it is a batch. Its body can be read
-// again; one that is too large, broken or no JSON is left to the SDK to refuse.
+// batch is how many messages a request holds if it is a batch. Its body, which the door has read,
+// can be read again; one that is too large, broken or no JSON is left to the SDK to refuse.
 func batch(r *http.Request) int {
-	body := r.Body
-	data, err := io.ReadAll(io.LimitReader(body, sdkMaxBody))
-	rest := io.Reader(body)
-	if err != nil {
-		rest = failing{err}
-	}
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(data), rest), body}
+	data, _ := io.ReadAll(io.LimitReader(r.Body, sdkMaxBody+1))
+	r.Body = io.NopCloser(bytes.NewReader(data))
 	var messages []json.RawMessage
-	if json.Unmarshal(data, &messages) != nil {
-		return 0
-	}
+	_ = json.Unmarshal(data, &messages)
 	return len(messages)
 }
 
-// failing is a reader that has failed.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// identified tells the SDK who makes a request, so that it holds every session to the
-// one who opened it. The SDK takes that from a bearer token only; the door has taken
-// the real one away, and what stands in its place says nothing.
+// identified tells the SDK who makes a request, so that it holds every session to the one who opened
+// it. The SDK takes that from a bearer token only; the door has taken the real one away.
 func identified(next http.Handler) http.Handler {
 	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		p := access.From(ctx)
@@ -158,8 +141,7 @@ func (l *lines) numbered(next http.Handler) http.Handler {
 	})
 }
 
-// came notes that a client came back for a stream of its session; what it gives notes
-// that it went.
+// came notes that a client came back for a stream of its session, and gives what notes that it went.
 func (l *lines) came(r *http.Request) (went func()) {
 	session := r.Header.Get("Mcp-Session-Id")
 	if r.Method != http.MethodGet || session == "" || r.Header.Get("Last-Event-ID") == "" {
@@ -232,8 +214,7 @@ func (s *Server) joinRequest(ctx context.Context, req *mcp.CallToolRequest) (con
 	}
 }
 
-// scopes is what a caller must be allowed in order to use a method. Every caller that the door lets
-// in may ask what a server is.
+// scopes are what methods need. Every caller that the door lets in may ask what a server is.
 var scopes = map[string]string{
 	"tools/call":           access.ScopeResearch,
 	"tasks/cancel":         access.ScopeResearch,
@@ -244,8 +225,7 @@ var scopes = map[string]string{
 	"subscriptions/listen": access.ScopeRead,
 }
 
-// caller is who makes a request: over HTTP whom the door has let in, on a pipe the
-// user whose process this is.
+// caller is who makes a request: over HTTP whom the door has let in, on a pipe the local user.
 func caller(ctx context.Context, req mcp.Request) access.Principal {
 	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
 		p, _ := extra.TokenInfo.Extra[principalKey].(access.Principal)

@@ -25,8 +25,7 @@ const (
 	resultTemplate   = resultPrefix + "{id}"
 	evidenceTemplate = EvidencePrefix + "{hex}"
 
-	// uiExtension is the name of MCP Apps, appURI where the view is, and appType what
-	// it is.
+	// uiExtension is the name of MCP Apps, appURI where the view is, and appType what it is.
 	uiExtension = "io.modelcontextprotocol/ui"
 	appURI      = "ui://marchwarden/result.html"
 	appType     = "text/html;profile=mcp-app"
@@ -35,11 +34,9 @@ const (
 const (
 	// maxResourceBytes is the largest resource that is handed over.
 	maxResourceBytes = 8 << 20
-	// maxTextBytes is the longest text that is sent as such: escaped in the worst
-	// way it still fits into a message. Beyond it text goes as bytes.
+	// maxTextBytes is the longest text that is sent as such, and not as bytes: escaped it still fits.
 	maxTextBytes = 2 << 20
-	// evidenceTTL, in milliseconds, is a week: a hash names one content for ever,
-	// and the number must fit into 32 bits.
+	// evidenceTTL, in milliseconds, is a week: a hash names one content, and 32 bits must do.
 	evidenceTTL = 7 * 24 * 3600 * 1000
 )
 
@@ -120,8 +117,7 @@ func templateOf(uri string) string {
 	return ""
 }
 
-// idIn is the id in an address of a run, if it is one: nothing is looked up by what
-// is none.
+// idIn is the id in an address of a run, if it is one.
 func idIn(uri, prefix string) (marchwarden.TraceID, bool) {
 	text, ok := strings.CutPrefix(uri, prefix)
 	if !ok {
@@ -137,8 +133,8 @@ func notFound(uri string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found", Data: data}
 }
 
-// sound is the error of a read. What the SDK says of an address that it does not know is
-// no JSON if the address holds what Go escapes in another way, and would never be sent.
+// sound is the error of a read. What the SDK says of an unknown address may be no JSON, and would
+// never be sent.
 func sound(req mcp.Request, err error) error {
 	var fault *jsonrpc.Error
 	read, ok := req.(*mcp.ReadResourceRequest)

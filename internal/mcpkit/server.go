@@ -8,9 +8,8 @@
 // as a transport (lines.go) and how hosts are told of a server (hosts.go). The two are the
 // only packages that import the MCP SDK, and no SDK type leaves them.
 //
-// It does not own research, traces, budgets or evidence: those are the
-// researcher's, and a result passes through unchanged. Who may see what is decided
-// in package access and kept in package runs.
+// It does not own research, traces, budgets or evidence: those are the researcher's, and a result
+// passes through unchanged. Who may see what is decided in package access and kept in package runs.
 //
 //	client ⇄ lines (stdio.go) or HTTP (http.go) ⇄ SDK session ⇄ barrier (server.go) ⇄ research (tool.go) ⇄ runs ⇄ marchwarden.Researcher
 package mcpkit
@@ -27,7 +26,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -39,11 +37,9 @@ import (
 // The defaults of Config.
 const (
 	DefaultConcurrent = 8 // calls that run at once
-	// DefaultMaxWall is how long a call may take of a client that hears nothing of it
-	// meanwhile: many hosts give up after a minute.
+	// DefaultMaxWall is for clients that hear nothing of a call: many hosts give up after a minute.
 	DefaultMaxWall = 50 * time.Second
-	// heartbeat is how long a call may be silent to a client that asked for
-	// progress; some hosts give a call up after a minute without a word.
+	// heartbeat is how long a call that has a progress token may be silent: some hosts give it up.
 	heartbeat = 8 * time.Second
 )
 
@@ -53,27 +49,20 @@ type Config struct {
 	Name string
 	// Version is the program's version; empty means "dev".
 	Version string
-	// Scope is one sentence on what this researcher covers. Callers choose a
-	// researcher by it: it stands in the tool's description and in the server's
-	// instructions. Required.
+	// Scope is one sentence on what this researcher covers, by which callers choose. Required.
 	Scope string
-	// OpenWorld says that the researcher reaches outside this machine, which hosts
-	// may want to know before they call it.
+	// OpenWorld says that the researcher reaches outside this machine.
 	OpenWorld bool
-	// Private says that what the researcher reports comes from the user's own
-	// sources, so that a caller can keep it from others.
+	// Private says that it reports from the user's own sources, so that a caller can keep it from others.
 	Private bool
 	// Researcher answers the calls. Required.
 	Researcher marchwarden.Researcher
-	// Evidence gives the stored content that a citation's content_hash names, as
-	// "sha256:" and 64 hex digits, to clients that want to check for themselves;
-	// CodeNotFound says that there is none. It is called from several goroutines.
-	// nil serves no resources.
+	// Evidence gives the stored content that a citation's content_hash names ("sha256:" and 64 hex
+	// digits); CodeNotFound says that there is none. It must be safe for concurrent use; nil serves none.
 	Evidence func(ctx context.Context, hash string) ([]byte, error)
 	// Now is the clock. Required.
 	Now func() time.Time
-	// RunsDir is the folder that keeps the research that is under way; "" forgets it with
-	// the process.
+	// RunsDir keeps the research that is under way; "" forgets it with the process.
 	RunsDir string
 	// Records are the runs of the past, as resources; nil serves none of them.
 	Records Records
@@ -88,15 +77,12 @@ type Config struct {
 	Observe func(ctx context.Context, op Operation, meta map[string]any) (context.Context, func(error))
 	// Log gets faults, with stacks, and one debug line a call; nil discards them.
 	Log *slog.Logger
-	// MaxConcurrent is how many calls may run at once before further ones wait for
-	// their turn; 0 means 8.
+	// MaxConcurrent is how many calls run at once; further ones wait. 0 means 8.
 	MaxConcurrent int
-	// Grace is how long a stopped call may take to hand over what it has before
-	// it is abandoned; 0 means two seconds.
+	// Grace is how long a stopped call may take to hand over what it has; 0 means two seconds.
 	Grace time.Duration
 
-	// What tests set: install adds to the server before it is served, text renders a result
-	// for people.
+	// What tests set: more of a server, and how a result is rendered for people.
 	install func(*Server)
 	text    func(*marchwarden.Result) string
 }
@@ -141,30 +127,25 @@ func (c *Config) normalize() error {
 // It speaks the protocol of 2026-07-28 and, to clients that open with
 // initialize, those from 2024-11-05 to 2025-11-25. It is safe for concurrent use.
 type Server struct {
-	cfg    Config
-	mcp    *mcp.Server
-	output *jsonschema.Resolved // what structured content must satisfy
-	runs   *runs.Desk
-	tasks  taskSource // who works on tasks
-	live   *tails     // the runs that clients follow; nil without records
-	lines  *lines     // the HTTP requests that are open
+	cfg   Config
+	mcp   *mcp.Server
+	runs  *runs.Desk
+	tasks taskSource // who works on tasks
+	live  *tails     // the runs that clients follow; nil without records
+	lines *lines     // the HTTP requests that are open
 }
 
-// NewServer builds the server. It is cheap, starts nothing and touches nothing
-// outside: clients may start a server just to ask what it is. It fails on a
-// Config that lacks a required field. Close it when done.
+// NewServer builds the server. It starts nothing and touches nothing outside: clients may start a server
+// just to ask what it is. Close it when done.
 func NewServer(cfg Config) (*Server, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
 	}
-	tool, output, err := researchTool(cfg)
+	desk, err := openRuns(cfg)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, output: output, lines: newLines()}
-	if s.runs, err = openRuns(cfg); err != nil {
-		return nil, err
-	}
+	s := &Server{cfg: cfg, runs: desk, lines: newLines()}
 	s.tasks = researchTasks{s}
 	options := &mcp.ServerOptions{
 		Instructions: instructions(cfg),
@@ -179,7 +160,7 @@ func NewServer(cfg Config) (*Server, error) {
 		options.SubscribeHandler, options.UnsubscribeHandler = s.subscribe, s.unsubscribe
 	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "marchwarden-" + cfg.Name, Title: title(cfg), Version: cfg.Version}, options)
-	s.mcp.AddTool(tool, s.research)
+	s.mcp.AddTool(researchTool(cfg), s.research)
 	s.addResources()
 	s.addPrompts()
 	if err := s.addTasks(); err != nil {
@@ -192,9 +173,7 @@ func NewServer(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// offers is what the server declares. It is given explicitly so that the SDK adds
-// neither logging, which the protocol has deprecated, nor notices of lists that never
-// change.
+// offers is what the server declares: neither logging, which is deprecated, nor notices of lists.
 func offers(cfg Config) *mcp.ServerCapabilities {
 	o := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{},
 		Resources: &mcp.ResourceCapabilities{Subscribe: cfg.Records != nil}}
@@ -232,14 +211,12 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Sessions is how many sessions are open. Over HTTP a request of the protocol that has
-// none counts as one while it is answered.
+// Sessions is how many sessions are open. A request that has none counts as one while it is answered.
 func (s *Server) Sessions() int {
 	return len(slices.Collect(s.mcp.Sessions()))
 }
 
-// refuses tells whether the server has not declared what a method belongs to,
-// although the SDK would answer it.
+// refuses tells whether the server has not declared a method that the SDK would answer.
 func (s *Server) refuses(method string) bool {
 	switch family, what, _ := strings.Cut(method, "/"); family {
 	case "completion", "logging":
@@ -250,10 +227,8 @@ func (s *Server) refuses(method string) bool {
 	return false
 }
 
-// barrier stands around every request. It knows who asks, keeps a panic in one
-// request from ending the process, and answers only what the server has declared. The
-// panic's value and stack go to the log; the caller learns that it was a fault of the
-// server.
+// barrier stands around every request. It knows who asks, keeps a panic in one request from ending the
+// process, and answers only what the server has declared.
 func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		end := func(mcp.Result, error) {}
@@ -280,8 +255,7 @@ func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// metaOf is the _meta of a request; a request may come without any parameters, of which
-// the SDK then makes a pointer that is nil.
+// metaOf is the _meta of a request, whose parameters may be a pointer that is nil.
 func metaOf(req mcp.Request) map[string]any {
 	params := req.GetParams()
 	if v := reflect.ValueOf(params); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -302,8 +276,7 @@ func (s *Server) observe(ctx context.Context, method string, req mcp.Request) (c
 	return ctx, func(res mcp.Result, err error) { end(classed(res, err)) }
 }
 
-// classed is how a request failed, by its code alone: what is counted and traced holds no
-// words.
+// classed is how a request failed, by its code alone: observers get no words.
 func classed(res mcp.Result, err error) error {
 	var wrong *jsonrpc.Error
 	switch r, answered := res.(*mcp.CallToolResult); {

@@ -18,8 +18,7 @@ import (
 // at once, which is polled. The SDK does not know the extension; what it lets pass is
 // used here: custom methods, and results of other shapes from a middleware.
 
-// A client is asked to look often at a task that is young, and less often at one that
-// takes its time.
+// A client is asked to look often at a young task, and less often at an old one.
 const (
 	pollSoon  = 200 * time.Millisecond
 	pollLater = 2 * time.Second
@@ -197,8 +196,7 @@ func taskError(err error) error {
 	return err
 }
 
-// taskWay lets calls of clients that know tasks become one, and holds the methods of
-// the extension to what it says about clients and headers.
+// taskWay makes tasks of calls of clients that know them, and holds the extension's methods to its rules.
 func (s *Server) taskWay(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if call, ok := req.(*mcp.CallToolRequest); ok && knowsTasks(req) {
@@ -233,8 +231,7 @@ func (s *Server) taskOrCall(ctx context.Context, method string, req *mcp.CallToo
 	return next(ctx, method, req)
 }
 
-// knowsTasks tells whether the client says, with this very request, that it knows the
-// extension.
+// knowsTasks tells whether the client says, with this very request, that it knows the extension.
 func knowsTasks(req mcp.Request) bool {
 	raw, err := json.Marshal(metaOf(req)[mcp.MetaKeyClientCapabilities])
 	if err != nil {
@@ -250,7 +247,6 @@ func knowsTasks(req mcp.Request) bool {
 	return ok
 }
 
-// errTasksUndeclared is the answer to a client that uses tasks and does not say that
-// it knows them.
+// errTasksUndeclared is for a client that uses tasks and does not say that it knows them.
 var errTasksUndeclared = &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the client has not declared the extension " + TasksExtension,
 	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + TasksExtension + `":{}}}}`)}

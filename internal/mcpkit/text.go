@@ -62,12 +62,10 @@ func failure(err error) *mcp.CallToolResult {
 	}
 }
 
-// maxShownExcerpt is how much of an excerpt the readable text shows; structured
-// content has it whole.
+// maxShownExcerpt is how much of an excerpt the readable text shows.
 const maxShownExcerpt = 240
 
-// shortText renders a result in plain lines: warnings, the short answer, answer, what is closest
-// to one that there is not, numbered sources, gaps, confidence, trace.
+// shortText renders a result in plain lines.
 func shortText(r *marchwarden.Result) string {
 	var b strings.Builder
 	for _, w := range r.Warnings {
@@ -118,8 +116,7 @@ var categoryWords = map[marchwarden.GapCategory]string{
 	marchwarden.ScopeExceeded:        "needs another kind of researcher",
 }
 
-// sofar is the result of a run that goes on: what it has found, if that can be told,
-// and how to get the rest.
+// sofar is the result of a run that goes on: what it has found, and how to get the rest.
 func (s *Server) sofar(ctx context.Context, run *runs.Run) *marchwarden.Result {
 	var res *marchwarden.Result
 	if s.cfg.Records != nil {
@@ -166,8 +163,7 @@ const (
 	maxResultBytes = 25_000 * 3
 	// maxShownSources is how many sources the readable text of a shortened result has.
 	maxShownSources = 40
-	// maxBriefAnswer is how much of an answer the readable text has, in characters,
-	// where little room is left.
+	// maxBriefAnswer is how much of an answer the readable text has where little room is left.
 	maxBriefAnswer = 1000
 )
 
@@ -200,8 +196,7 @@ var cuts = []func(*marchwarden.Result){
 	func(r *marchwarden.Result) { shorten(r, 12) },
 }
 
-// shorten cuts excerpts to at most n bytes, at the end of a character, and their spans
-// with them.
+// shorten cuts excerpts, and their spans, to at most n bytes at the end of a character.
 func shorten(r *marchwarden.Result, n int) {
 	for i := range r.Citations {
 		c := &r.Citations[i]
@@ -221,8 +216,7 @@ func shorten(r *marchwarden.Result, n int) {
 	}
 }
 
-// slim gives a tool result that hosts take: one that is too large for them is
-// shortened, and says where the whole is.
+// slim shortens a tool result that is too large for hosts, and says where the whole is.
 func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result) *mcp.CallToolResult {
 	encoded, text := res.StructuredContent.(json.RawMessage), s.cfg.text(whole)
 	if len(encoded)+len(text) <= maxResultBytes {
@@ -233,7 +227,7 @@ func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result) *mcp.C
 		cuts[i](short)
 		short.Warnings = append(slices.Clone(whole.Warnings), "shortened: the whole result is at "+resultPrefix+whole.TraceID.String())
 		text = s.shownText(short, i >= len(cuts)-2)
-		encoded, err = s.encode(short)
+		encoded, err = encode(short)
 	}
 	if err != nil {
 		s.cfg.Log.Error("a large result could not be shortened", "trace_id", whole.TraceID.String(), "error", err)

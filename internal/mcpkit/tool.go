@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,10 +16,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
-// research is the tool. It is registered as a raw handler, so the SDK neither
-// fills in defaults (an unset constraint must stay unset) nor judges the
-// arguments: the contract's own decoder does, in its own words. What goes wrong
-// becomes a tool error that the calling model can read and correct.
+// research is the tool. It is registered as a raw handler, so the SDK neither fills in defaults (an
+// unset constraint must stay unset) nor judges the arguments: the contract's own decoder does, in
+// its own words. What goes wrong becomes a tool error that the calling model can read and correct.
 func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	ctx, cancel := joinSession(ctx)
 	defer cancel()
@@ -56,8 +54,7 @@ func (s *Server) wall(req *mcp.CallToolRequest, attached bool) time.Duration {
 	return cmp.Or(s.cfg.MaxWall, DefaultMaxWall)
 }
 
-// begin starts the research that a call asks for, or finds the one that it resumes, and has its
-// events told.
+// begin starts the research of a call, or finds the one that it resumes, and has its events told.
 func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.Kind, sink marchwarden.Sink) (*runs.Visit, error) {
 	args := req.Params.Arguments
 	if len(args) == 0 {
@@ -84,8 +81,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.
 // maxWall bounds the time that a call can ask for; longer is no limit.
 const maxWall = 24 * time.Hour
 
-// wallTime is how long the caller waits, if it says so. The call is stopped then,
-// and what it has comes back while the caller is still there to read it.
+// wallTime is how long the caller waits, if it says so: it is to get what there is by then.
 func wallTime(req *mcp.CallToolRequest) (time.Duration, bool) {
 	ms, ok := req.Params.Meta[MetaWall].(float64)
 	if !ok || !(ms > 0) || ms > float64(maxWall.Milliseconds()) {
@@ -185,7 +181,7 @@ func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 	}
 	var encoded json.RawMessage
 	if err == nil {
-		if encoded, err = s.encode(out.res); err != nil {
+		if encoded, err = encode(out.res); err != nil {
 			err = &marchwarden.Error{Code: marchwarden.CodeMalformed, Message: "the result breaks the contract", Hint: "the researcher must be mended", Err: err}
 			s.cfg.Log.Error("research failed", "error", err)
 		}
@@ -210,7 +206,7 @@ func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 }
 
 // encode gives the wire form of a result that satisfies the output schema.
-func (s *Server) encode(res *marchwarden.Result) (json.RawMessage, error) {
+func encode(res *marchwarden.Result) (json.RawMessage, error) {
 	encoded, err := marchwarden.EncodeResult(res)
 	if err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
@@ -219,17 +215,11 @@ func (s *Server) encode(res *marchwarden.Result) (json.RawMessage, error) {
 	if err := json.Unmarshal(encoded, &instance); err != nil {
 		return nil, fmt.Errorf("decode the encoded result: %w", err)
 	}
-	if err := s.output.Validate(instance); err != nil {
-		return nil, err
-	}
-	return encoded, nil
+	return encoded, CheckResult(instance)
 }
 
-const (
-	// progressBacklog is how many messages may wait for a slow reader before
-	// further ones are dropped.
-	progressBacklog = 64
-)
+// progressBacklog is how many messages may wait for a slow reader before further ones are dropped.
+const progressBacklog = 64
 
 // progress sends the events of one call to the client that asked for them. A
 // nil *progress, for a client that did not ask, does nothing.
@@ -238,12 +228,10 @@ const (
 // research; those that find the queue full are dropped, because events are a
 // courtesy. Numbers count the messages sent, so they always increase.
 type progress struct {
-	send func(n int, said note)
-	done chan struct{} // closed when the sender has ended
-
-	mu     sync.Mutex // guards closed, and closing queue against sends
-	closed bool
-	queue  chan note
+	send  func(n int, said note)
+	queue chan note
+	over  chan struct{} // closed by stop
+	done  chan struct{} // closed when the sender has ended
 }
 
 // note is one thing to say: in words, and as the event if it is one.
@@ -259,21 +247,20 @@ func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
 	if token == nil {
 		return nil
 	}
-	p := &progress{
-		queue: make(chan note, progressBacklog),
-		done:  make(chan struct{}),
-		send: func(n int, said note) {
-			params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: said.message}
-			if said.event != nil {
-				params.Meta = mcp.Meta{MetaEvent: said.event}
-			}
-			// A message that cannot be sent is lost: the connection notices its own
-			// faults, and a stopped call needs no progress.
-			_ = req.Session.NotifyProgress(ctx, params)
-		},
-	}
+	p := newProgress(func(n int, said note) {
+		params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: said.message}
+		if said.event != nil {
+			params.Meta = mcp.Meta{MetaEvent: said.event}
+		}
+		// A message that cannot be sent is lost: the connection notices its own faults.
+		_ = req.Session.NotifyProgress(ctx, params)
+	})
 	go p.forward(heartbeat)
 	return p
+}
+
+func newProgress(send func(n int, said note)) *progress {
+	return &progress{send: send, queue: make(chan note, progressBacklog), over: make(chan struct{}), done: make(chan struct{})}
 }
 
 // forward sends what is queued, and the last message again when nothing came for
@@ -282,18 +269,19 @@ func (p *progress) forward(silence time.Duration) {
 	defer close(p.done)
 	beat := time.NewTicker(silence)
 	defer beat.Stop()
-	last := ""
+	var last note
 	for n := 1; ; n++ {
 		select {
-		case said, open := <-p.queue:
-			if !open {
-				return
-			}
-			last = said.message
-			p.send(n, said)
+		case last = <-p.queue:
+			p.send(n, last)
 			beat.Reset(silence)
 		case <-beat.C:
-			p.send(n, note{message: "still at work: " + last})
+			p.send(n, note{message: "still at work: " + last.message})
+		case <-p.over:
+			for ; len(p.queue) > 0; n++ {
+				p.send(n, <-p.queue)
+			}
+			return
 		}
 	}
 }
@@ -304,35 +292,19 @@ func (p *progress) sink() marchwarden.Sink {
 		return nil
 	}
 	return func(e marchwarden.Event) {
-		if e.Message == "" {
-			e.Message = string(e.Stage)
+		e.Message = Clip(Plain(cmp.Or(e.Message, string(e.Stage))), MaxProgressChars)
+		select {
+		case p.queue <- note{e.Message, &e}:
+		default:
 		}
-		e.Message = Clip(Plain(e.Message), MaxProgressChars)
-		p.push(note{e.Message, &e})
-	}
-}
-
-func (p *progress) push(said note) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return
-	}
-	select {
-	case p.queue <- said:
-	default:
 	}
 }
 
 // stop sends what is queued and returns when nothing more will be sent, so that
 // no progress follows the answer. Events that come later are ignored.
 func (p *progress) stop() {
-	if p == nil {
-		return
+	if p != nil {
+		close(p.over)
+		<-p.done
 	}
-	p.mu.Lock()
-	p.closed = true
-	close(p.queue)
-	p.mu.Unlock()
-	<-p.done
 }

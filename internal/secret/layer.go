@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// layer is a text with some levels of escapes undone: an address in JSON in a page has
-// three.
+// layer is a text with some levels of escapes undone: an address in JSON in a page has three.
 type layer struct {
 	text  []byte
 	up    *layer // what it was made of; nil for the text itself
@@ -23,8 +22,7 @@ type turn struct{ at, above int }
 // maxDepth bounds the levels of escapes that are undone.
 const maxDepth = 5
 
-// escapes are the bytes that an escaped character begins with: in an address, in JSON
-// and in HTML.
+// escapes are the bytes that an escaped character begins with: in an address, in JSON and in HTML.
 const escapes = `%\&`
 
 // maxEscape is the most bytes that stand for one character.

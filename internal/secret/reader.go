@@ -6,9 +6,8 @@ import (
 	"net/http"
 )
 
-// Transport passes requests on to t and takes the secrets out of the answers, headers
-// and bodies, before they are read, cut or remembered. Bodies are still read as
-// they come.
+// Transport passes requests on to t and takes the secrets out of the answers, headers and bodies,
+// before they are read, cut or remembered. Bodies are still read as they come.
 func (r *Redactor) Transport(t http.RoundTripper) http.RoundTripper { return &transport{r, t} }
 
 type transport struct {

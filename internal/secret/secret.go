@@ -1,13 +1,11 @@
-// Package secret takes the values that must never leave, keys, tokens and
-// passwords, out of whatever is stored or shown. It owns the spellings in which a
-// value is known again (as it is, escaped as in addresses, JSON and HTML, in
-// hexadecimal, and in base64 at any place), what is put in their stead, and a writer
-// that does it to a stream.
+// Package secret takes the values that must never leave, keys, tokens and passwords, out of
+// whatever is stored or shown. It owns the spellings in which a value is known again (as it is,
+// escaped as in addresses, JSON and HTML, in hexadecimal, and in base64 at any place), what is put
+// in their stead, and a writer that does it to a stream.
 //
-// It goes by exact values and by no pattern of what keys look like, so that it
-// never touches anything else. It does not know where secrets come from, and it cannot undo a
-// spelling that was made to get past it: what keeps secrets safe is that each is sent only to its
-// own service.
+// It goes by exact values and by no pattern of what keys look like, so that it never touches
+// anything else. It does not know where secrets come from, and it cannot undo a spelling that was
+// made to get past it: what keeps secrets safe is that each is sent only to its own service.
 package secret
 
 import (
@@ -25,9 +23,8 @@ const Mark = "REDACTED"
 // The shortest values that count.
 const (
 	minLength = 8
-	// minPlain is for values of letters alone or of digits alone, such as a
-	// database's password that is a word: taking every "postgres" out of a page
-	// would hide nothing and spoil the page.
+	// minPlain is for values of letters alone or of digits alone, such as a database's password
+	// that is a word: taking every "postgres" out of a page would hide nothing and spoil the page.
 	minPlain = 16
 )
 

@@ -12,8 +12,7 @@ import (
 // spelling is a secret as it is looked for, and what is put in its stead.
 type spelling struct{ text, instead []byte }
 
-// spellings are all ways to write all secrets, but for escapes, ready to be looked
-// for.
+// spellings are all ways to write all secrets, but for escapes, ready to be looked for.
 type spellings struct {
 	by      map[uint16][]spelling // by the first two bytes, the longest first
 	starts  [1 << 10]uint64       // the keys of by as bits: most places in a text are none
@@ -54,9 +53,8 @@ func spell(values []string) *spellings {
 	return k
 }
 
-// base64Cores are what base64 makes of a value wherever it stands in what is
-// encoded: for each of the three places that it can have in a group, the characters
-// that hold bits of the value alone.
+// base64Cores are what base64 makes of a value wherever it stands in what is encoded: for each of
+// the three places that it can have in a group, the characters that hold bits of the value alone.
 func base64Cores(v string) []string {
 	var out []string
 	for before := range 3 {
@@ -105,8 +103,7 @@ func (k *spellings) hits(b []byte) []hit {
 	return all
 }
 
-// replace takes the secrets out of b, which stays as it is; changed says whether
-// there were any.
+// replace takes the secrets out of b, which stays as it is; changed says whether there were any.
 func (k *spellings) replace(b []byte) (clean []byte, changed bool) {
 	done := 0
 	for _, h := range k.hits(b) {

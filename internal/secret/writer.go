@@ -6,10 +6,9 @@ import (
 	"sync"
 )
 
-// Writer passes on what is written to it without the secrets that its redactor knows
-// at that time. Where a write ends in what may be the beginning of a secret, the word
-// that it stands in waits for the next write, or for Flush; the end of a line never
-// waits. It is safe for concurrent use.
+// Writer passes on what is written to it without the secrets that its redactor knows at that time.
+// Where a write ends in what may be the beginning of a secret, the word that it stands in waits for
+// the next write, or for Flush; the end of a line never waits. It is safe for concurrent use.
 type Writer struct {
 	redactor *Redactor
 	to       io.Writer
@@ -18,8 +17,7 @@ type Writer struct {
 	held []byte
 }
 
-// Writer makes a writer before w. Call its Flush at the end; closing w stays the
-// caller's.
+// Writer makes a writer before w. Call its Flush at the end; closing w stays the caller's.
 func (r *Redactor) Writer(w io.Writer) *Writer { return &Writer{redactor: r, to: w} }
 
 // Unwrap is where the writer writes to.

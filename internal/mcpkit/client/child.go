@@ -13,26 +13,21 @@ import (
 )
 
 const (
-	// stopPolitely is how long a program may take to end after its input ended,
-	// stopFirmly how long after it was told to.
+	// How long a program may take to end after its input ended, and after it was told to.
 	stopPolitely = 300 * time.Millisecond
 	stopFirmly   = time.Second
-	// lingering is how long the output of a program that has ended may stay open,
-	// which a process outside its group can cause.
+	// lingering is how long a process outside its group may keep the output of an ended program open.
 	lingering = time.Second
 	// tailBytes is how much of standard error is kept.
 	tailBytes = 8 << 10
 )
 
-// process is a running program that is talked to over its standard streams, in a process
-// group of its own. One whose parent is killed is killed by the kernel on Linux, and finds
-// its input closed elsewhere. Its methods are safe for concurrent use; In and Out belong to
-// one reader and one writer. The caller that started it stops it.
+// process is a running program that is talked to over its standard streams, in a process group of its
+// own. If this process is killed, Linux kills it; elsewhere it finds its input closed.
 type process struct {
 	// In is the program's standard input; closing it is the polite way to end it.
 	In io.WriteCloser
-	// Out is the program's standard output. It ends when the program does, after
-	// everything that was written.
+	// Out is the program's standard output. It ends after everything that was written.
 	Out io.Reader
 
 	cmd    *exec.Cmd
@@ -42,8 +37,7 @@ type process struct {
 	stop   sync.Once
 }
 
-// startProcess runs the program of a target, without a shell. The error names what could not
-// be run.
+// startProcess runs the program of a target, without a shell.
 func startProcess(t Target) (*process, error) {
 	if len(t.Command) == 0 || t.Command[0] == "" {
 		return nil, errors.New("start a program: no command is given")
@@ -59,8 +53,7 @@ func startProcess(t Target) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", t.Command[0], err)
 	}
-	// A pipe of our own: the one that the package exec makes is closed when the
-	// program ends, whether its last words were read or not.
+	// A pipe of our own: that of exec is closed when the program ends, whether it was read or not.
 	out, far, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", t.Command[0], err)
@@ -78,9 +71,8 @@ func startProcess(t Target) (*process, error) {
 	return p, nil
 }
 
-// run starts the program and waits for its end on one thread: the kernel kills the
-// program when the thread that started it ends, and that must not be before this
-// process does.
+// run starts the program and waits for its end on one thread: the kernel kills the program when the
+// thread that started it ends, and that must not be before this process does.
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -112,12 +104,10 @@ func (p *process) State() string {
 	}
 }
 
-// LastWords is the last line that is not blank of what the program wrote to
-// standard error, as it is, or "". It is whole once the program has ended.
+// LastWords is the last line that is not blank on standard error, whole once the program has ended, or "".
 func (p *process) LastWords() string { return p.tail.lastLine() }
 
-// Terminate asks the program to end, which it may do in its own time. Where there
-// are no signals it is killed.
+// Terminate asks the program to end in its own time. Where there are no signals it is killed.
 func (p *process) Terminate() {
 	select {
 	case <-p.exited:
@@ -126,9 +116,8 @@ func (p *process) Terminate() {
 	}
 }
 
-// Stop ends the program and everything in its group: it closes the input, then
-// tells it to end, then kills it, within less than two seconds. It returns when
-// the program has ended, and closes the output.
+// Stop ends the program and its group: it closes the input, tells it to end, kills it, within two
+// seconds. It returns when the program has ended.
 func (p *process) Stop() {
 	p.stop.Do(func() {
 		_ = p.In.Close()
@@ -154,8 +143,7 @@ func (p *process) endsWithin(d time.Duration) bool {
 	}
 }
 
-// tail keeps the end of what is written to it. It never fails: a program whose
-// standard error is not read would stand still.
+// tail keeps the end of what is written to it. It never fails, so that the program never waits.
 type tail struct {
 	mu   sync.Mutex // guards kept
 	kept []byte

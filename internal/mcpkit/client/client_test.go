@@ -246,7 +246,7 @@ func TestProgressIsHeardInItsPlace(t *testing.T) {
 			t.Errorf("progress is passed on: %v", last)
 		}
 		var err error
-		if last, _, err = p.take(mcpkit.Line{Text: []byte(line)}); err != nil {
+		if last, _, err = p.take([]byte(line)); err != nil {
 			t.Fatal(err)
 		}
 	}

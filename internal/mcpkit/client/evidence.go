@@ -14,8 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
-// codeNotFoundOnce is how servers said in earlier versions of the protocol that
-// there is no such resource; today it is jsonrpc.CodeInvalidParams.
+// codeNotFoundOnce was, in earlier versions of the protocol, what CodeInvalidParams is for a resource.
 const codeNotFoundOnce = -32002
 
 // Evidence is the stored content that a citation's hash ("sha256:…") names, held
@@ -79,8 +78,7 @@ func (s *Session) evidenceFault(err error) error {
 // contentsKey is where, in the context of a read, the contents are put.
 type contentsKey struct{}
 
-// uncached takes the contents of a read out of the SDK's hands, which would keep
-// every document for as long as the session lasts.
+// uncached takes the contents of a read out of the SDK's hands, which would keep every document.
 func uncached(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		res, err := next(ctx, method, req)

@@ -29,16 +29,14 @@ const (
 	maxCallBytes = 4 * maxFrameBytes
 	// maxRefusalBytes bounds what is read of an answer that only says no.
 	maxRefusalBytes = 64 << 10
-	// parting is how long a server may take to end a stream that has told all, so
-	// that the connection can be used again.
+	// parting is how long a server may take to end a stream, so that its connection can be used again.
 	parting = 50 * time.Millisecond
 )
 
-// exchange speaks to a server at an address without the SDK: one request of the
-// protocol of 2026-07-28, and its answer. The SDK's client drops every field of an
-// answer that it does not know, and takes a server that fails once for one that is
-// gone; a task has such fields, and outlives such failures. It is safe for
-// concurrent use.
+// exchange speaks to a server at an address without the SDK: one request of the protocol of
+// 2026-07-28, and its answer. The SDK's client drops every field of an answer that it does not
+// know, and takes a server that fails once for one that is gone; a task has such fields, and
+// outlives such failures. It is safe for concurrent use.
 type exchange struct {
 	web  *http.Client
 	url  string
@@ -66,9 +64,8 @@ type refusal int
 
 func (r refusal) Error() string { return fmt.Sprintf("status %d", int(r)) }
 
-// send gives the result of a request, or why there is none: ctx's error, a
-// *jsonrpc.Error of the server's, an *absence, a refusal, or a *marchwarden.Error
-// that is final.
+// send gives the result of a request, or why there is none: ctx's error, a *jsonrpc.Error of the
+// server's, an *absence, a refusal, or a *marchwarden.Error that is final.
 func (x *exchange) send(ctx context.Context, t turn) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -135,8 +132,8 @@ func (x *exchange) request(ctx context.Context, t turn) (*http.Request, jsonrpc.
 	return req, id, nil
 }
 
-// broken tells the ways apart in which a request or its answer did not get
-// through. What has a code, or is the server's word, stays as it is.
+// broken says why a request or its answer did not get through. What has a code, or is the server's
+// word, stays as it is.
 func broken(ctx context.Context, err error) error {
 	var own *marchwarden.Error
 	var theirs *jsonrpc.Error
@@ -173,8 +170,7 @@ func refused(resp *http.Response) error {
 	return refusal(resp.StatusCode)
 }
 
-// take reads one message. It says whether it is the answer to id; anything else is
-// heeded if it is a notification, and passed over if not.
+// take reads one message, and says whether it is the answer to id. A notification is heeded.
 func (t turn) take(data []byte, id jsonrpc.ID) (result json.RawMessage, answered bool, err error) {
 	msg, err := jsonrpc.DecodeMessage(data)
 	if err != nil {

@@ -19,8 +19,7 @@ const (
 	maxFileBytes = 4 << 20
 )
 
-// The form of the file. A login is found by the address of its researcher, so that no
-// other server is ever sent its token, whatever a researcher is called.
+// The form of the file. A login is found by the address of its researcher: no other gets its token.
 type fileForm struct {
 	Version int     `json:"version"`
 	Logins  []entry `json:"logins"`
@@ -88,8 +87,7 @@ func (l *Login) read() (*entry, error) {
 	return &e, nil
 }
 
-// LoginSecrets are all that a file of logins keeps in confidence, for those who must not repeat it. A
-// file that cannot be read has none: it gives no token either.
+// LoginSecrets are all that a file of logins keeps in confidence; none if it cannot be read.
 func LoginSecrets(file string) []string {
 	text, err := durable.ReadPrivate(file, fileKind, maxFileBytes)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -31,8 +30,7 @@ const (
 
 // Reply is what a tool call gave, whether it keeps the contract or not.
 type Reply struct {
-	// Structured is the structured content, or nil. A server that sends its result
-	// as text alone is understood too; FromText says that it did.
+	// Structured is the structured content, or nil. FromText says that it was sent as text alone.
 	Structured json.RawMessage
 	FromText   bool
 	// Text is the readable part, as it is, bounded.
@@ -43,9 +41,8 @@ type Reply struct {
 	Progress int
 }
 
-// Result is the result in a reply, or the tool's error, or what keeps the reply
-// from being a result: CodeMalformed, in one short sentence. null counts as left
-// out.
+// Result is the result in a reply, or the tool's error, or what keeps the reply from being a
+// result: CodeMalformed, in one short sentence. null counts as left out.
 func (r Reply) Result() (*marchwarden.Result, error) {
 	if r.Failure != nil {
 		return nil, quoting(r.Failure, "it failed (%s)", r.Failure.Code)
@@ -57,30 +54,31 @@ func (r Reply) Result() (*marchwarden.Result, error) {
 	if r.Structured == nil {
 		return nil, malformed("there is no structured content")
 	}
-	var instance any
-	if err := json.Unmarshal(r.Structured, &instance); err != nil {
-		return nil, malformed("%s", said(err.Error()))
-	}
-	instance, err := trim(instance, "result")
-	if err != nil {
-		return nil, malformed("%s", said(err.Error()))
-	}
-	schema, err := resultSchema()
-	if err != nil {
-		return nil, err
-	}
-	if err := schema.Validate(instance); err != nil {
-		return nil, malformed("%s", said(err.Error()))
-	}
-	encoded, err := json.Marshal(instance)
-	if err != nil {
-		return nil, malformed("%s", said(err.Error()))
-	}
-	res, err := marchwarden.DecodeResult(encoded)
+	res, err := decodeResult(r.Structured)
 	if err != nil {
 		return nil, malformed("%s", said(err.Error()))
 	}
 	return res, nil
+}
+
+// decodeResult reads a result and holds it to the bounds and to the schema.
+func decodeResult(text json.RawMessage) (*marchwarden.Result, error) {
+	var instance any
+	if err := json.Unmarshal(text, &instance); err != nil {
+		return nil, err
+	}
+	instance, err := trim(instance, "result")
+	if err != nil {
+		return nil, err
+	}
+	if err := mcpkit.CheckResult(instance); err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(instance)
+	if err != nil {
+		return nil, err
+	}
+	return marchwarden.DecodeResult(encoded)
 }
 
 // quoting is an error with words of the researcher in it, and what is said without them.
@@ -93,14 +91,8 @@ func quoting(words *marchwarden.Error, format string, args ...any) error {
 // said is a sentence of the researcher, fit for a message of ours.
 func said(s string) string { return mcpkit.Clip(mcpkit.Plain(s), maxSaidChars) }
 
-// resultSchema is the contract's, made once.
-var resultSchema = sync.OnceValues(func() (*jsonschema.Resolved, error) {
-	var out jsonschema.Schema
-	if err := json.Unmarshal(marchwarden.ResultSchema(), &out); err != nil {
-		return nil, fmt.Errorf("parse the result schema: %w", err)
-	}
-	return out.Resolve(nil)
-})
+// brief is the same for a name.
+func brief(s string) string { return mcpkit.Clip(mcpkit.Plain(s), maxSaidChars/2) }
 
 // trim drops the properties that are null and refuses what is over a bound.
 func trim(v any, path string) (any, error) {
@@ -176,8 +168,7 @@ func isObject(s string) bool {
 	return strings.HasPrefix(strings.TrimSpace(s), "{") && json.Valid([]byte(s))
 }
 
-// toolError is the failure that a tool reports. Its code counts if it is one of
-// the contract.
+// toolError is the failure that a tool reports. Its code counts if it is one of the contract.
 func toolError(meta mcp.Meta, text string) *marchwarden.Error {
 	facts, _ := meta[mcpkit.MetaError].(map[string]any)
 	word := func(name string) string {
@@ -251,8 +242,7 @@ func (l *listener) note(p *mcp.ProgressNotificationParams) {
 var stages = []marchwarden.Stage{marchwarden.StageIndex, marchwarden.StagePlan, marchwarden.StageSearch, marchwarden.StageFetch,
 	marchwarden.StageSynthesize, marchwarden.StageCheck, marchwarden.StageDone}
 
-// eventOf is the event in a notification, or one made of its words. A stage that
-// is not said, or not known, is the one before.
+// eventOf is the event in a notification, or one made of its words, at the stage before if it says none.
 func eventOf(p *mcp.ProgressNotificationParams, before marchwarden.Stage) marchwarden.Event {
 	var e marchwarden.Event
 	if told, ok := p.Meta[mcpkit.MetaEvent]; ok {
@@ -268,7 +258,7 @@ func eventOf(p *mcp.ProgressNotificationParams, before marchwarden.Stage) marchw
 		e.Stage = before
 	}
 	e.Message = mcpkit.Clip(mcpkit.Plain(e.Message), mcpkit.MaxProgressChars)
-	e.Researcher = mcpkit.Clip(mcpkit.Plain(e.Researcher), maxSaidChars/2)
+	e.Researcher = brief(e.Researcher)
 	for _, n := range []*int{&e.Iteration, &e.Done, &e.Total, &e.Rihla} {
 		*n = max(*n, 0)
 	}
@@ -316,8 +306,7 @@ func ours(err error) error {
 	return nil
 }
 
-// unreached is a fault on the way to an address. What the network says is no word of the
-// researcher.
+// unreached is a fault on the way to an address. What the network says is no word of the researcher.
 func unreached(err error) error {
 	var way *url.Error
 	e := marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher could not be reached or understood: %s", said(err.Error()))
@@ -339,8 +328,7 @@ func malformed(what string) error {
 	return quoting(marchwarden.Errorf(marchwarden.CodeMalformed, "%s: %s", unread, what), unread)
 }
 
-// isLocal tells the errors that the SDK made on this side: a connection that is
-// closing, a request that the transport refused.
+// isLocal tells the errors that the SDK made on this side.
 func isLocal(e *jsonrpc.Error) bool { return e.Code <= -32003 && e.Code >= -32005 }
 
 func (s *Session) isGone() bool {
@@ -372,8 +360,7 @@ func (s *Session) ended() error {
 	return quoting(marchwarden.Errorf(e.Code, "%s: %s", e.Message, words), "%s", e.Message)
 }
 
-// dialFault is the same for what went wrong while dialling. The cause of ctx's end
-// says that it took too long.
+// dialFault is the same while dialling. The cause of ctx's end says that it took too long.
 func (s *Session) dialFault(ctx context.Context, err error) error {
 	var late *marchwarden.Error
 	if ours(err) != nil || !errors.As(context.Cause(ctx), &late) {

@@ -21,13 +21,12 @@ import (
 const (
 	// transit is what an answer takes on its way, beyond the grace.
 	transit = 500 * time.Millisecond
-	// companyWait is how long a cancelled call waits for the others of its session
-	// to be cancelled as well, which is when the process can be told to end.
+	// companyWait is how long a cancelled call waits for the others of its session to be cancelled, too:
+	// then the process is told to end.
 	companyWait = 200 * time.Millisecond
 	// lastWordsWait is how long a process that closed its output may take to end.
 	lastWordsWait = 300 * time.Millisecond
-	// farewell is what it takes to tell a server behind an address that its calls
-	// are cancelled, which the SDK does in the background and gives up on closing.
+	// farewell is what the SDK takes to tell a server that its calls are cancelled.
 	farewell = 100 * time.Millisecond
 	// settling is how long progress may take through the SDK.
 	settling = 50 * time.Millisecond
@@ -35,9 +34,8 @@ const (
 	maxEvents = 10_000
 )
 
-// Session is a connection to one researcher elsewhere, and is itself a
-// marchwarden.Researcher. It is safe for concurrent use. It does not come back to
-// life: when Done is closed, dial again.
+// Session is a connection to one researcher elsewhere, and is itself a marchwarden.Researcher. It
+// is safe for concurrent use. It does not come back to life: when Done is closed, dial again.
 type Session struct {
 	now     func() time.Time
 	grace   time.Duration
@@ -90,18 +88,16 @@ func (s *Session) Card() Card { return s.card }
 // Surface is what the server offered when it was dialled.
 func (s *Session) Surface() Surface { return s.surface }
 
-// Done is closed when the far end is gone or the session was closed. The absence
-// of a server behind an address shows only when it is asked something.
+// Done is closed when the far end is gone, as far as it shows, or the session was closed.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
 // Leaving is closed when the process was told to end because its last caller left.
 // Calls that are made later are not sent: their error has dispatch.ErrNotAsked.
 func (s *Session) Leaving() <-chan struct{} { return s.handover }
 
-// Close ends the session, its calls and, if there is one, the process with
-// everything it started. Calls of a process that is leaving hand over first. It
-// returns when they have ended, within seconds, and may be called again. The error
-// is always nil: there is nothing left to be done.
+// Close ends the session, its calls and, if there is one, the process with everything it started.
+// Calls of a process that is leaving hand over first. It returns when they have ended, within
+// seconds, and may be called again. The error is always nil: there is nothing left to be done.
 func (s *Session) Close() error {
 	s.once.Do(func() {
 		s.mu.Lock()
@@ -134,20 +130,17 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Research asks the researcher, and keeps the promises of
-// marchwarden.Researcher.
+// Research asks the researcher, and keeps the promises of marchwarden.Researcher.
 //
-// The deadline of ctx is told to the server, which can then hand over what it has;
-// it is waited for a little longer than that. When ctx is cancelled before and the
-// server is a process that no other caller waits for, the process is told to end,
-// and what it hands over in doing so is the result; the session is over then. In
-// all other cases a cancelled call ends at once with CodeCanceled.
+// The deadline of ctx is told to the server, which can then hand over what it has; it is waited for
+// a little longer than that. When ctx is cancelled before and the server is a process that no other
+// caller waits for, the process is told to end, and what it hands over in doing so is the result;
+// the session is over then. In all other cases a cancelled call ends at once with CodeCanceled.
 //
-// A server at an address that knows tasks may answer with one. The session then asks
-// about it until it is done, makes events of what it says of itself, and bears with
-// a server that is away for a while, until the deadline or, if there is none, for two
-// minutes. A task that no caller waits for any more is cancelled; Close waits for that.
-// One that the server has forgotten is CodeNotFound.
+// A server at an address that knows tasks may answer with one. The session then asks about it until
+// it is done, makes events of what it says of itself, and bears with a server that is away for a
+// while, until the deadline or, if there is none, for two minutes. A task that no caller waits for
+// any more is cancelled; Close waits for that. One that the server has forgotten is CodeNotFound.
 //
 // A result that breaks the contract is CodeMalformed, a server that is gone
 // CodeUnavailable, one that let the deadline pass CodeTimeout. Errors of the
@@ -183,8 +176,7 @@ func (s *Session) Call(ctx context.Context, args map[string]any) (Reply, error) 
 	return s.ask(ctx, args, mcp.Meta{}, nil, false)
 }
 
-// settle waits a moment for progress that came before the answer and is still on
-// its way through the SDK, if none was heard: whether a server sends any is asked.
+// settle waits a moment for progress that is still on its way through the SDK, if none was heard.
 func (l *listener) settle() {
 	for range 10 {
 		if l.count() > 0 {
@@ -194,8 +186,7 @@ func (l *listener) settle() {
 	}
 }
 
-// ask makes one call of the tool, with meta and what is to be added to it. A patient
-// one waits for what the server hands over when its time is up.
+// ask makes one call of the tool. A patient one waits for what the server hands over in the end.
 func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwarden.Sink, patient bool) (Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return Reply{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask the researcher")
@@ -258,9 +249,8 @@ type answer[T any] struct {
 	err error
 }
 
-// begin makes a call in the background: one to a server that does not read its
-// input returns only when the server is stopped. What the SDK cannot digest is the
-// server's fault.
+// begin makes a call in the background: one to a server that does not read its input returns only
+// when the server is stopped. What the SDK cannot digest is the server's fault.
 func begin[T any](ctx context.Context, call func(context.Context) (T, error)) chan answer[T] {
 	answers := make(chan answer[T], 1)
 	go func() {

@@ -23,8 +23,7 @@ const (
 	minPoll, usualPoll, maxPoll = 100 * time.Millisecond, time.Second, 10 * time.Second
 	// latePoll is how often at least, once the deadline has passed.
 	latePoll = 200 * time.Millisecond
-	// pollPatience is how long one request about a task may take, and
-	// cancelPatience how long the one that ends it may: no caller waits for its answer.
+	// How long a request about a task may take, and the one that cancels it, for which no caller waits.
 	pollPatience, cancelPatience = 10 * time.Second, time.Second
 	// absencePatience is how long a server may be away when the call has no deadline.
 	absencePatience = 2 * time.Minute
@@ -38,10 +37,9 @@ const (
 
 // learnTasks notes whether research is to be asked for as a task.
 //
-// A child process is not asked for tasks: it ends with the session, so that a task
-// would outlive nothing there, and what it tells of its progress comes sooner and
-// says more than what a poll finds. Neither is a server that wants arguments in
-// headers, which are the SDK's affair.
+// A child process is not asked for tasks: it ends with the session, so that a task would outlive
+// nothing there, and what it tells of its progress comes sooner and says more than what a poll
+// finds. Neither is a server that wants arguments in headers, which are the SDK's affair.
 func (s *Session) learnTasks(self *mcp.Implementation, address string) {
 	hello := s.cs.InitializeResult()
 	if s.web == nil || hello.ProtocolVersion < tasksEra || hello.Capabilities == nil || strings.Contains(string(s.surface.Input), `"x-mcp-header"`) {
@@ -94,10 +92,9 @@ func (s *Session) start(inner, caller context.Context, params *mcp.CallToolParam
 	})
 }
 
-// converse makes a call that a server may answer in several rounds: with a state that it
-// wants to see again in a moment, and with questions to the user. Questions are declined,
-// since no user is at hand, so that the server can go on by itself; what else it asks
-// for is not offered.
+// converse makes a call that a server may answer in several rounds: with a state that it wants to
+// see again in a moment, and with questions to the user. Questions are declined, since no user is
+// at hand, so that the server can go on by itself; what else it asks for is not offered.
 func converse(ctx context.Context, params *mcp.CallToolParams, call func(context.Context, *mcp.CallToolParams) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
 	for range maxRounds {
 		res, err := call(ctx, params)
@@ -124,8 +121,7 @@ func converse(ctx context.Context, params *mcp.CallToolParams, call func(context
 	return nil, errAsksBack
 }
 
-// stayFor makes Close wait for a task that has to be cancelled, and says whether it
-// is not too late for that.
+// stayFor makes Close wait for a task that has to be cancelled, unless it is too late for that.
 func (s *Session) stayFor() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +132,7 @@ func (s *Session) stayFor() bool {
 	return true
 }
 
-// overhear passes on the progress of a call, and says whether it was that. The SDK
-// would pass it on beside the answer, which may overtake it.
+// overhear passes on progress, and says whether it was that. By the SDK the answer may overtake it.
 func (s *Session) overhear(n *jsonrpc.Request) bool {
 	var p mcp.ProgressNotificationParams
 	if n.Method != "notifications/progress" || json.Unmarshal(n.Params, &p) != nil {
@@ -155,8 +150,7 @@ func toolResult(raw json.RawMessage) (*mcp.CallToolResult, error) {
 	return res, nil
 }
 
-// taskState is what a server says of a task. Whatever is not needed may be of any
-// type.
+// taskState is what a server says of a task. Whatever is not needed may be of any type.
 type taskState struct {
 	ID       any             `json:"taskId"`
 	Status   any             `json:"status"`
@@ -175,8 +169,7 @@ func readTask(raw json.RawMessage) (taskState, error) {
 	return state, nil
 }
 
-// name is the task's id, which is sent back as it is. It can be no other text than
-// what a header can hold.
+// name is the task's id, which a header must be able to hold.
 func (t taskState) name() (string, error) {
 	id, ok := t.ID.(string)
 	switch {
@@ -206,9 +199,8 @@ type task struct {
 	over   bool          // the server has nothing more to do
 }
 
-// follow asks about a task until it is over. The end of ctx ends it, that of caller
-// says that the server is now to hand over what it has. A task that is left before
-// its end is cancelled.
+// follow asks about a task until it is over. The end of ctx ends it, that of caller says that the
+// server is now to hand over what it has. A task that is left before its end is cancelled.
 func (t *task) follow(ctx, caller context.Context, state taskState) (*mcp.CallToolResult, error) {
 	defer t.leave(ctx)
 	due := caller.Done()
