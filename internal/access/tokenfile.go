@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -104,13 +103,4 @@ func (f entryForm) entry() (entry, error) {
 		}
 	}
 	return e, nil
-}
-
-// readFile is what is in a tokens file; a missing one is empty.
-func readFile(path string) ([]byte, error) {
-	text, err := durable.ReadPrivate(path, fileKind, maxFileBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return []byte{}, nil
-	}
-	return text, err
 }

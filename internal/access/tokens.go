@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +63,8 @@ type Tokens struct {
 // it is no tokens file, CodeUnavailable if it cannot be read.
 func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 	t := &Tokens{path: path, now: now}
-	if _, err := t.current(); err != nil {
+	_, err := t.current(true)
+	if err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -69,7 +72,7 @@ func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 
 // List returns the tokens by name, those that have expired too. It reads the file.
 func (t *Tokens) List() ([]Token, error) {
-	entries, err := t.read()
+	entries, err := t.current(true)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +141,7 @@ func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error
 	if len(token) > maxTokenBytes {
 		return Principal{}, refuse(errUnknown)
 	}
-	entries, err := t.current()
+	entries, err := t.current(false)
 	if err != nil {
 		return Principal{}, refuse(err)
 	}
@@ -161,29 +164,24 @@ func match(entries []entry, sum digest) int {
 	return found
 }
 
-// current are the entries as of a second ago at most. The slice is not to be changed.
-func (t *Tokens) current() ([]entry, error) {
+// current are the entries as they are now, or were a second ago at most. The slice is not to be changed.
+func (t *Tokens) current(now bool) ([]entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.now()
-	if age := now.Sub(t.checked); t.checked.IsZero() || age < 0 || age >= checkEvery {
+	at := t.now()
+	if age := at.Sub(t.checked); now || t.checked.IsZero() || age < 0 || age >= checkEvery {
 		t.load()
-		t.checked = now
+		t.checked = at
 	}
-	return t.entries, t.err
-}
-
-// read are the entries as they are now.
-func (t *Tokens) read() ([]entry, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.load()
 	return t.entries, t.err
 }
 
 // load reads the file, all of it: two changes may have the same time and size. t.mu is held.
 func (t *Tokens) load() {
-	text, err := readFile(t.path)
+	text, err := durable.ReadPrivate(t.path, fileKind, maxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = []byte{}, nil
+	}
 	if err == nil && t.err == nil && t.text != nil && string(text) == string(t.text) {
 		return
 	}
@@ -212,7 +210,7 @@ func (t *Tokens) change(edit func([]entry) ([]entry, error)) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.read()
+	_, err = t.current(true)
 	return err
 }
 

@@ -15,7 +15,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -83,11 +82,7 @@ func (s *Service) Get(ctx context.Context, path string, query url.Values) ([]byt
 
 // GetJSON asks for path below Base and decodes the answer.
 func (s *Service) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
-	body, err := s.call(ctx, request{method: http.MethodGet, path: path, query: query, json: true})
-	if err != nil {
-		return err
-	}
-	return s.decode(body, into)
+	return s.callJSON(ctx, request{method: http.MethodGet, path: path, query: query, json: true}, into)
 }
 
 // PostJSON sends body as JSON to path below Base and decodes the answer. The
@@ -97,11 +92,7 @@ func (s *Service) PostJSON(ctx context.Context, path string, body, into any) err
 	if err != nil {
 		return s.fail(marchwarden.CodeInternal, "", "write the request: %v", err)
 	}
-	answer, err := s.call(ctx, request{method: http.MethodPost, path: path, body: b, json: true})
-	if err != nil {
-		return err
-	}
-	return s.decode(answer, into)
+	return s.callJSON(ctx, request{method: http.MethodPost, path: path, body: b, json: true}, into)
 }
 
 // request is what is asked, and whether the answer has to be JSON.
@@ -213,31 +204,23 @@ func (s *Service) client() *http.Client {
 		from := via[0].URL
 		switch {
 		case !strings.EqualFold(req.URL.Host, from.Host) || from.Scheme == "https" && req.URL.Scheme != "https":
-			return &elsewhereError{host: req.URL.Host}
+			return elsewhere("redirects to another place, " + oneLine(req.URL.Host, 80))
 		case len(via) > 3:
-			return &elsewhereError{host: req.URL.Host, loop: true}
+			return elsewhere("redirects in a circle")
 		}
 		return nil
 	}
 	return &c
 }
 
-// elsewhereError stops a redirect.
-type elsewhereError struct {
-	host string
-	loop bool
-}
+// elsewhere stops a redirect.
+type elsewhere string
 
-func (e *elsewhereError) Error() string {
-	if e.loop {
-		return "redirects in a circle"
-	}
-	return fmt.Sprintf("redirects to another place, %s", oneLine(e.host, 80))
-}
+func (e elsewhere) Error() string { return string(e) }
 
 // noAnswer explains why no response came.
 func (s *Service) noAnswer(err error) error {
-	var stop *elsewhereError
+	var stop elsewhere
 	if errors.As(err, &stop) {
 		return s.fail(marchwarden.CodeUnavailable, "set the address to where the service is now, if you trust it", "%s", stop)
 	}
@@ -275,8 +258,12 @@ func isHTML(contentType string, body []byte) bool {
 	return strings.HasPrefix(strings.ToLower(contentType), "text/html") || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
 }
 
-func (s *Service) decode(body []byte, into any) error {
-	err := json.Unmarshal(body, into)
+func (s *Service) callJSON(ctx context.Context, r request, into any) error {
+	body, err := s.call(ctx, r)
+	if err != nil {
+		return err
+	}
+	err = json.Unmarshal(body, into)
 	var shape *json.UnmarshalTypeError // its text names types of ours
 	switch {
 	case errors.As(err, &shape):

@@ -48,31 +48,25 @@ func (s *Service) refused(resp *http.Response, body []byte) (again time.Duration
 			wait = busyWait
 		}
 	}
-	r := &refusal{status: status, wait: wait, named: named}
-	if wait > longestWait {
+	r := &refusal{status: status, wait: wait, named: named, text: s.redact(msg)}
+	quota := speaksOfQuota(said)
+	if wait > longestWait || status < 500 && (status != http.StatusTooManyRequests || quota) { // which is not back in a moment
 		wait = -1
 	}
+	code, hint := marchwarden.CodeUnavailable, ""
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		// What it said is left out: services like to repeat the key they refuse.
-		return -1, s.refuse(r, marchwarden.CodeDenied, s.DeniedHint, "refuses access with HTTP status %d", status)
-	case status == http.StatusPaymentRequired:
-		return -1, s.refuse(r, marchwarden.CodeDenied, s.DeniedHint, "%s", msg)
+		r.text = fmt.Sprintf("refuses access with HTTP status %d", status)
+		code, hint = marchwarden.CodeDenied, s.DeniedHint
 	case status == http.StatusTooManyRequests:
-		if speaksOfQuota(said) {
-			wait = -1 // a spent quota is not back in a moment
-		}
-		return wait, s.refuse(r, marchwarden.CodeRateLimited, "", "%s", msg)
-	case status == http.StatusRequestTimeout:
-		return -1, s.refuse(r, marchwarden.CodeTimeout, "", "%s", msg)
-	case status == http.StatusGatewayTimeout:
-		return wait, s.refuse(r, marchwarden.CodeTimeout, "", "%s", msg)
-	case status >= 500:
-		return wait, s.refuse(r, marchwarden.CodeUnavailable, "", "%s", msg)
-	case status >= 400 && speaksOfQuota(said):
-		return -1, s.refuse(r, marchwarden.CodeDenied, s.DeniedHint, "%s", msg)
+		code = marchwarden.CodeRateLimited
+	case status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout:
+		code = marchwarden.CodeTimeout
+	case status == http.StatusPaymentRequired, status >= 400 && status < 500 && quota:
+		code, hint = marchwarden.CodeDenied, s.DeniedHint
 	}
-	return -1, s.refuse(r, marchwarden.CodeUnavailable, "", "%s", msg)
+	return wait, &marchwarden.Error{Code: code, Message: s.Name, Hint: hint, Err: r}
 }
 
 // speaksOfQuota tells a request that is refused for the account from one that is
@@ -117,12 +111,6 @@ func oneLine(s string, n int) string { return plaintext.Clip(plaintext.Fold(s), 
 // nothing that may hold a secret can be taken out of the chain again.
 func (s *Service) fail(code marchwarden.Code, hint, format string, args ...any) error {
 	return &marchwarden.Error{Code: code, Message: s.Name + ": " + s.redact(fmt.Sprintf(format, args...)), Hint: hint}
-}
-
-// refuse is fail for an answer that is no success, with what Status and AskedWait tell of it.
-func (s *Service) refuse(r *refusal, code marchwarden.Code, hint, format string, args ...any) error {
-	r.text = s.redact(fmt.Sprintf(format, args...))
-	return &marchwarden.Error{Code: code, Message: s.Name, Hint: hint, Err: r}
 }
 
 // refusal is an answer that is no success. It holds no secret.

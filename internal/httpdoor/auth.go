@@ -159,11 +159,7 @@ func (d *Door) metadataURL(r *http.Request) string {
 	if d.cfg.MetadataURL != "" || d.cfg.Metadata == nil {
 		return d.cfg.MetadataURL
 	}
-	scheme := "http://"
-	if r.TLS != nil {
-		scheme = "https://"
-	}
-	return scheme + r.Host + metadataPath + Path
+	return schemeOf(r) + "://" + r.Host + metadataPath + Path
 }
 
 // remote is the address of a caller, and with IPv6 its network.

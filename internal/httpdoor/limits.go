@@ -185,20 +185,21 @@ func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	}
 	var body []byte
 	err := errTooLarge
-	if r.ContentLength <= d.cfg.MaxBody {
-		body, err = d.readInTime(w, r)
+	if r.ContentLength <= d.cfg.MaxBody && inTime(d.cfg.BodyTimeout, http.NewResponseController(w).SetReadDeadline, func() {
+		body, err = io.ReadAll(io.LimitReader(r.Body, d.cfg.MaxBody+1)) // one byte more tells whether there is more
+	}) {
+		err = errTooSlow
 	}
-	switch {
-	case err == nil && int64(len(body)) <= d.cfg.MaxBody:
+	if err == nil && int64(len(body)) <= d.cfg.MaxBody {
 		return body, true
+	}
+	w.Header().Set("Connection", "close")
+	switch {
 	case err == nil || errors.Is(err, errTooLarge):
-		w.Header().Set("Connection", "close")
 		d.refuse(w, "body_size", http.StatusRequestEntityTooLarge, "the body is over the limit of this server", "")
 	case errors.Is(err, errTooSlow):
-		w.Header().Set("Connection", "close")
 		d.refuse(w, "body_slow", http.StatusRequestTimeout, "the body did not come in time", "")
 	default:
-		w.Header().Set("Connection", "close")
 		d.refuse(w, "body_broken", http.StatusBadRequest, "the body broke off", "")
 	}
 	return nil, false
@@ -208,17 +209,6 @@ var (
 	errTooLarge = errors.New("the body is too large")
 	errTooSlow  = errors.New("the body is too slow")
 )
-
-// readInTime reads at most one byte more than the limit.
-func (d *Door) readInTime(w http.ResponseWriter, r *http.Request) (body []byte, err error) {
-	slow := inTime(d.cfg.BodyTimeout, http.NewResponseController(w).SetReadDeadline, func() {
-		body, err = io.ReadAll(io.LimitReader(r.Body, d.cfg.MaxBody+1))
-	})
-	if slow {
-		return nil, errTooSlow
-	}
-	return body, err
-}
 
 // inTime runs something that waits for the other end of a connection, and reports
 // whether it took too long. A deadline in the past then ends the waiting, and the

@@ -1,10 +1,10 @@
 package httpdoor
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,11 +56,14 @@ type policy struct {
 
 // newPolicy reads names and origins as Config has them. CodeInvalid names the field that is wrong.
 func newPolicy(names, list []string) (*policy, error) {
-	hosts, err := newHosts(names)
-	if err != nil {
-		return nil, err
+	p := &policy{base: http.NewCrossOriginProtection(), trusted: map[string]bool{}}
+	for _, s := range names {
+		h, ok := splitHost(s)
+		if !ok {
+			return nil, invalid("hosts", "%q is not a name with or without a port, such as research.example.org", s)
+		}
+		p.hosts = append(p.hosts, h)
 	}
-	p := &policy{hosts, http.NewCrossOriginProtection(), map[string]bool{}}
 	return p, p.trust(list)
 }
 
@@ -74,18 +77,6 @@ func CheckHosts(names []string) error {
 func CheckOrigins(list []string) error {
 	_, err := newPolicy(nil, list)
 	return err
-}
-
-func newHosts(names []string) ([]hostPort, error) {
-	var all []hostPort
-	for _, s := range names {
-		h, ok := splitHost(s)
-		if !ok {
-			return nil, invalid("hosts", "%q is not a name with or without a port, such as research.example.org", s)
-		}
-		all = append(all, h)
-	}
-	return all, nil
 }
 
 // knows reports whether a request is for a name that the server is known by.
@@ -104,7 +95,7 @@ func (p *policy) knows(r *http.Request) bool {
 	}
 	to, err := netip.ParseAddrPort(local.String())
 	asked, err2 := netip.ParseAddr(h.name)
-	return err == nil && err2 == nil && asked.Unmap() == to.Addr().Unmap().WithZone("") && portOr(h.port, r) == strconv.Itoa(int(to.Port()))
+	return err == nil && err2 == nil && asked.Unmap() == to.Addr().Unmap().WithZone("") && cmp.Or(h.port, defaultPorts[schemeOf(r)]) == strconv.Itoa(int(to.Port()))
 }
 
 // covers reports whether h is meant by a configured host, without a port by either scheme.
@@ -112,22 +103,19 @@ func (known hostPort) covers(h hostPort) bool {
 	return known.name == h.name && (known.port == "" || known.port == h.port || h.port == "" && (known.port == "443" || known.port == "80"))
 }
 
-func portOr(port string, r *http.Request) string {
-	switch {
-	case port != "":
-		return port
-	case r.TLS != nil:
-		return "443"
+func schemeOf(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
 	}
-	return "80"
+	return "http"
 }
 
 // trust takes origins of a configuration, and those of the known hosts.
 func (p *policy) trust(list []string) error {
 	for _, s := range list {
 		s = strings.ToLower(s)
-		u, err := url.Parse(s)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Host == "" || u.Scheme+"://"+u.Host != s || !plainHost(u.Host) {
+		scheme, host, _ := strings.Cut(s, "://")
+		if _, plain := splitHost(host); !plain || defaultPorts[scheme] == "" {
 			return invalid("origins", "%q is not an origin, such as https://app.example.org", s)
 		}
 		p.trusted[s] = true
@@ -137,13 +125,12 @@ func (p *policy) trust(list []string) error {
 		if strings.Contains(at, ":") {
 			at = "[" + at + "]"
 		}
-		for _, scheme := range []string{"http", "https"} {
-			if h.port == "" || h.port == defaultPorts[scheme] {
-				p.trusted[scheme+"://"+at] = true
+		for scheme, usual := range defaultPorts {
+			origin := scheme + "://" + at
+			if h.port != "" && h.port != usual {
+				origin += ":" + h.port
 			}
-			if h.port != "" && h.port != defaultPorts[scheme] {
-				p.trusted[scheme+"://"+at+":"+h.port] = true
-			}
+			p.trusted[origin] = true
 		}
 	}
 	for s := range p.trusted {
@@ -155,11 +142,6 @@ func (p *policy) trust(list []string) error {
 }
 
 var defaultPorts = map[string]string{"http": "80", "https": "443"}
-
-func plainHost(s string) bool {
-	_, ok := splitHost(s)
-	return ok
-}
 
 // foreign says what is wrong with the origin of a request, in words that any caller may read; "" if
 // nothing is. Programs other than browsers send no origin.
@@ -195,9 +177,7 @@ func sameOrigin(origin string, r *http.Request) bool {
 	if !ok || !ok2 || from.name != to.name {
 		return false
 	}
-	orElse(&from.port, defaultPorts[scheme])
-	orElse(&to.port, defaultPorts[scheme])
-	return from.port == to.port
+	return cmp.Or(from.port, defaultPorts[scheme]) == cmp.Or(to.port, defaultPorts[scheme])
 }
 
 const (

@@ -10,6 +10,7 @@ package locator
 import (
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -42,10 +43,7 @@ func Followable(raw string) (string, bool) { return normalise(raw, false) }
 // Host is the host of an address in lower case, without port and brackets, or ""
 // when Canonical refuses the address.
 func Host(loc string) string {
-	canonical, ok := Canonical(loc)
-	if !ok {
-		return ""
-	}
+	canonical, _ := Canonical(loc)
 	u, err := url.Parse(canonical)
 	if err != nil {
 		return ""
@@ -63,8 +61,7 @@ func normalise(raw string, dropTracking bool) (string, bool) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Opaque != "" {
 		return "", false
 	}
-	rest := raw[len(u.Scheme)+1:]
-	rest, ok := strings.CutPrefix(rest, "//")
+	rest, ok := strings.CutPrefix(raw[len(u.Scheme)+1:], "//")
 	if !ok {
 		return "", false
 	}
@@ -225,14 +222,8 @@ func escape(s, plain string) string {
 
 // tracking are parameters that say how a reader came to a page and never which
 // page it is. What starts with "utm_" is one, too.
-var tracking = func() map[string]bool {
-	m := make(map[string]bool)
-	for _, name := range strings.Fields("gclid gclsrc dclid gbraid wbraid srsltid _ga _gl fbclid igshid igsh msclkid yclid ysclid _openstat twclid ttclid li_fat_id " +
-		"mc_cid mc_eid mkt_tok vero_id wickedid oly_anon_id oly_enc_id _hsenc _hsmi __hssc __hstc __hsfp hsctatracking") {
-		m[name] = true
-	}
-	return m
-}()
+var tracking = strings.Fields("gclid gclsrc dclid gbraid wbraid srsltid _ga _gl fbclid igshid igsh msclkid yclid ysclid _openstat twclid ttclid li_fat_id " +
+	"mc_cid mc_eid mkt_tok vero_id wickedid oly_anon_id oly_enc_id _hsenc _hsmi __hssc __hstc __hsfp hsctatracking")
 
 // canonicalQuery drops empty parameters and, when asked to, tracking ones.
 func canonicalQuery(query string, dropTracking bool) string {
@@ -240,7 +231,7 @@ func canonicalQuery(query string, dropTracking bool) string {
 	for part := range strings.SplitSeq(query, "&") {
 		name, _, _ := strings.Cut(part, "=")
 		name = strings.ToLower(escape(name, queryBytes))
-		if part == "" || dropTracking && (tracking[name] || strings.HasPrefix(name, "utm_")) {
+		if part == "" || dropTracking && (slices.Contains(tracking, name) || strings.HasPrefix(name, "utm_")) {
 			continue
 		}
 		kept = append(kept, part)

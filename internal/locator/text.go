@@ -1,6 +1,8 @@
 package locator
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -11,40 +13,23 @@ import (
 // https://example.org/a_(b). Addresses that Canonical refuses are left out.
 func InText(s string) []string {
 	var found []string
-	seen := make(map[string]bool)
-	for at := 0; at < len(s); {
-		start, size := schemeAt(s, at)
-		if start < 0 {
-			break
+	for at := 0; ; {
+		next := scheme.FindStringIndex(s[at:])
+		if next == nil {
+			return found
 		}
-		end := start + size + addressEnd(s[start+size:])
-		at = max(end, start+size)
+		start, body := at+next[0], at+next[1]
+		at = body + addressEnd(s[body:])
 		if start > 0 && strings.IndexByte(unreserved, s[start-1]) >= 0 {
 			continue // the end of some other scheme
 		}
-		if loc, ok := Canonical(s[start:end]); ok && !seen[loc] {
-			seen[loc] = true
+		if loc, ok := Canonical(s[start:at]); ok && !slices.Contains(found, loc) {
 			found = append(found, loc)
 		}
 	}
-	return found
 }
 
-// schemeAt finds the next "http://" or "https://" in any case, and its length;
-// -1 when there is none.
-func schemeAt(s string, from int) (start, size int) {
-	for i := from; i+len("http://") <= len(s); i++ {
-		if s[i]|0x20 != 'h' {
-			continue
-		}
-		for _, scheme := range [...]string{"http://", "https://"} {
-			if i+len(scheme) <= len(s) && strings.EqualFold(s[i:i+len(scheme)], scheme) {
-				return i, len(scheme)
-			}
-		}
-	}
-	return -1, 0
-}
+var scheme = regexp.MustCompile(`(?i)https?://`)
 
 // closers maps what closes a bracket to what opens it.
 var closers = map[rune]rune{')': '(', ']': '[', '}': '{'}

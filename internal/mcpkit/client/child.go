@@ -105,15 +105,16 @@ func (p *process) State() string {
 }
 
 // LastWords is the last line that is not blank on standard error, whole once the program has ended, or "".
-func (p *process) LastWords() string { return p.tail.lastLine() }
+func (p *process) LastWords() string {
+	p.tail.mu.Lock()
+	defer p.tail.mu.Unlock()
+	text := strings.TrimSpace(string(p.tail.kept))
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}
 
 // Terminate asks the program to end in its own time. Where there are no signals it is killed.
 func (p *process) Terminate() {
-	select {
-	case <-p.exited:
-	default:
-		_ = terminate(p.cmd.Process) // one that is gone needs no telling
-	}
+	_ = terminate(p.cmd.Process) // one that is gone needs no telling
 }
 
 // Stop ends the program and its group: it closes the input, tells it to end, kills it, within two
@@ -161,11 +162,4 @@ func (t *tail) Write(b []byte) (int, error) {
 		t.kept = append(t.kept[:0], t.kept[over:]...)
 	}
 	return len(b), nil
-}
-
-func (t *tail) lastLine() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.TrimSpace(string(t.kept))
-	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }

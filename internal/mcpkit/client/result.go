@@ -67,8 +67,7 @@ func decodeResult(text json.RawMessage) (*marchwarden.Result, error) {
 	if err := json.Unmarshal(text, &instance); err != nil {
 		return nil, err
 	}
-	instance, err := trim(instance, "result")
-	if err != nil {
+	if err := trim(instance, "result"); err != nil {
 		return nil, err
 	}
 	if err := mcpkit.CheckResult(instance); err != nil {
@@ -95,40 +94,33 @@ func said(s string) string { return mcpkit.Clip(mcpkit.Plain(s), maxSaidChars) }
 func brief(s string) string { return mcpkit.Clip(mcpkit.Plain(s), maxSaidChars/2) }
 
 // trim drops the properties that are null and refuses what is over a bound.
-func trim(v any, path string) (any, error) {
+func trim(v any, path string) error {
 	switch v := v.(type) {
 	case string:
 		if len(v) > maxStringBytes {
-			return nil, fmt.Errorf("%s has %d bytes, over %d", path, len(v), maxStringBytes)
+			return fmt.Errorf("%s has %d bytes, over %d", path, len(v), maxStringBytes)
 		}
 	case []any:
 		if len(v) > maxListed {
-			return nil, fmt.Errorf("%s has %d entries, over %d", path, len(v), maxListed)
+			return fmt.Errorf("%s has %d entries, over %d", path, len(v), maxListed)
 		}
-		for i := range v {
-			trimmed, err := trim(v[i], path+"[]")
-			if err != nil {
-				return nil, err
+		for _, entry := range v {
+			if err := trim(entry, path+"[]"); err != nil {
+				return err
 			}
-			v[i] = trimmed
 		}
 	case map[string]any:
 		if len(v) > maxListed {
-			return nil, fmt.Errorf("%s has %d properties, over %d", path, len(v), maxListed)
+			return fmt.Errorf("%s has %d properties, over %d", path, len(v), maxListed)
 		}
+		maps.DeleteFunc(v, func(_ string, property any) bool { return property == nil })
 		for _, name := range slices.Sorted(maps.Keys(v)) { // so that the same result has the same fault
-			if v[name] == nil {
-				delete(v, name)
-				continue
+			if err := trim(v[name], path+"."+name); err != nil {
+				return err
 			}
-			trimmed, err := trim(v[name], path+"."+name)
-			if err != nil {
-				return nil, err
-			}
-			v[name] = trimmed
 		}
 	}
-	return v, nil
+	return nil
 }
 
 // reply makes sense of what a call gave.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,14 +71,8 @@ type Session struct {
 }
 
 func (d *Dialer) newSession() *Session {
-	s := &Session{now: d.Now, grace: d.Grace, log: d.Log, done: make(chan struct{}), listeners: map[string]*listener{}, handover: make(chan struct{}),
-		trace: d.Trace, pollPatience: pollPatience, absence: absencePatience}
-	if s.grace == 0 {
-		s.grace = mcpkit.Grace
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := &Session{now: d.Now, grace: cmp.Or(d.Grace, mcpkit.Grace), log: cmp.Or(d.Log, slog.New(slog.DiscardHandler)), done: make(chan struct{}),
+		listeners: map[string]*listener{}, handover: make(chan struct{}), trace: d.Trace, pollPatience: pollPatience, absence: absencePatience}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -217,9 +212,10 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 		return Reply{}, errWasClosed
 	case <-ctx.Done():
 	}
-	s.breakOff()
+	s.mu.Lock()
+	s.broken = true
+	s.mu.Unlock()
 	canceled := marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "ask the researcher")
-	wait := s.grace + transit
 	late := canceled
 	switch {
 	case !patient:
@@ -229,7 +225,7 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 	case !s.dismiss(l, answers):
 		return Reply{}, canceled
 	}
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(s.grace + transit)
 	defer timer.Stop()
 	select {
 	case a := <-answers:
@@ -289,12 +285,6 @@ func (s *Session) leave(l *listener) {
 	s.mu.Unlock()
 	l.close()
 	s.underway.Done()
-}
-
-func (s *Session) breakOff() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.broken = true
 }
 
 // forgo notes, once, that no caller waits for a call any more. s.mu is held.
