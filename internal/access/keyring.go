@@ -218,8 +218,7 @@ func (r *keyring) document(ctx context.Context, at string) (text []byte, status 
 	request.Header.Set("Accept", "application/json")
 	response, err := r.client.Do(request)
 	if err != nil {
-		var where *url.Error
-		if errors.As(err, &where) {
+		if where, ok := errors.AsType[*url.Error](err); ok {
 			err = where.Err
 		}
 		return nil, 0, err

@@ -57,8 +57,7 @@ func (b *bench) skip(why string, ids ...string) {
 	}
 }
 
-// words looks at the closed sets and the numbers of a result, whether the rest of it
-// can be read or not.
+// words looks at the closed sets and numbers of a result, whether the rest can be read or not.
 func (b *bench) words(structured json.RawMessage) {
 	var loose struct {
 		Gaps []struct {
@@ -158,8 +157,7 @@ func (b *bench) markers(res *marchwarden.Result) {
 // minWords is how long a sentence is that can state something.
 const minWords = 3
 
-// sentences are the statements of a Markdown text, roughly: headings, questions,
-// lines that lead to a list and fragments are none, and so is code.
+// sentences are the statements of a Markdown text, roughly: no headings, questions, fragments or code.
 func sentences(markdown string) []string {
 	var all []string
 	code := false

@@ -30,8 +30,7 @@ const (
 
 // Options are how to check.
 type Options struct {
-	// Question is one that the server should be able to answer from its sources;
-	// empty means one about the capital of France.
+	// Question is one that the server should be able to answer; "" is about the capital of France.
 	Question string
 	// Limit is how long one call may take; 0 means two minutes.
 	Limit time.Duration
@@ -80,8 +79,7 @@ type Report struct {
 	Complete bool `json:"complete"`
 }
 
-// OK says that the server keeps the contract as far as can be told from outside:
-// the check was complete and nothing in it failed.
+// OK says that the check was complete and nothing in it failed.
 func (r Report) OK() bool {
 	return r.Complete && !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Outcome == Fail })
 }
@@ -202,8 +200,8 @@ func (b *bench) quick() map[string]any {
 		"constraints": map[string]any{"max_iterations": 1, "token_budget": marchwarden.MinTokenBudget, "max_sources": 1}}
 }
 
-// refusals gives input that the contract forbids. What is asked for is an error of
-// the tool, which a caller can read and correct, and that the server lives on.
+// refusals gives input that the contract forbids, and expects an error of the tool, which a caller can
+// read and correct, and that the server lives on.
 func (b *bench) refusals(ctx context.Context) {
 	with := func(constraint string, v any) map[string]any {
 		return map[string]any{"question": b.o.Question, "constraints": map[string]any{constraint: v}}

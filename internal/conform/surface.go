@@ -64,8 +64,7 @@ func (b *bench) input(schema json.RawMessage) {
 	b.verdict("input-optional", len(missing) == 0, "the input schema names every field of a request", Warn, "the input schema does not name "+strings.Join(missing, ", "))
 }
 
-// shape reads a JSON schema as far as servers of all kinds write it: types, unions
-// of them, and references within the schema.
+// shape reads a JSON schema: types, unions of them, and references within the schema.
 type shape struct{ root map[string]any }
 
 // maxNesting ends references that lead in a circle.
@@ -135,8 +134,7 @@ func (s shape) accepts(schema any, kind string) bool {
 	})
 }
 
-// demands are what an object asks for beyond the contract: fields that a caller
-// does not know, or that there be none it does not know itself.
+// demands are what an object asks for beyond the contract: other fields, or that there be none.
 func (s shape) demands(schema any, prefix string, known ...string) []string {
 	var wrong []string
 	for _, v := range s.variants(schema, 0) {

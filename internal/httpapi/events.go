@@ -7,8 +7,7 @@ import (
 	"iter"
 )
 
-// longestLine is how many bytes one line of an event stream may have. A longer one ends the stream
-// with bufio.ErrTooLong.
+// longestLine bounds one line of an event stream; a longer one is bufio.ErrTooLong.
 const longestLine = 32 << 20
 
 // Event is one server-sent event.

@@ -65,13 +65,11 @@ type Service struct {
 	Header     http.Header   // sent with every request, such as Authorization
 	Secrets    []string      // values that must be in no error and in no answer; "" is none
 	DeniedHint string        // what to check when the service refuses, such as "check TAVILY_API_KEY"
-	// Answers are the statuses other than success whose body is an answer all the
-	// same, such as the 404 of a registry that says in JSON what it does not have.
-	// They are no errors, and what is read must be as whole as that of a success.
+	// Answers are the statuses other than success whose body is an answer all the same, such as the 404
+	// of a registry that says in JSON what it does not have.
 	Answers []int
-	// NoRetry turns the free repetition off. Without it, a 429 or 5xx is asked once
-	// more after the time that the service names, if that is at most three seconds,
-	// or after a moment if it names none.
+	// NoRetry turns the free repetition off. Without it, a 429 or 5xx is asked once more after the time
+	// that the service names, if that is at most three seconds, or after a moment.
 	NoRetry bool
 }
 
@@ -154,8 +152,7 @@ func (s *Service) target(r request) (*url.URL, error) {
 	return u.JoinPath(r.path), nil
 }
 
-// once sends the request. With an error, again is how long to wait before it is
-// worth sending once more, or negative if it is not.
+// once sends the request. With an error, again is how long to wait before another try, or negative.
 func (s *Service) once(ctx context.Context, r request, target *url.URL) (body []byte, again time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), bytes.NewReader(r.body))
 	if err != nil {
@@ -192,8 +189,7 @@ func (s *Service) once(ctx context.Context, r request, target *url.URL) (body []
 	return body, -1, s.unreadable(resp, body, err, r.json)
 }
 
-// client is the configured client without cookies and with our rule for
-// redirects: to the same host only, and never from https to http.
+// client has no cookies and follows redirects to the same host only, and never from https to http.
 func (s *Service) client() *http.Client {
 	var c http.Client
 	if s.HTTP != nil {
@@ -220,16 +216,13 @@ func (e elsewhere) Error() string { return string(e) }
 
 // noAnswer explains why no response came.
 func (s *Service) noAnswer(err error) error {
-	var stop elsewhere
-	if errors.As(err, &stop) {
+	if stop, ok := errors.AsType[elsewhere](err); ok {
 		return s.fail(marchwarden.CodeUnavailable, "set the address to where the service is now, if you trust it", "%s", stop)
 	}
-	var netErr net.Error
-	if errors.As(err, &netErr) && netErr.Timeout() {
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 		return s.fail(marchwarden.CodeTimeout, "", "no answer in time")
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without the address and its query, which may be long or secret
 	}
 	return s.fail(marchwarden.CodeUnavailable, "", "no answer: %v", err)
@@ -274,9 +267,8 @@ func (s *Service) callJSON(ctx context.Context, r request, into any) error {
 	return nil
 }
 
-// Items decodes the items of a list each for itself, so that a bad one is left
-// out and the others are kept. A list that is missing, and one that has bad items
-// only, is CodeMalformed; service names it in the error.
+// Items decodes the items of a list each for itself, so that bad ones are left out. A list that is
+// missing, or has bad items only, is CodeMalformed; service names it in the error.
 func Items[T any](service string, list []json.RawMessage) ([]T, error) {
 	if list == nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "%s: the answer has no list of results", service)

@@ -15,15 +15,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
-// longestAsked is the longest wait that RetryAfter reports: beyond it every wait
-// means never, and a duration overflows.
+// longestAsked is the longest wait that RetryAfter reports: beyond it a duration overflows.
 const longestAsked = 365 * 24 * time.Hour
 
-// RetryAfter reads how long an answer asks to wait before the next request, from Retry-After-Ms or
-// else from Retry-After, in seconds or as a date. A date counts from the answer's own Date, so that
-// clocks need not agree, and without one from now; a zero now stands for no clock. The wait is
-// never negative and a year at most. It is false if the answer asks for nothing, or for nothing
-// that can be read.
+// RetryAfter reads how long an answer asks to wait, from Retry-After-Ms or else from Retry-After, in
+// seconds or as a date. A date counts from the answer's own Date, and without one from now; a zero now
+// is no clock. The wait is never negative and a year at most. False if nothing readable is asked for.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	for _, in := range []struct {
 		name string
@@ -48,8 +45,7 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return min(max(at.Sub(from), 0), longestAsked), true
 }
 
-// usualPause is for how long a service is left alone that refuses and names no time: most
-// limits are per second.
+// usualPause is how long a service is left alone that names no time: most limits are per second.
 const usualPause = time.Second
 
 // StayAway reports whether an answer asks all clients to stay away for a while, not only the sender
@@ -69,9 +65,7 @@ func StayAway(resp *http.Response, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// Limit returns a body that gives at most n bytes of rc. If rc has more, reading
-// fails with over after the n bytes, and goes on failing; if it has n or fewer,
-// they end as rc ends them. Closing it closes rc. Like rc, it is for one reader.
+// Limit returns a body that gives at most n bytes of rc; if rc has more, reading then fails with over.
 func Limit(rc io.ReadCloser, n int64, over error) io.ReadCloser {
 	return &limited{ReadCloser: rc, left: max(n, 0), over: over}
 }
@@ -99,16 +93,13 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Sleep waits for d and returns nil, or returns ctx's error as soon as ctx ends.
-// If ctx has ended before, it does not wait at all, whatever d is.
+// Sleep waits for d, or returns ctx's error as soon as ctx ends, or has ended.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -147,8 +138,7 @@ func without(s string, secrets []string) string {
 	return secret.New(secrets...).Text(s) // in every other spelling
 }
 
-// SecretsOf are the values that must not be repeated: the key of a service, the
-// password in its address, and what basic authentication makes of that.
+// SecretsOf are the key of a service, the password in its address, and that in basic authentication.
 func SecretsOf(key, address string) []string {
 	var secrets []string
 	if key != "" {

@@ -46,13 +46,6 @@ func (r *recorder) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-func (r *recorder) status() int {
-	if r.code == 0 {
-		return http.StatusOK
-	}
-	return r.code
-}
-
 // refuse answers with one line of JSON and counts the reason, which is one of a few fixed words.
 func (d *Door) refuse(w http.ResponseWriter, reason string, status int, message, hint string) {
 	d.cfg.Metrics.reject(reason)

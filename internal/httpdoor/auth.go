@@ -3,16 +3,15 @@ package httpdoor
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
+	"hash/maphash"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,26 +72,21 @@ type keeper struct {
 	log  *slog.Logger
 
 	failures *lru[*rate.Limiter] // wrong tokens by address
-	known    *lru[struct{}]      // keyed hashes of tokens that were good
-	knownKey [32]byte
+	known    *lru[struct{}]      // hashes of tokens that were good, of no use outside this process
+	seed     maphash.Seed
 }
 
 // newKeeper remembers the failures of so many addresses. The log gets a line for every refused token.
 func newKeeper(auth access.Authenticator, now func() time.Time, log *slog.Logger, addresses int) *keeper {
-	k := &keeper{auth: auth, now: now, log: log,
-		failures: newLRU[*rate.Limiter](addresses, nil),
-		known:    newLRU[struct{}](maxTokensKept, nil),
-	}
-	_, _ = rand.Read(k.knownKey[:]) // it never fails: the program ends if there is nothing random
-	return k
+	return &keeper{auth: auth, now: now, log: log, failures: newLRU[*rate.Limiter](addresses, nil), known: newLRU[struct{}](maxTokensKept, nil), seed: maphash.MakeSeed()}
 }
 
 // who asks the authenticator, unless the address has sent too many wrong tokens, which is errGuessing.
 // Many callers may have one address: a token that was good before is looked at all the same, so that a
 // caller who guesses cannot lock out those who work.
 func (k *keeper) who(r *http.Request, token string) (access.Principal, error) {
-	failures := k.failures.get(remote(r), newFailures)
-	seen := k.knows(token)
+	failures := k.failures.get(remote(r), func() *rate.Limiter { return rate.NewLimiter(failuresPerSec, failuresBurst) })
+	seen := strconv.FormatUint(maphash.String(k.seed, token), 36)
 	if !k.known.has(seen) && failures.TokensAt(k.now()) < 1 {
 		return access.Principal{}, errGuessing
 	}
@@ -119,13 +113,6 @@ func (k *keeper) who(r *http.Request, token string) (access.Principal, error) {
 // without is the text of an error that certainly does not hold the token.
 func without(token string, err error) string {
 	return strings.ReplaceAll(err.Error(), token, "[token]")
-}
-
-// knows is a hash of a token that is of no use outside this process.
-func (k *keeper) knows(token string) string {
-	h := hmac.New(sha256.New, k.knownKey[:])
-	h.Write([]byte(token))
-	return string(h.Sum(nil))
 }
 
 // bearer is the token of an Authorization header. Another scheme is no token.

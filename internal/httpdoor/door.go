@@ -14,6 +14,7 @@
 package httpdoor
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -164,7 +165,7 @@ func (d *Door) Handler() http.Handler {
 			if p := recover(); p != nil {
 				broken = d.panicked(rec, r, p)
 			}
-			d.cfg.Metrics.end(class, r.Method, rec.status(), d.cfg.Now().Sub(began))
+			d.cfg.Metrics.end(class, r.Method, cmp.Or(rec.code, http.StatusOK), d.cfg.Now().Sub(began))
 			if broken {
 				panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
 			}

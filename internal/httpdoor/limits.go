@@ -107,8 +107,6 @@ func (e *expiring[K]) take(key K) (end time.Time, ok bool) {
 	return end, ok
 }
 
-func newFailures() *rate.Limiter { return rate.NewLimiter(failuresPerSec, failuresBurst) }
-
 // caller is what one principal or address has going on.
 type caller struct {
 	pace     *rate.Limiter
@@ -117,8 +115,7 @@ type caller struct {
 
 func (c *caller) busy() bool { return c.inFlight.Load() > 0 }
 
-// take lets a caller make one more request. If it may not, the request is answered.
-// Who may must leave.
+// take lets a caller, who must leave then, make one more request, or answers the request.
 func (d *Door) take(w http.ResponseWriter, key string) (leave func(), ok bool) {
 	c := d.callers.get(key, func() *caller {
 		return &caller{pace: rate.NewLimiter(rate.Limit(d.cfg.Rate), d.cfg.Burst)}
@@ -210,10 +207,9 @@ var (
 	errTooSlow  = errors.New("the body is too slow")
 )
 
-// inTime runs something that waits for the other end of a connection, and reports
-// whether it took too long. A deadline in the past then ends the waiting, and the
-// connection is of no more use. A timer sets it, and it is not set in advance: this keeps the clock
-// of the network out of here and leaves no deadline behind.
+// inTime runs something that waits for the other end of a connection, and reports whether it took too
+// long: a deadline in the past then ends the waiting, and the connection is of no more use. A timer sets
+// it, so that no deadline is left behind.
 func inTime(most time.Duration, deadline func(time.Time) error, wait func()) (slow bool) {
 	done := make(chan struct{})
 	late := time.AfterFunc(most, func() {

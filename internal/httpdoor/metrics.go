@@ -16,9 +16,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// Metrics are the measurements of one process, in a registry of their own. Every label
-// has few values, whatever callers send. All methods are safe for concurrent use, and
-// those of nil do nothing.
+// Metrics are the measurements of one process. Every label has few values, whatever callers send. All
+// methods are safe for concurrent use, and those of nil do nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -33,8 +32,7 @@ type Metrics struct {
 	gauges     atomic.Pointer[Gauges]
 }
 
-// Gauges are numbers that are asked for when the measurements are read. A nil one
-// reads as 0. They must be safe for concurrent use and quick.
+// Gauges are numbers that are read with the measurements, quickly and concurrently. A nil one is 0.
 type Gauges struct {
 	Research func() int // running now
 	Sessions func() int // of MCP clients, open now
@@ -124,7 +122,6 @@ func (m *Metrics) ObserveOperation(method, ended string, took time.Duration) {
 }
 
 // ObserveResearch counts one research that has ended, with the tokens it used.
-// Outcomes are bounded as in ObserveOperation.
 func (m *Metrics) ObserveResearch(ended string, took time.Duration, tokens int) {
 	if m == nil {
 		return
@@ -133,8 +130,7 @@ func (m *Metrics) ObserveResearch(ended string, took time.Duration, tokens int) 
 	m.tokens.WithLabelValues(outcome(ended)).Add(float64(max(0, tokens)))
 }
 
-// Failures is a researcher whose failures are counted as research that has ended. Of its answers
-// ObserveResearch is to be told.
+// Failures is a researcher whose failures are counted; of its answers ObserveResearch is to be told.
 func (m *Metrics) Failures(r marchwarden.Researcher, now func() time.Time) marchwarden.Researcher {
 	return failures{r, m, now}
 }

@@ -40,8 +40,7 @@ func Canonical(raw string) (string, bool) { return normalise(raw, true) }
 // that adds one and gets it dropped would send us in a circle.
 func Followable(raw string) (string, bool) { return normalise(raw, false) }
 
-// Host is the host of an address in lower case, without port and brackets, or ""
-// when Canonical refuses the address.
+// Host is the host of an address in lower case, without port and brackets, or "" if it is refused.
 func Host(loc string) string {
 	canonical, _ := Canonical(loc)
 	u, err := url.Parse(canonical)
@@ -55,8 +54,7 @@ func normalise(raw string, dropTracking bool) (string, bool) {
 	if len(raw) > MaxBytes || !utf8.ValidString(raw) || strings.ContainsFunc(raw, forbidden) {
 		return "", false
 	}
-	// net/url has the last word on what is well-formed, so nothing passes here
-	// that the HTTP client would read in another way.
+	// net/url has the last word, so that nothing passes that the HTTP client would read in another way.
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Opaque != "" {
 		return "", false
@@ -85,8 +83,7 @@ func normalise(raw string, dropTracking bool) (string, bool) {
 	return out, true
 }
 
-// forbidden are the characters that one reader strips, another encodes and a
-// third ends the address at.
+// forbidden are characters that readers strip, encode or end the address at, as they like.
 func forbidden(r rune) bool {
 	return r == '\\' || unicode.IsControl(r) || unicode.IsSpace(r) || r == utf8.RuneError
 }
@@ -163,8 +160,7 @@ func numeric(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// resolveDots removes "." and ".." segments. Escaped dots were written out
-// before, so they are seen.
+// resolveDots removes "." and ".." segments; escaped dots were written out before.
 func resolveDots(path string) string {
 	if path == "" {
 		return "/"
@@ -220,8 +216,7 @@ func escape(s, plain string) string {
 	return b.String()
 }
 
-// tracking are parameters that say how a reader came to a page and never which
-// page it is. What starts with "utm_" is one, too.
+// tracking are parameters that never say which page it is. What starts with "utm_" is one, too.
 var tracking = strings.Fields("gclid gclsrc dclid gbraid wbraid srsltid _ga _gl fbclid igshid igsh msclkid yclid ysclid _openstat twclid ttclid li_fat_id " +
 	"mc_cid mc_eid mkt_tok vero_id wickedid oly_anon_id oly_enc_id _hsenc _hsmi __hssc __hstc __hsfp hsctatracking")
 

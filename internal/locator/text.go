@@ -7,10 +7,8 @@ import (
 	"unicode"
 )
 
-// InText finds the http and https addresses that a person wrote in a text, in
-// canonical form, each once, in the order of the text. Punctuation around an
-// address is not part of it: "(see https://example.org/a_(b))." holds
-// https://example.org/a_(b). Addresses that Canonical refuses are left out.
+// InText finds the http and https addresses in a text, in canonical form, each once, in order, without
+// the punctuation around them: "(see https://example.org/a_(b))." holds https://example.org/a_(b).
 func InText(s string) []string {
 	var found []string
 	for at := 0; ; {

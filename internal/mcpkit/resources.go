@@ -71,32 +71,28 @@ type App struct {
 func (s *Server) addResources() {
 	s.mcp.AddResource(&mcp.Resource{URI: contractURI, Name: "contract", Title: "The research contract", MIMEType: "application/json",
 		Description: "The version of the contract that research keeps, with the schemas of its request and its result."}, s.contract)
-	if s.cfg.Evidence != nil {
-		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
-			URITemplate: evidenceTemplate, Name: "evidence", Title: "Stored evidence",
-			Description: "The stored content that a citation's content_hash names, byte for byte.",
-		}, s.measured(s.evidence))
+	template := func(uri, name, title, mime, about string, read mcp.ResourceHandler) {
+		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: uri, Name: name, Title: title, MIMEType: mime, Description: about}, s.measured(read))
 	}
-	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
-		URITemplate: resultTemplate, Name: "result", Title: "Result of a run", MIMEType: "application/json",
-		Description: "The result of the run that a trace_id names; of one that goes on, what there is.",
-	}, s.ofRun(resultPrefix, "application/json", func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
-		res, err := s.resultOf(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		return marchwarden.EncodeResult(res)
-	}))
-	if s.cfg.Records != nil {
-		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
-			URITemplate: traceTemplate, Name: "trace", Title: "Record of a run", MIMEType: "application/jsonl",
-			Description: "Every step of the run that a trace_id names, one JSON object a line. Subscribe to follow it.",
-		}, s.ofRun(tracePrefix, "application/jsonl", func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
-			if size, _, err := s.cfg.Records.Size(ctx, id); err == nil && size > maxResourceBytes { // and is not read at all
-				return nil, tooLarge(size)
+	if s.cfg.Evidence != nil {
+		template(evidenceTemplate, "evidence", "Stored evidence", "", "The stored content that a citation's content_hash names, byte for byte.", s.evidence)
+	}
+	template(resultTemplate, "result", "Result of a run", "application/json", "The result of the run that a trace_id names; of one that goes on, what there is.",
+		s.ofRun(resultPrefix, "application/json", func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
+			res, err := s.resultOf(ctx, id)
+			if err != nil {
+				return nil, err
 			}
-			return s.cfg.Records.Trace(ctx, id)
+			return marchwarden.EncodeResult(res)
 		}))
+	if s.cfg.Records != nil {
+		template(traceTemplate, "trace", "Record of a run", "application/jsonl", "Every step of the run that a trace_id names, one JSON object a line. Subscribe to follow it.",
+			s.ofRun(tracePrefix, "application/jsonl", func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
+				if size, _, err := s.cfg.Records.Size(ctx, id); err == nil && size > maxResourceBytes { // and is not read at all
+					return nil, tooLarge(size)
+				}
+				return s.cfg.Records.Trace(ctx, id)
+			}))
 	}
 	if s.cfg.App != nil {
 		s.mcp.AddResource(&mcp.Resource{URI: appURI, Name: "result-view", Title: "View of a result", MIMEType: appType,
@@ -136,9 +132,8 @@ func notFound(uri string) error {
 // sound is the error of a read. What the SDK says of an unknown address may be no JSON, and would
 // never be sent.
 func sound(req mcp.Request, err error) error {
-	var fault *jsonrpc.Error
-	read, ok := req.(*mcp.ReadResourceRequest)
-	if ok && errors.As(err, &fault) && fault.Code == jsonrpc.CodeInvalidParams {
+	fault, told := errors.AsType[*jsonrpc.Error](err)
+	if read, ok := req.(*mcp.ReadResourceRequest); ok && told && fault.Code == jsonrpc.CodeInvalidParams {
 		return notFound(read.Params.URI)
 	}
 	return err
@@ -146,16 +141,16 @@ func sound(req mcp.Request, err error) error {
 
 // unreadable is the answer when something that is there cannot be given.
 func (s *Server) unreadable(uri string, err error) error {
-	var told *jsonrpc.Error
-	switch code := marchwarden.CodeOf(err); {
+	_, told := errors.AsType[*jsonrpc.Error](err)
+	code := marchwarden.CodeOf(err)
+	switch {
 	case code == marchwarden.CodeNotFound:
 		return notFound(uri)
-	case code == marchwarden.CodeCanceled || errors.As(err, &told):
+	case code == marchwarden.CodeCanceled || told:
 		return err
-	default:
-		s.cfg.Log.Error("a resource could not be read", "resource", templateOf(uri), "error", err)
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it could not be read (%s); the server's log has the details", code)}
 	}
+	s.cfg.Log.Error("a resource could not be read", "resource", templateOf(uri), "error", err)
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it could not be read (%s); the server's log has the details", code)}
 }
 
 func tooLarge(bytes int64) error {
@@ -216,7 +211,7 @@ func (s *Server) page(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.Rea
 
 // ofRun serves what read gives of a run, to those who may see it.
 func (s *Server) ofRun(prefix, mime string, read func(context.Context, marchwarden.TraceID) ([]byte, error)) mcp.ResourceHandler {
-	return s.measured(func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	return func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		uri := req.Params.URI
 		id, ok := idIn(uri, prefix)
 		if !ok || !s.runs.Owns(ctx, id) {
@@ -227,7 +222,7 @@ func (s *Server) ofRun(prefix, mime string, read func(context.Context, marchward
 			return nil, s.unreadable(uri, err)
 		}
 		return contents(uri, mime, data, 0)
-	})
+	}
 }
 
 // resultOf is the result of a run, or what there is of one that goes on.

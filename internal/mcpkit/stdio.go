@@ -45,11 +45,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	// The SDK drops the answers of running calls when it closes, so they are waited for first.
 	conn.drain(handover(s.cfg.Grace))
 	go session.Close()
-	leave := time.NewTimer(s.cfg.Grace)
-	defer leave.Stop()
 	select {
 	case <-ended:
-	case <-leave.C:
+	case <-time.After(s.cfg.Grace):
 		s.cfg.Log.Error("mcp session did not close in time", "grace", s.cfg.Grace)
 	}
 	return ctx.Err()
@@ -189,8 +187,7 @@ func (c *stdioConn) settle(id jsonrpc.ID) {
 // drain waits until every call has its answer, at most for the limit or until
 // the connection is closed, and reports whether there is none left.
 func (c *stdioConn) drain(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	over := time.After(limit)
 	for {
 		c.liveMu.Lock()
 		n := len(c.live)
@@ -200,7 +197,7 @@ func (c *stdioConn) drain(limit time.Duration) bool {
 		}
 		select {
 		case <-c.answered:
-		case <-timer.C:
+		case <-over:
 			return false
 		case <-c.closed:
 			return false

@@ -51,8 +51,7 @@ func failure(err error) *mcp.CallToolResult {
 	}
 	hint = Clip(Plain(hint), MaxErrorChars)
 	facts := map[string]any{"code": string(code), "hint": hint}
-	var e *marchwarden.Error
-	if errors.As(err, &e) && e.Field != "" {
+	if e, ok := errors.AsType[*marchwarden.Error](err); ok && e.Field != "" {
 		facts["field"] = e.Field
 	}
 	return &mcp.CallToolResult{

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -106,9 +107,7 @@ var errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the call was st
 func (s *Server) await(ctx context.Context, run *runs.Visit, wall time.Duration) outcome {
 	var over <-chan time.Time
 	if wall > 0 {
-		timer := time.NewTimer(wall)
-		defer timer.Stop()
-		over = timer.C
+		over = time.After(wall)
 	}
 	select {
 	case <-run.Done():
@@ -125,12 +124,10 @@ func (s *Server) await(ctx context.Context, run *runs.Visit, wall time.Duration)
 	if !run.Leave() {
 		return outcome{err: marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for run %s, which goes on", run.ID())}
 	}
-	patience := time.NewTimer(s.cfg.Grace)
-	defer patience.Stop()
 	select {
 	case <-run.Done():
 		return ended(run.Run)
-	case <-patience.C:
+	case <-time.After(s.cfg.Grace):
 		s.cfg.Log.Error("research did not end after it was stopped", "grace", s.cfg.Grace)
 		return outcome{err: errAbandoned}
 	}
@@ -175,7 +172,7 @@ func shows(c *mcp.ClientCapabilities) bool {
 // is a fault of the researcher, and says where: clients hold structured content to
 // the schema and would fail less clearly.
 func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
-	err := out.err
+	err, level := out.err, slog.LevelDebug
 	if err == nil && out.res == nil {
 		err = errors.New("the researcher returned neither a result nor an error")
 	}
@@ -183,15 +180,14 @@ func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 	if err == nil {
 		if encoded, err = encode(out.res); err != nil {
 			err = &marchwarden.Error{Code: marchwarden.CodeMalformed, Message: "the result breaks the contract", Hint: "the researcher must be mended", Err: err}
-			s.cfg.Log.Error("research failed", "error", err)
+			level = slog.LevelError
 		}
 	}
 	if err != nil {
 		if marchwarden.CodeOf(err) == marchwarden.CodeInternal {
-			s.cfg.Log.Error("research failed", "error", err)
-		} else {
-			s.cfg.Log.Debug("research failed", "error", err)
+			level = slog.LevelError
 		}
+		s.cfg.Log.Log(ctx, level, "research failed", "error", err)
 		return failure(err)
 	}
 	s.cfg.Log.Debug("research answered", "trace_id", out.res.TraceID.String(), "citations", len(out.res.Citations), "gaps", len(out.res.Gaps))

@@ -81,8 +81,7 @@ func nextEscape(b []byte, i int) int {
 	return len(b)
 }
 
-// unescape reads one escaped character at the beginning of b and says how many bytes
-// it takes; none if there is no such character.
+// unescape reads one escaped character at the beginning of b, and says how many bytes it takes.
 func unescape(b []byte) (r []byte, size int) {
 	switch {
 	case b[0] == '%' && len(b) >= 3:

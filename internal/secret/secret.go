@@ -28,8 +28,7 @@ const (
 	minPlain = 16
 )
 
-// counts reports whether a value is looked for: one that has at least 8 characters,
-// or 16 if they are all letters or all digits.
+// counts reports whether a value is looked for.
 func counts(value string) bool {
 	n := utf8.RuneCountInString(value)
 	all := func(is func(rune) bool) bool {
@@ -49,8 +48,7 @@ type Redactor struct {
 	values []string
 }
 
-// New makes a redactor of values. Those that do not count are passed over, and those of
-// several lines, which no header or address can carry.
+// New makes a redactor of values. Those that do not count, or have several lines, are passed over.
 func New(values ...string) *Redactor {
 	r := &Redactor{}
 	r.Learn(values...)
@@ -92,8 +90,7 @@ func (r *Redactor) Text(s string) string {
 	return s
 }
 
-// Bytes is b without secrets: b itself if it has none, else a copy. What was JSON
-// before is JSON after.
+// Bytes is b without secrets: b itself if it has none, else a copy. JSON stays JSON.
 func (r *Redactor) Bytes(b []byte) []byte {
 	known := r.spellings()
 	if known == nil {

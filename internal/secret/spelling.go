@@ -67,8 +67,7 @@ func base64Cores(v string) []string {
 	return out
 }
 
-// next is the first place from i on where b has a spelling, and the longest that it
-// has there; len(b) if there is none.
+// next is the first place from i on where b has a spelling, the longest there; len(b) if there is none.
 func (k *spellings) next(b []byte, i int) (int, spelling) {
 	for ; i+1 < len(b); i++ {
 		key := uint16(b[i])<<8 | uint16(b[i+1])
@@ -90,8 +89,7 @@ type hit struct {
 	instead  []byte
 }
 
-// hits are all places of secrets in b, whatever is escaped there, in order, the longest
-// first where several begin.
+// hits are all places of secrets in b in order, the longest first where several begin.
 func (k *spellings) hits(b []byte) []hit {
 	var all []hit
 	for l := (&layer{text: b}); l != nil; l = l.below() {

@@ -65,8 +65,7 @@ func (w *Writer) Flush() error {
 // maxWord bounds what waits: a longer text without a space is no address.
 const maxWord = 64 << 10
 
-// split takes the secrets out of b as far as that can be told, and returns the end of b
-// that may be the beginning of one.
+// split takes the secrets out of b, but for its end that may be the beginning of one.
 func (k *spellings) split(b []byte) (ready, rest []byte) {
 	word := 1 + bytes.LastIndexFunc(b, func(r rune) bool { return r == '\n' || r < 0x20 || r == ' ' && !k.spaces })
 	word = max(word, len(b)-maxWord)

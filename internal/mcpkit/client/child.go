@@ -33,7 +33,7 @@ type process struct {
 	cmd    *exec.Cmd
 	out    *os.File
 	tail   *tail
-	exited chan struct{}
+	exited chan struct{} // closed when the program has ended
 	stop   sync.Once
 }
 
@@ -91,9 +91,6 @@ func (p *process) wait() {
 	time.AfterFunc(lingering, func() { _ = p.out.Close() })
 }
 
-// Exited is closed when the program has ended.
-func (p *process) Exited() <-chan struct{} { return p.exited }
-
 // State says how the program ended, such as "exit status 1", or "" while it runs.
 func (p *process) State() string {
 	select {
@@ -134,12 +131,10 @@ func (p *process) Stop() {
 }
 
 func (p *process) endsWithin(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-p.exited:
 		return true
-	case <-timer.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -97,8 +97,6 @@ type Card struct {
 	// ToolHash is "sha256:" and 64 hex digits over all that the tool says of itself, which can steer its
 	// reader: a server whose hash changes is another one.
 	ToolHash string
-	// OpenWorld says that the researcher reaches outside its machine, or does not say.
-	OpenWorld bool
 	// Private says that it reports from sources of the user's own.
 	Private bool
 	// Evidence says that it hands over what it cites.
@@ -226,16 +224,13 @@ func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 		return s.pipe, nil
 	}
 	home, _ := url.Parse(t.URL) // which check has done
-	base := d.HTTP
-	if base == nil {
-		base = &http.Client{}
+	var base http.Client
+	if d.HTTP != nil {
+		base = *d.HTTP
 	}
 	if base.Transport == nil {
 		own := &http.Transport{ForceAttemptHTTP2: true}
-		s.release = own.CloseIdleConnections
-		with := *base
-		with.Transport = own
-		base = &with
+		s.release, base.Transport = own.CloseIdleConnections, own
 	}
 	s.web = newAddress(base, home, t)
 	return &mcp.StreamableClientTransport{
@@ -331,7 +326,6 @@ func (s *Session) judge(tool *mcp.Tool) error {
 	s.surface.Input = input
 	s.card.Description = mcpkit.Clip(mcpkit.Plain(tool.Description), maxDescriptionChars)
 	s.card.ToolHash = toolHash(tool.Name, tool.Title, tool.Description, string(input), string(s.surface.Output), string(annotations))
-	s.card.OpenWorld = tool.Annotations == nil || tool.Annotations.OpenWorldHint == nil || *tool.Annotations.OpenWorldHint
 	s.card.Private = tool.Meta[mcpkit.MetaPrivate] == true
 	return nil
 }

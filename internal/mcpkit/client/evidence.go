@@ -63,8 +63,7 @@ func (s *Session) Evidence(ctx context.Context, hash string) ([]byte, error) {
 }
 
 func (s *Session) evidenceFault(err error) error {
-	var said *jsonrpc.Error
-	if errors.As(err, &said) {
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		switch said.Code {
 		case jsonrpc.CodeInvalidParams, codeNotFoundOnce:
 			return marchwarden.Errorf(marchwarden.CodeNotFound, "the researcher does not have that content")

@@ -146,8 +146,7 @@ func broken(ctx context.Context, err error) error {
 	case errors.As(err, &theirs), errors.As(err, &away):
 		return err
 	}
-	var sent *url.Error
-	if errors.As(err, &sent) {
+	if sent, ok := errors.AsType[*url.Error](err); ok {
 		err = sent.Err // the address, which may hold a key, is not for messages
 	}
 	return &absence{said(err.Error())}

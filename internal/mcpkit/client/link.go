@@ -127,10 +127,9 @@ type address struct {
 
 // newAddress is a client for one server. It follows redirects within the server only, and has no time
 // limit: a research takes what it takes.
-func newAddress(base *http.Client, home *url.URL, t Target) *http.Client {
-	client := *base
+func newAddress(client http.Client, home *url.URL, t Target) *http.Client {
 	client.Timeout = 0
-	client.Transport = &address{base: base.Transport, home: home, token: t.Token, login: t.Login}
+	client.Transport = &address{base: client.Transport, home: home, token: t.Token, login: t.Login}
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if !sameServer(req.URL, home) {
 			return marchwarden.Errorf(marchwarden.CodeDenied, "the researcher redirects to another server, %s", brief(req.URL.Host))

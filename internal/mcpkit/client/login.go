@@ -92,8 +92,7 @@ func (s *split) RoundTrip(req *http.Request) (*http.Response, error) {
 		return s.own.RoundTrip(req)
 	}
 	resp, err := s.others.RoundTrip(req)
-	var refused *marchwarden.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*marchwarden.Error](err); ok {
 		s.refused.Store(refused)
 	}
 	return resp, err

@@ -33,8 +33,6 @@ type Reply struct {
 	// Structured is the structured content, or nil. FromText says that it was sent as text alone.
 	Structured json.RawMessage
 	FromText   bool
-	// Text is the readable part, as it is, bounded.
-	Text string
 	// Failure is the error that the tool reported, or nil.
 	Failure *marchwarden.Error
 	// Progress is how many progress notifications came before the reply.
@@ -141,9 +139,8 @@ func (s *Session) reply(a answer[*mcp.CallToolResult], l *listener) (Reply, erro
 		text.WriteString(part.Text)
 		text.WriteByte('\n')
 	}
-	r.Text = text.String()[:min(text.Len(), maxTextShown)]
 	if a.res.IsError {
-		r.Failure = toolError(a.res.Meta, r.Text)
+		r.Failure = toolError(a.res.Meta, text.String()[:min(text.Len(), maxTextShown)])
 		return r, nil
 	}
 	if a.res.StructuredContent != nil {
@@ -277,12 +274,21 @@ func (s *Session) fault(err error) error {
 			"the researcher answered with the protocol error %d", theirs.Code)
 	}
 	if s.proc == nil {
-		return unreached(err)
+		e := marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher could not be reached or understood: %s", said(err.Error()))
+		if _, ok := errors.AsType[*url.Error](err); ok { // what the network says is no word of the researcher
+			return e
+		}
+		return quoting(e, "the researcher could not be understood")
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) || s.isGone() {
-		return s.ended()
+	select {
+	case <-s.done:
+	case <-s.proc.exited:
+	default:
+		if !errors.Is(err, io.EOF) && !errors.Is(err, mcp.ErrConnectionClosed) {
+			return malformed(said(err.Error()))
+		}
 	}
-	return malformed(said(err.Error()))
+	return s.ended()
 }
 
 // ours is the error that this side made, with what it quotes; nil if another did.
@@ -296,16 +302,6 @@ func ours(err error) error {
 		return own
 	}
 	return nil
-}
-
-// unreached is a fault on the way to an address. What the network says is no word of the researcher.
-func unreached(err error) error {
-	var way *url.Error
-	e := marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher could not be reached or understood: %s", said(err.Error()))
-	if errors.As(err, &way) {
-		return e
-	}
-	return quoting(e, "the researcher could not be understood")
 }
 
 // What more than one part of the client says of a server.
@@ -323,26 +319,13 @@ func malformed(what string) error {
 // isLocal tells the errors that the SDK made on this side.
 func isLocal(e *jsonrpc.Error) bool { return e.Code <= -32003 && e.Code >= -32005 }
 
-func (s *Session) isGone() bool {
-	select {
-	case <-s.done:
-		return true
-	case <-s.proc.Exited():
-		return true
-	default:
-		return false
-	}
-}
-
 // ended says how the process ended, and its last words.
 func (s *Session) ended() error {
-	timer := time.NewTimer(lastWordsWait)
-	defer timer.Stop()
 	e := marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher's process ended")
 	select {
-	case <-s.proc.Exited():
+	case <-s.proc.exited:
 		e.Message += " (" + s.proc.State() + ")"
-	case <-timer.C:
+	case <-time.After(lastWordsWait):
 		e.Message = "the researcher's process closed its output"
 	}
 	words := said(s.proc.LastWords())

@@ -225,8 +225,6 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 	case !s.dismiss(l, answers):
 		return Reply{}, canceled
 	}
-	timer := time.NewTimer(s.grace + transit)
-	defer timer.Stop()
 	select {
 	case a := <-answers:
 		if a.err != nil && late == canceled {
@@ -234,7 +232,7 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 		}
 		return s.reply(a, l)
 	case <-s.life.Done():
-	case <-timer.C:
+	case <-time.After(s.grace + transit):
 	}
 	return Reply{}, late
 }
@@ -309,15 +307,13 @@ func (s *Session) dismiss(l *listener, answers chan answer[*mcp.CallToolResult])
 		s.proc.Terminate()
 	}
 	s.mu.Unlock()
-	timer := time.NewTimer(companyWait)
-	defer timer.Stop()
 	select {
 	case <-s.handover:
 		return true
 	case a := <-answers:
 		answers <- a // for the caller
 		return true
-	case <-timer.C:
+	case <-time.After(companyWait):
 		return false
 	}
 }

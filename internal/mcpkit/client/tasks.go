@@ -212,19 +212,15 @@ func (t *task) follow(ctx, caller context.Context, state taskState) (*mcp.CallTo
 	}
 	var givenUp <-chan time.Time
 	for {
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, ctx.Err()
 		case <-givenUp:
-			timer.Stop()
 			return nil, errLost
 		case <-due:
 			due, t.late = nil, true
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 		res, err := t.ask(ctx)
 		var away *absence
 		switch {
