@@ -101,12 +101,10 @@ var (
 	errExpired = errors.New("it has expired")
 )
 
-// refuse makes the error of a token that is not accepted.
 func refuse(cause error) error {
 	return marchwarden.Wrap(cause, marchwarden.CodeDenied, "the token is refused")
 }
 
-// maxTokenBytes bounds the tokens that are looked at.
 const maxTokenBytes = 16 << 10
 
 // ErrNoToken says that others can reach an address, and that there is no token for them.

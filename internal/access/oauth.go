@@ -117,7 +117,6 @@ func (o *OAuth) Authenticate(ctx context.Context, token string) (Principal, erro
 	return Principal{ID: oauthPrefix + o.issuer + "#" + subject, Scopes: scopes}, nil
 }
 
-// looksSigned reports whether a token has the three parts of a signed one.
 func looksSigned(token string) bool {
 	parts := strings.Split(token, ".")
 	return len(token) <= maxTokenBytes && len(parts) == 3 && !slices.Contains(parts, "")
@@ -181,7 +180,6 @@ func isSubject(s string) bool {
 		!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError })
 }
 
-// reasonOf puts what the parser says into words of ours.
 func reasonOf(err error) error {
 	for _, r := range []struct{ theirs, ours error }{
 		{jwt.ErrTokenInvalidIssuer, errIssuer},

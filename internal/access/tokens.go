@@ -38,7 +38,6 @@ func (t Token) Expired(now time.Time) bool {
 	return !t.Expires.IsZero() && !now.Before(t.Expires)
 }
 
-// entry is a token as it is kept.
 type entry struct {
 	Token
 	sum digest
@@ -214,7 +213,6 @@ func (t *Tokens) change(edit func([]entry) ([]entry, error)) error {
 	return err
 }
 
-// parse are the entries in the text of the file.
 func (t *Tokens) parse(text []byte) ([]entry, error) {
 	entries, err := parse(text)
 	return entries, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "%s is no tokens file", t.path)

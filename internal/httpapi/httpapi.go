@@ -134,7 +134,6 @@ func (s *Service) call(ctx context.Context, r request) ([]byte, error) {
 	return nil, err
 }
 
-// target is the address of a request.
 func (s *Service) target(r request) (*url.URL, error) {
 	bad := func(why string) error { // never with the address, which may hold a password
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: s.Name + ": " + cmp.Or(s.BaseField, "the address") + " " + why, Hint: "for example https://search.example"}
@@ -214,7 +213,6 @@ type elsewhere string
 
 func (e elsewhere) Error() string { return string(e) }
 
-// noAnswer explains why no response came.
 func (s *Service) noAnswer(err error) error {
 	if stop, ok := errors.AsType[elsewhere](err); ok {
 		return s.fail(marchwarden.CodeUnavailable, "set the address to where the service is now, if you trust it", "%s", stop)

@@ -100,7 +100,6 @@ func textIn(v any, depth int) string {
 	return ""
 }
 
-// oneLine makes text from outside fit for an error.
 func oneLine(s string, n int) string { return plaintext.Clip(plaintext.Fold(s), n) }
 
 // fail makes the error of this service. Causes enter as text only: they may hold a secret.

@@ -166,7 +166,6 @@ func remote(r *http.Request) string {
 	return a.String()
 }
 
-// callerKey is whom a request counts for.
 func callerKey(p access.Principal, r *http.Request) string {
 	if p.ID == access.Anonymous().ID {
 		return "addr " + remote(r)

@@ -216,10 +216,8 @@ const (
 	wrongHostHint = "name it among the allowed hosts, or use localhost"
 )
 
-// methods of the MCP path.
 var methods = []string{http.MethodPost, http.MethodGet, http.MethodDelete}
 
-// serveMCP is the way of a request for the MCP handler.
 func (d *Door) serveMCP(w *recorder, r *http.Request) {
 	h := w.Header()
 	h.Set("Referrer-Policy", "no-referrer")

@@ -28,7 +28,6 @@ func newLRU[V any](most int, busy func(V) bool) *lru[V] {
 	return &lru[V]{half: most / 2, busy: busy, young: map[string]V{}}
 }
 
-// get is the value of a key, made if there is none.
 func (l *lru[V]) get(key string, fresh func() V) V {
 	l.mu.Lock()
 	defer l.mu.Unlock()

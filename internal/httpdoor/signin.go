@@ -91,7 +91,6 @@ func NewSignIn(cfg SignInConfig) (*SignIn, error) {
 	return g, nil
 }
 
-// team reports whether people come with tokens of their own.
 func (g *SignIn) team() bool { return g.links == nil }
 
 // Wrap is a handler behind the sign-in. It gets GET and HEAD of public paths from every client, and
@@ -148,18 +147,10 @@ func (g *SignIn) public(r *http.Request) bool {
 	return slices.ContainsFunc(g.cfg.Public, func(p string) bool { return strings.HasPrefix(at, p) })
 }
 
-// pass lets those who are in through to the pages.
 func (g *SignIn) pass(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	s, p, err := g.enter(r)
-	if err != nil {
-		g.turnAway(w, r, s, err)
+	s, p, ok := g.admit(w, r)
+	if !ok {
 		return
-	}
-	if changes(r.Method) {
-		if err := g.meant(w, r, s); err != nil {
-			g.notMeant(w, r, s, err)
-			return
-		}
 	}
 	ctx, cancel := context.WithCancel(access.With(context.WithValue(r.Context(), sessionKey{}, s), p))
 	defer cancel()
@@ -169,6 +160,23 @@ func (g *SignIn) pass(w http.ResponseWriter, r *http.Request, next http.Handler)
 	})
 	defer watch.Stop()
 	next.ServeHTTP(w, insidePage(r, ctx))
+}
+
+// admit is the session and the user of a request that may pass, and was meant if it changes
+// something. Any other is answered.
+func (g *SignIn) admit(w http.ResponseWriter, r *http.Request) (*session, access.Principal, bool) {
+	s, p, err := g.enter(r)
+	if err != nil {
+		g.turnAway(w, r, s, err)
+		return nil, access.Principal{}, false
+	}
+	if changes(r.Method) {
+		if err := g.meant(w, r, s); err != nil {
+			g.notMeant(w, r, s, err)
+			return nil, access.Principal{}, false
+		}
+	}
+	return s, p, true
 }
 
 // watch returns when a session or its request has ended: a stream of events may last for hours, and

@@ -53,7 +53,6 @@ func (l *links) Authenticate(_ context.Context, token string) (access.Principal,
 	return access.Local(), nil
 }
 
-// in is /in: the way in by a link, or by a token and a form.
 func (g *SignIn) in(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodGet && !g.team() && r.URL.Query().Get("token") != "":
@@ -66,7 +65,7 @@ func (g *SignIn) in(w http.ResponseWriter, r *http.Request) {
 		}
 		v := SignInView{Status: http.StatusOK, Who: p.ID}
 		if err != nil && !g.team() {
-			_, _, v.Hint = g.explain(w, err)
+			v.Hint = g.explain(w, err).Hint
 		}
 		g.show(w, r, s, v)
 	case r.Method == http.MethodPost && g.team():
@@ -128,8 +127,9 @@ func (g *SignIn) byToken(w http.ResponseWriter, r *http.Request) {
 	}
 	p, err := g.owner(r, token)
 	if err != nil {
-		status, problem, hint := g.explain(w, err)
-		g.show(w, r, s, SignInView{Status: status, Next: next, Problem: problem, Hint: hint})
+		v := g.explain(w, err)
+		v.Next = next
+		g.show(w, r, s, v)
 		return
 	}
 	for _, old := range []*session{s, visit} {
@@ -143,20 +143,14 @@ func (g *SignIn) byToken(w http.ResponseWriter, r *http.Request) {
 	seeOther(w, next)
 }
 
-// out is /out: the session ends here and in the browser.
 func (g *SignIn) out(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")
 		g.refuse(w, r, http.StatusMethodNotAllowed, "signing out is a POST", "use the button")
 		return
 	}
-	s, p, err := g.enter(r)
-	if err != nil {
-		g.turnAway(w, r, s, err)
-		return
-	}
-	if err := g.meant(w, r, s); err != nil {
-		g.notMeant(w, r, s, err)
+	s, p, ok := g.admit(w, r)
+	if !ok {
 		return
 	}
 	g.ended.add(s.id, s.end)
@@ -165,7 +159,6 @@ func (g *SignIn) out(w http.ResponseWriter, r *http.Request) {
 	seeOther(w, inPath)
 }
 
-// seeOther sends a browser on to a path of this server.
 func seeOther(w http.ResponseWriter, to string) {
 	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)

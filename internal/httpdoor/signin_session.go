@@ -93,7 +93,6 @@ func (g *SignIn) begin(k kind, life time.Duration, token string) *session {
 	return s
 }
 
-// encode is the value of the cookie of a session.
 func (g *SignIn) encode(s *session) string {
 	text := append(make([]byte, 0, fixedBytes+len(s.token)), byte(s.kind))
 	text = binary.BigEndian.AppendUint64(text, uint64(s.end.Unix()))
@@ -155,7 +154,6 @@ func (g *SignIn) set(w http.ResponseWriter, s *session) {
 	g.setCookie(w, s.kind, g.encode(s), age)
 }
 
-// unset makes the browser forget a session.
 func (g *SignIn) unset(w http.ResponseWriter, k kind) { g.setCookie(w, k, "", -1) }
 
 func (g *SignIn) setCookie(w http.ResponseWriter, k kind, value string, age int) {
@@ -212,7 +210,6 @@ func (g *SignIn) formToken(s *session) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// errNotMeant says why a change is not made.
 var errNotMeant = errors.New("the form is not one of this session")
 
 // meant is nil if a request carries what a page of one of these sessions, which may be nil, was given:

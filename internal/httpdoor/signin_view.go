@@ -70,8 +70,8 @@ func within(s string) string {
 
 // turnAway answers a request that is not let in with a page that says how to get in.
 func (g *SignIn) turnAway(w http.ResponseWriter, r *http.Request, s *session, err error) {
-	v := SignInView{}
-	if v.Status, v.Problem, v.Hint = g.explain(w, err); v.Status == http.StatusUnauthorized && g.team() && errors.Is(err, errNotSignedIn) {
+	v := g.explain(w, err)
+	if v.Status == http.StatusUnauthorized && g.team() && errors.Is(err, errNotSignedIn) {
 		v.Problem, v.Hint = "", "" // it is the first that every user sees, and the form says enough
 	}
 	if r.URL.Path != inPath && r.URL.Path != outPath && !changes(r.Method) {
@@ -81,25 +81,25 @@ func (g *SignIn) turnAway(w http.ResponseWriter, r *http.Request, s *session, er
 }
 
 // explain is the answer to an error of enter, in words that tell no secret.
-func (g *SignIn) explain(w http.ResponseWriter, err error) (status int, problem, hint string) {
+func (g *SignIn) explain(w http.ResponseWriter, err error) SignInView {
 	const again = "run marchwarden ui, which prints a link that works once, for 10 minutes"
 	switch {
 	case errors.Is(err, errGuessing):
 		retryAfter(w, retryLater)
-		return http.StatusTooManyRequests, "too many wrong tokens from this address", "wait, then use the right one"
+		return SignInView{Status: http.StatusTooManyRequests, Problem: "too many wrong tokens from this address", Hint: "wait, then use the right one"}
 	case errors.Is(err, access.ErrScope):
-		return http.StatusForbidden, "the token lacks the scope " + access.ScopeRead, "ask for one that has it"
+		return SignInView{Status: http.StatusForbidden, Problem: "the token lacks the scope " + access.ScopeRead, Hint: "ask for one that has it"}
 	case !errors.Is(err, marchwarden.CodeDenied):
 		retryAfter(w, retryLater)
-		return http.StatusServiceUnavailable, "tokens cannot be checked at the moment", "try again in a few seconds"
+		return SignInView{Status: http.StatusServiceUnavailable, Problem: "tokens cannot be checked at the moment", Hint: "try again in a few seconds"}
 	case errors.Is(err, errNotSignedIn) && g.team():
-		return http.StatusUnauthorized, "you are not signed in", "sign in with a token at " + inPath
+		return SignInView{Status: http.StatusUnauthorized, Problem: "you are not signed in", Hint: "sign in with a token at " + inPath}
 	case errors.Is(err, errNotSignedIn):
-		return http.StatusUnauthorized, "this browser is not signed in", again
+		return SignInView{Status: http.StatusUnauthorized, Problem: "this browser is not signed in", Hint: again}
 	case g.team():
-		return http.StatusUnauthorized, "the token is refused", "it may be wrong, expired or taken back"
+		return SignInView{Status: http.StatusUnauthorized, Problem: "the token is refused", Hint: "it may be wrong, expired or taken back"}
 	}
-	return http.StatusUnauthorized, "the link was used, is too old or is not one of this server", again
+	return SignInView{Status: http.StatusUnauthorized, Problem: "the link was used, is too old or is not one of this server", Hint: again}
 }
 
 // notMeant answers a change that carries nothing to say that it was meant, or that cannot be read.
@@ -178,8 +178,8 @@ func (g *SignIn) write(w http.ResponseWriter, r *http.Request, v SignInView) {
 	}
 	said := strings.TrimSpace(strings.Join(lines, "\n"))
 	if said == "" {
-		_, problem, hint := g.explain(w, errNotSignedIn)
-		said = problem + "\n" + hint
+		v := g.explain(w, errNotSignedIn)
+		said = v.Problem + "\n" + v.Hint
 	}
 	text(w, v.Status, said)
 }

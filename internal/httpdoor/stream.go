@@ -38,7 +38,6 @@ type stream struct {
 
 const eventStream = "text/event-stream"
 
-// stream lets the MCP handler answer.
 func (d *Door) stream(w http.ResponseWriter, r, in *http.Request) {
 	s := &stream{header: http.Header{}, conn: http.NewResponseController(w), every: d.cfg.Heartbeat, patience: d.cfg.BodyTimeout,
 		early: acceptsEvents(r), w: w}

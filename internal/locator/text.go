@@ -29,7 +29,6 @@ func InText(s string) []string {
 
 var scheme = regexp.MustCompile(`(?i)https?://`)
 
-// closers maps what closes a bracket to what opens it.
 var closers = map[rune]rune{')': '(', ']': '[', '}': '{'}
 
 // addressEnd says where an address that starts a text ends: at white space, a quotation mark or the

@@ -29,7 +29,6 @@ type tails struct {
 	tail map[string]*tail
 }
 
-// tail is one followed record.
 type tail struct {
 	followers map[any]int // how often each does
 	stop      context.CancelFunc
@@ -95,7 +94,6 @@ func (t *tails) leave(who any, name string) {
 	}
 }
 
-// watch tells of every growth, until the run has ended.
 func (t *tails) watch(ctx context.Context, name string, id marchwarden.TraceID, known int64) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()

@@ -95,7 +95,6 @@ func desktopFile(goos string) string {
 // time that a research has by itself, and one minute.
 const callSeconds = 660
 
-// jsonServer is a server as most hosts write it down.
 type jsonServer struct {
 	Type    string            `json:"type,omitempty"`
 	Command string            `json:"command,omitempty"`

@@ -121,7 +121,6 @@ func newLines() *lines {
 	return &lines{patience: defaultReturn, open: map[string]context.Context{}, back: map[string]visits{}, loads: map[string]int{}, freed: make(chan struct{})}
 }
 
-// numbered gives each request its number while it is served.
 func (l *lines) numbered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, over := context.WithCancel(r.Context())
@@ -189,25 +188,29 @@ func (l *lines) missed(ctx context.Context, session string) {
 	}
 }
 
-// joinRequest ends ctx when the client that made a call over the earlier protocol has
-// gone and does not come back. The later one sees to that itself.
-func (s *Server) joinRequest(ctx context.Context, req *mcp.CallToolRequest) (context.Context, context.CancelFunc) {
+// join ends ctx when the calls of a session on stdio are stopped, and when the client of a call over
+// the earlier HTTP has gone and does not come back: the SDK shields requests from both, and lets only
+// values of their contexts through.
+func (s *Server) join(ctx context.Context, req *mcp.CallToolRequest) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	if req.Extra == nil || req.Extra.Header == nil || req.ProtocolVersion() >= modernEra {
+	until, _ := ctx.Value(sessionKey{}).(context.Context)
+	end := cancel
+	if req.Extra != nil && req.Extra.Header != nil && req.ProtocolVersion() < modernEra {
+		end = func() {
+			defer cancel()
+			s.lines.missed(ctx, req.Session.ID())
+		}
+		s.lines.mu.Lock()
+		until = s.lines.open[req.Extra.Header.Get(requestHeader)]
+		s.lines.mu.Unlock()
+		if until == nil { // it has gone already
+			go end()
+		}
+	}
+	if until == nil {
 		return ctx, cancel
 	}
-	gone := func() {
-		defer cancel()
-		s.lines.missed(ctx, req.Session.ID())
-	}
-	s.lines.mu.Lock()
-	request := s.lines.open[req.Extra.Header.Get(requestHeader)]
-	s.lines.mu.Unlock()
-	if request == nil { // it has gone already
-		go gone()
-		return ctx, cancel
-	}
-	release := context.AfterFunc(request, gone)
+	release := context.AfterFunc(until, end)
 	return ctx, func() {
 		release()
 		cancel()
@@ -302,7 +305,6 @@ func (l *lines) load(ctx context.Context, number, who string) (free func(), err 
 	}
 }
 
-// unload takes a load off a caller and wakes those who wait for room.
 func (l *lines) unload(who string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

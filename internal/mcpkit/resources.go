@@ -67,7 +67,6 @@ type App struct {
 	Body func(*marchwarden.Result) (string, error)
 }
 
-// addResources registers what the server hands over besides answers.
 func (s *Server) addResources() {
 	s.mcp.AddResource(&mcp.Resource{URI: contractURI, Name: "contract", Title: "The research contract", MIMEType: "application/json",
 		Description: "The version of the contract that research keeps, with the schemas of its request and its result."}, s.contract)
@@ -169,7 +168,6 @@ func contents(uri, mime string, data []byte, ttl int) (*mcp.ReadResourceResult, 
 	return &mcp.ReadResourceResult{Cacheable: mcp.Cacheable{TTLMs: ttl}, Contents: []*mcp.ResourceContents{content}}, nil
 }
 
-// evidence serves one stored document.
 func (s *Server) evidence(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri := req.Params.URI
 	hex, ok := strings.CutPrefix(uri, EvidencePrefix)
@@ -187,7 +185,6 @@ func (s *Server) evidence(ctx context.Context, req *mcp.ReadResourceRequest) (*m
 	return contents(uri, mime, data, evidenceTTL)
 }
 
-// contract serves the version and the schemas.
 func (s *Server) contract(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	doc, err := json.Marshal(struct {
 		Version string          `json:"version"`
@@ -200,7 +197,6 @@ func (s *Server) contract(_ context.Context, req *mcp.ReadResourceRequest) (*mcp
 	return contents(req.Params.URI, "application/json", doc, 0)
 }
 
-// page serves the view of results.
 func (s *Server) page(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	res, err := contents(req.Params.URI, appType, s.cfg.App.Page, 0)
 	if err == nil {
@@ -265,7 +261,6 @@ func (s *Server) endedElsewhere(ctx context.Context, id marchwarden.TraceID) *ma
 	return res
 }
 
-// subscribe begins to follow what the caller may see.
 func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
 	uri := req.Params.URI
 	id, ok := idIn(uri, tracePrefix)

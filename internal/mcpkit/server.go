@@ -267,7 +267,6 @@ func metaOf(req mcp.Request) map[string]any {
 // wholeKey marks the context of a request that wants results as they are.
 type wholeKey struct{}
 
-// observe begins to count and to trace a request; what it returns ends that.
 func (s *Server) observe(ctx context.Context, method string, req mcp.Request) (context.Context, func(mcp.Result, error)) {
 	if s.cfg.Observe == nil {
 		return ctx, func(mcp.Result, error) {}

@@ -29,7 +29,8 @@ import (
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	calls, stopCalls := context.WithCancel(ctx)
 	defer stopCalls()
-	conn := newStdioConn(in, out, s.cfg.Grace, stopCalls)
+	conn := &stdioConn{LineConn: NewLineConn(in, out, maxLineBytes, decodeLine), grace: s.cfg.Grace, stopCalls: stopCalls,
+		live: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1)}
 	defer conn.Close()
 	session, err := s.mcp.Connect(access.With(context.WithValue(ctx, sessionKey{}, calls), access.Local()), conn, nil)
 	if err != nil {
@@ -59,21 +60,6 @@ func handover(grace time.Duration) time.Duration { return grace + grace/4 }
 // sessionKey is where the context of a session's calls is in that of a request.
 type sessionKey struct{}
 
-// joinSession ends ctx when the session's calls are stopped: the SDK shields requests from the context
-// that the session was started with; only its values get through.
-func joinSession(ctx context.Context) (context.Context, context.CancelFunc) {
-	joined, cancel := context.WithCancelCause(ctx)
-	session, ok := ctx.Value(sessionKey{}).(context.Context)
-	if !ok {
-		return joined, func() { cancel(nil) }
-	}
-	release := context.AfterFunc(session, func() { cancel(context.Cause(session)) })
-	return joined, func() {
-		release()
-		cancel(nil)
-	}
-}
-
 // maxLineBytes bounds one message from the client; a legal request is far below it.
 const maxLineBytes = 1 << 20
 
@@ -92,11 +78,6 @@ type stdioConn struct {
 	liveMu   sync.Mutex          // guards live
 	live     map[jsonrpc.ID]bool // calls without an answer; true: cancelled by the client
 	answered chan struct{}       // tells drain that live has shrunk
-}
-
-func newStdioConn(in io.Reader, out io.Writer, grace time.Duration, stopCalls func()) *stdioConn {
-	return &stdioConn{LineConn: NewLineConn(in, out, maxLineBytes, decodeLine), grace: grace, stopCalls: stopCalls,
-		live: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1)}
 }
 
 // Connect makes a connection its own transport.
@@ -158,20 +139,16 @@ func (c *stdioConn) track(msg jsonrpc.Message) {
 
 // Write sends one message. The answer of a cancelled call is swallowed.
 func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
-	resp, isAnswer := msg.(*jsonrpc.Response)
-	if isAnswer {
+	if resp, ok := msg.(*jsonrpc.Response); ok {
 		defer c.settle(resp.ID)
-		if c.cancelled(resp.ID) {
+		c.liveMu.Lock()
+		cancelled := c.live[resp.ID]
+		c.liveMu.Unlock()
+		if cancelled {
 			return nil
 		}
 	}
 	return c.LineConn.Write(ctx, msg)
-}
-
-func (c *stdioConn) cancelled(id jsonrpc.ID) bool {
-	c.liveMu.Lock()
-	defer c.liveMu.Unlock()
-	return c.live[id]
 }
 
 func (c *stdioConn) settle(id jsonrpc.ID) {

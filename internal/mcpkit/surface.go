@@ -40,7 +40,6 @@ func description(scope string) string {
 		" is not the answer yet: call again with nothing but resume and its trace_id."
 }
 
-// title is the name of a server that people read.
 func title(cfg Config) string { return "Marchwarden " + cfg.Name + " researcher" }
 
 func instructions(cfg Config) string {
@@ -51,7 +50,6 @@ func instructions(cfg Config) string {
 		" call research with resume and that id to wait for a run under way, or to resume one that was cut off."
 }
 
-// sentence makes sure that s begins and ends like one.
 func sentence(s string) string {
 	s = strings.TrimSpace(s)
 	if r, n := utf8.DecodeRuneInString(s); n > 0 {
@@ -161,7 +159,6 @@ func (p prompt) get(given map[string]string) (*mcp.GetPromptResult, error) {
 	return &mcp.GetPromptResult{Description: p.description, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: words}}}}, nil
 }
 
-// names lists the arguments.
 func (p prompt) names() string {
 	var names []string
 	for _, a := range p.arguments {

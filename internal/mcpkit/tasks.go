@@ -24,7 +24,6 @@ const (
 	pollLater = 2 * time.Second
 )
 
-// taskStatus is what a task is doing.
 type taskStatus string
 
 const (
@@ -162,7 +161,6 @@ func (s *taskState) wire(resultType string) *wireTask {
 	return w
 }
 
-// addTasks registers the methods of the extension, and the way into it.
 func (s *Server) addTasks() error {
 	ack := func(err error) (*acknowledged, error) { return &acknowledged{ResultType: "complete"}, taskError(err) }
 	err := errors.Join(
@@ -188,7 +186,6 @@ func (s *Server) addTasks() error {
 	return err
 }
 
-// taskError is the protocol error of a failure.
 func taskError(err error) error {
 	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such task"}

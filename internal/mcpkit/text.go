@@ -61,7 +61,6 @@ func failure(err error) *mcp.CallToolResult {
 	}
 }
 
-// maxShownExcerpt is how much of an excerpt the readable text shows.
 const maxShownExcerpt = 240
 
 // shortText renders a result in plain lines.
@@ -97,7 +96,6 @@ func shortText(r *marchwarden.Result) string {
 	return b.String()
 }
 
-// shownSource renders a source and its excerpt under a mark.
 func shownSource(b *strings.Builder, mark string, c marchwarden.Citation) {
 	fmt.Fprintf(b, "%s %s", mark, Plain(c.Locator))
 	if c.Title != "" {

@@ -21,10 +21,8 @@ import (
 // unset constraint must stay unset) nor judges the arguments: the contract's own decoder does, in
 // its own words. What goes wrong becomes a tool error that the calling model can read and correct.
 func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	ctx, cancel := joinSession(ctx)
+	ctx, cancel := s.join(ctx, req)
 	defer cancel()
-	ctx, hangup := s.joinRequest(ctx, req)
-	defer hangup()
 	progress := startProgress(ctx, req)
 	visit, err := s.begin(ctx, req, runs.Call, progress.sink())
 	if err != nil {
@@ -91,7 +89,6 @@ func wallTime(req *mcp.CallToolRequest) (time.Duration, bool) {
 	return max(time.Duration(ms*float64(time.Millisecond)), 1), true
 }
 
-// outcome is what became of a call.
 type outcome struct {
 	res *marchwarden.Result
 	err error

@@ -55,7 +55,6 @@ const (
 // HintMark parts what is wrong from what to do, in the text of a tool error.
 const HintMark = "\nhint: "
 
-// schema reads a schema of the contract.
 func schema(text json.RawMessage) *jsonschema.Schema {
 	var s jsonschema.Schema
 	if err := json.Unmarshal(text, &s); err != nil {

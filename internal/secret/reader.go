@@ -36,7 +36,6 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
-// body reads from rc without secrets.
 func (r *Redactor) body(rc io.ReadCloser) io.ReadCloser {
 	b := &body{ReadCloser: rc}
 	b.through = r.Writer(&b.clean)

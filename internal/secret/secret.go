@@ -28,7 +28,6 @@ const (
 	minPlain = 16
 )
 
-// counts reports whether a value is looked for.
 func counts(value string) bool {
 	n := utf8.RuneCountInString(value)
 	all := func(is func(rune) bool) bool {
@@ -79,23 +78,12 @@ func (r *Redactor) spellings() *spellings {
 }
 
 // Text is s without secrets.
-func (r *Redactor) Text(s string) string {
-	known := r.spellings()
-	if known == nil {
-		return s
-	}
-	if clean, changed := known.replace([]byte(s)); changed {
-		return string(clean)
-	}
-	return s
-}
+func (r *Redactor) Text(s string) string { return string(r.Bytes([]byte(s))) }
 
 // Bytes is b without secrets: b itself if it has none, else a copy. JSON stays JSON.
 func (r *Redactor) Bytes(b []byte) []byte {
-	known := r.spellings()
-	if known == nil {
-		return b
+	if known := r.spellings(); known != nil {
+		return known.replace(b)
 	}
-	clean, _ := known.replace(b)
-	return clean
+	return b
 }

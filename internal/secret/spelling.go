@@ -101,8 +101,9 @@ func (k *spellings) hits(b []byte) []hit {
 	return all
 }
 
-// replace takes the secrets out of b, which stays as it is; changed says whether there were any.
-func (k *spellings) replace(b []byte) (clean []byte, changed bool) {
+// replace is b, which stays as it is, without secrets.
+func (k *spellings) replace(b []byte) []byte {
+	var clean []byte
 	done := 0
 	for _, h := range k.hits(b) {
 		if h.from < done { // two that overlap, in different layers
@@ -110,12 +111,12 @@ func (k *spellings) replace(b []byte) (clean []byte, changed bool) {
 			continue
 		}
 		clean = append(append(clean, b[done:h.from]...), h.instead...)
-		done, changed = h.to, true
+		done = h.to
 	}
-	if !changed {
-		return b, false
+	if clean == nil {
+		return b
 	}
-	return append(clean, b[done:]...), true
+	return append(clean, b[done:]...)
 }
 
 // begun reports whether b may end in the beginning of a secret.

@@ -72,6 +72,5 @@ func (k *spellings) split(b []byte) (ready, rest []byte) {
 	if !k.begun(b[word:]) {
 		word = len(b)
 	}
-	clean, _ := k.replace(b[:word])
-	return clean, b[word:]
+	return k.replace(b[:word]), b[word:]
 }

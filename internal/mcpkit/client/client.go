@@ -212,7 +212,6 @@ func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session,
 	return s, false, nil
 }
 
-// link starts the program, or makes the client of the address.
 func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 	if t.URL == "" {
 		proc, err := startProcess(t)

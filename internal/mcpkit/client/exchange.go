@@ -45,7 +45,6 @@ type exchange struct {
 	last atomic.Int64 // id of a request
 }
 
-// turn is one request.
 type turn struct {
 	method, name string // name is what the header Mcp-Name says
 	params       map[string]any

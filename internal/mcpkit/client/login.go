@@ -308,7 +308,6 @@ func (l *Login) hide(e entry) {
 	}
 }
 
-// over reports whether the token of an entry has ended, or is about to.
 func (l *Login) over(e entry) bool {
 	return e.Expires != nil && l.Now().Add(margin).After(*e.Expires)
 }
@@ -362,7 +361,6 @@ func (l *Login) outside() *marchwarden.Error {
 	return nil
 }
 
-// errorCode is what OAuth calls its errors.
 var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
 // named is a code of OAuth as part of a sentence; what is none is left out.

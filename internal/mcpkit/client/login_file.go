@@ -25,7 +25,6 @@ type fileForm struct {
 	Logins  []entry `json:"logins"`
 }
 
-// entry is one login.
 type entry struct {
 	URL      string `json:"url"`      // of the researcher
 	Resource string `json:"resource"` // as the authorization server was told
@@ -66,7 +65,6 @@ func with(all []entry, e entry) []entry {
 	return append(all, e)
 }
 
-// read is the login of the file, or nil.
 func (l *Login) read() (*entry, error) {
 	text, err := durable.ReadPrivate(l.File, fileKind, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -121,7 +121,6 @@ func trim(v any, path string) error {
 	return nil
 }
 
-// reply makes sense of what a call gave.
 func (s *Session) reply(a answer[*mcp.CallToolResult], l *listener) (Reply, error) {
 	if a.err != nil {
 		return Reply{}, s.fault(a.err)
@@ -179,7 +178,6 @@ func toolError(meta mcp.Meta, text string) *marchwarden.Error {
 	return e
 }
 
-// listener hears the progress of one call.
 type listener struct {
 	token    string
 	unwanted bool // guarded by the session's mu
@@ -214,7 +212,6 @@ func (s *Session) progress(_ context.Context, n *mcp.ProgressNotificationClientR
 	}
 }
 
-// note passes an event on, if there is a listener.
 func (l *listener) note(p *mcp.ProgressNotificationParams) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,7 +224,6 @@ func (l *listener) note(p *mcp.ProgressNotificationParams) {
 	l.sink(event)
 }
 
-// The stages that an event can name.
 var stages = []marchwarden.Stage{marchwarden.StageIndex, marchwarden.StagePlan, marchwarden.StageSearch, marchwarden.StageFetch,
 	marchwarden.StageSynthesize, marchwarden.StageCheck, marchwarden.StageDone}
 
@@ -254,7 +250,6 @@ func eventOf(p *mcp.ProgressNotificationParams, before marchwarden.Stage) marchw
 	return e
 }
 
-// fault gives the failure of a call its code.
 func (s *Session) fault(err error) error {
 	if own := ours(err); own != nil {
 		return own

@@ -237,7 +237,6 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 	return Reply{}, late
 }
 
-// answer is what a call to the SDK returned.
 type answer[T any] struct {
 	res T
 	err error

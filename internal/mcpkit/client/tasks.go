@@ -74,10 +74,10 @@ func (s *Session) start(inner, caller context.Context, params *mcp.CallToolParam
 			ResultType any `json:"resultType"`
 		}
 		if json.Unmarshal(raw, &kind) != nil || kind.ResultType != "task" {
-			return toolResult(raw)
+			return decode[mcp.CallToolResult](raw)
 		}
 		t := &task{s: s, l: l, carried: carried, left: &left, every: usualPoll}
-		state, err := readTask(raw)
+		state, err := decode[taskState](raw)
 		if err == nil {
 			t.id, err = state.name()
 		}
@@ -142,12 +142,12 @@ func (s *Session) overhear(n *jsonrpc.Request) bool {
 	return true
 }
 
-func toolResult(raw json.RawMessage) (*mcp.CallToolResult, error) {
-	res := &mcp.CallToolResult{}
-	if err := json.Unmarshal(raw, res); err != nil {
+func decode[T any](raw json.RawMessage) (*T, error) {
+	v := new(T)
+	if err := json.Unmarshal(raw, v); err != nil {
 		return nil, malformed(said(err.Error()))
 	}
-	return res, nil
+	return v, nil
 }
 
 // taskState is what a server says of a task. Whatever is not needed may be of any type.
@@ -161,16 +161,8 @@ type taskState struct {
 	Meta     any             `json:"_meta"`
 }
 
-func readTask(raw json.RawMessage) (taskState, error) {
-	var state taskState
-	if err := json.Unmarshal(raw, &state); err != nil {
-		return state, malformed(said(err.Error()))
-	}
-	return state, nil
-}
-
 // name is the task's id, which a header must be able to hold.
-func (t taskState) name() (string, error) {
+func (t *taskState) name() (string, error) {
 	id, ok := t.ID.(string)
 	switch {
 	case !ok || id == "":
@@ -201,7 +193,7 @@ type task struct {
 
 // follow asks about a task until it is over. The end of ctx ends it, that of caller says that the
 // server is now to hand over what it has. A task that is left before its end is cancelled.
-func (t *task) follow(ctx, caller context.Context, state taskState) (*mcp.CallToolResult, error) {
+func (t *task) follow(ctx, caller context.Context, state *taskState) (*mcp.CallToolResult, error) {
 	defer t.leave(ctx)
 	due := caller.Done()
 	_, limited := caller.Deadline()
@@ -260,8 +252,8 @@ func (t *task) ask(ctx context.Context) (*mcp.CallToolResult, error) {
 	defer cancel()
 	raw, err := t.s.direct.send(limited, t.turn("tasks/get"))
 	if err == nil {
-		var state taskState
-		if state, err = readTask(raw); err != nil {
+		state, err := decode[taskState](raw)
+		if err != nil {
 			return nil, err
 		}
 		return t.judge(state)
@@ -287,7 +279,7 @@ func (t *task) turn(method string) turn {
 var errLost = marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher went away in the middle of a task and did not come back")
 
 // judge takes in what the server says. It ends the task with a result or an error.
-func (t *task) judge(state taskState) (*mcp.CallToolResult, error) {
+func (t *task) judge(state *taskState) (*mcp.CallToolResult, error) {
 	if state.ID != nil && state.ID != t.id {
 		return nil, malformed("it is about another task")
 	}
@@ -302,7 +294,7 @@ func (t *task) judge(state taskState) (*mcp.CallToolResult, error) {
 		if state.Result == nil {
 			return nil, malformed("it is a task that is done and has no result")
 		}
-		return toolResult(state.Result)
+		return decode[mcp.CallToolResult](state.Result)
 	case "failed":
 		t.over = true
 		var why jsonrpc.Error
@@ -318,7 +310,7 @@ func (t *task) judge(state taskState) (*mcp.CallToolResult, error) {
 }
 
 // hear notes when the server wants to be asked again, and passes on what is new.
-func (t *task) hear(state taskState) {
+func (t *task) hear(state *taskState) {
 	t.every = usualPoll
 	if ms, ok := state.Interval.(float64); ok && ms > 0 {
 		t.every = max(minPoll, time.Duration(min(ms, float64(maxPoll.Milliseconds())))*time.Millisecond)
