@@ -127,24 +127,17 @@ func defaults(cfg *Config) error {
 	if cfg.Burst == 0 && cfg.Rate > 0 {
 		cfg.Burst = max(1, int(2*cfg.Rate))
 	}
-	orElse(&cfg.MaxBody, 1<<20)
-	orElse(&cfg.MaxInFlight, 4096)
-	orElse(&cfg.PerCaller, 2048)
-	orElse(&cfg.Rate, 50)
-	orElse(&cfg.Burst, 1000)
-	orElse(&cfg.Heartbeat, 15*time.Second)
-	orElse(&cfg.HeaderTimeout, headerTimeout)
-	orElse(&cfg.BodyTimeout, 30*time.Second)
-	orElse(&cfg.Grace, 2*time.Second)
-	orElse(&cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, 1<<20)
+	cfg.MaxInFlight = cmp.Or(cfg.MaxInFlight, 4096)
+	cfg.PerCaller = cmp.Or(cfg.PerCaller, 2048)
+	cfg.Rate = cmp.Or(cfg.Rate, 50)
+	cfg.Burst = cmp.Or(cfg.Burst, 1000)
+	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, 15*time.Second)
+	cfg.HeaderTimeout = cmp.Or(cfg.HeaderTimeout, headerTimeout)
+	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, 30*time.Second)
+	cfg.Grace = cmp.Or(cfg.Grace, 2*time.Second)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return nil
-}
-
-func orElse[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func invalid(field, format string, args ...any) error {

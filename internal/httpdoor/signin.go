@@ -1,6 +1,7 @@
 package httpdoor
 
 import (
+	"cmp"
 	"context"
 	"crypto/cipher"
 	"crypto/sha256"
@@ -70,10 +71,10 @@ func NewSignIn(cfg SignInConfig) (*SignIn, error) {
 	case len(cfg.Key) != KeySize:
 		return nil, invalid("key", "must have %d bytes, not %d", KeySize, len(cfg.Key))
 	}
-	orElse(&cfg.MaxBody, 1<<20)
-	orElse(&cfg.BodyTimeout, 30*time.Second)
-	orElse(&cfg.Recheck, 10*time.Second)
-	orElse(&cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, 1<<20)
+	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, 30*time.Second)
+	cfg.Recheck = cmp.Or(cfg.Recheck, 10*time.Second)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	policy, err := newPolicy(cfg.Hosts, nil)
 	if err != nil {
 		return nil, err

@@ -167,7 +167,9 @@ func (a *address) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		_ = resp.Body.Close()
-		return nil, &marchwarden.Error{Code: marchwarden.CodeDenied, Message: fmt.Sprintf("the researcher refused access (status %d)", resp.StatusCode), Hint: "check its token"}
+		refused := marchwarden.Errorf(marchwarden.CodeDenied, "the researcher refused access (status %d)", resp.StatusCode)
+		refused.Hint = "check its token"
+		return nil, refused
 	case http.StatusTooManyRequests:
 		_ = resp.Body.Close()
 		return nil, marchwarden.Errorf(marchwarden.CodeRateLimited, "the researcher asks to come back later (status 429)")
