@@ -58,21 +58,17 @@ func NewOAuth(c OAuthConfig) (*OAuth, error) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: message}
 	}
 	issuer, err := checkURL(c.Issuer)
-	if err != nil {
+	_, keysErr := checkURL(c.JWKSURL)
+	switch {
+	case err != nil:
 		return wrong("issuer", err.Error())
-	}
-	if issuer.RawQuery != "" || issuer.ForceQuery {
+	case issuer.RawQuery != "" || issuer.ForceQuery:
 		return wrong("issuer", "must have no query")
-	}
-	if c.JWKSURL != "" {
-		if _, err := checkURL(c.JWKSURL); err != nil {
-			return wrong("jwks_url", err.Error())
-		}
-	}
-	if c.Audience == "" {
+	case c.JWKSURL != "" && keysErr != nil:
+		return wrong("jwks_url", keysErr.Error())
+	case c.Audience == "":
 		return wrong("audience", "must be the address of this server, as tokens name it")
-	}
-	if c.HTTP == nil || c.Now == nil {
+	case c.HTTP == nil || c.Now == nil:
 		return wrong("http", "a client and a clock are needed")
 	}
 	options := []jwt.ParserOption{

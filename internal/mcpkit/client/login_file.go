@@ -66,20 +66,10 @@ func with(all []entry, e entry) []entry {
 }
 
 func (l *Login) read() (*entry, error) {
-	text, err := durable.ReadPrivate(l.File, fileKind, maxFileBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	all, err := parse(text)
-	if err != nil {
-		return nil, err
-	}
+	all, err := load(l.File)
 	e, known := find(all, l.URL)
-	if !known {
-		return nil, nil
+	if err != nil || !known {
+		return nil, err
 	}
 	l.hide(e)
 	return &e, nil
@@ -87,16 +77,23 @@ func (l *Login) read() (*entry, error) {
 
 // LoginSecrets are all that a file of logins keeps in confidence; none if it cannot be read.
 func LoginSecrets(file string) []string {
-	text, err := durable.ReadPrivate(file, fileKind, maxFileBytes)
-	if err != nil {
-		return nil
-	}
-	all, _ := parse(text) // none if it fails
+	all, _ := load(file)
 	var secrets []string
 	for _, e := range all {
 		secrets = append(secrets, e.secrets()...)
 	}
 	return secrets
+}
+
+func load(file string) ([]entry, error) {
+	text, err := durable.ReadPrivate(file, fileKind, maxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parse(text)
 }
 
 func (e entry) secrets() []string { return []string{e.Access, e.Refresh, e.ClientSecret} }
