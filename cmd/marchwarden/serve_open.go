@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
@@ -36,12 +37,15 @@ func (s *mcpServer) open(a *app, c *settings.Settings, d *network.Runner, how *s
 	if d.PartOf { // its investigation keeps it, and says how much goes on at once
 		cfg.RunsDir, cfg.MaxConcurrent = "", maxCalls
 	}
-	if s.metrics != nil {
-		cfg.Watch = func(op mcpkit.Operation) { s.metrics.ObserveOperation(op.Method, cmp.Or(op.Failed, "ok"), op.Took) }
-	}
-	if a.Tracer != nil {
-		cfg.Span = func(ctx context.Context, op mcpkit.Operation, meta map[string]any) (context.Context, func(error)) {
-			return a.Tracer.Serve(ctx, telemetry.Op{Method: op.Method, Tool: op.Tool, Resource: op.Resource, Prompt: op.Prompt, Session: op.Session, Protocol: op.Protocol, Transport: op.Transport}, meta)
+	cfg.Observe = func(ctx context.Context, op mcpkit.Operation, meta map[string]any) (context.Context, func(error)) {
+		end := func(error) {}
+		if a.Tracer != nil {
+			ctx, end = a.Tracer.Serve(ctx, telemetry.Op(op), meta)
+		}
+		began := a.Now()
+		return ctx, func(err error) {
+			end(err)
+			s.metrics.ObserveOperation(op.Method, cmp.Or(string(marchwarden.CodeOf(err)), "ok"), a.Now().Sub(began))
 		}
 	}
 	s.server, err = mcpkit.NewServer(cfg)

@@ -1,15 +1,19 @@
-// Package access says who asks and what they may do. It turns a bearer token into a
-// principal: by a file of named tokens, of which only hashes are kept, by one token
-// from the environment, or as the resource server of an OAuth 2.1 issuer. It owns the
-// names of the scopes, the tokens file and the keys of the issuer. It opens no port
-// and reads no request: that is the door's. No token and no part of one is ever in an
-// error, a log line or a file.
+// Package access says who asks and what they may do. It turns a bearer token into a principal: by a
+// file of named tokens, of which only hashes are kept, by one token from the environment, or as the
+// resource server of an OAuth 2.1 issuer. It owns the names of the scopes, the tokens file and the
+// keys of the issuer. It opens no port and reads no request: that is the door's. No token and no
+// part of one is ever in an error, a log line or a file.
 package access
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -24,12 +28,10 @@ const (
 	ScopeMetrics  = "metrics"  // read the server's measurements
 )
 
-// Scopes are all scopes, in the order in which they are listed everywhere. The slice
-// is the caller's.
+// Scopes are all scopes, in their order. The slice is the caller's.
 func Scopes() []string { return []string{ScopeResearch, ScopeRead, ScopeMetrics} }
 
-// CheckScopes puts scopes into their order, each once. One that does not exist, and
-// none at all, are CodeInvalid.
+// CheckScopes puts scopes into their order, each once. CodeInvalid for none, or one that does not exist.
 func CheckScopes(scopes []string) ([]string, error) {
 	for _, s := range scopes {
 		if !slices.Contains(Scopes(), s) {
@@ -48,8 +50,7 @@ func ours(names []string) []string {
 	return slices.DeleteFunc(Scopes(), func(s string) bool { return !slices.Contains(names, s) })
 }
 
-// Principal is who asks. Two with the same ID are the same. The zero Principal may do nothing and
-// owns nothing.
+// Principal is who asks, known by its ID. The zero Principal may do nothing and owns nothing.
 type Principal struct {
 	ID     string   // "local", "anonymous", "token:NAME", "oauth:ISSUER#SUBJECT"; "" is no principal
 	Scopes []string // ScopeResearch, ScopeRead, ScopeMetrics
@@ -73,8 +74,7 @@ func (p Principal) SeesAll() bool { return p.ID == localID }
 // Local is the user who started the process, such as over stdio: all scopes, and sees all runs.
 func Local() Principal { return Principal{ID: localID, Scopes: Scopes()} }
 
-// Anonymous is any caller of an open loopback port: all scopes, and sees what
-// anonymous callers made.
+// Anonymous is any caller of an open loopback port: all scopes, and sees what such callers made.
 func Anonymous() Principal { return Principal{ID: anonymousID, Scopes: Scopes()} }
 
 type principalKey struct{}
@@ -90,11 +90,9 @@ func From(ctx context.Context) Principal {
 	return p
 }
 
-// Authenticator turns a bearer token into a principal. A refusal is CodeDenied, and
-// ErrScope besides if the token is good and grants nothing here. CodeUnavailable says that the
-// token could not be checked. The message never holds the token or a part of it; it is for the
-// server's log and may name a file or a host that the caller need not know of. All of this package
-// are safe for concurrent use.
+// Authenticator turns a bearer token into a principal. A refusal is CodeDenied, and ErrScope besides if
+// the token is good and grants nothing here; CodeUnavailable says that it could not be checked. The
+// message is for the server's log and never holds a part of the token. All are safe for concurrent use.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (Principal, error)
 }
@@ -102,24 +100,19 @@ type Authenticator interface {
 // ErrScope says that a token is good and has no scope of ours: 403 rather than 401.
 var ErrScope = errors.New("it grants no scope of this server")
 
-// Why a token is refused. These are all there is to say: what a parser of tokens says
-// may quote them.
+// Why a token is refused. What a parser of tokens says may quote them.
 var (
 	errUnknown = errors.New("it is not known here")
 	errExpired = errors.New("it has expired")
 )
 
-// refuse makes the error of a token that is not accepted.
 func refuse(cause error) error {
 	return marchwarden.Wrap(cause, marchwarden.CodeDenied, "the token is refused")
 }
 
-// maxTokenBytes bounds the tokens that are looked at. Those of issuers have a few
-// kilobytes at most.
 const maxTokenBytes = 16 << 10
 
-// ErrNoToken says that others can reach an address, and that there is no token that they would
-// need.
+// ErrNoToken says that others can reach an address, and that there is no token for them.
 var ErrNoToken = errors.New("there is no token")
 
 // Open is who is accepted at an address: callers with a token of the file, those that are added
@@ -143,9 +136,8 @@ func Open(file string, now func() time.Time, local bool, others ...Authenticator
 	return nil, ErrNoToken
 }
 
-// chain asks authenticators in turn and takes the first that accepts. If none does, the
-// error is of the one that knew most about the token: one that could not tell comes
-// before ErrScope, that before another reason, and last that the token is unknown.
+// chain asks authenticators in turn and takes the first that accepts. If none does, the error is of
+// the one that knew most about the token.
 type chain []Authenticator
 
 func (c chain) Authenticate(ctx context.Context, token string) (Principal, error) {
@@ -173,4 +165,84 @@ func knows(err error) int {
 		return 0
 	}
 	return 1
+}
+
+// digest is what is kept of a token. A token of ours is 256 random bits, which cannot be found by
+// trying: the hash may be fast. It is tagged and framed, so that it is of no other use.
+type digest [sha256.Size]byte
+
+func digestOf(token string) digest {
+	h := sha256.New()
+	for _, part := range []string{"marchwarden/access token/1", token} {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		h.Write([]byte(part))
+	}
+	return digest(h.Sum(nil))
+}
+
+// minFixed is the least length of a token that this program did not make.
+const minFixed = 16
+
+// Fixed accepts one token, such as one of the environment, as "token:NAME" with all scopes. CodeInvalid
+// if the name is none, or the token has less than 16 characters or such as a header cannot carry.
+func Fixed(name, token string) (Authenticator, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	if len(token) < minFixed || len(token) > maxTokenBytes {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "the token %s must have %d to %d characters, not %d", name, minFixed, maxTokenBytes, len(token))
+	}
+	if !isBearer(token) {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: "the token " + name + " has a character that a bearer token cannot have",
+			Hint: "use letters, digits and - . _ ~ + / only, with no space or newline at the end"}
+	}
+	return &fixed{id: tokenPrefix + name, sum: digestOf(token)}, nil
+}
+
+// isBearer reports whether a text is of the characters that RFC 6750 gives a token.
+func isBearer(s string) bool {
+	return strings.Trim(strings.TrimRight(s, "="), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") == "" && !strings.HasPrefix(s, "=")
+}
+
+type fixed struct {
+	id  string
+	sum digest
+}
+
+func (f *fixed) Authenticate(_ context.Context, token string) (Principal, error) {
+	sum := digestOf(token)
+	if subtle.ConstantTimeCompare(f.sum[:], sum[:]) != 1 {
+		return Principal{}, refuse(errUnknown)
+	}
+	return Principal{ID: f.id, Scopes: Scopes()}, nil
+}
+
+// ServerURL reads the http or https address of a server, without a user, a query or a fragment.
+func ServerURL(text string) (u *url.URL, ok bool) {
+	u, err := url.Parse(text)
+	return u, err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == ""
+}
+
+// Metadata tells clients where to get a token for a server, as RFC 9728 says: the document, and its
+// address for a WWW-Authenticate header. resource is the server's address as clients know it, such as
+// https://research.example.org/mcp, issuer makes its tokens, and name is for people. CodeInvalid if
+// resource is none.
+func Metadata(resource, issuer, name string) (document []byte, at string, err error) {
+	u, ok := ServerURL(resource)
+	if !ok {
+		return nil, "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resource", Message: "must be an http or https address without a query, a fragment or a user"}
+	}
+	path := u.Path
+	if path == "/" {
+		path = ""
+	}
+	document, err = json.Marshal(struct {
+		Resource string   `json:"resource"`
+		Servers  []string `json:"authorization_servers"`
+		Scopes   []string `json:"scopes_supported"`
+		Methods  []string `json:"bearer_methods_supported"`
+		Name     string   `json:"resource_name"`
+	}{resource, []string{issuer}, Scopes(), []string{"header"}, name})
+	to := url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/.well-known/oauth-protected-resource" + path}
+	return document, to.String(), marchwarden.Wrap(err, marchwarden.CodeInternal, "encode the metadata")
 }

@@ -1,7 +1,11 @@
 package access
 
 import (
+	"cmp"
 	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +14,12 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/MicahParks/keyfunc/v3"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -54,15 +61,11 @@ func newKeyring(c OAuthConfig, issuer *url.URL) *keyring {
 		}
 		return nil
 	}
-	log := c.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &keyring{issuer: c.Issuer, at: issuer, url: c.JWKSURL, client: &client, now: c.Now, log: log, loopback: IsLoopback(issuer.Hostname())}
+	return &keyring{issuer: c.Issuer, at: issuer, url: c.JWKSURL, client: &client, now: c.Now,
+		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), loopback: IsLoopback(issuer.Hostname())}
 }
 
-// get returns keys that may be an hour old, or a day while newer ones cannot be had.
-// Without any it waits for the first.
+// get returns keys that may be an hour old, or a day while newer ones cannot be had, or waits for some.
 func (r *keyring) get(ctx context.Context) (*keys, error) {
 	r.mu.Lock()
 	now := r.now()
@@ -119,8 +122,7 @@ func (r *keyring) wait(ctx context.Context, now time.Time) (*keys, error) {
 	return r.keys, r.err
 }
 
-// begin fetches keys in the background, for a few seconds at most; r.mu is held. It
-// does not end with the request that happened to need them: others wait, too.
+// begin fetches keys in the background, whatever becomes of the request that needs them; r.mu is held.
 func (r *keyring) begin(ctx context.Context, now time.Time) {
 	flight := make(chan struct{})
 	r.flight, r.tried = flight, now
@@ -128,6 +130,7 @@ func (r *keyring) begin(ctx context.Context, now time.Time) {
 	go func() {
 		defer cancel()
 		set, err := r.fetch(ctx)
+		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "fetch the keys of the issuer %s", r.issuer)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.err = err; err == nil {
@@ -141,16 +144,7 @@ func (r *keyring) begin(ctx context.Context, now time.Time) {
 	}()
 }
 
-// fetch gets the keys. All its errors are CodeUnavailable.
 func (r *keyring) fetch(ctx context.Context) (*keys, error) {
-	set, err := r.fetchKeys(ctx)
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "fetch the keys of the issuer %s", r.issuer)
-	}
-	return set, nil
-}
-
-func (r *keyring) fetchKeys(ctx context.Context) (*keys, error) {
 	at := r.url
 	if at == "" {
 		var err error
@@ -159,21 +153,16 @@ func (r *keyring) fetchKeys(ctx context.Context) (*keys, error) {
 		}
 	}
 	text, status, err := r.document(ctx, at)
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("status %d", status)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("get the set of keys: %w", err)
+	case status != http.StatusOK:
+		return nil, fmt.Errorf("get the set of keys: status %d", status)
 	}
-	set, err := parseKeys(text)
-	if err != nil {
-		return nil, fmt.Errorf("read the set of keys: %w", err)
-	}
-	return set, nil
+	return parseKeys(text)
 }
 
-// wellKnown are the addresses of an issuer's metadata in the order in which they are
-// asked: RFC 8414, then OpenID Connect with its name put in and put at the end.
+// wellKnown are the addresses of an issuer's metadata: RFC 8414, then OpenID Connect in both ways.
 func wellKnown(issuer *url.URL) []string {
 	path := strings.TrimRight(issuer.EscapedPath(), "/")
 	root := issuer.Scheme + "://" + issuer.Host
@@ -187,8 +176,7 @@ func wellKnown(issuer *url.URL) []string {
 	return all
 }
 
-// discover asks the issuer's metadata where its keys are. An address that has none
-// leads to the next; metadata of another issuer is an error.
+// discover asks the issuer's metadata where its keys are. Metadata of another issuer is an error.
 func (r *keyring) discover(ctx context.Context) (string, error) {
 	for _, at := range wellKnown(r.at) {
 		text, status, err := r.document(ctx, at)
@@ -211,11 +199,11 @@ func (r *keyring) discover(ctx context.Context) (string, error) {
 			return "", errors.New("the metadata is of another issuer")
 		}
 		u, err := checkURL(form.Keys)
+		if err == nil && u.Scheme != "https" && !r.loopback {
+			err = errors.New("must be https")
+		}
 		if err != nil {
 			return "", fmt.Errorf("the metadata has no usable jwks_uri: %w", err)
-		}
-		if u.Scheme != "https" && !r.loopback {
-			return "", errors.New("the metadata has no usable jwks_uri: must be https")
 		}
 		return form.Keys, nil
 	}
@@ -236,8 +224,7 @@ func (r *keyring) document(ctx context.Context, at string) (text []byte, status 
 	request.Header.Set("Accept", "application/json")
 	response, err := r.client.Do(request)
 	if err != nil {
-		var where *url.Error
-		if errors.As(err, &where) {
+		if where, ok := errors.AsType[*url.Error](err); ok {
 			err = where.Err
 		}
 		return nil, 0, err
@@ -266,12 +253,105 @@ func checkURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// IsLoopback reports whether a host, in lower case and without a port, means this machine
-// wherever it is looked up.
+// IsLoopback reports whether a host, in lower case and without a port, always means this machine.
 func IsLoopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// keys are the public keys of an issuer at one time. They do not change.
+type keys struct {
+	find keyfunc.Keyfunc
+	ids  []string // of those that have one
+}
+
+// How many keys an issuer may have, and how large one of RSA is.
+const (
+	maxKeys    = 64
+	minRSABits = 2048
+	maxRSABits = 8192
+)
+
+// keyForm is a key of a set (RFC 7517), with just what a public key for signatures needs.
+type keyForm struct {
+	KTY string `json:"kty"`
+	KID string `json:"kid,omitempty"`
+	Use string `json:"use,omitempty"`
+	Alg string `json:"alg,omitempty"`
+	Crv string `json:"crv,omitempty"`
+	X   string `json:"x,omitempty"`
+	Y   string `json:"y,omitempty"`
+	N   string `json:"n,omitempty"`
+	E   string `json:"e,omitempty"`
+}
+
+// parseKeys reads a set of keys. Those that are not for signatures, of an unknown kind or too weak are
+// passed over. Errors quote nothing of the set.
+func parseKeys(text []byte) (*keys, error) {
+	var form struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &form); err != nil {
+		return nil, errors.New("the set of keys is none")
+	}
+	if len(form.Keys) > maxKeys {
+		return nil, fmt.Errorf("the set has %d keys, over the limit of %d", len(form.Keys), maxKeys)
+	}
+	var good []keyForm
+	var ids []string
+	for _, raw := range form.Keys {
+		var k keyForm
+		if json.Unmarshal(raw, &k) != nil || !k.usable() || k.KID != "" && slices.Contains(ids, k.KID) {
+			continue
+		}
+		good = append(good, k)
+		if k.KID != "" {
+			ids = append(ids, k.KID)
+		}
+	}
+	if len(good) == 0 {
+		return nil, errors.New("the set has no key that a token could be signed by")
+	}
+	find, err := readKeys(good)
+	if err != nil {
+		return nil, err
+	}
+	return &keys{find: find, ids: ids}, nil
+}
+
+// usable reports whether a key is a public key for signatures that is strong enough.
+func (k keyForm) usable() bool {
+	if k.Use != "" && k.Use != "sig" || k.Alg != "" && !slices.Contains(algorithms, k.Alg) {
+		return false
+	}
+	set, err := readKeys([]keyForm{k})
+	if err != nil {
+		return false
+	}
+	all, err := set.VerificationKeySet(context.Background())
+	if err != nil || len(all.Keys) != 1 {
+		return false
+	}
+	switch key := all.Keys[0].(type) {
+	case *rsa.PublicKey:
+		return key.N.BitLen() >= minRSABits && key.N.BitLen() <= maxRSABits
+	case *ecdsa.PublicKey, ed25519.PublicKey:
+		return true
+	}
+	return false // a shared secret, or a key for something else
+}
+
+func readKeys(good []keyForm) (keyfunc.Keyfunc, error) {
+	text, err := json.Marshal(map[string]any{"keys": good})
+	if err != nil {
+		return nil, errors.New("a key cannot be read")
+	}
+	set, err := keyfunc.NewJWKSetJSON(text)
+	if err != nil { // it would quote the key
+		return nil, errors.New("a key cannot be read")
+	}
+	return set, nil
 }

@@ -140,7 +140,7 @@ func TestKeysCannotBeHad(t *testing.T) {
 		"huge": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"keys":[], "x":"%s"}`, strings.Repeat("x", maxDocument))
 		}, "larger than"},
-		"no JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>"+canary) }, "no set of keys"},
+		"no JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>"+canary) }, "set of keys is none"},
 		"no keys": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, "no key"},
 		"bad keys": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"keys":[7,{"kty":"RSA","n":"`+canary+`"},{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}`)

@@ -22,33 +22,29 @@ const leeway = 30 * time.Second
 // maxSubject bounds the subject of a token in characters, as OpenID Connect does.
 const maxSubject = 255
 
-// algorithms are those by which a token may be signed: such as have a public key. With a shared
-// secret, a checker of tokens could make one.
+// algorithms have a public key: with a shared secret, a checker of tokens could make one.
 var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 // OAuthConfig says whose tokens are accepted, and for what.
 type OAuthConfig struct {
-	// Issuer is the authorization server, exactly as its tokens and its metadata name
-	// it. It must be https unless its host is loopback, without a query or fragment.
+	// Issuer is the authorization server, exactly as its tokens and its metadata name it: https unless
+	// its host is loopback, without a query or fragment.
 	Issuer string
-	// Audience must be among those of a token, exactly. It is this server's own
-	// address as clients know it, such as https://research.example.org/mcp, so that a
-	// token for another server is none for this one.
+	// Audience must be among those of a token, exactly: this server's address as clients know it, so that
+	// a token for another server is none for this one.
 	Audience string
 	// JWKSURL is where the issuer's keys are; "" asks its metadata.
 	JWKSURL string
-	// HTTP fetches metadata and keys. Redirects to other hosts are not followed,
-	// whatever it says about them.
+	// HTTP fetches metadata and keys. Redirects to other hosts are never followed.
 	HTTP *http.Client
 	Now  func() time.Time
 	// Log gets a line when keys are fetched or cannot be; nil drops them.
 	Log *slog.Logger
 }
 
-// OAuth accepts the access tokens (JWT, as RFC 9068 has them) of one issuer, as
-// "oauth:ISSUER#SUBJECT". It fetches the issuer's keys when they are first needed and
-// again when they are an hour old, which no caller waits for; keys that it has are
-// good for a day when the issuer cannot be reached.
+// OAuth accepts the access tokens (JWT, RFC 9068) of one issuer, as "oauth:ISSUER#SUBJECT". It fetches
+// the issuer's keys when they are first needed and again after an hour, which no caller waits for; they
+// are good for a day when the issuer cannot be reached.
 type OAuth struct {
 	issuer    string
 	parser    *jwt.Parser
@@ -56,28 +52,23 @@ type OAuth struct {
 	keys      *keyring
 }
 
-// NewOAuth checks a configuration. It fetches nothing. CodeInvalid names the field
-// that is wrong.
+// NewOAuth checks a configuration. It fetches nothing. CodeInvalid names the field that is wrong.
 func NewOAuth(c OAuthConfig) (*OAuth, error) {
 	wrong := func(field, message string) (*OAuth, error) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: message}
 	}
 	issuer, err := checkURL(c.Issuer)
-	if err != nil {
+	_, keysErr := checkURL(c.JWKSURL)
+	switch {
+	case err != nil:
 		return wrong("issuer", err.Error())
-	}
-	if issuer.RawQuery != "" || issuer.ForceQuery {
+	case issuer.RawQuery != "" || issuer.ForceQuery:
 		return wrong("issuer", "must have no query")
-	}
-	if c.JWKSURL != "" {
-		if _, err := checkURL(c.JWKSURL); err != nil {
-			return wrong("jwks_url", err.Error())
-		}
-	}
-	if c.Audience == "" {
+	case c.JWKSURL != "" && keysErr != nil:
+		return wrong("jwks_url", keysErr.Error())
+	case c.Audience == "":
 		return wrong("audience", "must be the address of this server, as tokens name it")
-	}
-	if c.HTTP == nil || c.Now == nil {
+	case c.HTTP == nil || c.Now == nil:
 		return wrong("http", "a client and a clock are needed")
 	}
 	options := []jwt.ParserOption{
@@ -100,10 +91,9 @@ var (
 	errSignature = errors.New("its signature is not by a key of the issuer")
 )
 
-// Authenticate accepts a token whose signature is by a key of the issuer and whose
-// issuer, audience, times, subject and scopes are as they must be. What is no JSON web
-// token, or is of another issuer, audience or time, is refused before any key is
-// fetched. CodeUnavailable if there are no keys to check it by.
+// Authenticate accepts a token whose signature, issuer, audience, times, subject and scopes are as they
+// must be. What cannot be good is refused before any key is fetched. CodeUnavailable if there are no
+// keys to check it by.
 func (o *OAuth) Authenticate(ctx context.Context, token string) (Principal, error) {
 	if !looksSigned(token) {
 		return Principal{}, refuse(errUnknown)
@@ -123,15 +113,13 @@ func (o *OAuth) Authenticate(ctx context.Context, token string) (Principal, erro
 	return Principal{ID: oauthPrefix + o.issuer + "#" + subject, Scopes: scopes}, nil
 }
 
-// looksSigned reports whether a token has the three parts of a signed one.
 func looksSigned(token string) bool {
 	parts := strings.Split(token, ".")
 	return len(token) <= maxTokenBytes && len(parts) == 3 && !slices.Contains(parts, "")
 }
 
-// verify checks all of a token but its scopes, by the keys that fetch has, and says
-// whether newer keys might make it good. The error is one of those above and never what
-// the parser says, which may quote the token.
+// verify checks all of a token but its scopes, by the keys that fetch has, and says whether newer keys
+// might make it good. The error is never what the parser says, which may quote the token.
 func (o *OAuth) verify(ctx context.Context, token string, fetch func(context.Context) (*keys, error)) (claims jwt.MapClaims, stale bool, err error) {
 	// A map has claims by their exact names; a struct would take "SUB" for "sub".
 	claims = jwt.MapClaims{}
@@ -165,8 +153,7 @@ func (o *OAuth) verify(ctx context.Context, token string, fetch func(context.Con
 	return nil, anonymous && errors.Is(err, jwt.ErrTokenSignatureInvalid), refuse(reasonOf(err))
 }
 
-// inspect checks what can be checked without a key. It proves nothing, and keeps
-// tokens that cannot be good from making us fetch keys.
+// inspect checks what can be checked without a key, so that bad tokens do not make us fetch keys.
 func (o *OAuth) inspect(header map[string]any, claims jwt.MapClaims) error {
 	typ, _ := header["typ"].(string)
 	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
@@ -189,7 +176,6 @@ func isSubject(s string) bool {
 		!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError })
 }
 
-// reasonOf puts what the parser says into words of ours.
 func reasonOf(err error) error {
 	for _, r := range []struct{ theirs, ours error }{
 		{jwt.ErrTokenInvalidIssuer, errIssuer},
@@ -207,8 +193,7 @@ func reasonOf(err error) error {
 	return errMalformed
 }
 
-// granted are the scopes of a token: "scope", which is one text with spaces, or else
-// "scp", which some issuers have instead, as a text or a list.
+// granted are the scopes of a token: "scope", one text with spaces, or else "scp", a text or a list.
 func granted(claims jwt.MapClaims) []string {
 	claim, ok := claims["scope"]
 	if !ok {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -54,8 +53,7 @@ func format(entries []entry) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// parse reads the text of a file. A blank one has no tokens. Its errors quote nothing
-// of the text but names of tokens that are sound.
+// parse reads the text of a file. Its errors quote nothing of it but names of tokens that are sound.
 func parse(text []byte) ([]entry, error) {
 	if len(text) == 0 {
 		return nil, nil
@@ -105,13 +103,4 @@ func (f entryForm) entry() (entry, error) {
 		}
 	}
 	return e, nil
-}
-
-// readFile is what is in a tokens file; a missing one is empty.
-func readFile(path string) ([]byte, error) {
-	text, err := durable.ReadPrivate(path, fileKind, maxFileBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return []byte{}, nil
-	}
-	return text, err
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -36,16 +38,14 @@ func (t Token) Expired(now time.Time) bool {
 	return !t.Expires.IsZero() && !now.Before(t.Expires)
 }
 
-// entry is a token as it is kept.
 type entry struct {
 	Token
 	sum digest
 }
 
-// Tokens is a file of named tokens, and accepts them as "token:NAME". It looks at the
-// file again when a second has passed, so that what another process adds or removes
-// counts without a restart. It is safe for concurrent use, and several processes may
-// change one file.
+// Tokens is a file of named tokens, and accepts them as "token:NAME". It looks at the file again
+// when a second has passed, so that what another process adds or removes counts without a restart.
+// It is safe for concurrent use, and several processes may change one file.
 type Tokens struct {
 	path string
 	now  func() time.Time
@@ -62,7 +62,8 @@ type Tokens struct {
 // it is no tokens file, CodeUnavailable if it cannot be read.
 func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 	t := &Tokens{path: path, now: now}
-	if _, err := t.current(); err != nil {
+	_, err := t.current(true)
+	if err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -70,7 +71,7 @@ func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 
 // List returns the tokens by name, those that have expired too. It reads the file.
 func (t *Tokens) List() ([]Token, error) {
-	entries, err := t.read()
+	entries, err := t.current(true)
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +83,9 @@ func (t *Tokens) List() ([]Token, error) {
 	return tokens, nil
 }
 
-// Add makes a token of 256 bits from random, keeps its hash under want.Name and
-// returns its text, which cannot be had again. The file, and the name of it, are on
-// the disk when Add returns. want.Created is not looked at. CodeInvalid if the name is
-// taken or not of 1 to 64 letters, digits, dots, dashes and underscores, if a scope
-// does not exist or there is none, if it would have expired already, or if there are
-// 1,000 tokens.
+// Add makes a token of 256 bits from random, keeps its hash under want.Name and returns its text, which
+// cannot be had again. It is on the disk when Add returns. want.Created is not looked at. CodeInvalid if
+// the name is taken or malformed, scopes are wrong, it has expired already, or there are 1,000 tokens.
 func (t *Tokens) Add(random io.Reader, want Token) (string, error) {
 	if err := checkName(want.Name); err != nil {
 		return "", err
@@ -121,8 +119,7 @@ func (t *Tokens) Add(random io.Reader, want Token) (string, error) {
 	return text, nil
 }
 
-// Remove forgets a token; servers refuse it within a second. CodeNotFound if there is
-// none of that name.
+// Remove forgets a token; servers refuse it within a second. CodeNotFound if there is none.
 func (t *Tokens) Remove(name string) error {
 	return t.change(func(entries []entry) ([]entry, error) {
 		i, found := find(entries, name)
@@ -138,13 +135,12 @@ func find(entries []entry, name string) (int, bool) {
 	return slices.BinarySearchFunc(entries, name, func(e entry, name string) int { return strings.Compare(e.Name, name) })
 }
 
-// Authenticate accepts a token of the file that has not expired. While the file cannot
-// be used, every token is refused.
+// Authenticate accepts a token of the file that has not expired; none while the file cannot be used.
 func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error) {
 	if len(token) > maxTokenBytes {
 		return Principal{}, refuse(errUnknown)
 	}
-	entries, err := t.current()
+	entries, err := t.current(false)
 	if err != nil {
 		return Principal{}, refuse(err)
 	}
@@ -158,8 +154,7 @@ func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error
 	return Principal{ID: tokenPrefix + entries[i].Name, Scopes: slices.Clone(entries[i].Scopes)}, nil
 }
 
-// match is the index of the entry with a digest, or -1. It looks at every byte of
-// every entry, so that the time it takes says nothing.
+// match is the index of the entry with a digest, or -1, found in a time that says nothing.
 func match(entries []entry, sum digest) int {
 	found := -1
 	for i := range entries {
@@ -168,30 +163,24 @@ func match(entries []entry, sum digest) int {
 	return found
 }
 
-// current are the entries as of a second ago at most. The slice is not to be changed.
-func (t *Tokens) current() ([]entry, error) {
+// current are the entries as they are now, or were a second ago at most. The slice is not to be changed.
+func (t *Tokens) current(now bool) ([]entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.now()
-	if age := now.Sub(t.checked); t.checked.IsZero() || age < 0 || age >= checkEvery {
+	at := t.now()
+	if age := at.Sub(t.checked); now || t.checked.IsZero() || age < 0 || age >= checkEvery {
 		t.load()
-		t.checked = now
+		t.checked = at
 	}
 	return t.entries, t.err
 }
 
-// read are the entries as they are now.
-func (t *Tokens) read() ([]entry, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.load()
-	return t.entries, t.err
-}
-
-// load reads the file; t.mu is held. The whole of it is read rather than its time and
-// size alone, which a second change in the same instant need not alter.
+// load reads the file, all of it: two changes may have the same time and size. t.mu is held.
 func (t *Tokens) load() {
-	text, err := readFile(t.path)
+	text, err := durable.ReadPrivate(t.path, fileKind, maxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = []byte{}, nil
+	}
 	if err == nil && t.err == nil && t.text != nil && string(text) == string(t.text) {
 		return
 	}
@@ -220,11 +209,10 @@ func (t *Tokens) change(edit func([]entry) ([]entry, error)) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.read()
+	_, err = t.current(true)
 	return err
 }
 
-// parse are the entries in the text of the file.
 func (t *Tokens) parse(text []byte) ([]entry, error) {
 	entries, err := parse(text)
 	return entries, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "%s is no tokens file", t.path)

@@ -27,29 +27,23 @@ func (b *bench) answers(ctx context.Context) {
 	reply, err := b.call(ctx, map[string]any{"question": b.o.Question, "depth": string(marchwarden.Shallow), "constraints": map[string]any{
 		"max_iterations": asked.MaxIterations, "token_budget": asked.TokenBudget, "max_sources": asked.MaxSources}})
 	if err != nil {
-		b.note("answer", Must, Fail, "a real question: %v", withHint(err))
+		b.note("answer", Fail, "a real question: %v", withHint(err))
 		return
 	}
 	res, err := reply.Result()
 	if err != nil {
-		b.note("answer", Must, Fail, "a real question: %v", err)
+		b.note("answer", Fail, "a real question: %v", err)
 		if reply.Failure == nil {
 			b.words(reply.Structured)
 		}
 		return
 	}
-	b.note("answer", Must, Pass, "a real question gives a result that keeps the schema")
-	if reply.FromText {
-		b.note("structured", Should, Warn, "the result is sent as text; structured content can be checked by any client")
-	} else {
-		b.note("structured", Should, Pass, "the result is structured content")
-	}
+	b.note("answer", Pass, "a real question gives a result that keeps the schema")
+	b.verdict("structured", !reply.FromText, "the result is structured content", Warn, "the result is sent as text; structured content can be checked by any client")
 	b.words(reply.Structured)
 	b.budget(res)
 	if len(res.Citations) == 0 {
-		for _, id := range []string{"markers", "marked", "excerpts", "evidence"} {
-			b.note(id, Must, Skipped, "the answer cites nothing; check again with a question that it can answer")
-		}
+		b.skip("the answer cites nothing; check again with a question that it can answer", "markers", "marked", "excerpts", "evidence")
 		return
 	}
 	b.markers(res)
@@ -57,8 +51,13 @@ func (b *bench) answers(ctx context.Context) {
 	b.evidence(ctx, res)
 }
 
-// words looks at the closed sets and the numbers of a result, whether the rest of it
-// can be read or not.
+func (b *bench) skip(why string, ids ...string) {
+	for _, id := range ids {
+		b.note(id, Skipped, "%s", why)
+	}
+}
+
+// words looks at the closed sets and numbers of a result, whether the rest can be read or not.
 func (b *bench) words(structured json.RawMessage) {
 	var loose struct {
 		Gaps []struct {
@@ -70,8 +69,7 @@ func (b *bench) words(structured json.RawMessage) {
 		Confidence any `json:"confidence"`
 	}
 	if json.Unmarshal(structured, &loose) != nil {
-		b.note("categories", Must, Skipped, "the result cannot be read")
-		b.note("confidence", Must, Skipped, "the result cannot be read")
+		b.skip("the result cannot be read", "categories", "confidence")
 		return
 	}
 	var wrong []string
@@ -86,11 +84,8 @@ func (b *bench) words(structured json.RawMessage) {
 		}
 	}
 	b.judge("categories", wrong, "gaps and discoveries are of the kinds that the contract knows")
-	wrong = nil
-	if c, ok := loose.Confidence.(float64); !ok || c < 0 || c > 1 {
-		wrong = []string{fmt.Sprintf("confidence is %s, not a number from 0 to 1", shown(loose.Confidence))}
-	}
-	b.judge("confidence", wrong, "confidence is a number from 0 to 1")
+	c, ok := loose.Confidence.(float64)
+	b.verdict("confidence", ok && c >= 0 && c <= 1, "confidence is a number from 0 to 1", Fail, "confidence is "+shown(loose.Confidence)+", not a number from 0 to 1")
 }
 
 func isOneOf[T ~string](v any, known ...T) bool {
@@ -100,14 +95,11 @@ func isOneOf[T ~string](v any, known ...T) bool {
 
 // judge notes a check that fails with the first of what is wrong, if anything is.
 func (b *bench) judge(id string, wrong []string, right string) {
-	switch n := len(wrong); {
-	case n == 0:
-		b.note(id, Must, Pass, "%s", right)
-	case n == 1:
-		b.note(id, Must, Fail, "%s", wrong[0])
-	default:
-		b.note(id, Must, Fail, "%s, and %d more", wrong[0], n-1)
+	more := ""
+	if len(wrong) > 1 {
+		more = fmt.Sprintf(", and %d more", len(wrong)-1)
 	}
+	b.verdict(id, len(wrong) == 0, right, Fail, strings.Join(wrong[:min(len(wrong), 1)], "")+more)
 }
 
 // budget holds the cost to what was allowed.
@@ -151,21 +143,21 @@ func (b *bench) markers(res *marchwarden.Result) {
 			bare = append(bare, s)
 		}
 	}
-	switch {
-	case len(bare) == 0:
-		b.note("marked", Must, Pass, "every sentence of the answer has a marker")
-	case 2*len(bare) > len(all):
-		b.note("marked", Must, Fail, "%d of %d sentences have no marker, such as %s", len(bare), len(all), shown(bare[0]))
-	default: // some may be no statements, which a person can tell
-		b.note("marked", Must, Warn, "%d of %d sentences have no marker, such as %s", len(bare), len(all), shown(bare[0]))
+	if len(bare) == 0 {
+		b.note("marked", Pass, "every sentence of the answer has a marker")
+		return
 	}
+	outcome := Warn // some may be no statements, which a person can tell
+	if 2*len(bare) > len(all) {
+		outcome = Fail
+	}
+	b.note("marked", outcome, "%d of %d sentences have no marker, such as %s", len(bare), len(all), shown(bare[0]))
 }
 
 // minWords is how long a sentence is that can state something.
 const minWords = 3
 
-// sentences are the statements of a Markdown text, roughly: headings, questions,
-// lines that lead to a list and fragments are none, and so is code.
+// sentences are the statements of a Markdown text, roughly: no headings, questions, fragments or code.
 func sentences(markdown string) []string {
 	var all []string
 	code := false
@@ -193,16 +185,20 @@ func sentences(markdown string) []string {
 func (b *bench) excerpts(res *marchwarden.Result) {
 	var wrong []string
 	for i, c := range res.Citations {
+		fault := ""
 		switch {
 		case strings.TrimSpace(c.RawExcerpt) == "":
-			wrong = append(wrong, fmt.Sprintf("citation %d has no excerpt", i+1))
+			fault = "has no excerpt"
 		case utf8.RuneCountInString(c.RawExcerpt) > marchwarden.MaxExcerptChars:
-			wrong = append(wrong, fmt.Sprintf("the excerpt of citation %d is over %d characters", i+1, marchwarden.MaxExcerptChars))
+			fault = fmt.Sprintf("has an excerpt of over %d characters", marchwarden.MaxExcerptChars)
 		case strings.TrimSpace(c.Locator) == "":
-			wrong = append(wrong, fmt.Sprintf("citation %d has no locator", i+1))
+			fault = "has no locator"
 		case strings.TrimSpace(c.Source) == "":
-			wrong = append(wrong, fmt.Sprintf("citation %d does not say what kind of source it is", i+1))
+			fault = "does not say what kind of source it is"
+		default:
+			continue
 		}
+		wrong = append(wrong, fmt.Sprintf("citation %d %s", i+1, fault))
 	}
 	b.judge("excerpts", wrong, "every citation says where it is from and what stands there")
 }
@@ -211,7 +207,7 @@ func (b *bench) excerpts(res *marchwarden.Result) {
 func (b *bench) evidence(ctx context.Context, res *marchwarden.Result) {
 	const kept = "; its pages will be fetched again where that is possible, and its citations count for less where it is not"
 	if !b.session.Card().Evidence {
-		b.note("evidence", Must, Skipped, "it hands over none of what it cites"+kept)
+		b.note("evidence", Skipped, "it hands over none of what it cites"+kept)
 		return
 	}
 	var wrong []string
@@ -229,7 +225,7 @@ func (b *bench) evidence(ctx context.Context, res *marchwarden.Result) {
 		}
 	}
 	if checked == 0 {
-		b.note("evidence", Must, Skipped, "no citation has a content_hash"+kept)
+		b.note("evidence", Skipped, "no citation has a content_hash"+kept)
 		return
 	}
 	b.judge("evidence", wrong, fmt.Sprintf("%d of %d citations stand in the documents that it hands over", checked, len(res.Citations)))

@@ -8,9 +8,12 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -21,15 +24,13 @@ import (
 const (
 	defaultQuestion = "What is the capital of France?"
 	defaultLimit    = 2 * time.Minute
-	// cancelAfter is when a call is cancelled, which most research will not have
-	// ended by.
+	// cancelAfter is when a call is cancelled, which most research will not have ended by.
 	cancelAfter = 150 * time.Millisecond
 )
 
 // Options are how to check.
 type Options struct {
-	// Question is one that the server should be able to answer from its sources;
-	// empty means one about the capital of France.
+	// Question is one that the server should be able to answer; "" is about the capital of France.
 	Question string
 	// Limit is how long one call may take; 0 means two minutes.
 	Limit time.Duration
@@ -43,6 +44,9 @@ const (
 	Must   Level = "must"   // the contract asks for it
 	Should Level = "should" // a caller is better off with it
 )
+
+// better are the checks of the level Should.
+var better = []string{"contract-version", "input-optional", "output-schema", "structured", "progress"}
 
 // Outcome is what a check found.
 type Outcome string
@@ -75,15 +79,9 @@ type Report struct {
 	Complete bool `json:"complete"`
 }
 
-// OK says that the server keeps the contract as far as can be told from outside:
-// the check was complete and nothing in it failed.
+// OK says that the check was complete and nothing in it failed.
 func (r Report) OK() bool {
-	for _, f := range r.Findings {
-		if f.Outcome == Fail {
-			return false
-		}
-	}
-	return r.Complete
+	return r.Complete && !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Outcome == Fail })
 }
 
 // Table is the findings in rows for people: check, level, outcome, what was seen.
@@ -108,13 +106,7 @@ type bench struct {
 // that ends is started again for the next check. Every session is closed. The end
 // of ctx ends the check; what was found until then is in the report.
 func Check(ctx context.Context, dial func(context.Context) (*client.Session, error), o Options) Report {
-	if o.Question == "" {
-		o.Question = defaultQuestion
-	}
-	if o.Limit == 0 {
-		o.Limit = defaultLimit
-	}
-	b := &bench{dial: dial, o: o}
+	b := &bench{dial: dial, o: Options{cmp.Or(o.Question, defaultQuestion), cmp.Or(o.Limit, defaultLimit)}}
 	defer b.hangUp()
 	if b.connects(ctx) {
 		b.surface()
@@ -133,21 +125,33 @@ func (b *bench) hangUp() {
 	}
 }
 
-func (b *bench) note(id string, level Level, outcome Outcome, format string, args ...any) {
+func (b *bench) note(id string, outcome Outcome, format string, args ...any) {
+	level := Must
+	if slices.Contains(better, id) {
+		level = Should
+	}
 	b.report.Findings = append(b.report.Findings, Finding{id, level, outcome, fmt.Sprintf(format, args...)})
+}
+
+// verdict notes what is right, or, with another outcome, what is wrong.
+func (b *bench) verdict(id string, ok bool, right string, otherwise Outcome, wrong string) {
+	if ok {
+		otherwise, wrong = Pass, right
+	}
+	b.note(id, otherwise, "%s", wrong)
 }
 
 // connects is the first check, and without it there is no other.
 func (b *bench) connects(ctx context.Context) bool {
 	s, err := b.dial(ctx)
 	if err != nil {
-		b.note("connect", Must, Fail, "%v", withHint(err))
+		b.note("connect", Fail, "%v", withHint(err))
 		return false
 	}
 	b.session = s
 	c := s.Card()
 	b.report.Server, b.report.Version, b.report.Protocol, b.report.Contract, b.report.ToolHash = c.Server, c.Version, c.Protocol, c.Contract, c.ToolHash
-	b.note("connect", Must, Pass, "speaks MCP %s and has a tool that takes a question", c.Protocol)
+	b.note("connect", Pass, "speaks MCP %s and has a tool that takes a question", c.Protocol)
 	return true
 }
 
@@ -196,8 +200,8 @@ func (b *bench) quick() map[string]any {
 		"constraints": map[string]any{"max_iterations": 1, "token_budget": marchwarden.MinTokenBudget, "max_sources": 1}}
 }
 
-// refusals gives input that the contract forbids. What is asked for is an error of
-// the tool, which a caller can read and correct, and that the server lives on.
+// refusals gives input that the contract forbids, and expects an error of the tool, which a caller can
+// read and correct, and that the server lives on.
 func (b *bench) refusals(ctx context.Context) {
 	with := func(constraint string, v any) map[string]any {
 		return map[string]any{"question": b.o.Question, "constraints": map[string]any{constraint: v}}
@@ -207,7 +211,7 @@ func (b *bench) refusals(ctx context.Context) {
 		args     map[string]any
 	}{
 		{"refuse-blank", "a blank question", map[string]any{"question": " \t "}},
-		{"refuse-long", "a question of 501 characters", map[string]any{"question": long(marchwarden.MaxQuestionChars + 1)}},
+		{"refuse-long", "a question of 501 characters", map[string]any{"question": strings.Repeat("é", marchwarden.MaxQuestionChars+1)}},
 		{"refuse-depth", "an unknown depth", map[string]any{"question": b.o.Question, "depth": "bottomless"}},
 		{"refuse-budget", "a token budget of 999", with("token_budget", marchwarden.MinTokenBudget-1)},
 		{"refuse-iterations", "21 iterations", with("max_iterations", marchwarden.MaxIterations+1)},
@@ -218,24 +222,16 @@ func (b *bench) refusals(ctx context.Context) {
 		reply, err := b.call(ctx, bad.args)
 		switch {
 		case err == nil && reply.Failure != nil:
-			b.note(bad.id, Must, Pass, "%s is an error of the tool", bad.what)
+			b.note(bad.id, Pass, "%s is an error of the tool", bad.what)
 		case err == nil:
-			b.note(bad.id, Must, Fail, "%s is accepted", bad.what)
+			b.note(bad.id, Fail, "%s is accepted", bad.what)
 		case b.alive() && marchwarden.CodeOf(err) == marchwarden.CodeUnavailable:
-			b.note(bad.id, Must, Warn, "%s is an error of the protocol; an error of the tool can be read and corrected by the caller", bad.what)
+			b.note(bad.id, Warn, "%s is an error of the protocol; an error of the tool can be read and corrected by the caller", bad.what)
 		default:
-			b.note(bad.id, Must, Fail, "%s: %v", bad.what, err)
+			b.note(bad.id, Fail, "%s: %v", bad.what, err)
 		}
 	}
 	b.expect(ctx, "survive", "after bad input", b.quick())
-}
-
-func long(n int) string {
-	r := make([]rune, n)
-	for i := range r {
-		r[i] = 'é'
-	}
-	return string(r)
 }
 
 // alive tells whether the session is still up, a moment after a call failed.
@@ -243,12 +239,10 @@ func (b *bench) alive() bool {
 	if b.session == nil {
 		return false
 	}
-	timer := time.NewTimer(cancelAfter)
-	defer timer.Stop()
 	select {
 	case <-b.session.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(cancelAfter):
 		return true
 	}
 }
@@ -258,15 +252,16 @@ func (b *bench) expect(ctx context.Context, id, when string, args map[string]any
 	if ctx.Err() != nil {
 		return
 	}
-	reply, err := b.call(ctx, args)
+	err := faultOf(b.call(ctx, args))
+	b.verdict(id, err == nil, when+" it answers", Fail, fmt.Sprintf("%s: %v", when, err))
+}
+
+// faultOf is why a call gave no result, or nil.
+func faultOf(reply client.Reply, err error) error {
 	if err == nil {
 		_, err = reply.Result()
 	}
-	if err != nil {
-		b.note(id, Must, Fail, "%s: %v", when, err)
-		return
-	}
-	b.note(id, Must, Pass, "%s it answers", when)
+	return err
 }
 
 // tolerance is what a caller of tomorrow, or a busy or an impatient one, needs.
@@ -280,11 +275,7 @@ func (b *bench) tolerance(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	if b.progress == 0 {
-		b.note("progress", Should, Warn, "no progress was sent; people who wait, and hosts with a time limit, want to see some")
-		return
-	}
-	b.note("progress", Should, Pass, "progress is sent while it works")
+	b.verdict("progress", b.progress > 0, "progress is sent while it works", Warn, "no progress was sent; people who wait, and hosts with a time limit, want to see some")
 }
 
 // together makes two calls at once.
@@ -293,25 +284,16 @@ func (b *bench) together(ctx context.Context) {
 		return
 	}
 	s := b.session
-	if s == nil || !b.alive() {
-		b.note("concurrent", Must, Skipped, "there is no connection for two calls at once")
+	if !b.alive() {
+		b.note("concurrent", Skipped, "there is no connection for two calls at once")
 		return
 	}
 	faults := make(chan error, 2)
 	for range 2 {
-		go func() {
-			reply, err := b.ask(ctx, s, b.quick())
-			if err == nil {
-				_, err = reply.Result()
-			}
-			faults <- err
-		}()
+		go func() { faults <- faultOf(b.ask(ctx, s, b.quick())) }()
 	}
-	if err := errors.Join(<-faults, <-faults); err != nil {
-		b.note("concurrent", Must, Fail, "two calls at once: %s", plaintext.Line(err.Error(), 3*maxShown))
-		return
-	}
-	b.note("concurrent", Must, Pass, "two calls at once are both answered")
+	err := errors.Join(<-faults, <-faults)
+	b.verdict("concurrent", err == nil, "two calls at once are both answered", Fail, "two calls at once: "+plaintext.Line(fmt.Sprint(err), 3*maxShown))
 }
 
 // canceled cancels a call and asks again.
@@ -327,7 +309,7 @@ func (b *bench) canceled(ctx context.Context) {
 		after = "after a call that was to be cancelled and was answered before"
 	}
 	if !b.alive() {
-		b.note("cancel", Must, Fail, "the server ended when a call was cancelled")
+		b.note("cancel", Fail, "the server ended when a call was cancelled")
 		return
 	}
 	b.expect(ctx, "cancel", after, b.quick())

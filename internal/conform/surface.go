@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -29,30 +30,19 @@ var inputs = []struct {
 // surface looks at what the server says of itself.
 func (b *bench) surface() {
 	offer := b.session.Surface()
-	switch n := len(offer.Tools); {
-	case n == 1:
-		b.note("one-tool", Must, Pass, "research is its one tool")
-	default:
-		b.note("one-tool", Must, Fail, "it has %d tools; a researcher has one, research", n)
-	}
-	if offer.Contract == "" {
-		b.note("contract-version", Should, Warn, "the tool names no version of the contract; set _meta %q to %q", "marchwarden/contract", marchwarden.ContractVersion)
-	} else {
-		b.note("contract-version", Should, Pass, "keeps contract %s", offer.Contract)
-	}
+	n := len(offer.Tools)
+	b.verdict("one-tool", n == 1, "research is its one tool", Fail, fmt.Sprintf("it has %d tools; a researcher has one, research", n))
+	b.verdict("contract-version", offer.Contract != "", "keeps contract "+offer.Contract,
+		Warn, fmt.Sprintf("the tool names no version of the contract; set _meta %q to %q", "marchwarden/contract", marchwarden.ContractVersion))
 	b.input(offer.Input)
-	if offer.Output == nil {
-		b.note("output-schema", Should, Warn, "the tool has no output schema")
-	} else {
-		b.note("output-schema", Should, Pass, "the tool has an output schema")
-	}
+	b.verdict("output-schema", offer.Output != nil, "the tool has an output schema", Warn, "the tool has no output schema")
 }
 
 // input holds the input schema to the fields of a request.
 func (b *bench) input(schema json.RawMessage) {
 	var root map[string]any
 	if err := json.Unmarshal(schema, &root); err != nil {
-		b.note("input-schema", Must, Fail, "the input schema is no JSON object")
+		b.note("input-schema", Fail, "the input schema is no JSON object")
 		return
 	}
 	s := shape{root}
@@ -62,7 +52,7 @@ func (b *bench) input(schema json.RawMessage) {
 		switch {
 		case !ok && !in.optional:
 			missing = append(missing, in.path)
-		case ok && !s.accepts(field, in.kind, 0):
+		case ok && !s.accepts(field, in.kind):
 			wrong = append(wrong, fmt.Sprintf("%s must be of type %s", in.path, in.kind))
 		}
 	}
@@ -70,20 +60,11 @@ func (b *bench) input(schema json.RawMessage) {
 	if constraints, ok := s.field(root, "constraints"); ok {
 		wrong = append(wrong, s.demands(constraints, "constraints.")...)
 	}
-	if len(wrong) > 0 {
-		b.note("input-schema", Must, Fail, "%s", strings.Join(wrong, "; "))
-	} else {
-		b.note("input-schema", Must, Pass, "the fields of a request have the right types, and others are allowed")
-	}
-	if len(missing) > 0 {
-		b.note("input-optional", Should, Warn, "the input schema does not name %s", strings.Join(missing, ", "))
-	} else {
-		b.note("input-optional", Should, Pass, "the input schema names every field of a request")
-	}
+	b.verdict("input-schema", len(wrong) == 0, "the fields of a request have the right types, and others are allowed", Fail, strings.Join(wrong, "; "))
+	b.verdict("input-optional", len(missing) == 0, "the input schema names every field of a request", Warn, "the input schema does not name "+strings.Join(missing, ", "))
 }
 
-// shape reads a JSON schema as far as servers of all kinds write it: types, unions
-// of them, and references within the schema.
+// shape reads a JSON schema: types, unions of them, and references within the schema.
 type shape struct{ root map[string]any }
 
 // maxNesting ends references that lead in a circle.
@@ -140,29 +121,20 @@ func (s shape) field(schema any, path string) (any, bool) {
 }
 
 // accepts tells whether a value of the kind can satisfy the schema.
-func (s shape) accepts(schema any, kind string, depth int) bool {
+func (s shape) accepts(schema any, kind string) bool {
 	if allowed, ok := schema.(bool); ok {
 		return allowed
 	}
-	for _, v := range s.variants(schema, depth) {
-		switch t := v["type"].(type) {
-		case nil:
-			return true
-		case string:
-			if t == kind || (kind == "integer" && t == "number") {
-				return true
-			}
-		case []any:
-			if slices.Contains(t, any(kind)) || (kind == "integer" && slices.Contains(t, any("number"))) {
-				return true
-			}
+	return slices.ContainsFunc(s.variants(schema, 0), func(v map[string]any) bool {
+		types, several := v["type"].([]any)
+		if !several {
+			types = []any{v["type"]}
 		}
-	}
-	return false
+		return slices.ContainsFunc(types, func(t any) bool { return t == kind || t == nil || kind == "integer" && t == "number" })
+	})
 }
 
-// demands are what an object asks for beyond the contract: fields that a caller
-// does not know, or that there be none it does not know itself.
+// demands are what an object asks for beyond the contract: other fields, or that there be none.
 func (s shape) demands(schema any, prefix string, known ...string) []string {
 	var wrong []string
 	for _, v := range s.variants(schema, 0) {
@@ -173,11 +145,8 @@ func (s shape) demands(schema any, prefix string, known ...string) []string {
 			}
 		}
 		if v["additionalProperties"] == false {
-			where := strings.TrimSuffix(prefix, ".")
-			if where == "" {
-				where = "the request"
-			}
-			wrong = append(wrong, fmt.Sprintf("%s must allow fields that are not known (additionalProperties)", where))
+			where := cmp.Or(strings.TrimSuffix(prefix, "."), "the request")
+			wrong = append(wrong, where+" must allow fields that are not known (additionalProperties)")
 		}
 	}
 	return wrong

@@ -1,9 +1,8 @@
-// Package httpapi makes one request to a web service that the user configured
-// and reads one answer, small and whole: JSON, or bytes for those that speak XML.
-// It owns the limits (size after decompression, time, redirects), the translation
-// of every fault into a code, one free repetition where the service asks for it,
-// and the promise that no secret is in any error, nor comes back in an answer. It
-// does not fetch pages: those are untrusted and belong to package fetch. What an
+// Package httpapi makes one request to a web service that the user configured and reads one answer,
+// small and whole: JSON, or bytes for those that speak XML. It owns the limits (size after
+// decompression, time, redirects), the translation of every fault into a code, one free repetition
+// where the service asks for it, and the promise that no secret is in any error, nor comes back in
+// an answer. It does not fetch pages: those are untrusted and belong to package fetch. What an
 // answer means is the caller's business.
 //
 // Who has a client of its own, for streams or for pages, finds here what every
@@ -16,7 +15,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -55,9 +53,8 @@ const (
 // what there is to find.
 type Service struct {
 	Name string // in every error, such as "tavily"
-	// Base is the address that paths are joined to, such as
-	// "https://api.tavily.com". A user and password in it are sent as basic
-	// authentication and treated as secrets.
+	// Base is the address that paths are joined to, such as "https://api.tavily.com". A user and
+	// password in it are sent as basic authentication and treated as secrets.
 	Base string
 	// BaseField names the setting that Base comes from, for the error of a bad one.
 	BaseField  string
@@ -68,13 +65,11 @@ type Service struct {
 	Header     http.Header   // sent with every request, such as Authorization
 	Secrets    []string      // values that must be in no error and in no answer; "" is none
 	DeniedHint string        // what to check when the service refuses, such as "check TAVILY_API_KEY"
-	// Answers are the statuses other than success whose body is an answer all the
-	// same, such as the 404 of a registry that says in JSON what it does not have.
-	// They are no errors, and what is read must be as whole as that of a success.
+	// Answers are the statuses other than success whose body is an answer all the same, such as the 404
+	// of a registry that says in JSON what it does not have.
 	Answers []int
-	// NoRetry turns the free repetition off. Without it, a 429 or 5xx is asked once
-	// more after the time that the service names, if that is at most three seconds,
-	// or after a moment if it names none.
+	// NoRetry turns the free repetition off. Without it, a 429 or 5xx is asked once more after the time
+	// that the service names, if that is at most three seconds, or after a moment.
 	NoRetry bool
 }
 
@@ -85,11 +80,7 @@ func (s *Service) Get(ctx context.Context, path string, query url.Values) ([]byt
 
 // GetJSON asks for path below Base and decodes the answer.
 func (s *Service) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
-	body, err := s.call(ctx, request{method: http.MethodGet, path: path, query: query, json: true})
-	if err != nil {
-		return err
-	}
-	return s.decode(body, into)
+	return s.callJSON(ctx, request{method: http.MethodGet, path: path, query: query, json: true}, into)
 }
 
 // PostJSON sends body as JSON to path below Base and decodes the answer. The
@@ -99,11 +90,7 @@ func (s *Service) PostJSON(ctx context.Context, path string, body, into any) err
 	if err != nil {
 		return s.fail(marchwarden.CodeInternal, "", "write the request: %v", err)
 	}
-	answer, err := s.call(ctx, request{method: http.MethodPost, path: path, body: b, json: true})
-	if err != nil {
-		return err
-	}
-	return s.decode(answer, into)
+	return s.callJSON(ctx, request{method: http.MethodPost, path: path, body: b, json: true}, into)
 }
 
 // request is what is asked, and whether the answer has to be JSON.
@@ -147,7 +134,6 @@ func (s *Service) call(ctx context.Context, r request) ([]byte, error) {
 	return nil, err
 }
 
-// target is the address of a request.
 func (s *Service) target(r request) (*url.URL, error) {
 	bad := func(why string) error { // never with the address, which may hold a password
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: s.Name + ": " + cmp.Or(s.BaseField, "the address") + " " + why, Hint: "for example https://search.example"}
@@ -165,8 +151,7 @@ func (s *Service) target(r request) (*url.URL, error) {
 	return u.JoinPath(r.path), nil
 }
 
-// once sends the request. With an error, again is how long to wait before it is
-// worth sending once more, or negative if it is not.
+// once sends the request. With an error, again is how long to wait before another try, or negative.
 func (s *Service) once(ctx context.Context, r request, target *url.URL) (body []byte, again time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), bytes.NewReader(r.body))
 	if err != nil {
@@ -203,8 +188,7 @@ func (s *Service) once(ctx context.Context, r request, target *url.URL) (body []
 	return body, -1, s.unreadable(resp, body, err, r.json)
 }
 
-// client is the configured client without cookies and with our rule for
-// redirects: to the same host only, and never from https to http.
+// client has no cookies and follows redirects to the same host only, and never from https to http.
 func (s *Service) client() *http.Client {
 	var c http.Client
 	if s.HTTP != nil {
@@ -215,40 +199,28 @@ func (s *Service) client() *http.Client {
 		from := via[0].URL
 		switch {
 		case !strings.EqualFold(req.URL.Host, from.Host) || from.Scheme == "https" && req.URL.Scheme != "https":
-			return &elsewhereError{host: req.URL.Host}
+			return elsewhere("redirects to another place, " + oneLine(req.URL.Host, 80))
 		case len(via) > 3:
-			return &elsewhereError{host: req.URL.Host, loop: true}
+			return elsewhere("redirects in a circle")
 		}
 		return nil
 	}
 	return &c
 }
 
-// elsewhereError stops a redirect.
-type elsewhereError struct {
-	host string
-	loop bool
-}
+// elsewhere stops a redirect.
+type elsewhere string
 
-func (e *elsewhereError) Error() string {
-	if e.loop {
-		return "redirects in a circle"
-	}
-	return fmt.Sprintf("redirects to another place, %s", oneLine(e.host, 80))
-}
+func (e elsewhere) Error() string { return string(e) }
 
-// noAnswer explains why no response came.
 func (s *Service) noAnswer(err error) error {
-	var stop *elsewhereError
-	if errors.As(err, &stop) {
+	if stop, ok := errors.AsType[elsewhere](err); ok {
 		return s.fail(marchwarden.CodeUnavailable, "set the address to where the service is now, if you trust it", "%s", stop)
 	}
-	var netErr net.Error
-	if errors.As(err, &netErr) && netErr.Timeout() {
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 		return s.fail(marchwarden.CodeTimeout, "", "no answer in time")
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without the address and its query, which may be long or secret
 	}
 	return s.fail(marchwarden.CodeUnavailable, "", "no answer: %v", err)
@@ -277,8 +249,12 @@ func isHTML(contentType string, body []byte) bool {
 	return strings.HasPrefix(strings.ToLower(contentType), "text/html") || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
 }
 
-func (s *Service) decode(body []byte, into any) error {
-	err := json.Unmarshal(body, into)
+func (s *Service) callJSON(ctx context.Context, r request, into any) error {
+	body, err := s.call(ctx, r)
+	if err != nil {
+		return err
+	}
+	err = json.Unmarshal(body, into)
 	var shape *json.UnmarshalTypeError // its text names types of ours
 	switch {
 	case errors.As(err, &shape):
@@ -289,9 +265,8 @@ func (s *Service) decode(body []byte, into any) error {
 	return nil
 }
 
-// Items decodes the items of a list each for itself, so that a bad one is left
-// out and the others are kept. A list that is missing, and one that has bad items
-// only, is CodeMalformed; service names it in the error.
+// Items decodes the items of a list each for itself, so that bad ones are left out. A list that is
+// missing, or has bad items only, is CodeMalformed; service names it in the error.
 func Items[T any](service string, list []json.RawMessage) ([]T, error) {
 	if list == nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "%s: the answer has no list of results", service)

@@ -26,8 +26,7 @@ const (
 	busyWait    = time.Second // after a 429: most limits are per second
 )
 
-// refused translates a status that is no success. again is how long to wait
-// before asking once more, or negative.
+// refused translates a status that is no success. again is as in once.
 func (s *Service) refused(resp *http.Response, body []byte) (again time.Duration, err error) {
 	status := resp.StatusCode
 	said := s.reason(body)
@@ -48,43 +47,35 @@ func (s *Service) refused(resp *http.Response, body []byte) (again time.Duration
 			wait = busyWait
 		}
 	}
-	r := &refusal{status: status, wait: wait, named: named}
-	if wait > longestWait {
+	r := &refusal{status: status, wait: wait, named: named, text: s.redact(msg)}
+	quota := speaksOfQuota(said)
+	if wait > longestWait || status < 500 && (status != http.StatusTooManyRequests || quota) { // which is not back in a moment
 		wait = -1
 	}
+	code, hint := marchwarden.CodeUnavailable, ""
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		// What it said is left out: services like to repeat the key they refuse.
-		return -1, s.refuse(r, marchwarden.CodeDenied, s.DeniedHint, "refuses access with HTTP status %d", status)
-	case status == http.StatusPaymentRequired:
-		return -1, s.refuse(r, marchwarden.CodeDenied, s.DeniedHint, "%s", msg)
+		r.text = fmt.Sprintf("refuses access with HTTP status %d", status)
+		code, hint = marchwarden.CodeDenied, s.DeniedHint
 	case status == http.StatusTooManyRequests:
-		if speaksOfQuota(said) {
-			wait = -1 // a spent quota is not back in a moment
-		}
-		return wait, s.refuse(r, marchwarden.CodeRateLimited, "", "%s", msg)
-	case status == http.StatusRequestTimeout:
-		return -1, s.refuse(r, marchwarden.CodeTimeout, "", "%s", msg)
-	case status == http.StatusGatewayTimeout:
-		return wait, s.refuse(r, marchwarden.CodeTimeout, "", "%s", msg)
-	case status >= 500:
-		return wait, s.refuse(r, marchwarden.CodeUnavailable, "", "%s", msg)
-	case status >= 400 && speaksOfQuota(said):
-		return -1, s.refuse(r, marchwarden.CodeDenied, s.DeniedHint, "%s", msg)
+		code = marchwarden.CodeRateLimited
+	case status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout:
+		code = marchwarden.CodeTimeout
+	case status == http.StatusPaymentRequired, status >= 400 && status < 500 && quota:
+		code, hint = marchwarden.CodeDenied, s.DeniedHint
 	}
-	return -1, s.refuse(r, marchwarden.CodeUnavailable, "", "%s", msg)
+	return wait, &marchwarden.Error{Code: code, Message: s.Name, Hint: hint, Err: r}
 }
 
-// speaksOfQuota tells a request that is refused for the account from one that is
-// refused for itself. The services here have no common field for it.
+// speaksOfQuota tells a request that is refused for the account from one that is refused for itself.
 func speaksOfQuota(said string) bool {
 	said = strings.ToLower(said)
 	return slices.ContainsFunc([]string{"quota", "usage limit", "plan limit", "your plan", "billing", "payment", "credit", "subscription", "api key", "api_key", "apikey"},
 		func(w string) bool { return strings.Contains(said, w) })
 }
 
-// reason is what a service says about its refusal: the first text under a usual
-// name in its JSON, one clean line, or "".
+// reason is the first text under a usual name in the JSON of a refusal, one clean line, or "".
 func (s *Service) reason(body []byte) string {
 	var v any
 	if json.Unmarshal(body, &v) != nil {
@@ -109,21 +100,11 @@ func textIn(v any, depth int) string {
 	return ""
 }
 
-// oneLine makes text from outside fit for an error: one line of at most n characters
-// and an ellipsis.
 func oneLine(s string, n int) string { return plaintext.Clip(plaintext.Fold(s), n) }
 
-// fail makes the error of this service. Causes enter as text only, so that
-// nothing that may hold a secret can be taken out of the chain again.
+// fail makes the error of this service. Causes enter as text only: they may hold a secret.
 func (s *Service) fail(code marchwarden.Code, hint, format string, args ...any) error {
 	return &marchwarden.Error{Code: code, Message: s.Name + ": " + s.redact(fmt.Sprintf(format, args...)), Hint: hint}
-}
-
-// refuse is fail for an answer that is no success, with what Status and AskedWait
-// tell of it.
-func (s *Service) refuse(r *refusal, code marchwarden.Code, hint, format string, args ...any) error {
-	r.text = s.redact(fmt.Sprintf(format, args...))
-	return &marchwarden.Error{Code: code, Message: s.Name, Hint: hint, Err: r}
 }
 
 // refusal is an answer that is no success. It holds no secret.
@@ -136,26 +117,22 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// Status is the HTTP status of the answer by which a service refused a request, or
-// 0 if err is no such refusal. It tells "there is no such thing here" (404) from a
-// service that cannot answer, which the codes do not.
+// Status is the HTTP status of the answer by which a service refused a request, or 0. It tells "there is
+// no such thing here" (404) from a service that cannot answer.
 func Status(err error) int {
-	var r *refusal
-	if !errors.As(err, &r) {
-		return 0
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r.status
 	}
-	return r.status
+	return 0
 }
 
-// AskedWait is how long a service that refused asked to wait. It is false if err
-// is no refusal, or one that named no time; a time that could not be read is one
-// that is longer than any free repetition waits.
+// AskedWait is how long a service that refused asked to wait, if it did; a time that cannot be read is
+// longer than any free repetition waits.
 func AskedWait(err error) (time.Duration, bool) {
-	var r *refusal
-	if !errors.As(err, &r) || !r.named {
-		return 0, false
+	if r, ok := errors.AsType[*refusal](err); ok && r.named {
+		return r.wait, true
 	}
-	return r.wait, true
+	return 0, false
 }
 
 func (s *Service) canceled(ctx context.Context) error {
@@ -167,8 +144,7 @@ func (s *Service) redactor() *secret.Redactor {
 	return secret.New(append(SecretsOf("", strings.TrimSpace(s.Base)), s.Secrets...)...)
 }
 
-// redact replaces every secret, as it is and as it looks in a URL, in JSON and
-// in a header of basic authentication.
+// redact replaces every secret, also as it looks in a URL, in JSON and in basic authentication.
 func (s *Service) redact(text string) string {
 	text = s.redactor().Text(text)
 	secrets := slices.Clone(s.Secrets) // the short ones, too: an error can do without them

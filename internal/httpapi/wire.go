@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,16 +18,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
-// longestAsked is the longest wait that RetryAfter reports: beyond it every wait
-// means never, and a duration overflows.
+// longestAsked is the longest wait that RetryAfter reports: beyond it a duration overflows.
 const longestAsked = 365 * 24 * time.Hour
 
-// RetryAfter reads how long an answer asks to wait before the next request, from
-// Retry-After-Ms or else from Retry-After, in seconds or as a date. A date counts
-// from the answer's own Date, so that clocks need not agree, and without one from
-// now; a zero now stands for no clock. The wait is never negative and a year at
-// most. It is false if the answer asks for nothing, or for nothing that can be
-// read.
+// RetryAfter reads how long an answer asks to wait, from Retry-After-Ms or else from Retry-After, in
+// seconds or as a date. A date counts from the answer's own Date, and without one from now; a zero now
+// is no clock. The wait is never negative and a year at most. False if nothing readable is asked for.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	for _, in := range []struct {
 		name string
@@ -49,8 +48,7 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return min(max(at.Sub(from), 0), longestAsked), true
 }
 
-// usualPause is for how long a service is left alone that refuses and names no time: most
-// limits are per second.
+// usualPause is how long a service is left alone that names no time: most limits are per second.
 const usualPause = time.Second
 
 // StayAway reports whether an answer asks all clients to stay away for a while, not only the sender
@@ -70,9 +68,7 @@ func StayAway(resp *http.Response, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// Limit returns a body that gives at most n bytes of rc. If rc has more, reading
-// fails with over after the n bytes, and goes on failing; if it has n or fewer,
-// they end as rc ends them. Closing it closes rc. Like rc, it is for one reader.
+// Limit returns a body that gives at most n bytes of rc; if rc has more, reading then fails with over.
 func Limit(rc io.ReadCloser, n int64, over error) io.ReadCloser {
 	return &limited{ReadCloser: rc, left: max(n, 0), over: over}
 }
@@ -100,16 +96,13 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Sleep waits for d and returns nil, or returns ctx's error as soon as ctx ends.
-// If ctx has ended before, it does not wait at all, whatever d is.
+// Sleep waits for d, or returns ctx's error as soon as ctx ends, or has ended.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -148,8 +141,7 @@ func without(s string, secrets []string) string {
 	return secret.New(secrets...).Text(s) // in every other spelling
 }
 
-// SecretsOf are the values that must not be repeated: the key of a service, the
-// password in its address, and what basic authentication makes of that.
+// SecretsOf are the key of a service, the password in its address, and that in basic authentication.
 func SecretsOf(key, address string) []string {
 	var secrets []string
 	if key != "" {
@@ -163,4 +155,53 @@ func SecretsOf(key, address string) []string {
 		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)), password)
 	}
 	return secrets
+}
+
+// longestLine bounds one line of an event stream; a longer one is bufio.ErrTooLong.
+const longestLine = 32 << 20
+
+// Event is one server-sent event.
+type Event struct {
+	Name string
+	Data []byte // its data lines, joined by line breaks
+}
+
+// Events reads a stream of server-sent events. An event counts once its blank line has come: what a
+// broken connection left unfinished is dropped. After an error there are no more events.
+func Events(body io.Reader) iter.Seq2[Event, error] { return EventsWithin(body, longestLine) }
+
+// EventsWithin is Events with another limit, which holds for the data of an event as well.
+func EventsWithin(body io.Reader, most int) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		lines := bufio.NewScanner(body)
+		lines.Buffer(nil, most)
+		var name string
+		var data [][]byte
+		size := 0
+		for lines.Scan() {
+			line := lines.Bytes()
+			if len(line) == 0 {
+				if len(data) > 0 && !yield(Event{name, bytes.Join(data, []byte("\n"))}, nil) {
+					return
+				}
+				name, data, size = "", nil, 0
+				continue
+			}
+			field, value, _ := bytes.Cut(line, []byte(":"))
+			value = bytes.TrimPrefix(value, []byte(" "))
+			switch string(field) { // a comment has no name
+			case "event":
+				name = string(value)
+			case "data":
+				data = append(data, bytes.Clone(value))
+				if size += len(value) + 1; size > most {
+					yield(Event{}, bufio.ErrTooLong)
+					return
+				}
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(Event{}, err)
+		}
+	}
 }

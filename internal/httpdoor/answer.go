@@ -46,15 +46,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-func (r *recorder) status() int {
-	if r.code == 0 {
-		return http.StatusOK
-	}
-	return r.code
-}
-
-// refuse answers with one line of JSON and counts the reason, which is one of a few
-// fixed words.
+// refuse answers with one line of JSON and counts the reason, which is one of a few fixed words.
 func (d *Door) refuse(w http.ResponseWriter, reason string, status int, message, hint string) {
 	d.cfg.Metrics.reject(reason)
 	line, _ := json.Marshal(struct { // strings always marshal
@@ -80,9 +72,8 @@ func text(w http.ResponseWriter, status int, s string) {
 	_, _ = io.WriteString(w, s+"\n")
 }
 
-// panicked logs a panic with its stack. Of its value only a fault of the Go runtime is
-// told: whatever else may hold what a caller sent. It reports whether the answer is
-// broken and the connection must be too.
+// panicked logs a panic with its stack, and of its value only a fault of the Go runtime: all else may
+// hold what a caller sent. It reports whether the answer is broken and the connection must be, too.
 func (d *Door) panicked(w *recorder, r *http.Request, p any) bool {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return true // on purpose
@@ -130,8 +121,7 @@ func (d *Door) routes() map[string]http.HandlerFunc {
 	return routes
 }
 
-// vitals are the paths by which machines look after a process: that it lives, whether it
-// is ready, or why not, and its measurements, if there are any.
+// vitals are the paths by which machines look after a process: it lives, it is ready, its measurements.
 func vitals(ready func() error, measurements http.HandlerFunc) map[string]http.HandlerFunc {
 	routes := map[string]http.HandlerFunc{
 		healthPath: onlyGet(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }),

@@ -3,16 +3,15 @@ package httpdoor
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
+	"hash/maphash"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,8 +34,7 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, named string, scope
 	}
 	token, given := bearer(headers)
 	if !given {
-		// The first request of a client that is about to ask for a token looks like this,
-		// so it counts as a request and not as a failure.
+		// The first request of a client that then asks for a token looks like this: it is no failure.
 		if leave, ok := d.take(w, "addr "+remote(r)); ok {
 			leave()
 			d.challenge(w, r, named, "")
@@ -67,36 +65,28 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, named string, scope
 // errGuessing says that an address has sent too many wrong tokens of late.
 var errGuessing = errors.New("too many wrong tokens")
 
-// keeper asks an authenticator whose a token is, and keeps callers from trying many. It is safe
-// for concurrent use.
+// keeper asks an authenticator whose a token is, and keeps callers from trying many.
 type keeper struct {
 	auth access.Authenticator
 	now  func() time.Time
 	log  *slog.Logger
 
 	failures *lru[*rate.Limiter] // wrong tokens by address
-	known    *lru[struct{}]      // keyed hashes of tokens that were good
-	knownKey [32]byte
+	known    *lru[struct{}]      // hashes of tokens that were good, of no use outside this process
+	seed     maphash.Seed
 }
 
-// newKeeper is a keeper that remembers the failures of so many addresses. The log gets a line for
-// every token that is refused, without it, and so no more of them than an address may try.
+// newKeeper remembers the failures of so many addresses. The log gets a line for every refused token.
 func newKeeper(auth access.Authenticator, now func() time.Time, log *slog.Logger, addresses int) *keeper {
-	k := &keeper{auth: auth, now: now, log: log,
-		failures: newLRU[*rate.Limiter](addresses, nil),
-		known:    newLRU[struct{}](maxTokensKept, nil),
-	}
-	_, _ = rand.Read(k.knownKey[:]) // it never fails: the program ends if there is nothing random
-	return k
+	return &keeper{auth: auth, now: now, log: log, failures: newLRU[*rate.Limiter](addresses, nil), known: newLRU[struct{}](maxTokensKept, nil), seed: maphash.MakeSeed()}
 }
 
-// who asks the authenticator, unless the address has sent too many wrong tokens, which
-// is errGuessing; the other errors are the authenticator's. Behind a proxy, or in one
-// office, many callers have one address: a token that was good before is looked at all
-// the same, so that a caller who guesses cannot lock out those who work.
+// who asks the authenticator, unless the address has sent too many wrong tokens, which is errGuessing.
+// Many callers may have one address: a token that was good before is looked at all the same, so that a
+// caller who guesses cannot lock out those who work.
 func (k *keeper) who(r *http.Request, token string) (access.Principal, error) {
-	failures := k.failures.get(remote(r), newFailures)
-	seen := k.knows(token)
+	failures := k.failures.get(remote(r), func() *rate.Limiter { return rate.NewLimiter(failuresPerSec, failuresBurst) })
+	seen := strconv.FormatUint(maphash.String(k.seed, token), 36)
 	if !k.known.has(seen) && failures.TokensAt(k.now()) < 1 {
 		return access.Principal{}, errGuessing
 	}
@@ -123,13 +113,6 @@ func (k *keeper) who(r *http.Request, token string) (access.Principal, error) {
 // without is the text of an error that certainly does not hold the token.
 func without(token string, err error) string {
 	return strings.ReplaceAll(err.Error(), token, "[token]")
-}
-
-// knows is a hash of a token that is of no use outside this process.
-func (k *keeper) knows(token string) string {
-	h := hmac.New(sha256.New, k.knownKey[:])
-	h.Write([]byte(token))
-	return string(h.Sum(nil))
 }
 
 // bearer is the token of an Authorization header. Another scheme is no token.
@@ -163,15 +146,10 @@ func (d *Door) metadataURL(r *http.Request) string {
 	if d.cfg.MetadataURL != "" || d.cfg.Metadata == nil {
 		return d.cfg.MetadataURL
 	}
-	scheme := "http://"
-	if r.TLS != nil {
-		scheme = "https://"
-	}
-	return scheme + r.Host + metadataPath + Path
+	return schemeOf(r) + "://" + r.Host + metadataPath + Path
 }
 
-// remote is the address of a caller, as far as one caller has one: with IPv6 each has a whole
-// network.
+// remote is the address of a caller, and with IPv6 its network.
 func remote(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -188,7 +166,6 @@ func remote(r *http.Request) string {
 	return a.String()
 }
 
-// callerKey is whom a request counts for.
 func callerKey(p access.Principal, r *http.Request) string {
 	if p.ID == access.Anonymous().ID {
 		return "addr " + remote(r)
@@ -196,8 +173,7 @@ func callerKey(p access.Principal, r *http.Request) string {
 	return "id " + p.ID
 }
 
-// withoutSecrets is a request with another context and without what proves who asks. It shares
-// nothing that changes with the one of net/http.
+// withoutSecrets is a copy of a request with another context and without what proves who asks.
 func withoutSecrets(r *http.Request, ctx context.Context) *http.Request {
 	in := r.Clone(ctx)
 	for _, secret := range []string{"Authorization", "Proxy-Authorization", "Cookie", formHeader} {
@@ -206,8 +182,7 @@ func withoutSecrets(r *http.Request, ctx context.Context) *http.Request {
 	return in
 }
 
-// inside is the request that the MCP handler sees: with the principal and the whole body, without
-// the token.
+// inside is the request that the MCP handler sees: with the principal and the body, without the token.
 func inside(r *http.Request, p access.Principal, body []byte) *http.Request {
 	in := withoutSecrets(r, access.With(r.Context(), p))
 	if q := in.URL.Query(); q.Has("access_token") {

@@ -14,6 +14,7 @@
 package httpdoor
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -29,18 +30,15 @@ import (
 // Path is where MCP is served.
 const Path = "/mcp"
 
-// Config says what is behind the door and who may come in. MCP and Now must be set;
-// every zero value besides has the meaning named at it.
+// Config says what is behind the door and who may come in. MCP and Now must be set.
 type Config struct {
-	// MCP serves /mcp. It sees requests without their token and cookies, with the
-	// principal in their context (access.From) and with a body that is whole and small.
-	// Its writer has Flush; it cannot be hijacked.
+	// MCP serves /mcp. It sees requests without token and cookies, with the principal in their context
+	// (access.From) and with a body that is whole and small. It cannot be hijacked.
 	MCP http.Handler
 
 	Auth access.Authenticator // nil: every caller is access.Anonymous()
 	// Metadata is the document of RFC 9728, served without a token under
-	// /.well-known/oauth-protected-resource, with and without /mcp, and where
-	// MetadataURL says below that; nil for none.
+	// /.well-known/oauth-protected-resource and below it; nil for none.
 	Metadata    []byte
 	MetadataURL string // named when a token is missing; "" is derived from the request's host if there is Metadata
 	Scope       string // named when a token or its scope is missing
@@ -48,8 +46,7 @@ type Config struct {
 	// Hosts are the names, with or without port, that requests may be for, besides
 	// loopback and the address the connection came to. Without port, any port will do.
 	Hosts []string
-	// Origins are those that browsers may call from, as scheme://host[:port], besides
-	// the origins of Hosts.
+	// Origins are those that browsers may call from, as scheme://host[:port], besides those of Hosts.
 	Origins []string
 
 	MaxBody     int64   // bytes of a request; 0 is 1 MiB
@@ -70,8 +67,7 @@ type Config struct {
 	CertFile, KeyFile string // TLS if both are set
 
 	Grace time.Duration // that work in flight gets when Serve ends, and one second more to be delivered; 0 is 2 s
-	// Stop is called once when Serve begins to end. It stops the work behind the door, so
-	// that answers get out before its context ends, after Grace. nil: nothing to stop.
+	// Stop is called once when Serve begins to end, to stop the work; its context ends after Grace.
 	Stop func(context.Context)
 }
 
@@ -101,8 +97,7 @@ type Door struct {
 	callers  *lru[*caller]
 }
 
-// New checks a configuration. What is wrong with it is CodeInvalid with the field's
-// name.
+// New checks a configuration. What is wrong with it is CodeInvalid with the field's name.
 func New(cfg Config) (*Door, error) {
 	if err := defaults(&cfg); err != nil {
 		return nil, err
@@ -128,32 +123,21 @@ func defaults(cfg *Config) error {
 		return invalid("now", "must be set")
 	case (cfg.CertFile == "") != (cfg.KeyFile == ""):
 		return invalid("tls", "needs a certificate and a key, not one of them")
-	case cfg.Rate < 0 || cfg.Burst < 0 || cfg.MaxBody < 0 || cfg.MaxInFlight < 0 || cfg.PerCaller < 0:
-		return invalid("limits", "must not be negative")
-	case cfg.Heartbeat < 0 || cfg.HeaderTimeout < 0 || cfg.BodyTimeout < 0 || cfg.Grace < 0:
-		return invalid("times", "must not be negative")
 	}
 	if cfg.Burst == 0 && cfg.Rate > 0 {
 		cfg.Burst = max(1, int(2*cfg.Rate))
 	}
-	orElse(&cfg.MaxBody, 1<<20)
-	orElse(&cfg.MaxInFlight, 4096)
-	orElse(&cfg.PerCaller, 2048)
-	orElse(&cfg.Rate, 50)
-	orElse(&cfg.Burst, 1000)
-	orElse(&cfg.Heartbeat, 15*time.Second)
-	orElse(&cfg.HeaderTimeout, headerTimeout)
-	orElse(&cfg.BodyTimeout, 30*time.Second)
-	orElse(&cfg.Grace, 2*time.Second)
-	orElse(&cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, 1<<20)
+	cfg.MaxInFlight = cmp.Or(cfg.MaxInFlight, 4096)
+	cfg.PerCaller = cmp.Or(cfg.PerCaller, 2048)
+	cfg.Rate = cmp.Or(cfg.Rate, 50)
+	cfg.Burst = cmp.Or(cfg.Burst, 1000)
+	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, 15*time.Second)
+	cfg.HeaderTimeout = cmp.Or(cfg.HeaderTimeout, headerTimeout)
+	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, 30*time.Second)
+	cfg.Grace = cmp.Or(cfg.Grace, 2*time.Second)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return nil
-}
-
-func orElse[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func invalid(field, format string, args ...any) error {
@@ -174,7 +158,7 @@ func (d *Door) Handler() http.Handler {
 			if p := recover(); p != nil {
 				broken = d.panicked(rec, r, p)
 			}
-			d.cfg.Metrics.end(class, r.Method, rec.status(), d.cfg.Now().Sub(began))
+			d.cfg.Metrics.end(class, r.Method, cmp.Or(rec.code, http.StatusOK), d.cfg.Now().Sub(began))
 			if broken {
 				panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
 			}
@@ -225,10 +209,8 @@ const (
 	wrongHostHint = "name it among the allowed hosts, or use localhost"
 )
 
-// methods of the MCP path.
 var methods = []string{http.MethodPost, http.MethodGet, http.MethodDelete}
 
-// serveMCP is the way of a request for the MCP handler.
 func (d *Door) serveMCP(w *recorder, r *http.Request) {
 	h := w.Header()
 	h.Set("Referrer-Policy", "no-referrer")

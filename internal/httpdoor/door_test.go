@@ -171,8 +171,6 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		{"mcp", func(c *Config) { c.MCP = nil }},
 		{"now", func(c *Config) { c.Now = nil }},
 		{"tls", func(c *Config) { c.CertFile = "x" }},
-		{"limits", func(c *Config) { c.Burst = -1 }},
-		{"times", func(c *Config) { c.Grace = -1 }},
 		{"hosts", func(c *Config) { c.Hosts = []string{"https://a.example"} }},
 		{"hosts", func(c *Config) { c.Hosts = []string{"*"} }},
 		{"hosts", func(c *Config) { c.Hosts = []string{""} }},

@@ -1,83 +1,65 @@
 package httpdoor
 
 import (
-	"container/list"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"mime"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
-// lru keeps a bounded number of values, by key. The one that was used longest ago
-// makes room, unless it is busy.
+// lru keeps a bounded number of values by key: those of the latest keys, and those that are busy.
+// A value moves from the older half to the younger when it is used; the older half makes room.
 type lru[V any] struct {
-	most int
+	half int
 	busy func(V) bool // nil: none is
 
-	mu    sync.Mutex
-	byKey map[string]*list.Element
-	order list.List // of *kept[V], the latest first
-}
-
-type kept[V any] struct {
-	key   string
-	value V
+	mu         sync.Mutex
+	young, old map[string]V
 }
 
 func newLRU[V any](most int, busy func(V) bool) *lru[V] {
-	return &lru[V]{most: most, busy: busy, byKey: map[string]*list.Element{}}
+	return &lru[V]{half: most / 2, busy: busy, young: map[string]V{}}
 }
 
-// get is the value of a key, made if there is none.
 func (l *lru[V]) get(key string, fresh func() V) V {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.byKey[key]; e != nil {
-		l.order.MoveToFront(e)
-		return e.Value.(*kept[V]).value
+	v, ok := l.young[key]
+	if ok {
+		return v
 	}
-	l.shrink()
-	k := &kept[V]{key, fresh()}
-	l.byKey[key] = l.order.PushFront(k)
-	return k.value
-}
-
-// shrink makes room for one more. All can only be busy if more requests are in flight
-// than values are kept, which New rules out.
-func (l *lru[V]) shrink() {
-	for range l.order.Len() {
-		if l.order.Len() < l.most {
-			return
-		}
-		last := l.order.Back()
-		k := last.Value.(*kept[V])
-		if l.busy != nil && l.busy(k.value) {
-			l.order.MoveToFront(last)
-			continue
-		}
-		l.order.Remove(last)
-		delete(l.byKey, k.key)
+	if v, ok = l.old[key]; !ok {
+		v = fresh()
 	}
+	if len(l.young) >= l.half {
+		maps.DeleteFunc(l.old, func(_ string, v V) bool { return l.busy == nil || !l.busy(v) })
+		l.young, l.old = maps.Collect(maps.All(l.old)), l.young
+	}
+	delete(l.old, key)
+	l.young[key] = v
+	return v
 }
 
 func (l *lru[V]) has(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.byKey[key] != nil
+	_, young := l.young[key]
+	_, old := l.old[key]
+	return young || old
 }
 
 func (l *lru[V]) drop(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.byKey[key]; e != nil {
-		l.order.Remove(e)
-		delete(l.byKey, key)
-	}
+	delete(l.young, key)
+	delete(l.old, key)
 }
 
 // expiring keeps a bounded number of keys, each until a time. The one that ends first makes room.
@@ -124,45 +106,28 @@ func (e *expiring[K]) take(key K) (end time.Time, ok bool) {
 	return end, ok
 }
 
-func newFailures() *rate.Limiter { return rate.NewLimiter(failuresPerSec, failuresBurst) }
-
 // caller is what one principal or address has going on.
 type caller struct {
-	pace *rate.Limiter
-
-	mu       sync.Mutex
-	inFlight int
+	pace     *rate.Limiter
+	inFlight atomic.Int64
 }
 
-func (c *caller) busy() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.inFlight > 0
-}
+func (c *caller) busy() bool { return c.inFlight.Load() > 0 }
 
-// add counts requests of the caller and says how many there are.
-func (c *caller) add(n int) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.inFlight += n
-	return c.inFlight
-}
-
-// take lets a caller make one more request. If it may not, the request is answered.
-// Who may must leave.
+// take lets a caller, who must leave then, make one more request, or answers the request.
 func (d *Door) take(w http.ResponseWriter, key string) (leave func(), ok bool) {
 	c := d.callers.get(key, func() *caller {
 		return &caller{pace: rate.NewLimiter(rate.Limit(d.cfg.Rate), d.cfg.Burst)}
 	})
-	leave = func() { c.add(-1) }
-	atOnce := c.add(1)
+	leave = func() { c.inFlight.Add(-1) }
+	atOnce := c.inFlight.Add(1)
 	if now := d.cfg.Now(); !c.pace.AllowN(now, 1) {
 		leave()
 		retryAfter(w, max(1, int(math.Ceil((1-c.pace.TokensAt(now))/d.cfg.Rate))))
 		d.refuse(w, "rate", http.StatusTooManyRequests, "too many requests per second", "slow down")
 		return nil, false
 	}
-	if atOnce > d.cfg.PerCaller {
+	if atOnce > int64(d.cfg.PerCaller) {
 		leave()
 		retryAfter(w, retrySoon)
 		d.refuse(w, "caller_busy", http.StatusTooManyRequests, "too many requests at once from this caller", "wait for answers before asking more")
@@ -171,36 +136,26 @@ func (d *Door) take(w http.ResponseWriter, key string) (leave func(), ok bool) {
 	return leave, true
 }
 
-// tally counts the requests that are inside, until it is closed and empty. Its zero
-// value is open.
+// tally counts the requests that are inside, until it is closed. Its zero value is open.
 type tally struct {
-	mu    sync.Mutex
-	n     int
-	shut  bool
-	empty chan struct{} // made by close, closed when no request is inside
+	inside sync.WaitGroup // counted up while it is open
+
+	mu   sync.Mutex // guards shut
+	shut bool
 }
 
-// enter lets a request in, unless the tally is closed. Only those that count are
-// waited for.
+// enter lets a request in, unless the tally is closed. Only those that count are waited for.
 func (t *tally) enter(counts bool) (leave func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.shut {
+	switch {
+	case t.shut:
 		return nil, false
-	}
-	if !counts {
+	case !counts:
 		return func() {}, true
 	}
-	t.n++
-	return t.leave, true
-}
-
-func (t *tally) leave() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.n--; t.n == 0 && t.shut {
-		close(t.empty)
-	}
+	t.inside.Add(1)
+	return t.inside.Done, true
 }
 
 func (t *tally) closed() bool {
@@ -209,24 +164,16 @@ func (t *tally) closed() bool {
 	return t.shut
 }
 
-// close lets no request in any more. The channel is closed when the last has left; first
-// is false if it was closed before.
-func (t *tally) close() (empty <-chan struct{}, first bool) {
+// close lets no request in any more; first is false if it was closed before.
+func (t *tally) close() (first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.shut {
-		return t.empty, false
-	}
-	t.shut, t.empty = true, make(chan struct{})
-	if t.n == 0 {
-		close(t.empty)
-	}
-	return t.empty, true
+	first, t.shut = !t.shut, true
+	return first
 }
 
-// body reads the whole body of a request: the handler gets all of it or none, and
-// net/http notices from then on when the caller goes away. If it is not as it should
-// be, the request is answered.
+// body reads the whole body of a request: the handler gets all of it or none, and net/http notices
+// from then on when the caller goes away. If it is not as it should be, the request is answered.
 func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if types := r.Header.Values("Content-Type"); r.Method == http.MethodPost && (len(types) != 1 || mediaType(types[0]) != "application/json") {
 		d.refuse(w, "content_type", http.StatusUnsupportedMediaType, "the body must be application/json", "set Content-Type")
@@ -234,20 +181,21 @@ func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	}
 	var body []byte
 	err := errTooLarge
-	if r.ContentLength <= d.cfg.MaxBody {
-		body, err = d.readInTime(w, r)
+	if r.ContentLength <= d.cfg.MaxBody && inTime(d.cfg.BodyTimeout, http.NewResponseController(w).SetReadDeadline, func() {
+		body, err = io.ReadAll(io.LimitReader(r.Body, d.cfg.MaxBody+1)) // one byte more tells whether there is more
+	}) {
+		err = errTooSlow
 	}
-	switch {
-	case err == nil && int64(len(body)) <= d.cfg.MaxBody:
+	if err == nil && int64(len(body)) <= d.cfg.MaxBody {
 		return body, true
+	}
+	w.Header().Set("Connection", "close")
+	switch {
 	case err == nil || errors.Is(err, errTooLarge):
-		w.Header().Set("Connection", "close")
 		d.refuse(w, "body_size", http.StatusRequestEntityTooLarge, "the body is over the limit of this server", "")
 	case errors.Is(err, errTooSlow):
-		w.Header().Set("Connection", "close")
 		d.refuse(w, "body_slow", http.StatusRequestTimeout, "the body did not come in time", "")
 	default:
-		w.Header().Set("Connection", "close")
 		d.refuse(w, "body_broken", http.StatusBadRequest, "the body broke off", "")
 	}
 	return nil, false
@@ -258,21 +206,9 @@ var (
 	errTooSlow  = errors.New("the body is too slow")
 )
 
-// readInTime reads at most one byte more than the limit.
-func (d *Door) readInTime(w http.ResponseWriter, r *http.Request) (body []byte, err error) {
-	slow := inTime(d.cfg.BodyTimeout, http.NewResponseController(w).SetReadDeadline, func() {
-		body, err = io.ReadAll(io.LimitReader(r.Body, d.cfg.MaxBody+1))
-	})
-	if slow {
-		return nil, errTooSlow
-	}
-	return body, err
-}
-
-// inTime runs something that waits for the other end of a connection, and reports
-// whether it took too long. A deadline in the past then ends the waiting, and the
-// connection is of no more use. A timer sets it, and it is not set in advance: this keeps the clock
-// of the network out of here and leaves no deadline behind.
+// inTime runs something that waits for the other end of a connection, and reports whether it took too
+// long: a deadline in the past then ends the waiting, and the connection is of no more use. A timer sets
+// it, so that no deadline is left behind.
 func inTime(most time.Duration, deadline func(time.Time) error, wait func()) (slow bool) {
 	done := make(chan struct{})
 	late := time.AfterFunc(most, func() {

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,9 +16,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// Metrics are the measurements of one process, in a registry of their own. Every label
-// has few values, whatever callers send. All methods are safe for concurrent use, and
-// those of nil do nothing.
+// Metrics are the measurements of one process. Every label has few values, whatever callers send. All
+// methods are safe for concurrent use, and those of nil do nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -32,13 +30,9 @@ type Metrics struct {
 	research   *prometheus.HistogramVec
 	tokens     *prometheus.CounterVec
 	gauges     atomic.Pointer[Gauges]
-
-	mu       sync.Mutex
-	outcomes []string // that were seen, the first few
 }
 
-// Gauges are numbers that are asked for when the measurements are read. A nil one
-// reads as 0. They must be safe for concurrent use and quick.
+// Gauges are numbers that are read with the measurements, quickly and concurrently. A nil one is 0.
 type Gauges struct {
 	Research func() int // running now
 	Sessions func() int // of MCP clients, open now
@@ -48,30 +42,29 @@ type Gauges struct {
 // The buckets that the conventions of OpenTelemetry name for MCP operations, in seconds.
 var seconds = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 
-// maxOutcomes bounds the values of the label outcome.
-const maxOutcomes = 24
+// outcomes are the values of the label outcome besides the codes of failures.
+var outcomes = []string{"ok", "answered", "budget_exhausted"}
 
 // other stands for every value of a label beyond those that are known.
 const other = "other"
 
 // NewMetrics makes measurements for a program of this version.
 func NewMetrics(version string) *Metrics {
+	count := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	measure := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: seconds}, labels)
+	}
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "marchwarden_http_requests_total",
-			Help: "HTTP requests answered, by kind of path, method and class of status."}, []string{"path", "method", "status"}),
-		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "marchwarden_http_rejected_total",
-			Help: "HTTP requests that the door refused, by reason."}, []string{"reason"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "marchwarden_http_request_duration_seconds",
-			Help: "Time from the head of a request to the end of its answer, by kind of path.", Buckets: seconds}, []string{"path"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "marchwarden_http_requests_in_flight",
-			Help: "HTTP requests being answered."}),
-		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mcp_server_operation_duration_seconds",
-			Help: "Duration of MCP requests and notifications as the server sees them.", Buckets: seconds}, []string{"mcp_method_name", "outcome"}),
-		research: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "marchwarden_research_duration_seconds",
-			Help: "Duration of research, by how it ended.", Buckets: seconds}, []string{"outcome"}),
-		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "marchwarden_research_tokens_total",
-			Help: "Tokens of language models used by research, by how it ended."}, []string{"outcome"}),
+		registry:   prometheus.NewRegistry(),
+		requests:   count("marchwarden_http_requests_total", "HTTP requests answered, by kind of path, method and class of status.", "path", "method", "status"),
+		rejected:   count("marchwarden_http_rejected_total", "HTTP requests that the door refused, by reason.", "reason"),
+		duration:   measure("marchwarden_http_request_duration_seconds", "Time from the head of a request to the end of its answer, by kind of path.", "path"),
+		inFlight:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "marchwarden_http_requests_in_flight", Help: "HTTP requests being answered."}),
+		operations: measure("mcp_server_operation_duration_seconds", "Duration of MCP requests and notifications as the server sees them.", "mcp_method_name", "outcome"),
+		research:   measure("marchwarden_research_duration_seconds", "Duration of research, by how it ended.", "outcome"),
+		tokens:     count("marchwarden_research_tokens_total", "Tokens of language models used by research, by how it ended.", "outcome"),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "marchwarden_build_info", Help: "Always 1; the labels say what runs.",
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()}})
@@ -120,31 +113,24 @@ var mcpMethods = []string{"initialize", "ping", "server/discover", "tools/list",
 	"notifications/initialized", "notifications/cancelled", "notifications/progress", "notifications/roots/list_changed"}
 
 // ObserveOperation counts one MCP request or notification. A method that is not of MCP
-// counts as "other", and so does an outcome that is not a word of a-z and _, or one too
-// many.
-func (m *Metrics) ObserveOperation(method, outcome string, took time.Duration) {
+// counts as "other", and so does an outcome that is neither a code nor a word of ours.
+func (m *Metrics) ObserveOperation(method, ended string, took time.Duration) {
 	if m == nil {
 		return
 	}
-	if !slices.Contains(mcpMethods, method) {
-		method = other
-	}
-	m.operations.WithLabelValues(method, m.outcome(outcome)).Observe(took.Seconds())
+	m.operations.WithLabelValues(either(method, slices.Contains(mcpMethods, method)), outcome(ended)).Observe(took.Seconds())
 }
 
 // ObserveResearch counts one research that has ended, with the tokens it used.
-// Outcomes are bounded as in ObserveOperation.
-func (m *Metrics) ObserveResearch(outcome string, took time.Duration, tokens int) {
+func (m *Metrics) ObserveResearch(ended string, took time.Duration, tokens int) {
 	if m == nil {
 		return
 	}
-	outcome = m.outcome(outcome)
-	m.research.WithLabelValues(outcome).Observe(took.Seconds())
-	m.tokens.WithLabelValues(outcome).Add(float64(max(0, tokens)))
+	m.research.WithLabelValues(outcome(ended)).Observe(took.Seconds())
+	m.tokens.WithLabelValues(outcome(ended)).Add(float64(max(0, tokens)))
 }
 
-// Failures is a researcher whose failures are counted as research that has ended. Of its answers
-// ObserveResearch is to be told.
+// Failures is a researcher whose failures are counted; of its answers ObserveResearch is to be told.
 func (m *Metrics) Failures(r marchwarden.Researcher, now func() time.Time) marchwarden.Researcher {
 	return failures{r, m, now}
 }
@@ -164,26 +150,16 @@ func (f failures) Research(ctx context.Context, req marchwarden.Request, sink ma
 	return res, err
 }
 
-func (m *Metrics) outcome(s string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if slices.Contains(m.outcomes, s) {
-		return s
+// either is a value of a label if it is one of those that are known, and else other.
+func either(value string, known bool) string {
+	if known {
+		return value
 	}
-	if len(m.outcomes) == maxOutcomes || !word(s) {
-		return other
-	}
-	m.outcomes = append(m.outcomes, s)
-	return s
+	return other
 }
 
-func word(s string) bool {
-	for _, r := range s {
-		if (r < 'a' || r > 'z') && r != '_' {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 32
+func outcome(s string) string {
+	return either(s, marchwarden.Code(s).Known() || slices.Contains(outcomes, s))
 }
 
 // httpMethods are the values of the label method.
@@ -199,11 +175,8 @@ func (m *Metrics) end(path, method string, status int, took time.Duration) {
 	if m == nil {
 		return
 	}
-	if !slices.Contains(httpMethods, method) {
-		method = other
-	}
 	m.inFlight.Dec()
-	m.requests.WithLabelValues(path, method, strconv.Itoa(status/100)+"xx").Inc()
+	m.requests.WithLabelValues(path, either(method, slices.Contains(httpMethods, method)), strconv.Itoa(status/100)+"xx").Inc()
 	m.duration.WithLabelValues(path).Observe(took.Seconds())
 }
 

@@ -22,8 +22,8 @@ func TestMetrics(t *testing.T) {
 	m.ObserveOperation("tools/call", "ok", 3*time.Second)
 	m.ObserveOperation("evil\nmethod", "ok", time.Second)
 	m.ObserveOperation("tools/list", "It failed: token=abc", time.Second)
-	m.ObserveResearch("partial", 70*time.Second, 1234)
-	m.ObserveResearch("partial", time.Second, -5)
+	m.ObserveResearch("answered", 70*time.Second, 1234)
+	m.ObserveResearch("answered", time.Second, -5)
 	s.do("POST", "/mcp", "{}", nil)
 	s.do("POST", "/mcp", "{}", header{"Content-Type": "text/plain"})
 	s.do("BREW", "/pot/of/tea", "", nil)
@@ -42,8 +42,8 @@ func TestMetrics(t *testing.T) {
 		`mcp_server_operation_duration_seconds_bucket{mcp_method_name="tools/call",outcome="ok",le="300"} 1`,
 		`mcp_server_operation_duration_seconds_count{mcp_method_name="other",outcome="ok"} 1`,
 		`mcp_server_operation_duration_seconds_count{mcp_method_name="tools/list",outcome="other"} 1`,
-		`marchwarden_research_duration_seconds_count{outcome="partial"} 2`,
-		`marchwarden_research_tokens_total{outcome="partial"} 1234`,
+		`marchwarden_research_duration_seconds_count{outcome="answered"} 2`,
+		`marchwarden_research_tokens_total{outcome="answered"} 1234`,
 		`marchwarden_http_requests_total{method="POST",path="mcp",status="2xx"} 1`,
 		`marchwarden_http_requests_total{method="POST",path="mcp",status="4xx"} 2`,
 		`marchwarden_http_requests_total{method="other",path="other",status="4xx"} 1`,
@@ -82,7 +82,7 @@ func TestLabelsAreFewAndMethodsSafe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if n := len(f.GetMetric()); strings.Contains(f.GetName(), "marchwarden_research_") && n > maxOutcomes+1 || strings.HasPrefix(f.GetName(), "mcp_") && n > maxOutcomes+1 {
+		if n := len(f.GetMetric()); strings.Contains(f.GetName(), "marchwarden_research_") && n > 2 || strings.HasPrefix(f.GetName(), "mcp_") && n > 2 {
 			t.Errorf("%s has %d series", f.GetName(), n)
 		}
 	}

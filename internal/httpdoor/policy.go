@@ -1,10 +1,10 @@
 package httpdoor
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
-// hostPort is a name or address in lower case, without brackets and final dot, and a
-// port, "" if there is none.
+// hostPort is a name or address in lower case, without brackets and final dot, and a port, or "".
 type hostPort struct{ name, port string }
 
 // splitHost takes a Host header apart. Not ok if it is none.
@@ -55,14 +54,16 @@ type policy struct {
 	trusted map[string]bool // origins
 }
 
-// newPolicy reads names and origins as they are written in Config; the origins of the names are
-// allowed, too. CodeInvalid names the field that is wrong.
+// newPolicy reads names and origins as Config has them. CodeInvalid names the field that is wrong.
 func newPolicy(names, list []string) (*policy, error) {
-	hosts, err := newHosts(names)
-	if err != nil {
-		return nil, err
+	p := &policy{base: http.NewCrossOriginProtection(), trusted: map[string]bool{}}
+	for _, s := range names {
+		h, ok := splitHost(s)
+		if !ok {
+			return nil, invalid("hosts", "%q is not a name with or without a port, such as research.example.org", s)
+		}
+		p.hosts = append(p.hosts, h)
 	}
-	p := &policy{hosts, http.NewCrossOriginProtection(), map[string]bool{}}
 	return p, p.trust(list)
 }
 
@@ -76,18 +77,6 @@ func CheckHosts(names []string) error {
 func CheckOrigins(list []string) error {
 	_, err := newPolicy(nil, list)
 	return err
-}
-
-func newHosts(names []string) ([]hostPort, error) {
-	var all []hostPort
-	for _, s := range names {
-		h, ok := splitHost(s)
-		if !ok {
-			return nil, invalid("hosts", "%q is not a name with or without a port, such as research.example.org", s)
-		}
-		all = append(all, h)
-	}
-	return all, nil
 }
 
 // knows reports whether a request is for a name that the server is known by.
@@ -106,31 +95,27 @@ func (p *policy) knows(r *http.Request) bool {
 	}
 	to, err := netip.ParseAddrPort(local.String())
 	asked, err2 := netip.ParseAddr(h.name)
-	return err == nil && err2 == nil && asked.Unmap() == to.Addr().Unmap().WithZone("") && portOr(h.port, r) == strconv.Itoa(int(to.Port()))
+	return err == nil && err2 == nil && asked.Unmap() == to.Addr().Unmap().WithZone("") && cmp.Or(h.port, defaultPorts[schemeOf(r)]) == strconv.Itoa(int(to.Port()))
 }
 
-// covers reports whether h is meant by a configured host. Without a port, h may be of
-// either scheme: TLS may end at a proxy.
+// covers reports whether h is meant by a configured host, without a port by either scheme.
 func (known hostPort) covers(h hostPort) bool {
 	return known.name == h.name && (known.port == "" || known.port == h.port || h.port == "" && (known.port == "443" || known.port == "80"))
 }
 
-func portOr(port string, r *http.Request) string {
-	switch {
-	case port != "":
-		return port
-	case r.TLS != nil:
-		return "443"
+func schemeOf(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
 	}
-	return "80"
+	return "http"
 }
 
 // trust takes origins of a configuration, and those of the known hosts.
 func (p *policy) trust(list []string) error {
 	for _, s := range list {
 		s = strings.ToLower(s)
-		u, err := url.Parse(s)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Host == "" || u.Scheme+"://"+u.Host != s || !plainHost(u.Host) {
+		scheme, host, _ := strings.Cut(s, "://")
+		if _, plain := splitHost(host); !plain || defaultPorts[scheme] == "" {
 			return invalid("origins", "%q is not an origin, such as https://app.example.org", s)
 		}
 		p.trusted[s] = true
@@ -140,13 +125,12 @@ func (p *policy) trust(list []string) error {
 		if strings.Contains(at, ":") {
 			at = "[" + at + "]"
 		}
-		for _, scheme := range []string{"http", "https"} {
-			if h.port == "" || h.port == defaultPorts[scheme] {
-				p.trusted[scheme+"://"+at] = true
+		for scheme, usual := range defaultPorts {
+			origin := scheme + "://" + at
+			if h.port != "" && h.port != usual {
+				origin += ":" + h.port
 			}
-			if h.port != "" && h.port != defaultPorts[scheme] {
-				p.trusted[scheme+"://"+at+":"+h.port] = true
-			}
+			p.trusted[origin] = true
 		}
 	}
 	for s := range p.trusted {
@@ -159,14 +143,8 @@ func (p *policy) trust(list []string) error {
 
 var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
-func plainHost(s string) bool {
-	_, ok := splitHost(s)
-	return ok
-}
-
-// foreign says what is wrong with the origin of a request, in words that any caller may read; ""
-// if nothing is. hostOK says whether knows allows the request. Programs other than browsers send
-// no origin.
+// foreign says what is wrong with the origin of a request, in words that any caller may read; "" if
+// nothing is. Programs other than browsers send no origin.
 func (p *policy) foreign(r *http.Request, hostOK bool) string {
 	all := r.Header.Values("Origin")
 	if len(all) > 1 {
@@ -188,8 +166,7 @@ func (p *policy) foreign(r *http.Request, hostOK bool) string {
 	return ""
 }
 
-// sameOrigin reports whether a page of this origin is from where the request goes.
-// Without TLS here the page may still be https: TLS may end at a proxy.
+// sameOrigin reports whether a page of this origin is from where the request goes, maybe by a TLS proxy.
 func sameOrigin(origin string, r *http.Request) bool {
 	scheme, rest, ok := strings.Cut(origin, "://")
 	if !ok || scheme != "https" && (scheme != "http" || r.TLS != nil) {
@@ -200,9 +177,7 @@ func sameOrigin(origin string, r *http.Request) bool {
 	if !ok || !ok2 || from.name != to.name {
 		return false
 	}
-	orElse(&from.port, defaultPorts[scheme])
-	orElse(&to.port, defaultPorts[scheme])
-	return from.port == to.port
+	return cmp.Or(from.port, defaultPorts[scheme]) == cmp.Or(to.port, defaultPorts[scheme])
 }
 
 const (
@@ -211,8 +186,7 @@ const (
 	corsMaxAge  = "600"
 )
 
-// answerCORS tells a browser that an allowed origin may read the answer, and answers for
-// good if it only asks in advance. No cookies: there are none here.
+// answerCORS tells a browser that an allowed origin may read the answer, and answers a preflight.
 func answerCORS(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	if origin := r.Header.Get("Origin"); origin != "" {

@@ -31,8 +31,8 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 }
 
-// Run lets a server answer on l, with TLS if there is a certificate, until ctx ends. Then finish
-// must end the server. It closes l. CodeUnavailable if the server could not go on.
+// Run lets a server answer on l, with TLS if there is a certificate, until ctx ends; then finish must
+// end it. CodeUnavailable if the server could not go on.
 func Run(ctx context.Context, srv *http.Server, l net.Listener, certFile, keyFile string, finish func()) error {
 	ended := make(chan error, 1)
 	go func() {
@@ -56,10 +56,8 @@ func Run(ctx context.Context, srv *http.Server, l net.Listener, certFile, keyFil
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "serve on %s", l.Addr())
 }
 
-// Serve answers on l until ctx ends, and closes l. Then it is not ready any more, new
-// MCP requests get 503, Stop is called, and the requests in flight have Grace and a
-// second to end; what is left, such as streams that never end by themselves, is closed.
-// It returns nil after such an end, also if something had to be closed, and
+// Serve answers on l until ctx ends, and closes l. Then new MCP requests get 503, Stop is called, and
+// the requests in flight have Grace and a second to end; what is left is closed, and it returns nil.
 // CodeUnavailable if it could not go on. A door that has ended does not open again.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	// Requests outlive ctx, so that they can deliver what there is.
@@ -81,38 +79,27 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	})
 }
 
-// drain lets no request in, stops the work and waits for both: that the requests are
-// answered and that Stop has returned.
+// drain lets no request in, stops the work and waits for it and for the answers.
 func (d *Door) drain(ctx context.Context) {
-	empty, first := d.work.close()
-	stopped := make(chan struct{})
+	first, done := d.work.close(), make(chan struct{})
 	stopping, cancel := context.WithTimeout(ctx, d.cfg.Grace)
 	defer cancel()
 	go func() {
-		defer close(stopped)
+		defer close(done)
 		if first && d.cfg.Stop != nil {
 			d.cfg.Stop(stopping)
 		}
+		d.work.inside.Wait()
 	}()
-	timeout := time.NewTimer(d.cfg.Grace + deliverTime)
-	defer timeout.Stop()
-	for empty != nil || stopped != nil {
-		select {
-		case <-empty:
-			empty = nil
-		case <-stopped:
-			stopped = nil
-		case <-timeout.C:
-			d.cfg.Log.Warn("requests or work did not end in time")
-			return
-		}
+	select {
+	case <-done:
+	case <-time.After(d.cfg.Grace + deliverTime):
+		d.cfg.Log.Warn("requests or work did not end in time")
 	}
 }
 
-// Probe serves the health and the measurements of a process that has no other door, at
-// /healthz, /readyz and /metrics, until ctx ends, and closes l. ready says what keeps the
-// process from being so; nil never keeps it. It asks for no token: it shows numbers only.
-// CodeUnavailable if it could not go on.
+// Probe serves the health and the measurements of a process that has no other door, without a token,
+// until ctx ends, and closes l. ready says what keeps the process from being so; nil never does.
 func (m *Metrics) Probe(ctx context.Context, l net.Listener, ready func() error) error {
 	if ready == nil {
 		ready = func() error { return nil }
@@ -126,8 +113,7 @@ func (m *Metrics) Probe(ctx context.Context, l net.Listener, ready func() error)
 	return Run(ctx, srv, l, "", "", func() { _ = srv.Close() }) // who asks for numbers asks again
 }
 
-// ListenAddress completes an address to listen on: a port alone is one of this machine. CodeInvalid
-// names the field "address".
+// ListenAddress completes an address to listen on: a port alone is one of this machine.
 func ListenAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil && !strings.Contains(text, ":") {
@@ -143,10 +129,8 @@ func ListenAddress(text string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// Loopback reports whether an address to listen on, as host:port, can be reached from
-// this machine alone. No host, 0.0.0.0 and :: can be reached from anywhere; a name other
-// than localhost may mean anything, so it counts as that too. CodeInvalid if the address
-// is none.
+// Loopback reports whether an address to listen on, as host:port, can be reached from this machine
+// alone. A name other than localhost may mean anything. CodeInvalid if the address is none.
 func Loopback(addr string) (bool, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -161,8 +145,7 @@ func Loopback(addr string) (bool, error) {
 // pingTime is how long a server may take to say whether it is ready.
 const pingTime = 3 * time.Second
 
-// Ping asks the server at an address whether it is ready, without a token and past any proxy.
-// CodeUnavailable if it is not, or does not answer within 3 s.
+// Ping asks a server whether it is ready, without a token and past any proxy; CodeUnavailable if not.
 func Ping(ctx context.Context, at *url.URL) error {
 	to := &url.URL{Scheme: at.Scheme, Host: at.Host, Path: readyPath}
 	client := &http.Client{
@@ -185,8 +168,7 @@ func Ping(ctx context.Context, at *url.URL) error {
 	return nil
 }
 
-// Address is where people open what listens there: one that listens everywhere is shown by
-// a name that works on this machine.
+// Address is where people open what listens there; localhost for what listens everywhere.
 func Address(at net.Addr, secure bool) string {
 	scheme, name := "http://", at.String()
 	if secure {

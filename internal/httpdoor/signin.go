@@ -1,6 +1,7 @@
 package httpdoor
 
 import (
+	"cmp"
 	"context"
 	"crypto/cipher"
 	"crypto/sha256"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,25 +17,20 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
-// SignInConfig says who may come in. Now and Key must be set; every zero value besides has the
-// meaning named at it.
+// SignInConfig says who may come in. Now and Key must be set.
 type SignInConfig struct {
 	Now func() time.Time
-	// Key seals the sessions: KeySize bytes that outlive the process, so that a page does, too.
-	// Its holder can make a session. See OpenKey.
+	// Key seals the sessions, and its holder can make one. It has KeySize bytes; see OpenKey.
 	Key []byte
 	// Auth says whose a token is; nil: there is access.Local() alone, who comes by Link.
 	Auth access.Authenticator
-	// Hosts are the names, with or without port, that requests may be for, besides loopback
-	// and the address the connection came to. Without port, any port will do.
+	// Hosts are as in Config.
 	Hosts []string
 	// Secure says that browsers come by TLS, be it that of a proxy.
 	Secure bool
-	// Public are the beginnings of paths that need no sign-in to GET: the style sheet and the
-	// script of the page that asks for a token. What serves them is not told who asks.
+	// Public are the beginnings of paths that need no sign-in to GET, such as /static/.
 	Public []string
-	// Page makes the page that says who is asked for, or why not; nil: it is plain text. Programs
-	// that do not ask for HTML get text in any case.
+	// Page makes the page of a view, for browsers; nil: it is plain text.
 	Page        func(SignInView) ([]byte, error)
 	MaxBody     int64         // bytes of a request; 0 is 1 MiB
 	BodyTimeout time.Duration // for a form to come; 0 is 30 s
@@ -57,8 +54,8 @@ type SignIn struct {
 	policy *policy
 	keeper *keeper // of the team's tokens, or of links
 	links  *links  // nil in a team
-	// ended are the sessions that were signed out, by id, until they are over anyway, so that a
-	// copy of the cookie is of no use. They are forgotten with the process; a new key ends all copies.
+	// ended are the sessions that were signed out, so that a copy of the cookie is of no use. They are
+	// forgotten with the process; a new key ends all copies.
 	ended *expiring[[16]byte]
 
 	cookie string // its name
@@ -73,18 +70,11 @@ func NewSignIn(cfg SignInConfig) (*SignIn, error) {
 		return nil, invalid("now", "must be set")
 	case len(cfg.Key) != KeySize:
 		return nil, invalid("key", "must have %d bytes, not %d", KeySize, len(cfg.Key))
-	case cfg.MaxBody < 0 || cfg.BodyTimeout < 0 || cfg.Recheck < 0:
-		return nil, invalid("limits", "must not be negative")
 	}
-	for _, p := range cfg.Public {
-		if !strings.HasPrefix(p, "/") || p == "/" {
-			return nil, invalid("public", "%q is not the beginning of some paths, such as /static/", p)
-		}
-	}
-	orElse(&cfg.MaxBody, 1<<20)
-	orElse(&cfg.BodyTimeout, 30*time.Second)
-	orElse(&cfg.Recheck, 10*time.Second)
-	orElse(&cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, 1<<20)
+	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, 30*time.Second)
+	cfg.Recheck = cmp.Or(cfg.Recheck, 10*time.Second)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	policy, err := newPolicy(cfg.Hosts, nil)
 	if err != nil {
 		return nil, err
@@ -102,7 +92,6 @@ func NewSignIn(cfg SignInConfig) (*SignIn, error) {
 	return g, nil
 }
 
-// team reports whether people come with tokens of their own.
 func (g *SignIn) team() bool { return g.links == nil }
 
 // Wrap is a handler behind the sign-in. It gets GET and HEAD of public paths from every client, and
@@ -147,8 +136,7 @@ func (g *SignIn) foreign(r *http.Request) string {
 	return g.policy.foreign(r, true)
 }
 
-// public reports whether what is asked for needs no sign-in. A path that means another one does:
-// its handler may take it for that one.
+// public reports whether what is asked for needs no sign-in. A path that is not clean does.
 func (g *SignIn) public(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -157,26 +145,13 @@ func (g *SignIn) public(r *http.Request) bool {
 	if clean := path.Clean(at); clean != at && clean+"/" != at {
 		return false
 	}
-	for _, p := range g.cfg.Public {
-		if strings.HasPrefix(at, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.cfg.Public, func(p string) bool { return strings.HasPrefix(at, p) })
 }
 
-// pass lets those who are in through to the pages.
 func (g *SignIn) pass(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	s, p, err := g.enter(r)
-	if err != nil {
-		g.turnAway(w, r, s, err)
+	s, p, ok := g.admit(w, r)
+	if !ok {
 		return
-	}
-	if changes(r.Method) {
-		if err := g.meant(w, r, s); err != nil {
-			g.notMeant(w, r, s, err)
-			return
-		}
 	}
 	ctx, cancel := context.WithCancel(access.With(context.WithValue(r.Context(), sessionKey{}, s), p))
 	defer cancel()
@@ -188,8 +163,25 @@ func (g *SignIn) pass(w http.ResponseWriter, r *http.Request, next http.Handler)
 	next.ServeHTTP(w, insidePage(r, ctx))
 }
 
-// watch returns when a session has ended, or the request of it: a stream of events may last
-// for hours, and must not outlive the right to see it. When that is unknown it continues.
+// admit is the session and the user of a request that may pass, and was meant if it changes
+// something. Any other is answered.
+func (g *SignIn) admit(w http.ResponseWriter, r *http.Request) (*session, access.Principal, bool) {
+	s, p, err := g.enter(r)
+	if err != nil {
+		g.turnAway(w, r, s, err)
+		return nil, access.Principal{}, false
+	}
+	if changes(r.Method) {
+		if err := g.meant(w, r, s); err != nil {
+			g.notMeant(w, r, s, err)
+			return nil, access.Principal{}, false
+		}
+	}
+	return s, p, true
+}
+
+// watch returns when a session or its request has ended: a stream of events may last for hours, and
+// must not outlive the right to see it.
 func (g *SignIn) watch(ctx context.Context, r *http.Request, s *session) {
 	every := time.NewTicker(g.cfg.Recheck)
 	defer every.Stop()
@@ -219,9 +211,8 @@ func insidePage(r *http.Request, ctx context.Context) *http.Request {
 
 type sessionKey struct{}
 
-// Token is what forms of this session carry as "csrf", and scripts as the header
-// X-CSRF-Token. It is "" for a request that did not come through the sign-in, or for a public
-// path. Who knows it and the cookie can make changes: it belongs in forms alone.
+// Token is what forms of this session carry as "csrf", and scripts as the header X-CSRF-Token; "" for
+// a request without a session. It belongs in forms alone.
 func (g *SignIn) Token(r *http.Request) string {
 	s, _ := r.Context().Value(sessionKey{}).(*session)
 	if s == nil {

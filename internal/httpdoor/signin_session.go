@@ -61,9 +61,8 @@ type session struct {
 
 const fixedBytes = 1 + 8 + 16
 
-// deriveKeys makes a key for each purpose of the one that is kept, and the name of the cookie.
-// Cookies are not told apart by ports: with the name of the key in it, two servers on one
-// machine do not end each other's sessions.
+// deriveKeys makes a key for each purpose, and the name of the cookie: cookies are not told apart by
+// ports, and two servers on one machine must not end each other's sessions.
 func (g *SignIn) deriveKeys() error {
 	sealing, err := hkdf.Key(sha256.New, g.cfg.Key, nil, "marchwarden/gate session/1", 32)
 	if err != nil {
@@ -94,7 +93,6 @@ func (g *SignIn) begin(k kind, life time.Duration, token string) *session {
 	return s
 }
 
-// encode is the value of the cookie of a session.
 func (g *SignIn) encode(s *session) string {
 	text := append(make([]byte, 0, fixedBytes+len(s.token)), byte(s.kind))
 	text = binary.BigEndian.AppendUint64(text, uint64(s.end.Unix()))
@@ -131,32 +129,16 @@ func (g *SignIn) name(k kind) string {
 	return g.cookie
 }
 
-// session is that of a request, if it has one that lasts.
-func (g *SignIn) session(r *http.Request) (*session, bool) {
-	return g.first(r, g.cookie)
-}
-
-// visit is what the page that asks for a token began, nil if there is none that lasts.
-func (g *SignIn) visit(r *http.Request) *session {
-	s, ok := g.first(r, g.name(visitor))
-	if !ok || s.kind != visitor {
-		return nil
-	}
-	return s
-}
-
-// first is the first session that lasts among the cookies of a name. There may be several:
+// first is the first session that lasts among the cookies for a kind, or nil. There may be several:
 // another server on this machine may have set one of the same name.
-func (g *SignIn) first(r *http.Request, name string) (*session, bool) {
-	for i, c := range r.CookiesNamed(name) {
-		if i == maxCookies {
-			break
-		}
-		if s, ok := g.decode(c.Value); ok && g.lasts(s) {
-			return s, true
+func (g *SignIn) first(r *http.Request, k kind) *session {
+	cookies := r.CookiesNamed(g.name(k))
+	for _, c := range cookies[:min(len(cookies), maxCookies)] {
+		if s, ok := g.decode(c.Value); ok && g.lasts(s) && (s.kind == visitor) == (k == visitor) {
+			return s
 		}
 	}
-	return nil, false
+	return nil
 }
 
 func (g *SignIn) lasts(s *session) bool {
@@ -165,22 +147,17 @@ func (g *SignIn) lasts(s *session) bool {
 
 // set gives the browser a session. That of a visitor is forgotten with the window.
 func (g *SignIn) set(w http.ResponseWriter, s *session) {
-	c := g.blank(s.kind, g.encode(s))
-	if s.kind != visitor {
-		c.MaxAge = int(sessionLife / time.Second)
+	age := int(sessionLife / time.Second)
+	if s.kind == visitor {
+		age = 0
 	}
-	http.SetCookie(w, c)
+	g.setCookie(w, s.kind, g.encode(s), age)
 }
 
-// unset makes the browser forget a session.
-func (g *SignIn) unset(w http.ResponseWriter, k kind) {
-	c := g.blank(k, "")
-	c.MaxAge = -1
-	http.SetCookie(w, c)
-}
+func (g *SignIn) unset(w http.ResponseWriter, k kind) { g.setCookie(w, k, "", -1) }
 
-func (g *SignIn) blank(k kind, value string) *http.Cookie {
-	return &http.Cookie{Name: g.name(k), Value: value, Path: "/", HttpOnly: true, Secure: g.cfg.Secure, SameSite: http.SameSiteStrictMode}
+func (g *SignIn) setCookie(w http.ResponseWriter, k kind, value string, age int) {
+	http.SetCookie(w, &http.Cookie{Name: g.name(k), Value: value, MaxAge: age, Path: "/", HttpOnly: true, Secure: g.cfg.Secure, SameSite: http.SameSiteStrictMode})
 }
 
 var (
@@ -188,11 +165,10 @@ var (
 	errScope       = marchwarden.Wrap(access.ErrScope, marchwarden.CodeDenied, "the token may not read")
 )
 
-// enter is the session of a request and who it is of. With an error the session is nil, unless it
-// is unknown whose it is.
+// enter is the session of a request, nil if it is surely no user's, and who it is of.
 func (g *SignIn) enter(r *http.Request) (*session, access.Principal, error) {
-	s, ok := g.session(r)
-	if !ok {
+	s := g.first(r, local)
+	if s == nil {
 		return nil, access.Principal{}, errNotSignedIn
 	}
 	p, err := g.who(r, s)
@@ -227,20 +203,17 @@ func (g *SignIn) owner(r *http.Request, token string) (access.Principal, error) 
 	return p, nil
 }
 
-// formToken proves that a form was made for a session. It is the same for as long as the
-// session lasts, so that pages in several windows, and from before a restart, go on working.
+// formToken proves that a form was made for a session, for as long as that lasts.
 func (g *SignIn) formToken(s *session) string {
 	h := hmac.New(sha256.New, g.forms)
 	h.Write(s.id[:]) // always 16 bytes
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// errNotMeant says why a change is not made.
 var errNotMeant = errors.New("the form is not one of this session")
 
-// meant is nil if a request carries what a page of one of these sessions was given: as a header,
-// or as a field of a form. A form is parsed; a token in the address does not count. Sessions may
-// be nil, and with no other nothing is read.
+// meant is nil if a request carries what a page of one of these sessions, which may be nil, was given:
+// as a header, or as a field of a form, which is parsed. A token in the address does not count.
 func (g *SignIn) meant(w http.ResponseWriter, r *http.Request, sessions ...*session) (err error) {
 	sessions = slices.DeleteFunc(sessions, func(s *session) bool { return s == nil })
 	if len(sessions) == 0 {
@@ -274,9 +247,8 @@ const (
 	maxKeyFile = 2*KeySize + 2
 )
 
-// OpenKey is the key that is kept in a file, as hex digits, made from random if there is none.
-// Several processes may ask at once and get the same. CodeDenied if others than its owner can
-// get at the file, CodeCorrupt if it holds no key, CodeUnavailable if it cannot be read or made.
+// OpenKey is the key that is kept in a file, as hex digits, made from random if there is none; several
+// processes get the same. CodeDenied if others can get at the file, CodeCorrupt if it holds no key.
 // Removing the file ends all sessions when the server starts again.
 func OpenKey(path string, random io.Reader) ([]byte, error) {
 	text, err := durable.ReadPrivate(path, keyKind, maxKeyFile)

@@ -178,12 +178,6 @@ func TestConfig(t *testing.T) {
 		{"key", func(c *SignInConfig) { c.Key = nil }},
 		{"key", func(c *SignInConfig) { c.Key = testKey[:31] }},
 		{"hosts", func(c *SignInConfig) { c.Hosts = []string{"https://a.example"} }},
-		{"public", func(c *SignInConfig) { c.Public = []string{"/"} }},
-		{"public", func(c *SignInConfig) { c.Public = []string{""} }},
-		{"public", func(c *SignInConfig) { c.Public = []string{"static/"} }},
-		{"limits", func(c *SignInConfig) { c.MaxBody = -1 }},
-		{"limits", func(c *SignInConfig) { c.BodyTimeout = -1 }},
-		{"limits", func(c *SignInConfig) { c.Recheck = -1 }},
 	} {
 		cfg := SignInConfig{Now: time.Now, Key: testKey}
 		c.change(&cfg)

@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// stream is the writer that the MCP handler gets. While the handler is silent it sends
-// comments of server-sent events, so that proxies and clients that wait for a first or
-// a next byte go on waiting. It begins an answer itself only after the first long
-// silence: until then the handler may still answer with JSON, 202 or an error. It also
-// cuts off a caller that does not read.
+// stream is the writer that the MCP handler gets. While the handler is silent it sends comments of
+// server-sent events, so that proxies and clients that wait for a first or a next byte go on
+// waiting. It begins an answer itself only after the first long silence: until then the handler may
+// still answer with JSON, 202 or an error. It also cuts off a caller that does not read.
 //
 // The handler has a header map of its own, which it may change while a beat goes out.
 type stream struct {
@@ -39,7 +38,6 @@ type stream struct {
 
 const eventStream = "text/event-stream"
 
-// stream lets the MCP handler answer.
 func (d *Door) stream(w http.ResponseWriter, r, in *http.Request) {
 	s := &stream{header: http.Header{}, conn: http.NewResponseController(w), every: d.cfg.Heartbeat, patience: d.cfg.BodyTimeout,
 		early: acceptsEvents(r), w: w}
@@ -98,8 +96,7 @@ func (s *stream) between() bool {
 // Header is the handler's own until it writes.
 func (s *stream) Header() http.Header { return s.header }
 
-// WriteHeader gives the head, once. After a beat the head is out already: then the
-// answer is kept to be put into events.
+// WriteHeader gives the head, once. After a beat it is out already: the answer is put into events.
 func (s *stream) WriteHeader(code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

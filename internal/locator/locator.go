@@ -1,8 +1,7 @@
-// Package locator owns the one written form of a web address, so that two
-// spellings of a page are one page, and so that every later reader of the
-// address (the provenance gate, robots.txt, the dialler, a person) sees the same
-// host in it. It reads addresses strictly: where browsers and libraries are known
-// to disagree, there is no locator.
+// Package locator owns the one written form of a web address, so that two spellings of a page are
+// one page, and so that every later reader of the address (the provenance gate, robots.txt, the
+// dialler, a person) sees the same host in it. It reads addresses strictly: where browsers and
+// libraries are known to disagree, there is no locator.
 //
 // It does not resolve names, open connections or decide which hosts may be
 // fetched; that is package guard's work.
@@ -11,6 +10,8 @@ package locator
 import (
 	"net/netip"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -36,18 +37,13 @@ const MaxBytes = 8 << 10
 // returned is canonical itself, and net/url finds in it the host that is written.
 func Canonical(raw string) (string, bool) { return normalise(raw, true) }
 
-// Followable is Canonical for the target of a redirect: tracking parameters
-// stay, because a server that adds one and gets it dropped would send us in a
-// circle.
+// Followable is Canonical for the target of a redirect: tracking parameters stay, because a server
+// that adds one and gets it dropped would send us in a circle.
 func Followable(raw string) (string, bool) { return normalise(raw, false) }
 
-// Host is the host of an address in lower case, without port and brackets, or ""
-// when Canonical refuses the address.
+// Host is the host of an address in lower case, without port and brackets, or "" if it is refused.
 func Host(loc string) string {
-	canonical, ok := Canonical(loc)
-	if !ok {
-		return ""
-	}
+	canonical, _ := Canonical(loc)
 	u, err := url.Parse(canonical)
 	if err != nil {
 		return ""
@@ -59,14 +55,12 @@ func normalise(raw string, dropTracking bool) (string, bool) {
 	if len(raw) > MaxBytes || !utf8.ValidString(raw) || strings.ContainsFunc(raw, forbidden) {
 		return "", false
 	}
-	// net/url has the last word on what is well-formed, so nothing passes here
-	// that the HTTP client would read in another way.
+	// net/url has the last word, so that nothing passes that the HTTP client would read in another way.
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Opaque != "" {
 		return "", false
 	}
-	rest := raw[len(u.Scheme)+1:]
-	rest, ok := strings.CutPrefix(rest, "//")
+	rest, ok := strings.CutPrefix(raw[len(u.Scheme)+1:], "//")
 	if !ok {
 		return "", false
 	}
@@ -90,8 +84,7 @@ func normalise(raw string, dropTracking bool) (string, bool) {
 	return out, true
 }
 
-// forbidden are the characters that one reader strips, another encodes and a
-// third ends the address at.
+// forbidden are characters that readers strip, encode or end the address at, as they like.
 func forbidden(r rune) bool {
 	return r == '\\' || unicode.IsControl(r) || unicode.IsSpace(r) || r == utf8.RuneError
 }
@@ -120,9 +113,8 @@ func canonicalAuthority(u *url.URL, authority string) (string, bool) {
 	return host + ":" + strconv.FormatUint(n, 10), true
 }
 
-// names maps a host for lookup as browsers do, but leaves it to canonicalHost
-// which ASCII characters a host may have: underscores and double hyphens are in
-// use.
+// names maps a host for lookup as browsers do, but leaves it to canonicalHost which ASCII
+// characters a host may have: underscores and double hyphens are in use.
 var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.StrictDomainName(false), idna.CheckHyphens(false))
 
 func canonicalHost(host string, bracketed bool) (string, bool) {
@@ -161,8 +153,7 @@ func canonicalHost(host string, bracketed bool) (string, bool) {
 
 const hostBytes = "abcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// numeric reports whether a host that ends in this label is an address to some
-// reader.
+// numeric reports whether a host that ends in this label is an address to some reader.
 func numeric(label string) bool {
 	if digits, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(digits, "0123456789abcdef") == ""
@@ -170,8 +161,7 @@ func numeric(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// resolveDots removes "." and ".." segments. Escaped dots were written out
-// before, so they are seen.
+// resolveDots removes "." and ".." segments; escaped dots were written out before.
 func resolveDots(path string) string {
 	if path == "" {
 		return "/"
@@ -201,9 +191,8 @@ const (
 	queryBytes = pathBytes + "?"
 )
 
-// escape brings percent-encoding into one form: unreserved characters are
-// written out, those in plain and escapes of reserved ones stay as they are, all
-// else is escaped.
+// escape brings percent-encoding into one form: unreserved characters are written out, those in
+// plain and escapes of reserved ones stay as they are, all else is escaped.
 func escape(s, plain string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -228,16 +217,9 @@ func escape(s, plain string) string {
 	return b.String()
 }
 
-// tracking are parameters that say how a reader came to a page and never which
-// page it is. What starts with "utm_" is one, too.
-var tracking = func() map[string]bool {
-	m := make(map[string]bool)
-	for _, name := range strings.Fields("gclid gclsrc dclid gbraid wbraid srsltid _ga _gl fbclid igshid igsh msclkid yclid ysclid _openstat twclid ttclid li_fat_id " +
-		"mc_cid mc_eid mkt_tok vero_id wickedid oly_anon_id oly_enc_id _hsenc _hsmi __hssc __hstc __hsfp hsctatracking") {
-		m[name] = true
-	}
-	return m
-}()
+// tracking are parameters that never say which page it is. What starts with "utm_" is one, too.
+var tracking = strings.Fields("gclid gclsrc dclid gbraid wbraid srsltid _ga _gl fbclid igshid igsh msclkid yclid ysclid _openstat twclid ttclid li_fat_id " +
+	"mc_cid mc_eid mkt_tok vero_id wickedid oly_anon_id oly_enc_id _hsenc _hsmi __hssc __hstc __hsfp hsctatracking")
 
 // canonicalQuery drops empty parameters and, when asked to, tracking ones.
 func canonicalQuery(query string, dropTracking bool) string {
@@ -245,10 +227,58 @@ func canonicalQuery(query string, dropTracking bool) string {
 	for part := range strings.SplitSeq(query, "&") {
 		name, _, _ := strings.Cut(part, "=")
 		name = strings.ToLower(escape(name, queryBytes))
-		if part == "" || dropTracking && (tracking[name] || strings.HasPrefix(name, "utm_")) {
+		if part == "" || dropTracking && (slices.Contains(tracking, name) || strings.HasPrefix(name, "utm_")) {
 			continue
 		}
 		kept = append(kept, part)
 	}
 	return strings.Join(kept, "&")
+}
+
+// InText finds the http and https addresses in a text, in canonical form, each once, in order, without
+// the punctuation around them: "(see https://example.org/a_(b))." holds https://example.org/a_(b).
+func InText(s string) []string {
+	var found []string
+	for at := 0; ; {
+		next := scheme.FindStringIndex(s[at:])
+		if next == nil {
+			return found
+		}
+		start, body := at+next[0], at+next[1]
+		at = body + addressEnd(s[body:])
+		if start > 0 && strings.IndexByte(unreserved, s[start-1]) >= 0 {
+			continue // the end of some other scheme
+		}
+		if loc, ok := Canonical(s[start:at]); ok && !slices.Contains(found, loc) {
+			found = append(found, loc)
+		}
+	}
+}
+
+var scheme = regexp.MustCompile(`(?i)https?://`)
+
+var closers = map[rune]rune{')': '(', ']': '[', '}': '{'}
+
+// addressEnd says where an address that starts a text ends: at white space, a quotation mark or the
+// like, or a bracket that was opened before it, and before the punctuation that ends a sentence.
+func addressEnd(s string) int {
+	open := make(map[rune]int)
+	end := len(s)
+	for i, r := range s {
+		if opener, ok := closers[r]; ok {
+			if open[opener] == 0 {
+				end = i
+				break
+			}
+			open[opener]--
+		}
+		if unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("<>\"`\\|“”„‘’«»‹›。、，；：！？（）【】「」『』《》…", r) {
+			end = i
+			break
+		}
+		if r == '(' || r == '[' || r == '{' {
+			open[r]++
+		}
+	}
+	return len(strings.TrimRight(s[:end], ".,;:!?'*_([{"))
 }

@@ -50,9 +50,9 @@ func TestBrokenResearchers(t *testing.T) {
 }
 
 func TestFailureTable(t *testing.T) {
-	for code, remedy := range remedies {
+	for code, hint := range hints {
 		t.Run(string(code), func(t *testing.T) {
-			if remedy.hint == "" {
+			if hint == "" {
 				t.Error("no hint")
 			}
 			cause := errors.New("cause\ngoroutine 7 [running]:\nmain.go:1")
@@ -64,8 +64,8 @@ func TestFailureTable(t *testing.T) {
 			if shown := strings.Contains(text, "reading the source failed: cause"); shown != (code != marchwarden.CodeInternal) {
 				t.Errorf("got %q", text)
 			}
-			if !strings.HasSuffix(text, "\nhint: "+remedy.hint) {
-				t.Errorf("got %q, want the hint %q", text, remedy.hint)
+			if !strings.HasSuffix(text, "\nhint: "+hint) {
+				t.Errorf("got %q, want the hint %q", text, hint)
 			}
 		})
 	}
@@ -75,9 +75,9 @@ func TestFailureTable(t *testing.T) {
 	}
 }
 
-// TestEveryCodeHasARemedy reads the contract's source, so that a new code
+// TestEveryCodeHasAHint reads the contract's source, so that a new code
 // cannot be forgotten here.
-func TestEveryCodeHasARemedy(t *testing.T) {
+func TestEveryCodeHasAHint(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../../error.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -93,12 +93,12 @@ func TestEveryCodeHasARemedy(t *testing.T) {
 			t.Fatal(err)
 		}
 		found++
-		if _, ok := remedies[marchwarden.Code(value)]; !ok {
-			t.Errorf("%s has no remedy", spec.Names[0].Name)
+		if _, ok := hints[marchwarden.Code(value)]; !ok {
+			t.Errorf("%s has no hint", spec.Names[0].Name)
 		}
 		return true
 	})
-	if found != len(remedies) {
-		t.Errorf("the contract has %d codes, the table %d", found, len(remedies))
+	if found != len(hints) {
+		t.Errorf("the contract has %d codes, the table %d", found, len(hints))
 	}
 }

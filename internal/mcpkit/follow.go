@@ -15,9 +15,8 @@ const (
 	maxFollowed = 1000
 )
 
-// tails are the records that grow and that clients follow: whenever one has grown, its
-// followers are told. A record is looked at, not listened to, so that runs of other processes
-// are followed as well. Close them when done. They are safe for concurrent use.
+// tails are the records that clients follow: whenever one has grown, its followers are told. A record
+// is polled, so that runs of other processes are followed, too. They are safe for concurrent use.
 type tails struct {
 	size func(context.Context, marchwarden.TraceID) (bytes int64, ended bool, err error)
 	tell func(ctx context.Context, name string) error
@@ -30,15 +29,13 @@ type tails struct {
 	tail map[string]*tail
 }
 
-// tail is one followed record.
 type tail struct {
 	followers map[any]int // how often each does
 	stop      context.CancelFunc
 }
 
-// newTails makes tails, of which there are none yet. size says how long a record is, and
-// whether its run has ended; CodeNotFound says that there is none yet. tell is told the
-// name under which a record that has grown is followed; its error ends that.
+// newTails makes empty tails. size says how long a record is and whether its run has ended; CodeNotFound
+// says that there is none yet. tell gets the name under which a record is followed; its error ends that.
 func newTails(size func(context.Context, marchwarden.TraceID) (int64, bool, error), tell func(ctx context.Context, name string) error) *tails {
 	t := &tails{size: size, tell: tell, tail: map[string]*tail{}}
 	t.life, t.end = context.WithCancel(context.Background())
@@ -80,8 +77,7 @@ func (t *tails) follow(who any, name string, id marchwarden.TraceID, from int64)
 	return nil
 }
 
-// leave ends what who has begun. One who follows nothing has nothing to end, least of
-// all for others.
+// leave ends what who has begun, and nothing of others.
 func (t *tails) leave(who any, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +94,6 @@ func (t *tails) leave(who any, name string) {
 	}
 }
 
-// watch tells of every growth, until the run has ended.
 func (t *tails) watch(ctx context.Context, name string, id marchwarden.TraceID, known int64) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()

@@ -12,20 +12,25 @@ import (
 
 // host is a program that uses MCP servers, and how it wants to be told of one.
 type host struct {
-	name   string
-	config func(e HostEntry) string
-	notes  func(e HostEntry, goos string) []string // where the configuration goes
+	name      string
+	where     string // the configuration goes; {} is the file of Claude Desktop
+	variables string // what is said of variables, if there are any
+	config    func(e HostEntry) string
 }
 
 // hosts are those that are known, in the order that help texts name them.
 var hosts = []host{
-	{"claude-code", claudeCode, claudeCodeNotes},
-	{"claude-desktop", claudeDesktop, claudeDesktopNotes},
-	{"vscode", vscode, vscodeNotes},
-	{"cursor", cursor, fixedNotes("into ~/.cursor/mcp.json for all projects, or .cursor/mcp.json in one; switch it on under Customize › MCPs", "Cursor reads variables of the environment that it was started in")},
-	{"codex", codex, fixedNotes("at the end of ~/.codex/config.toml, or of .codex/config.toml in a trusted project; /mcp shows whether it answers", "Codex reads variables of the environment that it was started in")},
-	{"gemini-cli", geminiCLI, fixedNotes("into ~/.gemini/settings.json for all projects, or .gemini/settings.json in one; /mcp shows whether it answers", "Gemini CLI reads variables of the environment that it was started in")},
+	{"claude-code", "into .mcp.json in the folder of a project; /mcp shows whether it answers", "Claude Code" + readsVariables, claudeCode},
+	{"claude-desktop", "into {}; then quit Claude Desktop and start it again",
+		"Claude Desktop knows no variables: put the values in place of PUT-…-HERE yourself, and keep the file to yourself", claudeDesktop},
+	{"vscode", "into .vscode/mcp.json in a project, or into the file that the command 'MCP: Open User Configuration' opens",
+		"VS Code asks for the values when it starts the server, and keeps them in its own store", vscode},
+	{"cursor", "into ~/.cursor/mcp.json for all projects, or .cursor/mcp.json in one; switch it on under Customize › MCPs", "Cursor" + readsVariables, cursor},
+	{"codex", "at the end of ~/.codex/config.toml, or of .codex/config.toml in a trusted project; /mcp shows whether it answers", "Codex" + readsVariables, codex},
+	{"gemini-cli", "into ~/.gemini/settings.json for all projects, or .gemini/settings.json in one; /mcp shows whether it answers", "Gemini CLI" + readsVariables, geminiCLI},
 }
+
+const readsVariables = " reads variables of the environment that it was started in"
 
 // HostNames are the hosts that HostConfig knows.
 func HostNames() []string {
@@ -36,8 +41,7 @@ func HostNames() []string {
 	return names
 }
 
-// HostEntry is one server in the configuration of a host. Either Command or URL is
-// there. Nothing in it is secret. Its texts are UTF-8.
+// HostEntry is one server in the configuration of a host, by Command or by URL. Nothing in it is secret.
 type HostEntry struct {
 	Name    string
 	Command string
@@ -54,18 +58,43 @@ func (e HostEntry) Unencrypted() bool {
 	return err == nil && u.Scheme == "http" && !access.IsLoopback(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."))
 }
 
-// HostConfig is the configuration of an entry for one of HostNames, and where it goes on a
-// system.
+// HostConfig is the configuration of an entry for one of HostNames, and where it goes on a system.
 func HostConfig(name string, e HostEntry, goos string) (text string, notes []string) {
-	i := slices.IndexFunc(hosts, func(h host) bool { return h.name == name })
-	return hosts[i].config(e), hosts[i].notes(e, goos)
+	h := hosts[slices.IndexFunc(hosts, func(h host) bool { return h.name == name })]
+	notes = append(notes, strings.Replace(h.where, "{}", desktopFile(goos), 1))
+	const everywhere = "or, for all your projects, run: claude mcp add --scope user "
+	switch {
+	case name == "claude-code" && e.URL == "" && e.Home == "" && len(e.Env) == 0:
+		words := []string{e.Name, "--"}
+		for _, w := range append([]string{e.Command}, e.Args...) {
+			words = append(words, shellWord(w, goos))
+		}
+		notes = append(notes, everywhere+strings.Join(words, " "))
+	case name == "claude-code" && e.URL != "" && e.Token == "":
+		notes = append(notes, everywhere+"--transport http "+e.Name+" "+shellWord(e.URL, goos))
+	case name == "claude-desktop" && e.URL != "":
+		notes = append(notes, "this goes through npx, which comes with Node.js; a server with a public https address can be added under Settings › Connectors instead")
+	}
+	if e.Token != "" || len(e.Env) > 0 {
+		notes = append(notes, h.variables)
+	}
+	return h.config(e), notes
+}
+
+func desktopFile(goos string) string {
+	switch goos {
+	case "darwin":
+		return "~/Library/Application Support/Claude/claude_desktop_config.json"
+	case "windows":
+		return `%APPDATA%\Claude\claude_desktop_config.json`
+	}
+	return "~/.config/Claude/claude_desktop_config.json"
 }
 
 // callSeconds is how long a host is to wait for one call, if it can be told: the
 // time that a research has by itself, and one minute.
 const callSeconds = 660
 
-// jsonServer is a server as most hosts write it down.
 type jsonServer struct {
 	Type    string            `json:"type,omitempty"`
 	Command string            `json:"command,omitempty"`
@@ -127,21 +156,6 @@ func claudeCode(e HostEntry) string {
 	return mcpServers(e.Name, e.server(func(name string) string { return "${" + name + "}" }))
 }
 
-func claudeCodeNotes(e HostEntry, goos string) []string {
-	notes := []string{"into .mcp.json in the folder of a project; /mcp shows whether it answers"}
-	switch {
-	case e.URL == "" && e.Home == "" && len(e.Env) == 0:
-		words := []string{"claude mcp add --scope user", e.Name, "--"}
-		for _, w := range append([]string{e.Command}, e.Args...) {
-			words = append(words, shellWord(w, goos))
-		}
-		notes = append(notes, "or, for all your projects, run: "+strings.Join(words, " "))
-	case e.URL != "" && e.Token == "":
-		notes = append(notes, "or, for all your projects, run: claude mcp add --scope user --transport http "+e.Name+" "+shellWord(e.URL, goos))
-	}
-	return append(notes, variableNotes(e, "Claude Code reads variables of the environment that it was started in")...)
-}
-
 // remoteBridge turns Claude Desktop's stdio into HTTP, which its file cannot say.
 const remoteBridge = "mcp-remote@0.15.1"
 
@@ -163,42 +177,18 @@ func claudeDesktop(e HostEntry) string {
 	return mcpServers(e.Name, s)
 }
 
-func claudeDesktopNotes(e HostEntry, goos string) []string {
-	path := "~/.config/Claude/claude_desktop_config.json"
-	switch goos {
-	case "darwin":
-		path = "~/Library/Application Support/Claude/claude_desktop_config.json"
-	case "windows":
-		path = `%APPDATA%\Claude\claude_desktop_config.json`
-	}
-	notes := []string{"into " + path + "; then quit Claude Desktop and start it again"}
-	if e.URL != "" {
-		notes = append(notes, "this goes through npx, which comes with Node.js; a server with a public https address can be added under Settings › Connectors instead")
-	}
-	if e.Token != "" || len(e.Env) > 0 {
-		notes = append(notes, "Claude Desktop knows no variables: put the values in place of PUT-…-HERE yourself, and keep the file to yourself")
-	}
-	return notes
-}
-
 func vscode(e HostEntry) string {
 	id := func(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "-")) }
 	file := struct {
 		Inputs  []input               `json:"inputs,omitempty"`
 		Servers map[string]jsonServer `json:"servers"`
 	}{Servers: map[string]jsonServer{e.Name: e.server(func(name string) string { return "${input:" + id(name) + "}" })}}
-	for _, name := range slices.Concat(e.Env, oneOrNone(e.Token)) {
-		file.Inputs = append(file.Inputs, input{Type: "promptString", ID: id(name), Description: name + " for Marchwarden", Password: true})
+	for _, name := range append(slices.Clone(e.Env), e.Token) {
+		if name != "" {
+			file.Inputs = append(file.Inputs, input{Type: "promptString", ID: id(name), Description: name + " for Marchwarden", Password: true})
+		}
 	}
 	return inJSON(file)
-}
-
-func vscodeNotes(e HostEntry, _ string) []string {
-	notes := []string{"into .vscode/mcp.json in a project, or into the file that the command 'MCP: Open User Configuration' opens"}
-	if e.Token != "" || len(e.Env) > 0 {
-		notes = append(notes, "VS Code asks for the values when it starts the server, and keeps them in its own store")
-	}
-	return notes
 }
 
 func cursor(e HostEntry) string {
@@ -237,25 +227,6 @@ func codex(e HostEntry) string {
 	return b.String()
 }
 
-// fixedNotes are where a file is, and where a host's variables are from.
-func fixedNotes(where, variables string) func(HostEntry, string) []string {
-	return func(e HostEntry, _ string) []string { return append([]string{where}, variableNotes(e, variables)...) }
-}
-
-func variableNotes(e HostEntry, note string) []string {
-	if e.Token == "" && len(e.Env) == 0 {
-		return nil
-	}
-	return []string{note}
-}
-
-func oneOrNone(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
-}
-
 func tomlList(texts []string) string {
 	quoted := make([]string, len(texts))
 	for i, t := range texts {
@@ -264,23 +235,9 @@ func tomlList(texts []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// tomlString is a basic string of TOML. Its text is UTF-8.
+// tomlString is a basic string of TOML: that of JSON, with one more character escaped.
 func tomlString(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < 0x20 || r == 0x7f:
-			fmt.Fprintf(&b, `\u%04X`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+	return strings.ReplaceAll(strings.TrimSpace(inJSON(s)), "\x7f", `\u007F`)
 }
 
 // shellWord quotes an argument for the shell of a system: sh, or both shells of

@@ -24,8 +24,7 @@ const (
 	modernEra = "2026-07-28"
 	// principalKey is where the SDK carries who makes a request.
 	principalKey = "marchwarden/principal"
-	// requestHeader tells a handler which HTTP request its call came with. It is made
-	// here, and one that comes from outside is dropped.
+	// requestHeader tells a handler which HTTP request its call came with. It is never one from outside.
 	requestHeader = "Marchwarden-Request"
 
 	defaultSessionTimeout = 10 * time.Minute
@@ -70,34 +69,18 @@ func (s *Server) Handler(sessionTimeout time.Duration) http.Handler {
 	return identified(s.lines.numbered(both))
 }
 
-// batch is how many messages a request holds if it is a batch. Its body can be read
-// again; one that is too large, broken or no JSON is left to the SDK to refuse.
+// batch is how many messages a request holds if it is a batch. Its body, which the door has read,
+// can be read again; one that is too large, broken or no JSON is left to the SDK to refuse.
 func batch(r *http.Request) int {
-	body := r.Body
-	data, err := io.ReadAll(io.LimitReader(body, sdkMaxBody))
-	rest := io.Reader(body)
-	if err != nil {
-		rest = failing{err}
-	}
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(data), rest), body}
+	data, _ := io.ReadAll(io.LimitReader(r.Body, sdkMaxBody+1))
+	r.Body = io.NopCloser(bytes.NewReader(data))
 	var messages []json.RawMessage
-	if json.Unmarshal(data, &messages) != nil {
-		return 0
-	}
+	_ = json.Unmarshal(data, &messages)
 	return len(messages)
 }
 
-// failing is a reader that has failed.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// identified tells the SDK who makes a request, so that it holds every session to the
-// one who opened it. The SDK takes that from a bearer token only; the door has taken
-// the real one away, and what stands in its place says nothing.
+// identified tells the SDK who makes a request, so that it holds every session to the one who opened
+// it. The SDK takes that from a bearer token only; the door has taken the real one away.
 func identified(next http.Handler) http.Handler {
 	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		p := access.From(ctx)
@@ -122,143 +105,119 @@ type lines struct {
 	mu    sync.Mutex // guards what follows
 	last  uint64
 	open  map[string]context.Context // by number
-	back  map[string]arrival         // by session: who came for its streams
-	waits map[string]int             // by session: how many wait to see whether a client returns
-	loads map[string][]string        // by number: whose large resources the request carries
+	back  map[string]visits          // by session
+	loads map[string]int             // by caller: how many large resources are on their way
 	freed chan struct{}              // closed when a load is off
 }
 
-// arrival is a client that came back.
-type arrival struct {
-	n    uint64          // how often it did
-	line context.Context // the last request that it came with; nil if that is over
+// visits are how a client comes back for the streams of its session.
+type visits struct {
+	streams int // open now
+	changes int // how often one was opened or closed
+	waiting int // calls that wait to see whether the client returns
 }
 
 func newLines() *lines {
-	return &lines{patience: defaultReturn, open: map[string]context.Context{}, back: map[string]arrival{}, waits: map[string]int{},
-		loads: map[string][]string{}, freed: make(chan struct{})}
+	return &lines{patience: defaultReturn, open: map[string]context.Context{}, back: map[string]visits{}, loads: map[string]int{}, freed: make(chan struct{})}
 }
 
-// numbered gives each request its number while it is served.
 func (l *lines) numbered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, over := context.WithCancel(r.Context())
+		defer over()
 		l.mu.Lock()
 		l.last++
 		number := strconv.FormatUint(l.last, 10)
-		l.open[number] = r.Context()
+		l.open[number] = ctx
 		l.mu.Unlock()
 		defer func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			delete(l.open, number)
-			l.unload(number)
 		}()
 		r.Header.Set(requestHeader, number) // of the clone that identified made
 		next.ServeHTTP(w, r)
 	})
 }
 
-// came notes that a client came back for a stream of its session; what it gives notes
-// that it went.
+// came notes that a client came back for a stream of its session, and gives what notes that it went.
 func (l *lines) came(r *http.Request) (went func()) {
 	session := r.Header.Get("Mcp-Session-Id")
 	if r.Method != http.MethodGet || session == "" || r.Header.Get("Last-Event-ID") == "" {
 		return func() {}
 	}
+	l.note(session, 1, 0)
+	return func() { l.note(session, -1, 0) }
+}
+
+// note counts streams and waiting calls of a session and gives how it is now. A session
+// without either is forgotten.
+func (l *lines) note(session string, streams, waiting int) visits {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own := l.back[session].n + 1
-	l.back[session] = arrival{own, r.Context()}
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.back[session].n == own {
-			l.back[session] = arrival{n: own}
-			l.tidy(session)
+	v := l.back[session]
+	v.streams += streams
+	v.waiting += waiting
+	if streams != 0 {
+		v.changes++
+	}
+	if l.back[session] = v; v.streams == 0 && v.waiting == 0 {
+		delete(l.back, session)
+	}
+	return v
+}
+
+// missed returns when the client of a session has been away for as long as the patience, and for
+// twice that at most, or when ctx ends.
+func (l *lines) missed(ctx context.Context, session string) {
+	seen := l.note(session, 0, 1)
+	defer l.note(session, 0, -1)
+	every := time.NewTicker(l.patience)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
 		}
-	}
-}
-
-// tidy forgets a session that no call waits for and no client is back for; mu is held.
-func (l *lines) tidy(session string) {
-	if l.waits[session] == 0 {
-		delete(l.waits, session)
-		if l.back[session].line == nil {
-			delete(l.back, session)
+		now := l.note(session, 0, 0)
+		if now.streams == 0 && now.changes == seen.changes {
+			return
 		}
+		seen = now
 	}
 }
 
-// returns waits for the client of a session to come back, and gives the request that it
-// came with, or one that is over if it went again; nil if it did not come. It may have come before
-// the break of its connection was noticed.
-func (l *lines) returns(ctx context.Context, session string) context.Context {
-	l.mu.Lock()
-	before := l.back[session]
-	if before.line != nil && before.line.Err() == nil {
-		l.mu.Unlock()
-		return before.line
-	}
-	l.waits[session]++
-	l.mu.Unlock()
-	timer := time.NewTimer(l.patience)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last := l.back[session]
-	l.waits[session]--
-	l.tidy(session)
-	switch {
-	case last.line != nil:
-		return last.line
-	case last.n > before.n:
-		return over
-	}
-	return nil
-}
-
-// joinRequest ends ctx when the client that made a call over the earlier protocol has
-// gone and does not come back. The later one sees to that itself.
-func (s *Server) joinRequest(ctx context.Context, req *mcp.CallToolRequest) (context.Context, context.CancelFunc) {
+// join ends ctx when the calls of a session on stdio are stopped, and when the client of a call over
+// the earlier HTTP has gone and does not come back: the SDK shields requests from both, and lets only
+// values of their contexts through.
+func (s *Server) join(ctx context.Context, req *mcp.CallToolRequest) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	if req.Extra == nil || req.Extra.Header == nil || req.ProtocolVersion() >= modernEra {
+	until, _ := ctx.Value(sessionKey{}).(context.Context)
+	end := cancel
+	if req.Extra != nil && req.Extra.Header != nil && req.ProtocolVersion() < modernEra {
+		end = func() {
+			defer cancel()
+			s.lines.missed(ctx, req.Session.ID())
+		}
+		s.lines.mu.Lock()
+		until = s.lines.open[req.Extra.Header.Get(requestHeader)]
+		s.lines.mu.Unlock()
+		if until == nil { // it has gone already
+			go end()
+		}
+	}
+	if until == nil {
 		return ctx, cancel
 	}
-	s.lines.mu.Lock()
-	request := s.lines.open[req.Extra.Header.Get(requestHeader)]
-	s.lines.mu.Unlock()
-	if request == nil { // it has gone already
-		request = over
-	}
-	session := req.Session.ID()
-	release := context.AfterFunc(request, func() {
-		defer cancel()
-		for line := s.lines.returns(ctx, session); line != nil && ctx.Err() == nil; line = s.lines.returns(ctx, session) {
-			select {
-			case <-line.Done(): // it went once more
-			case <-ctx.Done():
-			}
-		}
-	})
+	release := context.AfterFunc(until, end)
 	return ctx, func() {
 		release()
 		cancel()
 	}
 }
 
-// over is the context of a request that is over.
-var over = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
-// scopes is what a caller must be allowed in order to use a method. Every caller that the door lets
-// in may ask what a server is.
+// scopes are what methods need. Every caller that the door lets in may ask what a server is.
 var scopes = map[string]string{
 	"tools/call":           access.ScopeResearch,
 	"tasks/cancel":         access.ScopeResearch,
@@ -269,8 +228,7 @@ var scopes = map[string]string{
 	"subscriptions/listen": access.ScopeRead,
 }
 
-// caller is who makes a request: over HTTP whom the door has let in, on a pipe the
-// user whose process this is.
+// caller is who makes a request: over HTTP whom the door has let in, on a pipe the local user.
 func caller(ctx context.Context, req mcp.Request) access.Principal {
 	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
 		p, _ := extra.TokenInfo.Extra[principalKey].(access.Principal)
@@ -297,13 +255,13 @@ func (s *Server) measured(read mcp.ResourceHandler) mcp.ResourceHandler {
 		if req.Extra == nil || req.Extra.Header == nil { // a pipe, to the user's own host
 			return read(ctx, req)
 		}
-		number, who := req.Extra.Header.Get(requestHeader), access.From(ctx).ID
-		if err := s.lines.load(ctx, number, who); err != nil {
+		free, err := s.lines.load(ctx, req.Extra.Header.Get(requestHeader), access.From(ctx).ID)
+		if err != nil {
 			return nil, err
 		}
 		res, err := read(ctx, req)
 		if err != nil || weight(res) <= smallLoad {
-			s.lines.lighten(number)
+			free()
 		}
 		return res, err
 	}
@@ -316,62 +274,43 @@ func weight(res *mcp.ReadResourceResult) (bytes int) {
 	return bytes
 }
 
-// load waits for room, and notes what a request carries.
-func (l *lines) load(ctx context.Context, number, who string) error {
+// load waits for room, and takes it until the request is over or free is called.
+func (l *lines) load(ctx context.Context, number, who string) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, loadPatience)
 	defer cancel()
 	for {
 		l.mu.Lock()
-		if l.open[number] == nil { // it is over, and the answer is not read
-			l.mu.Unlock()
-			return errLoads
+		request, freed, all := l.open[number], l.freed, 0
+		for _, n := range l.loads {
+			all += n
 		}
-		all, own := 0, 0
-		for _, owners := range l.loads {
-			for _, owner := range owners {
-				all++
-				if owner == who {
-					own++
-				}
-			}
+		room := request != nil && all < maxLoads && l.loads[who] < maxLoadsOfOne
+		if room {
+			l.loads[who]++
 		}
-		if all < maxLoads && own < maxLoadsOfOne {
-			l.loads[number] = append(l.loads[number], who)
-			l.mu.Unlock()
-			return nil
-		}
-		freed := l.freed
 		l.mu.Unlock()
+		switch {
+		case request == nil: // it is over, and the answer is not read
+			return nil, errLoads
+		case room:
+			free = sync.OnceFunc(func() { l.unload(who) })
+			context.AfterFunc(request, free)
+			return free, nil
+		}
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return errLoads
+			return nil, errLoads
 		}
 	}
 }
 
-// lighten takes one load off a request.
-func (l *lines) lighten(number string) {
+func (l *lines) unload(who string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if owners := l.loads[number]; len(owners) > 1 {
-		l.loads[number] = owners[1:] // they are all of one caller
-		l.tell()
-		return
+	if l.loads[who]--; l.loads[who] == 0 {
+		delete(l.loads, who)
 	}
-	l.unload(number)
-}
-
-// unload takes all loads off a request; mu is held.
-func (l *lines) unload(number string) {
-	if _, loaded := l.loads[number]; loaded {
-		delete(l.loads, number)
-		l.tell()
-	}
-}
-
-// tell wakes those who wait for room; mu is held.
-func (l *lines) tell() {
 	close(l.freed)
 	l.freed = make(chan struct{})
 }

@@ -186,24 +186,30 @@ func TestBackBeforeItIsMissed(t *testing.T) {
 			r.Header.Set("Last-Event-ID", "1_1")
 			return l.came(r)
 		}
+		missed := func(ctx context.Context) time.Duration {
+			began := time.Now()
+			l.missed(ctx, "s")
+			return time.Since(began)
+		}
+		if took := missed(t.Context()); took != l.patience {
+			t.Errorf("no client came, and it was missed after %v", took)
+		}
 		went := back()
-		began := time.Now()
-		if line := l.returns(t.Context(), "s"); line == nil || time.Since(began) > 0 {
-			t.Errorf("%v after %v: it was there already", line, time.Since(began))
+		limited, cancel := context.WithTimeout(t.Context(), 5*l.patience)
+		defer cancel()
+		if took := missed(limited); took != 5*l.patience {
+			t.Errorf("it was there, and was missed after %v", took)
 		}
 		went()
 		go func() {
 			time.Sleep(l.patience / 2)
 			back()()
 		}()
-		if line := l.returns(t.Context(), "s"); line == nil || line.Err() == nil {
-			t.Errorf("%v: it came and went", line)
+		if took := missed(t.Context()); took != 2*l.patience {
+			t.Errorf("it came and went, and was missed after %v", took)
 		}
-		if line := l.returns(t.Context(), "s"); line != nil {
-			t.Errorf("%v: nobody came", line)
-		}
-		if len(l.back)+len(l.waits) > 0 {
-			t.Errorf("%v and %v are left", l.back, l.waits)
+		if len(l.back) > 0 {
+			t.Errorf("%v are left", l.back)
 		}
 	})
 }

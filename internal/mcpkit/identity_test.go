@@ -196,7 +196,11 @@ func TestObserversLearnNothingOfWhatWasAsked(t *testing.T) {
 	const secret = "Zanzibar"
 	var mu sync.Mutex
 	var seen []string
-	var failed []Operation
+	type done struct {
+		Operation
+		failed marchwarden.Code
+	}
+	var all []done
 	note := func(format string, args ...any) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -207,15 +211,14 @@ func TestObserversLearnNothingOfWhatWasAsked(t *testing.T) {
 	}), func(c *Config) {
 		c.Records = &books{fails: fmt.Errorf("disk of %s: %w", secret, context.Canceled)}
 		c.Evidence = func(context.Context, string) ([]byte, error) { return nil, errors.New(secret) }
-		c.Watch = func(op Operation) {
-			note("watch %+v", op)
-			mu.Lock()
-			defer mu.Unlock()
-			failed = append(failed, op)
-		}
-		c.Span = func(ctx context.Context, op Operation, _ map[string]any) (context.Context, func(error)) {
-			note("span %+v", op)
-			return ctx, func(err error) { note("end %v %+v", err, err) }
+		c.Observe = func(ctx context.Context, op Operation, _ map[string]any) (context.Context, func(error)) {
+			note("begin %+v", op)
+			return ctx, func(err error) {
+				note("end %v %+v", err, err)
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, done{op, marchwarden.CodeOf(err)})
+			}
 		}
 	})
 	l := linkAs(t, s, access.Local())
@@ -242,20 +245,20 @@ func TestObserversLearnNothingOfWhatWasAsked(t *testing.T) {
 		}
 		l.say(a.method, modern(capabilities, a.params))
 		mu.Lock()
-		if len(failed) != i+1 {
-			t.Fatalf("%d operations after %d requests", len(failed), i+1)
+		if len(all) != i+1 {
+			t.Fatalf("%d operations after %d requests", len(all), i+1)
 		}
-		op := failed[i]
+		op := all[i]
 		mu.Unlock()
-		if op.Method != a.method || op.Tool+op.Resource+op.Prompt != a.target || op.Failed != a.failed || op.Transport != "pipe" || op.Took < 0 {
+		if op.Method != a.method || op.Tool+op.Resource+op.Prompt != a.target || string(op.failed) != a.failed || op.Transport != "pipe" {
 			t.Errorf("%s %s: %+v", a.method, a.params, op)
 		}
 	}
 	_, _ = l.say(secret, modern(`{}`, ``)) // a method that there is not
-	if all := strings.Join(seen, "\n"); strings.Contains(all, secret) || strings.Contains(all, sample("").TraceID.String()) {
-		t.Errorf("it got out:\n%s", all)
+	if told := strings.Join(seen, "\n"); strings.Contains(told, secret) || strings.Contains(told, sample("").TraceID.String()) {
+		t.Errorf("it got out:\n%s", told)
 	}
-	if len(seen) != 3*len(asked) {
+	if len(seen) != 2*len(asked) {
 		t.Errorf("%d things were said of %d requests", len(seen), len(asked))
 	}
 }
@@ -290,8 +293,7 @@ func TestParametersOfEveryShape(t *testing.T) {
 			c.Records = noRecords{}
 			c.Evidence = func(context.Context, string) ([]byte, error) { return nil, nil }
 			c.App = &App{Page: []byte("page")}
-			c.Watch = func(Operation) {}
-			c.Span = func(ctx context.Context, _ Operation, _ map[string]any) (context.Context, func(error)) {
+			c.Observe = func(ctx context.Context, _ Operation, _ map[string]any) (context.Context, func(error)) {
 				return ctx, func(error) {}
 			}
 		})

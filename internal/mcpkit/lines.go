@@ -27,9 +27,10 @@ type LineConn struct {
 	out     io.Writer
 }
 
-// TakeLine makes sense of a line that is not blank: it gives the message in it, or what to answer
-// right away, or neither to pass the line over. An error ends the connection.
-type TakeLine func(Line) (msg jsonrpc.Message, answer []byte, err error)
+// TakeLine makes sense of a line that is not blank, nil if it was over the limit: it gives the
+// message in it, or what to answer right away, or neither to pass the line over. An error ends the
+// connection.
+type TakeLine func(line []byte) (msg jsonrpc.Message, answer []byte, err error)
 
 // NewLineConn begins to read lines of at most limit bytes.
 func NewLineConn(in io.Reader, out io.Writer, limit int, take TakeLine) *LineConn {
@@ -55,11 +56,9 @@ func (c *LineConn) scan(in io.Reader, limit int, take TakeLine) {
 	defer close(c.messages)
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
-		l, err := ReadLine(r, limit)
-		if len(bytes.TrimSpace(l.Text)) > 0 || l.TooLong {
-			if !c.deliver(take(l)) {
-				return
-			}
+		line, err := readLine(r, limit)
+		if text := bytes.TrimSpace(line); (line == nil || len(text) > 0) && !c.deliver(take(text)) {
+			return
 		}
 		if err != nil {
 			c.readErr = err
@@ -130,26 +129,19 @@ func (c *LineConn) writeLine(data []byte) error {
 	return err
 }
 
-// Line is one line of input, without its text if that was over the limit.
-type Line struct {
-	Text    []byte
-	TooLong bool
-}
-
-// ReadLine reads up to the next line end or the end of r. It never keeps more
-// than the limit and the reader's buffer.
-func ReadLine(r *bufio.Reader, limit int) (Line, error) {
-	var l Line
+// readLine reads up to the next line end or the end of r, and gives nil for a line over the limit. It
+// never keeps more than the limit and the reader's buffer.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	line, tooLong := []byte{}, false
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(l.Text)+len(part) > limit {
-			l = Line{TooLong: true}
-		}
-		if !l.TooLong {
-			l.Text = append(l.Text, part...)
+		if tooLong = tooLong || len(line)+len(part) > limit; tooLong {
+			line = nil
+		} else {
+			line = append(line, part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return l, err
+			return line, err
 		}
 	}
 }

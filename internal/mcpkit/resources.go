@@ -25,8 +25,7 @@ const (
 	resultTemplate   = resultPrefix + "{id}"
 	evidenceTemplate = EvidencePrefix + "{hex}"
 
-	// uiExtension is the name of MCP Apps, appURI where the view is, and appType what
-	// it is.
+	// uiExtension is the name of MCP Apps, appURI where the view is, and appType what it is.
 	uiExtension = "io.modelcontextprotocol/ui"
 	appURI      = "ui://marchwarden/result.html"
 	appType     = "text/html;profile=mcp-app"
@@ -35,11 +34,9 @@ const (
 const (
 	// maxResourceBytes is the largest resource that is handed over.
 	maxResourceBytes = 8 << 20
-	// maxTextBytes is the longest text that is sent as such: escaped in the worst
-	// way it still fits into a message. Beyond it text goes as bytes.
+	// maxTextBytes is the longest text that is sent as such, and not as bytes: escaped it still fits.
 	maxTextBytes = 2 << 20
-	// evidenceTTL, in milliseconds, is a week: a hash names one content for ever,
-	// and the number must fit into 32 bits.
+	// evidenceTTL, in milliseconds, is a week: a hash names one content, and 32 bits must do.
 	evidenceTTL = 7 * 24 * 3600 * 1000
 )
 
@@ -70,25 +67,31 @@ type App struct {
 	Body func(*marchwarden.Result) (string, error)
 }
 
-// addResources registers what the server hands over besides answers.
 func (s *Server) addResources() {
 	s.mcp.AddResource(&mcp.Resource{URI: contractURI, Name: "contract", Title: "The research contract", MIMEType: "application/json",
 		Description: "The version of the contract that research keeps, with the schemas of its request and its result."}, s.contract)
-	if s.cfg.Evidence != nil {
-		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
-			URITemplate: evidenceTemplate, Name: "evidence", Title: "Stored evidence",
-			Description: "The stored content that a citation's content_hash names, byte for byte.",
-		}, s.measured(s.evidence))
+	template := func(uri, name, title, mime, about string, read mcp.ResourceHandler) {
+		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: uri, Name: name, Title: title, MIMEType: mime, Description: about}, s.measured(read))
 	}
-	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
-		URITemplate: resultTemplate, Name: "result", Title: "Result of a run", MIMEType: "application/json",
-		Description: "The result of the run that a trace_id names; of one that goes on, what there is.",
-	}, s.measured(s.result))
+	if s.cfg.Evidence != nil {
+		template(evidenceTemplate, "evidence", "Stored evidence", "", "The stored content that a citation's content_hash names, byte for byte.", s.evidence)
+	}
+	template(resultTemplate, "result", "Result of a run", "application/json", "The result of the run that a trace_id names; of one that goes on, what there is.",
+		s.ofRun(resultPrefix, "application/json", func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
+			res, err := s.resultOf(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			return marchwarden.EncodeResult(res)
+		}))
 	if s.cfg.Records != nil {
-		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
-			URITemplate: traceTemplate, Name: "trace", Title: "Record of a run", MIMEType: "application/jsonl",
-			Description: "Every step of the run that a trace_id names, one JSON object a line. Subscribe to follow it.",
-		}, s.measured(s.trace))
+		template(traceTemplate, "trace", "Record of a run", "application/jsonl", "Every step of the run that a trace_id names, one JSON object a line. Subscribe to follow it.",
+			s.ofRun(tracePrefix, "application/jsonl", func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
+				if size, _, err := s.cfg.Records.Size(ctx, id); err == nil && size > maxResourceBytes { // and is not read at all
+					return nil, tooLarge(size)
+				}
+				return s.cfg.Records.Trace(ctx, id)
+			}))
 	}
 	if s.cfg.App != nil {
 		s.mcp.AddResource(&mcp.Resource{URI: appURI, Name: "result-view", Title: "View of a result", MIMEType: appType,
@@ -109,8 +112,7 @@ func templateOf(uri string) string {
 	return ""
 }
 
-// idIn is the id in an address of a run, if it is one: nothing is looked up by what
-// is none.
+// idIn is the id in an address of a run, if it is one.
 func idIn(uri, prefix string) (marchwarden.TraceID, bool) {
 	text, ok := strings.CutPrefix(uri, prefix)
 	if !ok {
@@ -122,19 +124,15 @@ func idIn(uri, prefix string) (marchwarden.TraceID, bool) {
 
 // notFound is the one answer for what is not there, has another owner, or is no address at all.
 func notFound(uri string) error {
-	data, err := json.Marshal(map[string]string{"uri": Clip(Plain(uri), MaxProgressChars)})
-	if err != nil {
-		data = nil // text always marshals
-	}
+	data, _ := json.Marshal(map[string]string{"uri": Clip(Plain(uri), MaxProgressChars)}) // text always marshals
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found", Data: data}
 }
 
-// sound is the error of a read. What the SDK says of an address that it does not know is
-// no JSON if the address holds what Go escapes in another way, and would never be sent.
+// sound is the error of a read. What the SDK says of an unknown address may be no JSON, and would
+// never be sent.
 func sound(req mcp.Request, err error) error {
-	var fault *jsonrpc.Error
-	read, ok := req.(*mcp.ReadResourceRequest)
-	if ok && errors.As(err, &fault) && fault.Code == jsonrpc.CodeInvalidParams {
+	fault, told := errors.AsType[*jsonrpc.Error](err)
+	if read, ok := req.(*mcp.ReadResourceRequest); ok && told && fault.Code == jsonrpc.CodeInvalidParams {
 		return notFound(read.Params.URI)
 	}
 	return err
@@ -142,15 +140,16 @@ func sound(req mcp.Request, err error) error {
 
 // unreadable is the answer when something that is there cannot be given.
 func (s *Server) unreadable(uri string, err error) error {
-	switch code := marchwarden.CodeOf(err); code {
-	case marchwarden.CodeNotFound:
+	_, told := errors.AsType[*jsonrpc.Error](err)
+	code := marchwarden.CodeOf(err)
+	switch {
+	case code == marchwarden.CodeNotFound:
 		return notFound(uri)
-	case marchwarden.CodeCanceled:
+	case code == marchwarden.CodeCanceled || told:
 		return err
-	default:
-		s.cfg.Log.Error("a resource could not be read", "resource", templateOf(uri), "error", err)
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it could not be read (%s); the server's log has the details", code)}
 	}
+	s.cfg.Log.Error("a resource could not be read", "resource", templateOf(uri), "error", err)
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it could not be read (%s); the server's log has the details", code)}
 }
 
 func tooLarge(bytes int64) error {
@@ -169,7 +168,6 @@ func contents(uri, mime string, data []byte, ttl int) (*mcp.ReadResourceResult, 
 	return &mcp.ReadResourceResult{Cacheable: mcp.Cacheable{TTLMs: ttl}, Contents: []*mcp.ResourceContents{content}}, nil
 }
 
-// evidence serves one stored document.
 func (s *Server) evidence(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri := req.Params.URI
 	hex, ok := strings.CutPrefix(uri, EvidencePrefix)
@@ -187,7 +185,6 @@ func (s *Server) evidence(ctx context.Context, req *mcp.ReadResourceRequest) (*m
 	return contents(uri, mime, data, evidenceTTL)
 }
 
-// contract serves the version and the schemas.
 func (s *Server) contract(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	doc, err := json.Marshal(struct {
 		Version string          `json:"version"`
@@ -200,7 +197,6 @@ func (s *Server) contract(_ context.Context, req *mcp.ReadResourceRequest) (*mcp
 	return contents(req.Params.URI, "application/json", doc, 0)
 }
 
-// page serves the view of results.
 func (s *Server) page(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	res, err := contents(req.Params.URI, appType, s.cfg.App.Page, 0)
 	if err == nil {
@@ -209,39 +205,23 @@ func (s *Server) page(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.Rea
 	return res, err
 }
 
-// trace serves the record of a run, as far as it has come.
-func (s *Server) trace(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	id, ok := idIn(req.Params.URI, tracePrefix)
-	if !ok || !s.runs.Owns(ctx, id) {
-		return nil, notFound(req.Params.URI)
+// ofRun serves what read gives of a run, to those who may see it.
+func (s *Server) ofRun(prefix, mime string, read func(context.Context, marchwarden.TraceID) ([]byte, error)) mcp.ResourceHandler {
+	return func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		uri := req.Params.URI
+		id, ok := idIn(uri, prefix)
+		if !ok || !s.runs.Owns(ctx, id) {
+			return nil, notFound(uri)
+		}
+		data, err := read(ctx, id)
+		if err != nil {
+			return nil, s.unreadable(uri, err)
+		}
+		return contents(uri, mime, data, 0)
 	}
-	if size, _, err := s.cfg.Records.Size(ctx, id); err == nil && size > maxResourceBytes { // and is not read at all
-		return nil, tooLarge(size)
-	}
-	lines, err := s.cfg.Records.Trace(ctx, id)
-	if err != nil {
-		return nil, s.unreadable(req.Params.URI, err)
-	}
-	return contents(req.Params.URI, "application/jsonl", lines, 0)
 }
 
-// result serves the result of a run, or what there is of one that goes on.
-func (s *Server) result(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	id, ok := idIn(req.Params.URI, resultPrefix)
-	if !ok || !s.runs.Owns(ctx, id) {
-		return nil, notFound(req.Params.URI)
-	}
-	res, err := s.resultOf(ctx, id)
-	if err != nil {
-		return nil, s.unreadable(req.Params.URI, err)
-	}
-	encoded, err := marchwarden.EncodeResult(res)
-	if err != nil {
-		return nil, s.unreadable(req.Params.URI, err)
-	}
-	return contents(req.Params.URI, "application/json", encoded, 0)
-}
-
+// resultOf is the result of a run, or what there is of one that goes on.
 func (s *Server) resultOf(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error) {
 	run, err := s.runs.Find(ctx, id)
 	switch {
@@ -281,7 +261,6 @@ func (s *Server) endedElsewhere(ctx context.Context, id marchwarden.TraceID) *ma
 	return res
 }
 
-// subscribe begins to follow what the caller may see.
 func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
 	uri := req.Params.URI
 	id, ok := idIn(uri, tracePrefix)

@@ -108,10 +108,11 @@ func TestFewLargeResourcesAtOnce(t *testing.T) {
 			s.lines.mu.Lock()
 			s.lines.open["bob"] = bob
 			s.lines.mu.Unlock()
-			if err := s.lines.load(bob, "bob", "token:bob"); err != nil {
-				t.Error(err)
+			free, err := s.lines.load(bob, "bob", "token:bob")
+			if err != nil {
+				t.Fatal(err)
 			}
-			s.lines.lighten("bob")
+			free()
 			if got := loaded.Load(); got != maxLoadsOfOne {
 				t.Errorf("%d were read", got)
 			}

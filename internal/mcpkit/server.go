@@ -8,40 +8,39 @@
 // as a transport (lines.go) and how hosts are told of a server (hosts.go). The two are the
 // only packages that import the MCP SDK, and no SDK type leaves them.
 //
-// It does not own research, traces, budgets or evidence: those are the
-// researcher's, and a result passes through unchanged. Who may see what is decided
-// in package access and kept in package runs.
+// It does not own research, traces, budgets or evidence: those are the researcher's, and a result
+// passes through unchanged. Who may see what is decided in package access and kept in package runs.
 //
 //	client ⇄ lines (stdio.go) or HTTP (http.go) ⇄ SDK session ⇄ barrier (server.go) ⇄ research (tool.go) ⇄ runs ⇄ marchwarden.Researcher
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
 // The defaults of Config.
 const (
 	DefaultConcurrent = 8 // calls that run at once
-	// DefaultMaxWall is how long a call may take of a client that hears nothing of it
-	// meanwhile: many hosts give up after a minute.
+	// DefaultMaxWall is for clients that hear nothing of a call: many hosts give up after a minute.
 	DefaultMaxWall = 50 * time.Second
-	// heartbeat is how long a call may be silent to a client that asked for
-	// progress; some hosts give a call up after a minute without a word.
+	// heartbeat is how long a call that has a progress token may be silent: some hosts give it up.
 	heartbeat = 8 * time.Second
 )
 
@@ -51,27 +50,20 @@ type Config struct {
 	Name string
 	// Version is the program's version; empty means "dev".
 	Version string
-	// Scope is one sentence on what this researcher covers. Callers choose a
-	// researcher by it: it stands in the tool's description and in the server's
-	// instructions. Required.
+	// Scope is one sentence on what this researcher covers, by which callers choose. Required.
 	Scope string
-	// OpenWorld says that the researcher reaches outside this machine, which hosts
-	// may want to know before they call it.
+	// OpenWorld says that the researcher reaches outside this machine.
 	OpenWorld bool
-	// Private says that what the researcher reports comes from the user's own
-	// sources, so that a caller can keep it from others.
+	// Private says that it reports from the user's own sources, so that a caller can keep it from others.
 	Private bool
 	// Researcher answers the calls. Required.
 	Researcher marchwarden.Researcher
-	// Evidence gives the stored content that a citation's content_hash names, as
-	// "sha256:" and 64 hex digits, to clients that want to check for themselves;
-	// CodeNotFound says that there is none. It is called from several goroutines.
-	// nil serves no resources.
+	// Evidence gives the stored content that a citation's content_hash names ("sha256:" and 64 hex
+	// digits); CodeNotFound says that there is none. It must be safe for concurrent use; nil serves none.
 	Evidence func(ctx context.Context, hash string) ([]byte, error)
 	// Now is the clock. Required.
 	Now func() time.Time
-	// RunsDir is the folder that keeps the research that is under way; "" forgets it with
-	// the process.
+	// RunsDir keeps the research that is under way; "" forgets it with the process.
 	RunsDir string
 	// Records are the runs of the past, as resources; nil serves none of them.
 	Records Records
@@ -81,22 +73,17 @@ type Config struct {
 	// and the work goes on. 0 means DefaultMaxWall, for clients that want no progress,
 	// and never for those that do; less than 0 means never.
 	MaxWall time.Duration
-	// Watch is told of every request that was answered; nil: unused.
-	Watch func(Operation)
-	// Span begins a span for a request, whose parent may be named in the request's
-	// _meta, and gives the function that ends it; nil for none.
-	Span func(ctx context.Context, op Operation, meta map[string]any) (context.Context, func(error))
+	// Observe is told of every request, with its _meta, and gives the context to answer it in and
+	// what is told how it failed, by a code alone, or nil; nil: unused.
+	Observe func(ctx context.Context, op Operation, meta map[string]any) (context.Context, func(error))
 	// Log gets faults, with stacks, and one debug line a call; nil discards them.
 	Log *slog.Logger
-	// MaxConcurrent is how many calls may run at once before further ones wait for
-	// their turn; 0 means 8.
+	// MaxConcurrent is how many calls run at once; further ones wait. 0 means 8.
 	MaxConcurrent int
-	// Grace is how long a stopped call may take to hand over what it has before
-	// it is abandoned; 0 means two seconds.
+	// Grace is how long a stopped call may take to hand over what it has; 0 means two seconds.
 	Grace time.Duration
 
-	// What tests set: install adds to the server before it is served, text renders a result
-	// for people.
+	// What tests set: more of a server, and how a result is rendered for people.
 	install func(*Server)
 	text    func(*marchwarden.Result) string
 }
@@ -110,37 +97,27 @@ type Operation struct {
 	Session   string
 	Protocol  string
 	Transport string // "pipe" or "tcp"
-	Failed    string // "", or the code of the failure
-	Took      time.Duration
 }
 
 func (c *Config) normalize() error {
+	wrong := ""
 	switch {
 	case c.Researcher == nil:
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: researcher must not be nil")
+		wrong = "researcher must not be nil"
 	case strings.TrimSpace(c.Name) == "":
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: name must not be blank")
+		wrong = "name must not be blank"
 	case strings.TrimSpace(c.Scope) == "":
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: scope must not be blank")
+		wrong = "scope must not be blank"
 	case c.Now == nil:
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: a clock must be given")
-	case c.MaxConcurrent < 0:
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: max concurrent must not be negative, is %d", c.MaxConcurrent)
-	case c.Grace < 0:
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: grace must not be negative, is %v", c.Grace)
+		wrong = "a clock must be given"
+	case c.MaxConcurrent < 0 || c.Grace < 0:
+		wrong = "limits must not be negative"
 	}
-	if c.Version == "" {
-		c.Version = "dev"
+	if wrong != "" {
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: %s", wrong)
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.MaxConcurrent == 0 {
-		c.MaxConcurrent = DefaultConcurrent
-	}
-	if c.Grace == 0 {
-		c.Grace = Grace
-	}
+	c.Version, c.MaxConcurrent, c.Grace = cmp.Or(c.Version, "dev"), cmp.Or(c.MaxConcurrent, DefaultConcurrent), cmp.Or(c.Grace, Grace)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.text == nil {
 		c.text = shortText
 	}
@@ -151,30 +128,25 @@ func (c *Config) normalize() error {
 // It speaks the protocol of 2026-07-28 and, to clients that open with
 // initialize, those from 2024-11-05 to 2025-11-25. It is safe for concurrent use.
 type Server struct {
-	cfg    Config
-	mcp    *mcp.Server
-	output *jsonschema.Resolved // what structured content must satisfy
-	runs   *runs.Desk
-	tasks  taskSource // who works on tasks
-	live   *tails     // the runs that clients follow; nil without records
-	lines  *lines     // the HTTP requests that are open
+	cfg   Config
+	mcp   *mcp.Server
+	runs  *runs.Desk
+	tasks taskSource // who works on tasks
+	live  *tails     // the runs that clients follow; nil without records
+	lines *lines     // the HTTP requests that are open
 }
 
-// NewServer builds the server. It is cheap, starts nothing and touches nothing
-// outside: clients may start a server just to ask what it is. It fails on a
-// Config that lacks a required field. Close it when done.
+// NewServer builds the server. It starts nothing and touches nothing outside: clients may start a server
+// just to ask what it is. Close it when done.
 func NewServer(cfg Config) (*Server, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
 	}
-	tool, output, err := researchTool(cfg)
+	desk, err := openRuns(cfg)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, output: output, lines: newLines()}
-	if s.runs, err = openRuns(cfg); err != nil {
-		return nil, err
-	}
+	s := &Server{cfg: cfg, runs: desk, lines: newLines()}
 	s.tasks = researchTasks{s}
 	options := &mcp.ServerOptions{
 		Instructions: instructions(cfg),
@@ -189,7 +161,7 @@ func NewServer(cfg Config) (*Server, error) {
 		options.SubscribeHandler, options.UnsubscribeHandler = s.subscribe, s.unsubscribe
 	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "marchwarden-" + cfg.Name, Title: title(cfg), Version: cfg.Version}, options)
-	s.mcp.AddTool(tool, s.research)
+	s.mcp.AddTool(researchTool(cfg), s.research)
 	s.addResources()
 	s.addPrompts()
 	if err := s.addTasks(); err != nil {
@@ -202,9 +174,7 @@ func NewServer(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// offers is what the server declares. It is given explicitly so that the SDK adds
-// neither logging, which the protocol has deprecated, nor notices of lists that never
-// change.
+// offers is what the server declares: neither logging, which is deprecated, nor notices of lists.
 func offers(cfg Config) *mcp.ServerCapabilities {
 	o := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{},
 		Resources: &mcp.ResourceCapabilities{Subscribe: cfg.Records != nil}}
@@ -230,11 +200,6 @@ func (h asDebug) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func (h asDebug) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return asDebug{h.Handler.WithAttrs(attrs)}
-}
-func (h asDebug) WithGroup(name string) slog.Handler { return asDebug{h.Handler.WithGroup(name)} }
-
 // Close ends the research, every session and whatever still follows a trace.
 func (s *Server) Close() error {
 	if s.live != nil {
@@ -247,18 +212,12 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Sessions is how many sessions are open. Over HTTP a request of the protocol that has
-// none counts as one while it is answered.
+// Sessions is how many sessions are open. A request that has none counts as one while it is answered.
 func (s *Server) Sessions() int {
-	n := 0
-	for range s.mcp.Sessions() {
-		n++
-	}
-	return n
+	return len(slices.Collect(s.mcp.Sessions()))
 }
 
-// refuses tells whether the server has not declared what a method belongs to,
-// although the SDK would answer it.
+// refuses tells whether the server has not declared a method that the SDK would answer.
 func (s *Server) refuses(method string) bool {
 	switch family, what, _ := strings.Cut(method, "/"); family {
 	case "completion", "logging":
@@ -269,10 +228,8 @@ func (s *Server) refuses(method string) bool {
 	return false
 }
 
-// barrier stands around every request. It knows who asks, keeps a panic in one
-// request from ending the process, and answers only what the server has declared. The
-// panic's value and stack go to the log; the caller learns that it was a fault of the
-// server.
+// barrier stands around every request. It knows who asks, keeps a panic in one request from ending the
+// process, and answers only what the server has declared.
 func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		end := func(mcp.Result, error) {}
@@ -299,8 +256,7 @@ func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// metaOf is the _meta of a request; a request may come without any parameters, of which
-// the SDK then makes a pointer that is nil.
+// metaOf is the _meta of a request, whose parameters may be a pointer that is nil.
 func metaOf(req mcp.Request) map[string]any {
 	params := req.GetParams()
 	if v := reflect.ValueOf(params); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -312,32 +268,15 @@ func metaOf(req mcp.Request) map[string]any {
 // wholeKey marks the context of a request that wants results as they are.
 type wholeKey struct{}
 
-// observe begins to count and to trace a request; what it returns ends that.
 func (s *Server) observe(ctx context.Context, method string, req mcp.Request) (context.Context, func(mcp.Result, error)) {
-	if s.cfg.Watch == nil && s.cfg.Span == nil {
+	if s.cfg.Observe == nil {
 		return ctx, func(mcp.Result, error) {}
 	}
-	op := operationOf(method, req)
-	end := func(error) {}
-	if s.cfg.Span != nil {
-		ctx, end = s.cfg.Span(ctx, op, metaOf(req))
-	}
-	began := s.cfg.Now()
-	return ctx, func(res mcp.Result, err error) {
-		err = classed(res, err)
-		end(err)
-		if s.cfg.Watch != nil {
-			op.Took = s.cfg.Now().Sub(began)
-			if err != nil {
-				op.Failed = string(marchwarden.CodeOf(err))
-			}
-			s.cfg.Watch(op)
-		}
-	}
+	ctx, end := s.cfg.Observe(ctx, operationOf(method, req), metaOf(req))
+	return ctx, func(res mcp.Result, err error) { end(classed(res, err)) }
 }
 
-// classed is how a request failed, by its code alone: what is counted and traced holds no
-// words.
+// classed is how a request failed, by its code alone: observers get no words.
 func classed(res mcp.Result, err error) error {
 	var wrong *jsonrpc.Error
 	switch r, answered := res.(*mcp.CallToolResult); {
@@ -378,4 +317,32 @@ func operationOf(method string, req mcp.Request) Operation {
 		op.Protocol, op.Prompt = r.ProtocolVersion(), promptNamed(r.Params.Name)
 	}
 	return op
+}
+
+// openRuns is the research of a server, as far as it outlives calls. Where nothing can be
+// written, the server works all the same, and the log says what is lost.
+func openRuns(cfg Config) (*runs.Desk, error) {
+	keep := runs.Config{Researcher: cfg.Researcher, Dir: cfg.RunsDir, Now: cfg.Now, Name: cfg.Name, MaxRunning: cfg.MaxConcurrent, Grace: cfg.Grace, Log: cfg.Log}
+	if cfg.Records != nil {
+		keep.Recorded = cfg.Records.Result
+	}
+	desk, err := runs.Open(keep)
+	if keep.Dir != "" && errors.Is(err, marchwarden.CodeUnavailable) {
+		cfg.Log.Warn("runs cannot be kept: tasks, and calls that are handed over, are lost when this server ends", "error", err)
+		keep.Dir = ""
+		desk, err = runs.Open(keep)
+	}
+	return desk, err
+}
+
+// Recover resumes the research that an earlier process left behind in RunsDir.
+func (s *Server) Recover() { s.runs.Recover() }
+
+// Door is the server behind an HTTP door: what the door must know of the server is filled in.
+// sessionTimeout is that of Handler.
+func (s *Server) Door(cfg httpdoor.Config, sessionTimeout time.Duration) (*httpdoor.Door, error) {
+	cfg.MCP = s.Handler(sessionTimeout)
+	cfg.Stop = func(ctx context.Context) { _ = s.runs.Close(ctx) } // what it could not stop is logged
+	cfg.Metrics.Watch(httpdoor.Gauges{Research: s.runs.Running, Sessions: s.Sessions, Tasks: s.runs.Tasks})
+	return httpdoor.New(cfg)
 }

@@ -30,8 +30,8 @@ func TestNewServerNeedsItsFields(t *testing.T) {
 		"researcher":  {func(c *Config) { c.Researcher = nil }, "researcher must not be nil"},
 		"name":        {func(c *Config) { c.Name = " " }, "name must not be blank"},
 		"scope":       {func(c *Config) { c.Scope = "" }, "scope must not be blank"},
-		"concurrency": {func(c *Config) { c.MaxConcurrent = -1 }, "max concurrent must not be negative, is -1"},
-		"grace":       {func(c *Config) { c.Grace = -1 }, "grace must not be negative"},
+		"concurrency": {func(c *Config) { c.MaxConcurrent = -1 }, "limits must not be negative"},
+		"grace":       {func(c *Config) { c.Grace = -1 }, "limits must not be negative"},
 		"clock":       {func(c *Config) { c.Now = nil }, "a clock must be given"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,10 +96,7 @@ func TestSurface(t *testing.T) {
 // TestSchemaStaysUnset holds the advertised input schema to what keeps unset
 // constraints unset and hosts of every kind able to read it.
 func TestSchemaStaysUnset(t *testing.T) {
-	tool, _, err := researchTool(Config{Scope: "Files"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tool := researchTool(Config{Scope: "Files"})
 	constraints := tool.InputSchema.(*jsonschema.Schema).Properties["constraints"].Properties
 	if len(constraints) == 0 {
 		t.Error("there are no constraints")

@@ -84,7 +84,7 @@ func checkShort(t rapid.TB, s *Server, res *mcp.CallToolResult, whole *marchward
 	if err := json.Unmarshal(raw, &instance); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.output.Validate(instance); err != nil {
+	if err := CheckResult(instance); err != nil {
 		t.Errorf("it breaks the schema: %v", err)
 	}
 	short, err := marchwarden.DecodeResult(raw)

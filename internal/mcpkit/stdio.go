@@ -1,7 +1,6 @@
 package mcpkit
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,19 +19,18 @@ import (
 // ServeStdio serves one client, one JSON-RPC message a line, until in ends or
 // ctx does. It writes nothing but protocol to out.
 //
-// When in ends, calls that run get the grace to finish, then they are stopped;
-// it returns nil. When ctx ends, calls are stopped at once. A stopped call's
-// partial result is still sent if it comes within the grace; then ServeStdio
-// returns ctx's error, even if the client does not read or the researcher does
-// not stop. It returns another error when in or out fails.
+// When in ends, calls that run get the grace to finish, then they are stopped; it returns nil. When
+// ctx ends, calls are stopped at once. A stopped call's partial result is still sent if it comes
+// within the grace; then ServeStdio returns ctx's error, even if the client does not read or the
+// researcher does not stop. It returns another error when in or out fails.
 //
-// The caller keeps in and out and closes them. A read of in that was waiting
-// when ctx ended goes on waiting in the background until in gives something or
-// is closed.
+// The caller keeps in and out and closes them. A read of in that was waiting when ctx ended goes on
+// waiting in the background until in gives something or is closed.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	calls, stopCalls := context.WithCancel(ctx)
 	defer stopCalls()
-	conn := newStdioConn(in, out, s.cfg.Grace, stopCalls)
+	conn := &stdioConn{LineConn: NewLineConn(in, out, maxLineBytes, decodeLine), grace: s.cfg.Grace, stopCalls: stopCalls,
+		live: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1)}
 	defer conn.Close()
 	session, err := s.mcp.Connect(access.With(context.WithValue(ctx, sessionKey{}, calls), access.Local()), conn, nil)
 	if err != nil {
@@ -45,46 +43,24 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "serve mcp over stdio")
 	case <-ctx.Done():
 	}
-	// The SDK drops the answers of calls that are running when it is told to
-	// close, so they are waited for first.
+	// The SDK drops the answers of running calls when it closes, so they are waited for first.
 	conn.drain(handover(s.cfg.Grace))
 	go session.Close()
-	leave := time.NewTimer(s.cfg.Grace)
-	defer leave.Stop()
 	select {
 	case <-ended:
-	case <-leave.C:
+	case <-time.After(s.cfg.Grace):
 		s.cfg.Log.Error("mcp session did not close in time", "grace", s.cfg.Grace)
 	}
 	return ctx.Err()
 }
 
-// handover is how long to wait for the answers of stopped calls: each of them
-// ends within the grace, and then has to be written.
+// handover is how long the answers of stopped calls take: the grace, and to be written.
 func handover(grace time.Duration) time.Duration { return grace + grace/4 }
 
-// sessionKey finds, in the context of a request, the context under which the
-// calls of its session run.
+// sessionKey is where the context of a session's calls is in that of a request.
 type sessionKey struct{}
 
-// joinSession ends ctx when the session's calls are stopped too. The SDK shields
-// requests from the context that the session was started with; only its values
-// get through.
-func joinSession(ctx context.Context) (context.Context, context.CancelFunc) {
-	joined, cancel := context.WithCancelCause(ctx)
-	session, ok := ctx.Value(sessionKey{}).(context.Context)
-	if !ok {
-		return joined, func() { cancel(nil) }
-	}
-	release := context.AfterFunc(session, func() { cancel(context.Cause(session)) })
-	return joined, func() {
-		release()
-		cancel(nil)
-	}
-}
-
-// maxLineBytes bounds one message from the client. The longest legal request is
-// far below it.
+// maxLineBytes bounds one message from the client; a legal request is far below it.
 const maxLineBytes = 1 << 20
 
 // stdioConn is a LineConn of a server, which needs more than the SDK's own does:
@@ -104,16 +80,11 @@ type stdioConn struct {
 	answered chan struct{}       // tells drain that live has shrunk
 }
 
-func newStdioConn(in io.Reader, out io.Writer, grace time.Duration, stopCalls func()) *stdioConn {
-	return &stdioConn{LineConn: NewLineConn(in, out, maxLineBytes, decodeLine), grace: grace, stopCalls: stopCalls,
-		live: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1)}
-}
-
 // Connect makes a connection its own transport.
 func (c *stdioConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 
-// Read gives the next message. At the end of input it first lets the running
-// calls answer, because the SDK drops answers once Read has failed.
+// Read gives the next message. At the end of input it first lets the running calls answer: the SDK
+// drops answers once Read has failed.
 func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.LineConn.Read(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -168,20 +139,16 @@ func (c *stdioConn) track(msg jsonrpc.Message) {
 
 // Write sends one message. The answer of a cancelled call is swallowed.
 func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
-	resp, isAnswer := msg.(*jsonrpc.Response)
-	if isAnswer {
+	if resp, ok := msg.(*jsonrpc.Response); ok {
 		defer c.settle(resp.ID)
-		if c.cancelled(resp.ID) {
+		c.liveMu.Lock()
+		cancelled := c.live[resp.ID]
+		c.liveMu.Unlock()
+		if cancelled {
 			return nil
 		}
 	}
 	return c.LineConn.Write(ctx, msg)
-}
-
-func (c *stdioConn) cancelled(id jsonrpc.ID) bool {
-	c.liveMu.Lock()
-	defer c.liveMu.Unlock()
-	return c.live[id]
 }
 
 func (c *stdioConn) settle(id jsonrpc.ID) {
@@ -197,8 +164,7 @@ func (c *stdioConn) settle(id jsonrpc.ID) {
 // drain waits until every call has its answer, at most for the limit or until
 // the connection is closed, and reports whether there is none left.
 func (c *stdioConn) drain(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	over := time.After(limit)
 	for {
 		c.liveMu.Lock()
 		n := len(c.live)
@@ -208,7 +174,7 @@ func (c *stdioConn) drain(limit time.Duration) bool {
 		}
 		select {
 		case <-c.answered:
-		case <-timer.C:
+		case <-over:
 			return false
 		case <-c.closed:
 			return false
@@ -217,47 +183,40 @@ func (c *stdioConn) drain(limit time.Duration) bool {
 }
 
 // decodeLine gives the message in a line, or the error to answer it with.
-func decodeLine(l Line) (msg jsonrpc.Message, answer []byte, err error) {
+func decodeLine(line []byte) (jsonrpc.Message, []byte, error) {
+	wrong := ""
+	code := jsonrpc.CodeInvalidRequest
 	switch {
-	case l.TooLong:
-		return nil, protocolError(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message must be at most %d bytes", maxLineBytes)), nil
-	case !utf8.Valid(l.Text):
-		return nil, protocolError(nil, jsonrpc.CodeParseError, "a message must be valid UTF-8"), nil
-	case !json.Valid(l.Text):
-		return nil, protocolError(nil, jsonrpc.CodeParseError, "a message must be one JSON object on one line"), nil
-	case bytes.TrimSpace(l.Text)[0] == '[':
-		return nil, protocolError(nil, jsonrpc.CodeInvalidRequest, "batches are not supported: send one message a line"), nil
+	case line == nil:
+		wrong = fmt.Sprintf("a message must be at most %d bytes", maxLineBytes)
+	case !utf8.Valid(line):
+		code, wrong = jsonrpc.CodeParseError, "a message must be valid UTF-8"
+	case !json.Valid(line):
+		code, wrong = jsonrpc.CodeParseError, "a message must be one JSON object on one line"
+	case line[0] == '[':
+		wrong = "batches are not supported: send one message a line"
+	default:
+		msg, err := jsonrpc.DecodeMessage(line)
+		if err == nil {
+			return msg, nil, nil
+		}
+		wrong = err.Error()
 	}
-	if msg, err = jsonrpc.DecodeMessage(l.Text); err != nil {
-		return nil, protocolError(l.Text, jsonrpc.CodeInvalidRequest, err.Error()), nil
-	}
-	return msg, nil, nil
+	return nil, protocolError(line, code, wrong), nil
 }
 
-// protocolError is the answer to something that is no message. It carries the
-// id of the message where one can be made out, and otherwise none: MCP does not
-// allow a null id.
+// protocolError is the answer to something that is no message, with its id if it has one: MCP allows no
+// null id.
 func protocolError(text []byte, code int, message string) []byte {
 	var head struct {
 		ID any `json:"id"`
 	}
 	_ = json.Unmarshal(text, &head) // what has no id is answered without one
-	type wireError struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	}
-	answer := struct {
-		Version string    `json:"jsonrpc"`
-		ID      any       `json:"id,omitempty"`
-		Error   wireError `json:"error"`
-	}{Version: "2.0", Error: wireError{code, message}}
+	answer := map[string]any{"jsonrpc": "2.0", "error": map[string]any{"code": code, "message": message}}
 	switch head.ID.(type) {
 	case string, float64:
-		answer.ID = head.ID
+		answer["id"] = head.ID
 	}
-	data, err := json.Marshal(answer)
-	if err != nil {
-		panic(fmt.Sprintf("mcpkit: encode our own error: %v", err)) // unreachable: strings and numbers
-	}
+	data, _ := json.Marshal(answer) // strings and numbers always marshal
 	return data
 }

@@ -2,7 +2,6 @@ package mcpkit
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,27 +9,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// researchTool is the advertised surface, and the schema that results are held
-// to. The schemas are the contract's own.
-func researchTool(cfg Config) (*mcp.Tool, *jsonschema.Resolved, error) {
-	var in, out jsonschema.Schema
-	if err := json.Unmarshal(marchwarden.RequestSchema(), &in); err != nil {
-		return nil, nil, fmt.Errorf("parse the request schema: %w", err)
-	}
-	if err := json.Unmarshal(marchwarden.ResultSchema(), &out); err != nil {
-		return nil, nil, fmt.Errorf("parse the result schema: %w", err)
-	}
-	output, err := out.Resolve(nil)
-	if err != nil {
-		return nil, nil, fmt.Errorf("resolve the result schema: %w", err)
-	}
+// researchTool is the advertised surface. The schemas are the contract's own.
+func researchTool(cfg Config) *mcp.Tool {
 	no := false
 	meta := mcp.Meta{MetaContract: marchwarden.ContractVersion}
 	if cfg.Private {
@@ -40,22 +26,10 @@ func researchTool(cfg Config) (*mcp.Tool, *jsonschema.Resolved, error) {
 		meta["ui"] = map[string]any{"resourceUri": appURI, "visibility": []string{"model"}}
 		meta["ui/resourceUri"] = appURI // as earlier hosts look for it
 	}
-	openWorld := cfg.OpenWorld
-	return &mcp.Tool{
-		Meta:         meta,
-		Name:         Tool,
-		Title:        "Research a question",
-		Description:  description(cfg.Scope),
-		InputSchema:  &in,
-		OutputSchema: &out,
-		Annotations: &mcp.ToolAnnotations{
-			Title:           "Research a question",
-			ReadOnlyHint:    true,
-			DestructiveHint: &no,
-			IdempotentHint:  true,
-			OpenWorldHint:   &openWorld,
-		},
-	}, output, nil
+	const title = "Research a question"
+	return &mcp.Tool{Meta: meta, Name: Tool, Title: title, Description: description(cfg.Scope),
+		InputSchema: schema(marchwarden.RequestSchema()), OutputSchema: schema(marchwarden.ResultSchema()),
+		Annotations: &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &cfg.OpenWorld}}
 }
 
 func description(scope string) string {
@@ -66,7 +40,6 @@ func description(scope string) string {
 		" is not the answer yet: call again with nothing but resume and its trace_id."
 }
 
-// title is the name of a server that people read.
 func title(cfg Config) string { return "Marchwarden " + cfg.Name + " researcher" }
 
 func instructions(cfg Config) string {
@@ -77,7 +50,6 @@ func instructions(cfg Config) string {
 		" call research with resume and that id to wait for a run under way, or to resume one that was cut off."
 }
 
-// sentence makes sure that s begins and ends like one.
 func sentence(s string) string {
 	s = strings.TrimSpace(s)
 	if r, n := utf8.DecodeRuneInString(s); n > 0 {
@@ -187,7 +159,6 @@ func (p prompt) get(given map[string]string) (*mcp.GetPromptResult, error) {
 	return &mcp.GetPromptResult{Description: p.description, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: words}}}}, nil
 }
 
-// names lists the arguments.
 func (p prompt) names() string {
 	var names []string
 	for _, a := range p.arguments {

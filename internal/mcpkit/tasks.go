@@ -18,14 +18,12 @@ import (
 // at once, which is polled. The SDK does not know the extension; what it lets pass is
 // used here: custom methods, and results of other shapes from a middleware.
 
-// A client is asked to look often at a task that is young, and less often at one that
-// takes its time.
+// A client is asked to look often at a young task, and less often at an old one.
 const (
 	pollSoon  = 200 * time.Millisecond
 	pollLater = 2 * time.Second
 )
 
-// taskStatus is what a task is doing.
 type taskStatus string
 
 const (
@@ -127,26 +125,18 @@ func (t researchTasks) stateOf(ctx context.Context, run *runs.Run) *taskState {
 // The shapes on the wire.
 type (
 	wireTask struct {
-		TaskID         string     `json:"taskId"`
-		Status         taskStatus `json:"status"`
-		StatusMessage  string     `json:"statusMessage,omitempty"`
-		CreatedAt      string     `json:"createdAt"`
-		LastUpdatedAt  string     `json:"lastUpdatedAt"`
-		TTLMs          *int64     `json:"ttlMs"` // null is for ever
-		PollIntervalMs int64      `json:"pollIntervalMs"`
-	}
-	createdTask struct {
 		mcp.ResultBase
-		ResultType string `json:"resultType"`
-		wireTask
-	}
-	gottenTask struct {
-		mcp.ResultBase
-		ResultType string `json:"resultType"`
-		wireTask
-		Result        *mcp.CallToolResult `json:"result,omitempty"`
-		Error         *jsonrpc.Error      `json:"error,omitempty"`
-		InputRequests mcp.InputRequestMap `json:"inputRequests,omitempty"`
+		ResultType     string              `json:"resultType"`
+		TaskID         string              `json:"taskId"`
+		Status         taskStatus          `json:"status"`
+		StatusMessage  string              `json:"statusMessage,omitempty"`
+		CreatedAt      string              `json:"createdAt"`
+		LastUpdatedAt  string              `json:"lastUpdatedAt"`
+		TTLMs          *int64              `json:"ttlMs"` // null is for ever
+		PollIntervalMs int64               `json:"pollIntervalMs"`
+		Result         *mcp.CallToolResult `json:"result,omitempty"`
+		Error          *jsonrpc.Error      `json:"error,omitempty"`
+		InputRequests  mcp.InputRequestMap `json:"inputRequests,omitempty"`
 	}
 	acknowledged struct {
 		mcp.ResultBase
@@ -154,18 +144,16 @@ type (
 	}
 	taskParams struct {
 		mcp.ParamsBase
-		TaskID string `json:"taskId"`
-	}
-	taskAnswers struct {
-		mcp.ParamsBase
 		TaskID         string                     `json:"taskId"`
-		InputResponses map[string]json.RawMessage `json:"inputResponses"`
+		InputResponses map[string]json.RawMessage `json:"inputResponses"` // of tasks/update
 	}
 )
 
-func (s *taskState) wire() wireTask {
-	w := wireTask{TaskID: s.ID, Status: s.Status, StatusMessage: s.Message, PollIntervalMs: min(max(s.Updated.Sub(s.Created)/10, pollSoon), pollLater).Milliseconds(),
-		CreatedAt: s.Created.UTC().Format(time.RFC3339Nano), LastUpdatedAt: s.Updated.UTC().Format(time.RFC3339Nano)}
+// wire is the task without what it came to.
+func (s *taskState) wire(resultType string) *wireTask {
+	w := &wireTask{ResultType: resultType, TaskID: s.ID, Status: s.Status, StatusMessage: s.Message,
+		CreatedAt: s.Created.UTC().Format(time.RFC3339Nano), LastUpdatedAt: s.Updated.UTC().Format(time.RFC3339Nano),
+		PollIntervalMs: min(max(s.Updated.Sub(s.Created)/10, pollSoon), pollLater).Milliseconds()}
 	if s.Kept > 0 {
 		ttl := s.Kept.Milliseconds()
 		w.TTLMs = &ttl
@@ -173,22 +161,22 @@ func (s *taskState) wire() wireTask {
 	return w
 }
 
-// addTasks registers the methods of the extension, and the way into it.
 func (s *Server) addTasks() error {
 	ack := func(err error) (*acknowledged, error) { return &acknowledged{ResultType: "complete"}, taskError(err) }
 	err := errors.Join(
-		mcp.AddReceivingCustomMethod(s.mcp, "tasks/get", func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*gottenTask, error) {
+		mcp.AddReceivingCustomMethod(s.mcp, "tasks/get", func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*wireTask, error) {
 			state, err := s.tasks.State(ctx, p.TaskID)
 			if err != nil {
 				return nil, taskError(err)
 			}
-			got := &gottenTask{ResultType: "complete", wireTask: state.wire(), Result: state.Result, Error: state.Error, InputRequests: state.Inputs}
+			got := state.wire("complete")
+			got.Result, got.Error, got.InputRequests = state.Result, state.Error, state.Inputs
 			if state.Event != nil {
 				got.SetMeta(map[string]any{MetaEvent: state.Event})
 			}
 			return got, nil
 		}),
-		mcp.AddReceivingCustomMethod(s.mcp, "tasks/update", func(ctx context.Context, _ *mcp.ServerSession, p *taskAnswers) (*acknowledged, error) {
+		mcp.AddReceivingCustomMethod(s.mcp, "tasks/update", func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*acknowledged, error) {
 			return ack(s.tasks.Update(ctx, p.TaskID, p.InputResponses))
 		}),
 		mcp.AddReceivingCustomMethod(s.mcp, "tasks/cancel", func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*acknowledged, error) {
@@ -198,7 +186,6 @@ func (s *Server) addTasks() error {
 	return err
 }
 
-// taskError is the protocol error of a failure.
 func taskError(err error) error {
 	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such task"}
@@ -206,30 +193,21 @@ func taskError(err error) error {
 	return err
 }
 
-// taskWay lets calls of clients that know tasks become one, and holds the methods of
-// the extension to what it says about clients and headers.
+// taskWay makes tasks of calls of clients that know them, and holds the extension's methods to its rules.
 func (s *Server) taskWay(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		id := ""
-		switch p := req.GetParams().(type) {
-		case *taskParams:
-			if p != nil {
-				id = p.TaskID
-			}
-		case *taskAnswers:
-			if p != nil {
-				id = p.TaskID
-			}
-		case *mcp.CallToolParamsRaw:
-			return s.taskOrCall(ctx, method, req, next)
-		default:
+		if call, ok := req.(*mcp.CallToolRequest); ok && knowsTasks(req) {
+			return s.taskOrCall(ctx, method, call, next)
+		}
+		p, ok := req.GetParams().(*taskParams)
+		if !ok {
 			return next(ctx, method, req)
 		}
 		if !knowsTasks(req) {
 			return nil, errTasksUndeclared
 		}
 		if extra := req.GetExtra(); extra != nil && extra.Header != nil {
-			if name := extra.Header.Get("Mcp-Name"); name != id {
+			if name := extra.Header.Get("Mcp-Name"); name != p.TaskID {
 				return nil, &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: fmt.Sprintf("the header Mcp-Name is %q and the taskId is another", Clip(Plain(name), 60))}
 			}
 		}
@@ -237,25 +215,20 @@ func (s *Server) taskWay(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-func (s *Server) taskOrCall(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	call, ok := req.(*mcp.CallToolRequest)
-	if !ok || !knowsTasks(req) {
-		return next(ctx, method, req)
-	}
-	state, res, err := s.tasks.Begin(ctx, call)
+func (s *Server) taskOrCall(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+	state, res, err := s.tasks.Begin(ctx, req)
 	switch {
 	case err != nil:
 		return nil, err
 	case res != nil:
 		return res, nil
 	case state != nil:
-		return &createdTask{ResultType: "task", wireTask: state.wire()}, nil
+		return state.wire("task"), nil
 	}
 	return next(ctx, method, req)
 }
 
-// knowsTasks tells whether the client says, with this very request, that it knows the
-// extension.
+// knowsTasks tells whether the client says, with this very request, that it knows the extension.
 func knowsTasks(req mcp.Request) bool {
 	raw, err := json.Marshal(metaOf(req)[mcp.MetaKeyClientCapabilities])
 	if err != nil {
@@ -271,7 +244,6 @@ func knowsTasks(req mcp.Request) bool {
 	return ok
 }
 
-// errTasksUndeclared is the answer to a client that uses tasks and does not say that
-// it knows them.
+// errTasksUndeclared is for a client that uses tasks and does not say that it knows them.
 var errTasksUndeclared = &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the client has not declared the extension " + TasksExtension,
 	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + TasksExtension + `":{}}}}`)}

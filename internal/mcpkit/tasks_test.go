@@ -271,7 +271,7 @@ func TestTasksOnTheWire(t *testing.T) {
 		{0, 200 * time.Millisecond}, {time.Second, 200 * time.Millisecond}, {5 * time.Second, 500 * time.Millisecond}, {20 * time.Second, 2 * time.Second}, {time.Hour, 2 * time.Second}, {-time.Hour, 200 * time.Millisecond},
 	} {
 		st := taskState{ID: "x", Status: taskWorking, Created: began, Updated: began.Add(tc.age)}
-		w := st.wire()
+		w := st.wire("task")
 		if w.PollIntervalMs != tc.poll.Milliseconds() || w.TTLMs != nil || w.CreatedAt != "2026-03-01T08:00:00Z" {
 			t.Errorf("%v: %+v", tc.age, w)
 		}

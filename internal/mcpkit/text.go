@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,63 +17,53 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
-// remedies is the table from code to tool error: what to do about the failure,
-// unless the error has a hint of its own, and what to say instead of the
-// error's own words where those are not the caller's business.
-var remedies = map[marchwarden.Code]struct{ hint, instead string }{
-	marchwarden.CodeInvalid:     {hint: "correct the arguments by the tool's input schema and call again"},
-	marchwarden.CodeNotFound:    {hint: "check the trace id, or ask the question without resume"},
-	marchwarden.CodeDenied:      {hint: "ask another researcher, or a person who has access"},
-	marchwarden.CodeUnavailable: {hint: "call again later"},
-	marchwarden.CodeExhausted:   {hint: "raise the limit in constraints, or choose a greater depth"},
-	marchwarden.CodeCanceled:    {hint: "call again if the answer is still wanted"},
-	marchwarden.CodeUnsupported: {hint: "ask another researcher"},
-	marchwarden.CodeCorrupt:     {hint: "ask the question again without resume; the stored evidence of that run is damaged"},
-	marchwarden.CodeNotRecorded: {hint: "ask the question again without resume; that run was not recorded to the end"},
-	marchwarden.CodeRateLimited: {hint: "call again later"},
-	marchwarden.CodeTimeout:     {hint: "call again later"},
-	marchwarden.CodeTruncated:   {hint: "call again"},
-	marchwarden.CodeMalformed:   {hint: "call again later"},
-	marchwarden.CodeRefused:     {hint: "ask the question in other words, or another researcher"},
-	marchwarden.CodeInternal:    {hint: "the server's log has the details", instead: "internal error: this call failed, others are not affected"},
+// hints are what to do about a failure, by its code, unless the error has a hint of its own.
+var hints = map[marchwarden.Code]string{
+	marchwarden.CodeInvalid:     "correct the arguments by the tool's input schema and call again",
+	marchwarden.CodeNotFound:    "check the trace id, or ask the question without resume",
+	marchwarden.CodeDenied:      "ask another researcher, or a person who has access",
+	marchwarden.CodeUnavailable: "call again later",
+	marchwarden.CodeExhausted:   "raise the limit in constraints, or choose a greater depth",
+	marchwarden.CodeCanceled:    "call again if the answer is still wanted",
+	marchwarden.CodeUnsupported: "ask another researcher",
+	marchwarden.CodeCorrupt:     "ask the question again without resume; the stored evidence of that run is damaged",
+	marchwarden.CodeNotRecorded: "ask the question again without resume; that run was not recorded to the end",
+	marchwarden.CodeRateLimited: "call again later",
+	marchwarden.CodeTimeout:     "call again later",
+	marchwarden.CodeTruncated:   "call again",
+	marchwarden.CodeMalformed:   "call again later",
+	marchwarden.CodeRefused:     "ask the question in other words, or another researcher",
+	marchwarden.CodeInternal:    "the server's log has the details",
 }
 
-// failure makes the tool error of err: one line that says what is wrong, one
-// that says what to do. Only an error's first line is shown, so no stack trace within an error gets
-// out.
+// failure makes the tool error of err: one line that says what is wrong, one that says what to
+// do. Only an error's first line is shown, so no stack trace within an error gets out, and of an
+// internal error nothing.
 func failure(err error) *mcp.CallToolResult {
 	code := marchwarden.CodeOf(err)
-	remedy, known := remedies[code]
-	if !known {
-		code, remedy = marchwarden.CodeInternal, remedies[marchwarden.CodeInternal]
+	hint, known := hints[code]
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	if known && code != marchwarden.CodeInternal {
+		hint = cmp.Or(marchwarden.HintOf(err), hint)
+	} else {
+		code, text = marchwarden.CodeInternal, "internal error: this call failed, others are not affected"
+		hint = hints[code]
 	}
-	text := remedy.instead
-	if text == "" {
-		first, _, _ := strings.Cut(err.Error(), "\n")
-		text = Clip(Plain(first), MaxErrorChars)
-	}
-	hint := remedy.hint
-	if own := marchwarden.HintOf(err); own != "" && remedy.instead == "" {
-		hint = Clip(Plain(own), MaxErrorChars)
-	}
+	hint = Clip(Plain(hint), MaxErrorChars)
 	facts := map[string]any{"code": string(code), "hint": hint}
-	var e *marchwarden.Error
-	if errors.As(err, &e) && e.Field != "" {
+	if e, ok := errors.AsType[*marchwarden.Error](err); ok && e.Field != "" {
 		facts["field"] = e.Field
 	}
 	return &mcp.CallToolResult{
 		Meta:    mcp.Meta{MetaError: facts},
-		Content: []mcp.Content{&mcp.TextContent{Text: text + HintMark + hint}},
+		Content: []mcp.Content{&mcp.TextContent{Text: Clip(Plain(text), MaxErrorChars) + HintMark + hint}},
 		IsError: true,
 	}
 }
 
-// maxShownExcerpt is how much of an excerpt the readable text shows; structured
-// content has it whole.
 const maxShownExcerpt = 240
 
-// shortText renders a result in plain lines: warnings, the short answer, answer, what is closest
-// to one that there is not, numbered sources, gaps, confidence, trace.
+// shortText renders a result in plain lines.
 func shortText(r *marchwarden.Result) string {
 	var b strings.Builder
 	for _, w := range r.Warnings {
@@ -99,13 +90,12 @@ func shortText(r *marchwarden.Result) string {
 		b.WriteString("\nGaps\n")
 	}
 	for _, g := range r.Gaps {
-		fmt.Fprintf(&b, "- %s (%s): %s\n", Plain(g.Topic), categoryWords(g.Category), Plain(g.Detail))
+		fmt.Fprintf(&b, "- %s (%s): %s\n", Plain(g.Topic), cmp.Or(categoryWords[g.Category], Plain(string(g.Category))), Plain(g.Detail))
 	}
 	fmt.Fprintf(&b, "\nConfidence %.2f · trace %s\n", float64(r.Confidence), r.TraceID)
 	return b.String()
 }
 
-// shownSource renders a source and its excerpt under a mark.
 func shownSource(b *strings.Builder, mark string, c marchwarden.Citation) {
 	fmt.Fprintf(b, "%s %s", mark, Plain(c.Locator))
 	if c.Title != "" {
@@ -114,26 +104,16 @@ func shownSource(b *strings.Builder, mark string, c marchwarden.Citation) {
 	fmt.Fprintf(b, "\n    \"%s\"\n", Clip(Plain(c.RawExcerpt), maxShownExcerpt))
 }
 
-// categoryWords says what a category of gaps means; one that is not in the contract
-// keeps its name.
-func categoryWords(c marchwarden.GapCategory) string {
-	switch c {
-	case marchwarden.SourceNotFound:
-		return "not found in what was searched"
-	case marchwarden.AccessDenied:
-		return "could not be reached or read"
-	case marchwarden.ContradictorySources:
-		return "sources disagree"
-	case marchwarden.BudgetExhausted:
-		return "the budget ended first"
-	case marchwarden.ScopeExceeded:
-		return "needs another kind of researcher"
-	}
-	return Plain(string(c))
+// categoryWords say what a category of gaps means; one that is not in the contract keeps its name.
+var categoryWords = map[marchwarden.GapCategory]string{
+	marchwarden.SourceNotFound:       "not found in what was searched",
+	marchwarden.AccessDenied:         "could not be reached or read",
+	marchwarden.ContradictorySources: "sources disagree",
+	marchwarden.BudgetExhausted:      "the budget ended first",
+	marchwarden.ScopeExceeded:        "needs another kind of researcher",
 }
 
-// sofar is the result of a run that goes on: what it has found, if that can be told,
-// and how to get the rest.
+// sofar is the result of a run that goes on: what it has found, and how to get the rest.
 func (s *Server) sofar(ctx context.Context, run *runs.Run) *marchwarden.Result {
 	var res *marchwarden.Result
 	if s.cfg.Records != nil {
@@ -175,56 +155,45 @@ func (s *Server) links(id marchwarden.TraceID) []mcp.Content {
 }
 
 const (
-	// maxResultTokens is the largest tool result that hosts take, in tokens, and
-	// bytesPerToken how many bytes one has at least in text such as this.
-	maxResultTokens = 25_000
-	bytesPerToken   = 3
-	maxResultBytes  = maxResultTokens * bytesPerToken
+	// maxResultBytes is the largest tool result that hosts take: 25,000 tokens, each of which has
+	// three bytes at least in text such as this.
+	maxResultBytes = 25_000 * 3
 	// maxShownSources is how many sources the readable text of a shortened result has.
 	maxShownSources = 40
-	// maxBriefAnswer is how much of an answer the readable text has, in characters,
-	// where little room is left.
+	// maxBriefAnswer is how much of an answer the readable text has where little room is left.
 	maxBriefAnswer = 1000
 )
 
-// cut is one way to shorten a result. After one that is last the readable text is brief,
-// too.
-type cut struct {
-	of   func(*marchwarden.Result)
-	last bool
-}
-
 // cuts shorten a result, the least loss first. Each leaves a result that keeps the
 // contract: markers still index citations, and a shortened excerpt still begins as the
-// source does.
-var cuts = []cut{
-	{of: func(r *marchwarden.Result) { r.Decisions, r.Rihlas = nil, nil }},
-	{of: func(r *marchwarden.Result) {
+// source does. With the last two the readable text is brief, too.
+var cuts = []func(*marchwarden.Result){
+	func(r *marchwarden.Result) { r.Decisions, r.Rihlas = nil, nil },
+	func(r *marchwarden.Result) {
 		for i := range r.Citations {
 			r.Citations[i].Snippet = ""
 		}
-	}},
-	{of: func(r *marchwarden.Result) { r.Claims = nil }},
-	{of: func(r *marchwarden.Result) { shorten(r, 160) }},
-	{of: func(r *marchwarden.Result) {
+	},
+	func(r *marchwarden.Result) { r.Claims = nil },
+	func(r *marchwarden.Result) { shorten(r, 160) },
+	func(r *marchwarden.Result) {
 		r.Contradictions, r.Closest = nil, nil
 		r.DiscoveryEvents = r.DiscoveryEvents[:min(len(r.DiscoveryEvents), 10)]
 		r.OpenQuestions = r.OpenQuestions[:min(len(r.OpenQuestions), 10)]
 		r.Gaps = r.Gaps[:min(len(r.Gaps), 20)]
-	}},
-	{of: func(r *marchwarden.Result) { shorten(r, 40) }},
-	{of: func(r *marchwarden.Result) {
+	},
+	func(r *marchwarden.Result) { shorten(r, 40) },
+	func(r *marchwarden.Result) {
 		for i := range r.Citations {
 			c := &r.Citations[i]
 			c.Title, c.ContentHash, c.Span, c.FetchedAt, c.Published, c.Origin, c.Authority = "", "", nil, nil, "", "", ""
 		}
-	}},
-	{of: func(*marchwarden.Result) {}, last: true},
-	{of: func(r *marchwarden.Result) { shorten(r, 12) }, last: true},
+	},
+	func(*marchwarden.Result) {},
+	func(r *marchwarden.Result) { shorten(r, 12) },
 }
 
-// shorten cuts excerpts to at most n bytes, at the end of a character, and their spans
-// with them.
+// shorten cuts excerpts, and their spans, to at most n bytes at the end of a character.
 func shorten(r *marchwarden.Result, n int) {
 	for i := range r.Citations {
 		c := &r.Citations[i]
@@ -244,8 +213,7 @@ func shorten(r *marchwarden.Result, n int) {
 	}
 }
 
-// slim gives a tool result that hosts take: one that is too large for them is
-// shortened, and says where the whole is.
+// slim shortens a tool result that is too large for hosts, and says where the whole is.
 func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result) *mcp.CallToolResult {
 	encoded, text := res.StructuredContent.(json.RawMessage), s.cfg.text(whole)
 	if len(encoded)+len(text) <= maxResultBytes {
@@ -253,17 +221,16 @@ func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result) *mcp.C
 	}
 	short, err := marchwarden.DecodeResult(encoded) // a copy: others hold the whole
 	for i := 0; err == nil && i < len(cuts) && len(encoded)+len(text) > maxResultBytes; i++ {
-		cuts[i].of(short)
+		cuts[i](short)
 		short.Warnings = append(slices.Clone(whole.Warnings), "shortened: the whole result is at "+resultPrefix+whole.TraceID.String())
-		text = s.shownText(short, cuts[i].last)
-		encoded, err = s.encode(short)
+		text = s.shownText(short, i >= len(cuts)-2)
+		encoded, err = encode(short)
 	}
 	if err != nil {
 		s.cfg.Log.Error("a large result could not be shortened", "trace_id", whole.TraceID.String(), "error", err)
 		return res
 	}
-	links := s.links(whole.TraceID)
-	return &mcp.CallToolResult{Content: append([]mcp.Content{&mcp.TextContent{Text: text}}, links...), StructuredContent: encoded}
+	return &mcp.CallToolResult{Content: append([]mcp.Content{&mcp.TextContent{Text: text}}, s.links(whole.TraceID)...), StructuredContent: encoded}
 }
 
 // shownText is the readable text of a shortened result: its first sources only, and, if

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,15 +17,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
-// research is the tool. It is registered as a raw handler, so the SDK neither
-// fills in defaults (an unset constraint must stay unset) nor judges the
-// arguments: the contract's own decoder does, in its own words. What goes wrong
-// becomes a tool error that the calling model can read and correct.
+// research is the tool. It is registered as a raw handler, so the SDK neither fills in defaults (an
+// unset constraint must stay unset) nor judges the arguments: the contract's own decoder does, in
+// its own words. What goes wrong becomes a tool error that the calling model can read and correct.
 func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	ctx, cancel := joinSession(ctx)
+	ctx, cancel := s.join(ctx, req)
 	defer cancel()
-	ctx, hangup := s.joinRequest(ctx, req)
-	defer hangup()
 	progress := startProgress(ctx, req)
 	visit, err := s.begin(ctx, req, runs.Call, progress.sink())
 	if err != nil {
@@ -56,8 +53,7 @@ func (s *Server) wall(req *mcp.CallToolRequest, attached bool) time.Duration {
 	return cmp.Or(s.cfg.MaxWall, DefaultMaxWall)
 }
 
-// begin starts the research that a call asks for, or finds the one that it resumes, and has its
-// events told.
+// begin starts the research of a call, or finds the one that it resumes, and has its events told.
 func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.Kind, sink marchwarden.Sink) (*runs.Visit, error) {
 	args := req.Params.Arguments
 	if len(args) == 0 {
@@ -84,8 +80,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.
 // maxWall bounds the time that a call can ask for; longer is no limit.
 const maxWall = 24 * time.Hour
 
-// wallTime is how long the caller waits, if it says so. The call is stopped then,
-// and what it has comes back while the caller is still there to read it.
+// wallTime is how long the caller waits, if it says so: it is to get what there is by then.
 func wallTime(req *mcp.CallToolRequest) (time.Duration, bool) {
 	ms, ok := req.Params.Meta[MetaWall].(float64)
 	if !ok || !(ms > 0) || ms > float64(maxWall.Milliseconds()) {
@@ -94,7 +89,6 @@ func wallTime(req *mcp.CallToolRequest) (time.Duration, bool) {
 	return max(time.Duration(ms*float64(time.Millisecond)), 1), true
 }
 
-// outcome is what became of a call.
 type outcome struct {
 	res *marchwarden.Result
 	err error
@@ -110,9 +104,7 @@ var errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the call was st
 func (s *Server) await(ctx context.Context, run *runs.Visit, wall time.Duration) outcome {
 	var over <-chan time.Time
 	if wall > 0 {
-		timer := time.NewTimer(wall)
-		defer timer.Stop()
-		over = timer.C
+		over = time.After(wall)
 	}
 	select {
 	case <-run.Done():
@@ -129,12 +121,10 @@ func (s *Server) await(ctx context.Context, run *runs.Visit, wall time.Duration)
 	if !run.Leave() {
 		return outcome{err: marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for run %s, which goes on", run.ID())}
 	}
-	patience := time.NewTimer(s.cfg.Grace)
-	defer patience.Stop()
 	select {
 	case <-run.Done():
 		return ended(run.Run)
-	case <-patience.C:
+	case <-time.After(s.cfg.Grace):
 		s.cfg.Log.Error("research did not end after it was stopped", "grace", s.cfg.Grace)
 		return outcome{err: errAbandoned}
 	}
@@ -179,23 +169,22 @@ func shows(c *mcp.ClientCapabilities) bool {
 // is a fault of the researcher, and says where: clients hold structured content to
 // the schema and would fail less clearly.
 func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
-	err := out.err
+	err, level := out.err, slog.LevelDebug
 	if err == nil && out.res == nil {
 		err = errors.New("the researcher returned neither a result nor an error")
 	}
 	var encoded json.RawMessage
 	if err == nil {
-		if encoded, err = s.encode(out.res); err != nil {
+		if encoded, err = encode(out.res); err != nil {
 			err = &marchwarden.Error{Code: marchwarden.CodeMalformed, Message: "the result breaks the contract", Hint: "the researcher must be mended", Err: err}
-			s.cfg.Log.Error("research failed", "error", err)
+			level = slog.LevelError
 		}
 	}
 	if err != nil {
 		if marchwarden.CodeOf(err) == marchwarden.CodeInternal {
-			s.cfg.Log.Error("research failed", "error", err)
-		} else {
-			s.cfg.Log.Debug("research failed", "error", err)
+			level = slog.LevelError
 		}
+		s.cfg.Log.Log(ctx, level, "research failed", "error", err)
 		return failure(err)
 	}
 	s.cfg.Log.Debug("research answered", "trace_id", out.res.TraceID.String(), "citations", len(out.res.Citations), "gaps", len(out.res.Gaps))
@@ -210,7 +199,7 @@ func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 }
 
 // encode gives the wire form of a result that satisfies the output schema.
-func (s *Server) encode(res *marchwarden.Result) (json.RawMessage, error) {
+func encode(res *marchwarden.Result) (json.RawMessage, error) {
 	encoded, err := marchwarden.EncodeResult(res)
 	if err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
@@ -219,17 +208,11 @@ func (s *Server) encode(res *marchwarden.Result) (json.RawMessage, error) {
 	if err := json.Unmarshal(encoded, &instance); err != nil {
 		return nil, fmt.Errorf("decode the encoded result: %w", err)
 	}
-	if err := s.output.Validate(instance); err != nil {
-		return nil, err
-	}
-	return encoded, nil
+	return encoded, CheckResult(instance)
 }
 
-const (
-	// progressBacklog is how many messages may wait for a slow reader before
-	// further ones are dropped.
-	progressBacklog = 64
-)
+// progressBacklog is how many messages may wait for a slow reader before further ones are dropped.
+const progressBacklog = 64
 
 // progress sends the events of one call to the client that asked for them. A
 // nil *progress, for a client that did not ask, does nothing.
@@ -238,12 +221,10 @@ const (
 // research; those that find the queue full are dropped, because events are a
 // courtesy. Numbers count the messages sent, so they always increase.
 type progress struct {
-	send func(n int, said note)
-	done chan struct{} // closed when the sender has ended
-
-	mu     sync.Mutex // guards closed, and closing queue against sends
-	closed bool
-	queue  chan note
+	send  func(n int, said note)
+	queue chan note
+	over  chan struct{} // closed by stop
+	done  chan struct{} // closed when the sender has ended
 }
 
 // note is one thing to say: in words, and as the event if it is one.
@@ -259,21 +240,20 @@ func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
 	if token == nil {
 		return nil
 	}
-	p := &progress{
-		queue: make(chan note, progressBacklog),
-		done:  make(chan struct{}),
-		send: func(n int, said note) {
-			params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: said.message}
-			if said.event != nil {
-				params.Meta = mcp.Meta{MetaEvent: said.event}
-			}
-			// A message that cannot be sent is lost: the connection notices its own
-			// faults, and a stopped call needs no progress.
-			_ = req.Session.NotifyProgress(ctx, params)
-		},
-	}
+	p := newProgress(func(n int, said note) {
+		params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: said.message}
+		if said.event != nil {
+			params.Meta = mcp.Meta{MetaEvent: said.event}
+		}
+		// A message that cannot be sent is lost: the connection notices its own faults.
+		_ = req.Session.NotifyProgress(ctx, params)
+	})
 	go p.forward(heartbeat)
 	return p
+}
+
+func newProgress(send func(n int, said note)) *progress {
+	return &progress{send: send, queue: make(chan note, progressBacklog), over: make(chan struct{}), done: make(chan struct{})}
 }
 
 // forward sends what is queued, and the last message again when nothing came for
@@ -282,18 +262,19 @@ func (p *progress) forward(silence time.Duration) {
 	defer close(p.done)
 	beat := time.NewTicker(silence)
 	defer beat.Stop()
-	last := ""
+	var last note
 	for n := 1; ; n++ {
 		select {
-		case said, open := <-p.queue:
-			if !open {
-				return
-			}
-			last = said.message
-			p.send(n, said)
+		case last = <-p.queue:
+			p.send(n, last)
 			beat.Reset(silence)
 		case <-beat.C:
-			p.send(n, note{message: "still at work: " + last})
+			p.send(n, note{message: "still at work: " + last.message})
+		case <-p.over:
+			for ; len(p.queue) > 0; n++ {
+				p.send(n, <-p.queue)
+			}
+			return
 		}
 	}
 }
@@ -304,35 +285,19 @@ func (p *progress) sink() marchwarden.Sink {
 		return nil
 	}
 	return func(e marchwarden.Event) {
-		if e.Message == "" {
-			e.Message = string(e.Stage)
+		e.Message = Clip(Plain(cmp.Or(e.Message, string(e.Stage))), MaxProgressChars)
+		select {
+		case p.queue <- note{e.Message, &e}:
+		default:
 		}
-		e.Message = Clip(Plain(e.Message), MaxProgressChars)
-		p.push(note{e.Message, &e})
-	}
-}
-
-func (p *progress) push(said note) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return
-	}
-	select {
-	case p.queue <- said:
-	default:
 	}
 }
 
 // stop sends what is queued and returns when nothing more will be sent, so that
 // no progress follows the answer. Events that come later are ignored.
 func (p *progress) stop() {
-	if p == nil {
-		return
+	if p != nil {
+		close(p.over)
+		<-p.done
 	}
-	p.mu.Lock()
-	p.closed = true
-	close(p.queue)
-	p.mu.Unlock()
-	<-p.done
 }

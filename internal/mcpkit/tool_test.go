@@ -326,7 +326,7 @@ func TestProgress(t *testing.T) {
 
 func TestProgressNeverBlocksTheResearcher(t *testing.T) {
 	unblock := make(chan struct{})
-	p := &progress{queue: make(chan note, progressBacklog), done: make(chan struct{}), send: func(int, note) { <-unblock }}
+	p := newProgress(func(int, note) { <-unblock })
 	go p.forward(time.Hour)
 	sink := p.sink()
 	for range 10 * progressBacklog {
@@ -341,12 +341,11 @@ func TestProgressNeverBlocksTheResearcher(t *testing.T) {
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said []string
-		p := &progress{queue: make(chan note, progressBacklog), done: make(chan struct{}),
-			send: func(n int, what note) { said = append(said, fmt.Sprint(n, " ", what.message)) }}
-		p.push(note{message: "asking the model"})
+		p := newProgress(func(n int, what note) { said = append(said, fmt.Sprint(n, " ", what.message)) })
+		p.queue <- note{message: "asking the model"}
 		go p.forward(heartbeat)
 		time.Sleep(2*heartbeat + time.Second)
-		p.push(note{message: "reading"})
+		p.queue <- note{message: "reading"}
 		time.Sleep(heartbeat / 2)
 		p.stop()
 		want := []string{"1 asking the model", "2 still at work: asking the model", "3 still at work: asking the model", "4 reading"}

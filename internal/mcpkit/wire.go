@@ -1,14 +1,19 @@
 package mcpkit
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// What follows is what a server and a client of the MCP edge agree on: the names under which
-// they tell each other what the protocol has no field for, the addresses of resources, and how
+// What a server and a client of the MCP edge agree on: names in _meta, addresses of resources, and how
 // text from the other side is made fit to be shown.
 
 // Tool is the one tool of the contract.
@@ -24,8 +29,7 @@ const (
 	MetaWall = "marchwarden/wall_ms"
 	// MetaTrace, on a call: the trace id that the caller has chosen for the run.
 	MetaTrace = "marchwarden/trace_id"
-	// MetaWhole, on a request: the caller takes a result of any size, and no model reads
-	// it as it is.
+	// MetaWhole, on a request: the caller takes a result of any size.
 	MetaWhole = "marchwarden/whole"
 	// MetaEvent, on a progress notification or the state of a task: the marchwarden.Event.
 	MetaEvent = "marchwarden/event"
@@ -41,8 +45,7 @@ const TasksExtension = "io.modelcontextprotocol/tasks"
 // EvidencePrefix begins the address of a stored document; 64 hex digits follow.
 const EvidencePrefix = "marchwarden://evidence/sha256/"
 
-// What is said of a call that goes wrong or goes on, and how long a server that was
-// told to stop may take to hand over what it has.
+// What is said of a call, and how long a server that was told to stop may take.
 const (
 	MaxErrorChars    = 600
 	MaxProgressChars = 200 // which is what hosts show
@@ -51,6 +54,25 @@ const (
 
 // HintMark parts what is wrong from what to do, in the text of a tool error.
 const HintMark = "\nhint: "
+
+func schema(text json.RawMessage) *jsonschema.Schema {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		panic(err) // unreachable: the text is part of this program
+	}
+	return &s
+}
+
+var resultSchema = sync.OnceValues(func() (*jsonschema.Resolved, error) { return schema(marchwarden.ResultSchema()).Resolve(nil) })
+
+// CheckResult holds a result, as JSON decodes it, to the schema of the contract.
+func CheckResult(instance any) error {
+	schema, err := resultSchema()
+	if err != nil {
+		return err
+	}
+	return schema.Validate(instance)
+}
 
 var hexHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
@@ -66,10 +88,9 @@ func Plain(s string) string {
 // Block drops the same from text of several lines, and keeps its lines.
 func Block(s string) string { return strings.Map(printable, s) }
 
-// printable drops control and formatting characters (escape sequences,
-// direction overrides, zero-width marks) other than white space. The joiners
-// stay: some scripts and symbols are written with them, whose words plaintext.Line
-// would part.
+// printable drops control and formatting characters (escape sequences, direction overrides,
+// zero-width marks) other than white space. The joiners stay: some scripts and symbols are written
+// with them, whose words plaintext.Line would part.
 func printable(r rune) rune {
 	switch {
 	case r == '\n', r == '\t', r == '\u200c', r == '\u200d':

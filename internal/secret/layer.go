@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// layer is a text with some levels of escapes undone: an address in JSON in a page has
-// three.
+// layer is a text with some levels of escapes undone: an address in JSON in a page has three.
 type layer struct {
 	text  []byte
 	up    *layer // what it was made of; nil for the text itself
@@ -23,8 +22,7 @@ type turn struct{ at, above int }
 // maxDepth bounds the levels of escapes that are undone.
 const maxDepth = 5
 
-// escapes are the bytes that an escaped character begins with: in an address, in JSON
-// and in HTML.
+// escapes are the bytes that an escaped character begins with: in an address, in JSON and in HTML.
 const escapes = `%\&`
 
 // maxEscape is the most bytes that stand for one character.
@@ -83,8 +81,7 @@ func nextEscape(b []byte, i int) int {
 	return len(b)
 }
 
-// unescape reads one escaped character at the beginning of b and says how many bytes
-// it takes; none if there is no such character.
+// unescape reads one escaped character at the beginning of b, and says how many bytes it takes.
 func unescape(b []byte) (r []byte, size int) {
 	switch {
 	case b[0] == '%' && len(b) >= 3:

@@ -1,13 +1,11 @@
-// Package secret takes the values that must never leave, keys, tokens and
-// passwords, out of whatever is stored or shown. It owns the spellings in which a
-// value is known again (as it is, escaped as in addresses, JSON and HTML, in
-// hexadecimal, and in base64 at any place), what is put in their stead, and a writer
-// that does it to a stream.
+// Package secret takes the values that must never leave, keys, tokens and passwords, out of
+// whatever is stored or shown. It owns the spellings in which a value is known again (as it is,
+// escaped as in addresses, JSON and HTML, in hexadecimal, and in base64 at any place), what is put
+// in their stead, and a writer that does it to a stream.
 //
-// It goes by exact values and by no pattern of what keys look like, so that it
-// never touches anything else. It does not know where secrets come from, and it cannot undo a
-// spelling that was made to get past it: what keeps secrets safe is that each is sent only to its
-// own service.
+// It goes by exact values and by no pattern of what keys look like, so that it never touches
+// anything else. It does not know where secrets come from, and it cannot undo a spelling that was
+// made to get past it: what keeps secrets safe is that each is sent only to its own service.
 package secret
 
 import (
@@ -25,14 +23,11 @@ const Mark = "REDACTED"
 // The shortest values that count.
 const (
 	minLength = 8
-	// minPlain is for values of letters alone or of digits alone, such as a
-	// database's password that is a word: taking every "postgres" out of a page
-	// would hide nothing and spoil the page.
+	// minPlain is for values of letters alone or of digits alone, such as a database's password
+	// that is a word: taking every "postgres" out of a page would hide nothing and spoil the page.
 	minPlain = 16
 )
 
-// counts reports whether a value is looked for: one that has at least 8 characters,
-// or 16 if they are all letters or all digits.
 func counts(value string) bool {
 	n := utf8.RuneCountInString(value)
 	all := func(is func(rune) bool) bool {
@@ -52,8 +47,7 @@ type Redactor struct {
 	values []string
 }
 
-// New makes a redactor of values. Those that do not count are passed over, and those of
-// several lines, which no header or address can carry.
+// New makes a redactor of values. Those that do not count, or have several lines, are passed over.
 func New(values ...string) *Redactor {
 	r := &Redactor{}
 	r.Learn(values...)
@@ -84,24 +78,12 @@ func (r *Redactor) spellings() *spellings {
 }
 
 // Text is s without secrets.
-func (r *Redactor) Text(s string) string {
-	known := r.spellings()
-	if known == nil {
-		return s
-	}
-	if clean, changed := known.replace([]byte(s)); changed {
-		return string(clean)
-	}
-	return s
-}
+func (r *Redactor) Text(s string) string { return string(r.Bytes([]byte(s))) }
 
-// Bytes is b without secrets: b itself if it has none, else a copy. What was JSON
-// before is JSON after.
+// Bytes is b without secrets: b itself if it has none, else a copy. JSON stays JSON.
 func (r *Redactor) Bytes(b []byte) []byte {
-	known := r.spellings()
-	if known == nil {
-		return b
+	if known := r.spellings(); known != nil {
+		return known.replace(b)
 	}
-	clean, _ := known.replace(b)
-	return clean
+	return b
 }

@@ -12,8 +12,7 @@ import (
 // spelling is a secret as it is looked for, and what is put in its stead.
 type spelling struct{ text, instead []byte }
 
-// spellings are all ways to write all secrets, but for escapes, ready to be looked
-// for.
+// spellings are all ways to write all secrets, but for escapes, ready to be looked for.
 type spellings struct {
 	by      map[uint16][]spelling // by the first two bytes, the longest first
 	starts  [1 << 10]uint64       // the keys of by as bits: most places in a text are none
@@ -54,9 +53,8 @@ func spell(values []string) *spellings {
 	return k
 }
 
-// base64Cores are what base64 makes of a value wherever it stands in what is
-// encoded: for each of the three places that it can have in a group, the characters
-// that hold bits of the value alone.
+// base64Cores are what base64 makes of a value wherever it stands in what is encoded: for each of
+// the three places that it can have in a group, the characters that hold bits of the value alone.
 func base64Cores(v string) []string {
 	var out []string
 	for before := range 3 {
@@ -69,8 +67,7 @@ func base64Cores(v string) []string {
 	return out
 }
 
-// next is the first place from i on where b has a spelling, and the longest that it
-// has there; len(b) if there is none.
+// next is the first place from i on where b has a spelling, the longest there; len(b) if there is none.
 func (k *spellings) next(b []byte, i int) (int, spelling) {
 	for ; i+1 < len(b); i++ {
 		key := uint16(b[i])<<8 | uint16(b[i+1])
@@ -92,8 +89,7 @@ type hit struct {
 	instead  []byte
 }
 
-// hits are all places of secrets in b, whatever is escaped there, in order, the longest
-// first where several begin.
+// hits are all places of secrets in b in order, the longest first where several begin.
 func (k *spellings) hits(b []byte) []hit {
 	var all []hit
 	for l := (&layer{text: b}); l != nil; l = l.below() {
@@ -105,9 +101,9 @@ func (k *spellings) hits(b []byte) []hit {
 	return all
 }
 
-// replace takes the secrets out of b, which stays as it is; changed says whether
-// there were any.
-func (k *spellings) replace(b []byte) (clean []byte, changed bool) {
+// replace is b, which stays as it is, without secrets.
+func (k *spellings) replace(b []byte) []byte {
+	var clean []byte
 	done := 0
 	for _, h := range k.hits(b) {
 		if h.from < done { // two that overlap, in different layers
@@ -115,12 +111,12 @@ func (k *spellings) replace(b []byte) (clean []byte, changed bool) {
 			continue
 		}
 		clean = append(append(clean, b[done:h.from]...), h.instead...)
-		done, changed = h.to, true
+		done = h.to
 	}
-	if !changed {
-		return b, false
+	if clean == nil {
+		return b
 	}
-	return append(clean, b[done:]...), true
+	return append(clean, b[done:]...)
 }
 
 // begun reports whether b may end in the beginning of a secret.

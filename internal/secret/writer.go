@@ -3,13 +3,13 @@ package secret
 import (
 	"bytes"
 	"io"
+	"net/http"
 	"sync"
 )
 
-// Writer passes on what is written to it without the secrets that its redactor knows
-// at that time. Where a write ends in what may be the beginning of a secret, the word
-// that it stands in waits for the next write, or for Flush; the end of a line never
-// waits. It is safe for concurrent use.
+// Writer passes on what is written to it without the secrets that its redactor knows at that time.
+// Where a write ends in what may be the beginning of a secret, the word that it stands in waits for
+// the next write, or for Flush; the end of a line never waits. It is safe for concurrent use.
 type Writer struct {
 	redactor *Redactor
 	to       io.Writer
@@ -18,8 +18,7 @@ type Writer struct {
 	held []byte
 }
 
-// Writer makes a writer before w. Call its Flush at the end; closing w stays the
-// caller's.
+// Writer makes a writer before w. Call its Flush at the end; closing w stays the caller's.
 func (r *Redactor) Writer(w io.Writer) *Writer { return &Writer{redactor: r, to: w} }
 
 // Unwrap is where the writer writes to.
@@ -67,14 +66,70 @@ func (w *Writer) Flush() error {
 // maxWord bounds what waits: a longer text without a space is no address.
 const maxWord = 64 << 10
 
-// split takes the secrets out of b as far as that can be told, and returns the end of b
-// that may be the beginning of one.
+// split takes the secrets out of b, but for its end that may be the beginning of one.
 func (k *spellings) split(b []byte) (ready, rest []byte) {
 	word := 1 + bytes.LastIndexFunc(b, func(r rune) bool { return r == '\n' || r < 0x20 || r == ' ' && !k.spaces })
 	word = max(word, len(b)-maxWord)
 	if !k.begun(b[word:]) {
 		word = len(b)
 	}
-	clean, _ := k.replace(b[:word])
-	return clean, b[word:]
+	return k.replace(b[:word]), b[word:]
+}
+
+// Transport passes requests on to t and takes the secrets out of the answers, headers and bodies,
+// before they are read, cut or remembered. Bodies are still read as they come.
+func (r *Redactor) Transport(t http.RoundTripper) http.RoundTripper { return &transport{r, t} }
+
+type transport struct {
+	redactor *Redactor
+	next     http.RoundTripper
+}
+
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	for _, values := range resp.Header {
+		for i, v := range values {
+			values[i] = t.redactor.Text(v)
+		}
+	}
+	resp.Body, resp.ContentLength = t.redactor.body(resp.Body), -1
+	return resp, nil
+}
+
+// CloseIdleConnections is what http.Client calls.
+func (t *transport) CloseIdleConnections() {
+	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+func (r *Redactor) body(rc io.ReadCloser) io.ReadCloser {
+	b := &body{ReadCloser: rc}
+	b.through = r.Writer(&b.clean)
+	return b
+}
+
+type body struct {
+	io.ReadCloser
+	through *Writer
+	clean   bytes.Buffer // to be read
+	chunk   [16 << 10]byte
+	err     error // how the body ended
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	for b.clean.Len() == 0 && b.err == nil {
+		n, err := b.ReadCloser.Read(b.chunk[:])
+		_, _ = b.through.Write(b.chunk[:n]) // a buffer takes everything
+		if b.err = err; err != nil {
+			_ = b.through.Flush()
+		}
+	}
+	if b.clean.Len() > 0 {
+		return b.clean.Read(p)
+	}
+	return 0, b.err
 }

@@ -13,37 +13,31 @@ import (
 )
 
 const (
-	// stopPolitely is how long a program may take to end after its input ended,
-	// stopFirmly how long after it was told to.
+	// How long a program may take to end after its input ended, and after it was told to.
 	stopPolitely = 300 * time.Millisecond
 	stopFirmly   = time.Second
-	// lingering is how long the output of a program that has ended may stay open,
-	// which a process outside its group can cause.
+	// lingering is how long a process outside its group may keep the output of an ended program open.
 	lingering = time.Second
 	// tailBytes is how much of standard error is kept.
 	tailBytes = 8 << 10
 )
 
-// process is a running program that is talked to over its standard streams, in a process
-// group of its own. One whose parent is killed is killed by the kernel on Linux, and finds
-// its input closed elsewhere. Its methods are safe for concurrent use; In and Out belong to
-// one reader and one writer. The caller that started it stops it.
+// process is a running program that is talked to over its standard streams, in a process group of its
+// own. If this process is killed, Linux kills it; elsewhere it finds its input closed.
 type process struct {
 	// In is the program's standard input; closing it is the polite way to end it.
 	In io.WriteCloser
-	// Out is the program's standard output. It ends when the program does, after
-	// everything that was written.
+	// Out is the program's standard output. It ends after everything that was written.
 	Out io.Reader
 
 	cmd    *exec.Cmd
 	out    *os.File
 	tail   *tail
-	exited chan struct{}
+	exited chan struct{} // closed when the program has ended
 	stop   sync.Once
 }
 
-// startProcess runs the program of a target, without a shell. The error names what could not
-// be run.
+// startProcess runs the program of a target, without a shell.
 func startProcess(t Target) (*process, error) {
 	if len(t.Command) == 0 || t.Command[0] == "" {
 		return nil, errors.New("start a program: no command is given")
@@ -59,8 +53,7 @@ func startProcess(t Target) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", t.Command[0], err)
 	}
-	// A pipe of our own: the one that the package exec makes is closed when the
-	// program ends, whether its last words were read or not.
+	// A pipe of our own: that of exec is closed when the program ends, whether it was read or not.
 	out, far, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", t.Command[0], err)
@@ -78,9 +71,8 @@ func startProcess(t Target) (*process, error) {
 	return p, nil
 }
 
-// run starts the program and waits for its end on one thread: the kernel kills the
-// program when the thread that started it ends, and that must not be before this
-// process does.
+// run starts the program and waits for its end on one thread: the kernel kills the program when the
+// thread that started it ends, and that must not be before this process does.
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -99,9 +91,6 @@ func (p *process) wait() {
 	time.AfterFunc(lingering, func() { _ = p.out.Close() })
 }
 
-// Exited is closed when the program has ended.
-func (p *process) Exited() <-chan struct{} { return p.exited }
-
 // State says how the program ended, such as "exit status 1", or "" while it runs.
 func (p *process) State() string {
 	select {
@@ -112,23 +101,21 @@ func (p *process) State() string {
 	}
 }
 
-// LastWords is the last line that is not blank of what the program wrote to
-// standard error, as it is, or "". It is whole once the program has ended.
-func (p *process) LastWords() string { return p.tail.lastLine() }
-
-// Terminate asks the program to end, which it may do in its own time. Where there
-// are no signals it is killed.
-func (p *process) Terminate() {
-	select {
-	case <-p.exited:
-	default:
-		_ = terminate(p.cmd.Process) // one that is gone needs no telling
-	}
+// LastWords is the last line that is not blank on standard error, whole once the program has ended, or "".
+func (p *process) LastWords() string {
+	p.tail.mu.Lock()
+	defer p.tail.mu.Unlock()
+	text := strings.TrimSpace(string(p.tail.kept))
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// Stop ends the program and everything in its group: it closes the input, then
-// tells it to end, then kills it, within less than two seconds. It returns when
-// the program has ended, and closes the output.
+// Terminate asks the program to end in its own time. Where there are no signals it is killed.
+func (p *process) Terminate() {
+	_ = terminate(p.cmd.Process) // one that is gone needs no telling
+}
+
+// Stop ends the program and its group: it closes the input, tells it to end, kills it, within two
+// seconds. It returns when the program has ended.
 func (p *process) Stop() {
 	p.stop.Do(func() {
 		_ = p.In.Close()
@@ -144,18 +131,15 @@ func (p *process) Stop() {
 }
 
 func (p *process) endsWithin(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-p.exited:
 		return true
-	case <-timer.C:
+	case <-time.After(d):
 		return false
 	}
 }
 
-// tail keeps the end of what is written to it. It never fails: a program whose
-// standard error is not read would stand still.
+// tail keeps the end of what is written to it. It never fails, so that the program never waits.
 type tail struct {
 	mu   sync.Mutex // guards kept
 	kept []byte
@@ -173,11 +157,4 @@ func (t *tail) Write(b []byte) (int, error) {
 		t.kept = append(t.kept[:0], t.kept[over:]...)
 	}
 	return len(b), nil
-}
-
-func (t *tail) lastLine() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.TrimSpace(string(t.kept))
-	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }

@@ -15,8 +15,7 @@ const (
 // ownGroup does nothing where there are no process groups.
 func ownGroup(*exec.Cmd) {}
 
-// signalGroup kills the program, whatever it should be told: there are no signals.
-// One that is gone is no error.
+// signalGroup kills the program: there are no signals.
 func signalGroup(cmd *exec.Cmd, _ int) { _ = cmd.Process.Kill() }
 
 func terminate(p *os.Process) error { return p.Kill() }

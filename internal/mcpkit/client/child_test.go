@@ -65,7 +65,7 @@ func TestEnvironmentAndFolderAreWhatIsGiven(t *testing.T) {
 	if err != nil || string(out) != want {
 		t.Errorf("got %q, %v, want %q", out, err, want)
 	}
-	<-p.Exited()
+	<-p.exited
 	if p.State() != "exit status 0" {
 		t.Errorf("state is %q", p.State())
 	}
@@ -87,7 +87,7 @@ func TestStopIsFirm(t *testing.T) {
 
 func TestStandardErrorIsReadAndKeptInPart(t *testing.T) {
 	p := run(t, "noisy", failing{})
-	<-p.Exited()
+	<-p.exited
 	if p.LastWords() != "last" || p.State() != "exit status 4" || len(p.tail.kept) > tailBytes {
 		t.Errorf("last words %q, state %q, %d bytes kept", p.LastWords(), p.State(), len(p.tail.kept))
 	}

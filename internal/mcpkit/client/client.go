@@ -11,6 +11,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -31,8 +32,7 @@ import (
 )
 
 const (
-	// How long a server at an address, and a program that is started, may take to
-	// say who it is: an interpreter may have much to load first.
+	// How long a server, and a program, which may have much to load, may take to say who it is.
 	dialPatience  = 5 * time.Second
 	startPatience = 20 * time.Second
 	// legacyEra is the last version of the protocol that begins with initialize.
@@ -45,8 +45,7 @@ const (
 	maxDescriptionChars = 2000
 )
 
-// Target is where a researcher is: a program to run, or an address. Exactly one of
-// Command and URL is given.
+// Target is where a researcher is: either a Command to run or a URL.
 type Target struct {
 	// Command is a program and its arguments, run without a shell.
 	Command []string
@@ -64,13 +63,11 @@ type Target struct {
 	// Login gives the tokens for that server instead, unless it is nil.
 	Login *Login
 
-	// Patience is how long it may take to say who it is; 0 is 5 s for an address and
-	// 20 s for a program.
+	// Patience is how long it may take to say who it is; 0 is 5 s, and 20 s for a program.
 	Patience time.Duration
 }
 
-// Dialer makes sessions. Its fields are not to be changed after the first Dial,
-// which is safe for concurrent use.
+// Dialer makes sessions. Dial is safe for concurrent use.
 type Dialer struct {
 	// Version is the program's version, for the server to know; empty means "dev".
 	Version string
@@ -80,36 +77,26 @@ type Dialer struct {
 	HTTP *http.Client
 	// Log gets what is worth a look; nil discards it.
 	Log *slog.Logger
-	// Grace is how much longer than its deadline a server may take to hand over
-	// what it has; 0 means two seconds.
+	// Grace is how much longer than its deadline a server may take; 0 means two seconds.
 	Grace time.Duration
 
-	// Trace, unless it is nil, is called before each Research, with the _meta of the
-	// call that is about to be made, into which it may write (a traceparent, say);
-	// what the client itself puts there goes before. The context
-	// it gives descends from the one it got and is that of the call; the function,
-	// which may be nil, is called once with what became of it. It must be safe for
-	// concurrent use.
+	// Trace, unless it is nil, is called before each Research with the _meta of the call, into which it
+	// may write (a traceparent, say). It gives the context of the call, and a function, which may be nil,
+	// that is called once with what became of it. It must be safe for concurrent use.
 	Trace func(ctx context.Context, meta map[string]any) (context.Context, func(error))
 }
 
-// Card is what a server says of itself, cleaned and cut for people, and what of it
-// a host must pin.
+// Card is what a server says of itself, cleaned and cut for people, and what of it a host must pin.
 type Card struct {
 	Server, Version string
 	// Protocol is the version of MCP that was agreed on.
 	Protocol string
-	// Contract is the version of the research contract; a server that names none is
-	// taken to keep v1.
+	// Contract is the version of the research contract; v1 if the server names none.
 	Contract    string
 	Description string
-	// ToolHash is "sha256:" and 64 hex digits over the tool's name, title,
-	// description, schemas and annotations. A server whose hash changes is another
-	// one: what it says of itself can steer its reader.
+	// ToolHash is "sha256:" and 64 hex digits over all that the tool says of itself, which can steer its
+	// reader: a server whose hash changes is another one.
 	ToolHash string
-	// OpenWorld says that the researcher reaches outside its machine; one that does
-	// not say is taken to.
-	OpenWorld bool
 	// Private says that it reports from sources of the user's own.
 	Private bool
 	// Evidence says that it hands over what it cites.
@@ -123,23 +110,19 @@ type Surface struct {
 	Contract      string          // the version it names, or ""
 }
 
-// Dial connects to a server and asks it who it is, within the target's patience
-// unless ctx ends before. It speaks every version of the protocol from 2024-11-05 on. The
-// server must have a tool called research that takes a question and keeps a
-// version of the contract that this program knows, else the error has
-// CodeUnsupported. A server that cannot be reached is CodeUnavailable, one that
-// does not answer CodeTimeout, one that refuses access CodeDenied. The caller
-// closes the session; when Dial fails nothing is left behind.
+// Dial connects to a server and asks it who it is, within the target's patience unless ctx ends
+// before. It speaks every version of the protocol from 2024-11-05 on. The server must have a tool
+// called research that takes a question and keeps a version of the contract that this program
+// knows, else the error has CodeUnsupported. A server that cannot be reached is CodeUnavailable,
+// one that does not answer CodeTimeout, one that refuses access CodeDenied. The caller closes the
+// session; when Dial fails nothing is left behind.
 func (d *Dialer) Dial(ctx context.Context, t Target) (*Session, error) {
 	if err := d.check(t); err != nil {
 		return nil, err
 	}
-	patience := t.Patience
-	if patience == 0 {
-		patience = dialPatience
-		if len(t.Command) > 0 {
-			patience = startPatience
-		}
+	patience := cmp.Or(t.Patience, dialPatience)
+	if t.Patience == 0 && len(t.Command) > 0 {
+		patience = startPatience
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, patience, marchwarden.Errorf(marchwarden.CodeTimeout, "the researcher did not say who it is within %v", patience))
 	defer cancel()
@@ -193,19 +176,14 @@ func (d *Dialer) check(t Target) error {
 	return nil
 }
 
-// attempt dials once, in the era given or the newest that both sides know. It says
-// whether it failed because the program ended.
+// attempt dials once, in the era given or the newest, and says whether the program ended.
 func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session, ended bool, err error) {
 	s = d.newSession()
 	link, err := s.link(d, t)
 	if err != nil {
 		return nil, false, err
 	}
-	version := d.Version
-	if version == "" {
-		version = "dev"
-	}
-	self := &mcp.Implementation{Name: "marchwarden", Version: version}
+	self := &mcp.Implementation{Name: "marchwarden", Version: cmp.Or(d.Version, "dev")}
 	client := mcp.NewClient(self, &mcp.ClientOptions{
 		Logger:                      s.log,
 		Capabilities:                &mcp.ClientCapabilities{},                  // nothing is offered to a server
@@ -234,7 +212,6 @@ func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session,
 	return s, false, nil
 }
 
-// link starts the program, or makes the client of the address.
 func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 	if t.URL == "" {
 		proc, err := startProcess(t)
@@ -246,16 +223,13 @@ func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 		return s.pipe, nil
 	}
 	home, _ := url.Parse(t.URL) // which check has done
-	base := d.HTTP
-	if base == nil {
-		base = &http.Client{}
+	var base http.Client
+	if d.HTTP != nil {
+		base = *d.HTTP
 	}
 	if base.Transport == nil {
 		own := &http.Transport{ForceAttemptHTTP2: true}
-		s.release = own.CloseIdleConnections
-		with := *base
-		with.Transport = own
-		base = &with
+		s.release, base.Transport = own.CloseIdleConnections, own
 	}
 	s.web = newAddress(base, home, t)
 	return &mcp.StreamableClientTransport{
@@ -268,7 +242,7 @@ func (s *Session) learn(ctx context.Context) error {
 	hello := s.cs.InitializeResult()
 	s.card = Card{Protocol: hello.ProtocolVersion}
 	if info := hello.ServerInfo; info != nil {
-		s.card.Server, s.card.Version = mcpkit.Clip(mcpkit.Plain(info.Name), maxSaidChars/2), mcpkit.Clip(mcpkit.Plain(info.Version), maxSaidChars/2)
+		s.card.Server, s.card.Version = brief(info.Name), brief(info.Version)
 	}
 	tool, err := s.findTool(ctx)
 	if err != nil {
@@ -320,21 +294,27 @@ func (s *Session) findTool(ctx context.Context) (*mcp.Tool, error) {
 
 // judge holds the tool to the contract and fills in card and surface.
 func (s *Session) judge(tool *mcp.Tool) error {
-	version, named := tool.Meta[mcpkit.MetaContract]
-	if !named {
-		s.card.Contract = marchwarden.ContractVersion
-	} else {
+	if version, named := tool.Meta[mcpkit.MetaContract]; named {
 		s.surface.Contract = mcpkit.Clip(mcpkit.Plain(fmt.Sprint(version)), 20)
-		s.card.Contract = s.surface.Contract
 	}
+	s.card.Contract = cmp.Or(s.surface.Contract, marchwarden.ContractVersion)
 	if s.card.Contract != marchwarden.ContractVersion {
 		return &marchwarden.Error{Code: marchwarden.CodeUnsupported,
 			Message: fmt.Sprintf("the researcher speaks contract %s; this program speaks %s", s.card.Contract, marchwarden.ContractVersion),
 			Hint:    "use a newer version of this program, or an older one of the researcher"}
 	}
-	input, err := json.Marshal(tool.InputSchema)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the input schema")
+	var fault error
+	wire := func(v any) json.RawMessage {
+		data, err := json.Marshal(v)
+		fault = cmp.Or(fault, err)
+		return data
+	}
+	input, annotations := wire(tool.InputSchema), wire(tool.Annotations)
+	if tool.OutputSchema != nil {
+		s.surface.Output = wire(tool.OutputSchema)
+	}
+	if fault != nil {
+		return marchwarden.Wrap(fault, marchwarden.CodeMalformed, "read the tool's schemas and annotations")
 	}
 	var shape struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -343,18 +323,8 @@ func (s *Session) judge(tool *mcp.Tool) error {
 		return marchwarden.Errorf(marchwarden.CodeUnsupported, "the server's tool %q takes no question", mcpkit.Tool)
 	}
 	s.surface.Input = input
-	if tool.OutputSchema != nil {
-		if s.surface.Output, err = json.Marshal(tool.OutputSchema); err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the output schema")
-		}
-	}
-	annotations, err := json.Marshal(tool.Annotations)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the tool's annotations")
-	}
 	s.card.Description = mcpkit.Clip(mcpkit.Plain(tool.Description), maxDescriptionChars)
 	s.card.ToolHash = toolHash(tool.Name, tool.Title, tool.Description, string(input), string(s.surface.Output), string(annotations))
-	s.card.OpenWorld = tool.Annotations == nil || tool.Annotations.OpenWorldHint == nil || *tool.Annotations.OpenWorldHint
 	s.card.Private = tool.Meta[mcpkit.MetaPrivate] == true
 	return nil
 }
@@ -363,10 +333,7 @@ func (s *Session) judge(tool *mcp.Tool) error {
 func toolHash(parts ...string) string {
 	h := sha256.New()
 	for _, part := range append([]string{"marchwarden tool surface v1"}, parts...) {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		h.Write(n[:])
-		h.Write([]byte(part))
+		h.Write(append(binary.BigEndian.AppendUint64(nil, uint64(len(part))), part...))
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

@@ -98,7 +98,7 @@ func TestCard(t *testing.T) {
 	t.Run("stranger", func(t *testing.T) {
 		s := open(t, target(t, "good"))
 		got := s.Card()
-		want := Card{Server: "str[31manger", Version: "1", Protocol: "2025-06-18", Contract: "v1", Description: "finds things", OpenWorld: true, ToolHash: got.ToolHash}
+		want := Card{Server: "str[31manger", Version: "1", Protocol: "2025-06-18", Contract: "v1", Description: "finds things", ToolHash: got.ToolHash}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("card (-want +got):\n%s", diff)
 		}
@@ -246,7 +246,7 @@ func TestProgressIsHeardInItsPlace(t *testing.T) {
 			t.Errorf("progress is passed on: %v", last)
 		}
 		var err error
-		if last, _, err = p.take(mcpkit.Line{Text: []byte(line)}); err != nil {
+		if last, _, err = p.take([]byte(line)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -466,7 +466,7 @@ func TestCallTakesAnything(t *testing.T) {
 			t.Errorf("got %+v, %v", reply, err)
 		}
 		reply, err = s.Call(t.Context(), map[string]any{"question": "events", "novel": true})
-		if err != nil || reply.Failure != nil || reply.Progress != 2 || reply.FromText || !strings.Contains(reply.Text, "events [1]") {
+		if err != nil || reply.Failure != nil || reply.Progress != 2 || reply.FromText || !strings.Contains(string(reply.Structured), "events [1]") {
 			t.Errorf("got %+v, %v", reply, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

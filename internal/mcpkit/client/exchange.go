@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
@@ -27,16 +29,14 @@ const (
 	maxCallBytes = 4 * maxFrameBytes
 	// maxRefusalBytes bounds what is read of an answer that only says no.
 	maxRefusalBytes = 64 << 10
-	// parting is how long a server may take to end a stream that has told all, so
-	// that the connection can be used again.
+	// parting is how long a server may take to end a stream, so that its connection can be used again.
 	parting = 50 * time.Millisecond
 )
 
-// exchange speaks to a server at an address without the SDK: one request of the
-// protocol of 2026-07-28, and its answer. The SDK's client drops every field of an
-// answer that it does not know, and takes a server that fails once for one that is
-// gone; a task has such fields, and outlives such failures. It is safe for
-// concurrent use.
+// exchange speaks to a server at an address without the SDK: one request of the protocol of
+// 2026-07-28, and its answer. The SDK's client drops every field of an answer that it does not
+// know, and takes a server that fails once for one that is gone; a task has such fields, and
+// outlives such failures. It is safe for concurrent use.
 type exchange struct {
 	web  *http.Client
 	url  string
@@ -45,7 +45,6 @@ type exchange struct {
 	last atomic.Int64 // id of a request
 }
 
-// turn is one request.
 type turn struct {
 	method, name string // name is what the header Mcp-Name says
 	params       map[string]any
@@ -64,9 +63,8 @@ type refusal int
 
 func (r refusal) Error() string { return fmt.Sprintf("status %d", int(r)) }
 
-// send gives the result of a request, or why there is none: ctx's error, a
-// *jsonrpc.Error of the server's, an *absence, a refusal, or a *marchwarden.Error
-// that is final.
+// send gives the result of a request, or why there is none: ctx's error, a *jsonrpc.Error of the
+// server's, an *absence, a refusal, or a *marchwarden.Error that is final.
 func (x *exchange) send(ctx context.Context, t turn) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -133,8 +131,8 @@ func (x *exchange) request(ctx context.Context, t turn) (*http.Request, jsonrpc.
 	return req, id, nil
 }
 
-// broken tells the ways apart in which a request or its answer did not get
-// through. What has a code, or is the server's word, stays as it is.
+// broken says why a request or its answer did not get through. What has a code, or is the server's
+// word, stays as it is.
 func broken(ctx context.Context, err error) error {
 	var own *marchwarden.Error
 	var theirs *jsonrpc.Error
@@ -147,8 +145,7 @@ func broken(ctx context.Context, err error) error {
 	case errors.As(err, &theirs), errors.As(err, &away):
 		return err
 	}
-	var sent *url.Error
-	if errors.As(err, &sent) {
+	if sent, ok := errors.AsType[*url.Error](err); ok {
 		err = sent.Err // the address, which may hold a key, is not for messages
 	}
 	return &absence{said(err.Error())}
@@ -171,8 +168,7 @@ func refused(resp *http.Response) error {
 	return refusal(resp.StatusCode)
 }
 
-// take reads one message. It says whether it is the answer to id; anything else is
-// heeded if it is a notification, and passed over if not.
+// take reads one message, and says whether it is the answer to id. A notification is heeded.
 func (t turn) take(data []byte, id jsonrpc.ID) (result json.RawMessage, answered bool, err error) {
 	msg, err := jsonrpc.DecodeMessage(data)
 	if err != nil {
@@ -194,60 +190,24 @@ func (t turn) take(data []byte, id jsonrpc.ID) (result json.RawMessage, answered
 	return nil, false, nil
 }
 
-// listen reads a stream of events up to the answer.
+// listen reads a stream of events up to the answer. A server may leave out the empty line after
+// its last event; a message that broke off is none.
 func (t turn) listen(body io.Reader, id jsonrpc.ID) (json.RawMessage, error) {
-	r := bufio.NewReaderSize(body, 16<<10)
-	var e event
-	for {
-		l, end := mcpkit.ReadLine(r, maxFrameBytes)
-		if l.TooLong || len(e.data)+len(l.Text) > maxFrameBytes {
-			return nil, errHuge
-		}
-		whole := e.add(l.Text)
-		// A server may leave out the empty line after its last event; a message that
-		// broke off is none.
-		if whole || errors.Is(end, io.EOF) && json.Valid(e.data) {
-			if len(e.data) > 0 && (e.name == "" || e.name == "message") {
-				if result, answered, err := t.take(e.data, id); answered {
-					return result, err
-				}
-			}
-			e = event{}
-		}
+	end := strings.NewReader("\n\n")
+	for e, err := range httpapi.EventsWithin(io.MultiReader(body, end), maxFrameBytes) {
 		switch {
-		case errors.Is(end, io.EOF):
-			return nil, &absence{"it ended the answer before its end"}
-		case end != nil:
-			return nil, end
+		case errors.Is(err, bufio.ErrTooLong):
+			return nil, errHuge
+		case err != nil:
+			return nil, err
+		case e.Name != "" && e.Name != "message" || len(e.Data) == 0 || end.Len() == 0 && !json.Valid(e.Data):
+			continue
+		}
+		if result, answered, err := t.take(e.Data, id); answered {
+			return result, err
 		}
 	}
-}
-
-// event is a server-sent event in the making.
-type event struct {
-	name string
-	data []byte
-}
-
-// add takes a line of a stream, and says whether it ends the event.
-func (e *event) add(line []byte) bool {
-	ended := bytes.HasSuffix(line, []byte("\n"))
-	line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-	if len(line) == 0 {
-		return ended
-	}
-	field, value, _ := bytes.Cut(line, []byte(":"))
-	value = bytes.TrimPrefix(value, []byte(" "))
-	switch string(field) {
-	case "event":
-		e.name = string(value)
-	case "data":
-		if e.data != nil {
-			e.data = append(e.data, '\n')
-		}
-		e.data = append(e.data, value...)
-	}
-	return false
+	return nil, &absence{"it ended the answer before its end"}
 }
 
 // metered is a body whose bytes count against what a call may cost.

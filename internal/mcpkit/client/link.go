@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,8 +19,7 @@ import (
 const (
 	// maxFrameBytes bounds one message from a server.
 	maxFrameBytes = 16 << 20
-	// maxJunkLines is how much a server may write to its standard output that is no
-	// message, such as a greeting, before it is given up.
+	// maxJunkLines is how many lines on standard output may be no message, such as a greeting.
 	maxJunkLines = 1000
 )
 
@@ -44,14 +42,13 @@ func newPipe(proc *process, hear func(*jsonrpc.Request) bool) *pipe {
 }
 
 // take gives the message in a line, unless it is progress, which is heard at once.
-func (p *pipe) take(l mcpkit.Line) (jsonrpc.Message, []byte, error) {
-	if l.TooLong {
+func (p *pipe) take(line []byte) (jsonrpc.Message, []byte, error) {
+	if line == nil {
 		return nil, nil, p.fail(errHuge)
 	}
-	text := bytes.TrimSpace(l.Text)
-	msg := frame(text)
+	msg := frame(line)
 	if msg == nil {
-		return nil, nil, p.tolerate(text)
+		return nil, nil, p.tolerate(line)
 	}
 	if n, ok := msg.(*jsonrpc.Request); ok && p.hear(n) {
 		return nil, nil, nil
@@ -59,9 +56,8 @@ func (p *pipe) take(l mcpkit.Line) (jsonrpc.Message, []byte, error) {
 	return msg, nil, nil
 }
 
-// frame is the message in a line, or nil. A server that answers with a batch is not
-// understood: the protocol has done away with them. What is clearly an answer and
-// cannot be read fails the call it belongs to, which would wait for it in vain.
+// frame is the message in a line, or nil; a batch is none. What is clearly an answer and cannot be read
+// fails its call, which would wait for it in vain.
 func frame(text []byte) jsonrpc.Message {
 	var head struct {
 		Version string `json:"jsonrpc"`
@@ -84,11 +80,10 @@ func frame(text []byte) jsonrpc.Message {
 // tolerate notes a line that is no message. Too many of them are an error.
 func (p *pipe) tolerate(text []byte) error {
 	p.mu.Lock()
-	p.junk++
-	lines := p.junk
-	if lines == 1 {
-		p.first = mcpkit.Clip(mcpkit.Plain(string(text[:min(len(text), 1024)])), maxSaidChars/2)
+	if p.junk++; p.junk == 1 {
+		p.first = brief(string(text[:min(len(text), 1024)]))
 	}
+	lines := p.junk
 	p.mu.Unlock()
 	if lines <= maxJunkLines {
 		return nil
@@ -104,8 +99,7 @@ func (p *pipe) fail(fault error) error {
 	return io.EOF
 }
 
-// failure is why the connection ended if the server said something that it must
-// not, or nil.
+// failure is why the connection ended if the server said something that it must not, or nil.
 func (p *pipe) failure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,9 +116,8 @@ func (p *pipe) noise() (lines, first string) {
 	return fmt.Sprintf("its output has %d lines that are no protocol", p.junk), p.first
 }
 
-// address is the client's side of HTTP: it adds the token, for the server that was
-// named and no other, bounds what comes back, and gives the statuses that mean
-// something their codes.
+// address is the client's side of HTTP: it adds the token, for the server that was named and no
+// other, bounds what comes back, and gives the statuses that mean something their codes.
 type address struct {
 	base  http.RoundTripper
 	home  *url.URL
@@ -132,15 +125,14 @@ type address struct {
 	login *Login // where tokens come from instead, or nil
 }
 
-// newAddress is a client for one server. It follows redirects within the server
-// only, and has no time limit of its own: a research takes what it takes.
-func newAddress(base *http.Client, home *url.URL, t Target) *http.Client {
-	client := *base
+// newAddress is a client for one server. It follows redirects within the server only, and has no time
+// limit: a research takes what it takes.
+func newAddress(client http.Client, home *url.URL, t Target) *http.Client {
 	client.Timeout = 0
-	client.Transport = &address{base: base.Transport, home: home, token: t.Token, login: t.Login}
+	client.Transport = &address{base: client.Transport, home: home, token: t.Token, login: t.Login}
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if !sameServer(req.URL, home) {
-			return marchwarden.Errorf(marchwarden.CodeDenied, "the researcher redirects to another server, %s", mcpkit.Clip(mcpkit.Plain(req.URL.Host), maxSaidChars/2))
+			return marchwarden.Errorf(marchwarden.CodeDenied, "the researcher redirects to another server, %s", brief(req.URL.Host))
 		}
 		if len(via) > 5 {
 			return marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher redirects without end")
@@ -172,17 +164,15 @@ func (a *address) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	var refusal *marchwarden.Error
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		refusal = marchwarden.Errorf(marchwarden.CodeDenied, "the researcher refused access (status %d)", resp.StatusCode)
-		refusal.Hint = "check its token"
-	case http.StatusTooManyRequests:
-		refusal = marchwarden.Errorf(marchwarden.CodeRateLimited, "the researcher asks to come back later (status 429)")
-	}
-	if refusal != nil {
 		_ = resp.Body.Close()
-		return nil, refusal
+		refused := marchwarden.Errorf(marchwarden.CodeDenied, "the researcher refused access (status %d)", resp.StatusCode)
+		refused.Hint = "check its token"
+		return nil, refused
+	case http.StatusTooManyRequests:
+		_ = resp.Body.Close()
+		return nil, marchwarden.Errorf(marchwarden.CodeRateLimited, "the researcher asks to come back later (status 429)")
 	}
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // of which the SDK bounds every event
 		resp.Body = httpapi.Limit(resp.Body, maxFrameBytes, errHuge)

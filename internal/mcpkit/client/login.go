@@ -39,8 +39,7 @@ const (
 // The steps of OAuth are the SDK's: metadata, registration, PKCE, state and issuer. What goes
 // between them is here: the file, the browser's way back, renewal, and errors that hold no secret.
 //
-// Its fields are not to be changed after
-// the first use. It is safe for concurrent use.
+// Its fields are not to be changed after the first use. It is safe for concurrent use.
 type Login struct {
 	// URL is the address of the researcher.
 	URL string
@@ -51,12 +50,10 @@ type Login struct {
 	// HTTP reaches authorization servers, as LoginClient does: where they are is an untrusted address.
 	// It must not change what they answer. Required.
 	HTTP *http.Client
-	// ClientID is the name by which the authorization server knows this program, or the
-	// address of a document that describes it; "" has it register itself. ClientSecret
-	// goes with it, and may be "".
+	// ClientID is the name by which the authorization server knows this program, or the address of a
+	// document about it; "" has it register itself. ClientSecret goes with it, and may be "".
 	ClientID, ClientSecret string
-	// Browser is where the user logs in anew: what the file has is not used then. nil
-	// is for all who only use a login.
+	// Browser is where the user logs in anew; nil for all who only use a login.
 	Browser Browser
 	// Hide is told every secret before it is used; it may be nil.
 	Hide func(secrets ...string)
@@ -95,8 +92,7 @@ func (s *split) RoundTrip(req *http.Request) (*http.Response, error) {
 		return s.own.RoundTrip(req)
 	}
 	resp, err := s.others.RoundTrip(req)
-	var refused *marchwarden.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*marchwarden.Error](err); ok {
 		s.refused.Store(refused)
 	}
 	return resp, err
@@ -132,9 +128,8 @@ func (l *Login) Token(ctx context.Context) (string, error) {
 	return l.have.Access, nil
 }
 
-// Refused gets a token that is better than the one the researcher refused, "" for none,
-// and nil is to send the request again. Else the error says what the user can do. The
-// body of resp is closed.
+// Refused gets a token that is better than the one the researcher refused, "" for none, and nil is
+// to send the request again. Else the error says what the user can do. The body of resp is closed.
 func (l *Login) Refused(req *http.Request, resp *http.Response, used string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,8 +151,7 @@ func (l *Login) Refused(req *http.Request, resp *http.Response, used string) err
 	return l.renew(req.Context(), used)
 }
 
-// Anew has the user log in with a researcher that has not asked for it, as one may that
-// only research itself is behind a login. It does nothing if the user just did.
+// Anew has the user log in with a researcher that has not asked for it. It does nothing if the user just did.
 func (l *Login) Anew(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,8 +266,7 @@ func (l *Login) keep(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oaut
 	return oauth2.StaticTokenSource(t), nil
 }
 
-// renew exchanges the refresh token for new ones, while no other process does, unless
-// one has done so since old was given. l.mu is held.
+// renew exchanges the refresh token, unless another process has done so since old was given; l.mu is held.
 func (l *Login) renew(ctx context.Context, old string) error {
 	return edit(l.File, func(all []entry) ([]entry, error) {
 		e, known := find(all, l.URL)
@@ -315,7 +308,6 @@ func (l *Login) hide(e entry) {
 	}
 }
 
-// over reports whether the token of an entry has ended, or is about to.
 func (l *Login) over(e entry) bool {
 	return e.Expires != nil && l.Now().Add(margin).After(*e.Expires)
 }
@@ -361,8 +353,7 @@ func (l *Login) failure(ctx context.Context, err error) error {
 	return marchwarden.Errorf(marchwarden.CodeDenied, "the login failed: %s", mcpkit.Clip(mcpkit.Plain(said), maxSaidChars))
 }
 
-// outside is why an address that a server named was not gone to since it was last
-// asked for, or nil.
+// outside is why an address that a server named was refused since it was last asked for, or nil.
 func (l *Login) outside() *marchwarden.Error {
 	if s, ok := l.HTTP.Transport.(*split); ok {
 		return s.refused.Swap(nil)
@@ -370,7 +361,6 @@ func (l *Login) outside() *marchwarden.Error {
 	return nil
 }
 
-// errorCode is what OAuth calls its errors.
 var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
 // named is a code of OAuth as part of a sentence; what is none is left out.

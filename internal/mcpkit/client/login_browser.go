@@ -14,8 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// Loopback is the browser of this machine: it comes back to a port that is open for this
-// machine alone, until Close.
+// Loopback is the browser of this machine: it comes back to a port for this machine alone, until Close.
 type Loopback struct {
 	redirect string
 	show     func(address string)
@@ -27,8 +26,7 @@ type Loopback struct {
 	state string     // that the browser must bring back; "" for none
 }
 
-// ListenForBrowser opens a port of this machine; 0 is any that is free. Show is given the address
-// that the user is to open.
+// ListenForBrowser opens a port; 0 is any. show gets the address that the user is to open.
 func ListenForBrowser(port int, show func(address string)) (*Loopback, error) {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
@@ -53,8 +51,7 @@ func (b *Loopback) Close() error {
 // Redirect is where the browser comes back to.
 func (b *Loopback) Redirect() string { return b.redirect }
 
-// ServeHTTP takes what the browser brings. What comes without the state of the login is
-// from another page, and is not heeded.
+// ServeHTTP takes what the browser brings with the state of the login; all else is of other pages.
 func (b *Loopback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

@@ -19,14 +19,12 @@ const (
 	maxFileBytes = 4 << 20
 )
 
-// The form of the file. A login is found by the address of its researcher, so that no
-// other server is ever sent its token, whatever a researcher is called.
+// The form of the file. A login is found by the address of its researcher: no other gets its token.
 type fileForm struct {
 	Version int     `json:"version"`
 	Logins  []entry `json:"logins"`
 }
 
-// entry is one login.
 type entry struct {
 	URL      string `json:"url"`      // of the researcher
 	Resource string `json:"resource"` // as the authorization server was told
@@ -67,40 +65,35 @@ func with(all []entry, e entry) []entry {
 	return append(all, e)
 }
 
-// read is the login of the file, or nil.
 func (l *Login) read() (*entry, error) {
-	text, err := durable.ReadPrivate(l.File, fileKind, maxFileBytes)
+	all, err := load(l.File)
+	e, known := find(all, l.URL)
+	if err != nil || !known {
+		return nil, err
+	}
+	l.hide(e)
+	return &e, nil
+}
+
+// LoginSecrets are all that a file of logins keeps in confidence; none if it cannot be read.
+func LoginSecrets(file string) []string {
+	all, _ := load(file)
+	var secrets []string
+	for _, e := range all {
+		secrets = append(secrets, e.secrets()...)
+	}
+	return secrets
+}
+
+func load(file string) ([]entry, error) {
+	text, err := durable.ReadPrivate(file, fileKind, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	all, err := parse(text)
-	if err != nil {
-		return nil, err
-	}
-	e, known := find(all, l.URL)
-	if !known {
-		return nil, nil
-	}
-	l.hide(e)
-	return &e, nil
-}
-
-// LoginSecrets are all that a file of logins keeps in confidence, for those who must not repeat it. A
-// file that cannot be read has none: it gives no token either.
-func LoginSecrets(file string) []string {
-	text, err := durable.ReadPrivate(file, fileKind, maxFileBytes)
-	if err != nil {
-		return nil
-	}
-	all, _ := parse(text) // none if it fails
-	var secrets []string
-	for _, e := range all {
-		secrets = append(secrets, e.secrets()...)
-	}
-	return secrets
+	return parse(text)
 }
 
 func (e entry) secrets() []string { return []string{e.Access, e.Refresh, e.ClientSecret} }

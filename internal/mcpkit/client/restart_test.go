@@ -266,7 +266,7 @@ func TestRestartThatForgets(t *testing.T) {
 	at, stop := serveAt(t, "127.0.0.1:0", b.handler(t))
 	s := open(t, Target{URL: "http://" + at})
 	once := sync.Once{}
-	_, err := s.Research(t.Context(), ask("sleep"), func(marchwarden.Event) {
+	_, err := s.Research(t.Context(), ask("wait"), func(marchwarden.Event) {
 		once.Do(func() {
 			stop()
 			_, stop = serveAt(t, at, (&bureau{jobs: map[string]*job{}}).handler(t))
@@ -276,6 +276,7 @@ func TestRestartThatForgets(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for _, j := range b.jobs {
+		j.cancel()
 		<-j.ended
 	}
 	s.Close()

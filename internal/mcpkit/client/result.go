@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -31,21 +30,17 @@ const (
 
 // Reply is what a tool call gave, whether it keeps the contract or not.
 type Reply struct {
-	// Structured is the structured content, or nil. A server that sends its result
-	// as text alone is understood too; FromText says that it did.
+	// Structured is the structured content, or nil. FromText says that it was sent as text alone.
 	Structured json.RawMessage
 	FromText   bool
-	// Text is the readable part, as it is, bounded.
-	Text string
 	// Failure is the error that the tool reported, or nil.
 	Failure *marchwarden.Error
 	// Progress is how many progress notifications came before the reply.
 	Progress int
 }
 
-// Result is the result in a reply, or the tool's error, or what keeps the reply
-// from being a result: CodeMalformed, in one short sentence. null counts as left
-// out.
+// Result is the result in a reply, or the tool's error, or what keeps the reply from being a
+// result: CodeMalformed, in one short sentence. null counts as left out.
 func (r Reply) Result() (*marchwarden.Result, error) {
 	if r.Failure != nil {
 		return nil, quoting(r.Failure, "it failed (%s)", r.Failure.Code)
@@ -57,30 +52,30 @@ func (r Reply) Result() (*marchwarden.Result, error) {
 	if r.Structured == nil {
 		return nil, malformed("there is no structured content")
 	}
-	var instance any
-	if err := json.Unmarshal(r.Structured, &instance); err != nil {
-		return nil, malformed("%s", said(err.Error()))
-	}
-	instance, err := trim(instance, "result")
-	if err != nil {
-		return nil, malformed("%s", said(err.Error()))
-	}
-	schema, err := resultSchema()
-	if err != nil {
-		return nil, err
-	}
-	if err := schema.Validate(instance); err != nil {
-		return nil, malformed("%s", said(err.Error()))
-	}
-	encoded, err := json.Marshal(instance)
-	if err != nil {
-		return nil, malformed("%s", said(err.Error()))
-	}
-	res, err := marchwarden.DecodeResult(encoded)
+	res, err := decodeResult(r.Structured)
 	if err != nil {
 		return nil, malformed("%s", said(err.Error()))
 	}
 	return res, nil
+}
+
+// decodeResult reads a result and holds it to the bounds and to the schema.
+func decodeResult(text json.RawMessage) (*marchwarden.Result, error) {
+	var instance any
+	if err := json.Unmarshal(text, &instance); err != nil {
+		return nil, err
+	}
+	if err := trim(instance, "result"); err != nil {
+		return nil, err
+	}
+	if err := mcpkit.CheckResult(instance); err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(instance)
+	if err != nil {
+		return nil, err
+	}
+	return marchwarden.DecodeResult(encoded)
 }
 
 // quoting is an error with words of the researcher in it, and what is said without them.
@@ -93,53 +88,39 @@ func quoting(words *marchwarden.Error, format string, args ...any) error {
 // said is a sentence of the researcher, fit for a message of ours.
 func said(s string) string { return mcpkit.Clip(mcpkit.Plain(s), maxSaidChars) }
 
-// resultSchema is the contract's, made once.
-var resultSchema = sync.OnceValues(func() (*jsonschema.Resolved, error) {
-	var out jsonschema.Schema
-	if err := json.Unmarshal(marchwarden.ResultSchema(), &out); err != nil {
-		return nil, fmt.Errorf("parse the result schema: %w", err)
-	}
-	return out.Resolve(nil)
-})
+// brief is the same for a name.
+func brief(s string) string { return mcpkit.Clip(mcpkit.Plain(s), maxSaidChars/2) }
 
 // trim drops the properties that are null and refuses what is over a bound.
-func trim(v any, path string) (any, error) {
+func trim(v any, path string) error {
 	switch v := v.(type) {
 	case string:
 		if len(v) > maxStringBytes {
-			return nil, fmt.Errorf("%s has %d bytes, over %d", path, len(v), maxStringBytes)
+			return fmt.Errorf("%s has %d bytes, over %d", path, len(v), maxStringBytes)
 		}
 	case []any:
 		if len(v) > maxListed {
-			return nil, fmt.Errorf("%s has %d entries, over %d", path, len(v), maxListed)
+			return fmt.Errorf("%s has %d entries, over %d", path, len(v), maxListed)
 		}
-		for i := range v {
-			trimmed, err := trim(v[i], path+"[]")
-			if err != nil {
-				return nil, err
+		for _, entry := range v {
+			if err := trim(entry, path+"[]"); err != nil {
+				return err
 			}
-			v[i] = trimmed
 		}
 	case map[string]any:
 		if len(v) > maxListed {
-			return nil, fmt.Errorf("%s has %d properties, over %d", path, len(v), maxListed)
+			return fmt.Errorf("%s has %d properties, over %d", path, len(v), maxListed)
 		}
+		maps.DeleteFunc(v, func(_ string, property any) bool { return property == nil })
 		for _, name := range slices.Sorted(maps.Keys(v)) { // so that the same result has the same fault
-			if v[name] == nil {
-				delete(v, name)
-				continue
+			if err := trim(v[name], path+"."+name); err != nil {
+				return err
 			}
-			trimmed, err := trim(v[name], path+"."+name)
-			if err != nil {
-				return nil, err
-			}
-			v[name] = trimmed
 		}
 	}
-	return v, nil
+	return nil
 }
 
-// reply makes sense of what a call gave.
 func (s *Session) reply(a answer[*mcp.CallToolResult], l *listener) (Reply, error) {
 	if a.err != nil {
 		return Reply{}, s.fault(a.err)
@@ -157,9 +138,8 @@ func (s *Session) reply(a answer[*mcp.CallToolResult], l *listener) (Reply, erro
 		text.WriteString(part.Text)
 		text.WriteByte('\n')
 	}
-	r.Text = text.String()[:min(text.Len(), maxTextShown)]
 	if a.res.IsError {
-		r.Failure = toolError(a.res.Meta, r.Text)
+		r.Failure = toolError(a.res.Meta, text.String()[:min(text.Len(), maxTextShown)])
 		return r, nil
 	}
 	if a.res.StructuredContent != nil {
@@ -176,8 +156,7 @@ func isObject(s string) bool {
 	return strings.HasPrefix(strings.TrimSpace(s), "{") && json.Valid([]byte(s))
 }
 
-// toolError is the failure that a tool reports. Its code counts if it is one of
-// the contract.
+// toolError is the failure that a tool reports. Its code counts if it is one of the contract.
 func toolError(meta mcp.Meta, text string) *marchwarden.Error {
 	facts, _ := meta[mcpkit.MetaError].(map[string]any)
 	word := func(name string) string {
@@ -199,7 +178,6 @@ func toolError(meta mcp.Meta, text string) *marchwarden.Error {
 	return e
 }
 
-// listener hears the progress of one call.
 type listener struct {
 	token    string
 	unwanted bool // guarded by the session's mu
@@ -234,7 +212,6 @@ func (s *Session) progress(_ context.Context, n *mcp.ProgressNotificationClientR
 	}
 }
 
-// note passes an event on, if there is a listener.
 func (l *listener) note(p *mcp.ProgressNotificationParams) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,12 +224,10 @@ func (l *listener) note(p *mcp.ProgressNotificationParams) {
 	l.sink(event)
 }
 
-// The stages that an event can name.
 var stages = []marchwarden.Stage{marchwarden.StageIndex, marchwarden.StagePlan, marchwarden.StageSearch, marchwarden.StageFetch,
 	marchwarden.StageSynthesize, marchwarden.StageCheck, marchwarden.StageDone}
 
-// eventOf is the event in a notification, or one made of its words. A stage that
-// is not said, or not known, is the one before.
+// eventOf is the event in a notification, or one made of its words, at the stage before if it says none.
 func eventOf(p *mcp.ProgressNotificationParams, before marchwarden.Stage) marchwarden.Event {
 	var e marchwarden.Event
 	if told, ok := p.Meta[mcpkit.MetaEvent]; ok {
@@ -268,14 +243,13 @@ func eventOf(p *mcp.ProgressNotificationParams, before marchwarden.Stage) marchw
 		e.Stage = before
 	}
 	e.Message = mcpkit.Clip(mcpkit.Plain(e.Message), mcpkit.MaxProgressChars)
-	e.Researcher = mcpkit.Clip(mcpkit.Plain(e.Researcher), maxSaidChars/2)
+	e.Researcher = brief(e.Researcher)
 	for _, n := range []*int{&e.Iteration, &e.Done, &e.Total, &e.Rihla} {
 		*n = max(*n, 0)
 	}
 	return e
 }
 
-// fault gives the failure of a call its code.
 func (s *Session) fault(err error) error {
 	if own := ours(err); own != nil {
 		return own
@@ -295,12 +269,21 @@ func (s *Session) fault(err error) error {
 			"the researcher answered with the protocol error %d", theirs.Code)
 	}
 	if s.proc == nil {
-		return unreached(err)
+		e := marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher could not be reached or understood: %s", said(err.Error()))
+		if _, ok := errors.AsType[*url.Error](err); ok { // what the network says is no word of the researcher
+			return e
+		}
+		return quoting(e, "the researcher could not be understood")
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) || s.isGone() {
-		return s.ended()
+	select {
+	case <-s.done:
+	case <-s.proc.exited:
+	default:
+		if !errors.Is(err, io.EOF) && !errors.Is(err, mcp.ErrConnectionClosed) {
+			return malformed(said(err.Error()))
+		}
 	}
-	return malformed(said(err.Error()))
+	return s.ended()
 }
 
 // ours is the error that this side made, with what it quotes; nil if another did.
@@ -316,17 +299,6 @@ func ours(err error) error {
 	return nil
 }
 
-// unreached is a fault on the way to an address. What the network says is no word of the
-// researcher.
-func unreached(err error) error {
-	var way *url.Error
-	e := marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher could not be reached or understood: %s", said(err.Error()))
-	if errors.As(err, &way) {
-		return e
-	}
-	return quoting(e, "the researcher could not be understood")
-}
-
 // What more than one part of the client says of a server.
 var (
 	errHuge      = marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher sent a message of more than %d bytes", maxFrameBytes)
@@ -339,30 +311,16 @@ func malformed(what string) error {
 	return quoting(marchwarden.Errorf(marchwarden.CodeMalformed, "%s: %s", unread, what), unread)
 }
 
-// isLocal tells the errors that the SDK made on this side: a connection that is
-// closing, a request that the transport refused.
+// isLocal tells the errors that the SDK made on this side.
 func isLocal(e *jsonrpc.Error) bool { return e.Code <= -32003 && e.Code >= -32005 }
-
-func (s *Session) isGone() bool {
-	select {
-	case <-s.done:
-		return true
-	case <-s.proc.Exited():
-		return true
-	default:
-		return false
-	}
-}
 
 // ended says how the process ended, and its last words.
 func (s *Session) ended() error {
-	timer := time.NewTimer(lastWordsWait)
-	defer timer.Stop()
 	e := marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher's process ended")
 	select {
-	case <-s.proc.Exited():
+	case <-s.proc.exited:
 		e.Message += " (" + s.proc.State() + ")"
-	case <-timer.C:
+	case <-time.After(lastWordsWait):
 		e.Message = "the researcher's process closed its output"
 	}
 	words := said(s.proc.LastWords())
@@ -372,8 +330,7 @@ func (s *Session) ended() error {
 	return quoting(marchwarden.Errorf(e.Code, "%s: %s", e.Message, words), "%s", e.Message)
 }
 
-// dialFault is the same for what went wrong while dialling. The cause of ctx's end
-// says that it took too long.
+// dialFault is the same while dialling. The cause of ctx's end says that it took too long.
 func (s *Session) dialFault(ctx context.Context, err error) error {
 	var late *marchwarden.Error
 	if ours(err) != nil || !errors.As(context.Cause(ctx), &late) {

@@ -1,16 +1,21 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -21,13 +26,12 @@ import (
 const (
 	// transit is what an answer takes on its way, beyond the grace.
 	transit = 500 * time.Millisecond
-	// companyWait is how long a cancelled call waits for the others of its session
-	// to be cancelled as well, which is when the process can be told to end.
+	// companyWait is how long a cancelled call waits for the others of its session to be cancelled, too:
+	// then the process is told to end.
 	companyWait = 200 * time.Millisecond
 	// lastWordsWait is how long a process that closed its output may take to end.
 	lastWordsWait = 300 * time.Millisecond
-	// farewell is what it takes to tell a server behind an address that its calls
-	// are cancelled, which the SDK does in the background and gives up on closing.
+	// farewell is what the SDK takes to tell a server that its calls are cancelled.
 	farewell = 100 * time.Millisecond
 	// settling is how long progress may take through the SDK.
 	settling = 50 * time.Millisecond
@@ -35,9 +39,8 @@ const (
 	maxEvents = 10_000
 )
 
-// Session is a connection to one researcher elsewhere, and is itself a
-// marchwarden.Researcher. It is safe for concurrent use. It does not come back to
-// life: when Done is closed, dial again.
+// Session is a connection to one researcher elsewhere, and is itself a marchwarden.Researcher. It
+// is safe for concurrent use. It does not come back to life: when Done is closed, dial again.
 type Session struct {
 	now     func() time.Time
 	grace   time.Duration
@@ -72,14 +75,8 @@ type Session struct {
 }
 
 func (d *Dialer) newSession() *Session {
-	s := &Session{now: d.Now, grace: d.Grace, log: d.Log, done: make(chan struct{}), listeners: map[string]*listener{}, handover: make(chan struct{}),
-		trace: d.Trace, pollPatience: pollPatience, absence: absencePatience}
-	if s.grace == 0 {
-		s.grace = mcpkit.Grace
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := &Session{now: d.Now, grace: cmp.Or(d.Grace, mcpkit.Grace), log: cmp.Or(d.Log, slog.New(slog.DiscardHandler)), done: make(chan struct{}),
+		listeners: map[string]*listener{}, handover: make(chan struct{}), trace: d.Trace, pollPatience: pollPatience, absence: absencePatience}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -90,18 +87,16 @@ func (s *Session) Card() Card { return s.card }
 // Surface is what the server offered when it was dialled.
 func (s *Session) Surface() Surface { return s.surface }
 
-// Done is closed when the far end is gone or the session was closed. The absence
-// of a server behind an address shows only when it is asked something.
+// Done is closed when the far end is gone, as far as it shows, or the session was closed.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
 // Leaving is closed when the process was told to end because its last caller left.
 // Calls that are made later are not sent: their error has dispatch.ErrNotAsked.
 func (s *Session) Leaving() <-chan struct{} { return s.handover }
 
-// Close ends the session, its calls and, if there is one, the process with
-// everything it started. Calls of a process that is leaving hand over first. It
-// returns when they have ended, within seconds, and may be called again. The error
-// is always nil: there is nothing left to be done.
+// Close ends the session, its calls and, if there is one, the process with everything it started.
+// Calls of a process that is leaving hand over first. It returns when they have ended, within
+// seconds, and may be called again. The error is always nil: there is nothing left to be done.
 func (s *Session) Close() error {
 	s.once.Do(func() {
 		s.mu.Lock()
@@ -134,20 +129,17 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Research asks the researcher, and keeps the promises of
-// marchwarden.Researcher.
+// Research asks the researcher, and keeps the promises of marchwarden.Researcher.
 //
-// The deadline of ctx is told to the server, which can then hand over what it has;
-// it is waited for a little longer than that. When ctx is cancelled before and the
-// server is a process that no other caller waits for, the process is told to end,
-// and what it hands over in doing so is the result; the session is over then. In
-// all other cases a cancelled call ends at once with CodeCanceled.
+// The deadline of ctx is told to the server, which can then hand over what it has; it is waited for
+// a little longer than that. When ctx is cancelled before and the server is a process that no other
+// caller waits for, the process is told to end, and what it hands over in doing so is the result;
+// the session is over then. In all other cases a cancelled call ends at once with CodeCanceled.
 //
-// A server at an address that knows tasks may answer with one. The session then asks
-// about it until it is done, makes events of what it says of itself, and bears with
-// a server that is away for a while, until the deadline or, if there is none, for two
-// minutes. A task that no caller waits for any more is cancelled; Close waits for that.
-// One that the server has forgotten is CodeNotFound.
+// A server at an address that knows tasks may answer with one. The session then asks about it until
+// it is done, makes events of what it says of itself, and bears with a server that is away for a
+// while, until the deadline or, if there is none, for two minutes. A task that no caller waits for
+// any more is cancelled; Close waits for that. One that the server has forgotten is CodeNotFound.
 //
 // A result that breaks the contract is CodeMalformed, a server that is gone
 // CodeUnavailable, one that let the deadline pass CodeTimeout. Errors of the
@@ -183,8 +175,7 @@ func (s *Session) Call(ctx context.Context, args map[string]any) (Reply, error) 
 	return s.ask(ctx, args, mcp.Meta{}, nil, false)
 }
 
-// settle waits a moment for progress that came before the answer and is still on
-// its way through the SDK, if none was heard: whether a server sends any is asked.
+// settle waits a moment for progress that is still on its way through the SDK, if none was heard.
 func (l *listener) settle() {
 	for range 10 {
 		if l.count() > 0 {
@@ -194,8 +185,7 @@ func (l *listener) settle() {
 	}
 }
 
-// ask makes one call of the tool, with meta and what is to be added to it. A patient
-// one waits for what the server hands over when its time is up.
+// ask makes one call of the tool. A patient one waits for what the server hands over in the end.
 func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwarden.Sink, patient bool) (Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return Reply{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask the researcher")
@@ -226,9 +216,10 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 		return Reply{}, errWasClosed
 	case <-ctx.Done():
 	}
-	s.breakOff()
+	s.mu.Lock()
+	s.broken = true
+	s.mu.Unlock()
 	canceled := marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "ask the researcher")
-	wait := s.grace + transit
 	late := canceled
 	switch {
 	case !patient:
@@ -238,8 +229,6 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 	case !s.dismiss(l, answers):
 		return Reply{}, canceled
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
 	case a := <-answers:
 		if a.err != nil && late == canceled {
@@ -247,20 +236,18 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 		}
 		return s.reply(a, l)
 	case <-s.life.Done():
-	case <-timer.C:
+	case <-time.After(s.grace + transit):
 	}
 	return Reply{}, late
 }
 
-// answer is what a call to the SDK returned.
 type answer[T any] struct {
 	res T
 	err error
 }
 
-// begin makes a call in the background: one to a server that does not read its
-// input returns only when the server is stopped. What the SDK cannot digest is the
-// server's fault.
+// begin makes a call in the background: one to a server that does not read its input returns only
+// when the server is stopped. What the SDK cannot digest is the server's fault.
 func begin[T any](ctx context.Context, call func(context.Context) (T, error)) chan answer[T] {
 	answers := make(chan answer[T], 1)
 	go func() {
@@ -301,12 +288,6 @@ func (s *Session) leave(l *listener) {
 	s.underway.Done()
 }
 
-func (s *Session) breakOff() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.broken = true
-}
-
 // forgo notes, once, that no caller waits for a call any more. s.mu is held.
 func (s *Session) forgo(l *listener) {
 	if !l.unwanted {
@@ -329,15 +310,90 @@ func (s *Session) dismiss(l *listener, answers chan answer[*mcp.CallToolResult])
 		s.proc.Terminate()
 	}
 	s.mu.Unlock()
-	timer := time.NewTimer(companyWait)
-	defer timer.Stop()
 	select {
 	case <-s.handover:
 		return true
 	case a := <-answers:
 		answers <- a // for the caller
 		return true
-	case <-timer.C:
+	case <-time.After(companyWait):
 		return false
+	}
+}
+
+// codeNotFoundOnce was, in earlier versions of the protocol, what CodeInvalidParams is for a resource.
+const codeNotFoundOnce = -32002
+
+// Evidence is the stored content that a citation's hash ("sha256:…") names, held
+// against it: CodeCorrupt says that the server gave something else. CodeNotFound
+// and CodeUnsupported say that it has none to give.
+func (s *Session) Evidence(ctx context.Context, hash string) ([]byte, error) {
+	digits, ok := strings.CutPrefix(hash, "sha256:")
+	if !ok || !mcpkit.IsHex(digits) {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "read evidence: the hash must be sha256: and 64 hex digits")
+	}
+	if !s.card.Evidence {
+		return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the researcher hands over no evidence")
+	}
+	l, err := s.enter(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer s.leave(l)
+	inner, stop := context.WithCancel(s.life)
+	defer stop()
+	var contents []*mcp.ResourceContents
+	answers := begin(context.WithValue(inner, contentsKey{}, &contents), func(ctx context.Context) (*mcp.ReadResourceResult, error) {
+		return s.cs.ReadResource(ctx, &mcp.ReadResourceParams{URI: mcpkit.EvidencePrefix + digits})
+	})
+	select {
+	case a := <-answers:
+		if a.err != nil {
+			return nil, s.evidenceFault(a.err)
+		}
+	case <-ctx.Done():
+		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read evidence")
+	case <-s.life.Done():
+		return nil, errWasClosed
+	}
+	if len(contents) != 1 || contents[0] == nil {
+		return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher gave %d contents for one hash", len(contents))
+	}
+	data := contents[0].Blob
+	if data == nil {
+		data = []byte(contents[0].Text)
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != digits {
+		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the researcher gave another content than the hash names")
+	}
+	return data, nil
+}
+
+func (s *Session) evidenceFault(err error) error {
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		switch said.Code {
+		case jsonrpc.CodeInvalidParams, codeNotFoundOnce:
+			return marchwarden.Errorf(marchwarden.CodeNotFound, "the researcher does not have that content")
+		case jsonrpc.CodeMethodNotFound:
+			return marchwarden.Errorf(marchwarden.CodeUnsupported, "the researcher hands over no evidence")
+		}
+	}
+	return s.fault(err)
+}
+
+// contentsKey is where, in the context of a read, the contents are put.
+type contentsKey struct{}
+
+// uncached takes the contents of a read out of the SDK's hands, which would keep every document.
+func uncached(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		res, err := next(ctx, method, req)
+		read, isRead := res.(*mcp.ReadResourceResult)
+		out, wanted := ctx.Value(contentsKey{}).(*[]*mcp.ResourceContents)
+		if err != nil || !isRead || !wanted {
+			return res, err
+		}
+		*out = read.Contents
+		return &mcp.ReadResourceResult{}, nil
 	}
 }

@@ -23,8 +23,7 @@ const (
 	minPoll, usualPoll, maxPoll = 100 * time.Millisecond, time.Second, 10 * time.Second
 	// latePoll is how often at least, once the deadline has passed.
 	latePoll = 200 * time.Millisecond
-	// pollPatience is how long one request about a task may take, and
-	// cancelPatience how long the one that ends it may: no caller waits for its answer.
+	// How long a request about a task may take, and the one that cancels it, for which no caller waits.
 	pollPatience, cancelPatience = 10 * time.Second, time.Second
 	// absencePatience is how long a server may be away when the call has no deadline.
 	absencePatience = 2 * time.Minute
@@ -38,10 +37,9 @@ const (
 
 // learnTasks notes whether research is to be asked for as a task.
 //
-// A child process is not asked for tasks: it ends with the session, so that a task
-// would outlive nothing there, and what it tells of its progress comes sooner and
-// says more than what a poll finds. Neither is a server that wants arguments in
-// headers, which are the SDK's affair.
+// A child process is not asked for tasks: it ends with the session, so that a task would outlive
+// nothing there, and what it tells of its progress comes sooner and says more than what a poll
+// finds. Neither is a server that wants arguments in headers, which are the SDK's affair.
 func (s *Session) learnTasks(self *mcp.Implementation, address string) {
 	hello := s.cs.InitializeResult()
 	if s.web == nil || hello.ProtocolVersion < tasksEra || hello.Capabilities == nil || strings.Contains(string(s.surface.Input), `"x-mcp-header"`) {
@@ -76,10 +74,10 @@ func (s *Session) start(inner, caller context.Context, params *mcp.CallToolParam
 			ResultType any `json:"resultType"`
 		}
 		if json.Unmarshal(raw, &kind) != nil || kind.ResultType != "task" {
-			return toolResult(raw)
+			return decode[mcp.CallToolResult](raw)
 		}
 		t := &task{s: s, l: l, carried: carried, left: &left, every: usualPoll}
-		state, err := readTask(raw)
+		state, err := decode[taskState](raw)
 		if err == nil {
 			t.id, err = state.name()
 		}
@@ -94,10 +92,9 @@ func (s *Session) start(inner, caller context.Context, params *mcp.CallToolParam
 	})
 }
 
-// converse makes a call that a server may answer in several rounds: with a state that it
-// wants to see again in a moment, and with questions to the user. Questions are declined,
-// since no user is at hand, so that the server can go on by itself; what else it asks
-// for is not offered.
+// converse makes a call that a server may answer in several rounds: with a state that it wants to
+// see again in a moment, and with questions to the user. Questions are declined, since no user is
+// at hand, so that the server can go on by itself; what else it asks for is not offered.
 func converse(ctx context.Context, params *mcp.CallToolParams, call func(context.Context, *mcp.CallToolParams) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
 	for range maxRounds {
 		res, err := call(ctx, params)
@@ -124,8 +121,7 @@ func converse(ctx context.Context, params *mcp.CallToolParams, call func(context
 	return nil, errAsksBack
 }
 
-// stayFor makes Close wait for a task that has to be cancelled, and says whether it
-// is not too late for that.
+// stayFor makes Close wait for a task that has to be cancelled, unless it is too late for that.
 func (s *Session) stayFor() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +132,7 @@ func (s *Session) stayFor() bool {
 	return true
 }
 
-// overhear passes on the progress of a call, and says whether it was that. The SDK
-// would pass it on beside the answer, which may overtake it.
+// overhear passes on progress, and says whether it was that. By the SDK the answer may overtake it.
 func (s *Session) overhear(n *jsonrpc.Request) bool {
 	var p mcp.ProgressNotificationParams
 	if n.Method != "notifications/progress" || json.Unmarshal(n.Params, &p) != nil {
@@ -147,16 +142,15 @@ func (s *Session) overhear(n *jsonrpc.Request) bool {
 	return true
 }
 
-func toolResult(raw json.RawMessage) (*mcp.CallToolResult, error) {
-	res := &mcp.CallToolResult{}
-	if err := json.Unmarshal(raw, res); err != nil {
+func decode[T any](raw json.RawMessage) (*T, error) {
+	v := new(T)
+	if err := json.Unmarshal(raw, v); err != nil {
 		return nil, malformed(said(err.Error()))
 	}
-	return res, nil
+	return v, nil
 }
 
-// taskState is what a server says of a task. Whatever is not needed may be of any
-// type.
+// taskState is what a server says of a task. Whatever is not needed may be of any type.
 type taskState struct {
 	ID       any             `json:"taskId"`
 	Status   any             `json:"status"`
@@ -167,17 +161,8 @@ type taskState struct {
 	Meta     any             `json:"_meta"`
 }
 
-func readTask(raw json.RawMessage) (taskState, error) {
-	var state taskState
-	if err := json.Unmarshal(raw, &state); err != nil {
-		return state, malformed(said(err.Error()))
-	}
-	return state, nil
-}
-
-// name is the task's id, which is sent back as it is. It can be no other text than
-// what a header can hold.
-func (t taskState) name() (string, error) {
+// name is the task's id, which a header must be able to hold.
+func (t *taskState) name() (string, error) {
 	id, ok := t.ID.(string)
 	switch {
 	case !ok || id == "":
@@ -206,10 +191,9 @@ type task struct {
 	over   bool          // the server has nothing more to do
 }
 
-// follow asks about a task until it is over. The end of ctx ends it, that of caller
-// says that the server is now to hand over what it has. A task that is left before
-// its end is cancelled.
-func (t *task) follow(ctx, caller context.Context, state taskState) (*mcp.CallToolResult, error) {
+// follow asks about a task until it is over. The end of ctx ends it, that of caller says that the
+// server is now to hand over what it has. A task that is left before its end is cancelled.
+func (t *task) follow(ctx, caller context.Context, state *taskState) (*mcp.CallToolResult, error) {
 	defer t.leave(ctx)
 	due := caller.Done()
 	_, limited := caller.Deadline()
@@ -220,19 +204,15 @@ func (t *task) follow(ctx, caller context.Context, state taskState) (*mcp.CallTo
 	}
 	var givenUp <-chan time.Time
 	for {
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, ctx.Err()
 		case <-givenUp:
-			timer.Stop()
 			return nil, errLost
 		case <-due:
 			due, t.late = nil, true
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 		res, err := t.ask(ctx)
 		var away *absence
 		switch {
@@ -272,8 +252,8 @@ func (t *task) ask(ctx context.Context) (*mcp.CallToolResult, error) {
 	defer cancel()
 	raw, err := t.s.direct.send(limited, t.turn("tasks/get"))
 	if err == nil {
-		var state taskState
-		if state, err = readTask(raw); err != nil {
+		state, err := decode[taskState](raw)
+		if err != nil {
 			return nil, err
 		}
 		return t.judge(state)
@@ -299,7 +279,7 @@ func (t *task) turn(method string) turn {
 var errLost = marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher went away in the middle of a task and did not come back")
 
 // judge takes in what the server says. It ends the task with a result or an error.
-func (t *task) judge(state taskState) (*mcp.CallToolResult, error) {
+func (t *task) judge(state *taskState) (*mcp.CallToolResult, error) {
 	if state.ID != nil && state.ID != t.id {
 		return nil, malformed("it is about another task")
 	}
@@ -314,7 +294,7 @@ func (t *task) judge(state taskState) (*mcp.CallToolResult, error) {
 		if state.Result == nil {
 			return nil, malformed("it is a task that is done and has no result")
 		}
-		return toolResult(state.Result)
+		return decode[mcp.CallToolResult](state.Result)
 	case "failed":
 		t.over = true
 		var why jsonrpc.Error
@@ -330,7 +310,7 @@ func (t *task) judge(state taskState) (*mcp.CallToolResult, error) {
 }
 
 // hear notes when the server wants to be asked again, and passes on what is new.
-func (t *task) hear(state taskState) {
+func (t *task) hear(state *taskState) {
 	t.every = usualPoll
 	if ms, ok := state.Interval.(float64); ok && ms > 0 {
 		t.every = max(minPoll, time.Duration(min(ms, float64(maxPoll.Milliseconds())))*time.Millisecond)

@@ -381,7 +381,7 @@ func TestPollInterval(t *testing.T) {
 		{0.01, minPoll}, {1.0, minPoll}, {250.0, 250 * time.Millisecond}, {1e12, maxPoll}, {1e300, maxPoll},
 	} {
 		tk := &task{l: &listener{}, quiet: -1}
-		tk.hear(taskState{Interval: tc.said})
+		tk.hear(&taskState{Interval: tc.said})
 		if got := tk.pause(); got != tc.want {
 			t.Errorf("%v: got %v, want %v", tc.said, got, tc.want)
 		}
@@ -391,7 +391,7 @@ func TestPollInterval(t *testing.T) {
 		before := time.Duration(0)
 		interval := rapid.Float64().Draw(t, "interval")
 		for i := range rapid.IntRange(1, 60).Draw(t, "polls") {
-			tk.hear(taskState{Interval: interval})
+			tk.hear(&taskState{Interval: interval})
 			got := tk.pause()
 			if got < minPoll || got > maxPoll || got < before || got > 4*tk.every {
 				t.Fatalf("poll %d: after %v comes %v", i, before, got)
