@@ -29,13 +29,12 @@ import (
 //	          one folder is one range of ids; the numbers of its chunks begin there.
 //	          mtime 0 = compare by hash; hash = SHA-256 of the bytes; host = the
 //	          declared origin or ''; note = why nothing of it can be found, or ''
-//	texts     the text of a few neighbouring chunks of a file: id = that of the first,
-//	          sizes = bytes of each
+//	texts     one row a chunk
 //	segments  what package inverted makes of the chunks of a batch of files, or of
 //	          several batches. Numbers in it are counted from first, and it has span
-//	          of them. A segment never changes and its id is never used again
-//	gone      files that left the index while a segment still holds their chunks
-const schemaVersion = 4
+//	          of them; those that are no file in docs any more are not there. A segment
+//	          never changes and its id is never used again
+const schemaVersion = 5
 
 // applicationID marks a file as ours ("MWLI"), so that a path that points at another program's
 // database by mistake never destroys its data.
@@ -47,16 +46,15 @@ var schema = []string{
 	`CREATE TABLE docs (id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, name TEXT NOT NULL,
 		size INTEGER NOT NULL, mtime INTEGER NOT NULL, hash BLOB NOT NULL, title TEXT NOT NULL, host TEXT NOT NULL,
 		note TEXT NOT NULL, chunks INTEGER NOT NULL, UNIQUE (folder, name)) STRICT`,
-	`CREATE TABLE texts (id INTEGER PRIMARY KEY, sizes BLOB NOT NULL, body TEXT NOT NULL) STRICT`,
+	`CREATE TABLE texts (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT`,
 	`CREATE TABLE segments (id INTEGER PRIMARY KEY AUTOINCREMENT, folder INTEGER NOT NULL, first INTEGER NOT NULL, span INTEGER NOT NULL,
 		chunks INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE (folder, first)) STRICT`,
-	`CREATE TABLE gone (doc INTEGER PRIMARY KEY, chunks INTEGER NOT NULL) STRICT`,
 	fmt.Sprintf("PRAGMA application_id = %d", applicationID),
 	fmt.Sprintf("PRAGMA user_version = %d", schemaVersion),
 }
 
 // probe fails to compile when a table or column is missing.
-const probe = `SELECT f.state, d.chunks, t.body, s.data, g.doc FROM folders f, docs d, texts t, segments s, gone g LIMIT 0`
+const probe = `SELECT f.state, d.chunks, t.body, s.data FROM folders f, docs d, texts t, segments s LIMIT 0`
 
 // errForeign says that the file is a healthy database of something else.
 var errForeign = errors.New("file is a database of another program")
@@ -297,21 +295,18 @@ func segmentProblem(ctx context.Context, db *sql.DB) (string, error) {
 	if ok, err := isCurrent(ctx, db); err != nil || !ok {
 		return "", coded(ctx, err, "check index")
 	}
-	rows, err := db.QueryContext(ctx, "SELECT data FROM segments ORDER BY id")
-	if err != nil {
-		return "", coded(ctx, err, "check index")
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := each(ctx, db, func(rows *sql.Rows) error {
 		var data sql.RawBytes
 		if err := rows.Scan(&data); err != nil {
-			return "", coded(ctx, err, "check index")
+			return err
 		}
-		if _, err := inverted.Parse(data); err != nil {
-			return err.Error(), nil
-		}
+		_, err := inverted.Parse(data)
+		return err
+	}, "SELECT data FROM segments ORDER BY id")
+	if errors.Is(err, inverted.ErrDamaged) {
+		return err.Error(), nil
 	}
-	return "", coded(ctx, rows.Err(), "check index")
+	return "", coded(ctx, err, "check index")
 }
 
 // Unwritable reports whether err of Open or Update says that an index cannot be written

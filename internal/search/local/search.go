@@ -41,9 +41,13 @@ func (ix *Index) Engine(folders ...*fetch.Folder) search.Engine {
 // embed.Pure, which costs nothing but time. Without vectors, because e is nil or fails,
 // words decide alone; that e failed is not told.
 func (ix *Index) EngineWith(e embed.Embedder, folders ...*fetch.Folder) search.Engine {
+	return &engine{ix: ix, embed: e, folders: byName(folders)}
+}
+
+// byName are folders in order of their names, each once.
+func byName(folders []*fetch.Folder) []*fetch.Folder {
 	sorted := slices.SortedFunc(slices.Values(folders), func(a, b *fetch.Folder) int { return strings.Compare(a.Name, b.Name) })
-	once := slices.CompactFunc(sorted, func(a, b *fetch.Folder) bool { return a.Name == b.Name })
-	return &engine{ix: ix, embed: e, folders: once}
+	return slices.CompactFunc(sorted, func(a, b *fetch.Folder) bool { return a.Name == b.Name })
 }
 
 type engine struct {
@@ -175,11 +179,7 @@ func (e *engine) find(ctx context.Context, q search.Query, terms func(*inverted.
 			list.docs, err = s.every(sought)
 			return err
 		}
-		chunks, err := s.candidates(sought, max(minChunks, chunksPerHit*want))
-		if err != nil {
-			return err
-		}
-		list.docs, err = s.described(byDocument(chunks), want)
+		list.docs, err = s.best(sought, max(minChunks, chunksPerHit*want), want)
 		return err
 	})
 	return list, err

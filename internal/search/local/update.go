@@ -184,43 +184,35 @@ func (u *updater) compare(entries []entry) (todo []entry, gone []int64) {
 	return todo, idsOf(left)
 }
 
-// readAndWrite reads one batch while the one before it is indexed and the one
-// before that is written. What is written, and in which order, does not depend on
-// how fast each of them is.
+// readAndWrite reads and indexes one batch while the one before it is written.
 func (u *updater) readAndWrite(ctx context.Context, todo []entry) error {
 	if len(todo) == 0 {
 		return nil
 	}
 	u.progress()
-	batches, stop := make(chan chan *batch, 1), make(chan struct{})
+	batches, stop := make(chan *batch), make(chan struct{})
 	var g errgroup.Group
-	g.Go(func() error {
-		defer close(stop)
-		for b := range batches {
-			if err := u.write(ctx, <-b); err != nil {
-				return err
-			}
-			u.progress()
-		}
-		return nil
-	})
 	g.Go(func() error {
 		defer close(batches)
 		for entries := range split(todo) {
-			files := u.readBatch(ctx, entries)
-			packed := make(chan *batch, 1)
-			g.Go(func() error {
-				packed <- pack(files)
-				return nil
-			})
 			select {
-			case batches <- packed:
+			case batches <- pack(u.readBatch(ctx, entries)):
 			case <-stop: // the writer failed and says why
 				return nil
 			}
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+		}
+		return nil
+	})
+	g.Go(func() error {
+		defer close(stop)
+		for b := range batches {
+			if err := u.write(ctx, b); err != nil {
+				return err
+			}
+			u.progress()
 		}
 		return nil
 	})
