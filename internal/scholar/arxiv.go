@@ -58,7 +58,6 @@ type Arxiv struct {
 
 	mu     sync.Mutex      // guards what follows
 	papers map[ID]remember // by ID, at its version and, for the newest, without
-	order  []ID            // of papers, oldest first
 }
 
 type remember struct {
@@ -109,10 +108,7 @@ func (c *Arxiv) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 		}
 	}
 	if !terms.Empty() && len(found) < q.Limit {
-		more, err := c.find(ctx, terms, q)
-		if fewer, ok := terms.Fewer(); ok && err == nil && len(more) == 0 {
-			more, err = c.find(ctx, fewer, q)
-		}
+		more, err := orFewer(terms, func(t Terms) ([]Preprint, error) { return c.find(ctx, t, q) })
 		if err != nil {
 			return nil, err
 		}
@@ -209,21 +205,14 @@ func (c *Arxiv) recall(id ID) (Preprint, bool) {
 func (c *Arxiv) keep(papers []Preprint, newest bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range papers {
-		keys := []ID{p.ID}
-		if newest {
-			keys = append(keys, p.ID.Work())
-		}
-		for _, k := range keys {
-			if _, known := c.papers[k]; !known {
-				c.order = append(c.order, k)
-			}
-			c.papers[k] = remember{p, c.now().Add(memoryTime)}
-		}
+	if len(c.papers) > memorySize {
+		clear(c.papers)
 	}
-	for len(c.order) > memorySize {
-		delete(c.papers, c.order[0])
-		c.order = c.order[1:]
+	for _, p := range papers {
+		r := remember{p, c.now().Add(memoryTime)}
+		if c.papers[p.ID] = r; newest {
+			c.papers[p.ID.Work()] = r
+		}
 	}
 }
 

@@ -164,10 +164,7 @@ func (e *Engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 		}
 	}
 	if !terms.Empty() {
-		more, err := e.ask(ctx, searchText(terms), dates(q), q)
-		if fewer, ok := terms.Fewer(); ok && err == nil && len(more) == 0 {
-			more, err = e.ask(ctx, searchText(fewer), dates(q), q)
-		}
+		more, err := orFewer(terms, func(t Terms) ([]search.Hit, error) { return e.ask(ctx, searchText(t), dates(q), q) })
 		if err != nil {
 			return nil, err
 		}

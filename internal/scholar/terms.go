@@ -43,6 +43,15 @@ func (t Terms) Fewer() (Terms, bool) {
 	return t, true
 }
 
+// orFewer finds what has all of the terms or, if there is none, the more telling half.
+func orFewer[T any](t Terms, find func(Terms) ([]T, error)) ([]T, error) {
+	found, err := find(t)
+	if fewer, ok := t.Fewer(); ok && err == nil && len(found) == 0 {
+		return find(fewer)
+	}
+	return found, err
+}
+
 var (
 	field = regexp.MustCompile(`(?i)\b(author|au|title|ti):\s?("[^"]{1,200}"|[\p{L}\p{N}'’-]+)`)
 	byWho = regexp.MustCompile(`\b((?i:papers?|preprints?|articles?|works?|written|authored|published)\s+(?i:by))\s+((?:\p{Lu}[\p{L}'’.-]*)(?:\s+\p{Lu}[\p{L}'’.-]*){0,3})`)
@@ -60,7 +69,7 @@ func idle(w string) bool { return lexicon.IsStop(w) || slices.Contains(asides, s
 func TermsOf(text string) Terms {
 	var t Terms
 	t.IDs, text = cutIDs(text)
-	t.Bare = BareInText(text)
+	t.Bare = bareIDs(text)
 	for _, id := range t.Bare {
 		text = strings.ReplaceAll(text, id.Versioned(), " ")
 	}

@@ -10,6 +10,7 @@
 package extract
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,6 @@ import (
 
 // Faults that Extract reports. Compare with errors.Is.
 var (
-	// ErrNonText says that a document has no text. Extract never returns it (that is a fact, in Document.NonText); Document.Err does.
-	ErrNonText = errors.New("no text in this document")
 	// ErrTooLarge says that the input or its text is over a limit of Config.
 	ErrTooLarge = errors.New("document too large")
 	// ErrDamaged says that the bytes are of a known format but cannot be read.
@@ -48,14 +47,6 @@ type Document struct {
 	Pages     []int    // of a PDF of at most 10,000 pages: where in Text each page begins; a page without text begins where the one before it ends
 }
 
-// Err returns ErrNonText when the document has no text, else nil: for callers that cannot go on without.
-func (d Document) Err() error {
-	if d.NonText {
-		return ErrNonText
-	}
-	return nil
-}
-
 // Config holds the limits of an Extractor. The zero value is usable.
 type Config struct {
 	CacheDir   string        // where the compiled PDF module is kept between processes, created when missing; "" = memory only
@@ -66,18 +57,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.MaxBytes <= 0 {
-		c.MaxBytes = 32 << 20
-	}
-	if c.PDFTimeout <= 0 {
-		c.PDFTimeout = time.Minute
-	}
-	if c.PDFMemory <= 0 {
-		c.PDFMemory = 256 << 20
-	}
-	if c.PDFWorkers <= 0 {
-		c.PDFWorkers = 2
-	}
+	c.MaxBytes, c.PDFMemory = cmp.Or(c.MaxBytes, 32<<20), cmp.Or(c.PDFMemory, 256<<20)
+	c.PDFTimeout, c.PDFWorkers = cmp.Or(c.PDFTimeout, time.Minute), cmp.Or(c.PDFWorkers, 2)
 	return c
 }
 
@@ -143,8 +124,8 @@ func (x *Extractor) read(ctx context.Context, name, contentType string, raw []by
 			doc, err = Document{}, fmt.Errorf("extract: %w: parser panic: %v", ErrDamaged, p)
 		}
 	}()
-	said := parseContentType(contentType)
-	s := source{format: sniff(name, said.format, raw), name: name, charset: said.charset, raw: raw}
+	said, charset := parseContentType(contentType)
+	s := source{format: sniff(name, said, raw), name: name, charset: charset, raw: raw}
 	if s.format == fmtPDF {
 		doc, err = x.pdf.read(ctx, raw)
 	} else {

@@ -1,14 +1,12 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,12 +31,11 @@ const (
 
 // rules is what a host's robots.txt says.
 type rules struct {
-	text   string
-	wild   int // bytes in lines with a wildcard
-	fault  int // the status when the server failed, which forbids all; else 0
-	delay  time.Duration
-	until  time.Time
-	origin string
+	text  string
+	wild  int // bytes in lines with a wildcard
+	fault int // the status when the server failed, which forbids all; else 0
+	delay time.Duration
+	until time.Time
 }
 
 // flight is a robots.txt on its way; done is closed when rules and err are set.
@@ -173,23 +170,31 @@ func (r *robots) of(ctx context.Context, u *url.URL) (rules, error) {
 
 // fly makes one flight and tells all who wait for it how it ended.
 func (r *robots) fly(f *flight, origin string, u *url.URL) {
-	found, err := r.find(origin, u)
+	found, err := r.find(u)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f.rules, f.err = found, err
 	close(f.done)
 	delete(r.flights, origin)
 	if err == nil {
-		r.size += len(found.text) - len(r.known[origin].text)
-		r.known[origin] = found
-		r.trim()
+		r.keep(origin, found)
 	}
+}
+
+// keep remembers what a robots.txt says, and nothing else if that is too much.
+func (r *robots) keep(origin string, found rules) {
+	if r.size+len(found.text) > robotsMemory || len(r.known) >= maxHosts {
+		clear(r.known)
+		r.size = 0
+	}
+	r.size += len(found.text) - len(r.known[origin].text)
+	r.known[origin] = found
 }
 
 // find fetches and reads a robots.txt. It is on a goroutine of its own and decodes
 // untrusted bytes: a panic, which would end the process, is CodeInternal for
 // those who wait.
-func (r *robots) find(origin string, u *url.URL) (found rules, err error) {
+func (r *robots) find(u *url.URL) (found rules, err error) {
 	defer panics.Caught(&err, "reading it")
 	ctx, cancel := context.WithTimeout(r.base, robotsTimeout)
 	defer cancel()
@@ -197,7 +202,7 @@ func (r *robots) find(origin string, u *url.URL) (found rules, err error) {
 	if err != nil {
 		return rules{}, err
 	}
-	found = rules{origin: origin, until: r.now().Add(robotsLife)}
+	found = rules{until: r.now().Add(robotsLife)}
 	switch {
 	case got.status == http.StatusOK:
 		found.text = upperEscapes(string(got.raw))
@@ -209,30 +214,11 @@ func (r *robots) find(origin string, u *url.URL) (found rules, err error) {
 	return found, nil
 }
 
-// trim forgets the oldest while too much is remembered.
-func (r *robots) trim() {
-	if r.size <= robotsMemory && len(r.known) <= maxHosts {
-		return
-	}
-	oldest := make([]rules, 0, len(r.known))
-	for _, rules := range r.known {
-		oldest = append(oldest, rules)
-	}
-	slices.SortFunc(oldest, func(a, b rules) int { return cmp.Or(a.until.Compare(b.until), strings.Compare(a.origin, b.origin)) })
-	for _, rules := range oldest[:len(oldest)-1] {
-		if r.size <= robotsMemory/2 && len(r.known) <= maxHosts/2 {
-			break
-		}
-		r.size -= len(rules.text)
-		delete(r.known, rules.origin)
-	}
-}
-
 // getRobots fetches a robots.txt. It is no page: it waits for no turn, needs no
 // leave, and one that is too long is cut. Five redirects are followed, beyond
 // which it counts as not there.
 func (f *Fetcher) getRobots(ctx context.Context, u *url.URL) (answer, error) {
-	for range f.cfg.MaxRedirects + 1 {
+	for range maxRedirects + 1 {
 		if err := f.cfg.Guard.CheckURL(u); err != nil {
 			return answer{}, err
 		}
@@ -252,12 +238,7 @@ func (f *Fetcher) getRobots(ctx context.Context, u *url.URL) (answer, error) {
 
 // crawlDelay finds the time between requests that a robots.txt asks for: that of
 // the group for us, else that of the group for all.
-func crawlDelay(text, token string) (delay time.Duration) {
-	defer func() {
-		if recover() != nil { // as in allows
-			delay = 0
-		}
-	}()
+func crawlDelay(text, token string) time.Duration {
 	h := delayHandler{token: token}
 	grobotstxt.Parse(text, &h)
 	if h.ours != nil {

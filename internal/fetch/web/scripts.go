@@ -122,10 +122,7 @@ func (f *Fetcher) renderedAt(ctx context.Context, from *url.URL, at string) (*ur
 	if !fetch.Allowed(ctx, final.Hostname()) {
 		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "its scripts went to %s, which is outside the source filter", final.Hostname())
 	}
-	if err := f.cfg.Guard.CheckURL(final); err != nil {
-		return nil, err
-	}
-	if _, err := f.robots.check(ctx, final); err != nil {
+	if _, err := f.admit(ctx, final); err != nil {
 		return nil, err
 	}
 	return final, nil

@@ -9,6 +9,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,32 +82,16 @@ type Config struct {
 	// Renderer is asked for pages whose text is made by scripts; nil = never.
 	Renderer Renderer
 
-	MaxBody      int64         // largest body, after decompression; default 16 MiB
-	Timeout      time.Duration // longest time for a page, from its first turn at the host; rendering has as much again; default 30 s
-	MaxRedirects int           // default 5
-	PerHost      int           // requests to a host at the same time; default 2
-	Pace         time.Duration // least time between requests to a host; default 200 ms, negative = none
+	MaxBody int64         // largest body, after decompression; default 16 MiB
+	Timeout time.Duration // longest time for a page, from its first turn at the host; rendering has as much again; default 30 s
+	PerHost int           // requests to a host at the same time; default 2
+	Pace    time.Duration // least time between requests to a host; default 200 ms, negative = none
 }
 
 func (c Config) withDefaults() Config {
-	if c.UserAgent == "" {
-		c.UserAgent = "marchwarden"
-	}
-	if c.MaxBody <= 0 {
-		c.MaxBody = 16 << 20
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 30 * time.Second
-	}
-	if c.MaxRedirects <= 0 {
-		c.MaxRedirects = 5
-	}
-	if c.PerHost <= 0 {
-		c.PerHost = 2
-	}
-	if c.Pace == 0 {
-		c.Pace = 200 * time.Millisecond
-	}
+	c.UserAgent = cmp.Or(c.UserAgent, "marchwarden")
+	c.MaxBody, c.PerHost = cmp.Or(c.MaxBody, 16<<20), cmp.Or(c.PerHost, 2)
+	c.Timeout, c.Pace = cmp.Or(c.Timeout, 30*time.Second), cmp.Or(c.Pace, 200*time.Millisecond)
 	return c
 }
 
@@ -176,7 +161,7 @@ func codeOf(ctx context.Context, err error) marchwarden.Code {
 }
 
 func (f *Fetcher) fetch(ctx context.Context, loc string) (fetch.Page, error) {
-	got, err := f.getAt(ctx, loc, f.known)
+	got, err := f.getAt(ctx, loc, f.page(f.known))
 	if err != nil {
 		return fetch.Page{}, err
 	}
@@ -184,7 +169,7 @@ func (f *Fetcher) fetch(ctx context.Context, loc string) (fetch.Page, error) {
 }
 
 // getAt is get for an address as a caller wrote it.
-func (f *Fetcher) getAt(ctx context.Context, loc string, seen memory) (answer, error) {
+func (f *Fetcher) getAt(ctx context.Context, loc string, ask asker) (answer, error) {
 	if canonical, ok := locator.Canonical(loc); !ok || canonical != loc {
 		return answer{}, marchwarden.Errorf(marchwarden.CodeDenied, "not a canonical http or https address")
 	}
@@ -192,7 +177,7 @@ func (f *Fetcher) getAt(ctx context.Context, loc string, seen memory) (answer, e
 	if err != nil {
 		return answer{}, marchwarden.Wrap(err, marchwarden.CodeDenied, "not an address")
 	}
-	return f.get(ctx, u, seen)
+	return f.get(ctx, u, ask)
 }
 
 // take makes a page of what a server sent.

@@ -73,7 +73,9 @@ func NewView(parts []Part) *View {
 			v.norm = append(v.norm, k1*(1-lengthWeight+lengthWeight*float64(p.length(c))/max(1, mean)))
 		}
 	}
-	v.pool.New = func() any { return &scratch{scores: make([]float64, len(v.live)), counts: make([]float64, len(v.live))} }
+	v.pool.New = func() any {
+		return &scratch{scores: make([]float64, len(v.live)), counts: make([]float64, len(v.live))}
+	}
 	return v
 }
 

@@ -47,9 +47,8 @@ type Index struct {
 
 // Open opens the index at path, creating it (mode 0600) and its folder when
 // missing; an empty path makes an index in memory. A file of another version or
-// a damaged one is started anew, which the next Report says; the damaged file is
-// kept beside it as <path>.bad. A database of another program is refused with
-// CodeInvalid and left alone. The caller closes the index.
+// a damaged one is started anew, which the next Report says. A database of another
+// program is refused with CodeInvalid and left alone. The caller closes the index.
 func Open(ctx context.Context, path string) (*Index, error) {
 	ix := &Index{views: views{lock: make(chan struct{}, 1)}}
 	if path != "" {
@@ -73,24 +72,26 @@ func Open(ctx context.Context, path string) (*Index, error) {
 }
 
 func (ix *Index) open(ctx context.Context) error {
-	if ix.path != "" {
-		if _, err := os.Stat(ix.marker()); err == nil {
-			return ix.startAnew(ctx)
-		}
-	}
 	err := ix.connect(ctx)
-	if ix.path != "" && damaged(err) {
-		return ix.startAnew(ctx)
+	if ix.path == "" || err != nil && !damaged(err) {
+		return err
 	}
-	return err
+	if _, marked := os.Stat(ix.marker()); err == nil && marked != nil {
+		return nil
+	}
+	why := "it was damaged"
+	if errors.Is(err, errOld) {
+		why = "it was made by another version of the program"
+	}
+	return errors.Join(ix.disconnect(), ix.startAnew(ctx, why))
 }
 
-// startAnew replaces a damaged file by an empty one and opens that.
-func (ix *Index) startAnew(ctx context.Context) error {
+// startAnew replaces the file by an empty one and opens that.
+func (ix *Index) startAnew(ctx context.Context, why string) error {
 	if err := ix.repair(ctx); err != nil {
 		return err
 	}
-	ix.rebuilt = "it was damaged"
+	ix.rebuilt = why
 	return ix.connect(ctx)
 }
 
@@ -105,7 +106,7 @@ func (ix *Index) rebuild(ctx context.Context) error {
 	if err := ix.disconnect(); err != nil {
 		return fmt.Errorf("close damaged index: %w", err)
 	}
-	return ix.startAnew(ctx)
+	return ix.startAnew(ctx, "it was damaged")
 }
 
 // Close closes the index. Nothing may use it or its engines afterwards.
