@@ -114,9 +114,9 @@ func (f *Files) fetch(ctx context.Context, locator string) (Page, error) {
 	page := Page{
 		Locator: locator, Source: sourceFile, Title: Title(name, doc), Author: doc.Author, Published: doc.Published,
 		Origin: folder.Origin(name, doc), MediaType: doc.MediaType, Extractor: doc.Extractor, Links: doc.Links,
-		Pages: doc.Pages, FetchedAt: f.now().UTC(),
+		Pages: doc.Pages, FetchedAt: f.now().UTC(), NonText: doc.NonText,
 	}
-	return f.keep(ctx, page, raw, doc)
+	return Keep(ctx, f.store, page, raw, doc.Text)
 }
 
 func (f *Files) resolve(locator string) (*Folder, string, bool) {
@@ -128,20 +128,20 @@ func (f *Files) resolve(locator string) (*Folder, string, bool) {
 	return nil, "", false
 }
 
-// keep stores the bytes and the text and completes page with their references.
-func (f *Files) keep(ctx context.Context, page Page, raw []byte, doc extract.Document) (Page, error) {
+// Keep stores the bytes of a page and, unless it is NonText, its text, and completes it
+// with their references.
+func Keep(ctx context.Context, store blob.Store, page Page, raw []byte, text string) (Page, error) {
 	var err error
-	if page.Raw, err = f.store.Put(ctx, raw); err != nil {
+	if page.Raw, err = store.Put(ctx, raw); err != nil {
 		return Page{}, fmt.Errorf("store bytes: %w", err)
 	}
 	page.RawBytes = len(raw)
-	if doc.NonText {
-		page.NonText = true
+	if page.NonText {
 		return page, nil
 	}
-	if page.Text, err = f.store.Put(ctx, []byte(doc.Text)); err != nil {
+	if page.Text, err = store.Put(ctx, []byte(text)); err != nil {
 		return Page{}, fmt.Errorf("store text: %w", err)
 	}
-	page.TextBytes = len(doc.Text)
+	page.TextBytes = len(text)
 	return page, nil
 }

@@ -18,7 +18,7 @@ import (
 func readTable(src string, s source, maxBytes int64) (Document, error) {
 	f := s.format
 	if s.lines.of(src); !strings.Contains(src, "\n") {
-		s.lines.lose() // the reader of rows knows no other line end
+		s.lines.lost = true // the reader of rows knows no other line end
 	}
 	r := csv.NewReader(strings.NewReader(src))
 	r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = true, -1, true

@@ -236,59 +236,41 @@ func (f *Fetcher) getRobots(ctx context.Context, u *url.URL) (answer, error) {
 	return answer{url: u, status: http.StatusNotFound}, nil
 }
 
-// crawlDelay finds the time between requests that a robots.txt asks for: that of
-// the group for us, else that of the group for all.
+// crawlDelay finds the time between requests that a robots.txt asks for, which the matcher
+// passes over: that of the group for us, else that of the group for all.
 func crawlDelay(text, token string) time.Duration {
-	h := delayHandler{token: token}
-	grobotstxt.Parse(text, &h)
-	if h.ours != nil {
-		return *h.ours
-	}
-	return h.all
-}
-
-// delayHandler collects Crawl-delay lines, which the matcher passes over.
-type delayHandler struct {
-	token         string
-	inOurs, inAll bool // the group being read is for us, for all
-	groupHasRules bool
-	ours          *time.Duration
-	all           time.Duration
-}
-
-func (h *delayHandler) HandleUserAgent(_ int, value string) {
-	if h.groupHasRules {
-		h.inOurs, h.inAll, h.groupHasRules = false, false, false
-	}
-	value = strings.TrimSpace(value)
-	h.inAll = h.inAll || value == "*"
-	if strings.EqualFold(productToken(value), h.token) {
-		h.inOurs = true
-		if h.ours == nil {
-			h.ours = new(time.Duration) // a group of our own takes the place of the one for all
+	var ours, all time.Duration
+	var haveOurs, inOurs, inAll, rules bool // in: the group being read is for us, for all
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		line, _, _ = strings.Cut(line, "#")
+		key, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch strings.ToLower(strings.TrimSpace(key)) {
+		case "user-agent":
+			if rules {
+				inOurs, inAll, rules = false, false, false
+			}
+			inAll = inAll || value == "*"
+			inOurs = inOurs || strings.EqualFold(productToken(value), token)
+			haveOurs = haveOurs || inOurs // it takes the place of the one for all
+		case "allow", "disallow":
+			rules = true
+		case "crawl-delay":
+			seconds, err := strconv.ParseFloat(value, 64)
+			if err != nil && !errors.Is(err, strconv.ErrRange) || !(seconds > 0) {
+				continue
+			}
+			delay := time.Duration(min(seconds, maxCrawlDelay.Seconds()) * float64(time.Second))
+			if inOurs {
+				ours = delay
+			}
+			if inAll {
+				all = delay
+			}
 		}
 	}
+	if haveOurs {
+		return ours
+	}
+	return all
 }
-
-func (h *delayHandler) HandleUnknownAction(_ int, action, value string) {
-	if !strings.EqualFold(action, "crawl-delay") {
-		return
-	}
-	seconds, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) || !(seconds > 0) {
-		return
-	}
-	delay := time.Duration(min(seconds, maxCrawlDelay.Seconds()) * float64(time.Second))
-	if h.inOurs {
-		*h.ours = delay
-	}
-	if h.inAll {
-		h.all = delay
-	}
-}
-
-func (h *delayHandler) HandleAllow(int, string)    { h.groupHasRules = true }
-func (h *delayHandler) HandleDisallow(int, string) { h.groupHasRules = true }
-func (h *delayHandler) HandleSitemap(int, string)  {}
-func (h *delayHandler) HandleRobotsStart()         {}
-func (h *delayHandler) HandleRobotsEnd()           {}

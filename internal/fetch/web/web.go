@@ -217,21 +217,10 @@ func (f *Fetcher) keep(ctx context.Context, loc string, got answer, doc extract.
 	page := fetch.Page{
 		Locator: loc, URL: final, Source: "web", Title: fetch.Title(got.url.Host+got.url.Path, doc), Author: doc.Author, Published: doc.Published,
 		Origin: origin(got.url.Hostname()), MediaType: doc.MediaType, Extractor: doc.Extractor, Links: canonicalLinks(doc.Links, loc, final),
-		FetchedAt: f.cfg.Now().UTC(), RawBytes: len(got.raw), NonText: doc.NonText || doc.Text == "",
+		FetchedAt: f.cfg.Now().UTC(), NonText: doc.NonText || doc.Text == "",
 	}
 	page.ETag, page.LastModified = validators(got.header)
-	var err error
-	if page.Raw, err = f.cfg.Store.Put(context.WithoutCancel(ctx), got.raw); err != nil {
-		return fetch.Page{}, fmt.Errorf("store bytes: %w", err)
-	}
-	if page.NonText {
-		return page, nil
-	}
-	if page.Text, err = f.cfg.Store.Put(context.WithoutCancel(ctx), []byte(doc.Text)); err != nil {
-		return fetch.Page{}, fmt.Errorf("store text: %w", err)
-	}
-	page.TextBytes = len(doc.Text)
-	return page, nil
+	return fetch.Keep(context.WithoutCancel(ctx), f.cfg.Store, page, got.raw, doc.Text)
 }
 
 // origin names who is behind a host: the registered part of the name, so that a site's hosts count

@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"iter"
 	"maps"
 	"path"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -194,7 +192,7 @@ func (u *updater) readAndWrite(ctx context.Context, todo []entry) error {
 	var g errgroup.Group
 	g.Go(func() error {
 		defer close(batches)
-		for entries := range split(todo) {
+		for entries, rest := cut(todo); len(entries) > 0; entries, rest = cut(rest) {
 			select {
 			case batches <- pack(u.readBatch(ctx, entries)):
 			case <-stop: // the writer failed and says why
@@ -241,21 +239,14 @@ func pack(files []outcome) *batch {
 // pathWords is what can be found of a file's name beside its title.
 func pathWords(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 
-// split cuts the files into batches. A large file is alone in its batch.
-func split(entries []entry) iter.Seq[[]entry] {
-	return func(yield func([]entry) bool) {
-		for len(entries) > 0 {
-			n, bytes := 0, int64(0)
-			for n < len(entries) && n < batchFiles && (n == 0 || bytes+entries[n].size <= batchBytes) {
-				bytes += entries[n].size
-				n++
-			}
-			if !yield(entries[:n]) {
-				return
-			}
-			entries = entries[n:]
-		}
+// cut cuts the next batch off the files. A large file is alone in its batch.
+func cut(entries []entry) (batch, rest []entry) {
+	n, bytes := 0, int64(0)
+	for n < len(entries) && n < batchFiles && (n == 0 || bytes+entries[n].size <= batchBytes) {
+		bytes += entries[n].size
+		n++
 	}
+	return entries[:n], entries[n:]
 }
 
 func (u *updater) readBatch(ctx context.Context, batch []entry) []outcome {
@@ -353,20 +344,13 @@ func (u *updater) progress() {
 	if u.opts.Progress == nil {
 		return
 	}
-	name := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, u.folder.Name)
 	u.opts.Progress(marchwarden.Event{
-		Stage: marchwarden.StageIndex, Message: "indexing " + name,
-		Done: u.done, Total: u.total,
+		Stage: marchwarden.StageIndex, Message: "indexing " + fetch.Printable(u.folder.Name), Done: u.done, Total: u.total,
 	})
 }
 
 func idsOf(docs map[string]known) []int64 {
-	ids := make([]int64, 0, len(docs))
+	var ids []int64
 	for _, k := range docs {
 		ids = append(ids, k.id)
 	}
