@@ -57,11 +57,9 @@ const mtimeSlack = 2 * time.Second
 
 // known is what the index has of a file.
 type known struct {
-	id    int64
-	size  int64
-	mtime int64
-	hash  []byte
-	note  string
+	id, size, mtime, chunks int64
+	hash                    []byte
+	note                    string
 }
 
 // outcome is what reading one file gave.

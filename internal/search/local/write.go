@@ -16,24 +16,30 @@ import (
 
 // load returns the id of a folder, 0 if the index does not hold it, and what is
 // known of its files.
-func (ix *Index) load(ctx context.Context, folder string) (int64, map[string]known, error) {
-	var id int64
-	files := map[string]known{}
-	err := each(ctx, ix.r, func(rows *sql.Rows) error {
-		var doc, size, mtime sql.NullInt64
-		var name, note sql.NullString
-		var hash []byte
-		err := rows.Scan(&id, &doc, &name, &size, &mtime, &hash, &note)
-		if doc.Valid {
-			files[name.String] = known{id: doc.Int64, size: size.Int64, mtime: mtime.Int64, hash: hash, note: note.String}
-		}
-		return err
-	}, `SELECT f.id, d.id, d.name, d.size, d.mtime, d.hash, d.note
-		FROM folders f LEFT JOIN docs d ON d.folder = f.id WHERE f.name = ?`, folder)
+func (ix *Index) load(ctx context.Context, folder string) (id int64, files map[string]known, err error) {
+	err = ix.r.QueryRowContext(ctx, "SELECT id FROM folders WHERE name = ?", folder).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil, nil
+	}
+	if err == nil {
+		files, err = filesOf(ctx, ix.r, "", id)
+	}
 	if err != nil {
 		return 0, nil, fmt.Errorf("load folder: %w", err)
 	}
 	return id, files, nil
+}
+
+// filesOf returns what is known of files of a folder by name; the first argument is its id.
+func filesOf(ctx context.Context, q querier, filter string, args ...any) (map[string]known, error) {
+	files := map[string]known{}
+	return files, each(ctx, q, func(rows *sql.Rows) error {
+		var name string
+		var k known
+		err := rows.Scan(&name, &k.id, &k.size, &k.mtime, &k.hash, &k.note, &k.chunks)
+		files[name] = k
+		return err
+	}, "SELECT name, id, size, mtime, hash, note, chunks FROM docs WHERE folder = ? "+filter, args...)
 }
 
 func (ix *Index) addFolder(ctx context.Context, name string) (id int64, err error) {
@@ -140,15 +146,9 @@ func (ix *Index) writeBatch(ctx context.Context, folder int64, b *batch) error {
 	})
 }
 
-// row is what the index has of a file now. It is looked up again, since another
-// process may have written it after this update began.
-type row struct {
-	id, chunks, mtime int64
-	hash              []byte
-}
-
-// there returns the rows that files have, by name.
-func (t *writer) there(files []outcome) (map[string]row, error) {
+// there returns what the index has of files now, by name. It is looked up again, since
+// another process may have written it after this update began.
+func (t *writer) there(files []outcome) (map[string]known, error) {
 	names := make([]string, len(files))
 	for i := range files {
 		names[i] = files[i].name
@@ -157,14 +157,7 @@ func (t *writer) there(files []outcome) (map[string]row, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list files: %w", err)
 	}
-	found := map[string]row{}
-	err = each(context.Background(), t.tx, func(rows *sql.Rows) error {
-		var name string
-		var r row
-		err := rows.Scan(&name, &r.id, &r.chunks, &r.mtime, &r.hash)
-		found[name] = r
-		return err
-	}, "SELECT name, id, chunks, mtime, hash FROM docs WHERE folder = ? AND name IN (SELECT value FROM json_each(?))", t.folder, list)
+	found, err := filesOf(context.Background(), t.tx, "AND name IN (SELECT value FROM json_each(?))", t.folder, list)
 	if err != nil {
 		return nil, fmt.Errorf("look up files: %w", err)
 	}
@@ -172,7 +165,7 @@ func (t *writer) there(files []outcome) (map[string]row, error) {
 }
 
 // file writes one outcome and returns how many chunks of it the index now holds.
-func (t *writer) file(o *outcome, has row) (int, error) {
+func (t *writer) file(o *outcome, has known) (int, error) {
 	found := has.id != 0
 	switch {
 	case found && !o.retry && bytes.Equal(has.hash, o.hash):
