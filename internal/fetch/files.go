@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -95,10 +96,15 @@ func (f *Files) fetch(ctx context.Context, locator string) (Page, error) {
 	}
 	ctx, done := toTheEnd(ctx)
 	defer done()
-	folder, name, ok := f.resolve(locator)
-	if !ok {
+	var name string
+	i := slices.IndexFunc(f.folders, func(f *Folder) (ok bool) {
+		name, ok = f.Resolve(locator)
+		return ok
+	})
+	if i < 0 {
 		return Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "not a document of the folders of this run")
 	}
+	folder := f.folders[i]
 	raw, err := folder.Read(name)
 	if err != nil {
 		return Page{}, err
@@ -117,15 +123,6 @@ func (f *Files) fetch(ctx context.Context, locator string) (Page, error) {
 		Pages: doc.Pages, FetchedAt: f.now().UTC(), NonText: doc.NonText,
 	}
 	return Keep(ctx, f.store, page, raw, doc.Text)
-}
-
-func (f *Files) resolve(locator string) (*Folder, string, bool) {
-	for _, folder := range f.folders {
-		if name, ok := folder.Resolve(locator); ok {
-			return folder, name, true
-		}
-	}
-	return nil, "", false
 }
 
 // Keep stores the bytes of a page and, unless it is NonText, its text, and completes it

@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -141,17 +140,14 @@ func (f *Folder) Read(name string) ([]byte, error) {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
 	defer file.Close()
-	var raw bytes.Buffer
-	if info, err := file.Stat(); err == nil {
-		raw.Grow(int(min(info.Size(), MaxFileBytes)) + bytes.MinRead) // room to see its end
+	raw, err := io.ReadAll(io.LimitReader(file, MaxFileBytes+1))
+	if err == nil && len(raw) > MaxFileBytes {
+		err = errTooLarge
 	}
-	if _, err := raw.ReadFrom(io.LimitReader(file, MaxFileBytes+1)); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
-	if raw.Len() > MaxFileBytes {
-		return nil, fmt.Errorf("read file: %w", errTooLarge)
-	}
-	return raw.Bytes(), nil
+	return raw, nil
 }
 
 // checkRegular looks at every part of name without following links.

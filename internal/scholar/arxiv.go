@@ -92,29 +92,17 @@ func (*Arxiv) Name() string { return arxivName }
 // have the more telling half. A query for another host than arxiv.org finds
 // nothing. The date of a hit is that of its first version.
 func (c *Arxiv) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	q, ok, err := search.Clean(q)
-	if err != nil || !ok || !q.Filter.Allows(host) {
-		return nil, err
-	}
 	if ctx.Err() != nil {
 		return nil, stopped(ctx)
 	}
-	terms := TermsOf(q.Text)
-	var found []Preprint
-	ids := slices.DeleteFunc(append(slices.Clone(terms.IDs), terms.Bare...), func(id ID) bool { return id.ArXiv() == "" })
-	if len(ids) > 0 {
-		if found, err = c.Papers(ctx, ids...); err != nil {
-			return nil, err
-		}
-	}
-	if !terms.Empty() && len(found) < q.Limit {
-		more, err := orFewer(terms, func(t Terms) ([]Preprint, error) { return c.find(ctx, t, q) })
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, more...)
-	}
-	return Hits(hits(found, ids), q), nil
+	return searchPapers(q, func(ids []ID, _ search.Query) ([]search.Hit, error) {
+		ids = slices.DeleteFunc(ids, func(id ID) bool { return id.ArXiv() == "" })
+		found, err := c.Papers(ctx, ids...)
+		return hits(found, ids), err
+	}, func(t Terms, q search.Query) ([]search.Hit, error) {
+		found, err := c.find(ctx, t, q)
+		return hits(found, slices.Concat(t.IDs, t.Bare)), err
+	}, host)
 }
 
 // hits are papers as found. A paper has the version in its locator only where the

@@ -43,13 +43,32 @@ func (t Terms) Fewer() (Terms, bool) {
 	return t, true
 }
 
-// orFewer finds what has all of the terms or, if there is none, the more telling half.
-func orFewer[T any](t Terms, find func(Terms) ([]T, error)) ([]T, error) {
-	found, err := find(t)
-	if fewer, ok := t.Fewer(); ok && err == nil && len(found) == 0 {
-		return find(fewer)
+// searchPapers finds the papers that a query names, and then those that have all of its
+// terms or, if there are none, the more telling half. A query for none of hosts finds
+// nothing.
+func searchPapers(q search.Query, named func([]ID, search.Query) ([]search.Hit, error), find func(Terms, search.Query) ([]search.Hit, error), hosts ...string) ([]search.Hit, error) {
+	q, ok, err := search.Clean(q)
+	if err != nil || !ok || !slices.ContainsFunc(hosts, func(host string) bool { return q.Filter.Allows(host) }) {
+		return nil, err
 	}
-	return found, err
+	terms := TermsOf(q.Text)
+	var found []search.Hit
+	if ids := slices.Concat(terms.IDs, terms.Bare); len(ids) > 0 {
+		if found, err = named(ids, q); err != nil {
+			return nil, err
+		}
+	}
+	if !terms.Empty() && len(found) < q.Limit {
+		more, err := find(terms, q)
+		if fewer, ok := terms.Fewer(); ok && err == nil && len(more) == 0 {
+			more, err = find(fewer, q)
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	return Hits(found, q), nil
 }
 
 var (

@@ -29,7 +29,6 @@ type Config struct {
 	MaxBytes  int64         // largest document; default 8 MiB
 	MaxWire   int64         // most bytes that one page may move over the network, both ways together; default 32 MiB
 	MaxDials  int           // most connections that one page may open; default 256
-	Parallel  int           // pages rendered at the same time, others wait; default 1
 	TempDir   string        // where profiles are made; "" is the system's place for temporary files
 	UserAgent string        // how the browser names itself; "" leaves its own name
 }
@@ -37,7 +36,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.Timeout, c.Budget = cmp.Or(c.Timeout, 20*time.Second), cmp.Or(c.Budget, 5*time.Second)
 	c.MaxBytes, c.MaxWire = cmp.Or(c.MaxBytes, 8<<20), cmp.Or(c.MaxWire, 32<<20)
-	c.MaxDials, c.Parallel = cmp.Or(c.MaxDials, 256), cmp.Or(c.Parallel, 1)
+	c.MaxDials = cmp.Or(c.MaxDials, 256)
 	return c
 }
 
@@ -47,16 +46,15 @@ type Page struct {
 	URL  string // where the document is from in the end, after redirects and wherever scripts went: an http or https address, with its fragment
 }
 
-// Renderer renders pages. It is safe for concurrent use and holds nothing open between pages, so it needs no closing.
+// Renderer renders pages, one at a time. It is safe for concurrent use and holds nothing open between pages, so it needs no closing.
 type Renderer struct {
 	cfg  Config
-	free chan struct{} // one token for each page in progress
+	free chan struct{} // holds a token while a page is in progress
 }
 
 // New returns a Renderer; it starts nothing.
 func New(cfg Config) *Renderer {
-	cfg = cfg.withDefaults()
-	return &Renderer{cfg: cfg, free: make(chan struct{}, cfg.Parallel)}
+	return &Renderer{cfg: cfg.withDefaults(), free: make(chan struct{}, 1)}
 }
 
 // browserNames are the programs that Find looks for, best first.

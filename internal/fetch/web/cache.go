@@ -20,7 +20,6 @@ import (
 	"sync"
 	"time"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
@@ -263,14 +262,6 @@ func validators(header http.Header) (etag, modified string) {
 // Fetch. The validators go only to the address that gave them, and for as long as
 // those of the cache; the bytes of was must be in the store to be asked for so.
 func (f *Fetcher) Refetch(ctx context.Context, was fetch.Page) (now fetch.Page, same bool, err error) {
-	now, same, err = f.refetch(ctx, was)
-	if err != nil {
-		return fetch.Page{}, false, &marchwarden.Error{Code: codeOf(ctx, err), Message: fmt.Sprintf("fetch %.300q", was.Locator), Err: err}
-	}
-	return now, same, nil
-}
-
-func (f *Fetcher) refetch(ctx context.Context, was fetch.Page) (fetch.Page, bool, error) {
 	before := entry{Version: cacheFormat, URL: was.URL, ETag: was.ETag, LastModified: was.LastModified, ContentType: was.MediaType, Raw: was.Raw, Sent: was.FetchedAt}
 	if !before.valid(was.URL) || !before.young(f.cfg.Now()) {
 		before = entry{}
@@ -281,15 +272,14 @@ func (f *Fetcher) refetch(ctx context.Context, was fetch.Page) (fetch.Page, bool
 		}
 		return before
 	}))
-	if err != nil {
-		return fetch.Page{}, false, err
-	}
 	if got.known {
 		was.FetchedAt = f.cfg.Now().UTC()
 		return was, true, nil
 	}
-	page, err := f.take(ctx, was.Locator, got)
-	return page, false, err
+	if err == nil {
+		now, err = f.take(ctx, was.Locator, got)
+	}
+	return now, false, coded(ctx, err, "fetch", was.Locator)
 }
 
 func forbidsStoring(control []string) bool {

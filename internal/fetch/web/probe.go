@@ -24,7 +24,7 @@ import (
 func (f *Fetcher) Probe(ctx context.Context, loc string) (string, error) {
 	got, err := f.getAt(ctx, loc, f.knock)
 	if err != nil {
-		return "", &marchwarden.Error{Code: codeOf(ctx, err), Message: fmt.Sprintf("ask for %.300q", loc), Err: err}
+		return "", coded(ctx, err, "ask for", loc)
 	}
 	return got.url.String(), nil
 }

@@ -135,12 +135,20 @@ func (f *Fetcher) Close() error {
 // CodeCanceled when ctx ended; CodeInternal for a bug here that a robots.txt has
 // found; CodeUnavailable for all else, a body over the limit and a page that only
 // scripts could fill included. There is no half page.
-func (f *Fetcher) Fetch(ctx context.Context, loc string) (fetch.Page, error) {
-	page, err := f.fetch(ctx, loc)
-	if err != nil {
-		return fetch.Page{}, &marchwarden.Error{Code: codeOf(ctx, err), Message: fmt.Sprintf("fetch %.300q", loc), Err: err}
+func (f *Fetcher) Fetch(ctx context.Context, loc string) (page fetch.Page, err error) {
+	got, err := f.getAt(ctx, loc, f.page(f.known))
+	if err == nil {
+		page, err = f.take(ctx, loc, got)
 	}
-	return page, nil
+	return page, coded(ctx, err, "fetch", loc)
+}
+
+// coded gives an error about a page its code.
+func coded(ctx context.Context, err error, doing, loc string) error {
+	if err == nil {
+		return nil
+	}
+	return &marchwarden.Error{Code: codeOf(ctx, err), Message: fmt.Sprintf("%s %.300q", doing, loc), Err: err}
 }
 
 // codeOf classifies by what went wrong. The caller's own end comes first:
@@ -158,14 +166,6 @@ func codeOf(ctx context.Context, err error) marchwarden.Code {
 	default:
 		return marchwarden.CodeUnavailable
 	}
-}
-
-func (f *Fetcher) fetch(ctx context.Context, loc string) (fetch.Page, error) {
-	got, err := f.getAt(ctx, loc, f.page(f.known))
-	if err != nil {
-		return fetch.Page{}, err
-	}
-	return f.take(ctx, loc, got)
 }
 
 // getAt is get for an address as a caller wrote it.

@@ -100,11 +100,11 @@ func (s *searcher) allowed() (func(doc int64) bool, error) {
 // found is a document with matching chunks.
 type found struct {
 	id    int64
-	best  int64 // chunk
-	score float64
+	best  int64      // chunk
+	score float64    // how well it matches by words; 0 for not at all
 	more  int        // further chunks that counted
 	title string     // "" if all that is known is the name of the file
-	hit   search.Hit // once described; its snippet is all of the best chunk
+	hit   search.Hit // once described; its snippet is all of the best chunk, its score that of Order
 }
 
 // byDocument scores the documents of chunks, which come best first, and returns

@@ -46,20 +46,6 @@ const (
 	maxCopies = 128
 )
 
-// Found is a text that was found by its words.
-type Found struct {
-	Title string  // of its document; "" for none
-	Text  string  // the part that matches best
-	Words float64 // how well it matches by words; 0 for not at all
-}
-
-// Placed is a text in an order: its place in the list that was ordered, and its score,
-// which is above 0.
-type Placed struct {
-	At    int
-	Score float64
-}
-
 // Reader orders texts for one query. It is not safe for concurrent use.
 type Reader struct {
 	embed embed.Embedder // nil where words decide alone
@@ -77,41 +63,38 @@ func NewReader(e embed.Embedder, query string) *Reader {
 // failed.
 func (r *Reader) Reads() bool { return r.embed != nil }
 
-// Order puts texts in order, best first. They come in order of their scores by words,
-// which decides between equals. The first of them are ordered by their words and their
-// meaning, and go before the rest: as many as have been compared by the reader before,
-// or can be without its comparing more than limit altogether. Texts that say the same
-// as a better one come last; those that are found neither by their words nor by their
-// meaning are left out.
+// Order puts texts in order, best first, and gives their hits scores above 0. They come in
+// order of their scores by words, which decides between equals. The first of them are
+// ordered by their words and their meaning, and go before the rest: as many as have been
+// compared by the reader before, or can be without its comparing more than limit
+// altogether. Texts that say the same as a better one come last; those that are found
+// neither by their words nor by their meaning are left out.
 //
 // An error of the embedder that is not ctx's own costs the meaning and not the order,
 // which is that by words then, and for good.
-func (r *Reader) Order(ctx context.Context, found []Found, limit int) ([]Placed, error) {
-	placed := make([]Placed, len(found))
-	for i, f := range found {
-		placed[i] = Placed{i, f.Words}
+func (r *Reader) Order(ctx context.Context, texts []*found, limit int) ([]*found, error) {
+	for _, f := range texts {
+		f.hit.Score = f.score
 	}
-	if r.Reads() && len(found) > 1 {
-		if err := r.compare(ctx, found, limit); ctx.Err() != nil {
+	if r.Reads() && len(texts) > 1 {
+		if err := r.compare(ctx, texts, limit); ctx.Err() != nil {
 			return nil, ctx.Err()
 		} else if err != nil {
 			r.embed = nil
 		} else {
-			r.fuse(placed, found)
+			texts = r.fuse(texts)
 		}
 	}
-	placed = slices.DeleteFunc(placed, func(p Placed) bool {
-		cosine, known := r.known[found[p.At].said()]
-		return found[p.At].Words <= 0 && !(r.Reads() && known && cosine >= leastLike)
-	})
-	copiesLast(placed, found)
-	return placed, nil
+	return copiesLast(slices.DeleteFunc(slices.Clone(texts), func(f *found) bool {
+		cosine, known := r.known[f.said()]
+		return f.score <= 0 && !(r.Reads() && known && cosine >= leastLike)
+	})), nil
 }
 
 // compare makes the vectors that may still be made.
-func (r *Reader) compare(ctx context.Context, found []Found, limit int) error {
+func (r *Reader) compare(ctx context.Context, list []*found, limit int) error {
 	var texts []string
-	for _, f := range found {
+	for _, f := range list {
 		said := f.said()
 		if _, known := r.known[said]; known || slices.Contains(texts, said) {
 			continue
@@ -145,12 +128,12 @@ func (r *Reader) compare(ctx context.Context, found []Found, limit int) error {
 }
 
 // said is what a text says: its title and its lines that hold a word.
-func (f Found) said() string {
+func (f *found) said() string {
 	var b strings.Builder
-	if head, _, _ := strings.Cut(f.Text, "\n"); f.Title != "" && strings.TrimSpace(strings.TrimLeft(head, "#")) != f.Title {
-		b.WriteString(f.Title + "\n")
+	if head, _, _ := strings.Cut(f.hit.Snippet, "\n"); f.title != "" && strings.TrimSpace(strings.TrimLeft(head, "#")) != f.title {
+		b.WriteString(f.title + "\n")
 	}
-	for line := range strings.Lines(f.Text) {
+	for line := range strings.Lines(f.hit.Snippet) {
 		if strings.ContainsFunc(line, unicode.IsLetter) {
 			b.WriteString(line)
 		}
@@ -165,65 +148,55 @@ func (f Found) said() string {
 //
 // Scaling both to what lies between their lowest and their highest, and standard
 // scores, were as good on CACM and Cranfield.
-func (r *Reader) fuse(placed []Placed, found []Found) {
-	var head, rest []Placed
+func (r *Reader) fuse(texts []*found) []*found {
+	var head, rest []*found
 	highest := 1e-9
-	for _, p := range placed {
-		if _, known := r.known[found[p.At].said()]; known {
-			head = append(head, p)
-			highest = max(highest, p.Score)
+	for _, f := range texts {
+		if _, known := r.known[f.said()]; known {
+			head = append(head, f)
+			highest = max(highest, f.score)
 		} else {
-			rest = append(rest, p)
+			rest = append(rest, f)
 		}
 	}
-	if len(head) == 0 {
-		return
-	}
-	for i, p := range head {
+	for _, f := range head {
 		// The conversions keep a compiler from rounding the sum once instead of thrice.
-		meaning := float64((1 + r.known[found[p.At].said()]) / 2)
-		head[i].Score = float64(wordShare*(p.Score/highest)) + float64((1-wordShare)*meaning)
+		meaning := float64((1 + r.known[f.said()]) / 2)
+		f.hit.Score = float64(wordShare*(f.score/highest)) + float64((1-wordShare)*meaning)
 	}
-	slices.SortStableFunc(head, func(a, b Placed) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.At, b.At))
-	})
-	behind(head[len(head)-1].Score, rest)
-	copy(placed, append(head, rest...))
+	slices.SortStableFunc(head, func(a, b *found) int { return cmp.Compare(b.hit.Score, a.hit.Score) })
+	return behind(head, rest)
 }
 
-// behind lowers scores, which fall, so that they fall from below a limit.
-func behind(limit float64, placed []Placed) {
-	if len(placed) == 0 {
-		return
+// behind puts texts behind others, and lowers their scores, which fall, so that they fall
+// from below the last one's.
+func behind(head, texts []*found) []*found {
+	if len(head) == 0 || len(texts) == 0 {
+		return append(head, texts...)
 	}
-	first := placed[0].Score
-	for i := range placed {
-		placed[i].Score *= limit / first * 0.999
+	limit, first := head[len(head)-1].hit.Score, texts[0].hit.Score
+	for _, f := range texts {
+		f.hit.Score *= limit / first * 0.999
 	}
+	return append(head, texts...)
 }
 
 // copiesLast moves texts that say the same as a better one behind all others. Texts that
 // are only nearly the same are told apart on purpose: two that differ in one number, one
 // name or one "not" may contradict each other, and both are wanted.
-func copiesLast(placed []Placed, found []Found) {
-	n := min(len(placed), maxCopies)
-	var kept, copies []Placed
-	seen := map[string]bool{"": false}
-	for _, p := range placed[:n] {
-		words := justWords(found[p.At].Text)
-		if seen[words] {
-			copies = append(copies, p)
+func copiesLast(texts []*found) []*found {
+	var kept, copies []*found
+	seen := map[string]bool{}
+	for i, f := range texts {
+		words := justWords(f.hit.Snippet)
+		if i < maxCopies && seen[words] {
+			copies = append(copies, f)
 		} else {
-			kept = append(kept, p)
+			kept = append(kept, f)
 			seen[words] = words != "" // texts without words are never copies
 		}
 	}
-	if len(copies) == 0 {
-		return
-	}
-	kept = append(kept, placed[n:]...)
-	behind(kept[len(kept)-1].Score, copies)
-	copy(placed, append(kept, copies...))
+	return behind(kept, copies)
 }
 
 // justWords is a text by its words and numbers in their order: letter case, marks and
@@ -252,17 +225,11 @@ const (
 	leastIDF = 1.0986
 )
 
-// Sample is a text that is taken to answer a query, and how far: its score, above 0.
-type Sample struct {
-	Text  string
-	Score float64
-}
-
 // Feedback adds to what a query looks for the words that stand out in texts which seem
-// to answer it. The weights of the result add up to 1. idf tells how rare a word is;
+// to answer it, as far as the scores of their hits say. The weights of the result add up to 1. idf tells how rare a word is;
 // its errors are passed on. Without any words to add the query's come back, and a query
 // that looks for nothing stays one.
-func Feedback(query []inverted.Term, texts []Sample, idf func(stem string) (float64, error)) ([]inverted.Term, error) {
+func Feedback(query []inverted.Term, texts []*found, idf func(stem string) (float64, error)) ([]inverted.Term, error) {
 	total := 0.0
 	for _, t := range query {
 		total += t.Weight
@@ -295,12 +262,12 @@ func Feedback(query []inverted.Term, texts []Sample, idf func(stem string) (floa
 
 // telling returns the words that texts have most of, best first. Their weights add up
 // to 1.
-func telling(texts []Sample, idf func(stem string) (float64, error)) ([]inverted.Term, error) {
+func telling(texts []*found, idf func(stem string) (float64, error)) ([]inverted.Term, error) {
 	weights := map[string]float64{}
-	for _, s := range texts {
-		stems := contentStems(s.Text)
+	for _, f := range texts {
+		stems := contentStems(f.hit.Snippet)
 		for _, stem := range stems {
-			weights[stem] += s.Score / float64(len(stems))
+			weights[stem] += f.hit.Score / float64(len(stems))
 		}
 	}
 	list := make([]inverted.Term, 0, len(weights))
