@@ -17,7 +17,7 @@ import (
 // itself. Empty cells are left out.
 func readTable(src string, s source, maxBytes int64) (Document, error) {
 	f := s.format
-	if s.lines.of(src); !strings.Contains(src, "\n") {
+	if s.lines.of(src); s.lines != nil && !strings.Contains(src, "\n") {
 		s.lines.lost = true // the reader of rows knows no other line end
 	}
 	r := csv.NewReader(strings.NewReader(src))

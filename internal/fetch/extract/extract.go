@@ -125,7 +125,7 @@ func (x *Extractor) read(ctx context.Context, name, contentType string, raw []by
 		}
 	}()
 	said, charset := parseContentType(contentType)
-	s := source{format: sniff(name, said, raw), name: name, charset: charset, raw: raw, lines: &Lines{}}
+	s := source{format: sniff(name, said, raw), name: name, charset: charset, raw: raw}
 	if s.format == fmtPDF {
 		doc, err = x.pdf.read(ctx, raw)
 	} else {
@@ -180,7 +180,7 @@ func finish(doc Document, maxBytes int64) (Document, error) {
 
 // Lines knows on which line of a document each part of its text stands. It is safe for concurrent use.
 //
-// While a reader writes the text it is the reader's notebook.
+// While a reader writes the text it is the reader's notebook, and a nil one notes nothing: notes take more memory than the text of a hostile document.
 type Lines struct {
 	starts []int  // where the lines of the source begin
 	skip   int    // what of the source the reader does not see, at its beginning
@@ -227,10 +227,17 @@ func (l *Lines) At(offset int) (int, bool) {
 }
 
 // of takes the source that places are counted in.
-func (l *Lines) of(src string) { l.starts = lineStarts(src) }
+func (l *Lines) of(src string) {
+	if l != nil {
+		l.starts = lineStarts(src)
+	}
+}
 
 // below is of for a reader that is given the source with its line ends replaced, without its first skip bytes.
 func (l *Lines) below(src, replaced string, skip int) {
+	if l == nil {
+		return
+	}
 	l.of(replaced)
 	l.skip = skip
 	l.lost = len(l.starts) != len(lineStarts(src)) // other characters than line ends became some
@@ -256,9 +263,17 @@ func (l *Lines) line(from int) int {
 }
 
 // mark notes the line of the text from at on; at notes it by the place in the source.
-func (l *Lines) mark(at, line int) { l.marks = appendMark(l.marks, mark{at, line}) }
+func (l *Lines) mark(at, line int) {
+	if l != nil {
+		l.marks = appendMark(l.marks, mark{at, line})
+	}
+}
 
-func (l *Lines) at(at, from int) { l.mark(at, l.line(from)) }
+func (l *Lines) at(at, from int) {
+	if l != nil {
+		l.mark(at, l.line(from))
+	}
+}
 
 // appendMark keeps one mark for a place, and none where the line stays the same: settle may then cut the text at marks, which stand at line ends and between words.
 func appendMark(marks []mark, m mark) []mark {
@@ -280,6 +295,9 @@ func (l *Lines) verbatim(src string) {
 }
 
 func (l *Lines) copied() {
+	if l == nil {
+		return
+	}
 	l.marks = nil
 	for i, start := range l.starts {
 		if start >= l.skip {

@@ -221,7 +221,9 @@ func (w *markdownWriter) code(lines *text.Segments) {
 
 // mark notes that the text from at on comes from the line of that place of the source.
 func (w *markdownWriter) mark(at, from int) {
-	w.marks = appendMark(w.marks, mark{at, w.lines.line(from)})
+	if w.lines != nil {
+		w.marks = appendMark(w.marks, mark{at, w.lines.line(from)})
+	}
 }
 
 // table writes one line a row, cells apart by " | ". A row stands on one line of the source.

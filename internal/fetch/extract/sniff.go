@@ -156,7 +156,7 @@ type source struct {
 	format        format
 	name, charset string // charset is what the transport says, or ""
 	raw           []byte
-	lines         *Lines // notes the lines of the text
+	lines         *Lines // notes the lines of the text; nil notes nothing
 }
 
 func (s source) text() string { return decode(s.raw, s.format, s.charset) }

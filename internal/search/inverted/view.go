@@ -118,13 +118,18 @@ func (v *View) Search(ctx context.Context, terms []Term, k int, allow func(doc i
 	if err != nil || k < 1 {
 		return nil, err
 	}
+	if len(hits) > k { // most are not worth being sorted
+		scores := make([]float64, len(hits))
+		for i, h := range hits {
+			scores[i] = h.Score
+		}
+		slices.Sort(scores)
+		hits = slices.DeleteFunc(hits, func(h Hit) bool { return h.Score < scores[len(scores)-k] })
+	}
 	slices.SortFunc(hits, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Chunk, b.Chunk))
 	})
-	for k < len(hits) && hits[k].Score == hits[k-1].Score {
-		k++
-	}
-	return hits[:min(k, len(hits))], nil
+	return hits, nil
 }
 
 // Every returns all chunks with their scores for the terms, those without any of them

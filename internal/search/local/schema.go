@@ -260,10 +260,12 @@ func Problem(ctx context.Context, path string) (string, error) {
 // segmentProblem looks at the segments of an index of this version.
 func segmentProblem(ctx context.Context, db *sql.DB) (string, error) {
 	ok, err := isCurrent(ctx, db)
-	if errors.Is(err, errOld) {
+	switch {
+	case errors.Is(err, errOld):
 		return "", nil // it is made anew when it is used
-	}
-	if err != nil || !ok {
+	case damaged(err):
+		return err.Error(), nil
+	case err != nil || !ok:
 		return "", coded(ctx, err, "check index")
 	}
 	err = each(ctx, db, func(rows *sql.Rows) error {
@@ -324,7 +326,7 @@ func (ix *Index) repair(ctx context.Context) error {
 	// while a fresh file must never meet an old log.
 	for _, name := range []string{ix.path + "-wal", ix.path + "-shm", ix.path, ix.marker()} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove damaged index: %w", err)
+			return fmt.Errorf("remove index: %w: %w", errPlace, err)
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ func (ix *Index) Engine(folders ...*fetch.Folder) search.Engine {
 }
 
 // EngineWith is Engine with vectors: the documents that words find are put in order
-// by their words and their meaning (package rank). At most rank.MaxTexts texts and the
+// by their words and their meaning (see Reader). At most MaxTexts texts and the
 // query are given to e for one search, but all of a small library if e is an
 // embed.Pure, which costs nothing but time. Without vectors, because e is nil or fails,
 // words decide alone; that e failed is not told.
