@@ -1,8 +1,6 @@
 package inverted
 
 import (
-	"bytes"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -30,20 +28,21 @@ type entry struct {
 type Builder struct {
 	next   uint32 // number of the next document
 	docs   []doc
-	sizes  []uint32          // words in the body of every chunk
-	ids    map[string]uint32 // of the words
-	words  []string          // by id
-	latest []uint32          // of every word, its last entry
-	all    []entry           // in order of chunks
-	field  int               // that is being read
-	size   uint32            // words of it
+	sizes  []uint32                 // words in the body of every chunk
+	ids    map[string]uint32        // of the words
+	words  []string                 // by id
+	latest []uint32                 // of every word, its last entry
+	all    []entry                  // in order of chunks
+	file   func(word string) string // what a word is filed under
+	field  int                      // that is being read
+	size   uint32                   // words of it
 }
 
 // NewBuilder returns an empty builder. About as many bytes of text are expected;
 // fewer or more cost no more than memory or time.
 func NewBuilder(bytes int) *Builder {
 	const perEntry = 10 // bytes of prose for every different word of a chunk, or fewer
-	return &Builder{ids: map[string]uint32{}, all: make([]entry, 0, bytes/perEntry)}
+	return &Builder{ids: map[string]uint32{}, file: keyOf, all: make([]entry, 0, bytes/perEntry)}
 }
 
 // Add adds a document and returns its number, counted from 0: as many numbers as
@@ -154,7 +153,7 @@ func (b *Builder) Bytes() []byte {
 	order := make([]keyed, 0, len(b.words))
 	for id, word := range b.words {
 		if starts[id] < starts[id+1] { // merging leaves words without entries
-			order = append(order, keyed{keyOf(word), id})
+			order = append(order, keyed{b.file(word), id})
 		}
 	}
 	slices.SortFunc(order, func(x, y keyed) int { return strings.Compare(x.key, y.key) })
@@ -190,21 +189,13 @@ func formOf(stem, word string) string {
 	return string([]byte{byte(n)}) + word[n:]
 }
 
-// wordOf is the word that is filed under a key; false if none is.
-func wordOf(key []byte) ([]byte, bool) {
-	stem, form, _ := bytes.Cut(key, []byte{0})
-	if len(form) == 0 || int(form[0]) > len(stem) {
-		return nil, false
-	}
-	return append(stem[:form[0]:form[0]], form[1:]...), true
-}
-
 // Merge makes one segment of several, without the documents that are gone, and says
 // how many chunks it has. Parts come in order of their numbers, which do not overlap;
 // those of the new segment are counted from the base of the first. An error is
 // ErrDamaged.
 func Merge(parts []Part) (data []byte, chunks int, err error) {
 	b := NewBuilder(0)
+	b.file = func(key string) string { return key }
 	for i := range parts {
 		p := &parts[i]
 		live, place := p.live(), make([]uint32, p.Chunks())
@@ -221,11 +212,7 @@ func Merge(parts []Part) (data []byte, chunks int, err error) {
 			b.docs = append(b.docs, d)
 		}
 		for w := range p.count() {
-			word, ok := wordOf(p.key(w))
-			if !ok {
-				return nil, 0, fmt.Errorf("merge words: %w", ErrDamaged)
-			}
-			id, _ := b.id(word)
+			id, _ := b.id(p.key(w))
 			err := p.postings(w, func(chunk uint32, n counts) {
 				if live[chunk] {
 					b.add(entry{id, place[chunk], n})
