@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,6 +21,7 @@ const fewCharacters = 250
 
 var (
 	scriptTag = []byte("<script")
+	noScript  = regexp.MustCompile(`(?s)<noscript.*?(?:javascript|</noscript)`)
 	// appRoot finds the element that script frameworks fill, in lower-case HTML.
 	appRoot = regexp.MustCompile(`<app-root|\s(ng-app|ng-version|data-reactroot|id\s*=\s*["']?(root|app|main-app|__next|__nuxt|___gatsby|svelte|q-app|react-root|ember-app|application)["'\s>/])`)
 )
@@ -36,17 +38,7 @@ func needsScripts(raw []byte, doc extract.Document) bool {
 
 // asksForScripts finds the sentence for browsers without scripts.
 func asksForScripts(html []byte) bool {
-	for {
-		_, rest, ok := bytes.Cut(html, []byte("<noscript"))
-		if !ok {
-			return false
-		}
-		inside, after, _ := bytes.Cut(rest, []byte("</noscript"))
-		if bytes.Contains(inside, []byte("javascript")) {
-			return true
-		}
-		html = after
-	}
+	return slices.ContainsFunc(noScript.FindAll(html, -1), func(m []byte) bool { return bytes.HasSuffix(m, []byte("javascript")) })
 }
 
 var errNeedsScripts = &marchwarden.Error{
