@@ -24,10 +24,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-const (
-	arxivName = "arxiv"
-	host      = "arxiv.org" // which papers count as being at
-)
+const arxivName = "arxiv"
 
 // How long and how many papers a Client remembers: arXiv changes once a day.
 const (
@@ -102,7 +99,7 @@ func (c *Arxiv) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 	}, func(t Terms, q search.Query) ([]search.Hit, error) {
 		found, err := c.find(ctx, t, q)
 		return hits(found, slices.Concat(t.IDs, t.Bare)), err
-	}, host)
+	}, arxivHost)
 }
 
 // hits are papers as found. A paper has the version in its locator only where the

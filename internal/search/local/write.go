@@ -222,9 +222,17 @@ func (ix *Index) removeDocs(ctx context.Context, folder int64, ids []int64) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := ix.change(ctx, folder, func(t *writer) error {
-			for _, id := range batch {
-				if err := t.remove(id); err != nil {
+		list, err := json.Marshal(batch)
+		if err != nil {
+			return fmt.Errorf("list files: %w", err)
+		}
+		err = ix.change(ctx, folder, func(t *writer) error {
+			there, err := filesOf(context.Background(), t.tx, "AND id IN (SELECT value FROM json_each(?))", folder, list)
+			if err != nil {
+				return fmt.Errorf("look up files: %w", err)
+			}
+			for _, k := range there {
+				if err := t.delete(k.id, k.chunks); err != nil {
 					return err
 				}
 			}
@@ -235,20 +243,4 @@ func (ix *Index) removeDocs(ctx context.Context, folder int64, ids []int64) erro
 		}
 	}
 	return nil
-}
-
-func (t *writer) remove(doc int64) error {
-	s, err := t.stmt("SELECT chunks FROM docs WHERE id = ?")
-	if err != nil {
-		return err
-	}
-	var chunks int64
-	err = s.QueryRow(doc).Scan(&chunks)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look up file: %w", err)
-	}
-	return t.delete(doc, chunks)
 }
