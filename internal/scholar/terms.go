@@ -46,7 +46,8 @@ func (t Terms) Fewer() (Terms, bool) {
 // searchPapers finds the papers that a query names, and then those that have all of its
 // terms or, if there are none, the more telling half. A query for none of hosts finds
 // nothing.
-func searchPapers(q search.Query, named func([]ID, search.Query) ([]search.Hit, error), find func(Terms, search.Query) ([]search.Hit, error), hosts ...string) ([]search.Hit, error) {
+func searchPapers(q search.Query, named func([]ID, search.Query) ([]search.Hit, error),
+	find func(Terms, search.Query) ([]search.Hit, error), hosts ...string) ([]search.Hit, error) {
 	q, ok, err := search.Clean(q)
 	if err != nil || !ok || !slices.ContainsFunc(hosts, func(host string) bool { return q.Filter.Allows(host) }) {
 		return nil, err
@@ -77,7 +78,8 @@ var (
 	quote = regexp.MustCompile(`"([^"]{3,200})"|“([^”]{3,200})”`)
 )
 
-var asides = strings.Fields(search.Asides + " say says use uses used using paper papers preprint preprints article articles arxiv doi recent latest literature publications publication")
+var asides = strings.Fields(search.Asides + ` say says use uses used using paper papers preprint preprints article articles
+	arxiv doi recent latest literature publications publication`)
 
 // idle tells words that say nothing about what a question asks for.
 func idle(w string) bool { return lexicon.IsStop(w) || slices.Contains(asides, strings.ToLower(w)) }

@@ -159,8 +159,9 @@ func (ix *Index) setUp(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("begin set-up: %w", err)
 	}
-	defer tx.Rollback()                                  // after Commit a no-op
-	if ok, err := isCurrent(ctx, tx); err != nil || ok { // another process may have been faster
+	defer tx.Rollback() // after Commit a no-op
+	// Another process may have been faster.
+	if ok, err := isCurrent(ctx, tx); err != nil || ok {
 		return err
 	}
 	for _, stmt := range schema {
