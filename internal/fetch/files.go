@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -95,10 +96,15 @@ func (f *Files) fetch(ctx context.Context, locator string) (Page, error) {
 	}
 	ctx, done := toTheEnd(ctx)
 	defer done()
-	folder, name, ok := f.resolve(locator)
-	if !ok {
+	var name string
+	i := slices.IndexFunc(f.folders, func(f *Folder) (ok bool) {
+		name, ok = f.Resolve(locator)
+		return ok
+	})
+	if i < 0 {
 		return Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "not a document of the folders of this run")
 	}
+	folder := f.folders[i]
 	raw, err := folder.Read(name)
 	if err != nil {
 		return Page{}, err
@@ -114,34 +120,25 @@ func (f *Files) fetch(ctx context.Context, locator string) (Page, error) {
 	page := Page{
 		Locator: locator, Source: sourceFile, Title: Title(name, doc), Author: doc.Author, Published: doc.Published,
 		Origin: folder.Origin(name, doc), MediaType: doc.MediaType, Extractor: doc.Extractor, Links: doc.Links,
-		Pages: doc.Pages, FetchedAt: f.now().UTC(),
+		Pages: doc.Pages, FetchedAt: f.now().UTC(), NonText: doc.NonText,
 	}
-	return f.keep(ctx, page, raw, doc)
+	return Keep(ctx, f.store, page, raw, doc.Text)
 }
 
-func (f *Files) resolve(locator string) (*Folder, string, bool) {
-	for _, folder := range f.folders {
-		if name, ok := folder.Resolve(locator); ok {
-			return folder, name, true
-		}
-	}
-	return nil, "", false
-}
-
-// keep stores the bytes and the text and completes page with their references.
-func (f *Files) keep(ctx context.Context, page Page, raw []byte, doc extract.Document) (Page, error) {
+// Keep stores the bytes of a page and, unless it is NonText, its text, and completes it
+// with their references.
+func Keep(ctx context.Context, store blob.Store, page Page, raw []byte, text string) (Page, error) {
 	var err error
-	if page.Raw, err = f.store.Put(ctx, raw); err != nil {
+	if page.Raw, err = store.Put(ctx, raw); err != nil {
 		return Page{}, fmt.Errorf("store bytes: %w", err)
 	}
 	page.RawBytes = len(raw)
-	if doc.NonText {
-		page.NonText = true
+	if page.NonText {
 		return page, nil
 	}
-	if page.Text, err = f.store.Put(ctx, []byte(doc.Text)); err != nil {
+	if page.Text, err = store.Put(ctx, []byte(text)); err != nil {
 		return Page{}, fmt.Errorf("store text: %w", err)
 	}
-	page.TextBytes = len(doc.Text)
+	page.TextBytes = len(text)
 	return page, nil
 }

@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -47,17 +46,17 @@ func OpenFolder(path string) (*Folder, error) {
 		return nil, invalidFolder(path, "cannot be made absolute", err)
 	}
 	info, err := os.Stat(abs)
+	var root *os.Root
+	if err == nil && info.IsDir() {
+		root, err = os.OpenRoot(abs)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, invalidFolder(abs, "does not exist", nil)
 	case err != nil:
 		return nil, invalidFolder(abs, "cannot be opened", err)
-	case !info.IsDir():
+	case root == nil:
 		return nil, invalidFolder(abs, "is not a folder", nil)
-	}
-	root, err := os.OpenRoot(abs)
-	if err != nil {
-		return nil, invalidFolder(abs, "cannot be opened", err)
 	}
 	return &Folder{Name: abs, FS: root.FS(), root: root}, nil
 }
@@ -109,10 +108,7 @@ func (f *Folder) Resolve(locator string) (name string, ok bool) {
 		rel, err := filepath.Rel(f.Name, locator)
 		name, ok = filepath.ToSlash(rel), err == nil
 	}
-	if !ok || !fs.ValidPath(name) || name == "." || f.Locator(name) != locator {
-		return "", false
-	}
-	if Hidden(name) {
+	if !ok || !fs.ValidPath(name) || name == "." || f.Locator(name) != locator || Hidden(name) {
 		return "", false
 	}
 	return name, true
@@ -144,17 +140,14 @@ func (f *Folder) Read(name string) ([]byte, error) {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
 	defer file.Close()
-	var raw bytes.Buffer
-	if info, err := file.Stat(); err == nil {
-		raw.Grow(int(min(info.Size(), MaxFileBytes)) + bytes.MinRead) // room to see its end
+	raw, err := io.ReadAll(io.LimitReader(file, MaxFileBytes+1))
+	if err == nil && len(raw) > MaxFileBytes {
+		err = errTooLarge
 	}
-	if _, err := raw.ReadFrom(io.LimitReader(file, MaxFileBytes+1)); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
-	if raw.Len() > MaxFileBytes {
-		return nil, fmt.Errorf("read file: %w", errTooLarge)
-	}
-	return raw.Bytes(), nil
+	return raw, nil
 }
 
 // checkRegular looks at every part of name without following links.
@@ -207,14 +200,14 @@ func Title(name string, doc extract.Document) string {
 	case doc.Title != "":
 		return doc.Title
 	case strings.HasPrefix(first, "#") && heading != "":
-		return printable(heading)
+		return Printable(heading)
 	default:
-		return printable(path.Base(name))
+		return Printable(path.Base(name))
 	}
 }
 
-// printable drops what a file name or heading must not send to a terminal.
-func printable(s string) string {
+// Printable drops what a file name or heading must not send to a terminal.
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1

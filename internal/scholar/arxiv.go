@@ -24,10 +24,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-const (
-	arxivName = "arxiv"
-	host      = "arxiv.org" // which papers count as being at
-)
+const arxivName = "arxiv"
 
 // How long and how many papers a Client remembers: arXiv changes once a day.
 const (
@@ -58,7 +55,6 @@ type Arxiv struct {
 
 	mu     sync.Mutex      // guards what follows
 	papers map[ID]remember // by ID, at its version and, for the newest, without
-	order  []ID            // of papers, oldest first
 }
 
 type remember struct {
@@ -93,32 +89,17 @@ func (*Arxiv) Name() string { return arxivName }
 // have the more telling half. A query for another host than arxiv.org finds
 // nothing. The date of a hit is that of its first version.
 func (c *Arxiv) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	q, ok, err := search.Clean(q)
-	if err != nil || !ok || !q.Filter.Allows(host) {
-		return nil, err
-	}
 	if ctx.Err() != nil {
 		return nil, stopped(ctx)
 	}
-	terms := TermsOf(q.Text)
-	var found []Preprint
-	ids := slices.DeleteFunc(append(slices.Clone(terms.IDs), terms.Bare...), func(id ID) bool { return id.ArXiv() == "" })
-	if len(ids) > 0 {
-		if found, err = c.Papers(ctx, ids...); err != nil {
-			return nil, err
-		}
-	}
-	if !terms.Empty() && len(found) < q.Limit {
-		more, err := c.find(ctx, terms, q)
-		if fewer, ok := terms.Fewer(); ok && err == nil && len(more) == 0 {
-			more, err = c.find(ctx, fewer, q)
-		}
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, more...)
-	}
-	return Hits(hits(found, ids), q), nil
+	return searchPapers(q, func(ids []ID, _ search.Query) ([]search.Hit, error) {
+		ids = slices.DeleteFunc(ids, func(id ID) bool { return id.ArXiv() == "" })
+		found, err := c.Papers(ctx, ids...)
+		return hits(found, ids), err
+	}, func(t Terms, q search.Query) ([]search.Hit, error) {
+		found, err := c.find(ctx, t, q)
+		return hits(found, slices.Concat(t.IDs, t.Bare)), err
+	}, arxivHost)
 }
 
 // hits are papers as found. A paper has the version in its locator only where the
@@ -209,21 +190,14 @@ func (c *Arxiv) recall(id ID) (Preprint, bool) {
 func (c *Arxiv) keep(papers []Preprint, newest bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range papers {
-		keys := []ID{p.ID}
-		if newest {
-			keys = append(keys, p.ID.Work())
-		}
-		for _, k := range keys {
-			if _, known := c.papers[k]; !known {
-				c.order = append(c.order, k)
-			}
-			c.papers[k] = remember{p, c.now().Add(memoryTime)}
-		}
+	if len(c.papers) > memorySize {
+		clear(c.papers)
 	}
-	for len(c.order) > memorySize {
-		delete(c.papers, c.order[0])
-		c.order = c.order[1:]
+	for _, p := range papers {
+		r := remember{p, c.now().Add(memoryTime)}
+		if c.papers[p.ID] = r; newest {
+			c.papers[p.ID.Work()] = r
+		}
 	}
 }
 

@@ -99,10 +99,7 @@ func (e entry) paper() (Preprint, bool) {
 	p := Preprint{
 		ID: id, Versioned: id.Versioned(), Title: title, Summary: Line(e.Summary, maxSummary),
 		Published: search.Date(e.Published), Updated: search.Date(e.Updated),
-		Journal: Line(e.Journal, maxLine), Comment: Line(e.Comment, maxLine),
-	}
-	if doi, ok := firstDOI(e.DOI); ok {
-		p.DOI = doi
+		Journal: Line(e.Journal, maxLine), Comment: Line(e.Comment, maxLine), DOI: firstDOI(e.DOI),
 	}
 	for _, a := range e.Authors {
 		who := Line(a.Name, 100)
@@ -122,13 +119,13 @@ func (e entry) paper() (Preprint, bool) {
 	return p, true
 }
 
-// firstDOI is the first DOI of a field in which authors may write several. The DOI
-// that arXiv gives is none.
-func firstDOI(s string) (string, bool) {
+// firstDOI is the first DOI of a field in which authors may write several, or "". The
+// DOI that arXiv gives is none.
+func firstDOI(s string) string {
 	for _, f := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == ';' || r == '\n' || r == '\t' }) {
 		if id, ok := ParseID(f); ok && id.ArXiv() == "" {
-			return id.DOI(), true
+			return id.DOI()
 		}
 	}
-	return "", false
+	return ""
 }

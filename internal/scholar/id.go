@@ -3,6 +3,7 @@ package scholar
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -51,7 +52,8 @@ func ParseID(s string) (ID, bool) {
 	if len(s) > len(arxivDOI) && strings.EqualFold(s[:len(arxivDOI)], arxivDOI) {
 		s = s[len(arxivDOI):]
 	}
-	if m := arxivForm.FindStringSubmatch(s); m != nil && monthOf(m[1]) {
+	// A year and a month tell a new arXiv id from other numbers.
+	if m := arxivForm.FindStringSubmatch(s); m != nil && (strings.Contains(m[1], "/") || m[1][2:4] >= "01" && m[1][2:4] <= "12") {
 		version, _ := strconv.Atoi(m[2]) // "" and 0 are the newest; the form allows nothing else that fails
 		return ID{arxiv: m[1], version: version}, true
 	}
@@ -59,15 +61,6 @@ func ParseID(s string) (ID, bool) {
 		return ID{}, false
 	}
 	return ID{doi: strings.ToLower(s)}, true
-}
-
-// monthOf reports whether a new arXiv id begins with a year and a month, which
-// tells it from other numbers.
-func monthOf(id string) bool {
-	if strings.Contains(id, "/") {
-		return true
-	}
-	return id[2:4] >= "01" && id[2:4] <= "12"
 }
 
 // addressForms are the links to papers, up to the identifier.
@@ -117,9 +110,6 @@ func (id ID) Versioned() string {
 // Work is the ID without a version: what all versions have in common.
 func (id ID) Work() ID { return ID{arxiv: id.arxiv, doi: id.doi} }
 
-// At is the ID at a version; 0 is the newest.
-func (id ID) At(version int) ID { return ID{arxiv: id.arxiv, version: version, doi: id.doi} }
-
 // Version is the version that was asked for; 0 is the newest.
 func (id ID) Version() int { return id.version }
 
@@ -166,9 +156,9 @@ func InText(text string) []ID {
 	return ids
 }
 
-// BareInText finds arXiv ids that stand in a text without a word on what they are.
+// bareIDs finds arXiv ids that stand in a text without a word on what they are.
 // They may be other numbers.
-func BareInText(text string) []ID {
+func bareIDs(text string) []ID {
 	var ids []ID
 	for _, m := range bare.FindAllStringSubmatch(text, -1) {
 		ids = appendID(ids, m[1])
@@ -186,16 +176,10 @@ func cutIDs(text string) (ids []ID, rest string) {
 }
 
 func appendID(ids []ID, text string) []ID {
-	id, ok := ParseID(text)
-	if !ok {
-		return ids
+	if id, ok := ParseID(text); ok && !slices.Contains(ids, id) {
+		ids = append(ids, id)
 	}
-	for _, known := range ids {
-		if known == id {
-			return ids
-		}
-	}
-	return append(ids, id)
+	return ids
 }
 
 // withoutPunctuation is an identifier without what a sentence puts behind it; a

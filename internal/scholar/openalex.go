@@ -152,28 +152,11 @@ func (*Engine) Name() string { return "openalex" }
 // are papers at doi.org, and at arxiv.org where that is their only place. If no
 // paper has all of the words, the more telling half is tried once.
 func (e *Engine) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	q, ok, err := search.Clean(q)
-	if err != nil || !ok || !q.Filter.Allows(arxivHost) && !q.Filter.Allows(doiHost) {
-		return nil, err
-	}
-	terms := TermsOf(q.Text)
-	var found []search.Hit
-	if ids := append(slices.Clone(terms.IDs), terms.Bare...); len(ids) > 0 {
-		if found, err = e.ask(ctx, "", "doi:"+strings.Join(dois(ids), "|"), q); err != nil {
-			return nil, err
-		}
-	}
-	if !terms.Empty() {
-		more, err := e.ask(ctx, searchText(terms), dates(q), q)
-		if fewer, ok := terms.Fewer(); ok && err == nil && len(more) == 0 {
-			more, err = e.ask(ctx, searchText(fewer), dates(q), q)
-		}
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, more...)
-	}
-	return Hits(found, q), nil
+	return searchPapers(q, func(ids []ID, q search.Query) ([]search.Hit, error) {
+		return e.ask(ctx, "", "doi:"+strings.Join(dois(ids), "|"), q)
+	}, func(t Terms, q search.Query) ([]search.Hit, error) {
+		return e.ask(ctx, searchText(t), dates(q), q)
+	}, arxivHost, doiHost)
 }
 
 func dois(ids []ID) []string {

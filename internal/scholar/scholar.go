@@ -137,28 +137,18 @@ var errUnknown = errors.New("does not know the paper")
 // one's code, for what is not answered is not missing. When ctx ends the error is
 // CodeCanceled.
 func (s *Service) Look(ctx context.Context, ids ...ID) (Work, error) {
-	return s.look(ctx, ids, question{Crossref, s.askCrossref}, question{OpenAlex, s.askOpenAlex}, question{SemanticScholar, s.askSemantic})
+	return look(ctx, nil, ids, question{Crossref, s.askCrossref}, question{OpenAlex, s.askOpenAlex}, question{SemanticScholar, s.askSemantic})
 }
 
 // Standing is Look without Semantic Scholar: it asks those alone that know whether
 // a paper was retracted. An index for which skip has an error is not asked, and
 // counts as having failed with it; a nil skip skips none.
 func (s *Service) Standing(ctx context.Context, skip func(index string) error, ids ...ID) (Work, error) {
-	unless := func(q question) question {
-		return question{q.index, func(ctx context.Context, about names) (Work, error) {
-			if skip != nil {
-				if err := skip(q.index); err != nil {
-					return Work{}, err
-				}
-			}
-			return q.ask(ctx, about)
-		}}
-	}
-	return s.look(ctx, ids, unless(question{Crossref, s.askCrossref}), unless(question{OpenAlex, s.askOpenAlex}))
+	return look(ctx, skip, ids, question{Crossref, s.askCrossref}, question{OpenAlex, s.askOpenAlex})
 }
 
 // look asks the given indexes, of which Crossref is the first.
-func (s *Service) look(ctx context.Context, ids []ID, all ...question) (Work, error) {
+func look(ctx context.Context, skip func(index string) error, ids []ID, all ...question) (Work, error) {
 	var about names
 	for _, id := range ids {
 		switch {
@@ -170,7 +160,14 @@ func (s *Service) look(ctx context.Context, ids []ID, all ...question) (Work, er
 	}
 	said := make([]Work, len(all))
 	errs := make([]error, len(all))
-	ask := func(i int) { said[i], errs[i] = all[i].ask(ctx, about) }
+	ask := func(i int) {
+		if skip != nil {
+			errs[i] = skip(all[i].index)
+		}
+		if errs[i] == nil {
+			said[i], errs[i] = all[i].ask(ctx, about)
+		}
+	}
 	var g errgroup.Group
 	for i := range all {
 		if i > 0 || about.doi != "" { // Crossref has no DOIs of arXiv

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
@@ -40,8 +39,37 @@ func (t Terms) Fewer() (Terms, bool) {
 	if len(t.Words)+len(t.Phrases) < 3 || n == len(t.Words) {
 		return t, false
 	}
-	t.Words = search.Heaviest(t.Words, n, weight)
+	t.Words = search.Heaviest(t.Words, n)
 	return t, true
+}
+
+// searchPapers finds the papers that a query names, and then those that have all of its
+// terms or, if there are none, the more telling half. A query for none of hosts finds
+// nothing.
+func searchPapers(q search.Query, named func([]ID, search.Query) ([]search.Hit, error),
+	find func(Terms, search.Query) ([]search.Hit, error), hosts ...string) ([]search.Hit, error) {
+	q, ok, err := search.Clean(q)
+	if err != nil || !ok || !slices.ContainsFunc(hosts, func(host string) bool { return q.Filter.Allows(host) }) {
+		return nil, err
+	}
+	terms := TermsOf(q.Text)
+	var found []search.Hit
+	if ids := slices.Concat(terms.IDs, terms.Bare); len(ids) > 0 {
+		if found, err = named(ids, q); err != nil {
+			return nil, err
+		}
+	}
+	if !terms.Empty() && len(found) < q.Limit {
+		more, err := find(terms, q)
+		if fewer, ok := terms.Fewer(); ok && err == nil && len(more) == 0 {
+			more, err = find(fewer, q)
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	return Hits(found, q), nil
 }
 
 var (
@@ -50,13 +78,11 @@ var (
 	quote = regexp.MustCompile(`"([^"]{3,200})"|“([^”]{3,200})”`)
 )
 
-// asides are words of a request, not of its subject, beside the stop words.
-var asides = map[string]bool{
-	"explain": true, "describe": true, "tell": true, "list": true, "define": true, "discuss": true, "compare": true, "summarise": true, "summarize": true,
-	"give": true, "show": true, "find": true, "please": true, "many": true, "much": true, "exactly": true, "currently": true, "say": true, "says": true, "use": true, "uses": true, "used": true, "using": true,
-	"paper": true, "papers": true, "preprint": true, "preprints": true, "article": true, "articles": true, "arxiv": true, "doi": true,
-	"recent": true, "latest": true, "literature": true, "publications": true, "publication": true,
-}
+var asides = strings.Fields(search.Asides + ` say says use uses used using paper papers preprint preprints article articles
+	arxiv doi recent latest literature publications publication`)
+
+// idle tells words that say nothing about what a question asks for.
+func idle(w string) bool { return lexicon.IsStop(w) || slices.Contains(asides, strings.ToLower(w)) }
 
 // TermsOf reads a question in English. A question of stop words only keeps them.
 // The terms hold letters, digits and the marks inside words, and no operator of
@@ -64,7 +90,7 @@ var asides = map[string]bool{
 func TermsOf(text string) Terms {
 	var t Terms
 	t.IDs, text = cutIDs(text)
-	t.Bare = BareInText(text)
+	t.Bare = bareIDs(text)
 	for _, id := range t.Bare {
 		text = strings.ReplaceAll(text, id.Versioned(), " ")
 	}
@@ -94,9 +120,9 @@ func TermsOf(text string) Terms {
 		return " "
 	})
 	other := !t.Empty() || len(t.IDs)+len(t.Bare) > 0
-	t.Words = contentWords(text)
+	t.Words = search.Keywords(slices.DeleteFunc(words(text), tooLong), mostWords, idle)
 	if other { // then words that say nothing are not needed
-		t.Words = slices.DeleteFunc(t.Words, func(w string) bool { return lexicon.IsStop(w) || asides[strings.ToLower(w)] })
+		t.Words = slices.DeleteFunc(t.Words, idle)
 	}
 	t.IDs, t.Bare = t.IDs[:min(len(t.IDs), mostIDs)], t.Bare[:min(len(t.Bare), mostIDs)]
 	t.Authors, t.Titles = t.Authors[:min(len(t.Authors), mostPhrases)], t.Titles[:min(len(t.Titles), mostPhrases)]
@@ -106,57 +132,12 @@ func TermsOf(text string) Terms {
 // phrase is text as a term of several words.
 func phrase(s string) string {
 	p := strings.Join(words(s), " ")
-	if utf8.RuneCountInString(p) > longestTerm {
+	if tooLong(p) {
 		return ""
 	}
 	return p
 }
 
-// contentWords are the words that a text is about, or all of its words, in lower
-// case, when it is about nothing.
-func contentWords(text string) []string {
-	var content, all []string
-	for _, w := range words(text) {
-		known := func(x string) bool { return strings.EqualFold(x, w) }
-		if utf8.RuneCountInString(w) > longestTerm {
-			continue
-		}
-		if !slices.ContainsFunc(all, known) {
-			all = append(all, strings.ToLower(w))
-		}
-		if !lexicon.IsStop(w) && !asides[strings.ToLower(w)] && !slices.ContainsFunc(content, known) {
-			content = append(content, w)
-		}
-	}
-	if len(content) == 0 {
-		content = all
-	}
-	return search.Heaviest(content, mostWords, weight)
-}
+func words(text string) []string { return search.Words(text, "-'’.,+#") }
 
-// words cuts a text into words; a hyphen, an apostrophe or a dot inside a word
-// belongs to it.
-func words(text string) []string {
-	const marks = "-'’.,+#"
-	var out []string
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) && !unicode.Is(unicode.So, r) && !strings.ContainsRune(marks, r)
-	}) {
-		w = strings.TrimRight(strings.TrimLeft(w, marks), "-'’.,")
-		w = strings.TrimSuffix(strings.TrimSuffix(w, "'s"), "’s")
-		if strings.ContainsFunc(w, func(r rune) bool { return !strings.ContainsRune(marks, r) }) {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// weight is how telling a word looks: names and numbers before others, long words
-// before short ones.
-func weight(w string) int {
-	n := utf8.RuneCountInString(w)
-	if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsUpper(r) || unicode.IsNumber(r) }) {
-		n += 100
-	}
-	return n
-}
+func tooLong(term string) bool { return utf8.RuneCountInString(term) > longestTerm }

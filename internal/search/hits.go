@@ -191,21 +191,65 @@ func printable(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// Heaviest keeps the n words of a query that weigh most, in their order; of words
-// that weigh the same the earlier ones stay.
-func Heaviest(words []string, n int, weight func(word string) int) []string {
+// Asides are words of a request, not of its subject, beside the stop words.
+const Asides = `explain describe tell list define discuss compare summarise summarize give show find please many much exactly currently`
+
+// Words cuts a text into words. One of marks inside a word belongs to it: "COVID-19",
+// "O'Neill", "U.S.", "6,000"; of marks, those that may end a word are "+" and "#", and
+// come last.
+func Words(text, marks string) []string {
+	var words []string
+	for w := range strings.FieldsFuncSeq(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) && !unicode.Is(unicode.So, r) && !strings.ContainsRune(marks, r)
+	}) {
+		w = strings.TrimRight(strings.TrimLeft(w, marks), strings.TrimRight(marks, "+#"))
+		if w = strings.TrimSuffix(strings.TrimSuffix(w, "'s"), "’s"); w != "" {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
+// Keywords are the words that a question is about, in order and each once: those that
+// are not idle, at most n of them. A question of idle words only keeps them, in lower case.
+func Keywords(words []string, n int, idle func(word string) bool) []string {
+	var content, all []string
+	for _, w := range words {
+		known := func(x string) bool { return strings.EqualFold(x, w) }
+		if !slices.ContainsFunc(all, known) {
+			all = append(all, strings.ToLower(w)) // "OR" in capitals is an operator
+		}
+		if !idle(w) && !slices.ContainsFunc(content, known) {
+			content = append(content, w)
+		}
+	}
+	if len(content) == 0 {
+		content = all
+	}
+	return Heaviest(content, n)
+}
+
+// Heaviest keeps the n most telling words of a query, in their order: names and numbers
+// before others, long words before short ones; of equals the earlier ones stay.
+func Heaviest(words []string, n int) []string {
 	if len(words) <= n {
 		return words
+	}
+	weight := func(i int) int {
+		w := utf8.RuneCountInString(words[i])
+		if strings.ContainsFunc(words[i], func(r rune) bool { return unicode.IsUpper(r) || unicode.IsNumber(r) }) {
+			w += 100
+		}
+		return w
 	}
 	order := make([]int, len(words))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weight(words[b]), weight(words[a])) })
-	order = order[:n]
-	slices.Sort(order)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weight(b), weight(a)) })
+	slices.Sort(order[:n])
 	kept := make([]string, n)
-	for i, o := range order {
+	for i, o := range order[:n] {
 		kept[i] = words[o]
 	}
 	return kept

@@ -36,10 +36,9 @@ func TestClean(t *testing.T) {
 }
 
 func TestHeaviest(t *testing.T) {
-	weight := func(w string) int { return len(w) }
 	words := strings.Fields("bb dddd a cc eeee")
 	for n, want := range []string{"", "dddd", "dddd eeee", "bb dddd eeee", "bb dddd cc eeee", "bb dddd a cc eeee", "bb dddd a cc eeee"} {
-		if got := strings.Join(search.Heaviest(words, n, weight), " "); got != want {
+		if got := strings.Join(search.Heaviest(words, n), " "); got != want {
 			t.Errorf("the heaviest %d are %q, want %q", n, got, want)
 		}
 	}

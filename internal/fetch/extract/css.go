@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -65,15 +66,9 @@ func styledOf(tag string, attrs []html.Attribute) styled {
 }
 
 // counted are the properties that are looked at.
-var counted = func() map[string]bool {
-	m := make(map[string]bool)
-	for _, name := range strings.Fields("display visibility content-visibility opacity font font-size color background background-color background-clip " +
-		"-webkit-background-clip -webkit-text-fill-color position left top right bottom text-indent margin-left margin-top clip clip-path overflow height max-height " +
-		"width max-width transform transition animation animation-name will-change mso-hide") {
-		m[name] = true
-	}
-	return m
-}()
+var counted = strings.Fields("display visibility content-visibility opacity font font-size color background background-color background-clip " +
+	"-webkit-background-clip -webkit-text-fill-color position left top right bottom text-indent margin-left margin-top clip clip-path overflow height max-height " +
+	"width max-width transform transition animation animation-name will-change mso-hide")
 
 var (
 	comment     = regexp.MustCompile(`(?s)/\*.*?(\*/|$)`)
@@ -101,7 +96,7 @@ func properties(src string) []property {
 	for d := range strings.SplitSeq(src, ";") {
 		name, value, ok := strings.Cut(d, ":")
 		name = strings.ToLower(unescapeCSS(strings.TrimSpace(name)))
-		if !ok || !counted[name] {
+		if !ok || !slices.Contains(counted, name) {
 			continue
 		}
 		value = strings.ToLower(unescapeCSS(strings.TrimSpace(value)))
@@ -252,12 +247,7 @@ func (c compound) matches(e styled) bool {
 	if c.tag != "" && c.tag != e.tag || c.id != "" && c.id != e.id {
 		return false
 	}
-	for _, class := range c.classes {
-		if !slices.Contains(e.classes, class) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.classes, func(class string) bool { return !slices.Contains(e.classes, class) })
 }
 
 // matches reports whether the rule selects the element at n; without a node only the element itself is asked.
@@ -305,12 +295,7 @@ func (s *sheet) style(e styled, n *html.Node) style {
 				}
 			}
 		}
-		slices.SortFunc(found, func(a, b rule) int {
-			if a.strength != b.strength {
-				return a.strength - b.strength
-			}
-			return a.order - b.order
-		})
+		slices.SortFunc(found, func(a, b rule) int { return cmp.Or(a.strength-b.strength, a.order-b.order) })
 	}
 	if e.inline != "" {
 		found = append(found, rule{body: properties(comment.ReplaceAllString(e.inline, " "))})

@@ -1,11 +1,13 @@
 package extract
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,8 +17,8 @@ import (
 // itself. Empty cells are left out.
 func readTable(src string, s source, maxBytes int64) (Document, error) {
 	f := s.format
-	if s.lines.of(src); !strings.Contains(src, "\n") {
-		s.lines.lose() // the reader of rows knows no other line end
+	if s.lines.of(src); s.lines != nil && !strings.Contains(src, "\n") {
+		s.lines.lost = true // the reader of rows knows no other line end
 	}
 	r := csv.NewReader(strings.NewReader(src))
 	r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = true, -1, true
@@ -121,32 +123,23 @@ func headerRow(src string, comma rune) int {
 		rows = append(rows, row)
 		widths[len(row)]++
 	}
-	for i, row := range rows {
-		if 2*widths[len(row)] > len(rows) || len(rows) < 3 {
-			if isHeader(row) {
-				return i
-			}
-			return -1
-		}
+	i := slices.IndexFunc(rows, func(row []string) bool { return 2*widths[len(row)] > len(rows) || len(rows) < 3 })
+	if i >= 0 && slices.ContainsFunc(rows[i], isNumber) {
+		return -1
 	}
-	return -1
+	return i
 }
 
-// isHeader takes a row for names unless one of its cells is a number.
-func isHeader(row []string) bool {
-	for _, v := range row {
-		if _, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil {
-			return false
-		}
-	}
-	return true
+func isNumber(cell string) bool {
+	_, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
+	return err == nil
 }
 
 // readXML gives the text of XML: a feed item by item, anything else as a paragraph for each element that holds text, elements inside running text left in line. HTML
 // that is carried in escaped form is read as such. What is not XML loses its tags only.
 func readXML(src string) Document {
 	doc := Document{MediaType: fmtXML.mediaType(), Extractor: "xml/2"}
-	root, err := parseXML(strings.NewReader(src))
+	root, err := parseXML(src)
 	if err != nil {
 		doc.Text, doc.Title = htmlTokens(src)
 		return doc
@@ -161,12 +154,8 @@ func readXML(src string) Document {
 }
 
 func (e *element) paragraphs(out *strings.Builder, doc *Document) {
-	e.attribute("href", func(v string) { doc.Links = append(doc.Links, v) })
-	running := false
-	for _, k := range e.kids {
-		running = running || strings.TrimSpace(k.text) != ""
-	}
-	if !running {
+	if !slices.ContainsFunc(e.kids, func(k *element) bool { return strings.TrimSpace(k.text) != "" }) {
+		doc.Links = append(doc.Links, e.attribute("href"))
 		for _, k := range e.kids {
 			k.paragraphs(out, doc)
 		}
@@ -210,10 +199,7 @@ func feedOf(root *element) (channel *element, items []*element) {
 func readFeed(channel *element, items []*element) Document {
 	doc := Document{MediaType: fmtXML.mediaType(), Extractor: "feed/1"}
 	doc.Title = oneLine(channel.markup("title", &doc), 500)
-	doc.Language = oneLine(channel.childText("language"), 35)
-	if doc.Language == "" {
-		channel.attribute("lang", func(v string) { doc.Language = v })
-	}
+	doc.Language = cmp.Or(oneLine(channel.childText("language"), 35), channel.attribute("lang"))
 	doc.Author = channel.author()
 	doc.Published = channel.date()
 	doc.URL = channel.link("self")

@@ -10,6 +10,7 @@
 package extract
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,6 @@ import (
 
 // Faults that Extract reports. Compare with errors.Is.
 var (
-	// ErrNonText says that a document has no text. Extract never returns it (that is a fact, in Document.NonText); Document.Err does.
-	ErrNonText = errors.New("no text in this document")
 	// ErrTooLarge says that the input or its text is over a limit of Config.
 	ErrTooLarge = errors.New("document too large")
 	// ErrDamaged says that the bytes are of a known format but cannot be read.
@@ -48,14 +47,6 @@ type Document struct {
 	Pages     []int    // of a PDF of at most 10,000 pages: where in Text each page begins; a page without text begins where the one before it ends
 }
 
-// Err returns ErrNonText when the document has no text, else nil: for callers that cannot go on without.
-func (d Document) Err() error {
-	if d.NonText {
-		return ErrNonText
-	}
-	return nil
-}
-
 // Config holds the limits of an Extractor. The zero value is usable.
 type Config struct {
 	CacheDir   string        // where the compiled PDF module is kept between processes, created when missing; "" = memory only
@@ -66,18 +57,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.MaxBytes <= 0 {
-		c.MaxBytes = 32 << 20
-	}
-	if c.PDFTimeout <= 0 {
-		c.PDFTimeout = time.Minute
-	}
-	if c.PDFMemory <= 0 {
-		c.PDFMemory = 256 << 20
-	}
-	if c.PDFWorkers <= 0 {
-		c.PDFWorkers = 2
-	}
+	c.MaxBytes, c.PDFMemory = cmp.Or(c.MaxBytes, 32<<20), cmp.Or(c.PDFMemory, 256<<20)
+	c.PDFTimeout, c.PDFWorkers = cmp.Or(c.PDFTimeout, time.Minute), cmp.Or(c.PDFWorkers, 2)
 	return c
 }
 
@@ -143,8 +124,8 @@ func (x *Extractor) read(ctx context.Context, name, contentType string, raw []by
 			doc, err = Document{}, fmt.Errorf("extract: %w: parser panic: %v", ErrDamaged, p)
 		}
 	}()
-	said := parseContentType(contentType)
-	s := source{format: sniff(name, said.format, raw), name: name, charset: said.charset, raw: raw}
+	said, charset := parseContentType(contentType)
+	s := source{format: sniff(name, said, raw), name: name, charset: charset, raw: raw}
 	if s.format == fmtPDF {
 		doc, err = x.pdf.read(ctx, raw)
 	} else {
@@ -199,7 +180,7 @@ func finish(doc Document, maxBytes int64) (Document, error) {
 
 // Lines knows on which line of a document each part of its text stands. It is safe for concurrent use.
 //
-// While a reader writes the text it is the reader's notebook, and a nil one notes nothing.
+// While a reader writes the text it is the reader's notebook, and a nil one notes nothing: notes take more memory than the text of a hostile document.
 type Lines struct {
 	starts []int  // where the lines of the source begin
 	skip   int    // what of the source the reader does not see, at its beginning
@@ -276,12 +257,6 @@ func lineStarts(src string) []int {
 	return starts
 }
 
-func (l *Lines) lose() {
-	if l != nil {
-		l.lost = true
-	}
-}
-
 // line is the line of a place of the source, as its reader counts places.
 func (l *Lines) line(from int) int {
 	return sort.SearchInts(l.starts, l.skip+from+1)
@@ -291,6 +266,12 @@ func (l *Lines) line(from int) int {
 func (l *Lines) mark(at, line int) {
 	if l != nil {
 		l.marks = appendMark(l.marks, mark{at, line})
+	}
+}
+
+func (l *Lines) at(at, from int) {
+	if l != nil {
+		l.mark(at, l.line(from))
 	}
 }
 
@@ -305,12 +286,6 @@ func appendMark(marks []mark, m mark) []mark {
 		return marks
 	}
 	return append(marks, m)
-}
-
-func (l *Lines) at(at, from int) {
-	if l != nil {
-		l.mark(at, l.line(from))
-	}
 }
 
 // verbatim notes a text that is its source; copied notes one that is what the reader saw of the source.

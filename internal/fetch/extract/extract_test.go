@@ -117,8 +117,8 @@ func TestSniff(t *testing.T) {
 			if d.MediaType != c.media || d.NonText != c.nonText {
 				t.Errorf("media %q nontext %v, want %q %v", d.MediaType, d.NonText, c.media, c.nonText)
 			}
-			if d.NonText != errors.Is(d.Err(), ErrNonText) || d.NonText && d.Text != "" {
-				t.Errorf("Err() = %v with %d bytes of text", d.Err(), len(d.Text))
+			if d.NonText && d.Text != "" {
+				t.Errorf("no text, but %d bytes of it", len(d.Text))
 			}
 		})
 	}
@@ -457,11 +457,6 @@ func TestNormaliseProperty(t *testing.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) +
 			rapid.StringOf(rapid.SampledFrom([]rune("a \n\u0645\u200b\u200c\u200d\ufe0f\ufe00\u202e\U000e0041\u2764\u0301\u00ad"))).Draw(t, "unseen")
 		once := normalise(s)
-		for _, s := range []string{s, rapid.StringOf(rapid.SampledFrom([]rune("ab \n\t"))).Draw(t, "plain")} {
-			if normal(s) != (reform(s) == s && plain(strings.ReplaceAll(s, "\n", ""))) {
-				t.Errorf("%q is taken for normal, or not: %t", s, normal(s))
-			}
-		}
 		if twice := normalise(once); twice != once {
 			t.Errorf("%q then %q", once, twice)
 		}

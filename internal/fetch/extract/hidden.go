@@ -11,6 +11,8 @@ package extract
 // It also knows the characters that show nothing, in text of any format: see visibleRune and withoutJoiners.
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,11 +74,7 @@ func (s *sheet) remove(n *html.Node, in inherited) {
 
 // exempt elements are hidden by pages until a script ran, or hold no text of the page.
 func exempt(tag string) bool {
-	switch tag {
-	case "html", "body", "head", "title", "script", "style", "meta", "link":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"html", "body", "head", "title", "script", "style", "meta", "link"}, tag)
 }
 
 // spokenMath tells the one thing that is hidden for good reason: a formula as MathML, for those who hear the page, beside its picture. Without it the sentence has a hole.
@@ -195,21 +193,9 @@ func (v style) colourless() bool {
 	if v["background-clip"] == "text" || v["-webkit-background-clip"] == "text" {
 		return false
 	}
-	colour := plainColour(v["color"])
-	if fill := v["-webkit-text-fill-color"]; fill != "" {
-		colour = plainColour(fill)
-	}
-	if colour == "" {
-		return false
-	}
-	if colour == "transparent" {
-		return true
-	}
-	ground := plainColour(v["background-color"])
-	if ground == "" {
-		ground = plainColour(v["background"])
-	}
-	return ground == colour
+	colour := cmp.Or(plainColour(v["-webkit-text-fill-color"]), plainColour(v["color"]))
+	ground := cmp.Or(plainColour(v["background-color"]), plainColour(v["background"]))
+	return colour == "transparent" || colour != "" && colour == ground
 }
 
 var colourNames = map[string]string{"white": "#ffffff", "black": "#000000"}
@@ -253,21 +239,13 @@ func plainColour(s string) string {
 	return s
 }
 
-// far is a distance to the left or top that no screen shows.
+// farAway are distances to the left or top, by unit, that no screen shows.
+var farAway = map[string]float64{"px": -500, "pt": -500, "em": -50, "rem": -50, "%": -100, "vw": -100, "vh": -100}
+
 func far(value string) bool {
 	n, unit, ok := length(value)
-	if !ok {
-		return false
-	}
-	switch unit {
-	case "px", "pt":
-		return n <= -500
-	case "em", "rem":
-		return n <= -50
-	case "%", "vw", "vh":
-		return n <= -100
-	}
-	return false
+	limit, known := farAway[unit]
+	return ok && known && n <= limit
 }
 
 func (v style) offScreen() bool {

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"regexp"
@@ -25,30 +26,23 @@ var (
 // pageMetadata reads what a page says about itself. It must see the tree before anything is removed.
 func pageMetadata(root *html.Node, base *url.URL, doc *Document) {
 	m := collectMeta(root)
-	doc.Title = first(m.named, titleNames...)
-	if doc.Title == "" {
-		doc.Title = m.title
+	doc.Title = cmp.Or(first(m.named, titleNames...), m.title)
+	doc.Author = cmp.Or(m.linked.author, notURL(first(m.named, authorNames...)))
+	doc.URL = cmp.Or(absoluteURL(base, m.canonical), absoluteURL(base, m.named["og:url"]))
+	doc.Language = cmp.Or(m.language, strings.ReplaceAll(first(m.named, languageNames...), "_", "-"))
+	var dates []string
+	for i, name := range dateNames {
+		if i == 3 {
+			dates = append(dates, m.linked.published)
+		}
+		dates = append(dates, m.named[name])
 	}
-	if doc.Author = m.linked.author; doc.Author == "" {
-		doc.Author = notURL(first(m.named, authorNames...))
-	}
-	doc.URL = absoluteURL(base, m.canonical)
-	if doc.URL == "" {
-		doc.URL = absoluteURL(base, m.named["og:url"])
-	}
-	if doc.Language = m.language; doc.Language == "" {
-		doc.Language = strings.ReplaceAll(first(m.named, languageNames...), "_", "-")
-	}
-	for _, name := range dateNames[:3] {
-		doc.Published = firstDate(doc.Published, m.named[name])
-	}
-	doc.Published = firstDate(doc.Published, m.linked.published)
-	for _, name := range dateNames[3:] {
-		doc.Published = firstDate(doc.Published, m.named[name])
-	}
-	doc.Published = firstDate(doc.Published, m.time)
+	dates = append(dates, m.time)
 	if d := pathDate.FindStringSubmatch(doc.URL); d != nil {
-		doc.Published = firstDate(doc.Published, strings.Join(d[1:], "-"))
+		dates = append(dates, strings.Join(d[1:], "-"))
+	}
+	for _, date := range dates {
+		doc.Published = cmp.Or(doc.Published, parseDate(date))
 	}
 }
 
@@ -197,23 +191,12 @@ func linkedNames(v any) []string {
 
 // describe takes a field of the outermost object, or an element of a Word document's properties, for metadata; the first of a name counts.
 func describe(doc *Document, name, value string) {
-	var field *string
-	switch name {
-	case "title":
-		field = &doc.Title
-	case "author", "creator":
-		field = &doc.Author
-	case "date", "published", "published_at", "created":
-		field = &doc.Published
-	case "url":
-		field = &doc.URL
-	case "language", "lang":
-		field = &doc.Language
-	default:
-		return
-	}
-	if *field == "" {
-		*field = value
+	field := map[string]*string{
+		"title": &doc.Title, "author": &doc.Author, "creator": &doc.Author, "url": &doc.URL, "language": &doc.Language, "lang": &doc.Language,
+		"date": &doc.Published, "published": &doc.Published, "published_at": &doc.Published, "created": &doc.Published,
+	}[name]
+	if field != nil {
+		*field = cmp.Or(*field, value)
 	}
 }
 
@@ -240,14 +223,6 @@ func attr(n *html.Node, key string) string {
 		}
 	}
 	return ""
-}
-
-// firstDate keeps the date it has, else reads the next.
-func firstDate(have, next string) string {
-	if have != "" {
-		return have
-	}
-	return parseDate(next)
 }
 
 var (

@@ -20,14 +20,6 @@ func withLineEnds(s string) string {
 // normalise brings text into the promised form: valid UTF-8, "\n" line ends, no control characters but "\n" and "\t", nothing that is not seen, no space at line
 // ends, no more than one blank line in a row, none at either end. Applied twice it changes nothing more.
 func normalise(s string) string {
-	if normal(s) {
-		return s
-	}
-	return reform(s)
-}
-
-// reform is normalise for any text.
-func reform(s string) string {
 	s = withLineEnds(strings.ToValidUTF8(s, "\uFFFD"))
 	var b strings.Builder
 	b.Grow(len(s))
@@ -48,23 +40,6 @@ func reform(s string) string {
 		blank = false
 	}
 	return b.String()
-}
-
-// normal reports whether a text of nothing but ASCII is in the promised form already: a
-// large one is not copied then.
-func normal(s string) bool {
-	isBlank := func(i int) bool { return s[i] == ' ' || s[i] == '\t' }
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '\n':
-			if i == 0 || i+1 == len(s) || isBlank(i-1) || i > 1 && s[i-1] == '\n' && s[i-2] == '\n' {
-				return false
-			}
-		case (c < 0x20 || c >= 0x7f) && c != '\t':
-			return false
-		}
-	}
-	return s == "" || !isBlank(len(s)-1)
 }
 
 // seen is what a reader sees of a line.

@@ -3,10 +3,12 @@ package extract
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -24,10 +26,8 @@ func isDocx(raw []byte) bool {
 const docxMain = "word/document.xml"
 
 func zipFile(z *zip.Reader, name string) *zip.File {
-	for _, f := range z.File {
-		if f.Name == name {
-			return f
-		}
+	if i := slices.IndexFunc(z.File, func(f *zip.File) bool { return f.Name == name }); i >= 0 {
+		return z.File[i]
 	}
 	return nil
 }
@@ -196,6 +196,8 @@ func (w *docxWriter) paragraph() {
 	}
 }
 
+func nothing(string) error { return nil }
+
 // docxProperties reads title, creator, creation date and language.
 func docxProperties(dec *xml.Decoder, doc *Document) error {
 	name := ""
@@ -207,12 +209,9 @@ func docxProperties(dec *xml.Decoder, doc *Document) error {
 
 // docxLinks reads the targets of hyperlinks, which stand outside the text.
 func docxLinks(dec *xml.Decoder, doc *Document) error {
-	nothing := func(string) error { return nil }
 	return tokens(dec, func(t xml.StartElement) {
-		for _, a := range t.Attr {
-			if a.Name.Local == "Target" && len(doc.Links) < 4*maxLinks {
-				doc.Links = append(doc.Links, a.Value)
-			}
+		if target := (&element{attrs: t.Attr}).attribute("Target"); target != "" && len(doc.Links) < 4*maxLinks {
+			doc.Links = append(doc.Links, target)
 		}
 	}, nothing, nothing)
 }
@@ -227,17 +226,11 @@ type element struct {
 // maxElements bounds the tree of an XML document, which takes many times the size of its text.
 const maxElements = 500_000
 
-// lenientXML returns a decoder that forgives what feeds get wrong. Its input is UTF-8 already, whatever it declares.
-func lenientXML(r io.Reader) *xml.Decoder {
-	dec := xml.NewDecoder(r)
+// parseXML forgives what feeds get wrong, and refuses trees nested deeper than maxNesting or of more than maxElements. The source is UTF-8, whatever it declares.
+func parseXML(src string) (*element, error) {
+	dec := xml.NewDecoder(strings.NewReader(src))
 	dec.Strict, dec.Entity = false, xml.HTMLEntity
 	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
-	return dec
-}
-
-// parseXML refuses trees nested deeper than maxNesting or of more than maxElements.
-func parseXML(r io.Reader) (*element, error) {
-	dec := lenientXML(r)
 	stack := []*element{{}}
 	for count := 0; ; count++ {
 		tok, err := dec.Token()
@@ -268,8 +261,8 @@ func parseXML(r io.Reader) (*element, error) {
 
 // content is all text below e in one. The addresses it names go to doc, unless that is nil.
 func (e *element) content(doc *Document) string {
-	if doc != nil {
-		e.attribute("href", func(v string) { doc.Links = append(doc.Links, v) })
+	if href := e.attribute("href"); doc != nil && href != "" {
+		doc.Links = append(doc.Links, href)
 	}
 	var b strings.Builder
 	b.WriteString(e.text)
@@ -279,33 +272,26 @@ func (e *element) content(doc *Document) string {
 	return b.String()
 }
 
-func (e *element) attribute(name string, use func(string)) {
+func (e *element) attribute(name string) string {
 	for _, a := range e.attrs {
 		if a.Name.Local == name {
-			use(a.Value)
+			return a.Value
 		}
 	}
+	return ""
 }
 
 // child is the first element of that name directly below e, or nil.
 func (e *element) child(name string) *element {
-	for _, k := range e.kids {
-		if k.name == name {
-			return k
-		}
+	if found := e.children(name); len(found) > 0 {
+		return found[0]
 	}
 	return nil
 }
 
 // children lists the elements of that name directly below e; "" is the name of text.
 func (e *element) children(name string) []*element {
-	var found []*element
-	for _, k := range e.kids {
-		if k.name == name {
-			found = append(found, k)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(e.kids), func(k *element) bool { return k.name != name })
 }
 
 func (e *element) childText(name string) string {
@@ -317,13 +303,10 @@ func (e *element) childText(name string) string {
 
 // inner writes what is below e as HTML. Text alone is given as it is: it may be HTML that was escaped once.
 func (e *element) inner() string {
-	var b strings.Builder
 	if len(e.children("")) == len(e.kids) {
-		for _, k := range e.kids {
-			b.WriteString(k.text)
-		}
-		return b.String()
+		return e.content(nil)
 	}
+	var b strings.Builder
 	for _, k := range e.kids {
 		k.markupTo(&b)
 	}
@@ -375,9 +358,7 @@ func (e *element) author() string {
 // link is the address an item names for this purpose: Atom says it in attributes, RSS means the page.
 func (e *element) link(rel string) string {
 	for _, c := range e.children("link") {
-		is, href := "alternate", strings.TrimSpace(c.content(nil))
-		c.attribute("rel", func(v string) { is = v })
-		c.attribute("href", func(v string) { href = v })
+		is, href := cmp.Or(c.attribute("rel"), "alternate"), cmp.Or(c.attribute("href"), strings.TrimSpace(c.content(nil)))
 		if href = absoluteURL(nil, href); is == rel && href != "" {
 			return href
 		}

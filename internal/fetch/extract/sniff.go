@@ -57,12 +57,7 @@ func (f format) mediaType() string { return mediaTypes[f] }
 
 // HasLines reports whether LinesOf knows the lines of documents of this media type.
 func HasLines(mediaType string) bool {
-	for _, f := range []format{fmtText, fmtSource, fmtMarkdown, fmtCSV, fmtTSV, fmtJSON} {
-		if f.mediaType() == mediaType {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]format{fmtText, fmtSource, fmtMarkdown, fmtCSV, fmtTSV, fmtJSON}, func(f format) bool { return f.mediaType() == mediaType })
 }
 
 // counting are the readers of this version that keep count of lines.
@@ -127,12 +122,6 @@ func isURL(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }
 
-// declaration is what a Content-Type says: fmtUnknown and "" for all that it leaves open.
-type declaration struct {
-	format  format
-	charset string
-}
-
 // formatByType lists the media types that name a text format. PDF and Word are told by their bytes alone, whatever the header says.
 var formatByType = map[string]format{
 	"text/html": fmtHTML, "application/xhtml+xml": fmtHTML, "text/plain": fmtText, "text/markdown": fmtMarkdown, "text/x-markdown": fmtMarkdown,
@@ -141,16 +130,17 @@ var formatByType = map[string]format{
 	"text/javascript": fmtSource, "application/javascript": fmtSource, "application/yaml": fmtSource, "application/toml": fmtSource, "application/sql": fmtSource,
 }
 
-func parseContentType(header string) declaration {
+// parseContentType gives fmtUnknown and "" for all that a Content-Type leaves open.
+func parseContentType(header string) (f format, charset string) {
 	if len(header) > 256 {
-		return declaration{}
+		return fmtUnknown, ""
 	}
 	// A broken parameter leaves the type, as the error promises; anything else broken leaves nothing.
 	media, params, err := mime.ParseMediaType(header)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
-		return declaration{}
+		return fmtUnknown, ""
 	}
-	f := formatByType[media]
+	f = formatByType[media]
 	switch {
 	case f != fmtUnknown:
 	case strings.HasSuffix(media, "+json"):
@@ -158,7 +148,7 @@ func parseContentType(header string) declaration {
 	case strings.HasSuffix(media, "+xml"):
 		f = fmtXML
 	}
-	return declaration{format: f, charset: params["charset"]}
+	return f, params["charset"]
 }
 
 // source is a document to be read and what is known about it.
@@ -207,43 +197,28 @@ func sniff(name string, said format, raw []byte) format {
 // Markdown may begin any text.
 func byLook(head []byte) (f format, sure bool) {
 	switch {
-	case bytes.HasPrefix(head, []byte("<?xml")), bytes.HasPrefix(head, []byte("<rss")), bytes.HasPrefix(head, []byte("<feed")):
+	case beginsWith(head, "<?xml", "<rss", "<feed"):
 		return fmtXML, true
-	case bytes.HasPrefix(head, []byte("{\"")), bytes.HasPrefix(head, []byte("[{")), bytes.HasPrefix(head, []byte("{\n")), bytes.HasPrefix(head, []byte("{\r")):
+	case beginsWith(head, "{\"", "[{", "{\n", "{\r"):
 		return fmtJSON, true
-	case bytes.HasPrefix(head, []byte("---\n")), bytes.HasPrefix(head, []byte("---\r\n")), bytes.HasPrefix(head, []byte("# ")):
+	case beginsWith(head, "---\n", "---\r\n", "# "):
 		return fmtMarkdown, false
 	}
 	return fmtText, false
 }
 
-// looksHTML skips comments and an XML declaration, then asks for a tag that opens pages.
+func beginsWith(head []byte, any ...string) bool {
+	return slices.ContainsFunc(any, func(s string) bool { return bytes.HasPrefix(head, []byte(s)) })
+}
+
+// furtherHead is what may stand before the first tag of a page: comments and an XML declaration.
+var furtherHead = regexp.MustCompile(`(?s)^(?:[\t\n\f\r ]+|<!--.*?-->|<\?xml.*?\?>)+`)
+
+// looksHTML asks for a tag that opens pages.
 func looksHTML(head []byte) bool {
 	head = bytes.ToLower(head)
-	for {
-		head = bytes.TrimLeft(head, "\t\n\f\r ")
-		end := ""
-		switch {
-		case bytes.HasPrefix(head, []byte("<!--")):
-			end = "-->"
-		case bytes.HasPrefix(head, []byte("<?xml")):
-			end = "?>"
-		}
-		if end == "" {
-			break
-		}
-		i := bytes.Index(head, []byte(end))
-		if i < 0 {
-			return false
-		}
-		head = head[i+len(end):]
-	}
-	for _, tag := range []string{"<!doctype html", "<html", "<head", "<body", "<title", "<meta", "<script", "<div", "<p>", "<h1", "<table"} {
-		if bytes.HasPrefix(head, []byte(tag)) {
-			return true
-		}
-	}
-	return false
+	head = head[len(furtherHead.Find(head)):]
+	return beginsWith(head, "<!doctype html", "<html", "<head", "<body", "<title", "<meta", "<script", "<div", "<p>", "<h1", "<table")
 }
 
 // isBinary tells bytes that are no text in any encoding by their control characters: UTF-16 and UTF-32 are recognised by their mark only.
@@ -291,13 +266,14 @@ func decode(raw []byte, f format, label string) string {
 	if mostlyUTF8(raw) {
 		return strings.ToValidUTF8(string(raw), "\uFFFD")
 	}
-	if enc := narrow(label); enc != nil {
-		return decodeWith(enc, raw)
+	enc := narrow(label)
+	if enc == nil {
+		enc = declared(raw, f)
 	}
-	if enc := declared(raw, f); enc != nil {
-		return decodeWith(enc, raw)
+	if enc == nil {
+		enc = guess(raw, f)
 	}
-	return decodeWith(guess(raw, f), raw)
+	return decodeWith(enc, raw)
 }
 
 // decodeWith never fails: the decoders put U+FFFD for what they cannot read, and should one stop all the same, the bytes are read as broken UTF-8.

@@ -1,12 +1,13 @@
 // Package render loads a page in a local headless Chromium, lets its scripts run, and returns the document they made. It is for pages that have no text without scripts.
 //
 // It owns a browser with a throw-away profile for each page, and its only way to the network: a proxy on the loopback interface, one for each page, that makes every
-// connection through the function it was given, so that the guard of addresses sees all of them. It drives the browser by package devtools and says where the document
+// connection through the function it was given, so that the guard of addresses sees all of them. It drives the browser and says where the document
 // came from in the end. It does not decide which addresses may be reached or cited, does not interpret the document and keeps nothing between pages: no cookies, no cache,
 // no history. The browser gets no environment of ours, so no key is in its reach.
 package render
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,30 +29,14 @@ type Config struct {
 	MaxBytes  int64         // largest document; default 8 MiB
 	MaxWire   int64         // most bytes that one page may move over the network, both ways together; default 32 MiB
 	MaxDials  int           // most connections that one page may open; default 256
-	Parallel  int           // pages rendered at the same time, others wait; default 1
 	TempDir   string        // where profiles are made; "" is the system's place for temporary files
 	UserAgent string        // how the browser names itself; "" leaves its own name
 }
 
 func (c Config) withDefaults() Config {
-	if c.Timeout <= 0 {
-		c.Timeout = 20 * time.Second
-	}
-	if c.Budget <= 0 {
-		c.Budget = 5 * time.Second
-	}
-	if c.MaxBytes <= 0 {
-		c.MaxBytes = 8 << 20
-	}
-	if c.MaxWire <= 0 {
-		c.MaxWire = 32 << 20
-	}
-	if c.MaxDials <= 0 {
-		c.MaxDials = 256
-	}
-	if c.Parallel <= 0 {
-		c.Parallel = 1
-	}
+	c.Timeout, c.Budget = cmp.Or(c.Timeout, 20*time.Second), cmp.Or(c.Budget, 5*time.Second)
+	c.MaxBytes, c.MaxWire = cmp.Or(c.MaxBytes, 8<<20), cmp.Or(c.MaxWire, 32<<20)
+	c.MaxDials = cmp.Or(c.MaxDials, 256)
 	return c
 }
 
@@ -61,16 +46,15 @@ type Page struct {
 	URL  string // where the document is from in the end, after redirects and wherever scripts went: an http or https address, with its fragment
 }
 
-// Renderer renders pages. It is safe for concurrent use and holds nothing open between pages, so it needs no closing.
+// Renderer renders pages, one at a time. It is safe for concurrent use and holds nothing open between pages, so it needs no closing.
 type Renderer struct {
 	cfg  Config
-	free chan struct{} // one token for each page in progress
+	free chan struct{} // holds a token while a page is in progress
 }
 
 // New returns a Renderer; it starts nothing.
 func New(cfg Config) *Renderer {
-	cfg = cfg.withDefaults()
-	return &Renderer{cfg: cfg, free: make(chan struct{}, cfg.Parallel)}
+	return &Renderer{cfg: cfg.withDefaults(), free: make(chan struct{}, 1)}
 }
 
 // browserNames are the programs that Find looks for, best first.
@@ -186,14 +170,8 @@ func asAsked(page Page, u *url.URL) Page {
 
 // targetOf is the address that the browser connects to for u.
 func targetOf(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = "80"
-		if u.Scheme == "https" {
-			port = "443"
-		}
-	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+	usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), cmp.Or(u.Port(), usual))
 }
 
 func (r *Renderer) arguments(profile, proxy string) []string {

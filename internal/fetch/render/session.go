@@ -141,7 +141,10 @@ func (s *session) read(limit int64) (Page, error) {
 			return Page{}, err
 		}
 		if site(page.URL) == site(at) {
-			return page, empty(page)
+			if len(page.HTML) == 0 {
+				err = errors.New("the document is empty") // scripts took everything
+			}
+			return page, err
 		}
 		seen = [2]string{page.URL, at}
 	}
@@ -217,14 +220,6 @@ func (s *session) check(address string) error {
 		return errNotLoaded
 	}
 	return marchwarden.Errorf(marchwarden.CodeDenied, "its scripts went to %.300q, which is not an http or https address", address)
-}
-
-// empty refuses a document from which scripts took everything.
-func empty(page Page) error {
-	if len(page.HTML) == 0 {
-		return errors.New("the document is empty")
-	}
-	return nil
 }
 
 // site is the scheme, host and port of an http or https address, and "" for any other.

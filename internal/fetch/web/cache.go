@@ -20,7 +20,6 @@ import (
 	"sync"
 	"time"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
@@ -183,7 +182,7 @@ func write(root *os.Root, name string, e entry) (err error) {
 	return nil
 }
 
-// trim removes the oldest entries when there are too many. The folder is listed
+// trim removes the oldest files when there are too many. The folder is listed
 // when this process alone would have filled it, not at every save.
 func (c *cache) trim(root *os.Root) {
 	c.mu.Lock()
@@ -192,36 +191,26 @@ func (c *cache) trim(root *os.Root) {
 		return
 	}
 	list, err := fs.ReadDir(root.FS(), ".")
-	if err != nil {
-		c.err = cmp.Or(c.err, err)
-		return
-	}
-	var entries, temps []fs.FileInfo
+	c.err = cmp.Or(c.err, err)
+	var files []fs.FileInfo
 	for _, item := range list {
-		info, err := item.Info()
-		switch {
-		case err != nil || !info.Mode().IsRegular():
-		case strings.Contains(info.Name(), tempMark):
-			temps = append(temps, info)
-		default:
-			entries = append(entries, info)
+		if info, err := item.Info(); err == nil && info.Mode().IsRegular() {
+			files = append(files, info)
 		}
 	}
-	slices.SortFunc(entries, func(a, b fs.FileInfo) int {
+	slices.SortFunc(files, func(a, b fs.FileInfo) int {
 		return cmp.Or(a.ModTime().Compare(b.ModTime()), strings.Compare(a.Name(), b.Name()))
 	})
-	c.count = len(entries)
-	if len(entries) == 0 {
+	if c.count = len(files); c.count <= c.max {
 		return
 	}
-	// A young temporary file is one that another process is about to rename.
-	newest := entries[len(entries)-1].ModTime()
-	rubbish := slices.DeleteFunc(temps, func(f fs.FileInfo) bool { return newest.Sub(f.ModTime()) <= staleTemp })
-	if len(entries) > c.max {
-		old := entries[:len(entries)-(c.max-c.max/10)]
-		rubbish, c.count = append(rubbish, old...), c.count-len(old)
-	}
-	for _, f := range rubbish {
+	old := files[:len(files)-(c.max-c.max/10)]
+	c.count -= len(old)
+	newest := files[len(files)-1].ModTime()
+	for _, f := range old {
+		if strings.Contains(f.Name(), tempMark) && newest.Sub(f.ModTime()) <= staleTemp {
+			continue // another process is about to rename it
+		}
 		if err := root.Remove(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			c.err = cmp.Or(c.err, err)
 		}
@@ -273,33 +262,24 @@ func validators(header http.Header) (etag, modified string) {
 // Fetch. The validators go only to the address that gave them, and for as long as
 // those of the cache; the bytes of was must be in the store to be asked for so.
 func (f *Fetcher) Refetch(ctx context.Context, was fetch.Page) (now fetch.Page, same bool, err error) {
-	now, same, err = f.refetch(ctx, was)
-	if err != nil {
-		return fetch.Page{}, false, &marchwarden.Error{Code: codeOf(ctx, err), Message: fmt.Sprintf("fetch %.300q", was.Locator), Err: err}
-	}
-	return now, same, nil
-}
-
-func (f *Fetcher) refetch(ctx context.Context, was fetch.Page) (fetch.Page, bool, error) {
 	before := entry{Version: cacheFormat, URL: was.URL, ETag: was.ETag, LastModified: was.LastModified, ContentType: was.MediaType, Raw: was.Raw, Sent: was.FetchedAt}
 	if !before.valid(was.URL) || !before.young(f.cfg.Now()) {
 		before = entry{}
 	}
-	got, err := f.getAt(ctx, was.Locator, func(_ context.Context, u *url.URL) entry {
+	got, err := f.getAt(ctx, was.Locator, f.page(func(_ context.Context, u *url.URL) entry {
 		if at, ok := locator.Canonical(u.String()); !ok || at != before.URL {
 			return entry{}
 		}
 		return before
-	})
-	if err != nil {
-		return fetch.Page{}, false, err
-	}
+	}))
 	if got.known {
 		was.FetchedAt = f.cfg.Now().UTC()
 		return was, true, nil
 	}
-	page, err := f.take(ctx, was.Locator, got)
-	return page, false, err
+	if err == nil {
+		now, err = f.take(ctx, was.Locator, got)
+	}
+	return now, false, coded(ctx, err, "fetch", was.Locator)
 }
 
 func forbidsStoring(control []string) bool {

@@ -22,7 +22,8 @@ const (
 	// maxRetryAfter is the longest wait that a server can ask for and get.
 	maxRetryAfter = 5 * time.Second
 	// slurpBytes is what is read of an unwanted body.
-	slurpBytes = 32 << 10
+	slurpBytes   = 32 << 10
+	maxRedirects = 5
 )
 
 // answer is what a server said in the end. Raw is set for status 200 only.
@@ -37,9 +38,13 @@ type answer struct {
 // memory finds what was seen at an address, or an entry without bytes.
 type memory func(ctx context.Context, u *url.URL) entry
 
-// get fetches u, following redirects. Waiting for the first turn at a host does
+// asker asks for one address in a turn at its host. A status that is neither a redirect
+// nor what was asked for is an error.
+type asker func(ctx context.Context, turn *turn, u *url.URL, delay time.Duration) (answer, error)
+
+// get asks for u, following redirects. Waiting for the first turn at a host does
 // not count against the page's time, everything after it does.
-func (f *Fetcher) get(parent context.Context, u *url.URL, seen memory) (answer, error) {
+func (f *Fetcher) get(parent context.Context, u *url.URL, ask asker) (answer, error) {
 	turn, err := f.hosts.enter(parent, u.Hostname())
 	if err != nil {
 		return answer{}, err
@@ -47,7 +52,7 @@ func (f *Fetcher) get(parent context.Context, u *url.URL, seen memory) (answer, 
 	defer func() { turn.leave() }()
 	ctx, cancel := context.WithTimeout(parent, f.cfg.Timeout)
 	defer cancel()
-	got, err := f.follow(ctx, &turn, u, seen)
+	got, err := f.follow(ctx, &turn, u, ask)
 	var code marchwarden.Code
 	if err != nil && ctx.Err() != nil && parent.Err() == nil && !errors.As(err, &code) {
 		err = marchwarden.Wrap(err, marchwarden.CodeTimeout, "no complete page within %v", f.cfg.Timeout)
@@ -59,22 +64,16 @@ func (f *Fetcher) get(parent context.Context, u *url.URL, seen memory) (answer, 
 // same checks, robots.txt of the host it leads to, a turn there. The turn at one
 // host is given up before the next is asked for, or two redirects in opposite
 // directions could wait for each other.
-func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL, seen memory) (answer, error) {
+func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL, ask asker) (answer, error) {
 	visited := make(map[string]bool)
 	for {
-		if err := f.cfg.Guard.CheckURL(u); err != nil {
-			return answer{}, err
-		}
-		delay, err := f.robots.check(ctx, u)
+		delay, err := f.admit(ctx, u)
 		if err != nil {
 			return answer{}, err
 		}
-		got, err := f.ask(ctx, *turn, u, delay, seen(ctx, u))
-		if err != nil {
-			return answer{}, err
-		}
-		if !redirects(got.status) {
-			return got, statusError(got)
+		got, err := ask(ctx, *turn, u, delay)
+		if err != nil || !redirects(got.status) {
+			return got, err
 		}
 		visited[u.String()] = true
 		if u, err = target(got); err != nil {
@@ -85,14 +84,23 @@ func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL, seen memo
 			return answer{}, marchwarden.Errorf(marchwarden.CodeDenied, "it redirects to %s, which is outside the source filter", u.Hostname())
 		case visited[u.String()]:
 			return answer{}, marchwarden.Errorf(marchwarden.CodeUnavailable, "it redirects in a circle")
-		case len(visited) > f.cfg.MaxRedirects:
-			return answer{}, marchwarden.Errorf(marchwarden.CodeUnavailable, "more than %d redirects", f.cfg.MaxRedirects)
+		case len(visited) > maxRedirects:
+			return answer{}, marchwarden.Errorf(marchwarden.CodeUnavailable, "more than %d redirects", maxRedirects)
 		}
 		(*turn).leave()
 		if *turn, err = f.hosts.enter(ctx, u.Hostname()); err != nil {
 			return answer{}, err
 		}
 	}
+}
+
+// admit refuses what the guard and robots.txt forbid, and gives the delay that the
+// latter asks for.
+func (f *Fetcher) admit(ctx context.Context, u *url.URL) (time.Duration, error) {
+	if err := f.cfg.Guard.CheckURL(u); err != nil {
+		return 0, err
+	}
+	return f.robots.check(ctx, u)
 }
 
 func redirects(status int) bool {
@@ -149,19 +157,24 @@ func toward(from *url.URL, to string) string {
 	return " to " + string(name[:min(len(name), most)])
 }
 
-// ask asks for one address, with the condition that it changed when it was seen
+// page asks for one address, with the condition that it changed when it was seen
 // before.
-func (f *Fetcher) ask(ctx context.Context, turn *turn, u *url.URL, delay time.Duration, known entry) (answer, error) {
-	got, err := f.try(ctx, turn, u, delay, known)
-	if err != nil || got.status != http.StatusNotModified || !known.Raw.Valid() {
-		return got, err
+func (f *Fetcher) page(seen memory) asker {
+	return func(ctx context.Context, turn *turn, u *url.URL, delay time.Duration) (answer, error) {
+		known := seen(ctx, u)
+		got, err := f.try(ctx, turn, u, delay, known)
+		if err == nil && got.status == http.StatusNotModified && known.Raw.Valid() {
+			if raw, err := f.cfg.Store.Get(ctx, known.Raw); err == nil {
+				header := http.Header{"Content-Type": {known.ContentType}}
+				return answer{url: u, status: http.StatusOK, header: header, raw: raw, known: true}, nil
+			}
+			got, err = f.try(ctx, turn, u, delay, entry{}) // what the index promised is gone from the store
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		return got, statusError(got)
 	}
-	if raw, err := f.cfg.Store.Get(ctx, known.Raw); err == nil {
-		header := http.Header{"Content-Type": {known.ContentType}}
-		return answer{url: u, status: http.StatusOK, header: header, raw: raw, known: true}, nil
-	}
-	// What the index promised is gone from the store.
-	return f.try(ctx, turn, u, delay, entry{})
 }
 
 // try sends a request, and once more when the first attempt met a passing
@@ -279,22 +292,24 @@ func (f *Fetcher) roundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (f *Fetcher) cleanHeader(h http.Header) http.Header {
+	if f.cfg.Clean == nil {
+		return h
+	}
 	for _, values := range h {
 		for i, v := range values {
-			if f.cfg.Clean != nil {
-				values[i] = string(f.cfg.Clean([]byte(v)))
-			}
+			values[i] = string(f.cfg.Clean([]byte(v)))
 		}
 	}
 	return h
 }
 
-// statusError says what a status other than 200 means.
+// statusError says what a status means that is neither success nor a redirect.
 func statusError(got answer) error {
 	code := marchwarden.CodeUnavailable
-	switch got.status {
-	case http.StatusOK:
+	if got.status == http.StatusOK || redirects(got.status) {
 		return nil
+	}
+	switch got.status {
 	case http.StatusNotFound, http.StatusGone:
 		code = marchwarden.CodeNotFound
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusUnavailableForLegalReasons:

@@ -7,10 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 )
 
 // Probe finds out whether the page at loc, written as locator.Canonical writes it,
@@ -23,66 +22,16 @@ import (
 // 404 or 410 to a GET, and nothing else: what cannot be reached, asked or read is
 // some other code.
 func (f *Fetcher) Probe(ctx context.Context, loc string) (string, error) {
-	at, err := f.probe(ctx, loc)
+	got, err := f.getAt(ctx, loc, f.knock)
 	if err != nil {
-		return "", &marchwarden.Error{Code: codeOf(ctx, err), Message: fmt.Sprintf("ask for %.300q", loc), Err: err}
+		return "", coded(ctx, err, "ask for", loc)
 	}
-	return at, nil
-}
-
-func (f *Fetcher) probe(parent context.Context, loc string) (string, error) {
-	if canonical, ok := locator.Canonical(loc); !ok || canonical != loc {
-		return "", marchwarden.Errorf(marchwarden.CodeDenied, "not a canonical http or https address")
-	}
-	u, err := url.Parse(loc)
-	if err != nil {
-		return "", marchwarden.Wrap(err, marchwarden.CodeDenied, "not an address")
-	}
-	turn, err := f.hosts.enter(parent, u.Hostname())
-	if err != nil {
-		return "", err
-	}
-	defer func() { turn.leave() }()
-	ctx, cancel := context.WithTimeout(parent, f.cfg.Timeout)
-	defer cancel()
-	visited := make(map[string]bool)
-	for {
-		got, err := f.knock(ctx, turn, u)
-		if err != nil {
-			return "", err
-		}
-		if !redirects(got.status) {
-			return u.String(), thereError(got)
-		}
-		visited[u.String()] = true
-		if u, err = target(got); err != nil {
-			return "", err
-		}
-		switch {
-		case !fetch.Allowed(ctx, u.Hostname()):
-			return "", marchwarden.Errorf(marchwarden.CodeDenied, "it redirects to %s, which is outside the source filter", u.Hostname())
-		case visited[u.String()]:
-			return "", marchwarden.Errorf(marchwarden.CodeUnavailable, "it redirects in a circle")
-		case len(visited) > f.cfg.MaxRedirects:
-			return "", marchwarden.Errorf(marchwarden.CodeUnavailable, "more than %d redirects", f.cfg.MaxRedirects)
-		}
-		turn.leave()
-		if turn, err = f.hosts.enter(ctx, u.Hostname()); err != nil {
-			return "", err
-		}
-	}
+	return got.url.String(), nil
 }
 
 // knock asks for one address with HEAD, and with GET where HEAD does not settle it:
 // many servers refuse HEAD, or say to it that a page is missing which they have.
-func (f *Fetcher) knock(ctx context.Context, turn *turn, u *url.URL) (answer, error) {
-	if err := f.cfg.Guard.CheckURL(u); err != nil {
-		return answer{}, err
-	}
-	delay, err := f.robots.check(ctx, u)
-	if err != nil {
-		return answer{}, err
-	}
+func (f *Fetcher) knock(ctx context.Context, turn *turn, u *url.URL, delay time.Duration) (answer, error) {
 	if err := turn.pace(ctx, delay); err != nil {
 		return answer{}, err
 	}
@@ -91,13 +40,16 @@ func (f *Fetcher) knock(ctx context.Context, turn *turn, u *url.URL) (answer, er
 	switch {
 	case err != nil && (errors.As(err, &refused) || ctx.Err() != nil):
 		return answer{}, err // by the guard, or there is no time left
-	case err == nil && (thereError(got) == nil || redirects(got.status) || got.status == http.StatusTooManyRequests):
-		return got, nil
+	case err == nil && (redirects(got.status) || got.status == http.StatusTooManyRequests || thereError(got) == nil):
+		return got, thereError(got)
 	}
 	if err := turn.pace(ctx, delay); err != nil {
 		return answer{}, err
 	}
-	return f.peek(ctx, http.MethodGet, u)
+	if got, err = f.peek(ctx, http.MethodGet, u); err != nil {
+		return answer{}, err
+	}
+	return got, thereError(got)
 }
 
 // peek sends one request and reads hardly anything of the answer.

@@ -1,14 +1,12 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,12 +31,11 @@ const (
 
 // rules is what a host's robots.txt says.
 type rules struct {
-	text   string
-	wild   int // bytes in lines with a wildcard
-	fault  int // the status when the server failed, which forbids all; else 0
-	delay  time.Duration
-	until  time.Time
-	origin string
+	text  string
+	wild  int // bytes in lines with a wildcard
+	fault int // the status when the server failed, which forbids all; else 0
+	delay time.Duration
+	until time.Time
 }
 
 // flight is a robots.txt on its way; done is closed when rules and err are set.
@@ -173,23 +170,31 @@ func (r *robots) of(ctx context.Context, u *url.URL) (rules, error) {
 
 // fly makes one flight and tells all who wait for it how it ended.
 func (r *robots) fly(f *flight, origin string, u *url.URL) {
-	found, err := r.find(origin, u)
+	found, err := r.find(u)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f.rules, f.err = found, err
 	close(f.done)
 	delete(r.flights, origin)
 	if err == nil {
-		r.size += len(found.text) - len(r.known[origin].text)
-		r.known[origin] = found
-		r.trim()
+		r.keep(origin, found)
 	}
+}
+
+// keep remembers what a robots.txt says, and nothing else if that is too much.
+func (r *robots) keep(origin string, found rules) {
+	if r.size+len(found.text) > robotsMemory || len(r.known) >= maxHosts {
+		clear(r.known)
+		r.size = 0
+	}
+	r.size += len(found.text) - len(r.known[origin].text)
+	r.known[origin] = found
 }
 
 // find fetches and reads a robots.txt. It is on a goroutine of its own and decodes
 // untrusted bytes: a panic, which would end the process, is CodeInternal for
 // those who wait.
-func (r *robots) find(origin string, u *url.URL) (found rules, err error) {
+func (r *robots) find(u *url.URL) (found rules, err error) {
 	defer panics.Caught(&err, "reading it")
 	ctx, cancel := context.WithTimeout(r.base, robotsTimeout)
 	defer cancel()
@@ -197,7 +202,7 @@ func (r *robots) find(origin string, u *url.URL) (found rules, err error) {
 	if err != nil {
 		return rules{}, err
 	}
-	found = rules{origin: origin, until: r.now().Add(robotsLife)}
+	found = rules{until: r.now().Add(robotsLife)}
 	switch {
 	case got.status == http.StatusOK:
 		found.text = upperEscapes(string(got.raw))
@@ -209,30 +214,11 @@ func (r *robots) find(origin string, u *url.URL) (found rules, err error) {
 	return found, nil
 }
 
-// trim forgets the oldest while too much is remembered.
-func (r *robots) trim() {
-	if r.size <= robotsMemory && len(r.known) <= maxHosts {
-		return
-	}
-	oldest := make([]rules, 0, len(r.known))
-	for _, rules := range r.known {
-		oldest = append(oldest, rules)
-	}
-	slices.SortFunc(oldest, func(a, b rules) int { return cmp.Or(a.until.Compare(b.until), strings.Compare(a.origin, b.origin)) })
-	for _, rules := range oldest[:len(oldest)-1] {
-		if r.size <= robotsMemory/2 && len(r.known) <= maxHosts/2 {
-			break
-		}
-		r.size -= len(rules.text)
-		delete(r.known, rules.origin)
-	}
-}
-
 // getRobots fetches a robots.txt. It is no page: it waits for no turn, needs no
 // leave, and one that is too long is cut. Five redirects are followed, beyond
 // which it counts as not there.
 func (f *Fetcher) getRobots(ctx context.Context, u *url.URL) (answer, error) {
-	for range f.cfg.MaxRedirects + 1 {
+	for range maxRedirects + 1 {
 		if err := f.cfg.Guard.CheckURL(u); err != nil {
 			return answer{}, err
 		}
@@ -250,64 +236,41 @@ func (f *Fetcher) getRobots(ctx context.Context, u *url.URL) (answer, error) {
 	return answer{url: u, status: http.StatusNotFound}, nil
 }
 
-// crawlDelay finds the time between requests that a robots.txt asks for: that of
-// the group for us, else that of the group for all.
-func crawlDelay(text, token string) (delay time.Duration) {
-	defer func() {
-		if recover() != nil { // as in allows
-			delay = 0
-		}
-	}()
-	h := delayHandler{token: token}
-	grobotstxt.Parse(text, &h)
-	if h.ours != nil {
-		return *h.ours
-	}
-	return h.all
-}
-
-// delayHandler collects Crawl-delay lines, which the matcher passes over.
-type delayHandler struct {
-	token         string
-	inOurs, inAll bool // the group being read is for us, for all
-	groupHasRules bool
-	ours          *time.Duration
-	all           time.Duration
-}
-
-func (h *delayHandler) HandleUserAgent(_ int, value string) {
-	if h.groupHasRules {
-		h.inOurs, h.inAll, h.groupHasRules = false, false, false
-	}
-	value = strings.TrimSpace(value)
-	h.inAll = h.inAll || value == "*"
-	if strings.EqualFold(productToken(value), h.token) {
-		h.inOurs = true
-		if h.ours == nil {
-			h.ours = new(time.Duration) // a group of our own takes the place of the one for all
+// crawlDelay finds the time between requests that a robots.txt asks for, which the matcher
+// passes over: that of the group for us, else that of the group for all.
+func crawlDelay(text, token string) time.Duration {
+	var ours, all time.Duration
+	var haveOurs, inOurs, inAll, rules bool // in: the group being read is for us, for all
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		line, _, _ = strings.Cut(line, "#")
+		key, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch strings.ToLower(strings.TrimSpace(key)) {
+		case "user-agent":
+			if rules {
+				inOurs, inAll, rules = false, false, false
+			}
+			inAll = inAll || value == "*"
+			inOurs = inOurs || strings.EqualFold(productToken(value), token)
+			haveOurs = haveOurs || inOurs // it takes the place of the one for all
+		case "allow", "disallow":
+			rules = true
+		case "crawl-delay":
+			seconds, err := strconv.ParseFloat(value, 64)
+			if err != nil && !errors.Is(err, strconv.ErrRange) || !(seconds > 0) {
+				continue
+			}
+			delay := time.Duration(min(seconds, maxCrawlDelay.Seconds()) * float64(time.Second))
+			if inOurs {
+				ours = delay
+			}
+			if inAll {
+				all = delay
+			}
 		}
 	}
+	if haveOurs {
+		return ours
+	}
+	return all
 }
-
-func (h *delayHandler) HandleUnknownAction(_ int, action, value string) {
-	if !strings.EqualFold(action, "crawl-delay") {
-		return
-	}
-	seconds, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) || !(seconds > 0) {
-		return
-	}
-	delay := time.Duration(min(seconds, maxCrawlDelay.Seconds()) * float64(time.Second))
-	if h.inOurs {
-		*h.ours = delay
-	}
-	if h.inAll {
-		h.all = delay
-	}
-}
-
-func (h *delayHandler) HandleAllow(int, string)    { h.groupHasRules = true }
-func (h *delayHandler) HandleDisallow(int, string) { h.groupHasRules = true }
-func (h *delayHandler) HandleSitemap(int, string)  {}
-func (h *delayHandler) HandleRobotsStart()         {}
-func (h *delayHandler) HandleRobotsEnd()           {}

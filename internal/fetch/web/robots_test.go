@@ -235,9 +235,7 @@ func TestRobotsAreForgotten(t *testing.T) {
 	defer r.close()
 	for i := range maxHosts + 10 {
 		origin := fmt.Sprint(i)
-		r.known[origin] = rules{origin: origin, text: strings.Repeat("a", 20<<10), until: noon.Add(time.Duration(i))}
-		r.size += 20 << 10
-		r.trim()
+		r.keep(origin, rules{text: strings.Repeat("a", 20<<10), until: noon.Add(time.Duration(i))})
 		if _, ok := r.known[origin]; !ok {
 			t.Fatal("the newest was forgotten")
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,6 +21,7 @@ const fewCharacters = 250
 
 var (
 	scriptTag = []byte("<script")
+	noScript  = regexp.MustCompile(`(?s)<noscript.*?(?:javascript|</noscript)`)
 	// appRoot finds the element that script frameworks fill, in lower-case HTML.
 	appRoot = regexp.MustCompile(`<app-root|\s(ng-app|ng-version|data-reactroot|id\s*=\s*["']?(root|app|main-app|__next|__nuxt|___gatsby|svelte|q-app|react-root|ember-app|application)["'\s>/])`)
 )
@@ -36,17 +38,7 @@ func needsScripts(raw []byte, doc extract.Document) bool {
 
 // asksForScripts finds the sentence for browsers without scripts.
 func asksForScripts(html []byte) bool {
-	for {
-		_, rest, ok := bytes.Cut(html, []byte("<noscript"))
-		if !ok {
-			return false
-		}
-		inside, after, _ := bytes.Cut(rest, []byte("</noscript"))
-		if bytes.Contains(inside, []byte("javascript")) {
-			return true
-		}
-		html = after
-	}
+	return slices.ContainsFunc(noScript.FindAll(html, -1), func(m []byte) bool { return bytes.HasSuffix(m, []byte("javascript")) })
 }
 
 var errNeedsScripts = &marchwarden.Error{
@@ -122,10 +114,7 @@ func (f *Fetcher) renderedAt(ctx context.Context, from *url.URL, at string) (*ur
 	if !fetch.Allowed(ctx, final.Hostname()) {
 		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "its scripts went to %s, which is outside the source filter", final.Hostname())
 	}
-	if err := f.cfg.Guard.CheckURL(final); err != nil {
-		return nil, err
-	}
-	if _, err := f.robots.check(ctx, final); err != nil {
+	if _, err := f.admit(ctx, final); err != nil {
 		return nil, err
 	}
 	return final, nil

@@ -9,6 +9,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,32 +82,16 @@ type Config struct {
 	// Renderer is asked for pages whose text is made by scripts; nil = never.
 	Renderer Renderer
 
-	MaxBody      int64         // largest body, after decompression; default 16 MiB
-	Timeout      time.Duration // longest time for a page, from its first turn at the host; rendering has as much again; default 30 s
-	MaxRedirects int           // default 5
-	PerHost      int           // requests to a host at the same time; default 2
-	Pace         time.Duration // least time between requests to a host; default 200 ms, negative = none
+	MaxBody int64         // largest body, after decompression; default 16 MiB
+	Timeout time.Duration // longest time for a page, from its first turn at the host; rendering has as much again; default 30 s
+	PerHost int           // requests to a host at the same time; default 2
+	Pace    time.Duration // least time between requests to a host; default 200 ms, negative = none
 }
 
 func (c Config) withDefaults() Config {
-	if c.UserAgent == "" {
-		c.UserAgent = "marchwarden"
-	}
-	if c.MaxBody <= 0 {
-		c.MaxBody = 16 << 20
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 30 * time.Second
-	}
-	if c.MaxRedirects <= 0 {
-		c.MaxRedirects = 5
-	}
-	if c.PerHost <= 0 {
-		c.PerHost = 2
-	}
-	if c.Pace == 0 {
-		c.Pace = 200 * time.Millisecond
-	}
+	c.UserAgent = cmp.Or(c.UserAgent, "marchwarden")
+	c.MaxBody, c.PerHost = cmp.Or(c.MaxBody, 16<<20), cmp.Or(c.PerHost, 2)
+	c.Timeout, c.Pace = cmp.Or(c.Timeout, 30*time.Second), cmp.Or(c.Pace, 200*time.Millisecond)
 	return c
 }
 
@@ -150,12 +135,20 @@ func (f *Fetcher) Close() error {
 // CodeCanceled when ctx ended; CodeInternal for a bug here that a robots.txt has
 // found; CodeUnavailable for all else, a body over the limit and a page that only
 // scripts could fill included. There is no half page.
-func (f *Fetcher) Fetch(ctx context.Context, loc string) (fetch.Page, error) {
-	page, err := f.fetch(ctx, loc)
-	if err != nil {
-		return fetch.Page{}, &marchwarden.Error{Code: codeOf(ctx, err), Message: fmt.Sprintf("fetch %.300q", loc), Err: err}
+func (f *Fetcher) Fetch(ctx context.Context, loc string) (page fetch.Page, err error) {
+	got, err := f.getAt(ctx, loc, f.page(f.known))
+	if err == nil {
+		page, err = f.take(ctx, loc, got)
 	}
-	return page, nil
+	return page, coded(ctx, err, "fetch", loc)
+}
+
+// coded gives an error about a page its code.
+func coded(ctx context.Context, err error, doing, loc string) error {
+	if err == nil {
+		return nil
+	}
+	return &marchwarden.Error{Code: codeOf(ctx, err), Message: fmt.Sprintf("%s %.300q", doing, loc), Err: err}
 }
 
 // codeOf classifies by what went wrong. The caller's own end comes first:
@@ -175,16 +168,8 @@ func codeOf(ctx context.Context, err error) marchwarden.Code {
 	}
 }
 
-func (f *Fetcher) fetch(ctx context.Context, loc string) (fetch.Page, error) {
-	got, err := f.getAt(ctx, loc, f.known)
-	if err != nil {
-		return fetch.Page{}, err
-	}
-	return f.take(ctx, loc, got)
-}
-
 // getAt is get for an address as a caller wrote it.
-func (f *Fetcher) getAt(ctx context.Context, loc string, seen memory) (answer, error) {
+func (f *Fetcher) getAt(ctx context.Context, loc string, ask asker) (answer, error) {
 	if canonical, ok := locator.Canonical(loc); !ok || canonical != loc {
 		return answer{}, marchwarden.Errorf(marchwarden.CodeDenied, "not a canonical http or https address")
 	}
@@ -192,7 +177,7 @@ func (f *Fetcher) getAt(ctx context.Context, loc string, seen memory) (answer, e
 	if err != nil {
 		return answer{}, marchwarden.Wrap(err, marchwarden.CodeDenied, "not an address")
 	}
-	return f.get(ctx, u, seen)
+	return f.get(ctx, u, ask)
 }
 
 // take makes a page of what a server sent.
@@ -232,21 +217,10 @@ func (f *Fetcher) keep(ctx context.Context, loc string, got answer, doc extract.
 	page := fetch.Page{
 		Locator: loc, URL: final, Source: "web", Title: fetch.Title(got.url.Host+got.url.Path, doc), Author: doc.Author, Published: doc.Published,
 		Origin: origin(got.url.Hostname()), MediaType: doc.MediaType, Extractor: doc.Extractor, Links: canonicalLinks(doc.Links, loc, final),
-		FetchedAt: f.cfg.Now().UTC(), RawBytes: len(got.raw), NonText: doc.NonText || doc.Text == "",
+		FetchedAt: f.cfg.Now().UTC(), NonText: doc.NonText || doc.Text == "",
 	}
 	page.ETag, page.LastModified = validators(got.header)
-	var err error
-	if page.Raw, err = f.cfg.Store.Put(context.WithoutCancel(ctx), got.raw); err != nil {
-		return fetch.Page{}, fmt.Errorf("store bytes: %w", err)
-	}
-	if page.NonText {
-		return page, nil
-	}
-	if page.Text, err = f.cfg.Store.Put(context.WithoutCancel(ctx), []byte(doc.Text)); err != nil {
-		return fetch.Page{}, fmt.Errorf("store text: %w", err)
-	}
-	page.TextBytes = len(doc.Text)
-	return page, nil
+	return fetch.Keep(context.WithoutCancel(ctx), f.cfg.Store, page, got.raw, doc.Text)
 }
 
 // origin names who is behind a host: the registered part of the name, so that a site's hosts count

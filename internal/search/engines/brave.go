@@ -15,35 +15,37 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-// braveDefaultBaseURL is where the service is.
-const braveDefaultBaseURL = "https://api.search.brave.com"
-
-const braveName = "brave"
-
-// What one request may ask for.
+// What one request to Brave may ask for.
 const (
 	pageSize       = 20
 	braveMostWords = 42 // of 50; a filter takes up to 7
 	mostPages      = 3
 )
 
-// brave is a search.Engine over the Brave Search API, asked page by page. News, videos and
-// summaries that the service also has are not asked for. It is safe for concurrent use.
-type brave struct {
-	api httpapi.Service
-	now func() time.Time
-}
-
-// NewBrave makes an engine. Nothing is sent before the first search.
+// NewBrave makes an engine over the Brave Search API, asked page by page. News, videos and
+// summaries that the service also has are not asked for. A small filter is passed on as
+// "site:" operators and the date range as it is. A page after the first that fails ends the
+// search with the hits so far and the error.
 func NewBrave(c Config) search.Engine {
-	return &brave{now: c.Now, api: httpapi.Service{
-		Name: braveName, Base: cmp.Or(c.BaseURL, braveDefaultBaseURL), BaseField: "BRAVE_BASE_URL", HTTP: c.HTTP, Timeout: c.Timeout, UserAgent: c.UserAgent,
-		Header: http.Header{"X-Subscription-Token": {c.Key}}, Secrets: []string{c.Key}, DeniedHint: "check BRAVE_API_KEY and the plan behind it",
+	api := c.service("brave", cmp.Or(c.BaseURL, "https://api.search.brave.com"), "BRAVE_BASE_URL")
+	api.Header, api.DeniedHint = http.Header{"X-Subscription-Token": {c.Key}}, "check BRAVE_API_KEY and the plan behind it"
+	return &engine{api, func(ctx context.Context, api *httpapi.Service, q search.Query) ([]search.Hit, error) {
+		words := strings.Fields(q.Text)
+		ask := url.Values{
+			"q":                {search.WithSites(strings.Join(words[:min(len(words), braveMostWords)], " "), q.Filter)},
+			"count":            {strconv.Itoa(min(q.Limit, pageSize))},
+			"text_decorations": {"false"},
+			"result_filter":    {"web"},
+		}
+		if !q.Filter.Empty() {
+			ask.Set("count", strconv.Itoa(pageSize))
+		}
+		if f := freshness(q, c.Now); f != "" {
+			ask.Set("freshness", f)
+		}
+		return bravePages(ctx, api, ask, q.Limit)
 	}}
 }
-
-// Name implements search.Engine.
-func (*brave) Name() string { return braveName }
 
 // braveAnswer is the part of a response that is used. A response without web results
 // has no field for them.
@@ -64,84 +66,40 @@ type braveResult struct {
 	PageAge     string `json:"page_age"`
 }
 
-// Search implements search.Engine. A small filter is passed on as "site:"
-// operators and the date range as it is; both are enforced on the hits. A page
-// after the first that fails ends the search with the hits so far and the error.
-func (e *brave) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	q, ok, err := search.Clean(q)
-	if err != nil || !ok {
-		return nil, err
-	}
-	ask := url.Values{
-		"q":                {search.WithSites(fewWords(q.Text), q.Filter)},
-		"count":            {strconv.Itoa(min(q.Limit, pageSize))},
-		"text_decorations": {"false"},
-		"result_filter":    {"web"},
-	}
-	if !q.Filter.Empty() || q.Limit > pageSize {
-		ask.Set("count", strconv.Itoa(pageSize))
-	}
-	if f := e.freshness(q); f != "" {
-		ask.Set("freshness", f)
-	}
-	var found []search.Hit
+func bravePages(ctx context.Context, api *httpapi.Service, ask url.Values, limit int) (found []search.Hit, err error) {
 	for page := range mostPages {
 		if page > 0 {
 			ask.Set("offset", strconv.Itoa(page)) // pages, not results
 		}
 		var a braveAnswer
-		if err := e.api.GetJSON(ctx, "res/v1/web/search", ask, &a); err != nil {
-			return search.Tidy(found, q), err
+		if err := api.GetJSON(ctx, "res/v1/web/search", ask, &a); err != nil {
+			return found, err
 		}
-		more, err := read(a)
-		if err != nil {
-			return search.Tidy(found, q), err
+		if a.Web == nil {
+			if a.Type != "search" {
+				err = marchwarden.Errorf(marchwarden.CodeMalformed, "%s: the answer is not one to a search", api.Name)
+			}
+			return found, err
 		}
+		more, err := hits(api.Name, a.Web.Results, func(r braveResult) search.Hit {
+			return search.Hit{Locator: r.URL, Title: r.Title, Snippet: r.Description, Published: r.PageAge}
+		})
 		found = append(found, more...)
-		if len(more) == 0 || !a.Query.More || q.Limit <= pageSize*(page+1) {
-			break
+		if err != nil || len(more) == 0 || !a.Query.More || limit <= pageSize*(page+1) {
+			return found, err
 		}
-	}
-	return search.Tidy(found, q), nil
-}
-
-// read gives the web results of an answer as they are.
-func read(a braveAnswer) ([]search.Hit, error) {
-	if a.Web == nil {
-		if a.Type != "search" {
-			return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "%s: the answer is not one to a search", braveName)
-		}
-		return nil, nil
-	}
-	results, err := httpapi.Items[braveResult](braveName, a.Web.Results)
-	if err != nil {
-		return nil, err
-	}
-	found := make([]search.Hit, len(results))
-	for i, r := range results {
-		found[i] = search.Hit{Locator: r.URL, Title: r.Title, Snippet: r.Description, Published: r.PageAge}
 	}
 	return found, nil
 }
 
 // freshness writes the date range as the service does. It has no open ranges.
-func (e *brave) freshness(q search.Query) string {
-	since, until := q.Since, q.Until
-	if since == "" && until == "" {
-		return ""
+func freshness(q search.Query, now func() time.Time) string {
+	until := q.Until
+	if until == "" && q.Since != "" && now != nil {
+		until = now().UTC().Format(time.DateOnly)
 	}
 	if until == "" {
-		if e.now == nil {
-			return ""
-		}
-		until = e.now().UTC().Format(time.DateOnly)
+		return ""
 	}
-	return cmp.Or(since, "1970-01-01") + "to" + until
-}
-
-// fewWords keeps a query within the service's count of words, with room for the
-// operators of a filter.
-func fewWords(text string) string {
-	words := strings.Fields(text)
-	return strings.Join(words[:min(len(words), braveMostWords)], " ")
+	return cmp.Or(q.Since, "1970-01-01") + "to" + until
 }

@@ -5,8 +5,13 @@
 package engines
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
 // Config says how to reach an engine. Tavily and Brave need a Key, SearXNG a BaseURL.
@@ -17,4 +22,44 @@ type Config struct {
 	UserAgent string           // names the program and a way to reach who runs it; "" is "marchwarden"
 	Timeout   time.Duration    // of one request; 0 is httpapi.DefaultTimeout
 	Now       func() time.Time // for a range of dates that ends today; nil passes none on
+}
+
+// service is how to reach a service; field names the setting of its address.
+func (c Config) service(name, base, field string) httpapi.Service {
+	return httpapi.Service{Name: name, Base: base, BaseField: field, HTTP: c.HTTP, Timeout: c.Timeout, UserAgent: c.UserAgent, Secrets: []string{c.Key}}
+}
+
+// engine is a search.Engine over a service. It is safe for concurrent use.
+type engine struct {
+	api httpapi.Service
+	// ask asks the service and gives what it found as it is. The query is one that
+	// search.Clean made.
+	ask func(ctx context.Context, api *httpapi.Service, q search.Query) ([]search.Hit, error)
+}
+
+// Name implements search.Engine.
+func (e *engine) Name() string { return e.api.Name }
+
+// Search implements search.Engine. Filter and dates are enforced on the hits, whatever
+// the service makes of them.
+func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	q, ok, err := search.Clean(q)
+	if err != nil || !ok {
+		return nil, err
+	}
+	found, err := e.ask(ctx, &e.api, q)
+	return search.Tidy(found, q), err
+}
+
+// hits makes hits of the items of an answer.
+func hits[T any](name string, list []json.RawMessage, hit func(T) search.Hit) ([]search.Hit, error) {
+	items, err := httpapi.Items[T](name, list)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]search.Hit, len(items))
+	for i, item := range items {
+		found[i] = hit(item)
+	}
+	return found, nil
 }

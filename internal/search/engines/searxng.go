@@ -12,26 +12,28 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-const searxngName = "searxng"
-
-// searxng is a search.Engine over one instance of SearXNG, which asks other search engines and
-// needs no key. Which engines the instance asks is its operator's choice. It is safe for
-// concurrent use.
-type searxng struct {
-	api httpapi.Service
-	now func() time.Time
-}
-
-// NewSearxng makes an engine. Nothing is sent before the first search.
+// NewSearxng makes an engine over one instance of SearXNG, which asks other search engines
+// and needs no key; which ones is its operator's choice. A small filter is passed on as
+// "site:" operators and a first date as the shortest range of the service that holds it.
 func NewSearxng(c Config) search.Engine {
-	return &searxng{now: c.Now, api: httpapi.Service{
-		Name: searxngName, Base: c.BaseURL, BaseField: "SEARXNG_URL", HTTP: c.HTTP, Timeout: c.Timeout, UserAgent: c.UserAgent,
-		DeniedHint: "the instance may have JSON switched off: add json to search.formats in its settings.yml, or set SEARXNG_URL to another instance",
+	api := c.service("searxng", c.BaseURL, "SEARXNG_URL")
+	api.DeniedHint = "the instance may have JSON switched off: add json to search.formats in its settings.yml, or set SEARXNG_URL to another instance"
+	return &engine{api, func(ctx context.Context, api *httpapi.Service, q search.Query) ([]search.Hit, error) {
+		text := withoutBangs(q.Text)
+		if text == "" {
+			return nil, nil
+		}
+		ask := url.Values{"format": {"json"}, "q": {search.WithSites(text, q.Filter)}}
+		if r := timeRange(q.Since, c.Now); r != "" {
+			ask.Set("time_range", r)
+		}
+		var a searxngAnswer
+		if err := api.GetJSON(ctx, "search", ask, &a); err != nil {
+			return nil, err
+		}
+		return a.hits(api.Name)
 	}}
 }
-
-// Name implements search.Engine.
-func (*searxng) Name() string { return searxngName }
 
 // searxngAnswer is the part of a response that is used.
 type searxngAnswer struct {
@@ -48,44 +50,15 @@ type searxngResult struct {
 	Published string  `json:"publishedDate"`
 }
 
-// Search implements search.Engine. A small filter is passed on as "site:"
-// operators and a first date as the shortest range of the service that holds it;
-// both are enforced on the hits.
-func (e *searxng) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	q, ok, err := search.Clean(q)
-	if err != nil || !ok {
-		return nil, err
-	}
-	text := withoutBangs(q.Text)
-	if text == "" {
-		return nil, nil
-	}
-	ask := url.Values{"format": {"json"}, "q": {search.WithSites(text, q.Filter)}}
-	if r := e.timeRange(q.Since); r != "" {
-		ask.Set("time_range", r)
-	}
-	var a searxngAnswer
-	if err := e.api.GetJSON(ctx, "search", ask, &a); err != nil {
-		return nil, err
-	}
-	return searxngHits(a, q)
-}
-
-// searxngHits reads an answer.
-func searxngHits(a searxngAnswer, q search.Query) ([]search.Hit, error) {
-	results, err := httpapi.Items[searxngResult](searxngName, a.Results)
-	if err != nil {
-		return nil, err
-	}
-	if names := unresponsive(a.Unresponsive); len(results) == 0 && names != "" {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: searxngName + ": the engines behind the instance did not answer: " + names,
+func (a searxngAnswer) hits(name string) ([]search.Hit, error) {
+	found, err := hits(name, a.Results, func(r searxngResult) search.Hit {
+		return search.Hit{Locator: r.URL, Title: r.Title, Snippet: r.Content, Score: r.Score, Published: r.Published}
+	})
+	if names := unresponsive(a.Unresponsive); err == nil && len(found) == 0 && names != "" {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: name + ": the engines behind the instance did not answer: " + names,
 			Hint: "look at the instance's own statistics, or give it other engines"}
 	}
-	found := make([]search.Hit, len(results))
-	for i, r := range results {
-		found[i] = search.Hit{Locator: r.URL, Title: r.Title, Snippet: r.Content, Score: r.Score, Published: r.Published}
-	}
-	return search.Tidy(found, q), nil
+	return found, err
 }
 
 // unresponsive names the engines that gave nothing, a few of them.
@@ -105,12 +78,12 @@ func unresponsive(list []json.RawMessage) string {
 
 // timeRange is the shortest range of the service that begins at since or before,
 // or "" if there is none. Its ranges end today.
-func (e *searxng) timeRange(since string) string {
+func timeRange(since string, now func() time.Time) string {
 	from, err := time.Parse(time.DateOnly, since)
-	if err != nil || e.now == nil {
+	if err != nil || now == nil {
 		return ""
 	}
-	switch age := e.now().UTC().Sub(from); {
+	switch age := now().UTC().Sub(from); {
 	case age <= 24*time.Hour:
 		return "day"
 	case age <= 30*24*time.Hour:
@@ -125,9 +98,8 @@ func (e *searxng) timeRange(since string) string {
 // engine, "!!g" sends the caller away to it, ":fr" sets the language, "<9" the
 // time limit.
 func withoutBangs(text string) string {
-	words := strings.Fields(text)
-	kept := words[:0]
-	for _, w := range words {
+	var kept []string
+	for w := range strings.FieldsSeq(text) {
 		if w = strings.TrimLeft(w, "!:<?"); w != "" {
 			kept = append(kept, w)
 		}

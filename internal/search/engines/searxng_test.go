@@ -99,7 +99,8 @@ func TestSearxngHits(t *testing.T) {
 		{"url": "ftp://b.example/", "title": "B", "score": 2}], "unresponsive_engines": [["google", "timeout"]]}`), &a); err != nil {
 		t.Fatal(err)
 	}
-	got, err := searxngHits(a, search.Query{Limit: 5})
+	got, err := a.hits("searxng")
+	got = search.Tidy(got, search.Query{Limit: 5})
 	want := []search.Hit{{Locator: "https://a.example/", Title: "A", Snippet: `text "x"`, Score: 3.5, Published: "2026-01-02"}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -113,7 +114,7 @@ func TestSearxngEnginesBehind(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"results": [], "unresponsive_engines": [["google", "CAPTCHA\u001b[31m"], ["bing", "timeout"], 3]}`), &a); err != nil {
 		t.Fatal(err)
 	}
-	_, err := searxngHits(a, search.Query{Limit: 5})
+	_, err := a.hits("searxng")
 	if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || !strings.Contains(err.Error(), "google CAPTCHA [31m, bing timeout") {
 		t.Errorf("got %v", err)
 	}

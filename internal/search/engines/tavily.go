@@ -11,32 +11,20 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-// tavilyDefaultBaseURL is where the service is.
-const tavilyDefaultBaseURL = "https://api.tavily.com"
-
-const tavilyName = "tavily"
-
 // tavilyMostResults is the most that one request may ask for.
 const tavilyMostResults = 20
 
-// tavily is a search.Engine over Tavily's service, or a proxy that speaks its protocol. It is
-// safe for concurrent use.
-type tavily struct{ api httpapi.Service }
-
-// NewTavily makes an engine. Nothing is sent before the first search.
+// NewTavily makes an engine over Tavily's service, or a proxy that speaks its protocol.
+// Domains of the filter and the date range are passed on, but for a filter with suffixes
+// such as ".gov".
 func NewTavily(c Config) search.Engine {
-	e := &tavily{httpapi.Service{
-		Name: tavilyName, Base: cmp.Or(c.BaseURL, tavilyDefaultBaseURL), BaseField: "TAVILY_BASE_URL", HTTP: c.HTTP, Timeout: c.Timeout, UserAgent: c.UserAgent,
-		Secrets: []string{c.Key}, DeniedHint: "check TAVILY_API_KEY and the plan behind it",
-	}}
+	api := c.service("tavily", cmp.Or(c.BaseURL, "https://api.tavily.com"), "TAVILY_BASE_URL")
+	api.DeniedHint = "check TAVILY_API_KEY and the plan behind it"
 	if c.Key != "" {
-		e.api.Header = http.Header{"Authorization": {"Bearer " + c.Key}}
+		api.Header = http.Header{"Authorization": {"Bearer " + c.Key}}
 	}
-	return e
+	return &engine{api, askTavily}
 }
-
-// Name implements search.Engine.
-func (*tavily) Name() string { return tavilyName }
 
 // tavilyQuestion is the body of a request.
 type tavilyQuestion struct {
@@ -62,13 +50,7 @@ type tavilyResult struct {
 	PublishedDate string  `json:"published_date"`
 }
 
-// Search implements search.Engine. Domains of the filter and the date range are
-// passed on; a filter with suffixes such as ".gov" is enforced on the hits alone.
-func (e *tavily) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	q, ok, err := search.Clean(q)
-	if err != nil || !ok {
-		return nil, err
-	}
+func askTavily(ctx context.Context, api *httpapi.Service, q search.Query) ([]search.Hit, error) {
 	ask := tavilyQuestion{Query: q.Text, SearchDepth: "basic", MaxResults: min(q.Limit, tavilyMostResults), StartDate: q.Since, EndDate: q.Until}
 	if domains, plain := search.Domains(q.Filter); plain {
 		ask.IncludeDomains = domains
@@ -76,23 +58,16 @@ func (e *tavily) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 		ask.MaxResults = tavilyMostResults // some of them will not pass
 	}
 	var a tavilyAnswer
-	if err := e.api.PostJSON(ctx, "search", ask, &a); err != nil {
+	if err := api.PostJSON(ctx, "search", ask, &a); err != nil {
 		return nil, err
 	}
-	return tavilyHits(a, q)
+	return a.hits(api.Name)
 }
 
-// tavilyHits reads an answer.
-func tavilyHits(a tavilyAnswer, q search.Query) ([]search.Hit, error) {
-	results, err := httpapi.Items[tavilyResult](tavilyName, a.Results)
-	if err != nil {
-		return nil, err
-	}
-	found := make([]search.Hit, len(results))
-	for i, r := range results {
-		found[i] = search.Hit{Locator: r.URL, Title: r.Title, Snippet: tavilyPlain(r.Content), Score: r.Score, Published: r.PublishedDate}
-	}
-	return search.Tidy(found, q), nil
+func (a tavilyAnswer) hits(name string) ([]search.Hit, error) {
+	return hits(name, a.Results, func(r tavilyResult) search.Hit {
+		return search.Hit{Locator: r.URL, Title: r.Title, Snippet: tavilyPlain(r.Content), Score: r.Score, Published: r.PublishedDate}
+	})
 }
 
 var (

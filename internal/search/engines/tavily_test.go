@@ -100,7 +100,8 @@ func TestTavilyHits(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &a); err != nil {
 		t.Fatal(err)
 	}
-	got, err := tavilyHits(a, search.Query{Limit: 5, Since: "2024-01-01"})
+	got, err := a.hits("tavily")
+	got = search.Tidy(got, search.Query{Limit: 5, Since: "2024-01-01"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,8 @@ func FuzzTavilyAnswer(f *testing.F) {
 			return
 		}
 		allowed, _ := marchwarden.ParseSourceFilter(filter)
-		got, err := tavilyHits(a, search.Query{Limit: 4, Filter: allowed, Since: "2020-01-01"})
+		got, err := a.hits("tavily")
+		got = search.Tidy(got, search.Query{Limit: 4, Filter: allowed, Since: "2020-01-01"})
 		if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeMalformed {
 			t.Fatal(err)
 		}

@@ -102,7 +102,7 @@ func TestWikipediaLanguage(t *testing.T) {
 		"https://x.y.wikipedia.org":     "en.wikipedia.org",
 		"://":                           "en.wikipedia.org",
 	} {
-		if got := NewWikipedia(Config{BaseURL: base}).(*wikipedia).host(); got != want {
+		if got := language(base) + ".wikipedia.org"; got != want {
 			t.Errorf("%s: articles at %s, want %s", base, got, want)
 		}
 	}

@@ -1,7 +1,6 @@
 package inverted
 
 import (
-	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -15,30 +14,35 @@ const (
 	fields
 )
 
+// counts is how often a word stands in the fields of a chunk.
+type counts [fields]uint16
+
 // entry is how often a word stands in a chunk.
 type entry struct {
 	word  uint32
 	chunk uint32
-	n     [fields]uint16
+	n     counts
 }
 
 // Builder makes a segment of documents. It is not safe for concurrent use.
 type Builder struct {
 	next   uint32 // number of the next document
 	docs   []doc
-	sizes  []uint32 // words in the body of every chunk
-	words  table
-	latest []uint32 // of every word, its last entry
-	all    []entry  // in order of chunks
-	field  int      // that is being read
-	size   uint32   // words of it
+	sizes  []uint32                 // words in the body of every chunk
+	ids    map[string]uint32        // of the words
+	words  []string                 // by id
+	latest []uint32                 // of every word, its last entry
+	all    []entry                  // in order of chunks
+	file   func(word string) string // what a word is filed under
+	field  int                      // that is being read
+	size   uint32                   // words of it
 }
 
 // NewBuilder returns an empty builder. About as many bytes of text are expected;
 // fewer or more cost no more than memory or time.
 func NewBuilder(bytes int) *Builder {
 	const perEntry = 10 // bytes of prose for every different word of a chunk, or fewer
-	return &Builder{words: newTable(), all: make([]entry, 0, bytes/perEntry)}
+	return &Builder{ids: map[string]uint32{}, file: keyOf, all: make([]entry, 0, bytes/perEntry)}
 }
 
 // Add adds a document and returns its number, counted from 0: as many numbers as
@@ -52,15 +56,12 @@ func (b *Builder) Add(d Document) (number uint32) {
 	}
 	rec := doc{number: number, first: uint32(len(b.sizes)), chunks: uint32(len(d.Chunks))}
 	first := len(b.all)
-	rec.size[title] = b.read(d.Title, title)
-	rec.size[path] = b.read(d.Path, path)
+	rec.size = b.read(d.Title, title) + b.read(d.Path, path)
 	head := slices.Clone(b.all[first:]) // stands in every chunk
 	for i, text := range d.Chunks {
 		if i > 0 {
 			for _, e := range head {
-				e.chunk = uint32(len(b.sizes))
-				b.latest[e.word] = uint32(len(b.all))
-				b.all = append(b.all, e)
+				b.add(entry{e.word, uint32(len(b.sizes)), e.n})
 			}
 		}
 		b.sizes = append(b.sizes, b.read(text, body))
@@ -87,19 +88,34 @@ func (b *Builder) count(term []byte, k kind) {
 	if k.word() && !digits(term) {
 		b.size++
 	}
-	w, isNew := b.words.id(term)
+	w, known := b.id(term)
 	chunk := uint32(len(b.sizes))
-	if isNew {
-		b.latest = append(b.latest, uint32(len(b.all)))
-	} else if e := &b.all[b.latest[w]]; e.chunk == chunk {
-		if e.n[b.field] < math.MaxUint16 {
-			e.n[b.field]++
+	if known {
+		if e := &b.all[b.latest[w]]; e.chunk == chunk {
+			if e.n[b.field] < math.MaxUint16 {
+				e.n[b.field]++
+			}
+			return
 		}
-		return
 	}
-	b.latest[w] = uint32(len(b.all))
 	e := entry{word: w, chunk: chunk}
 	e.n[b.field] = 1
+	b.add(e)
+}
+
+// id is the number of a word, and whether it was known.
+func (b *Builder) id(word []byte) (id uint32, known bool) {
+	if id, known = b.ids[string(word)]; known {
+		return id, true
+	}
+	id = uint32(len(b.words))
+	b.words, b.latest = append(b.words, string(word)), append(b.latest, 0)
+	b.ids[b.words[id]] = id
+	return id, false
+}
+
+func (b *Builder) add(e entry) {
+	b.latest[e.word] = uint32(len(b.all))
 	b.all = append(b.all, e)
 }
 
@@ -117,107 +133,43 @@ func digits(word []byte) bool {
 // Bytes returns the segment, which depends on the documents and their order
 // alone. The builder must not be used afterwards.
 func (b *Builder) Bytes() []byte {
-	order := b.words.sorted()
-	rank := make([]uint32, len(order))
-	for i, k := range order {
-		rank[k.word] = uint32(i)
-	}
 	// Of every word its entries, in order of chunks.
-	starts := make([]uint32, len(order)+1)
+	starts := make([]uint32, len(b.words)+1)
 	for _, e := range b.all {
-		starts[rank[e.word]+1]++
+		starts[e.word+1]++
 	}
-	for i := range order {
+	for i := range b.words {
 		starts[i+1] += starts[i]
 	}
 	grouped, fill := make([]uint32, len(b.all)), slices.Clone(starts)
 	for i, e := range b.all {
-		r := rank[e.word]
-		grouped[fill[r]] = uint32(i)
-		fill[r]++
+		grouped[fill[e.word]] = uint32(i)
+		fill[e.word]++
 	}
+	type keyed struct {
+		key  string
+		word int
+	}
+	order := make([]keyed, 0, len(b.words))
+	for id, word := range b.words {
+		if starts[id] < starts[id+1] { // merging leaves words without entries
+			order = append(order, keyed{b.file(word), id})
+		}
+	}
+	slices.SortFunc(order, func(x, y keyed) int { return strings.Compare(x.key, y.key) })
 	w := newWriter(b.docs, b.sizes)
 	w.posts = make([]byte, 0, 2*len(b.all))
-	w.words = make([]byte, 0, 12*len(order))
-	for i, k := range order {
-		w.begin([]byte(k.key))
-		for _, at := range grouped[starts[i]:starts[i+1]] {
+	w.words = make([]byte, 0, 16*len(order))
+	for _, k := range order {
+		prev := uint32(0)
+		for _, at := range grouped[starts[k.word]:starts[k.word+1]] {
 			e := &b.all[at]
-			w.posting(e.chunk, e.n)
+			w.posting(e.chunk-prev, e.n)
+			prev = e.chunk
 		}
-		w.end()
+		w.word(k.key)
 	}
 	return w.bytes()
-}
-
-// table gives every different word a number.
-type table struct {
-	seed   maphash.Seed
-	slots  []uint32 // number + 1 of the word, 0 if free; a power of two of them
-	hashes []uint32 // of the words, by number
-	ends   []uint32 // of the words in text, by number
-	text   []byte
-}
-
-func newTable() table {
-	return table{seed: maphash.MakeSeed(), slots: make([]uint32, 1<<10)}
-}
-
-// id returns the number of a word and whether the word was unknown.
-func (t *table) id(word []byte) (uint32, bool) {
-	h := uint32(maphash.Bytes(t.seed, word))
-	mask := uint32(len(t.slots) - 1)
-	i := h & mask
-	for ; t.slots[i] != 0; i = (i + 1) & mask {
-		if id := t.slots[i] - 1; t.hashes[id] == h && string(t.word(id)) == string(word) {
-			return id, false
-		}
-	}
-	id := uint32(len(t.ends))
-	t.slots[i] = id + 1
-	t.hashes = append(t.hashes, h)
-	t.text = append(t.text, word...)
-	t.ends = append(t.ends, uint32(len(t.text)))
-	if len(t.ends)*2 > len(t.slots) {
-		t.grow()
-	}
-	return id, true
-}
-
-func (t *table) word(id uint32) []byte {
-	start := uint32(0)
-	if id > 0 {
-		start = t.ends[id-1]
-	}
-	return t.text[start:t.ends[id]]
-}
-
-func (t *table) grow() {
-	t.slots = make([]uint32, len(t.slots)*4)
-	mask := uint32(len(t.slots) - 1)
-	for id, h := range t.hashes {
-		i := h & mask
-		for t.slots[i] != 0 {
-			i = (i + 1) & mask
-		}
-		t.slots[i] = uint32(id) + 1
-	}
-}
-
-// keyed is a word by its key.
-type keyed struct {
-	key  string
-	word uint32
-}
-
-// sorted returns the words in order of their keys.
-func (t *table) sorted() []keyed {
-	list := make([]keyed, len(t.ends))
-	for id := range t.ends {
-		list[id] = keyed{keyOf(string(t.word(uint32(id)))), uint32(id)}
-	}
-	slices.SortFunc(list, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
-	return list
 }
 
 // keyOf is what a word is filed under: its stem, so that the forms of a word are
@@ -235,4 +187,41 @@ func formOf(stem, word string) string {
 		n++
 	}
 	return string([]byte{byte(n)}) + word[n:]
+}
+
+// Merge makes one segment of several, without the documents that are gone, and says
+// how many chunks it has. Parts come in order of their numbers, which do not overlap;
+// those of the new segment are counted from the base of the first. An error is
+// ErrDamaged.
+func Merge(parts []Part) (data []byte, chunks int, err error) {
+	b := NewBuilder(0)
+	b.file = func(key string) string { return key }
+	for i := range parts {
+		p := &parts[i]
+		live, place := p.live(), make([]uint32, p.Chunks())
+		for _, d := range p.docs {
+			if !live[d.first] {
+				continue
+			}
+			for c := range d.chunks {
+				place[d.first+c] = uint32(len(b.sizes))
+				b.sizes = append(b.sizes, p.sizes[d.first+c])
+			}
+			d.number += uint32(p.Base - parts[0].Base)
+			d.first = uint32(len(b.sizes)) - d.chunks
+			b.docs = append(b.docs, d)
+		}
+		for w := range p.count() {
+			id, _ := b.id(p.key(w))
+			err := p.postings(w, func(chunk uint32, n counts) {
+				if live[chunk] {
+					b.add(entry{id, place[chunk], n})
+				}
+			})
+			if err != nil {
+				return nil, 0, err
+			}
+		}
+	}
+	return b.Bytes(), len(b.sizes), nil
 }

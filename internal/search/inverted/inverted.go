@@ -13,9 +13,7 @@ package inverted
 
 import (
 	"errors"
-	"hash/maphash"
 	"strings"
-	"sync/atomic"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
@@ -70,26 +68,9 @@ func Terms(word string) []Term {
 
 // stemOf returns the stem of a folded word, or those of the parts of a compound.
 func stemOf(word string) string {
-	slot := &stems[maphash.String(stemSeed, word)%uint64(len(stems))]
-	if known := slot.Load(); known != nil && known.word == word {
-		return known.stem
+	parts := strings.Split(word, " ")
+	for i, p := range parts {
+		parts[i] = lexicon.Stem(p)
 	}
-	known := &stemmed{word: word, stem: lexicon.Stem(word)}
-	if strings.Contains(word, " ") {
-		parts := strings.Split(word, " ")
-		for i, p := range parts {
-			parts[i] = lexicon.Stem(p)
-		}
-		known.stem = strings.Join(parts, " ")
-	}
-	slot.Store(known)
-	return known.stem
+	return strings.Join(parts, " ")
 }
-
-// stems remembers the stems of words met lately, one word to a slot: every batch
-// of documents has to stem its words, and most are those of the batch before.
-var stems [1 << 16]atomic.Pointer[stemmed]
-
-var stemSeed = maphash.MakeSeed()
-
-type stemmed struct{ word, stem string }

@@ -97,121 +97,71 @@ type scanner struct {
 	ideograph rune   // the word, if it is one character of a script without spaces
 }
 
-// What the table of bytes says, beside what to fold a letter or digit to.
-const (
-	mark   = 0 // stands between words
-	space  = 1
-	wide   = 2 // part of a longer character
-	letter = '0'
-)
-
-var classes = func() (t [256]byte) {
-	for c := range t {
-		switch {
-		case c >= utf8.RuneSelf:
-			t[c] = wide
-		case c >= '0' && c <= '9', c >= 'a' && c <= 'z':
-			t[c] = byte(c)
-		case c >= 'A' && c <= 'Z':
-			t[c] = byte(c) + 'a' - 'A'
-		case c == ' ' || c >= '\t' && c <= '\r':
-			t[c] = space
-		}
-	}
-	return t
-}()
-
-// next goes to the next word and reports whether there is one.
+// next goes to the next word and reports whether there is one. A word of marks alone,
+// which fold to nothing, is passed over.
 func (s *scanner) next() bool {
-	i, from := s.at, s.at
-	s.apart = from == 0
-	for i < len(s.text) {
-		c := classes[s.text[i]]
-		if c >= letter {
-			break
-		}
-		if c == wide {
-			r, n := utf8.DecodeRuneInString(s.text[i:])
+	from, apart := s.at, s.at == 0
+	for {
+		for s.at < len(s.text) {
+			r, n := s.peek()
 			if wordRune(r, n) {
 				break
 			}
-			if unicode.IsSpace(r) {
-				s.apart = true
-			}
-			i += n
-			continue
+			apart = apart || unicode.IsSpace(r)
+			s.at += n
 		}
-		if c == space {
-			s.apart = true
+		s.apart = apart
+		if s.at == len(s.text) {
+			return false
 		}
-		i++
-	}
-	if i == len(s.text) {
-		s.at = i
-		return false
-	}
-	s.start, s.close, s.ideograph, s.word = i, i == from, 0, s.word[:0]
-	for i < len(s.text) {
-		c := classes[s.text[i]]
-		if c < letter {
-			if c == wide {
-				return s.slow(i)
-			}
-			break
+		s.start, s.close = s.at, s.at == from
+		if s.read(); len(s.word) > 0 {
+			return true
 		}
-		s.word = append(s.word, c)
-		i++
 	}
-	s.cut()
-	s.at = i
-	return true
 }
 
-// slow reads the rest of a word that is not plain ASCII. A word of marks alone,
-// which fold to nothing, is passed over.
-func (s *scanner) slow(i int) bool {
-	for i < len(s.text) {
-		r, n := utf8.DecodeRuneInString(s.text[i:])
+// read reads a word, and cuts one that is too long to be one.
+func (s *scanner) read() {
+	s.ideograph, s.word = 0, s.word[:0]
+	for s.at < len(s.text) {
+		r, n := s.peek()
 		if !wordRune(r, n) {
 			break
 		}
 		if isIdeograph(r) {
-			if i == s.start {
-				s.ideograph = r
-				s.word = utf8.AppendRune(s.word, r)
-				i += n
+			if s.at == s.start {
+				s.ideograph, s.word = r, utf8.AppendRune(s.word, r)
+				s.at += n
 			}
 			break
 		}
 		s.word = appendFolded(s.word, r)
-		i += n
+		s.at += n
 	}
-	s.at = i
-	s.cut()
-	if len(s.word) == 0 {
-		apart := s.apart
-		more := s.next()
-		s.apart, s.close = s.apart || apart, false
-		return more
+	if len(s.word) > maxWord {
+		n := maxWord
+		for n > 0 && !utf8.RuneStart(s.word[n]) {
+			n--
+		}
+		s.word = s.word[:n]
 	}
-	return true
 }
 
-// cut shortens a word that is too long to be one.
-func (s *scanner) cut() {
-	if len(s.word) <= maxWord {
-		return
+// peek is the character that comes next, and its length.
+func (s *scanner) peek() (rune, int) {
+	if c := s.text[s.at]; c < utf8.RuneSelf {
+		return rune(c), 1
 	}
-	n := maxWord
-	for n > 0 && !utf8.RuneStart(s.word[n]) {
-		n--
-	}
-	s.word = s.word[:n]
+	return utf8.DecodeRuneInString(s.text[s.at:])
 }
 
 // wordRune reports whether words are made of r. A byte that is no UTF-8 is none.
 func wordRune(r rune, n int) bool {
-	if r == utf8.RuneError && n <= 1 {
+	switch {
+	case r < utf8.RuneSelf:
+		return r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9'
+	case r == utf8.RuneError && n <= 1:
 		return false
 	}
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Co, r)
@@ -226,11 +176,13 @@ func isIdeograph(r rune) bool {
 // combining accent are both "e". Letters beyond Latin and Greek keep theirs, since
 // there they make another letter.
 func appendFolded(b []byte, r rune) []byte {
-	if r >= 0x300 && r <= 0x36F {
-		return b
-	}
 	r = unicode.ToLower(r)
-	if r >= utf8.RuneSelf && unicode.In(r, unicode.Latin, unicode.Greek) {
+	switch {
+	case r < utf8.RuneSelf:
+		return append(b, byte(r))
+	case r >= 0x300 && r <= 0x36F:
+		return b
+	case unicode.In(r, unicode.Latin, unicode.Greek):
 		var buf [utf8.UTFMax]byte
 		d := norm.NFD.Properties(buf[:utf8.EncodeRune(buf[:], r)]).Decomposition()
 		if base, n := utf8.DecodeRune(d); n > 0 && base != utf8.RuneError {

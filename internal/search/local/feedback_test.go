@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/inverted"
 	"github.com/google/go-cmp/cmp"
 )
@@ -19,11 +20,15 @@ func (r rarity) idf(stem string) (float64, error) {
 	return 5, nil
 }
 
+func sample(text string, score float64) *found {
+	return &found{hit: search.Hit{Snippet: text, Score: score}}
+}
+
 func TestFeedback(t *testing.T) {
 	query := []inverted.Term{{Stem: "wing", Word: "wings", Weight: 3}, {Stem: "lift", Word: "lift", Weight: 1}}
-	texts := []Sample{
-		{Text: "The flutter of wings, 1958.", Score: 2},
-		{Text: "Flutter in the wind and the flutter of flags.", Score: 1},
+	texts := []*found{
+		sample("The flutter of wings, 1958.", 2),
+		sample("Flutter in the wind and the flutter of flags.", 1),
 	}
 	got, err := Feedback(query, texts, rarity{"wind": 1}.idf)
 	if err != nil {
@@ -50,14 +55,14 @@ func TestFeedback(t *testing.T) {
 
 func TestFeedbackWithoutWords(t *testing.T) {
 	query := []inverted.Term{{Stem: "a", Weight: 2}, {Stem: "b", Weight: 2}}
-	got, err := Feedback(query, []Sample{{Text: "12 of the 13", Score: 1}}, rarity{}.idf)
+	got, err := Feedback(query, []*found{sample("12 of the 13", 1)}, rarity{}.idf)
 	sameRanks(t, "error", err, nil)
 	sameRanks(t, "nothing to add", got, []inverted.Term{{Stem: "a", Weight: .5}, {Stem: "b", Weight: .5}})
-	got, err = Feedback(nil, []Sample{{Text: "flutter", Score: 1}}, rarity{}.idf)
+	got, err = Feedback(nil, []*found{sample("flutter", 1)}, rarity{}.idf)
 	sameRanks(t, "error", err, nil)
 	sameRanks(t, "no query", got, []inverted.Term(nil))
 	broken := errors.New("broken")
-	if _, err := Feedback(query, []Sample{{Text: "flutter", Score: 1}}, func(string) (float64, error) { return 0, broken }); !errors.Is(err, broken) {
+	if _, err := Feedback(query, []*found{sample("flutter", 1)}, func(string) (float64, error) { return 0, broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v, want that of the index", err)
 	}
 }
@@ -69,7 +74,7 @@ func TestFeedbackIsBounded(t *testing.T) {
 			text += string([]rune{a, b, 'x', 'q'}) + " "
 		}
 	}
-	got, err := Feedback([]inverted.Term{{Stem: "wing", Weight: 1}}, []Sample{{Text: text, Score: 1}}, rarity{}.idf)
+	got, err := Feedback([]inverted.Term{{Stem: "wing", Weight: 1}}, []*found{sample(text, 1)}, rarity{}.idf)
 	sameRanks(t, "error", err, nil)
 	sameRanks(t, "terms", len(got), 1+feedbackTerms)
 }

@@ -22,7 +22,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -48,11 +47,10 @@ type Index struct {
 
 // Open opens the index at path, creating it (mode 0600) and its folder when
 // missing; an empty path makes an index in memory. A file of another version or
-// a damaged one is started anew, which the next Report says; the damaged file is
-// kept beside it as <path>.bad. A database of another program is refused with
-// CodeInvalid and left alone. The caller closes the index.
+// a damaged one is started anew, which the next Report says. A database of another
+// program is refused with CodeInvalid and left alone. The caller closes the index.
 func Open(ctx context.Context, path string) (*Index, error) {
-	ix := &Index{views: newViews()}
+	ix := &Index{views: views{lock: make(chan struct{}, 1)}}
 	if path != "" {
 		abs, err := filepath.Abs(path)
 		if err != nil {
@@ -74,24 +72,26 @@ func Open(ctx context.Context, path string) (*Index, error) {
 }
 
 func (ix *Index) open(ctx context.Context) error {
-	if ix.path != "" {
-		if _, err := os.Stat(ix.marker()); err == nil {
-			return ix.startAnew(ctx)
-		}
-	}
 	err := ix.connect(ctx)
-	if ix.path != "" && damaged(err) {
-		return ix.startAnew(ctx)
+	if ix.path == "" || err != nil && !damaged(err) {
+		return err
 	}
-	return err
+	if _, marked := os.Stat(ix.marker()); err == nil && marked != nil {
+		return nil
+	}
+	why := "it was damaged"
+	if errors.Is(err, errOld) {
+		why = "it was made by another version of the program"
+	}
+	return errors.Join(ix.disconnect(), ix.startAnew(ctx, why))
 }
 
-// startAnew replaces a damaged file by an empty one and opens that.
-func (ix *Index) startAnew(ctx context.Context) error {
+// startAnew replaces the file by an empty one and opens that.
+func (ix *Index) startAnew(ctx context.Context, why string) error {
 	if err := ix.repair(ctx); err != nil {
 		return err
 	}
-	ix.rebuilt = "it was damaged"
+	ix.rebuilt = why
 	return ix.connect(ctx)
 }
 
@@ -106,7 +106,7 @@ func (ix *Index) rebuild(ctx context.Context) error {
 	if err := ix.disconnect(); err != nil {
 		return fmt.Errorf("close damaged index: %w", err)
 	}
-	return ix.startAnew(ctx)
+	return ix.startAnew(ctx, "it was damaged")
 }
 
 // Close closes the index. Nothing may use it or its engines afterwards.
@@ -145,26 +145,17 @@ type FolderInfo struct {
 func (ix *Index) Folders(ctx context.Context) ([]FolderInfo, error) {
 	var infos []FolderInfo
 	err := ix.use(func() error {
-		rows, err := ix.r.QueryContext(ctx, `SELECT f.name, f.updated, count(d.id), coalesce(sum(d.chunks), 0), coalesce(sum(d.size), 0)
-			FROM folders f LEFT JOIN docs d ON d.folder = f.id AND d.note = '' GROUP BY f.id ORDER BY f.name`)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		return each(ctx, ix.r, func(rows *sql.Rows) error {
 			var info FolderInfo
 			var updated string
-			if err := rows.Scan(&info.Path, &updated, &info.Files, &info.Chunks, &info.Bytes); err != nil {
-				return err
-			}
-			if updated != "" {
-				if info.Updated, err = time.Parse(time.RFC3339Nano, updated); err != nil {
-					return err
-				}
+			err := rows.Scan(&info.Path, &updated, &info.Files, &info.Chunks, &info.Bytes)
+			if err == nil && updated != "" {
+				info.Updated, err = time.Parse(time.RFC3339Nano, updated)
 			}
 			infos = append(infos, info)
-		}
-		return rows.Err()
+			return err
+		}, `SELECT f.name, f.updated, count(d.id), coalesce(sum(d.chunks), 0), coalesce(sum(d.size), 0)
+			FROM folders f LEFT JOIN docs d ON d.folder = f.id AND d.note = '' GROUP BY f.id ORDER BY f.name`)
 	})
 	if err != nil {
 		return nil, coded(ctx, err, "list folders of the index")
@@ -196,11 +187,10 @@ func (ix *Index) Remove(ctx context.Context, folder string) error {
 // Fingerprint is a hash of what the index holds of these folders: the name and
 // content of every file, whatever the order or the history of updates.
 func (ix *Index) Fingerprint(ctx context.Context, folders ...*fetch.Folder) (string, error) {
-	sorted := slices.SortedFunc(slices.Values(folders), func(a, b *fetch.Folder) int { return strings.Compare(a.Name, b.Name) })
 	sum := sha256.New()
-	frame(sum, fmt.Appendf(nil, "marchwarden library fingerprint, schema %d", schemaVersion))
+	frame(sum, []byte("marchwarden library fingerprint, schema 4")) // to be raised when the same bytes give other texts
 	err := ix.use(func() error {
-		for _, f := range slices.CompactFunc(sorted, func(a, b *fetch.Folder) bool { return a.Name == b.Name }) {
+		for _, f := range byName(folders) {
 			_, known, err := ix.load(ctx, f.Name)
 			if err != nil {
 				return err

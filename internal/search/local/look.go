@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,31 +27,21 @@ type searcher struct {
 // lookUp finds the folders in the index and opens a view of them.
 func (s *searcher) lookUp(v *views, folders []*fetch.Folder) (err error) {
 	s.folders = map[int64]*fetch.Folder{}
-	var states []folderState
+	var ids, states []int64
 	for _, f := range folders {
-		var at folderState
-		err := s.tx.QueryRowContext(s.ctx, "SELECT id, state FROM folders WHERE name = ?", f.Name).Scan(&at.id, &at.state)
+		var id, state int64
+		err := s.tx.QueryRowContext(s.ctx, "SELECT id, state FROM folders WHERE name = ?", f.Name).Scan(&id, &state)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("look up folder: %w", err)
 		}
-		s.folders[at.id] = f
-		states = append(states, at)
+		s.folders[id] = f
+		ids, states = append(ids, id), append(states, state)
 	}
-	s.view, err = v.get(s.ctx, s.tx, states)
+	s.view, err = v.get(s.ctx, s.tx, ids, states)
 	return err
-}
-
-// candidates returns the n chunks that terms find best, those that tie with the last
-// of them too, so that the outcome does not depend on the order of indexing.
-func (s *searcher) candidates(terms []inverted.Term, n int) ([]inverted.Hit, error) {
-	allow, err := s.allowed()
-	if err != nil {
-		return nil, err
-	}
-	return s.view.Search(s.ctx, terms, n, allow)
 }
 
 // every returns all chunks, best first. Equal ones are in order of their locators.
@@ -69,13 +58,22 @@ func (s *searcher) every(terms []inverted.Term) ([]*found, error) {
 	for i, c := range chunks {
 		all[i] = &found{id: c.Doc, best: c.Chunk, score: c.Score}
 	}
-	if err := s.describe(all); err != nil {
+	return all, s.describe(all)
+}
+
+// best returns at least want documents by the best of n chunks that terms find, those
+// that tie with the last of them too, so that the outcome does not depend on the order
+// of indexing.
+func (s *searcher) best(terms []inverted.Term, n, want int) ([]*found, error) {
+	allow, err := s.allowed()
+	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b *found) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.hit.Locator, b.hit.Locator), cmp.Compare(a.best, b.best))
-	})
-	return all, nil
+	chunks, err := s.view.Search(s.ctx, terms, n, allow)
+	if err != nil {
+		return nil, err
+	}
+	return s.described(byDocument(chunks), want)
 }
 
 // allowed returns which documents the filter lets pass, nil for all.
@@ -85,22 +83,14 @@ func (s *searcher) allowed() (func(doc int64) bool, error) {
 	}
 	pass := map[int64]bool{}
 	for id := range s.folders {
-		rows, err := s.tx.QueryContext(s.ctx, "SELECT id, host, name FROM docs WHERE folder = ? AND chunks > 0", id)
-		if err != nil {
-			return nil, fmt.Errorf("filter files: %w", err)
-		}
-		defer rows.Close()
-		for rows.Next() {
+		err := each(s.ctx, s.tx, func(rows *sql.Rows) error {
 			var doc int64
 			var host, name string
-			if err := rows.Scan(&doc, &host, &name); err != nil {
-				return nil, fmt.Errorf("filter files: %w", err)
-			}
-			if s.q.Filter.Allows(host, path.Base(name)) {
-				pass[doc] = true
-			}
-		}
-		if err := rows.Err(); err != nil {
+			err := rows.Scan(&doc, &host, &name)
+			pass[doc] = s.q.Filter.Allows(host, path.Base(name))
+			return err
+		}, "SELECT id, host, name FROM docs WHERE folder = ? AND chunks > 0", id)
+		if err != nil {
 			return nil, fmt.Errorf("filter files: %w", err)
 		}
 	}
@@ -110,11 +100,11 @@ func (s *searcher) allowed() (func(doc int64) bool, error) {
 // found is a document with matching chunks.
 type found struct {
 	id    int64
-	best  int64 // chunk
-	score float64
+	best  int64      // chunk
+	score float64    // how well it matches by words; 0 for not at all
 	more  int        // further chunks that counted
 	title string     // "" if all that is known is the name of the file
-	hit   search.Hit // once described; its snippet is all of the best chunk
+	hit   search.Hit // once described; its snippet is all of the best chunk, its score that of Order
 }
 
 // byDocument scores the documents of chunks, which come best first, and returns
@@ -151,9 +141,6 @@ func (s *searcher) described(docs []*found, want int) ([]*found, error) {
 		if err := s.describe(docs[:n]); err != nil {
 			return nil, err
 		}
-		slices.SortFunc(docs[:n], func(a, b *found) int {
-			return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.hit.Locator, b.hit.Locator))
-		})
 		for _, d := range docs[:n] {
 			if !seen[d.hit.Locator] { // of two folders, one may lie inside the other
 				seen[d.hit.Locator] = true
@@ -165,86 +152,44 @@ func (s *searcher) described(docs []*found, want int) ([]*found, error) {
 	return out, nil
 }
 
-// describe fills in the hits of documents. One may be there several times, with a
-// chunk each.
+// describe fills in the hits of documents and puts them in order: by score, equal ones
+// by locator. A document may be there several times, with a chunk each.
 func (s *searcher) describe(docs []*found) error {
-	byID, ids, chunks := map[int64][]*found{}, make([]int64, 0, len(docs)), make([]int64, len(docs))
+	pairs := make([][2]int64, len(docs))
 	for i, d := range docs {
-		if chunks[i] = d.best; byID[d.id] == nil {
-			ids = append(ids, d.id)
-		}
-		byID[d.id] = append(byID[d.id], d)
+		pairs[i] = [2]int64{d.id, d.best}
 	}
-	bodies, err := s.texts(chunks)
-	if err != nil {
-		return err
-	}
-	list, err := json.Marshal(ids)
+	list, err := json.Marshal(pairs)
 	if err != nil {
 		return fmt.Errorf("list files: %w", err)
 	}
-	rows, err := s.tx.QueryContext(s.ctx, "SELECT id, folder, name, title FROM docs WHERE id IN (SELECT value FROM json_each(?))", list)
-	if err != nil {
-		return fmt.Errorf("look up files: %w", err)
-	}
-	defer rows.Close()
-	missing := len(ids)
-	for ; rows.Next(); missing-- {
-		var id, folder int64
-		var name, title string
-		if err := rows.Scan(&id, &folder, &name, &title); err != nil {
-			return fmt.Errorf("look up files: %w", err)
+	missing := len(docs)
+	err = each(s.ctx, s.tx, func(rows *sql.Rows) error {
+		var at, folder int64
+		var name, title, text string
+		if err := rows.Scan(&at, &folder, &name, &title, &text); err != nil {
+			return err
 		}
 		in := s.folders[folder]
 		if in == nil {
-			return fmt.Errorf("file %d is in a folder of another number: %w", id, inverted.ErrDamaged)
+			return fmt.Errorf("a file is in a folder of another number: %w", inverted.ErrDamaged)
 		}
-		for _, d := range byID[id] {
-			d.hit = search.Hit{Locator: in.Locator(name), Title: title, Snippet: bodies[d.best]}
-			if title != path.Base(name) {
-				d.title = title
-			}
+		docs[at].hit = search.Hit{Locator: in.Locator(name), Title: title, Snippet: text}
+		if title != path.Base(name) {
+			docs[at].title = title
 		}
+		missing--
+		return nil
+	}, `SELECT j.key, d.folder, d.name, d.title, t.body FROM json_each(?) j
+		JOIN docs d ON d.id = json_extract(j.value, '$[0]') JOIN texts t ON t.id = json_extract(j.value, '$[1]')`, list)
+	if err == nil && missing > 0 {
+		err = fmt.Errorf("%d of %d are missing: %w", missing, len(docs), inverted.ErrDamaged)
 	}
-	if err := rows.Err(); err != nil {
+	if err != nil {
 		return fmt.Errorf("look up files: %w", err)
 	}
-	if missing > 0 {
-		return fmt.Errorf("%d of %d files are missing: %w", missing, len(ids), inverted.ErrDamaged)
-	}
+	slices.SortFunc(docs, func(a, b *found) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.hit.Locator, b.hit.Locator), cmp.Compare(a.best, b.best))
+	})
 	return nil
-}
-
-// texts reads chunks.
-func (s *searcher) texts(chunks []int64) (map[int64]string, error) {
-	stmt, err := s.tx.PrepareContext(s.ctx, "SELECT id, sizes, body FROM texts WHERE id <= ? ORDER BY id DESC LIMIT 1")
-	if err != nil {
-		return nil, fmt.Errorf("read chunk: %w", err)
-	}
-	defer stmt.Close()
-	bodies := make(map[int64]string, len(chunks))
-	for _, c := range chunks {
-		var first int64
-		var sizes []byte
-		var body string
-		err := stmt.QueryRowContext(s.ctx, c).Scan(&first, &sizes, &body)
-		if errors.Is(err, sql.ErrNoRows) {
-			err = inverted.ErrDamaged
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read chunk: %w", err)
-		}
-		for ; ; first++ {
-			size, n := binary.Uvarint(sizes)
-			if n <= 0 || size > uint64(len(body)) {
-				return nil, fmt.Errorf("read chunk: %w", inverted.ErrDamaged)
-			}
-			if first == c {
-				bodies[c] = body[:size]
-				break
-			}
-			sizes, body = sizes[n:], body[size:]
-		}
-	}
-	return bodies, nil
 }

@@ -29,13 +29,12 @@ import (
 //	          one folder is one range of ids; the numbers of its chunks begin there.
 //	          mtime 0 = compare by hash; hash = SHA-256 of the bytes; host = the
 //	          declared origin or ''; note = why nothing of it can be found, or ''
-//	texts     the text of a few neighbouring chunks of a file: id = that of the first,
-//	          sizes = bytes of each
+//	texts     one row a chunk
 //	segments  what package inverted makes of the chunks of a batch of files, or of
 //	          several batches. Numbers in it are counted from first, and it has span
-//	          of them. A segment never changes and its id is never used again
-//	gone      files that left the index while a segment still holds their chunks
-const schemaVersion = 4
+//	          of them; those that are no file in docs any more are not there. A segment
+//	          never changes and its id is never used again
+const schemaVersion = 5
 
 // applicationID marks a file as ours ("MWLI"), so that a path that points at another program's
 // database by mistake never destroys its data.
@@ -47,19 +46,21 @@ var schema = []string{
 	`CREATE TABLE docs (id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, name TEXT NOT NULL,
 		size INTEGER NOT NULL, mtime INTEGER NOT NULL, hash BLOB NOT NULL, title TEXT NOT NULL, host TEXT NOT NULL,
 		note TEXT NOT NULL, chunks INTEGER NOT NULL, UNIQUE (folder, name)) STRICT`,
-	`CREATE TABLE texts (id INTEGER PRIMARY KEY, sizes BLOB NOT NULL, body TEXT NOT NULL) STRICT`,
+	`CREATE TABLE texts (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT`,
 	`CREATE TABLE segments (id INTEGER PRIMARY KEY AUTOINCREMENT, folder INTEGER NOT NULL, first INTEGER NOT NULL, span INTEGER NOT NULL,
 		chunks INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE (folder, first)) STRICT`,
-	`CREATE TABLE gone (doc INTEGER PRIMARY KEY, chunks INTEGER NOT NULL) STRICT`,
 	fmt.Sprintf("PRAGMA application_id = %d", applicationID),
 	fmt.Sprintf("PRAGMA user_version = %d", schemaVersion),
 }
 
 // probe fails to compile when a table or column is missing.
-const probe = `SELECT f.state, d.chunks, t.body, s.data, g.doc FROM folders f, docs d, texts t, segments s, gone g LIMIT 0`
+const probe = `SELECT f.state, d.chunks, t.body, s.data FROM folders f, docs d, texts t, segments s LIMIT 0`
 
-// errForeign says that the file is a healthy database of something else.
-var errForeign = errors.New("file is a database of another program")
+// What a healthy file is that cannot be used.
+var (
+	errForeign = errors.New("file is a database of another program")
+	errOld     = errors.New("file is an index of another version")
+)
 
 // dsn makes the connection string of a file. A batch of writes takes at most a
 // few seconds, which is how long others may have to wait for theirs.
@@ -159,32 +160,17 @@ func (ix *Index) setUp(ctx context.Context) error {
 		return fmt.Errorf("begin set-up: %w", err)
 	}
 	defer tx.Rollback() // after Commit a no-op
-	if err := ix.createTables(ctx, tx); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit set-up: %w", err)
-	}
-	return nil
-}
-
-// createTables runs inside a write transaction: another process may have done
-// the work in the meantime.
-func (ix *Index) createTables(ctx context.Context, tx *sql.Tx) error {
+	// Another process may have been faster.
 	if ok, err := isCurrent(ctx, tx); err != nil || ok {
 		return err
-	}
-	n, err := dropTables(ctx, tx)
-	if err != nil {
-		return err
-	}
-	if n > 0 {
-		ix.rebuilt = "it was made by another version of the program"
 	}
 	for _, stmt := range schema {
 		if _, err := tx.ExecContext(ctx, stmt); err != nil {
 			return fmt.Errorf("create schema: %w", err)
 		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit set-up: %w", err)
 	}
 	return nil
 }
@@ -194,50 +180,30 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// isCurrent reports whether the tables of this version are there. A database of
-// another program is errForeign.
+// isCurrent reports whether the tables are there. Those of another version are errOld,
+// and a database of another program is errForeign.
 func isCurrent(ctx context.Context, q querier) (bool, error) {
 	var version, application, tables int
 	err := q.QueryRowContext(ctx, `SELECT (SELECT user_version FROM pragma_user_version),
 		(SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&version, &application, &tables)
-	if err != nil {
+	switch {
+	case err != nil:
 		return false, fmt.Errorf("read schema version: %w", err)
-	}
-	if tables > 0 && application != applicationID {
-		return false, errForeign
-	}
-	if version != schemaVersion {
+	case tables == 0:
 		return false, nil
+	case application != applicationID:
+		return false, errForeign
+	case version != schemaVersion:
+		return false, errOld
 	}
 	rows, err := q.QueryContext(ctx, probe)
 	if primaryCode(err) == sqlite3.SQLITE_ERROR {
-		return false, nil
+		return false, errors.Join(inverted.ErrDamaged, err)
 	}
 	if err != nil {
 		return false, fmt.Errorf("probe schema: %w", err)
 	}
 	return true, rows.Close()
-}
-
-// dropTables empties the database and says how many tables there were. Virtual
-// tables go first and take their shadow tables with them.
-func dropTables(ctx context.Context, tx *sql.Tx) (int, error) {
-	n := 0
-	for {
-		var name string
-		err := tx.QueryRowContext(ctx, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
-			ORDER BY sql NOT LIKE 'CREATE VIRTUAL%', name LIMIT 1`).Scan(&name)
-		if errors.Is(err, sql.ErrNoRows) {
-			return n, nil
-		}
-		if err != nil {
-			return n, fmt.Errorf("list tables: %w", err)
-		}
-		if _, err := tx.ExecContext(ctx, `DROP TABLE "`+strings.ReplaceAll(name, `"`, `""`)+`"`); err != nil {
-			return n, fmt.Errorf("drop table: %w", err)
-		}
-		n++
-	}
 }
 
 // primaryCode is SQLite's result code without its extension, or 0.
@@ -249,10 +215,10 @@ func primaryCode(err error) int {
 	return 0
 }
 
-// damaged reports whether err says that the file is not a sound index.
+// damaged reports whether err says that the file is not a sound index of this version.
 func damaged(err error) bool {
 	code := primaryCode(err)
-	return errors.Is(err, inverted.ErrDamaged) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+	return errors.Is(err, inverted.ErrDamaged) || errors.Is(err, errOld) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
 }
 
 // Problem says what is wrong with the index at path, or "" if nothing is. One that
@@ -294,24 +260,27 @@ func Problem(ctx context.Context, path string) (string, error) {
 
 // segmentProblem looks at the segments of an index of this version.
 func segmentProblem(ctx context.Context, db *sql.DB) (string, error) {
-	if ok, err := isCurrent(ctx, db); err != nil || !ok {
+	ok, err := isCurrent(ctx, db)
+	switch {
+	case errors.Is(err, errOld):
+		return "", nil // it is made anew when it is used
+	case damaged(err):
+		return err.Error(), nil
+	case err != nil || !ok:
 		return "", coded(ctx, err, "check index")
 	}
-	rows, err := db.QueryContext(ctx, "SELECT data FROM segments ORDER BY id")
-	if err != nil {
-		return "", coded(ctx, err, "check index")
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = each(ctx, db, func(rows *sql.Rows) error {
 		var data sql.RawBytes
 		if err := rows.Scan(&data); err != nil {
-			return "", coded(ctx, err, "check index")
+			return err
 		}
-		if _, err := inverted.Parse(data); err != nil {
-			return err.Error(), nil
-		}
+		_, err := inverted.Parse(data)
+		return err
+	}, "SELECT data FROM segments ORDER BY id")
+	if errors.Is(err, inverted.ErrDamaged) {
+		return err.Error(), nil
 	}
-	return "", coded(ctx, rows.Err(), "check index")
+	return "", coded(ctx, err, "check index")
 }
 
 // Unwritable reports whether err of Open or Update says that an index cannot be written
@@ -331,7 +300,7 @@ var errPlace = errors.New("it cannot be made there")
 // marker is the file that tells the next Open that a search met damage.
 func (ix *Index) marker() string { return ix.path + ".damaged" }
 
-// repair moves a damaged file aside, to <path>.bad, unless another process did
+// repair removes a file that is damaged or of another version, unless another process did
 // so first. A lock, held in a small database beside the index because that is
 // released by every system when its holder dies, keeps two from doing it at once.
 func (ix *Index) repair(ctx context.Context) error {
@@ -356,16 +325,10 @@ func (ix *Index) repair(ctx context.Context) error {
 	}
 	// The side files go first: without them the damaged file is still damaged,
 	// while a fresh file must never meet an old log.
-	for _, side := range []string{ix.path + "-wal", ix.path + "-shm"} {
-		if err := os.Remove(side); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove damaged index: %w", err)
+	for _, name := range []string{ix.path + "-wal", ix.path + "-shm", ix.path, ix.marker()} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove index: %w: %w", errPlace, err)
 		}
-	}
-	if err := os.Rename(ix.path, ix.path+".bad"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("move damaged index aside: %w", err)
-	}
-	if err := os.Remove(ix.marker()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("clear mark of damage: %w", err)
 	}
 	return nil
 }

@@ -36,14 +36,18 @@ func (ix *Index) Engine(folders ...*fetch.Folder) search.Engine {
 }
 
 // EngineWith is Engine with vectors: the documents that words find are put in order
-// by their words and their meaning (package rank). At most rank.MaxTexts texts and the
+// by their words and their meaning (see Reader). At most MaxTexts texts and the
 // query are given to e for one search, but all of a small library if e is an
 // embed.Pure, which costs nothing but time. Without vectors, because e is nil or fails,
 // words decide alone; that e failed is not told.
 func (ix *Index) EngineWith(e embed.Embedder, folders ...*fetch.Folder) search.Engine {
+	return &engine{ix: ix, embed: e, folders: byName(folders)}
+}
+
+// byName are folders in order of their names, each once.
+func byName(folders []*fetch.Folder) []*fetch.Folder {
 	sorted := slices.SortedFunc(slices.Values(folders), func(a, b *fetch.Folder) int { return strings.Compare(a.Name, b.Name) })
-	once := slices.CompactFunc(sorted, func(a, b *fetch.Folder) bool { return a.Name == b.Name })
-	return &engine{ix: ix, embed: e, folders: once}
+	return slices.CompactFunc(sorted, func(a, b *fetch.Folder) bool { return a.Name == b.Name })
 }
 
 type engine struct {
@@ -91,67 +95,46 @@ func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 // are looked for as well, in a second round. Vectors are made while the index is free.
 // The snippets of the hits are whole chunks still.
 func (e *engine) ranked(ctx context.Context, q search.Query, terms []inverted.Term) ([]search.Hit, error) {
-	list, err := e.find(ctx, q, func(*inverted.View) ([]inverted.Term, error) { return terms, nil })
+	list, whole, err := e.find(ctx, q, func(*inverted.View) ([]inverted.Term, error) { return terms, nil })
 	if err != nil {
 		return nil, err
 	}
 	first, most := FirstTexts, MaxTexts
 	embedder := e.embed
-	if list.whole { // its vectors are there, or are made once
-		first, most = len(list.docs), len(list.docs)
+	if whole { // its vectors are there, or are made once
+		first, most = len(list), len(list)
 	} else if q.ByWords {
 		embedder = nil
 	}
 	reader := NewReader(embedder, q.Text)
-	placed, err := reader.Order(ctx, list.texts(), first)
-	if err != nil {
+	if list, err = reader.Order(ctx, list, first); err != nil {
 		return nil, err
 	}
-	if reader.Reads() && len(placed) >= FeedbackTexts {
-		var best []Sample
-		for _, p := range placed[:FeedbackTexts] {
-			best = append(best, Sample{Text: list.docs[p.At].hit.Snippet, Score: p.Score})
-		}
+	if reader.Reads() && len(list) >= FeedbackTexts {
+		best := list[:FeedbackTexts]
 		wider := func(v *inverted.View) ([]inverted.Term, error) { return Feedback(terms, best, v.IDF) }
-		if list, err = e.find(ctx, q, wider); err != nil {
+		if list, _, err = e.find(ctx, q, wider); err != nil {
 			return nil, err
 		}
-		if placed, err = reader.Order(ctx, list.texts(), most); err != nil {
+		if list, err = reader.Order(ctx, list, most); err != nil {
 			return nil, err
 		}
 	}
 	var hits []search.Hit
 	seen := map[string]bool{} // a document may be there with several chunks
-	for _, p := range placed {
-		if hit := list.docs[p.At].hit; !seen[hit.Locator] && len(hits) < q.Limit {
-			seen[hit.Locator] = true
-			hit.Score = p.Score
-			hits = append(hits, hit)
+	for _, f := range list {
+		if !seen[f.hit.Locator] && len(hits) < q.Limit {
+			seen[f.hit.Locator] = true
+			hits = append(hits, f.hit)
 		}
 	}
 	return hits, nil
 }
 
-// findings is what was found: documents with their best chunks, best first, or every
-// chunk of a whole library.
-type findings struct {
-	docs  []*found
-	whole bool
-}
-
-// texts are what was found as texts to put in order.
-func (l *findings) texts() []Found {
-	out := make([]Found, len(l.docs))
-	for i, d := range l.docs {
-		out[i] = Found{Title: d.title, Text: d.hit.Snippet, Words: d.score}
-	}
-	return out
-}
-
 // find finds documents by what terms says when it is told what is in the index: as many
-// as are asked for or compared by meaning, if there are, or all of a small library,
-// chunk by chunk, where meaning is looked at.
-func (e *engine) find(ctx context.Context, q search.Query, terms func(*inverted.View) ([]inverted.Term, error)) (list findings, err error) {
+// as are asked for or compared by meaning, if there are, with their best chunks, or the
+// whole of a small library, chunk by chunk, where meaning is looked at.
+func (e *engine) find(ctx context.Context, q search.Query, terms func(*inverted.View) ([]inverted.Term, error)) (list []*found, whole bool, err error) {
 	want := q.Limit
 	if e.embed != nil && !q.ByWords {
 		want = max(want, MaxTexts)
@@ -171,18 +154,14 @@ func (e *engine) find(ctx context.Context, q search.Query, terms func(*inverted.
 			return err
 		}
 		if _, free := e.embed.(embed.Pure); free && s.view.Chunks() <= WholeTexts {
-			list.whole = true
-			list.docs, err = s.every(sought)
+			whole = true
+			list, err = s.every(sought)
 			return err
 		}
-		chunks, err := s.candidates(sought, max(minChunks, chunksPerHit*want))
-		if err != nil {
-			return err
-		}
-		list.docs, err = s.described(byDocument(chunks), want)
+		list, err = s.best(sought, max(minChunks, chunksPerHit*want), want)
 		return err
 	})
-	return list, err
+	return list, whole, err
 }
 
 // reportDamage leaves a mark that makes the next Open start the index anew. Here

@@ -2,7 +2,6 @@ package local
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,7 +46,7 @@ func TestManySmallUpdatesLeaveFewSegments(t *testing.T) {
 		equal(t, q, a, b)
 	}
 	var chunks, gone int
-	if err := used.r.QueryRow("SELECT sum(chunks), (SELECT sum(chunks) FROM gone) FROM segments").Scan(&chunks, &gone); err != nil || gone*2 > chunks {
+	if err := used.r.QueryRow("SELECT sum(chunks), sum(chunks) - (SELECT sum(chunks) FROM docs) FROM segments").Scan(&chunks, &gone); err != nil || gone*2 > chunks {
 		t.Errorf("of %d chunks in the segments %d are gone (%v)", chunks, gone, err)
 	}
 }
@@ -137,9 +136,6 @@ func TestProblemFindsADamagedSegment(t *testing.T) {
 		report := update(t, ix, f, plainExtractor{})
 		if rebuilt := report.Rebuilt != ""; rebuilt {
 			equal(t, "found", len(find(t, ix, f, "alpha beta")), i+2)
-			if _, err := os.Stat(path + ".bad"); err != nil {
-				t.Error(err)
-			}
 			return
 		}
 	}
@@ -150,8 +146,6 @@ func TestProblemFindsADamagedSegment(t *testing.T) {
 func TestTablesThatDoNotFit(t *testing.T) {
 	for name, harm := range map[string]string{
 		"a chunk without its text":        "DELETE FROM texts",
-		"a text that is cut short":        "UPDATE texts SET sizes = x'7f'",
-		"a file without its row":          "DELETE FROM docs",
 		"a file of a folder that is none": "UPDATE docs SET folder = folder + 9",
 	} {
 		t.Run(name, func(t *testing.T) {

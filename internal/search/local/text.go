@@ -13,7 +13,7 @@ const maxTerms = 48
 // stopWords say how a question is built, not what it is about.
 var stopWords = func() map[string]bool {
 	set := map[string]bool{}
-	for _, w := range strings.Fields(`a about above after again all also am an and any are as at be because been before being below between both but by
+	for w := range strings.FieldsSeq(`a about above after again all also am an and any are as at be because been before being below between both but by
 		can could did do does doing down during each few for from further had has have having he her here hers him his how i if in into is it its itself
 		just let me more most my no nor not now of off on once only or other our ours out over own please same she should so some such than that the their
 		theirs them then there these they this those through to too under until up us very was we were what when where which while who whom whose why will

@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"iter"
 	"maps"
 	"path"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -59,11 +57,9 @@ const mtimeSlack = 2 * time.Second
 
 // known is what the index has of a file.
 type known struct {
-	id    int64
-	size  int64
-	mtime int64
-	hash  []byte
-	note  string
+	id, size, mtime, chunks int64
+	hash                    []byte
+	note                    string
 }
 
 // outcome is what reading one file gave.
@@ -184,43 +180,35 @@ func (u *updater) compare(entries []entry) (todo []entry, gone []int64) {
 	return todo, idsOf(left)
 }
 
-// readAndWrite reads one batch while the one before it is indexed and the one
-// before that is written. What is written, and in which order, does not depend on
-// how fast each of them is.
+// readAndWrite reads and indexes one batch while the one before it is written.
 func (u *updater) readAndWrite(ctx context.Context, todo []entry) error {
 	if len(todo) == 0 {
 		return nil
 	}
 	u.progress()
-	batches, stop := make(chan chan *batch, 1), make(chan struct{})
+	batches, stop := make(chan *batch), make(chan struct{})
 	var g errgroup.Group
 	g.Go(func() error {
-		defer close(stop)
-		for b := range batches {
-			if err := u.write(ctx, <-b); err != nil {
-				return err
-			}
-			u.progress()
-		}
-		return nil
-	})
-	g.Go(func() error {
 		defer close(batches)
-		for entries := range split(todo) {
-			files := u.readBatch(ctx, entries)
-			packed := make(chan *batch, 1)
-			g.Go(func() error {
-				packed <- pack(files)
-				return nil
-			})
+		for entries, rest := cut(todo); len(entries) > 0; entries, rest = cut(rest) {
 			select {
-			case batches <- packed:
+			case batches <- pack(u.readBatch(ctx, entries)):
 			case <-stop: // the writer failed and says why
 				return nil
 			}
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+		}
+		return nil
+	})
+	g.Go(func() error {
+		defer close(stop)
+		for b := range batches {
+			if err := u.write(ctx, b); err != nil {
+				return err
+			}
+			u.progress()
 		}
 		return nil
 	})
@@ -249,21 +237,14 @@ func pack(files []outcome) *batch {
 // pathWords is what can be found of a file's name beside its title.
 func pathWords(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 
-// split cuts the files into batches. A large file is alone in its batch.
-func split(entries []entry) iter.Seq[[]entry] {
-	return func(yield func([]entry) bool) {
-		for len(entries) > 0 {
-			n, bytes := 0, int64(0)
-			for n < len(entries) && n < batchFiles && (n == 0 || bytes+entries[n].size <= batchBytes) {
-				bytes += entries[n].size
-				n++
-			}
-			if !yield(entries[:n]) {
-				return
-			}
-			entries = entries[n:]
-		}
+// cut cuts the next batch off the files. A large file is alone in its batch.
+func cut(entries []entry) (batch, rest []entry) {
+	n, bytes := 0, int64(0)
+	for n < len(entries) && n < batchFiles && (n == 0 || bytes+entries[n].size <= batchBytes) {
+		bytes += entries[n].size
+		n++
 	}
+	return entries[:n], entries[n:]
 }
 
 func (u *updater) readBatch(ctx context.Context, batch []entry) []outcome {
@@ -361,20 +342,13 @@ func (u *updater) progress() {
 	if u.opts.Progress == nil {
 		return
 	}
-	name := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, u.folder.Name)
 	u.opts.Progress(marchwarden.Event{
-		Stage: marchwarden.StageIndex, Message: "indexing " + name,
-		Done: u.done, Total: u.total,
+		Stage: marchwarden.StageIndex, Message: "indexing " + fetch.Printable(u.folder.Name), Done: u.done, Total: u.total,
 	})
 }
 
 func idsOf(docs map[string]known) []int64 {
-	ids := make([]int64, 0, len(docs))
+	var ids []int64
 	for _, k := range docs {
 		ids = append(ids, k.id)
 	}

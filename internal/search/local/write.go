@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,30 +16,30 @@ import (
 
 // load returns the id of a folder, 0 if the index does not hold it, and what is
 // known of its files.
-func (ix *Index) load(ctx context.Context, folder string) (int64, map[string]known, error) {
-	rows, err := ix.r.QueryContext(ctx, `SELECT f.id, d.id, d.name, d.size, d.mtime, d.hash, d.note
-		FROM folders f LEFT JOIN docs d ON d.folder = f.id WHERE f.name = ?`, folder)
+func (ix *Index) load(ctx context.Context, folder string) (id int64, files map[string]known, err error) {
+	err = ix.r.QueryRowContext(ctx, "SELECT id FROM folders WHERE name = ?", folder).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil, nil
+	}
+	if err == nil {
+		files, err = filesOf(ctx, ix.r, "", id)
+	}
 	if err != nil {
 		return 0, nil, fmt.Errorf("load folder: %w", err)
 	}
-	defer rows.Close()
-	var id int64
-	files := map[string]known{}
-	for rows.Next() {
-		var doc, size, mtime sql.NullInt64
-		var name, note sql.NullString
-		var hash []byte
-		if err := rows.Scan(&id, &doc, &name, &size, &mtime, &hash, &note); err != nil {
-			return 0, nil, fmt.Errorf("load folder: %w", err)
-		}
-		if doc.Valid {
-			files[name.String] = known{id: doc.Int64, size: size.Int64, mtime: mtime.Int64, hash: hash, note: note.String}
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return 0, nil, fmt.Errorf("load folder: %w", err)
-	}
 	return id, files, nil
+}
+
+// filesOf returns what is known of files of a folder by name; the first argument is its id.
+func filesOf(ctx context.Context, q querier, filter string, args ...any) (map[string]known, error) {
+	files := map[string]known{}
+	return files, each(ctx, q, func(rows *sql.Rows) error {
+		var name string
+		var k known
+		err := rows.Scan(&name, &k.id, &k.size, &k.mtime, &k.hash, &k.note, &k.chunks)
+		files[name] = k
+		return err
+	}, "SELECT name, id, size, mtime, hash, note, chunks FROM docs WHERE folder = ? "+filter, args...)
 }
 
 func (ix *Index) addFolder(ctx context.Context, name string) (id int64, err error) {
@@ -93,11 +92,12 @@ func (ix *Index) change(ctx context.Context, folder int64, fn func(t *writer) er
 // writer is one write transaction. Its statements are compiled once each and
 // closed with it.
 type writer struct {
-	ctx    context.Context // looked at inside large files only
-	tx     *sql.Tx
-	folder int64
-	next   int64 // number of the next document in the folder
-	stmts  map[string]*sql.Stmt
+	ctx     context.Context // looked at inside large files only
+	tx      *sql.Tx
+	folder  int64
+	next    int64 // number of the next document in the folder
+	removed bool  // a file that has chunks
+	stmts   map[string]*sql.Stmt
 }
 
 func (t *writer) stmt(query string) (*sql.Stmt, error) {
@@ -140,21 +140,15 @@ func (ix *Index) writeBatch(ctx context.Context, folder int64, b *batch) error {
 		}
 		t.next += int64(b.span)
 		if kept == 0 {
-			return t.exec("DELETE FROM gone WHERE doc BETWEEN ? AND ?", t.folder<<32+first, t.folder<<32+t.next-1)
+			return nil
 		}
 		return t.exec("INSERT INTO segments (folder, first, span, chunks, data) VALUES (?, ?, ?, ?, ?)", t.folder, first, b.span, b.chunks, b.segment)
 	})
 }
 
-// row is what the index has of a file now. It is looked up again, since another
-// process may have written it after this update began.
-type row struct {
-	id, chunks, mtime int64
-	hash              []byte
-}
-
-// there returns the rows that files have, by name.
-func (t *writer) there(files []outcome) (map[string]row, error) {
+// there returns what the index has of files now, by name. It is looked up again, since
+// another process may have written it after this update began.
+func (t *writer) there(files []outcome) (map[string]known, error) {
 	names := make([]string, len(files))
 	for i := range files {
 		names[i] = files[i].name
@@ -163,37 +157,23 @@ func (t *writer) there(files []outcome) (map[string]row, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list files: %w", err)
 	}
-	rows, err := t.tx.Query("SELECT name, id, chunks, mtime, hash FROM docs WHERE folder = ? AND name IN (SELECT value FROM json_each(?))", t.folder, list)
+	found, err := filesOf(context.Background(), t.tx, "AND name IN (SELECT value FROM json_each(?))", t.folder, list)
 	if err != nil {
-		return nil, fmt.Errorf("look up files: %w", err)
-	}
-	defer rows.Close()
-	found := map[string]row{}
-	for rows.Next() {
-		var name string
-		var r row
-		if err := rows.Scan(&name, &r.id, &r.chunks, &r.mtime, &r.hash); err != nil {
-			return nil, fmt.Errorf("look up files: %w", err)
-		}
-		found[name] = r
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("look up files: %w", err)
 	}
 	return found, nil
 }
 
 // file writes one outcome and returns how many chunks of it the index now holds.
-func (t *writer) file(o *outcome, has row) (int, error) {
+func (t *writer) file(o *outcome, has known) (int, error) {
 	found := has.id != 0
 	switch {
 	case found && !o.retry && bytes.Equal(has.hash, o.hash):
-		err := t.exec("UPDATE docs SET size = ?, mtime = ? WHERE id = ?", o.size, o.mtime, has.id)
-		return 0, errors.Join(err, t.forget(o))
+		return 0, t.exec("UPDATE docs SET size = ?, mtime = ? WHERE id = ?", o.size, o.mtime, has.id)
 	case o.same:
 		return 0, nil // the row it was the same as is gone; the next update sees to it
 	case found && o.mtime > 0 && has.mtime > o.mtime && has.id != o.knownID:
-		return 0, t.forget(o) // another process has since read a later state of the file
+		return 0, nil // another process has since read a later state of the file
 	case found:
 		if err := t.delete(has.id, has.chunks); err != nil {
 			return 0, err
@@ -205,44 +185,22 @@ func (t *writer) file(o *outcome, has row) (int, error) {
 	return len(o.pieces), t.insert(o)
 }
 
-// id is the number that a file of this batch has in the index.
-func (t *writer) id(o *outcome) int64 { return t.folder<<32 + t.next + int64(o.number) }
-
-// forget leaves a file out that is in the batch's segment.
-func (t *writer) forget(o *outcome) error {
-	if len(o.pieces) == 0 {
-		return nil
-	}
-	return t.exec("INSERT INTO gone (doc, chunks) VALUES (?, ?)", t.id(o), len(o.pieces))
-}
-
-// A row of texts holds about textBytes, so that neither the rows of small chunks
-// nor the reading of a single one costs much.
-const textBytes = 8 << 10
-
-// ctxEvery is how many rows of the text of one file are written between two looks
-// at the context: a fraction of a second's work.
-const ctxEvery = 64
+// ctxEvery is how many chunks of one file are written between two looks at the
+// context: a fraction of a second's work.
+const ctxEvery = 512
 
 func (t *writer) insert(o *outcome) error {
-	doc := t.id(o)
+	doc := t.folder<<32 + t.next + int64(o.number)
 	err := t.exec("INSERT INTO docs (id, folder, name, size, mtime, hash, title, host, note, chunks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		doc, t.folder, o.name, o.size, o.mtime, o.hash, o.title, fetch.Host(o.doc), o.note, len(o.pieces))
 	if err != nil {
 		return err
 	}
-	var sizes, body []byte
-	for i, rows := 0, 0; i < len(o.pieces); rows++ {
-		if rows%ctxEvery == ctxEvery-1 && t.ctx.Err() != nil {
+	for i, text := range o.pieces {
+		if i%ctxEvery == ctxEvery-1 && t.ctx.Err() != nil {
 			return t.ctx.Err()
 		}
-		first := doc + int64(i)
-		sizes, body = sizes[:0], body[:0]
-		for ; i < len(o.pieces) && (len(body) == 0 || len(body)+len(o.pieces[i]) <= textBytes); i++ {
-			sizes = binary.AppendUvarint(sizes, uint64(len(o.pieces[i])))
-			body = append(body, o.pieces[i]...)
-		}
-		if err := t.exec("INSERT INTO texts (id, sizes, body) VALUES (?, ?, ?)", first, sizes, string(body)); err != nil {
+		if err := t.exec("INSERT INTO texts (id, body) VALUES (?, ?)", doc+int64(i), text); err != nil {
 			return err
 		}
 	}
@@ -253,10 +211,8 @@ func (t *writer) delete(doc, chunks int64) error {
 	if err := t.exec("DELETE FROM docs WHERE id = ?", doc); err != nil || chunks == 0 {
 		return err
 	}
-	if err := t.exec("DELETE FROM texts WHERE id BETWEEN ? AND ?", doc, doc+chunks-1); err != nil {
-		return err
-	}
-	return t.exec("INSERT INTO gone (doc, chunks) VALUES (?, ?)", doc, chunks)
+	t.removed = true
+	return t.exec("DELETE FROM texts WHERE id BETWEEN ? AND ?", doc, doc+chunks-1)
 }
 
 // removeDocs takes files out of the index, in batches. An id that is gone
@@ -266,9 +222,17 @@ func (ix *Index) removeDocs(ctx context.Context, folder int64, ids []int64) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := ix.change(ctx, folder, func(t *writer) error {
-			for _, id := range batch {
-				if err := t.remove(id); err != nil {
+		list, err := json.Marshal(batch)
+		if err != nil {
+			return fmt.Errorf("list files: %w", err)
+		}
+		err = ix.change(ctx, folder, func(t *writer) error {
+			there, err := filesOf(context.Background(), t.tx, "AND id IN (SELECT value FROM json_each(?))", folder, list)
+			if err != nil {
+				return fmt.Errorf("look up files: %w", err)
+			}
+			for _, k := range there {
+				if err := t.delete(k.id, k.chunks); err != nil {
 					return err
 				}
 			}
@@ -279,20 +243,4 @@ func (ix *Index) removeDocs(ctx context.Context, folder int64, ids []int64) erro
 		}
 	}
 	return nil
-}
-
-func (t *writer) remove(doc int64) error {
-	s, err := t.stmt("SELECT chunks FROM docs WHERE id = ?")
-	if err != nil {
-		return err
-	}
-	var chunks int64
-	err = s.QueryRow(doc).Scan(&chunks)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look up file: %w", err)
-	}
-	return t.delete(doc, chunks)
 }
