@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -51,7 +51,7 @@ func newCheck(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check", Short: "find damaged and missing records", Long: homeCheckHelp, Args: noArgs,
 		Example: "  marchwarden check\n  marchwarden check --repair\n  marchwarden check --json | jq '.findings[].object'",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runHomeCheck(cmd.Context(), o) },
+		RunE:    a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runHomeCheck(ctx, a, c, o) }),
 	}
 	cmd.Flags().BoolVar(&o.repair, "repair", false, "do what is safe about it")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
@@ -65,11 +65,7 @@ type checkReport struct {
 	LedgerLines int `json:"ledger_lines"`
 }
 
-func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, o checkOptions) error {
 	r := checkReport{Home: c.Home()}
 	rec, err := a.OpenKept(c)
 	switch {
@@ -80,7 +76,7 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 		return err
 	default:
 		defer rec.Close()
-		err = a.checkRecords(ctx, homeOf(rec, c), o, &r.Report)
+		err = checkRecords(ctx, a, homeOf(rec, c), o, &r.Report)
 	}
 	if err == nil {
 		r.LedgerLines, err = filesOf(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair}, &r.Report)
@@ -94,8 +90,7 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 	if o.json {
 		err = errors.Join(err, printJSON(a.forPrograms(), r))
 	} else {
-		_, printErr := io.WriteString(a.stdout, r.Text(o.repair, r.LedgerLines))
-		err = errors.Join(err, marchwarden.Wrap(printErr, marchwarden.CodeUnavailable, "print the findings"))
+		err = errors.Join(err, a.print("%s", r.Text(o.repair, r.LedgerLines)))
 	}
 	if ctx.Err() != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the check is not complete", Err: errInterrupted}
@@ -115,18 +110,15 @@ func checkVerdict(r checkReport, o checkOptions) error {
 	case n == 0:
 		return nil
 	}
-	problem := &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: term.Plural(n, "object") + " of " + r.Home + " " + verb(n) + " damaged or missing"}
+	verb := "are"
+	if n == 1 {
+		verb = "is"
+	}
+	problem := &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: fmt.Sprintf("%s of %s %s damaged or missing", term.Plural(n, "object"), r.Home, verb)}
 	if !o.repair && r.Repairable() {
 		problem.Hint = "'marchwarden check --repair' does what is safe"
 	}
 	return problem
-}
-
-func verb(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 // signOfLife is after how many blobs a sign of life is given.
@@ -134,7 +126,7 @@ const signOfLife = 5000
 
 // checkRecords checks traces and evidence. With an error there is what was found
 // until then.
-func (a *app) checkRecords(ctx context.Context, h record.Home, o checkOptions, into *record.Report) error {
+func checkRecords(ctx context.Context, a *app, h record.Home, o checkOptions, into *record.Report) error {
 	r, err := h.Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair, Progress: func(n int) {
 		if n%signOfLife == 0 {
 			a.note("checking: %s stored pieces read", term.Count(n))

@@ -21,12 +21,7 @@ import (
 )
 
 func newCluster(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "cluster", Short: "look at a cluster, and manage its keys", Args: needCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newClusterStatus(a), newClusterKey(a))
-	return cmd
+	return group(&cobra.Command{Use: "cluster", Short: "look at a cluster, and manage its keys"}, newClusterStatus(a), newClusterKey(a))
 }
 
 const statusHelp = `Show a cluster on one screen: its hubs and workers, what waits and what is
@@ -46,12 +41,9 @@ func newClusterStatus(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "show hubs, workers, queues, rates, limits, and what is stuck", Long: statusHelp, Args: noArgs,
 		Example: "  marchwarden cluster status\n  marchwarden cluster status --watch --engine nats://hub1:4222\n  marchwarden cluster status --json | jq '.queues[].busy'",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runClusterStatus(cmd.Context(), engine, asJSON, again)
-		},
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
+			return runClusterStatus(ctx, a, c, engine, asJSON, again)
+		}),
 	}
 	engineFlag(cmd.Flags(), &engine)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -59,11 +51,7 @@ func newClusterStatus(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runClusterStatus(ctx context.Context, engine string, asJSON, again bool) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, engine string, asJSON, again bool) error {
 	at, err := c.NeedEngine(engine)
 	if err != nil {
 		return err
@@ -84,7 +72,7 @@ func (a *app) runClusterStatus(ctx context.Context, engine string, asJSON, again
 		if asJSON {
 			err = printJSON(a.forPrograms(), s)
 		} else {
-			err = a.printStatus(s)
+			err = printStatus(a, s)
 		}
 		if err != nil {
 			return err
@@ -146,7 +134,7 @@ func deserted(q cluster.Queue) (n int) {
 }
 
 // printStatus shows a cluster on one screen.
-func (a *app) printStatus(s cluster.Status) error {
+func printStatus(a *app, s cluster.Status) error {
 	st := a.outStyle()
 	var rows [][]string
 	for _, h := range s.Hubs {
@@ -167,7 +155,7 @@ func (a *app) printStatus(s cluster.Status) error {
 	for _, w := range s.Silent {
 		rows = append(rows, workerRow(w, s, true))
 	}
-	err = errors.Join(err, a.statusTable(st, []string{"worker", "state", "busy", "for", "version", "researchers"}, rows, "no worker is there; marchwarden worker starts one"))
+	err = errors.Join(err, statusTable(a, st, []string{"worker", "state", "busy", "for", "version", "researchers"}, rows, "no worker is there; marchwarden worker starts one"))
 	rows = nil
 	for _, q := range s.Queues {
 		row := []string{term.CleanLine(q.Name)}
@@ -178,8 +166,8 @@ func (a *app) printStatus(s cluster.Status) error {
 		}
 		rows = append(rows, append(row, fmt.Sprint(flight), fmt.Sprint(again), fmt.Sprintf("%d of %d", q.Busy, q.Slots), fmt.Sprint(q.Workers)))
 	}
-	err = errors.Join(err, a.statusTable(st, []string{"queue", "urgent", "normal", "low", "in flight", "again", "busy", "workers"}, rows, "no queue yet"))
-	return errors.Join(err, a.statusRest(s))
+	err = errors.Join(err, statusTable(a, st, []string{"queue", "urgent", "normal", "low", "in flight", "again", "busy", "workers"}, rows, "no queue yet"))
+	return errors.Join(err, statusRest(a, s))
 }
 
 // workerRow is a worker as it last spoke.
@@ -206,7 +194,7 @@ func workerRow(w cluster.Presence, s cluster.Status, silent bool) []string {
 }
 
 // statusTable is a table below another, or a line if it would be empty.
-func (a *app) statusTable(st term.Style, head []string, rows [][]string, none string) error {
+func statusTable(a *app, st term.Style, head []string, rows [][]string, none string) error {
 	if _, err := io.WriteString(a.stdout, "\n"); err != nil {
 		return err
 	}
@@ -217,7 +205,7 @@ func (a *app) statusTable(st term.Style, head []string, rows [][]string, none st
 	return st.Table(a.stdout, head, rows)
 }
 
-func (a *app) statusRest(s cluster.Status) error {
+func statusRest(a *app, s cluster.Status) error {
 	steward := "no hub keeps it in order at the moment"
 	if s.Steward != nil {
 		steward = "kept in order by " + term.CleanLine(s.Steward.Name)
@@ -269,7 +257,7 @@ func limitWords(l limit.Use, now time.Time) string {
 
 // clusterPart is the cluster of the settings, for doctor: whether it answers, and whether it has
 // workers.
-func (a *app) clusterPart(ctx context.Context, c *settings.Settings) network.Part {
+func clusterPart(ctx context.Context, a *app, c *settings.Settings) network.Part {
 	const name = "cluster"
 	at := c.Text(settings.Engine)
 	if at == "" {

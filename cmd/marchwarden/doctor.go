@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -31,7 +30,9 @@ func newDoctor(a *app) *cobra.Command {
 	var asJSON, online bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "show settings and where they came from, and what works", Long: doctorHelp, Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd.Context(), asJSON, online) },
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
+			return runDoctor(ctx, a, c, asJSON, online)
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&online, "online", false, "call every service that is set, to check keys and reachability")
@@ -44,15 +45,11 @@ type checkup struct {
 	Parts    []network.Part `json:"parts"`
 }
 
-func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runDoctor(ctx context.Context, a *app, c *settings.Settings, asJSON, online bool) error {
 	if err := a.CheckSettings(c); err != nil {
 		return err
 	}
-	r := checkup{Settings: c.Rows(), Parts: append(a.Parts(ctx, c), a.clusterPart(ctx, c))}
+	r := checkup{Settings: c.Rows(), Parts: append(a.Parts(ctx, c), clusterPart(ctx, a, c))}
 	services := a.Services(c)
 	if online {
 		a.note("calling every service that is set…")
@@ -62,12 +59,7 @@ func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
 			r.Parts = append(r.Parts, s.Part)
 		}
 	}
-	if asJSON {
-		err = printJSON(a.forPrograms(), r)
-	} else {
-		err = a.printCheckup(r)
-	}
-	if err != nil {
+	if err := printCheckup(a, r, asJSON); err != nil {
 		return err
 	}
 	return brokenParts(r.Parts)
@@ -99,7 +91,10 @@ func brokenParts(parts []network.Part) error {
 	}
 }
 
-func (a *app) printCheckup(r checkup) error {
+func printCheckup(a *app, r checkup, asJSON bool) error {
+	if asJSON {
+		return printJSON(a.forPrograms(), r)
+	}
 	var rows [][]string
 	for _, s := range r.Settings {
 		rows = append(rows, []string{s.Name, s.Origin, s.Env, s.Value})
@@ -107,7 +102,7 @@ func (a *app) printCheckup(r checkup) error {
 	if err := a.outStyle().Table(a.stdout, []string{"setting", "from", "environment", "value"}, rows); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(a.stdout); err != nil {
+	if err := a.print("\n"); err != nil {
 		return err
 	}
 	rows = nil

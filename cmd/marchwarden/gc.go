@@ -13,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -21,7 +22,6 @@ type gcOptions struct {
 	maxSize  string
 	dryRun   bool
 	json     bool
-	byAge    bool // --keep-days was given
 	runs     []string
 }
 
@@ -56,15 +56,9 @@ func newGc(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "gc", Short: "remove what no run needs, and old runs", Long: gcHelp, Args: noArgs,
 		Example: "  marchwarden gc\n  marchwarden gc --keep-days 90 --dry-run\n  marchwarden gc --max-size 2GB\n  marchwarden gc --run 0198c0de",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			o.byAge = cmd.Flags().Changed("keep-days")
-			return a.runGc(cmd.Context(), o)
-		},
+		RunE:    a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runGc(ctx, a, c, o) }),
 	}
-	cmd.Flags().IntVar(&o.keepDays, "keep-days", 0, "remove runs that were last written more than `N` days ago")
+	countFlag(cmd.Flags(), &o.keepDays, "keep-days", 0, 1, 36500, "remove runs that were last written more than `N` days ago")
 	cmd.Flags().StringVar(&o.maxSize, "max-size", "", "remove the oldest runs until traces and stored pieces fit into `SIZE`, such as 500MB or 2GB")
 	cmd.Flags().StringArrayVar(&o.runs, "run", nil, "remove the run with this `ID`, with its rihlas; may be repeated")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would go, and remove nothing")
@@ -78,13 +72,9 @@ type gcReport struct {
 	Removed *record.Collected `json:"removed,omitempty"` // not of a dry run
 }
 
-func (a *app) runGc(ctx context.Context, o gcOptions) error {
+func runGc(ctx context.Context, a *app, c *settings.Settings, o gcOptions) error {
 	collect := record.CollectOptions{Now: a.Now(), Older: time.Duration(o.keepDays) * 24 * time.Hour}
-	const mostDays = 36500
-	if o.byAge && (o.keepDays < 1 || o.keepDays > mostDays) {
-		return invalid("--keep-days", "", fmt.Sprintf("must be 1 to %d, not %d", mostDays, o.keepDays))
-	}
-	if len(o.runs) > 0 && (o.byAge || o.maxSize != "") {
+	if len(o.runs) > 0 && (o.keepDays > 0 || o.maxSize != "") {
 		return invalid("--run", "", "removes just the runs that it names; leave out --keep-days and --max-size")
 	}
 	if o.maxSize != "" {
@@ -92,10 +82,6 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 		if collect.MaxBytes, err = parseSize(o.maxSize); err != nil {
 			return err
 		}
-	}
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
 	}
 	rec, err := a.OpenKept(c)
 	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound && len(o.runs) == 0 {
@@ -117,14 +103,14 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 	if err != nil {
 		return gcError(ctx, err)
 	}
-	return a.collect(ctx, plan, o)
+	return collectRuns(ctx, a, plan, o)
 }
 
 // collect prints a plan and executes it.
-func (a *app) collect(ctx context.Context, plan *record.Plan, o gcOptions) error {
+func collectRuns(ctx context.Context, a *app, plan *record.Plan, o gcOptions) error {
 	r := gcReport{Plan: plan}
 	if !o.json {
-		if err := a.printPlan(plan, o); err != nil {
+		if err := printPlan(a, plan, o); err != nil {
 			return err
 		}
 	}
@@ -155,7 +141,7 @@ func gcError(ctx context.Context, err error) error {
 }
 
 // printPlan says what is going to be removed.
-func (a *app) printPlan(p *record.Plan, o gcOptions) error {
+func printPlan(a *app, p *record.Plan, o gcOptions) error {
 	rows := make([][]string, len(p.Families))
 	for i, f := range p.Families {
 		state := run.Complete

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -87,12 +88,7 @@ func newHub(a *app) *cobra.Command {
 	o := hubOptions{flags: map[string]*string{}}
 	cmd := &cobra.Command{
 		Use: "hub", Short: "run a hub, the server of a cluster", Long: hubHelp, Example: hubExamples, Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runHub(cmd.Context(), o)
-		},
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runHub(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()
 	for _, h := range hubFlags {
@@ -111,10 +107,10 @@ func newHub(a *app) *cobra.Command {
 
 // hubPlan is what the options of a hub come to.
 type hubPlan struct {
-	hub   hub.Config
-	facts cluster.Facts
-	serve servedAs          // listen is "" if MCP is not served
-	said  map[string]string // who said it, by the fields of hub and the flags of serve
+	hub     hub.Config
+	facts   cluster.Facts
+	timeout time.Duration     // of a call of the MCP server
+	said    map[string]string // who said it, by the fields of hub and the flags of serve
 }
 
 // value is what the flag of a setting says, or else the setting; field names who said it.
@@ -174,17 +170,17 @@ func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
 		return p, invalid(p.said["routes"], "add --cluster-listen 0.0.0.0:6222", "is for a hub of a cluster")
 	}
 	o.serve.cert, o.serve.key = p.hub.TLS.Cert, p.hub.TLS.Key // one certificate for both doors
+	if p.timeout, err = flagTime("--timeout", o.timeout, false); err != nil {
+		return p, err
+	}
 	switch o.serve.http {
 	case "off":
 		o.serve.http, o.serve.cert, o.serve.key = "", "", ""
-		if _, err := flagTime("--timeout", o.timeout, false); err != nil {
-			return p, err
-		}
 		return p, o.serve.onlyHTTP()
 	case "":
 		o.serve.http = "127.0.0.1:8642"
 	}
-	p.serve, err = o.serve.check()
+	o.serve.as, err = o.serve.check()
 	return p, p.blame(err)
 }
 
@@ -267,7 +263,7 @@ func (o *hubOptions) namedKeys(a *app, c *settings.Settings) error {
 }
 
 // firstScreen says what runs where, and what to do next.
-func (a *app) firstScreen(h *hub.Hub, p hubPlan) {
+func firstScreen(a *app, h *hub.Hub, p hubPlan) {
 	at := h.Address()
 	who := "no key is needed"
 	if _, closed, err := hub.ReadKeys(p.hub.Keys); err == nil && closed {

@@ -33,11 +33,7 @@ type running struct {
 	engines map[string]*cluster.Engine
 }
 
-func (a *app) runHub(ctx context.Context, o hubOptions) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runHub(ctx context.Context, a *app, c *settings.Settings, o hubOptions) error {
 	p, err := o.plan(a, c)
 	if err != nil {
 		return err
@@ -48,8 +44,8 @@ func (a *app) runHub(ctx context.Context, o hubOptions) error {
 		}
 	}
 	log := a.serverLog(c)
-	if p.serve.listen != "" { // refused before anything is opened, and read again when it is
-		if _, err := a.doorkeeper(c, &o.serve, p.serve.listen, "http://"+p.serve.listen+httpdoor.Path, log); err != nil {
+	if o.serve.http != "" { // refused before anything is opened, and read again when it is
+		if _, err := doorkeeper(a, c, &o.serve, "http://"+o.serve.as.listen+httpdoor.Path, log); err != nil {
 			return err
 		}
 	}
@@ -85,12 +81,12 @@ func (r *running) serve(ctx context.Context, o hubOptions) error {
 	r.group.Go(func() { r.newcomers(ctx) })
 	m := meter.New(meter.Config{Now: r.a.Now, Status: r.engine().Status, Steward: r.steward.Stats})
 	if o.metrics != "" {
-		if err := r.a.probe(ctx, o.metrics, m, r.ready); err != nil {
+		if err := serveProbe(ctx, r.a, o.metrics, m, r.ready); err != nil {
 			return err
 		}
 	}
-	r.a.firstScreen(r.hub, r.plan)
-	if r.plan.serve.listen == "" {
+	firstScreen(r.a, r.hub, r.plan)
+	if o.serve.http == "" {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
@@ -103,14 +99,11 @@ func (r *running) front(ctx context.Context, o hubOptions, m *meter.Meter) error
 	if err := s.metrics.Add(m); err != nil {
 		return err
 	}
-	d, err := r.a.openFront(r.c, network.Options{Timeout: o.timeout, Warn: func(message string) { r.log.Warn(message) }, Told: s.count}, r.engine())
-	if err != nil {
-		return err
-	}
-	if err := s.open(r.a, r.c, d, &o.serve, r.plan.serve.wall); err != nil {
+	d := r.a.OpenCluster(r.c, network.Options{Warn: func(message string) { r.log.Warn(message) }, Told: s.count}, r.engine(), r.plan.timeout)
+	if err := s.open(r.a, r.c, d, &o.serve); err != nil {
 		return errors.Join(err, d.Close())
 	}
-	err = r.a.serveHTTP(ctx, r.c, &o.serve, r.plan.serve, s)
+	err := serveHTTP(ctx, r.a, r.c, &o.serve, s)
 	return errors.Join(err, s.server.Close(), d.Close())
 }
 

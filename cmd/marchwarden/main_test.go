@@ -234,12 +234,12 @@ func TestSince(t *testing.T) {
 		"90m":        now.Add(-90 * time.Minute),
 	}
 	for s, want := range tests {
-		if got, err := a.since(s); err != nil || !got.Equal(want) {
+		if got, err := since(a, s); err != nil || !got.Equal(want) {
 			t.Errorf("since(%q) = %v, %v; want %v", s, got, err, want)
 		}
 	}
 	for _, s := range []string{"d", "-1d", "-1h", "yesterday", "2026-13-01", "1.5d", "99999d"} {
-		if _, err := a.since(s); !errors.Is(err, marchwarden.CodeInvalid) {
+		if _, err := since(a, s); !errors.Is(err, marchwarden.CodeInvalid) {
 			t.Errorf("since(%q): %v", s, err)
 		}
 	}
@@ -311,7 +311,7 @@ func TestDeliverPrintsWhenTheFileFails(t *testing.T) {
 	var stdout bytes.Buffer
 	a.stdout = &stdout
 	o := askOptions{json: true, out: filepath.Join(t.TempDir(), "gone", "r.json")}
-	err := a.deliver(o, &marchwarden.Result{Answer: "Peas grow in March."}, report.ScreenOptions{})
+	err := deliver(a, o, &marchwarden.Result{Answer: "Peas grow in March."}, report.ScreenOptions{})
 	if err == nil {
 		t.Error("no error though the file was not written")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -24,12 +25,7 @@ import (
 )
 
 func newMCP(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "mcp", Short: "connect Marchwarden to Claude, VS Code, Cursor and other MCP hosts", Args: needCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newMCPConfig(a), newMCPPing(a))
-	return cmd
+	return group(&cobra.Command{Use: "mcp", Short: "connect Marchwarden to Claude, VS Code, Cursor and other MCP hosts"}, newMCPConfig(a), newMCPPing(a))
 }
 
 const mcpConfigHelp = `Print what an MCP host needs to know to use Marchwarden, ready to be pasted.
@@ -65,7 +61,7 @@ func newMCPConfig(a *app) *cobra.Command {
 			if err := argCount(1, 2, "a host and, if you like, a researcher")(cmd, args); err != nil {
 				return err
 			}
-			return a.runMCPConfig(*o, append(args, settings.PI)[:2], flags)
+			return runMCPConfig(a, *o, append(args, settings.PI)[:2], flags)
 		},
 	}
 	f := cmd.Flags()
@@ -75,7 +71,7 @@ func newMCPConfig(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runMCPConfig(o mcpOptions, args, flags []string) error {
+func runMCPConfig(a *app, o mcpOptions, args, flags []string) error {
 	if !slices.Contains(mcpkit.HostNames(), args[0]) {
 		return invalid("host", "", fmt.Sprintf("must be %s, not %q", settings.Either(mcpkit.HostNames()), plaintext.Clip(args[0], 40)))
 	}
@@ -84,19 +80,19 @@ func (a *app) runMCPConfig(o mcpOptions, args, flags []string) error {
 	if o.http != "" {
 		e, err = remoteEntry(o, args[1], flags)
 	} else {
-		e, err = a.localEntry(o, args[1], flags)
+		e, err = localEntry(a, o, args[1], flags)
 	}
 	if err != nil {
 		return err
 	}
 	text, notes := mcpkit.HostConfig(args[0], e, runtime.GOOS)
-	if _, err := fmt.Fprint(a.stdout, text); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the configuration")
+	if err := a.print("%s", text); err != nil {
+		return err
 	}
 	for _, line := range notes {
 		a.note("%s", line)
 	}
-	a.mcpWarnings(e)
+	mcpWarnings(a, e)
 	return nil
 }
 
@@ -115,7 +111,7 @@ func serverName(researcher string) (string, error) {
 // variable is what the name of an environment variable looks like, and a token does not.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-func (a *app) localEntry(o mcpOptions, researcher string, flags []string) (mcpkit.HostEntry, error) {
+func localEntry(a *app, o mcpOptions, researcher string, flags []string) (mcpkit.HostEntry, error) {
 	name, err := serverName(researcher)
 	if err != nil {
 		return mcpkit.HostEntry{}, err
@@ -128,7 +124,7 @@ func (a *app) localEntry(o mcpOptions, researcher string, flags []string) (mcpki
 			return mcpkit.HostEntry{}, invalid("--env", "name variables, such as --env TAVILY_API_KEY; their values are not written down", "must be names of environment variables")
 		}
 	}
-	if err := a.checkServeFlags(researcher, flags); err != nil {
+	if err := checkServeFlags(a, researcher, flags); err != nil {
 		return mcpkit.HostEntry{}, err
 	}
 	self, err := a.Self()
@@ -150,7 +146,7 @@ func (a *app) localEntry(o mcpOptions, researcher string, flags []string) (mcpki
 // checkServeFlags reads flags as 'serve' will, so that no host is given a server
 // that cannot start. A password must not get into the file of a host, and a host
 // starts servers in a folder of its own choice.
-func (a *app) checkServeFlags(researcher string, flags []string) error {
+func checkServeFlags(a *app, researcher string, flags []string) error {
 	root := &cobra.Command{Use: "marchwarden"}
 	root.AddCommand(newServe(a))
 	cmd, _, err := root.Find([]string{"serve", researcher})
@@ -166,7 +162,7 @@ func (a *app) checkServeFlags(researcher string, flags []string) error {
 	if f := cmd.Flags().Lookup("http"); f != nil && f.Changed {
 		return invalid("--http", "leave out the -- before it to refer to a server that runs already", "is not for a server that the host starts")
 	}
-	if err := cmd.PreRunE(cmd, nil); err != nil {
+	if err := cmp.Or(notBlank(cmd), cmd.PreRunE(cmd, nil)); err != nil {
 		return err
 	}
 	for _, flag := range flags {
@@ -211,7 +207,7 @@ func remoteEntry(o mcpOptions, researcher string, flags []string) (mcpkit.HostEn
 }
 
 // mcpWarnings tells what makes a good configuration fail later.
-func (a *app) mcpWarnings(e mcpkit.HostEntry) {
+func mcpWarnings(a *app, e mcpkit.HostEntry) {
 	if e.URL != "" {
 		if e.Token != "" && e.Unencrypted() {
 			a.warn("the token travels unencrypted to " + e.URL + "; serve it by https")
@@ -239,12 +235,12 @@ func newMCPPing(a *app) *cobra.Command {
 		Example: "  marchwarden mcp ping\n  marchwarden mcp ping https://research.example.org",
 		Args:    argCount(0, 1, "at most one address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runMCPPing(cmd.Context(), append(args, "http://127.0.0.1:8642")[0])
+			return runMCPPing(cmd.Context(), a, append(args, "http://127.0.0.1:8642")[0])
 		},
 	}
 }
 
-func (a *app) runMCPPing(ctx context.Context, address string) error {
+func runMCPPing(ctx context.Context, a *app, address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 		return invalid("url", "", "must be an http or https address such as http://127.0.0.1:8642")
@@ -252,6 +248,5 @@ func (a *app) runMCPPing(ctx context.Context, address string) error {
 	if err := httpdoor.Ping(ctx, u); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(a.stdout, "ready")
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print")
+	return a.print("ready\n")
 }

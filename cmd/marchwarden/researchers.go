@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/conform"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -45,12 +46,9 @@ func newResearchers(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "researchers", Short: "show the network; check a researcher, approve it or log in with it", Long: researchersHelp, Args: noArgs,
 		Example: "  marchwarden researchers --online\n  marchwarden researchers check python3 researcher.py\n  marchwarden researchers approve trials",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runResearchers(cmd.Context(), o, asJSON)
-		},
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
+			return runResearchers(ctx, a, c, o, asJSON)
+		}),
 	}
 	cmd.Flags().BoolVar(&o.Online, "online", false, "as for ask: with the web and arXiv")
 	cmd.Flags().StringVar(&o.DB, "db", "", "as for ask: with the database at `URL`")
@@ -73,11 +71,7 @@ type researcherRow struct {
 	Description string `json:"description,omitempty"`
 }
 
-func (a *app) runResearchers(ctx context.Context, o network.Options, asJSON bool) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runResearchers(ctx context.Context, a *app, c *settings.Settings, o network.Options, asJSON bool) error {
 	o.Warn, o.Told = func(string) {}, func(network.Finished) {}
 	members, err := a.OpenPool(c, o)
 	if err != nil {
@@ -105,24 +99,17 @@ func (a *app) runResearchers(ctx context.Context, o network.Options, asJSON bool
 			rows = append(rows, researcherRow{Name: m.Name, State: network.PartOff, Transport: m.Transport(), Scope: m.Scope, Detail: network.OffInFile, Private: m.Private})
 		}
 	}
-	if err := a.printResearchers(rows, asJSON); err != nil {
+	table := make([][]string, len(rows))
+	for i, r := range rows {
+		table[i] = []string{r.Name, r.State, r.Contract, r.Transport, r.Scope, r.Detail}
+	}
+	if err := a.show(asJSON, rows, []string{"name", "state", "contract", "runs as", "scope", "detail"}, table, "there is no researcher"); err != nil {
 		return err
 	}
 	if len(broken) > 0 {
 		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "does not answer: " + strings.Join(broken, ", "), Hint: "an investigation goes on without it and says so"}
 	}
 	return nil
-}
-
-func (a *app) printResearchers(rows []researcherRow, asJSON bool) error {
-	if asJSON {
-		return printJSON(a.forPrograms(), rows)
-	}
-	table := make([][]string, len(rows))
-	for i, r := range rows {
-		table[i] = []string{r.Name, r.State, r.Contract, r.Transport, r.Scope, r.Detail}
-	}
-	return a.outStyle().Table(a.stdout, []string{"name", "state", "contract", "runs as", "scope", "detail"}, table)
 }
 
 const checkHelp = `Find out whether an external MCP server keeps the research contract: it is
@@ -141,9 +128,9 @@ func newResearchersCheck(a *app) *cobra.Command {
 		Use: "check [flags] COMMAND [ARG…] | URL", Short: "check whether an MCP server keeps the research contract", Long: checkHelp,
 		Example: "  marchwarden researchers check python3 researcher.py\n  marchwarden researchers check --token-env LAB_TOKEN https://lab.example.org/mcp",
 		Args:    argCount(1, 200, "a command or an address"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runCheck(cmd.Context(), args, conform.Options{Question: question}, tokenEnv, asJSON)
-		},
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+			return runCheck(ctx, a, c, args, conform.Options{Question: question}, tokenEnv, asJSON)
+		}),
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVar(&question, "question", "", "`TEXT` of a question that it should be able to answer")
@@ -152,11 +139,7 @@ func newResearchersCheck(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runCheck(ctx context.Context, args []string, o conform.Options, tokenEnv string, asJSON bool) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runCheck(ctx context.Context, a *app, c *settings.Settings, args []string, o conform.Options, tokenEnv string, asJSON bool) error {
 	m := settings.Member{Name: "the address", At: "--token-env", Command: args, TokenEnv: tokenEnv}
 	if strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://") {
 		m.Command, m.URL = nil, args[0]
@@ -180,12 +163,7 @@ func (a *app) runCheck(ctx context.Context, args []string, o conform.Options, to
 	d := client.Dialer{Version: programVersion(), Now: a.Now, HTTP: a.ServiceClient(), Log: a.logger(c)}
 	a.note("checking %s…", strings.Join(args, " "))
 	report := conform.Check(ctx, func(ctx context.Context) (*client.Session, error) { return d.Dial(ctx, target) }, o)
-	if asJSON {
-		err = printJSON(a.forPrograms(), report)
-	} else {
-		err = a.outStyle().Table(a.stdout, []string{"check", "level", "outcome", "what was seen"}, report.Table())
-	}
-	if err != nil {
+	if err := a.show(asJSON, report, []string{"check", "level", "outcome", "what was seen"}, report.Table(), "nothing was checked"); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -201,15 +179,13 @@ func newResearchersApprove(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "approve NAME", Short: "accept the present description of a researcher's tool", Args: argCount(1, 1, "the name of one researcher"),
 		Long: "Accept the description that the tool of a researcher has now, after it changed.\n\n" + exitStatus,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runApprove(cmd.Context(), args[0]) },
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+			return runApprove(ctx, a, c, args[0])
+		}),
 	}
 }
 
-func (a *app) runApprove(ctx context.Context, name string) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runApprove(ctx context.Context, a *app, c *settings.Settings, name string) error {
 	if m := c.MemberNamed(name); !m.External() {
 		return notOfConfig(name)
 	}
@@ -229,6 +205,76 @@ func (a *app) runApprove(ctx context.Context, name string) error {
 	if before == after {
 		said = fmt.Sprintf("%s has not changed: %s\n", name, after)
 	}
-	_, err = fmt.Fprintf(a.stdout, "%sits tool says: %s\n", said, described)
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
+	return a.print("%sits tool says: %s\n", said, described)
+}
+
+// loginPatience is how long the user may take in the browser.
+const loginPatience = 10 * time.Minute
+
+const loginHelp = `Log in with a researcher of config.yaml that is at an address and asks for it
+(OAuth). Your browser is opened, or the address of the page is there to be
+copied; when you have agreed, it comes back to a port of this machine. What the
+researcher's authorization server gives is kept in logins.json in the home
+folder, for you alone to read, sent to that researcher and no other, and renewed
+by itself. To log out, remove the file.
+
+` + exitStatus
+
+type loginOptions struct {
+	port   int
+	noOpen bool
+}
+
+func newResearchersLogin(a *app) *cobra.Command {
+	var o loginOptions
+	cmd := &cobra.Command{
+		Use: "login NAME", Short: "log in with a researcher that asks for it", Long: loginHelp, Args: argCount(1, 1, "the name of one researcher"),
+		Example: "  marchwarden researchers login lab\n  marchwarden researchers login lab --port 8765",
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+			return runLogin(ctx, a, c, args[0], o)
+		}),
+	}
+	countFlag(cmd.Flags(), &o.port, "port", 0, 0, 65535, "`PORT` of this machine that the browser comes back to; 0 is any that is free")
+	cmd.Flags().BoolVar(&o.noOpen, "no-open", false, "open no browser; print the address alone")
+	return cmd
+}
+
+func runLogin(ctx context.Context, a *app, c *settings.Settings, name string, o loginOptions) error {
+	m := c.MemberNamed(name)
+	switch {
+	case !m.External():
+		return notOfConfig(name)
+	case m.URL == "":
+		return invalid("NAME", "env names the variables that a command may see", name+" is a program; a login is for a researcher at an address")
+	case m.TokenEnv != "":
+		return invalid("NAME", "remove token_env from config.yaml to log in instead", name+" has its token from "+m.TokenEnv)
+	}
+	target, err := a.Target(c, m)
+	if err != nil {
+		return err
+	}
+	browser, err := client.ListenForBrowser(o.port, func(address string) { showLogin(a, name, address, o) })
+	if err != nil {
+		return err
+	}
+	defer browser.Close()
+	target.Login.Browser, target.Patience = browser, loginPatience
+	d := client.Dialer{Version: programVersion(), Now: a.Now, HTTP: a.ServiceClient(), Log: a.logger(c)}
+	if _, err := d.LogIn(ctx, target); err != nil {
+		return err
+	}
+	return a.print("logged in with %s\n", name)
+}
+
+// showLogin prints the address of the page where the user agrees, and opens it.
+func showLogin(a *app, name, address string, o loginOptions) {
+	a.note("log in with %s on this page; the answer is waited for, for %v:", name, loginPatience)
+	fmt.Fprintln(a.stdout, address)
+	if !o.noOpen && a.errStyle().Width > 0 {
+		a.openBrowser(address)
+	}
+}
+
+func notOfConfig(name string) error {
+	return invalid("NAME", "'marchwarden researchers' shows them", fmt.Sprintf("%q is no researcher of config.yaml", plaintext.Clip(name, 40)))
 }

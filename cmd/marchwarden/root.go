@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // exitStatus ends every help text.
@@ -45,15 +48,19 @@ func newRoot(a *app) *cobra.Command {
 		Example:       "  marchwarden ask \"What are ideal crops for a garden in Utah?\"\n  marchwarden ask --library ~/notes \"What did we decide about the roof?\"\n  marchwarden ask --researcher web \"Who won the Nobel Prize in Physics in 2024?\"\n  marchwarden verify last",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          needCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if f := cmd.Flags().Lookup("json-events"); f != nil && f.Value.String() == "true" {
+				a.reader = program
+			}
+			return notBlank(cmd)
+		},
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "", "`FORMAT` of logs on stderr: text or json; MARCHWARDEN_DEBUG=1 logs more")
-	root.AddCommand(
+	group(root,
 		newAsk(a), newUI(a), newShow(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
 		newResume(a), newDrift(a), newExport(a), newImport(a), newCheck(a), newGc(a),
 		newSubmit(a), newHub(a), newWorker(a), newCluster(a), newWatchCommand(a), newCancel(a),
@@ -72,8 +79,7 @@ func addCompletion(root *cobra.Command) {
 		if cmd.Name() != "completion" {
 			continue
 		}
-		cmd.Args = needCommand
-		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		group(cmd)
 		for _, shell := range cmd.Commands() {
 			shell.Args = noArgs
 		}
@@ -103,7 +109,7 @@ func finish(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(nameValue)
 	cmd.PersistentFlags().VisitAll(nameValue)
 	if cmd.Long == "" {
-		cmd.Long = sentence(cmd.Short)
+		cmd.Long = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
 	}
 	if !strings.Contains(cmd.Long, "EXIT STATUS") {
 		cmd.Long = strings.TrimRight(cmd.Long, "\n") + "\n\n" + exitStatus
@@ -113,11 +119,25 @@ func finish(cmd *cobra.Command) {
 	}
 }
 
-func sentence(s string) string {
-	if s == "" {
-		return s
+// group makes a command one that only holds others.
+func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.RunE = needCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// work is what a command does, once the settings are read.
+type work func(ctx context.Context, c *settings.Settings, args []string) error
+
+// run reads the settings for the work of a command.
+func (a *app) run(do work) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := a.loadConfig()
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), c, args)
 	}
-	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
 // needCommand is the Args of a command that only holds others.
@@ -144,19 +164,69 @@ func flagError(cmd *cobra.Command, err error) error {
 			hint = "did you mean '--" + near + "'?"
 		}
 	}
+	wrong := invalid("", hint, err.Error())
 	var value *pflag.InvalidValueError
 	var number *strconv.NumError
-	if errors.As(err, &value) && errors.As(err, &number) {
-		want := "a whole number"
-		switch {
-		case number.Func == "ParseBool":
-			want = "true or false"
-		case errors.Is(err, strconv.ErrRange):
-			want = "a smaller whole number"
-		}
-		return invalid("--"+value.GetFlag().Name, "", fmt.Sprintf("must be %s, not %q", want, plaintext.Clip(value.GetValue(), 40)))
+	var outside outOfRange
+	switch {
+	case !errors.As(err, &value):
+		return wrong
+	case errors.As(err, &outside):
+		return invalid("--"+value.GetFlag().Name, "", outside.Error())
+	case !errors.As(err, &number):
+		return wrong
 	}
-	return invalid("", hint, err.Error())
+	want := "a whole number"
+	switch {
+	case number.Func == "ParseBool":
+		want = "true or false"
+	case errors.Is(err, strconv.ErrRange):
+		want = "a smaller whole number"
+	}
+	return invalid("--"+value.GetFlag().Name, "", fmt.Sprintf("must be %s, not %q", want, plaintext.Clip(value.GetValue(), 40)))
+}
+
+// count is a flag for a whole number within bounds; 0 is one that was left out.
+type count struct {
+	to          *int
+	least, most int
+}
+
+// outOfRange says that a number is not within its bounds.
+type outOfRange struct {
+	count
+	n int
+}
+
+func (o outOfRange) Error() string {
+	return fmt.Sprintf("must be from %d to %d, not %d", o.least, o.most, o.n)
+}
+
+func (c count) String() string {
+	if c.to == nil || *c.to == 0 {
+		return ""
+	}
+	return strconv.Itoa(*c.to)
+}
+
+func (c count) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	switch {
+	case err != nil:
+		return err // flagError words it
+	case n < c.least || n > c.most:
+		return outOfRange{c, n}
+	}
+	*c.to = n
+	return nil
+}
+
+func (c count) Type() string { return "number" }
+
+// countFlag adds such a flag.
+func countFlag(f *pflag.FlagSet, to *int, name string, usual, least, most int, usage string) {
+	*to = usual
+	f.Var(count{to, least, most}, name, usage)
 }
 
 // notBlank refuses flags that were given with nothing: such a value comes from a

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -14,9 +13,10 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 type showOptions struct {
@@ -49,7 +49,9 @@ func newShow(a *app) *cobra.Command {
 		Use: "show [flags] ID", Short: "show an answer with the evidence behind each sentence", Long: showHelp,
 		Example: "  marchwarden show last\n  marchwarden show --verbose 0198c0de\n  marchwarden show --json last | jq .citations",
 		Args:    argCount(1, 1, "one trace id"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runShow(cmd.Context(), o, args[0]) },
+		RunE: a.onRun(func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
+			return runShow(ctx, a, c, o, rec, id)
+		}),
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as JSON, as 'ask --json' does")
 	cmd.Flags().BoolVar(&o.noPager, "no-pager", false, "show the page without a pager")
@@ -57,12 +59,7 @@ func newShow(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
-	c, rec, id, err := a.openTrace(arg)
-	if err != nil {
-		return err
-	}
-	defer rec.Close()
+func runShow(ctx context.Context, a *app, c *settings.Settings, o showOptions, rec *network.Records, id marchwarden.TraceID) error {
 	if busy, err := rec.Traces.Busy(id); err != nil {
 		return err
 	} else if busy {
@@ -83,7 +80,7 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 	if o.json {
 		return printJSON(a.forPrograms(), r.Result)
 	}
-	if last, ok := a.lastCheck(c.Home(), id); ok {
+	if last, ok := lastCheck(a, c.Home(), id); ok {
 		r.Checked = last.Summary(a.inZone(last.CheckedAt))
 	}
 	what := report.ReadingOptions{Verbose: o.verbose}
@@ -118,11 +115,7 @@ func (a *app) page(text []byte, direct bool) error {
 
 // terminal is stdout, if that is a terminal.
 func (a *app) terminal() (*os.File, bool) {
-	var w io.Writer = a.stdout
-	if door, ok := w.(*secret.Writer); ok {
-		w = door.Unwrap()
-	}
-	f, ok := w.(*os.File)
+	f, ok := fileOf(a.stdout)
 	return f, ok && a.outStyle().Width > 0
 }
 

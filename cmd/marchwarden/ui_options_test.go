@@ -129,8 +129,8 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page := uiResearcher{&uiApp{a: a, c: c, records: rec, base: network.Options{Choice: marchwarden.Choice{DB: "postgres://me:secret@127.0.0.1/harbour"}}}}
-		o, err := page.options(t.Context(), marchwarden.Request{Resume: id.String()})
+		page := network.PerQuestion{Host: &a.Host, Settings: c, Records: rec, Base: network.Options{Choice: marchwarden.Choice{DB: "postgres://me:secret@127.0.0.1/harbour"}}}
+		o, err := page.Options(t.Context(), marchwarden.Request{Resume: id.String()})
 		if err == nil {
 			err = o.Check(&a.Host, c, network.ResearcherFor(c, o))
 		}
@@ -146,7 +146,7 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 // A record without a choice, as earlier versions wrote it, is not asked.
 func TestNeverBegun(t *testing.T) {
 	t.Parallel()
-	if _, err := (uiResearcher{&uiApp{}}).options(context.Background(), marchwarden.Request{Question: "What causes tides?"}); !errors.Is(err, marchwarden.CodeCanceled) || errors.Is(err, trace.ErrGoing) {
+	if _, err := (&network.PerQuestion{}).Options(context.Background(), marchwarden.Request{Question: "What causes tides?"}); !errors.Is(err, marchwarden.CodeCanceled) || errors.Is(err, trace.ErrGoing) {
 		t.Errorf("it says %v", err)
 	}
 }

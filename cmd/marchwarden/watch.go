@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -42,7 +40,7 @@ type watch struct {
 	timings []report.Timing
 }
 
-func (a *app) newWatch(c *settings.Settings, o askOptions) *watch {
+func newWatch(a *app, c *settings.Settings, o askOptions) *watch {
 	w := &watch{a: a, verbose: o.verbose, planOnly: o.desk.PlanOnly, began: a.Now()}
 	if o.jsonEvents {
 		w.tell = func(e marchwarden.Event) { a.tell(e) }
@@ -52,7 +50,7 @@ func (a *app) newWatch(c *settings.Settings, o askOptions) *watch {
 		cfg.Live = cfg.Live && !o.plain
 		w.progress = term.NewProgress(a.Stderr, cfg)
 		if cfg.Live && !o.away && !w.planOnly {
-			w.read = func(id marchwarden.TraceID) func() { return a.readAlong(c, id, w.progress) }
+			w.read = func(id marchwarden.TraceID) func() { return readAlong(a, c, id, w.progress) }
 		}
 	}
 	log := a.logger(c)
@@ -72,10 +70,7 @@ func (a *app) liveOn(c *settings.Settings, w io.Writer) term.ProgressConfig {
 
 // sizeOf asks for the size of the terminal that a stream is, which may change.
 func sizeOf(w io.Writer) func() (width, height int) {
-	if door, ok := w.(*secret.Writer); ok {
-		w = door.Unwrap()
-	}
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	if !ok {
 		return nil
 	}
@@ -111,7 +106,7 @@ const followEvery = 250 * time.Millisecond
 
 // readAlong shows what the record of a run of this process tells beyond its events, such
 // as tokens, until stop is called. Where it cannot be read, events have to do.
-func (a *app) readAlong(c *settings.Settings, id marchwarden.TraceID, to *term.Progress) (stop func()) {
+func readAlong(a *app, c *settings.Settings, id marchwarden.TraceID, to *term.Progress) (stop func()) {
 	rec, err := a.OpenKept(c)
 	if err != nil {
 		return func() {}

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	dbresearcher "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
 
@@ -136,15 +138,20 @@ func (h *Host) openArxiv(c *settings.Settings, o Options, lab researcher.Lab) (*
 	if err != nil {
 		return nil, err
 	}
-	api, indexes := h.OpenPapers(c)
-	papers := researcher.NewPapers(researcher.PapersConfig{Store: d.Records.Blobs, API: api, Scholar: indexes, Web: pages, Site: c.Text(settings.ArxivSite), Now: h.Now})
+	api, indexes, papers := h.openPapers(c, d.Records.Blobs, pages)
 	d.Name, d.Scope, d.OpenWorld = researcher.ArxivName, researcher.ArxivScope, true
 	d.Researcher = researcher.NewArxiv(researcher.ArxivConfig{Lab: lab, Engine: researcher.Together(h.Now, api, indexes.Engine()), Fetcher: papers})
 	return d, nil
 }
 
-// OpenPapers makes the clients of the services that know papers.
-func (h *Host) OpenPapers(c *settings.Settings) (*scholar.Arxiv, *scholar.Service) {
+// openPapers makes the fetcher of papers, and the clients that it asks.
+func (h *Host) openPapers(c *settings.Settings, store blob.Store, pages *webfetch.Fetcher) (*scholar.Arxiv, *scholar.Service, *researcher.Papers) {
+	api, indexes := h.openIndexes(c)
+	return api, indexes, researcher.NewPapers(researcher.PapersConfig{Store: store, API: api, Scholar: indexes, Web: pages, Site: c.Text(settings.ArxivSite), Now: h.Now})
+}
+
+// openIndexes makes the clients of the services that know papers.
+func (h *Host) openIndexes(c *settings.Settings) (*scholar.Arxiv, *scholar.Service) {
 	api := scholar.NewArxiv(scholar.ArxivConfig{BaseURL: c.Text(settings.ArxivURL), HTTP: h.sharedClient("arxiv"), UserAgent: h.UserAgent(), Now: h.Now})
 	indexes := scholar.New(scholar.Config{
 		CrossrefURL: c.Text(settings.CrossrefURL), OpenAlexURL: c.Text(settings.OpenAlexURL), SemanticScholarURL: c.Text(settings.ScholarURL),

@@ -305,7 +305,7 @@ func (h *Host) loginOf(c *settings.Settings, m settings.Member) (*client.Login, 
 	if err != nil {
 		return nil, settings.Invalid(m.At, "", "url of "+m.Name+" cannot be read")
 	}
-	allow, err := FetchAllow(c)
+	allow, err := fetchAllow(c)
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (h *Host) openWeb(c *settings.Settings, o Options, lab researcher.Lab) (*Ru
 	if err != nil {
 		return nil, err
 	}
-	if problem := chromiumProblem(c); problem != "" && RendersPages(c, o.Render) {
+	if problem := chromiumProblem(c); problem != "" && rendersPages(c, o.Render) {
 		o.Warn(problem + "; pages that need JavaScript are read without it")
 	}
 	d.Name, d.Scope, d.OpenWorld = researcher.WebName, researcher.WebScope, true
@@ -175,7 +175,7 @@ func (h *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (
 // newPagesRunner is newDesk for a researcher that reads pages of the open web, which
 // the desk closes.
 func (h *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.Lab, rendering string) (*Runner, *webfetch.Fetcher, error) {
-	if _, err := FetchAllow(c); err != nil {
+	if _, err := fetchAllow(c); err != nil {
 		return nil, nil, err
 	}
 	d, err := h.newRunner(c, o, lab)

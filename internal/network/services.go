@@ -39,7 +39,7 @@ func (h *Host) CheckSettings(c *settings.Settings) error {
 	if _, _, err := namedEngines(c, ""); err != nil {
 		return err
 	}
-	if _, err := FetchAllow(c); err != nil {
+	if _, err := fetchAllow(c); err != nil {
 		return err
 	}
 	if _, err := h.bareEmbedder(c); c.Text(settings.Embed) == settings.EmbedBuiltin && errors.Is(err, marchwarden.CodeInvalid) {
@@ -134,11 +134,11 @@ func (h *Host) enginePart(c *settings.Settings, k engineKind) Service {
 
 func browserPart(c *settings.Settings) Part {
 	const name = "browser"
-	path, ok := FindChromium(c)
+	path, ok := findChromium(c)
 	switch {
 	case c.Text(settings.Render) == settings.RenderNever:
 		return Part{name, PartOff, "MARCHWARDEN_RENDER is never"}
-	case ok && !RendersPages(c, ""):
+	case ok && !rendersPages(c, ""):
 		return Part{name, PartOff, "Chromium has no sandbox for root; --render auto or MARCHWARDEN_RENDER=auto uses it all the same"}
 	case chromiumProblem(c) != "":
 		return Part{name, PartBroken, chromiumProblem(c)}
@@ -150,7 +150,7 @@ func browserPart(c *settings.Settings) Part {
 
 func allowPart(c *settings.Settings) Part {
 	const name = "private addresses"
-	allow, err := FetchAllow(c)
+	allow, err := fetchAllow(c)
 	if err != nil {
 		return Part{name, PartBroken, err.Error()}
 	}
@@ -280,7 +280,7 @@ const knownPaper = "10.1038/s41586-021-03819-2"
 
 // paperParts are the services that know papers.
 func (h *Host) paperParts(c *settings.Settings) []Service {
-	api, indexes := h.OpenPapers(c)
+	api, indexes := h.openIndexes(c)
 	parts := []Service{
 		{Part: Part{"papers by arXiv", PartOK, "needs no key"}, try: func(ctx context.Context) (string, error) {
 			_, err := api.Search(ctx, search.Query{Text: "attention", Limit: 1})

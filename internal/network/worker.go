@@ -41,7 +41,15 @@ func (w *WorkerRecords) Records(c *settings.Settings) *Records {
 	return &Records{Traces: trace.Nowhere(c.Text(settings.TraceDir), away), Blobs: &Evidence{nil, w.hide, w.engine.Blobs()}, held: w.held}
 }
 
-// recordsFor opens the records of a desk.
+// OpenCluster opens a cluster as one researcher, for a server. A question may take that long; 0
+// leaves it to the workers. The caller closes the engine after it.
+func (h *Host) OpenCluster(c *settings.Settings, o Options, e submit.Recorder, limit time.Duration) *Runner {
+	r := &submit.Cluster{Engine: e, NewID: h.NewID, Now: h.Now, Timeout: limit}
+	return &Runner{Name: settings.PI, Scope: pi.Scope, OpenWorld: true, Silent: true, Researcher: r, Host: h, Settings: c,
+		Records: h.NewWorkerRecords(e).Records(c), Shown: r, Warn: o.Warn, Told: o.Told}
+}
+
+// recordsFor opens the records of a runner.
 func (h *Host) recordsFor(c *settings.Settings, o Options) (*Records, error) {
 	if o.shared != nil {
 		return o.shared.Records(c), nil
