@@ -39,7 +39,7 @@ type askOptions struct {
 	away         bool   // it was asked of a cluster
 }
 
-const askHelp = `Ask a question and get an answer in which every factual sentence carries a
+var askHelp = `Ask a question and get an answer in which every factual sentence carries a
 citation, or a plain statement of what was not found.
 
 An investigator plans which researchers to send on which journey (a rihla),
@@ -70,13 +70,8 @@ rihla has a line with a bar of what it did when: · waiting, ░ planning,
 characters. --plain writes plain lines there, too.
 
 The first Ctrl-C ends the research with a partial result, the second ends the
-program.
-
-EXIT STATUS
-  0    answered, gaps and plain refusals included
-  1    failed: there is no result
-  2    wrong usage or bad input; nothing was written
-  130  interrupted; the partial result is printed`
+program.` + exits("0 answered, gaps and plain refusals included", "1 failed: there is no result", "2 wrong usage or bad input; nothing was written",
+	"130 interrupted; the partial result is printed")
 
 const askExamples = `  marchwarden ask "What are ideal crops for a garden in Utah?"
   marchwarden ask --online "Who won the Nobel Prize in Physics in 2024?"

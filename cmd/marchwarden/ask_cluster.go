@@ -116,7 +116,10 @@ func askCluster(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 	if err := handIn(ctx, a, e, t); err != nil {
 		return unreachable(ctx, at, err)
 	}
-	remember(a, c, submit.Sent{ID: id, Engine: at, Question: t.Request.Question, At: a.Now().UTC()})
+	sent := submit.Sent{ID: id, Engine: at, Question: t.Request.Question, At: a.Now().UTC()}
+	if err := sent.Remember(c.SentPath()); err != nil { // then the whole id is needed
+		a.warn("what was submitted could not be written down: " + durable.Cause(err))
+	}
 	if !o.quiet && !o.json {
 		a.note("submitted as %s", id)
 		noteUnserved(ctx, a, e, t.Queue)
@@ -163,7 +166,7 @@ func followTask(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 // receive brings the record of an ended task home and shows its result.
 func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, w *watch) error {
 	if !end.Result.Valid() {
-		return &marchwarden.Error{Code: firstCode(end.Code), Message: cmp.Or(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}
+		return &marchwarden.Error{Code: cmp.Or(end.Code, marchwarden.CodeUnavailable), Message: cmp.Or(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}
 	}
 	stored, err := e.Blobs().Get(ctx, end.Result)
 	if err != nil {
@@ -188,13 +191,6 @@ func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e 
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the research was canceled; the result is partial", Hint: "to resume it here: marchwarden resume " + shortID(id)}
 	}
 	return nil
-}
-
-func firstCode(code marchwarden.Code) marchwarden.Code {
-	if code == "" {
-		return marchwarden.CodeUnavailable
-	}
-	return code
 }
 
 // settle brings the record of a task home and into the ledger, and returns how the run
@@ -235,18 +231,12 @@ func leavesMachine(start *trace.Start) bool {
 	return slices.Contains([]string{researcher.WebName, researcher.ArxivName}, strings.TrimSpace(start.Researcher))
 }
 
-const watchHelp = `Follow a research that a cluster works on: first what was done so far, then
+var watchHelp = `Follow a research that a cluster works on: first what was done so far, then
 what happens. At its end the record comes home and the result is shown, as
 'marchwarden ask' shows it. Ctrl-C ends the following; the research continues.
 
 An ID is the whole id of a task, the first four or more characters of one that
-was submitted from here, or "last" for the newest of those.
-
-EXIT STATUS
-  0    answered, gaps and plain refusals included
-  1    failed or canceled
-  2    wrong usage or bad input
-  130  interrupted; the research goes on`
+was submitted from here, or "last" for the newest of those.` + exits("0 answered, gaps and plain refusals included", "1 failed or canceled", "2", "130 interrupted; the research goes on")
 
 func newWatchCommand(a *app) *cobra.Command {
 	var o askOptions
@@ -312,13 +302,6 @@ func runCancel(ctx context.Context, a *app, c *settings.Settings, engine, arg st
 	}
 	a.note("%s is canceled; marchwarden watch %s shows what there is", id, shortID(id))
 	return nil
-}
-
-// remember writes down what was submitted. Where that cannot be, the whole id is needed.
-func remember(a *app, c *settings.Settings, s submit.Sent) {
-	if err := s.Remember(c.SentPath()); err != nil {
-		a.warn("what was submitted could not be written down: " + durable.Cause(err))
-	}
 }
 
 // openSent opens the cluster that has the task that an argument means, and looks how it

@@ -22,7 +22,7 @@ type checkOptions struct {
 	repair bool
 }
 
-const homeCheckHelp = `Read everything in the home folder and say what is damaged or missing, and which
+var homeCheckHelp = `Read everything in the home folder and say what is damaged or missing, and which
 runs depend on it.
 
 Every stored piece is held against its hash, every line of a trace, of the
@@ -38,13 +38,8 @@ moved to the folder "damaged" in the home folder and restored where their
 content is found elsewhere in the store; an index that cannot be read is
 removed, to be made again. A run that is going on is left alone. Nothing is
 thrown away but the index and what broken-off writes left, and all is printed.
-For what cannot be repaired it says what can be done instead.
-
-EXIT STATUS
-  0    nothing is wrong, or not any more
-  1    something is wrong, or the check failed
-  2    wrong usage or bad input
-  130  interrupted; what was found until then is printed`
+For what cannot be repaired it says what can be done instead.` + exits("0 nothing is wrong, or not any more", "1 something is wrong, or the check failed", "2",
+	"130 interrupted; what was found until then is printed")
 
 func newCheck(a *app) *cobra.Command {
 	var o checkOptions
@@ -76,7 +71,13 @@ func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, o checkOpti
 		return err
 	default:
 		defer rec.Close()
-		err = checkRecords(ctx, a, homeOf(rec, c), o, &r.Report)
+		var found *record.Report // with an error, what was found until then
+		found, err = homeOf(rec, c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair, Progress: func(n int) {
+			if n%signOfLife == 0 {
+				a.note("checking: %s stored pieces read", term.Count(n))
+			}
+		}})
+		r.Report = *found
 	}
 	if err == nil {
 		r.LedgerLines, err = filesOf(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair}, &r.Report)
@@ -123,18 +124,6 @@ func checkVerdict(r checkReport, o checkOptions) error {
 
 // signOfLife is after how many blobs a sign of life is given.
 const signOfLife = 5000
-
-// checkRecords checks traces and evidence. With an error there is what was found
-// until then.
-func checkRecords(ctx context.Context, a *app, h record.Home, o checkOptions, into *record.Report) error {
-	r, err := h.Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair, Progress: func(n int) {
-		if n%signOfLife == 0 {
-			a.note("checking: %s stored pieces read", term.Count(n))
-		}
-	}})
-	*into = *r
-	return err
-}
 
 // homeOf is the records as those see them who check and clear them.
 func homeOf(r *network.Records, c *settings.Settings) record.Home {

@@ -24,16 +24,12 @@ func newCluster(a *app) *cobra.Command {
 	return group(&cobra.Command{Use: "cluster", Short: "look at a cluster, and manage its keys"}, newClusterStatus(a), newClusterKey(a))
 }
 
-const statusHelp = `Show a cluster on one screen: its hubs and workers, what waits and what is
+var statusHelp = `Show a cluster on one screen: its hubs and workers, what waits and what is
 worked on in each queue by priority, how much is done, what the providers'
 limits are, and what is stuck. A worker that is not heard of and did not say
-that it leaves is listed as silent, for an hour.
-
-EXIT STATUS
-  0    nothing is known to be stuck
-  1    something is stuck, waits for a worker that is not there, nothing was
-       written for long although tasks are open, or the cluster does not answer
-  2    wrong usage or bad input`
+that it leaves is listed as silent, for an hour.` + exits("0 nothing is known to be stuck",
+	"1 something is stuck, waits for a worker that is not there, nothing was\n       written for long although tasks are open, or the cluster does not answer",
+	"2")
 
 func newClusterStatus(a *app) *cobra.Command {
 	var engine string

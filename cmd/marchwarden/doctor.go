@@ -10,21 +10,17 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const doctorHelp = `Show every setting with its value and where it came from, and what is
+var doctorHelp = `Show every setting with its value and where it came from, and what is
 available, what is not, and why. Secrets are masked. With --online every service
 that is set is called once: a search of each engine, a few tokens of each model,
 one question to each index of papers; and the database is opened. 'marchwarden
 researchers' is what starts and dials the researchers.
 What is missing in the home folder is made by the first 'marchwarden ask'; all
 that doctor changes is that unfinished files, which interrupted writes left over
-an hour ago, are removed.
-
-EXIT STATUS
-  0    everything that this version needs works
-  1    something is broken; it is named
-  2    wrong usage, or a setting that cannot be read`
+an hour ago, are removed.` + exits("0 everything that this version needs works", "1 something is broken; it is named", "2 wrong usage, or a setting that cannot be read")
 
 func newDoctor(a *app) *cobra.Command {
 	var asJSON, online bool
@@ -46,19 +42,15 @@ type checkup struct {
 }
 
 func runDoctor(ctx context.Context, a *app, c *settings.Settings, asJSON, online bool) error {
-	if err := a.CheckSettings(c); err != nil {
+	d, err := network.NewDoctor(&a.Host, c)
+	if err != nil {
 		return err
 	}
-	r := checkup{Settings: c.Rows(), Parts: append(a.Parts(ctx, c), clusterPart(ctx, a, c))}
-	services := a.Services(c)
+	r := checkup{Settings: c.Rows(), Parts: append(d.Parts(ctx), clusterPart(ctx, a, c))}
 	if online {
 		a.note("calling every service that is set…")
-		r.Parts = append(r.Parts, a.TryServices(ctx, services)...)
-	} else {
-		for _, s := range services {
-			r.Parts = append(r.Parts, s.Part)
-		}
 	}
+	r.Parts = append(r.Parts, d.Services(ctx, online)...)
 	if err := printCheckup(a, r, asJSON); err != nil {
 		return err
 	}
@@ -81,14 +73,14 @@ func brokenParts(parts []network.Part) error {
 	if len(names) > most {
 		names = append(names[:most], "…")
 	}
-	switch list := strings.Join(names, ", "); n {
+	verb := "are"
+	switch n {
 	case 0:
 		return nil
 	case 1:
-		return marchwarden.Errorf(marchwarden.CodeUnavailable, "1 part is broken: %s; see above", list)
-	default:
-		return marchwarden.Errorf(marchwarden.CodeUnavailable, "%d parts are broken: %s; see above", n, list)
+		verb = "is"
 	}
+	return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s %s broken: %s; see above", term.Plural(n, "part"), verb, strings.Join(names, ", "))
 }
 
 func printCheckup(a *app, r checkup, asJSON bool) error {

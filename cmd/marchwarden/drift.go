@@ -20,7 +20,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const driftHelp = `Fetch the cited sources of a result again and say what became of them.
+var driftHelp = `Fetch the cited sources of a result again and say what became of them.
 
 Each source is unchanged, changed, unreachable (gone, refused by robots.txt or
 the server, or not answered) or unchecked (rows of a database, and what an
@@ -39,15 +39,8 @@ drift/<trace_id>.jsonl in the home folder.
 
 With --watch and --times the exit status is that of the worst check.
 Interrupted, it prints what it has found out by then; that part of a check is
-not added to the file.
-
-EXIT STATUS
-  0    everything cited still stands
-  1    failed
-  2    wrong usage or bad input
-  3    a passage is altered or missing, or a source is gone
-  4    nothing is lost, and some source could not be checked
-  130  interrupted`
+not added to the file.` + exits("0 everything cited still stands", "1", "2", "3 a passage is altered or missing, or a source is gone",
+	"4 nothing is lost, and some source could not be checked", "130")
 
 // The exit codes of drift beside those of every command.
 const (

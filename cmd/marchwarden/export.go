@@ -42,9 +42,7 @@ A bundle holds everything that was read, your own files too. --sign signs it;
 who has the public key can tell with 'marchwarden verify --by' that it is yours.
 --new-key makes a pair of keys: FILE, which you keep, and FILE.pub for others.
 
-` + idHelp + `
-
-` + exitStatus
+` + idHelp
 
 type exportOptions struct {
 	out, format           string
@@ -201,9 +199,7 @@ const importHelp = `Import a bundle that another person exported, so that you ca
 again and export it like a run of your own.
 
 The bundle is verified first, and nothing is taken from one that does not stand.
-A run that is here already is never replaced.
-
-` + exitStatus
+A run that is here already is never replaced.`
 
 func newImport(a *app) *cobra.Command {
 	var by []string

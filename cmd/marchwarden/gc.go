@@ -25,7 +25,7 @@ type gcOptions struct {
 	runs     []string
 }
 
-const gcHelp = `Remove stored pieces that no run needs, and old runs if asked to.
+var gcHelp = `Remove stored pieces that no run needs, and old runs if asked to.
 
 Without flags only pieces go that no trace mentions and that were last used more
 than an hour ago, and what broken-off writes left. --keep-days and --max-size
@@ -43,13 +43,7 @@ What a run that is kept needs is never removed, nor a run that is going on.
 Pieces that were used in the last hour stay until the next time, whatever is
 asked for. The ledger keeps its lines. It is safe to run beside others.
 
-` + idHelp + `
-
-EXIT STATUS
-  0    done
-  1    failed
-  2    wrong usage or bad input
-  130  interrupted; what is left is whole`
+` + idHelp + exits("0", "1", "2", "130 interrupted; what is left is whole")
 
 func newGc(a *app) *cobra.Command {
 	var o gcOptions

@@ -23,7 +23,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-const hubHelp = `Run a hub, the server of a cluster, inside this program. It keeps questions,
+var hubHelp = `Run a hub, the server of a cluster, inside this program. It keeps questions,
 their records, and what was found, and acknowledges nothing before it is safe on
 the disk. Workers ('marchwarden worker') do the research, on any host.
 
@@ -40,12 +40,7 @@ keys file, no client connects without a key.
 
 What its flags say can be set as well: --max-store by
 MARCHWARDEN_HUB_MAX_STORE, or hub_max_store in config.yaml; see
-docs/configuration.md.
-
-EXIT STATUS
-  0    ran until it was told to end
-  1    failed; a second hub on the same store, among other things
-  2    wrong usage or bad input`
+docs/configuration.md.` + exits("0 ran until it was told to end", "1 failed; a second hub on the same store, among other things", "2")
 
 const hubExamples = `  marchwarden hub
   marchwarden hub --listen 127.0.0.1:4222 --limit 'anthropic requests 50/s'

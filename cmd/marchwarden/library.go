@@ -103,7 +103,7 @@ func runLibraryAdd(ctx context.Context, a *app, c *settings.Settings, quiet bool
 	}
 	w := newWatch(a, c, askOptions{quiet: quiet, verbose: true}) // every file that cannot be read is named
 	defer w.close()
-	return a.WithIndex(ctx, c, func(ix *local.Index) error {
+	return network.WithIndex(ctx, c, func(ix *local.Index) error {
 		for _, f := range opened {
 			if err := addFolder(ctx, a, c, ix, f, w); err != nil {
 				return err
@@ -133,7 +133,7 @@ func addFolder(ctx context.Context, a *app, c *settings.Settings, ix *local.Inde
 }
 
 func runLibraryList(ctx context.Context, a *app, c *settings.Settings, asJSON bool) error {
-	rows, err := a.FolderInfos(ctx, c)
+	rows, err := network.FolderInfos(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func runLibraryRemove(ctx context.Context, a *app, c *settings.Settings, args []
 		if err := network.ForgetFolder(c.FoldersPath(), path); err != nil {
 			return err
 		}
-		err := a.WithIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) })
+		err := network.WithIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) })
 		if err != nil && !errors.Is(err, marchwarden.CodeNotFound) {
 			return err
 		}

@@ -245,25 +245,6 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestDistance: the number of changes is a metric.
-func TestDistance(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"dpth", "depth", 1}, {"budgte", "budget", 2}, {"", "abc", 3}, {"kitten", "sitting", 3}} {
-		if got := distance(tt.a, tt.b); got != tt.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		word := rapid.StringMatching(`[abc]{0,6}`)
-		a, b, c := word.Draw(t, "a"), word.Draw(t, "b"), word.Draw(t, "c")
-		if distance(a, b) != distance(b, a) || distance(a, a) != 0 || distance(a, c) > distance(a, b)+distance(b, c) {
-			t.Fatal("not a metric")
-		}
-	})
-}
-
 func TestKeptFolders(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "folders")
 	paths := []string{"/a/b", "/a b/ü", "/z\nq"}

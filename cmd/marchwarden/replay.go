@@ -27,7 +27,7 @@ type replayOptions struct {
 	follow bool
 }
 
-const replayHelp = `Show a recorded run step by step, follow one under way, or run one again.
+var replayHelp = `Show a recorded run step by step, follow one under way, or run one again.
 
 With --follow a run that goes on, in whichever process, is shown as it happens:
 a line a rihla on a terminal, plain lines elsewhere, and with --raw the lines of
@@ -37,13 +37,8 @@ and the run goes on. One that has ended is shown at once.
 With --rerun the run is executed again on its record: nothing is searched,
 fetched or asked, and the result must be the same to the byte.
 
-` + idHelp + `
-
-EXIT STATUS
-  0    shown, or followed to its end; with --rerun: the result is byte-identical
-  1    failed; with --rerun: the result differs, or stored bytes are damaged
-  2    wrong usage or bad input
-  130  interrupted`
+` + idHelp + exits("0 shown, or followed to its end; with --rerun: the result is byte-identical",
+	"1 failed; with --rerun: the result differs, or stored bytes are damaged", "2", "130")
 
 func newReplay(a *app) *cobra.Command {
 	var o replayOptions

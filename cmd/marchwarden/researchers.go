@@ -19,7 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const researchersHelp = `Show the researchers of your network: name, scope, where each runs, the version
+var researchersHelp = `Show the researchers of your network: name, scope, where each runs, the version
 of the contract it keeps, and whether it answers. Built-in researchers run
 inside the program; others join by a few lines in config.yaml:
 
@@ -33,12 +33,7 @@ inside the program; others join by a few lines in config.yaml:
       token_env: LAB_TOKEN      # or 'marchwarden researchers login lab'
 
 The description of a tool that is not ours is remembered when it is first seen.
-If it changes, the researcher is not asked any more until you approve it.
-
-EXIT STATUS
-  0    every researcher answers
-  1    one does not; it is named
-  2    wrong usage, or a setting that cannot be read`
+If it changes, the researcher is not asked any more until you approve it.` + exits("0 every researcher answers", "1 one does not; it is named", "2 wrong usage, or a setting that cannot be read")
 
 func newResearchers(a *app) *cobra.Command {
 	var o network.Options
@@ -89,14 +84,9 @@ func runResearchers(ctx context.Context, a *app, c *settings.Settings, o network
 		}
 		rows = append(rows, row)
 	}
-	for _, name := range settings.Builtin {
-		if why := a.WhyOff(c, o, name); why != "" {
-			rows = append(rows, researcherRow{Name: name, State: network.PartOff, Transport: "marchwarden serve " + name, Scope: network.BuiltinNamed(name).Outline(), Detail: why})
-		}
-	}
-	for _, m := range c.Members {
-		if m.External() && m.Off {
-			rows = append(rows, researcherRow{Name: m.Name, State: network.PartOff, Transport: m.Transport(), Scope: m.Scope, Detail: network.OffInFile, Private: m.Private})
+	for _, e := range network.Roster(c, o) {
+		if e.Off != "" {
+			rows = append(rows, researcherRow{Name: e.Name, State: network.PartOff, Transport: e.Transport, Scope: e.Scope, Detail: e.Off, Private: e.Private})
 		}
 	}
 	table := make([][]string, len(rows))
@@ -112,14 +102,9 @@ func runResearchers(ctx context.Context, a *app, c *settings.Settings, o network
 	return nil
 }
 
-const checkHelp = `Find out whether an external MCP server keeps the research contract: it is
+var checkHelp = `Find out whether an external MCP server keeps the research contract: it is
 started (or dialled), asked a real question, and given bad input. The command
-and its arguments follow; an address begins with http:// or https://.
-
-EXIT STATUS
-  0    it keeps the contract
-  1    it does not; what is wrong is named
-  2    wrong usage`
+and its arguments follow; an address begins with http:// or https://.` + exits("0 it keeps the contract", "1 it does not; what is wrong is named", "2 wrong usage")
 
 func newResearchersCheck(a *app) *cobra.Command {
 	var question, tokenEnv string
@@ -178,7 +163,7 @@ func runCheck(ctx context.Context, a *app, c *settings.Settings, args []string, 
 func newResearchersApprove(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "approve NAME", Short: "accept the present description of a researcher's tool", Args: argCount(1, 1, "the name of one researcher"),
-		Long: "Accept the description that the tool of a researcher has now, after it changed.\n\n" + exitStatus,
+		Long: "Accept the description that the tool of a researcher has now, after it changed.",
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 			return runApprove(ctx, a, c, args[0])
 		}),
@@ -216,9 +201,7 @@ const loginHelp = `Log in with a researcher of config.yaml that is at an address
 copied; when you have agreed, it comes back to a port of this machine. What the
 researcher's authorization server gives is kept in logins.json in the home
 folder, for you alone to read, sent to that researcher and no other, and renewed
-by itself. To log out, remove the file.
-
-` + exitStatus
+by itself. To log out, remove the file.`
 
 type loginOptions struct {
 	port   int

@@ -19,7 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-const resumeHelp = `Resume a run: after a crash, a reboot or Ctrl-C, or with more budget after it
+var resumeHelp = `Resume a run: after a crash, a reboot or Ctrl-C, or with more budget after it
 has ended at a cap. What the run did before is taken from its record, and
 nothing that was paid for is asked again. A call that was under way when the run
 was cut off is made once more, and marked in the trace.
@@ -33,13 +33,7 @@ It keeps the researchers, folders and engines that it was begun with. A
 database whose address has a password is given again: --db, or MARCHWARDEN_DB.
 
 ` + idHelp + ` 'marchwarden traces
---status interrupted' lists what can be resumed.
-
-EXIT STATUS
-  0    answered, gaps and plain refusals included
-  1    failed: there is no result
-  2    wrong usage or bad input
-  130  interrupted; the partial result is printed`
+--status interrupted' lists what can be resumed.` + exits("0 answered, gaps and plain refusals included", "1 failed: there is no result", "2", "130 interrupted; the partial result is printed")
 
 const resumeExamples = `  marchwarden resume last
   marchwarden resume --budget 20000 0198c0de

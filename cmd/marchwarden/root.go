@@ -14,14 +14,21 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// exitStatus ends every help text.
-const exitStatus = `EXIT STATUS
-  0    done
-  1    failed
-  2    wrong usage or bad input
-  130  interrupted`
+// exits ends a help text with exit codes: each with what it means here, or as everywhere.
+func exits(codes ...string) string {
+	usual := map[string]string{"0": "done", "1": "failed", "2": "wrong usage or bad input", "130": "interrupted"}
+	text := "\n\nEXIT STATUS"
+	for _, entry := range codes {
+		code, means, special := strings.Cut(entry, " ")
+		if !special {
+			means = usual[code]
+		}
+		text += fmt.Sprintf("\n  %-4s %s", code, means)
+	}
+	return text
+}
 
-const rootHelp = `Marchwarden answers your questions from documents, and you can check every
+var rootHelp = `Marchwarden answers your questions from documents, and you can check every
 answer: each factual sentence carries a citation, and its excerpt stands, byte
 for byte, in a document that was read and is stored. It needs no key. It
 searches an embedded library or your own folders without a network, or the
@@ -29,15 +36,9 @@ open web by Wikipedia; keys of search engines and language models add to that.
 
 Settings come from flags, then the environment (MARCHWARDEN_HOME,
 MARCHWARDEN_LIBRARY, …), then .env in the working directory, then config.yaml
-in the home folder (~/.marchwarden). 'marchwarden doctor' shows each of them.
-
-EXIT STATUS
-  0    answered (gaps and refusals included), or done
-  1    failed
-  2    wrong usage or bad input; nothing was written
-  3    drift: a cited passage is altered or missing, or a source is gone
-  4    drift: nothing is lost, and some source could not be checked
-  130  interrupted; the partial result is printed`
+in the home folder (~/.marchwarden). 'marchwarden doctor' shows each of them.` + exits("0 answered (gaps and refusals included), or done", "1", "2 wrong usage or bad input; nothing was written",
+	"3 drift: a cited passage is altered or missing, or a source is gone", "4 drift: nothing is lost, and some source could not be checked",
+	"130 interrupted; the partial result is printed")
 
 // newRoot builds the tree of commands. Building it opens and reads nothing.
 func newRoot(a *app) *cobra.Command {
@@ -112,7 +113,7 @@ func finish(cmd *cobra.Command) {
 		cmd.Long = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
 	}
 	if !strings.Contains(cmd.Long, "EXIT STATUS") {
-		cmd.Long = strings.TrimRight(cmd.Long, "\n") + "\n\n" + exitStatus
+		cmd.Long += exits("0", "1", "2", "130")
 	}
 	for _, sub := range cmd.Commands() {
 		finish(sub)
@@ -244,41 +245,19 @@ func notBlank(cmd *cobra.Command) error {
 	return nil
 }
 
-// nearestFlag is the flag whose name is at most two changes away from what was
-// typed, or begins like it; "" if there is none.
+// nearestFlag is a flag whose name is at most two changes away from what was typed, or begins like
+// it, the nearest first; "" if there is none.
 func nearestFlag(cmd *cobra.Command, typed string) string {
-	best, least := "", 3
+	flags := &cobra.Command{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		d := distance(typed, f.Name)
-		if len(typed) >= 3 && strings.HasPrefix(f.Name, typed) {
-			d = min(d, 2)
-		}
-		if d < least {
-			best, least = f.Name, d
-		}
+		flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
 	})
-	return best
-}
-
-// distance counts the letters to insert, delete or replace to get from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+	for flags.SuggestionsMinimumDistance = range 3 {
+		if found := flags.SuggestionsFor(typed); len(found) > 0 {
+			return found[0]
 		}
 	}
-	return row[len(b)]
+	return ""
 }
 
 // argCount is the Args of a command that takes from least to most arguments.

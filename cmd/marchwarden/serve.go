@@ -35,7 +35,7 @@ func newServe(a *app) *cobra.Command {
 			"marchwarden serve arxiv --model ollama/qwen3"))
 }
 
-const serveHelp = `On stdio, stdout carries the protocol and nothing else; logs go to stderr. The
+var serveHelp = `On stdio, stdout carries the protocol and nothing else; logs go to stderr. The
 server ends when stdin does, or at SIGINT or SIGTERM; calls that run then hand
 over what they have.
 
@@ -47,12 +47,7 @@ own runs only. Tasks, and calls that were handed over, go on after a restart.
 
 A call that takes long tells its progress. To a client that wants none it hands
 over after 50 s what there is; calling research with resume and the trace_id
-waits for the rest.
-
-EXIT STATUS
-  0    served until it was told to end
-  1    failed
-  2    wrong usage or bad input`
+waits for the rest.` + exits("0 served until it was told to end", "1", "2")
 
 // served is the command of one researcher, with the flags that all of them have and its own.
 // The help says what it serves in short, and one line that is particular to it.

@@ -25,7 +25,7 @@ type showOptions struct {
 	verbose bool
 }
 
-const showHelp = `Show the answer of a run with its evidence: each sentence, then every excerpt
+var showHelp = `Show the answer of a run with its evidence: each sentence, then every excerpt
 that it rests on, at its place in the stored text; then contradictions, gaps and
 what was done about them, what the confidence was computed from, and the cost.
 
@@ -35,13 +35,7 @@ it behind a light one.
 On a terminal the page is shown by the program that MARCHWARDEN_PAGER names, or
 PAGER, or else by less; a value of "cat" or --no-pager shows it without one.
 
-` + idHelp + `
-
-EXIT STATUS
-  0    shown
-  1    failed, or the run has no result: it goes on, or was cut off
-  2    wrong usage or bad input
-  130  interrupted`
+` + idHelp + exits("0 shown", "1 failed, or the run has no result: it goes on, or was cut off", "2", "130")
 
 func newShow(a *app) *cobra.Command {
 	var o showOptions

@@ -25,7 +25,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const submitHelp = `Ask all questions of a file, one JSON object a line, and write one line for
+var submitHelp = `Ask all questions of a file, one JSON object a line, and write one line for
 each into a file of results, in the order in which they are done:
 
   {"question": "What grows in Utah?", "depth": "shallow", "id": "utah"}
@@ -42,13 +42,8 @@ another question.
 Without --engine the work is done in this process, on this machine, and every
 run is recorded in the home folder. With it the questions go to a cluster,
 whose workers decide what is searched; --records brings their records home,
-too, and 'marchwarden watch TRACE-ID' a single one.
-
-EXIT STATUS
-  0    every question has its answer
-  1    some questions failed, or the work could not go on
-  2    wrong usage or bad input; nothing was asked
-  130  interrupted; running it again goes on`
+too, and 'marchwarden watch TRACE-ID' a single one.` + exits("0 every question has its answer", "1 some questions failed, or the work could not go on", "2 wrong usage or bad input; nothing was asked",
+	"130 interrupted; running it again goes on")
 
 const submitExamples = `  marchwarden submit --file questions.jsonl
   marchwarden submit --file questions.jsonl --library ~/papers --parallel 8

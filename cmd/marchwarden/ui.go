@@ -32,7 +32,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
-const uiHelp = `Open Marchwarden in your browser: ask questions and watch the researchers work,
+var uiHelp = `Open Marchwarden in your browser: ask questions and watch the researchers work,
 read past answers with the evidence behind each sentence, compare runs, and see
 what they cost.
 
@@ -55,12 +55,7 @@ name its address with --public-url.
 
 Ctrl-C ends the program; what is being researched then is taken up again at the
 next start. Where other people have accounts on this machine, use --no-open:
-they can see with which address a browser is started.
-
-EXIT STATUS
-  0    told to end
-  1    failed
-  2    wrong usage or bad input`
+they can see with which address a browser is started.` + exits("0 told to end", "1", "2")
 
 // uiOptions are how the page is served.
 type uiOptions struct {
@@ -159,7 +154,7 @@ func runUI(ctx context.Context, a *app, c *settings.Settings, o uiOptions) error
 	}
 	if at != "" {
 		err = workElsewhere(c, o.desk, "on the page")
-	} else if err = o.desk.Check(&a.Host, c, settings.PI); err == nil {
+	} else if err = o.desk.Check(c, settings.PI); err == nil {
 		_, err = c.Deadline(o.desk.Timeout, true)
 	}
 	if err != nil {

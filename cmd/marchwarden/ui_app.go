@@ -37,27 +37,14 @@ func (b *uiApp) Members() []web.Member {
 		}
 		return out
 	}
-	open := b.Base
-	open.Online = true
-	for _, name := range settings.Builtin {
-		kind := network.BuiltinNamed(name)
-		m := web.Member{Name: name, Scope: kind.Outline(), OpenWorld: kind.OpenWorld, On: b.a.WhyOff(b.Settings, b.Base, name) == ""}
-		chosen := open
-		chosen.Researchers = []string{name}
+	for _, e := range network.Roster(b.Settings, b.Base) {
+		m := web.Member{Name: e.Name, Scope: e.Scope, OpenWorld: e.OpenWorld, On: e.Off == ""}
 		if !m.On {
-			m.Down = b.a.WhyOff(b.Settings, chosen, name)
+			chosen := b.Base
+			chosen.Online, chosen.Researchers = true, []string{e.Name}
+			m.Down = network.WhyOff(b.Settings, chosen, e.Name)
 		}
 		out = append(out, m)
-	}
-	for _, m := range b.Settings.Members {
-		if !m.External() {
-			continue
-		}
-		one := web.Member{Name: m.Name, Scope: m.Scope, OpenWorld: true, On: !m.Off}
-		if m.Off {
-			one.Down = network.OffInFile
-		}
-		out = append(out, one)
 	}
 	return out
 }
@@ -76,7 +63,7 @@ func (b *uiApp) Ask(ctx context.Context, q web.Question) (marchwarden.TraceID, e
 		o = o.Narrowed(q.Researchers)
 		o.Researchers = q.Researchers
 	}
-	if err := o.Check(&b.a.Host, b.Settings, settings.PI); err != nil {
+	if err := o.Check(b.Settings, settings.PI); err != nil {
 		return marchwarden.TraceID{}, err
 	}
 	if _, err := b.a.Seats(b.Settings, o); err != nil {

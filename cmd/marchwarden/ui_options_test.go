@@ -83,7 +83,7 @@ func TestAnybodyCanBeChosen(t *testing.T) {
 		}
 		o := base.Narrowed(names)
 		o.Researchers = names
-		if err := o.Check(&a.Host, c, settings.PI); err != nil {
+		if err := o.Check(c, settings.PI); err != nil {
 			t.Errorf("%q: %v", names, err)
 		}
 		if got := slices.Contains(names, researcher.FilesName); got != (len(o.Library) > 0) || got != o.Embedded {
@@ -132,7 +132,7 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 		page := network.PerQuestion{Host: &a.Host, Settings: c, Records: rec, Base: network.Options{Choice: marchwarden.Choice{DB: "postgres://me:secret@127.0.0.1/harbour"}}}
 		o, err := page.Options(t.Context(), marchwarden.Request{Resume: id.String()})
 		if err == nil {
-			err = o.Check(&a.Host, c, network.ResearcherFor(c, o))
+			err = o.Check(c, network.ResearcherFor(c, o))
 		}
 		if err != nil || o.DB != "" || !slices.Equal(o.Library, []string{lib}) {
 			t.Errorf("%s: on the page it goes on with %+v, %v", chosen, o, err)

@@ -23,7 +23,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-const verifyHelp = `Check a result against the stored bytes: every excerpt at its place in the
+var verifyHelp = `Check a result against the stored bytes: every excerpt at its place in the
 stored text, every claim and marker against the citations, every citation
 against what the recorded run fetched, and every stored piece of that run
 against its hash. Of an investigation the runs of its researchers are checked
@@ -45,13 +45,7 @@ every byte of it, its signature, that its runs give the same results again, and
 then its citations. That needs no home, no settings and, without --online, no
 network.
 
-` + idHelp + `
-
-EXIT STATUS
-  0    everything stands; with --online, locators may be unchecked
-  1    something does not stand, or cannot be read; it is named
-  2    wrong usage or bad input
-  130  interrupted`
+` + idHelp + exits("0 everything stands; with --online, locators may be unchecked", "1 something does not stand, or cannot be read; it is named", "2", "130")
 
 const byUsage = "the bundle must be signed with the key whose public half is in `KEY.pub`; one of them if given several times"
 

@@ -116,20 +116,13 @@ func readAlong(a *app, c *settings.Settings, id marchwarden.TraceID, to *term.Pr
 	go func() {
 		defer close(done)
 		run := run.Follow(rec.Traces, rec.Blobs, id)
-		for {
+		_ = poll(ctx, func() (bool, error) {
 			board, changed, over, err := run.Read(ctx)
-			if err != nil || ctx.Err() != nil {
-				return
-			}
-			if changed && !over { // one that is cut off says so elsewhere
+			if err == nil && ctx.Err() == nil && changed && !over { // one that is cut off says so elsewhere
 				to.Board(board)
 			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(followEvery):
-			}
-		}
+			return false, err
+		})
 	}()
 	return func() {
 		cancel()

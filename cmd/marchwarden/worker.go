@@ -22,7 +22,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-const workerHelp = `Do research for a cluster: take the tasks of each researcher of this machine,
+var workerHelp = `Do research for a cluster: take the tasks of each researcher of this machine,
 and investigations, and hand over what is found. What is searched is chosen as
 for 'marchwarden ask'; researchers of config.yaml serve, too.
 
@@ -33,13 +33,7 @@ twice.
 
 SIGTERM or Ctrl-C drains: no more tasks are taken, those under way have --drain
 to end, the rest is handed back for others to resume. The second one ends the
-program at once, which loses nothing either.
-
-EXIT STATUS
-  0    worked until it was told to end
-  1    failed
-  2    wrong usage or bad input
-  130  ended at once, by a second signal`
+program at once, which loses nothing either.` + exits("0 worked until it was told to end", "1", "2", "130 ended at once, by a second signal")
 
 const workerExamples = `  marchwarden worker --engine nats://127.0.0.1:4222
   marchwarden worker --engine nats://hub1:4222,nats://hub2:4222 --researchers web,arxiv --slots 32
@@ -71,7 +65,7 @@ func newWorker(a *app) *cobra.Command {
 	f.StringVar(&o.name, "name", "", "the `NAME` of the worker, for people (default made of the host's)")
 	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)")
 	countFlag(f, &o.slots, "slots", 32, 1, maxSlots, "work on `N` tasks of each researcher at once")
-	countFlag(f, &o.piSlots, "pi-slots", 16, 1, maxSlots, "work on `N` investigations at once")
+	f.IntVar(&o.piSlots, "pi-slots", 16, "work on `N` investigations at once")
 	f.BoolVar(&o.noPI, "no-pi", false, "take no investigations")
 	f.StringVar(&o.drain, "drain", "60s", "when told to end, let tasks go on for this `TIME`")
 	f.StringVar(&o.metrics, "metrics", "", "serve /metrics, /healthz and /readyz at this `ADDRESS`, such as 127.0.0.1:9642")
@@ -93,6 +87,8 @@ func (o *workerOptions) check() (drain time.Duration, err error) {
 		return 0, invalid("--no-pi", "leave out one of the two", "takes no investigations, and --researchers names "+settings.PI)
 	case o.piAlone && (len(o.desk.Library) > 0 || o.desk.Embedded || o.desk.DB != ""):
 		return 0, invalid("--researchers", "add files or database", "names "+settings.PI+" alone, who asks others: --library, --embedded and --db are for those who work here")
+	case o.piSlots < 1 || o.piSlots > maxSlots:
+		return 0, invalid("--pi-slots", "--no-pi takes no investigations", outOfRange{count{least: 1, most: maxSlots}, o.piSlots}.Error())
 	case o.name != "" && (plainName(o.name) != o.name || len(o.name) > 64):
 		return 0, invalid("--name", "", "must be 1 to 64 letters, digits, dashes or underscores")
 	}

@@ -124,7 +124,7 @@ func (h *Host) investigator(c *settings.Settings, o Options, t terms) (pi.Config
 
 // mayRefetch reports whether documents that external researchers cite are fetched again.
 func (h *Host) mayRefetch(c *settings.Settings, o Options, members []dispatch.Member) bool {
-	return offline(h, c, o) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own })
+	return offline(c, o) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own })
 }
 
 // egressOf are the members whose findings others may be told.
@@ -142,7 +142,7 @@ func (h *Host) checkBeforehand(c *settings.Settings, o Options) error {
 	if err := CloseFolders(library); err != nil {
 		return err
 	}
-	if _, err := h.openEngines(c, o.Search); err != nil && offline(h, c, o) == "" && o.wants(researcher.WebName) {
+	if _, err := h.openEngines(c, o.Search); err != nil && offline(c, o) == "" && o.wants(researcher.WebName) {
 		return err
 	}
 	_, err = fetchAllow(c)

@@ -157,7 +157,7 @@ func KeptFolders(dir string) ([]string, error) {
 }
 
 // WithIndex opens the index of the user's folders for one piece of work.
-func (h *Host) WithIndex(ctx context.Context, c *settings.Settings, work func(*local.Index) error) error {
+func WithIndex(ctx context.Context, c *settings.Settings, work func(*local.Index) error) error {
 	if err := os.MkdirAll(c.Home(), 0o700); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the home folder")
 	}
@@ -179,7 +179,7 @@ type FolderInfo struct {
 }
 
 // FolderInfos joins what was added with what the index holds of it.
-func (h *Host) FolderInfos(ctx context.Context, c *settings.Settings) ([]FolderInfo, error) {
+func FolderInfos(ctx context.Context, c *settings.Settings) ([]FolderInfo, error) {
 	kept, err := KeptFolders(c.FoldersPath())
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (h *Host) FolderInfos(ctx context.Context, c *settings.Settings) ([]FolderI
 	rows := make([]FolderInfo, len(kept))
 	infos := map[string]local.FolderInfo{}
 	if len(kept) > 0 {
-		err = h.WithIndex(ctx, c, func(ix *local.Index) error {
+		err = WithIndex(ctx, c, func(ix *local.Index) error {
 			list, err := ix.Folders(ctx)
 			for _, f := range list {
 				infos[f.Path] = f

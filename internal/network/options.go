@@ -42,7 +42,7 @@ type Options struct {
 }
 
 // flagsFor refuses flags that are for a researcher who is not asked.
-func (o Options) flagsFor(h *Host, c *settings.Settings, name string) error {
+func (o Options) flagsFor(c *settings.Settings, name string) error {
 	for _, f := range flagsOf {
 		asked := slices.Contains(f.names, name)
 		if name == settings.PI {
@@ -58,7 +58,7 @@ func (o Options) flagsFor(h *Host, c *settings.Settings, name string) error {
 			return settings.Invalid(f.flag, "use --researcher "+f.names[0]+", or leave it out", "is not for the researcher "+name)
 		}
 	}
-	if o.Render != "" && name == settings.PI && offline(h, c, o) != "" {
+	if o.Render != "" && name == settings.PI && offline(c, o) != "" {
 		return settings.Invalid("--render", "add --online", "is for the web, which is not asked")
 	}
 	return nil
@@ -81,11 +81,11 @@ func (o Options) Narrowed(names []string) Options {
 }
 
 // Check refuses options that do not go together.
-func (o Options) Check(h *Host, c *settings.Settings, name string) error {
+func (o Options) Check(c *settings.Settings, name string) error {
 	if !slices.Contains(c.ResearcherNames(), name) {
 		return settings.Invalid("--researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(c.ResearcherNames()), plaintext.Clip(name, 40)))
 	}
-	if err := o.flagsFor(h, c, name); err != nil {
+	if err := o.flagsFor(c, name); err != nil {
 		return err
 	}
 	if o.Render != "" && o.Render != settings.RenderAuto && o.Render != settings.RenderNever {

@@ -58,7 +58,7 @@ func ResearcherFor(c *settings.Settings, o Options) string {
 // anything is made.
 func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	name := ResearcherFor(c, o)
-	if err := o.Check(h, c, name); err != nil {
+	if err := o.Check(c, name); err != nil {
 		return nil, err
 	}
 	if err := h.StartTracing(c); err != nil {
@@ -89,7 +89,7 @@ func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	}
 	lab := researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
 		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table}
-	d, err := BuiltinNamed(name).open(h, c, o, lab)
+	d, err := builtins[name].open(h, c, o, lab)
 	if err != nil {
 		return nil, errors.Join(err, vs.Close())
 	}
@@ -135,7 +135,7 @@ func (h *Host) openFiles(c *settings.Settings, o Options, lab researcher.Lab) (*
 	}
 	x := h.Extractor(c)
 	r := researcher.NewFiles(researcher.FilesConfig{Lab: lab, Library: library, IndexPath: c.IndexPath(), Extractor: x, Warn: o.Warn})
-	d.Name, d.Scope, d.Researcher, d.Private = researcher.FilesName, researcher.FilesScope, r, h.hasFolders(c, o)
+	d.Name, d.Scope, d.Researcher, d.Private = researcher.FilesName, researcher.FilesScope, r, hasFolders(c, o)
 	d.Closers = []func() error{r.Close, x.Close, func() error { return CloseFolders(library) }}
 	return d, nil
 }

@@ -100,7 +100,7 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	if o.Told == nil {
 		o.Told = func(Finished) {}
 	}
-	if err := o.Check(h, c, settings.PI); err != nil {
+	if err := o.Check(c, settings.PI); err != nil {
 		return nil, err
 	}
 	if err := h.StartTracing(c); err != nil {
@@ -139,7 +139,7 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 // checkForAll finds what would make every task fail, before one is taken: a task that
 // failed is not tried again.
 func (h *Host) checkForAll(c *settings.Settings, o Options) error {
-	public := offline(h, c, o) == ""
+	public := offline(c, o) == ""
 	if _, err := c.Deadline(o.Timeout, public); err != nil {
 		return err
 	}
