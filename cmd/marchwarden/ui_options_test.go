@@ -72,7 +72,7 @@ func TestUIOptions(t *testing.T) {
 // fault.
 func TestAnybodyCanBeChosen(t *testing.T) {
 	t.Parallel()
-	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
+	_, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
 	base := network.Options{Choice: marchwarden.Choice{Library: []string{"papers"}, Embedded: true, DB: "harbour.db", Search: "wikipedia", Render: settings.RenderNever, Online: true, AllowEgress: []string{researcher.FilesName}}}
 	for chosen := 1; chosen < 1<<len(settings.Builtin); chosen++ {
 		var names []string
