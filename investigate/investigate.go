@@ -137,14 +137,7 @@ func (c *Config) lookup(name string) (string, bool) {
 
 // named is an error with the field of the Config in place of the command's flag.
 func named(err error) error {
-	fields := map[string]string{"--library": "Library", "--db": "DB", "--model": "Model", "--search": "Search", "--timeout": "Deadline", "--researchers": "Researchers"}
-	var e *marchwarden.Error
-	if errors.As(err, &e) && fields[e.Field] != "" {
-		told := *e
-		told.Field = fields[e.Field]
-		return &told
-	}
-	return err
+	return settings.Renamed(err, map[string]string{"--library": "Library", "--db": "DB", "--model": "Model", "--search": "Search", "--timeout": "Deadline", "--researchers": "Researchers"})
 }
 
 // complete checks the Config and fills in what was left to this package.

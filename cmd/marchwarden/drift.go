@@ -179,7 +179,13 @@ func watchDrift(ctx context.Context, a *app, o driftOptions, check func(context.
 		found[driftCode(rep)]++
 		if last = rep; o.watch == 0 || n == o.times {
 			sumDrift(a, o, found)
-			return worstDrift(found), nil
+			worst := exitOK
+			for _, code := range []int{exitIncomplete, exitDrifted} {
+				if found[code] > 0 {
+					worst = code
+				}
+			}
+			return worst, nil
 		}
 		if !o.quiet {
 			a.note("next check at %s", a.inZone(a.Now().Add(o.watch)))
@@ -189,15 +195,6 @@ func watchDrift(ctx context.Context, a *app, o driftOptions, check func(context.
 			return exitFailed, err
 		}
 	}
-}
-
-func worstDrift(found map[int]int) int {
-	for _, code := range []int{exitDrifted, exitIncomplete} {
-		if found[code] > 0 {
-			return code
-		}
-	}
-	return exitOK
 }
 
 // sumDrift says at the end of a watch what its checks came to.

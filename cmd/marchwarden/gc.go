@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -72,9 +70,9 @@ func runGc(ctx context.Context, a *app, c *settings.Settings, o gcOptions) error
 		return invalid("--run", "", "removes just the runs that it names; leave out --keep-days and --max-size")
 	}
 	if o.maxSize != "" {
-		var err error
-		if collect.MaxBytes, err = parseSize(o.maxSize); err != nil {
-			return err
+		var problem string
+		if collect.MaxBytes, problem = settings.ParseSize(o.maxSize); problem != "" {
+			return invalid("--max-size", "", problem)
 		}
 	}
 	rec, err := a.OpenKept(c)
@@ -172,21 +170,4 @@ func printPlan(a *app, p *record.Plan, o gcOptions) error {
 		a.note("%s stay, over the %s asked for: %s", term.Bytes(p.After), term.Bytes(p.Goal()), strings.Join(p.WhyMissed(), ", "))
 	}
 	return nil
-}
-
-// parseSize reads a number of bytes with a unit: kB, MB, GB and TB are powers of a
-// thousand, KiB, MiB, GiB and TiB powers of 1,024.
-func parseSize(s string) (int64, error) {
-	wrong := invalid("--max-size", "", fmt.Sprintf("must be a number of bytes with a unit, such as 500MB or 2GB, not %q", plaintext.Clip(s, 40)))
-	text := strings.ToLower(strings.TrimSpace(s))
-	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz ")
-	unit, ok := map[string]float64{
-		"": 1, "b": 1, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9, "t": 1e12, "tb": 1e12,
-		"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
-	}[strings.TrimSpace(text[len(digits):])]
-	n, err := strconv.ParseFloat(digits, 64)
-	if !ok || err != nil || !(n*unit >= 1 && n*unit < 1<<62) {
-		return 0, wrong
-	}
-	return int64(n * unit), nil
 }

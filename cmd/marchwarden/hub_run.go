@@ -27,9 +27,11 @@ type running struct {
 
 	group sync.WaitGroup // stewards, and the watcher for new accounts
 
+	engine  *cluster.Engine  // of the default account
 	steward *cluster.Steward // of the default account
 
-	mu      sync.Mutex // guards engines
+	// engines are those of all accounts. They are made by one goroutine at a time: serve, then
+	// newcomers until the group has ended.
 	engines map[string]*cluster.Engine
 }
 
@@ -79,7 +81,7 @@ func (r *running) serve(ctx context.Context, o hubOptions) error {
 		}
 	}
 	r.group.Go(func() { r.newcomers(ctx) })
-	m := meter.New(meter.Config{Now: r.a.Now, Status: r.engine().Status, Steward: r.steward.Stats})
+	m := meter.New(meter.Config{Now: r.a.Now, Status: r.engine.Status, Steward: r.steward.Stats})
 	if o.metrics != "" {
 		if err := serveProbe(ctx, r.a, o.metrics, m, r.ready); err != nil {
 			return err
@@ -99,7 +101,7 @@ func (r *running) front(ctx context.Context, o hubOptions, m *meter.Meter) error
 	if err := s.metrics.Add(m); err != nil {
 		return err
 	}
-	d := r.a.OpenCluster(r.c, network.Options{Warn: func(message string) { r.log.Warn(message) }, Told: s.count}, r.engine(), r.plan.timeout)
+	d := r.a.OpenCluster(r.c, network.Options{Warn: func(message string) { r.log.Warn(message) }, Told: s.count}, r.engine, r.plan.timeout)
 	if err := s.open(r.a, r.c, d, &o.serve); err != nil {
 		return errors.Join(err, d.Close())
 	}
@@ -124,11 +126,9 @@ func (r *running) tend(ctx context.Context, account string) error {
 	}
 	s := cluster.NewSteward(e, r.hub.Name())
 	if account == hub.DefaultAccount {
-		r.steward = s
+		r.engine, r.steward = e, s
 	}
-	r.mu.Lock()
 	r.engines[account] = e
-	r.mu.Unlock()
 	r.group.Go(func() {
 		if err := s.Run(ctx); err != nil && ctx.Err() == nil {
 			r.log.Error("this hub cannot keep the cluster in order", "account", account, "error", err)
@@ -147,7 +147,7 @@ func (r *running) newcomers(ctx context.Context) {
 		case <-time.After(every):
 		}
 		for _, account := range r.hub.Accounts() {
-			if r.tended(account) {
+			if r.engines[account] != nil {
 				continue
 			}
 			if err := r.tend(ctx, account); err != nil && ctx.Err() == nil {
@@ -155,18 +155,6 @@ func (r *running) newcomers(ctx context.Context) {
 			}
 		}
 	}
-}
-
-func (r *running) tended(account string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.engines[account] != nil
-}
-
-func (r *running) engine() *cluster.Engine {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.engines[hub.DefaultAccount]
 }
 
 // ready says what keeps the hub from being of use.
@@ -178,14 +166,10 @@ func (r *running) ready() error {
 
 // close ends the hub, and all that uses it first.
 func (r *running) close() error {
-	r.mu.Lock()
 	var errs []error
-	for _, account := range r.hub.Accounts() {
-		if e := r.engines[account]; e != nil {
-			errs = append(errs, e.Close())
-		}
+	for _, e := range r.engines {
+		errs = append(errs, e.Close())
 	}
-	r.mu.Unlock()
 	errs = append(errs, r.hub.Close())
 	r.a.note("hub has ended; everything is kept")
 	return errors.Join(errs...)

@@ -113,7 +113,7 @@ func finish(cmd *cobra.Command) {
 		cmd.Long = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
 	}
 	if !strings.Contains(cmd.Long, "EXIT STATUS") {
-		cmd.Long += exits("0", "1", "2", "130")
+		cmd.Long = strings.TrimRight(cmd.Long, "\n") + exits("0", "1", "2", "130")
 	}
 	for _, sub := range cmd.Commands() {
 		finish(sub)

@@ -16,10 +16,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -143,7 +141,12 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	if len(left) == 0 {
 		return submissionOver(a, n, done.FailedOf(all), o)
 	}
-	work, err := openSubmission(ctx, a, c, at, o, like)
+	var work *submission
+	if at == "" {
+		work, err = openHere(a, c, o)
+	} else {
+		work, err = openThere(ctx, a, c, at, o, like)
+	}
 	if err != nil {
 		return errors.Join(err, done.Discard())
 	}
@@ -203,37 +206,11 @@ type submission struct {
 	close func() error
 }
 
-// openSubmission opens the cluster at an address, or the researcher of the options in this
-// process.
-func openSubmission(ctx context.Context, a *app, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (*submission, error) {
-	if at == "" {
-		return openHere(a, c, o)
-	}
-	return openThere(ctx, a, c, at, o, like)
-}
-
 // openHere has the work done in this process. Each question is a kept run of the home folder.
 func openHere(a *app, c *settings.Settings, o submitOptions) (*submission, error) {
-	rules, err := limit.ParseRules(c.List(settings.Limits))
-	if err != nil {
-		return nil, invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
-	}
-	a.Limits = limit.NewSet(limit.SetConfig{Rules: rules, Store: limit.Folder(filepath.Join(c.QueuePath(), "limits"), a.Now), Now: a.Now}).Limit
-	log := a.logger(c)
-	o.desk.Warn, o.desk.Told, o.desk.Log = sayOnce(a.warn), func(network.Finished) {}, log
-	d, err := a.Open(c, o.desk)
-	if err != nil {
-		return nil, err
-	}
-	kept, err := runs.Open(runs.Config{Researcher: d, Dir: c.RunsPath(), Now: a.Now, Name: submit.HereName, MaxRunning: o.parallel, Log: log, Recorded: d.Records.Result})
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	earlier := func(res *marchwarden.Result) { _, _ = d.Complete(res) } // a ledger that cannot be read costs no answer
-	return &submission{
-		submit.Submission{Asker: &submit.Here{Runs: kept, Traces: d.Records.Traces, Old: c.QueuePath(), Earlier: earlier}, Window: min(o.window, o.parallel)},
-		func() error { return errors.Join(kept.Close(context.Background()), d.Close()) },
-	}, nil
+	o.desk.Warn, o.desk.Told, o.desk.Log = sayOnce(a.warn), func(network.Finished) {}, a.logger(c)
+	here, end, err := a.OpenHere(c, o.desk, o.parallel)
+	return &submission{submit.Submission{Asker: here, Window: min(o.window, o.parallel)}, end}, err
 }
 
 // openThere opens a cluster that does the work.

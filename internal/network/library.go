@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
@@ -84,34 +86,26 @@ func CloseFolders(fs []*fetch.Folder) error {
 	return errors.Join(errs...)
 }
 
-// FolderSuffix ends the name of a file that names a folder. The folders that 'library add' added are kept apart from the index, which can
-// be thrown away and made again. Each is a file of its own, so that several
-// processes can add and remove at once without a lock:
+// folderSuffix ends the name of a file that names a folder. The folders that 'library add' added
+// are kept apart from the index, which can be thrown away and made again. Each is a file of its
+// own, so that several processes can add and remove at once without a lock:
 //
 //	library/folders/<hash of the path>.path    holds the absolute path
-const FolderSuffix = ".path"
+const folderSuffix = ".path"
 
+// FolderFile is the file that names a folder.
 func FolderFile(dir, path string) string {
-	return filepath.Join(dir, fmt.Sprintf("%x%s", sha256.Sum256([]byte("marchwarden/folder/v1\x00"+path)), FolderSuffix))
+	return filepath.Join(dir, fmt.Sprintf("%x%s", sha256.Sum256([]byte("marchwarden/folder/v1\x00"+path)), folderSuffix))
 }
 
 // KeepFolder remembers a folder by its absolute path. Doing it twice is harmless.
 func KeepFolder(dir, path string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remember folder %q", path)
-	}
-	name := FolderFile(dir, path)
-	tmp, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remember folder %q", path)
-	}
-	_, err = tmp.WriteString(path)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
-		err = os.Rename(tmp.Name(), name)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(tmp.Name()))
+		err = durable.WriteWhole(FolderFile(dir, path), func(w io.Writer) error {
+			_, err := io.WriteString(w, path)
+			return err
+		})
 	}
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remember folder %q", path)
 }
@@ -138,7 +132,7 @@ func KeptFolders(dir string) ([]string, error) {
 	}
 	var paths []string
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), FolderSuffix) {
+		if !strings.HasSuffix(e.Name(), folderSuffix) {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
@@ -241,17 +235,10 @@ func (h *Host) SearchLibrary(ctx context.Context, c *settings.Settings, library 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, vs.Close()) }()
-	e, pure := vs.Embedder.(embed.Pure)
-	if !pure { // a provider of vectors is for research, which has a budget
-		return listed(ix.Engine(library...).Search(ctx, q))
+	engine := ix.Engine(library...)
+	if e, pure := vs.Embedder.(embed.Pure); pure { // another provider of vectors is for research, which has a budget
+		engine = ix.EngineWith(e, library...)
 	}
-	return listed(ix.EngineWith(e, library...).Search(ctx, q))
-}
-
-// listed is hits as a list, empty or not.
-func listed(hits []search.Hit, err error) ([]search.Hit, error) {
-	if hits == nil {
-		hits = []search.Hit{}
-	}
-	return hits, err
+	hits, err = engine.Search(ctx, q)
+	return append([]search.Hit{}, hits...), err
 }

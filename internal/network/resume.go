@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -133,6 +135,27 @@ func choiceOf(flags []string) (c marchwarden.Choice) {
 		}
 	}
 	return c
+}
+
+// OpenHere has the questions of a file answered in this process, within the limits that all such
+// processes share. The caller calls end.
+func (h *Host) OpenHere(c *settings.Settings, o Options, parallel int) (here *submit.Here, end func() error, err error) {
+	rules, err := limit.ParseRules(c.List(settings.Limits))
+	if err != nil {
+		return nil, nil, settings.Invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
+	}
+	h.Limits = limit.NewSet(limit.SetConfig{Rules: rules, Store: limit.Folder(filepath.Join(c.QueuePath(), "limits"), h.Now), Now: h.Now}).Limit
+	d, err := h.Open(c, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept, err := runs.Open(runs.Config{Researcher: d, Dir: c.RunsPath(), Now: h.Now, Name: submit.HereName, MaxRunning: parallel, Log: o.Log, Recorded: d.Records.Result})
+	if err != nil {
+		return nil, nil, errors.Join(err, d.Close())
+	}
+	earlier := func(res *marchwarden.Result) { _, _ = d.Complete(res) } // a ledger that cannot be read costs no answer
+	return &submit.Here{Runs: kept, Traces: d.Records.Traces, Old: c.QueuePath(), Earlier: earlier},
+		func() error { return errors.Join(kept.Close(context.Background()), d.Close()) }, nil
 }
 
 // PerQuestion is the researcher of a server whose questions each choose their researchers: the
