@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,11 +16,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // workFlags are the flags that say with what researchers work, wherever they do.
@@ -181,8 +178,7 @@ func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e 
 		return err
 	}
 	d := &network.Runner{Name: settings.PI, Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}
-	start := settle(ctx, a, d, e, id, end, res)
-	d.OpenWorld = leavesMachine(start)
+	start := d.BringHome(ctx, e, id, end, res)
 	_, err = showResult(a, c, o, d, res, start, w)
 	if err := errors.Join(err, d.Close()); err != nil {
 		return err
@@ -191,44 +187,6 @@ func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e 
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the research was canceled; the result is partial", Hint: "to resume it here: marchwarden resume " + shortID(id)}
 	}
 	return nil
-}
-
-// settle brings the record of a task home and into the ledger, and returns how the run
-// was started, as far as that is known. A record that cannot be read or kept costs no
-// answer.
-func settle(ctx context.Context, a *app, d *network.Runner, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) *trace.Start {
-	unknown := &trace.Start{Researcher: d.Name}
-	if !end.Trace.Valid() || res.TraceID != id { // of a researcher that keeps its own
-		return unknown
-	}
-	h := submit.Home{Engine: e, Traces: d.Records.Traces, Blobs: d.Records.Blobs.Store}
-	var b submit.Brought
-	var err error
-	if d.Records.Blobs.Store == nil {
-		if b, err = h.Read(ctx, id, end); err == nil {
-			a.warn("the record cannot be kept here; it is in the cluster")
-		}
-	} else if b, err = h.Bring(ctx, id, end); err == nil {
-		var start *trace.Start
-		if start, err = d.Complete(res); err == nil {
-			return start
-		}
-	}
-	if err != nil {
-		a.warn("the record could not be brought home: " + err.Error())
-	}
-	if b.Start == nil {
-		return unknown
-	}
-	return b.Start
-}
-
-// leavesMachine reports whether a run asked anything outside this machine.
-func leavesMachine(start *trace.Start) bool {
-	if start.Investigation != nil {
-		return slices.ContainsFunc(start.Investigation.Members, func(m dispatch.Member) bool { return m.OpenWorld })
-	}
-	return slices.Contains([]string{researcher.WebName, researcher.ArxivName}, strings.TrimSpace(start.Researcher))
 }
 
 var watchHelp = `Follow a research that a cluster works on: first what was done so far, then

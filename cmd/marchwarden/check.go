@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -72,7 +69,7 @@ func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, o checkOpti
 	default:
 		defer rec.Close()
 		var found *record.Report // with an error, what was found until then
-		found, err = homeOf(rec, c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair, Progress: func(n int) {
+		found, err = rec.Home(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair, Progress: func(n int) {
 			if n%signOfLife == 0 {
 				a.note("checking: %s stored pieces read", term.Count(n))
 			}
@@ -80,7 +77,7 @@ func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, o checkOpti
 		r.Report = *found
 	}
 	if err == nil {
-		r.LedgerLines, err = filesOf(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair}, &r.Report)
+		r.LedgerLines, err = network.FilesOf(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair}, &r.Report)
 		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "check %s", c.Home())
 	}
 	r.Incomplete = err != nil
@@ -124,20 +121,3 @@ func checkVerdict(r checkReport, o checkOptions) error {
 
 // signOfLife is after how many blobs a sign of life is given.
 const signOfLife = 5000
-
-// homeOf is the records as those see them who check and clear them.
-func homeOf(r *network.Records, c *settings.Settings) record.Home {
-	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Store}, Shelf: r.Blobs.Store, Strays: r.Blobs.Store.Strays, Folder: c.Home(), Damaged: c.DamagedPath()}
-}
-
-// filesOf is what else is in the home folder.
-func filesOf(c *settings.Settings) record.Files {
-	return record.Files{
-		Ledger: c.Text(settings.Ledger), Pins: c.PinsPath(), Folders: c.FoldersPath(), Index: c.IndexPath(), Drift: filepath.Join(c.Home(), "drift"), Damaged: c.DamagedPath(),
-		ReadPins: func(path string) error {
-			_, _, err := pool.FilePins(path).Get("-")
-			return err
-		},
-		FolderFile: network.FolderFile,
-	}
-}

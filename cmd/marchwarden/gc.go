@@ -91,7 +91,7 @@ func runGc(ctx context.Context, a *app, c *settings.Settings, o gcOptions) error
 		}
 		collect.Runs = append(collect.Runs, id)
 	}
-	plan, err := homeOf(rec, c).PlanCollection(ctx, collect)
+	plan, err := rec.Home(c).PlanCollection(ctx, collect)
 	if err != nil {
 		return gcError(ctx, err)
 	}

@@ -195,19 +195,19 @@ func (a *app) style(w io.Writer) term.Style {
 	if a.look != nil {
 		return a.look(w)
 	}
-	f, _ := fileOf(w)
+	f := fileOf(w)
 	never, _ := a.Env("NO_COLOR")
 	name, _ := a.Env("TERM")
 	return term.Detect(f, a.noColor || never != "", name)
 }
 
-// fileOf is the file behind a stream, if it is one.
-func fileOf(w io.Writer) (*os.File, bool) {
+// fileOf is the file behind a stream; nil if there is none.
+func fileOf(w io.Writer) *os.File {
 	if door, ok := w.(*secret.Writer); ok {
 		w = door.Unwrap()
 	}
-	f, ok := w.(*os.File)
-	return f, ok
+	f, _ := w.(*os.File)
+	return f
 }
 
 // selfPath is the program that is running, by the name that it was started by if

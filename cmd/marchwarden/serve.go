@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,7 +99,7 @@ func networkFlags(cmd *cobra.Command, o *network.Options) {
 func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Options, how *serveOptions) error {
 	log := a.logger(c)
 	o.Told, o.Log = func(network.Finished) {}, log
-	o.Warn = sayOnce(func(message string) { log.Warn(message) })
+	o.Warn = network.Once(func(message string) { log.Warn(message) })
 	s := &mcpServer{log: log}
 	if how.http != "" { // refused before anything is opened, and read again when it is
 		if _, err := doorkeeper(a, c, how, "http://"+how.as.listen+httpdoor.Path, log); err != nil {
@@ -153,17 +152,6 @@ func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Opt
 	d := a.OpenCluster(c, o, e, limit)
 	d.Closers = append(d.Closers, e.Close)
 	return d, nil
-}
-
-// sayOnce passes on what was not said before: an unreadable file is worth one line, not one
-// line a call.
-func sayOnce(say func(message string)) func(message string) {
-	var seen sync.Map
-	return func(message string) {
-		if _, said := seen.LoadOrStore(message, true); !said {
-			say(message)
-		}
-	}
 }
 
 // mcpServer is a researcher that is being served.

@@ -95,9 +95,9 @@ func runShow(ctx context.Context, a *app, c *settings.Settings, o showOptions, r
 
 // page shows a page on stdout: on a terminal by a pager, if there is one.
 func (a *app) page(text []byte, direct bool) error {
-	terminal, ok := a.terminal()
-	if argv := a.pager(); ok && !direct && len(argv) > 0 {
-		shown, err := a.runPager(argv, terminal, a.Hide.Bytes(text))
+	file := fileOf(a.stdout)
+	if argv := a.pager(); file != nil && a.outStyle().Width > 0 && !direct && len(argv) > 0 {
+		shown, err := a.runPager(argv, file, a.Hide.Bytes(text))
 		if shown {
 			return nil
 		}
@@ -105,12 +105,6 @@ func (a *app) page(text []byte, direct bool) error {
 	}
 	_, err := a.stdout.Write(text)
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the answer")
-}
-
-// terminal is stdout, if that is a terminal.
-func (a *app) terminal() (*os.File, bool) {
-	f, ok := fileOf(a.stdout)
-	return f, ok && a.outStyle().Width > 0
 }
 
 // pager is the command that shows pages, as words; none for none.

@@ -15,7 +15,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -208,7 +207,7 @@ type submission struct {
 
 // openHere has the work done in this process. Each question is a kept run of the home folder.
 func openHere(a *app, c *settings.Settings, o submitOptions) (*submission, error) {
-	o.desk.Warn, o.desk.Told, o.desk.Log = sayOnce(a.warn), func(network.Finished) {}, a.logger(c)
+	o.desk.Warn, o.desk.Told, o.desk.Log = network.Once(a.warn), func(network.Finished) {}, a.logger(c)
 	here, end, err := a.OpenHere(c, o.desk, o.parallel)
 	return &submission{submit.Submission{Asker: here, Window: min(o.window, o.parallel)}, end}, err
 }
@@ -229,24 +228,9 @@ func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o s
 		return nil, errors.Join(err, engine.Close())
 	}
 	there.Home = &submit.Home{Engine: engine, Traces: rec.Traces, Blobs: rec.Blobs.Store}
-	there.Charge = chargeOnce(a, c, rec)
+	there.Charge = (&network.Runner{Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}).ChargeOnce()
 	s.close = func() error { return errors.Join(engine.Close(), rec.Close()) }
 	return s, nil
-}
-
-// chargeOnce enters records that came home into the ledger, unless it knew them before.
-func chargeOnce(a *app, c *settings.Settings, rec *network.Records) func(submit.Brought, *marchwarden.Result) {
-	known := map[marchwarden.TraceID]bool{}
-	entries, _, _ := ledger.Read(c.Text(settings.Ledger)) // a ledger that cannot be read costs no answer
-	for _, e := range entries {
-		known[e.TraceID] = true
-	}
-	return func(b submit.Brought, res *marchwarden.Result) {
-		if !known[b.ID] {
-			d := &network.Runner{Name: b.Start.Researcher, Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}
-			d.Enter(network.Finished{Start: b.Start, Result: res})
-		}
-	}
 }
 
 // tallyEvery is the least time between two plain lines.

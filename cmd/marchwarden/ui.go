@@ -73,12 +73,6 @@ type uiOptions struct {
 // uiPort is the page's port unless the user names another.
 const uiPort = "127.0.0.1:8643"
 
-// Under which names the runs of the page are kept, those of a cluster apart.
-const (
-	uiName        = "ui"
-	uiClusterName = "ui-cluster"
-)
-
 // clusterGrace is how long a task that was stopped may take to hand over what it has.
 const clusterGrace = 5 * time.Second
 
@@ -232,11 +226,11 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 		return errors.Join(err, rec.Close())
 	}
 	b.Records = rec
-	b.Base.Warn, b.Base.Told, b.Base.Log = sayOnce(func(m string) { log.Warn(m) }), func(network.Finished) {}, log
-	keep := runs.Config{Researcher: &b.PerQuestion, Dir: c.RunsPath(), Now: a.Now, Name: uiName, MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: rec.Result}
-	if b.Cluster != nil { // they go on there, and not on a page without the cluster
+	b.Base.Warn, b.Base.Told, b.Base.Log = network.Once(func(m string) { log.Warn(m) }), func(network.Finished) {}, log
+	keep := runs.Config{Researcher: &b.PerQuestion, Dir: c.RunsPath(), Now: a.Now, Name: "ui", MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: rec.Result}
+	if b.Cluster != nil { // they are kept apart: they go on there, and not on a page without the cluster
 		b.Cluster.Home = &submit.Home{Engine: b.engine, Traces: rec.Traces, Blobs: rec.Blobs.Store}
-		keep.Name, keep.Grace = uiClusterName, clusterGrace
+		keep.Name, keep.Grace = "ui-cluster", clusterGrace
 	}
 	if b.runs, err = runs.Open(keep); err != nil && network.Unwritable(err) {
 		a.warn("nothing can be asked on the page, since nothing can be kept: " + err.Error())
@@ -256,7 +250,7 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 			entries, _, err := ledger.Read(c.Text(settings.Ledger))
 			return entries, err
 		},
-		Curve: b.curve, Mind: b.mind(), Now: a.Now, Zone: time.Local, Log: log,
+		Curve: func() (*confidence.Table, error) { return network.Calibration(c) }, Mind: b.mind(), Now: a.Now, Zone: time.Local, Log: log,
 	})
 	if err != nil {
 		return errors.Join(err, b.runs.Close(context.Background()), rec.Close())
@@ -275,15 +269,6 @@ func sealingKey(a *app, c *settings.Settings) ([]byte, error) {
 	key = make([]byte, httpdoor.KeySize)
 	_, _ = rand.Read(key) // it never fails: the program ends if there is nothing random
 	return key, nil
-}
-
-// curve is the table that turns scores into probabilities, if there is one.
-func (b *uiApp) curve() (*confidence.Table, error) {
-	raw, err := network.CalibrationOf(b.Settings)
-	if err != nil || len(raw) == 0 {
-		return nil, err
-	}
-	return confidence.TableOf(raw)
 }
 
 // mind is who writes, for people.

@@ -100,7 +100,7 @@ func (b *uiApp) Resume(ctx context.Context, id marchwarden.TraceID, tokens int) 
 
 // Remove removes a run with all that only it needed.
 func (b *uiApp) Remove(ctx context.Context, id marchwarden.TraceID) error {
-	plan, err := homeOf(b.Records, b.Settings).PlanCollection(ctx, record.CollectOptions{Now: b.a.Now(), Runs: []marchwarden.TraceID{id}})
+	plan, err := b.Records.Home(b.Settings).PlanCollection(ctx, record.CollectOptions{Now: b.a.Now(), Runs: []marchwarden.TraceID{id}})
 	if err != nil {
 		return err
 	}

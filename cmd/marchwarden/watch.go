@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	xterm "golang.org/x/term"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
@@ -63,42 +60,9 @@ func newWatch(a *app, c *settings.Settings, o askOptions) *watch {
 // liveOn is how progress is shown on a stream: live on a terminal that knows escape
 // codes, as long as nothing is logged beside it.
 func (a *app) liveOn(c *settings.Settings, w io.Writer) term.ProgressConfig {
-	st := a.style(w)
+	st, file := a.style(w), fileOf(w)
 	name, _ := a.Env("TERM")
-	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: sizeOf(w), ASCII: a.asciiOnly(name), Now: a.Now}
-}
-
-// sizeOf asks for the size of the terminal that a stream is, which may change.
-func sizeOf(w io.Writer) func() (width, height int) {
-	f, ok := fileOf(w)
-	if !ok {
-		return nil
-	}
-	return func() (int, int) {
-		width, height, err := xterm.GetSize(int(f.Fd()))
-		if err != nil {
-			return 0, 0
-		}
-		return width, height
-	}
-}
-
-// simpleTerminals have few characters, whatever the locale says.
-var simpleTerminals = []string{"linux", "vt52", "vt100", "vt102", "vt220", "ansi", "cons25", "sun"}
-
-// asciiOnly reports whether a terminal may have no characters but ASCII: the locale
-// decides, in the order in which C programs ask for it.
-func (a *app) asciiOnly(terminal string) bool {
-	if slices.Contains(simpleTerminals, terminal) {
-		return true
-	}
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v, _ := a.Env(name); v != "" {
-			v = strings.ReplaceAll(strings.ToLower(v), "-", "")
-			return !strings.Contains(v, "utf8")
-		}
-	}
-	return true
+	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: term.SizeOf(file), ASCII: term.ASCIIOnly(name, a.Env), Now: a.Now}
 }
 
 // followEvery is how often a record is looked at.

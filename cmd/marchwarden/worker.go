@@ -113,7 +113,7 @@ func runWorker(ctx context.Context, a *app, c *settings.Settings, o workerOption
 		return err
 	}
 	log := a.serverLog(c)
-	o.desk.Warn = sayOnce(func(message string) { log.Warn(message) })
+	o.desk.Warn = network.Once(func(message string) { log.Warn(message) })
 	s, err := a.OpenWorker(c, o.desk, log)
 	if err != nil {
 		return err

@@ -8,15 +8,17 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -32,6 +34,23 @@ type Records struct {
 
 // Store is where they are read.
 func (r *Records) Store() run.Store { return run.Store{Traces: r.Traces, Blobs: r.Blobs} }
+
+// Home is the records as those see them who check and clear them.
+func (r *Records) Home(c *settings.Settings) record.Home {
+	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Store}, Shelf: r.Blobs.Store, Strays: r.Blobs.Store.Strays, Folder: c.Home(), Damaged: c.DamagedPath()}
+}
+
+// FilesOf is what else is in the home folder.
+func FilesOf(c *settings.Settings) record.Files {
+	return record.Files{
+		Ledger: c.Text(settings.Ledger), Pins: c.PinsPath(), Folders: c.FoldersPath(), Index: c.IndexPath(), Drift: filepath.Join(c.Home(), "drift"), Damaged: c.DamagedPath(),
+		ReadPins: func(path string) error {
+			_, _, err := pool.FilePins(path).Get("-")
+			return err
+		},
+		FolderFile: FolderFile,
+	}
+}
 
 // book is where runs are recorded.
 func (r *Records) book() trace.Book {
@@ -178,9 +197,18 @@ func ReadLimited(r io.Reader, most int64, what string) ([]byte, error) {
 	return data, nil
 }
 
-// CalibrationOf is the table that answers are scored with: the user's own, or the one
-// that comes with the program.
+// CalibrationOf is Calibration as runs record it.
 func CalibrationOf(c *settings.Settings) (json.RawMessage, error) {
+	t, err := Calibration(c)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(t)
+}
+
+// Calibration is the table that answers are scored with: the user's own, or the one
+// that comes with the program.
+func Calibration(c *settings.Settings) (*confidence.Table, error) {
 	path := c.CalibrationPath()
 	b, err := readTable(path)
 	var t *confidence.Table
@@ -194,7 +222,7 @@ func CalibrationOf(c *settings.Settings) (json.RawMessage, error) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: path, Message: "the calibration table cannot be used",
 			Hint: "remove the file to use the table that comes with the program, or make it anew with 'marchwarden-lab calibrate'", Err: err}
 	}
-	return json.Marshal(t)
+	return t, nil
 }
 
 // readTable reads a table, which is a regular file of modest size: it goes into the

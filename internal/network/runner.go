@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
@@ -16,6 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -297,4 +301,59 @@ func (d *Runner) Complete(res *marchwarden.Result) (*trace.Start, error) {
 		d.Enter(call)
 	}
 	return start, nil
+}
+
+// BringHome brings the record of a task that ended in a cluster home and into the ledger, and
+// returns how the run was started, as far as that is known. A record that cannot be read or kept
+// costs no answer.
+func (d *Runner) BringHome(ctx context.Context, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) *trace.Start {
+	start := &trace.Start{Researcher: d.Name}
+	if !end.Trace.Valid() || res.TraceID != id { // of a researcher that keeps its own
+		return start
+	}
+	h := submit.Home{Engine: e, Traces: d.Records.Traces, Blobs: d.Records.Blobs.Store}
+	var b submit.Brought
+	var err error
+	if d.Records.Blobs.Store == nil {
+		if b, err = h.Read(ctx, id, end); err == nil {
+			d.Warn("the record cannot be kept here; it is in the cluster")
+		}
+	} else if b, err = h.Bring(ctx, id, end); err == nil {
+		_, err = d.Complete(res)
+	}
+	if err != nil {
+		d.Warn("the record could not be brought home: " + err.Error())
+	}
+	if b.Start != nil {
+		start = b.Start
+	}
+	d.OpenWorld = start.Researcher == researcher.WebName || start.Researcher == researcher.ArxivName
+	if start.Investigation != nil {
+		d.OpenWorld = slices.ContainsFunc(start.Investigation.Members, func(m dispatch.Member) bool { return m.OpenWorld })
+	}
+	return start
+}
+
+// ChargeOnce enters records that came home into the ledger, unless it knew them before.
+func (d *Runner) ChargeOnce() func(submit.Brought, *marchwarden.Result) {
+	known := map[marchwarden.TraceID]bool{}
+	entries, _, _ := ledger.Read(d.Settings.Text(settings.Ledger)) // a ledger that cannot be read costs no answer
+	for _, e := range entries {
+		known[e.TraceID] = true
+	}
+	return func(b submit.Brought, res *marchwarden.Result) {
+		if !known[b.ID] {
+			d.Enter(Finished{Start: b.Start, Result: res})
+		}
+	}
+}
+
+// Once passes on what was not said before: an unreadable file is worth one line, not one line a call.
+func Once(say func(message string)) func(message string) {
+	var seen sync.Map
+	return func(message string) {
+		if _, said := seen.LoadOrStore(message, true); !said {
+			say(message)
+		}
+	}
 }
