@@ -22,21 +22,18 @@ import (
 )
 
 type askOptions struct {
-	desk         network.Options
-	depth        string
-	budget       optionalInt
-	iterations   optionalInt
-	sources      optionalInt
-	sourceFilter string
-	context      string
-	json         bool
-	jsonEvents   bool
-	out          string
-	verbose      bool
-	quiet        bool
-	plain        bool   // progress in plain lines, also on a terminal
-	engine       string // the cluster to ask, as the flag says; "" leaves it to the settings
-	away         bool   // it was asked of a cluster
+	desk       network.Options
+	depth      string
+	cons       marchwarden.Constraints
+	context    string
+	json       bool
+	jsonEvents bool
+	out        string
+	verbose    bool
+	quiet      bool
+	plain      bool   // progress in plain lines, also on a terminal
+	engine     string // the cluster to ask, as the flag says; "" leaves it to the settings
+	away       bool   // it was asked of a cluster
 }
 
 var askHelp = `Ask a question and get an answer in which every factual sentence carries a
@@ -93,10 +90,10 @@ func newAsk(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.depth, "depth", "", "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
-	f.Var(&o.budget, "budget", fmt.Sprintf("use at most `N` tokens for the whole research, at least %d", marchwarden.MinTokenBudget))
-	f.Var(&o.iterations, "max-iterations", fmt.Sprintf("search at most `N` times, %d to %d", marchwarden.MinIterations, marchwarden.MaxIterations))
-	f.Var(&o.sources, "max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources))
-	f.StringVar(&o.sourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md")
+	f.Func("budget", fmt.Sprintf("use at most `N` tokens for the whole research, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
+	f.Func("max-iterations", fmt.Sprintf("search at most `N` times, %d to %d", marchwarden.MinIterations, marchwarden.MaxIterations), number(&o.cons.MaxIterations))
+	f.Func("max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources), number(&o.cons.MaxSources))
+	f.StringVar(&o.cons.SourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md")
 	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
 	d := &o.desk
 	f.StringVar(&d.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
@@ -224,9 +221,8 @@ func requestOf(ctx context.Context, a *app, o askOptions, c *settings.Settings, 
 	if o.depth == "" {
 		req.Depth = marchwarden.Depth(c.Text(settings.Depth))
 	}
-	cons := marchwarden.Constraints{MaxIterations: o.iterations.v, TokenBudget: o.budget.v, MaxSources: o.sources.v, SourceFilter: o.sourceFilter}
-	if cons != (marchwarden.Constraints{}) {
-		req.Constraints = &cons
+	if o.cons != (marchwarden.Constraints{}) {
+		req.Constraints = &o.cons
 	}
 	return req, byFlag(req.Validate())
 }
@@ -289,22 +285,13 @@ func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, sc
 	return report.Screen(w, st, res, screen)
 }
 
-// optionalInt is a flag for a whole number that may be left out.
-type optionalInt struct{ v *int }
-
-func (i *optionalInt) String() string {
-	if i.v == nil {
-		return ""
+// number is a flag for a whole number that may be left out.
+func number(to **int) func(string) error {
+	return func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err == nil {
+			*to = &n
+		}
+		return err // flagError words it
 	}
-	return strconv.Itoa(*i.v)
 }
-
-func (i *optionalInt) Set(s string) error {
-	n, err := strconv.Atoi(s)
-	if err == nil {
-		i.v = &n
-	}
-	return err // flagError words it
-}
-
-func (i *optionalInt) Type() string { return "number" }

@@ -65,14 +65,8 @@ func workElsewhere(c *settings.Settings, o network.Options, instead string) erro
 	if c.Text(settings.Engine) != "" {
 		here = "say --engine " + settings.NoEngine + " to do the work here, since " + c.Label(settings.Engine) + " names a cluster"
 	}
-	for _, f := range []struct {
-		flag  string
-		given bool
-	}{{"--library", len(o.Library) > 0}, {"--embedded", o.Embedded}, {"--db", o.DB != ""}, {"--allow-samples", o.AllowSamples}, {"--online", o.Online}, {"--model", o.Model != ""},
-		{"--search", o.Search != ""}, {"--render", o.Render != ""}, {"--isolate", o.Isolate}} {
-		if f.given {
-			return invalid(f.flag, "give it to 'marchwarden worker', or "+here, "is for the workers of the cluster, and not for who asks "+instead)
-		}
+	if flag := o.WorkFlag(); flag != "" {
+		return invalid(flag, "give it to 'marchwarden worker', or "+here, "is for the workers of the cluster, and not for who asks "+instead)
 	}
 	return nil
 }

@@ -14,11 +14,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-type checkOptions struct {
-	json   bool
-	repair bool
-}
-
 var homeCheckHelp = `Read everything in the home folder and say what is damaged or missing, and which
 runs depend on it.
 
@@ -39,14 +34,16 @@ For what cannot be repaired it says what can be done instead.` + exits("0 nothin
 	"130 interrupted; what was found until then is printed")
 
 func newCheck(a *app) *cobra.Command {
-	var o checkOptions
+	var asJSON, repair bool
 	cmd := &cobra.Command{
 		Use: "check", Short: "find damaged and missing records", Long: homeCheckHelp, Args: noArgs,
 		Example: "  marchwarden check\n  marchwarden check --repair\n  marchwarden check --json | jq '.findings[].object'",
-		RunE:    a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runHomeCheck(ctx, a, c, o) }),
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
+			return runHomeCheck(ctx, a, c, repair, asJSON)
+		}),
 	}
-	cmd.Flags().BoolVar(&o.repair, "repair", false, "do what is safe about it")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&repair, "repair", false, "do what is safe about it")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -57,7 +54,7 @@ type checkReport struct {
 	LedgerLines int `json:"ledger_lines"`
 }
 
-func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, o checkOptions) error {
+func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, repair, asJSON bool) error {
 	r := checkReport{Home: c.Home()}
 	rec, err := a.OpenKept(c)
 	switch {
@@ -69,7 +66,7 @@ func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, o checkOpti
 	default:
 		defer rec.Close()
 		var found *record.Report // with an error, what was found until then
-		found, err = rec.Home(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair, Progress: func(n int) {
+		found, err = rec.Home(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: repair, Progress: func(n int) {
 			if n%signOfLife == 0 {
 				a.note("checking: %s stored pieces read", term.Count(n))
 			}
@@ -77,7 +74,7 @@ func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, o checkOpti
 		r.Report = *found
 	}
 	if err == nil {
-		r.LedgerLines, err = network.FilesOf(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair}, &r.Report)
+		r.LedgerLines, err = network.FilesOf(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: repair}, &r.Report)
 		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "check %s", c.Home())
 	}
 	r.Incomplete = err != nil
@@ -85,10 +82,10 @@ func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, o checkOpti
 	if r.Findings == nil {
 		r.Findings = []record.Finding{}
 	}
-	if o.json {
+	if asJSON {
 		err = errors.Join(err, printJSON(a.forPrograms(), r))
 	} else {
-		err = errors.Join(err, a.print("%s", r.Text(o.repair, r.LedgerLines)))
+		err = errors.Join(err, a.print("%s", r.Text(repair, r.LedgerLines)))
 	}
 	if ctx.Err() != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the check is not complete", Err: errInterrupted}
@@ -96,11 +93,11 @@ func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, o checkOpti
 	if err != nil {
 		return err
 	}
-	return checkVerdict(r, o)
+	return checkVerdict(r, repair)
 }
 
 // checkVerdict is the error of a check that was made.
-func checkVerdict(r checkReport, o checkOptions) error {
+func checkVerdict(r checkReport, repair bool) error {
 	n := r.Wrong()
 	switch {
 	case r.Failed != "":
@@ -113,7 +110,7 @@ func checkVerdict(r checkReport, o checkOptions) error {
 		verb = "is"
 	}
 	problem := &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: fmt.Sprintf("%s of %s %s damaged or missing", term.Plural(n, "object"), r.Home, verb)}
-	if !o.repair && r.Repairable() {
+	if !repair && r.Repairable() {
 		problem.Hint = "'marchwarden check --repair' does what is safe"
 	}
 	return problem

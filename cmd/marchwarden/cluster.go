@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -86,21 +84,23 @@ func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, engine 
 
 // stuck is the error of a cluster in which something does not move.
 func stuck(s cluster.Status) error {
+	trouble := func(hint, format string, args ...any) error {
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	const startOne = "start one: marchwarden worker"
 	switch {
 	case len(s.Stuck) > 0:
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("stuck: %s of the queue %s", term.Plural(s.Stuck[0].Waiting, "task"), s.Stuck[0].Queue),
-			Hint: "the steward makes its consumer anew; if it stays, look at the logs of the hubs"}
+		return trouble("the steward makes its consumer anew; if it stays, look at the logs of the hubs", "stuck: %s of the queue %s", term.Plural(s.Stuck[0].Waiting, "task"), s.Stuck[0].Queue)
 	case s.Unserved > 0:
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "no worker was ever there for " + term.Plural(s.Unserved, "waiting task"), Hint: "start one: marchwarden worker"}
+		return trouble(startOne, "no worker was ever there for %s", term.Plural(s.Unserved, "waiting task"))
 	}
 	for _, q := range s.Queues {
 		if n := deserted(q); n > 0 {
-			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("no worker is there for %s of the queue %s", term.Plural(n, "waiting task"), term.CleanLine(q.Name)), Hint: "start one: marchwarden worker"}
+			return trouble(startOne, "no worker is there for %s of the queue %s", term.Plural(n, "waiting task"), term.CleanLine(q.Name))
 		}
 	}
 	if quiet := quietFor(s); quiet > longQuiet*s.Lease {
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("nothing was written for %s with %s under way", term.Duration(quiet), term.Plural(s.Tasks, "task")),
-			Hint: "a call to a model may take that long; if it stays, look at the logs of the workers"}
+		return trouble("a call to a model may take that long; if it stays, look at the logs of the workers", "nothing was written for %s with %s under way", term.Duration(quiet), term.Plural(s.Tasks, "task"))
 	}
 	return nil
 }
@@ -120,19 +120,29 @@ func quietFor(s cluster.Status) time.Duration {
 // deserted is how many tasks of a queue wait for a worker that is not there. What was in
 // flight when the last one went waits, too: it is handed to the next one that comes.
 func deserted(q cluster.Queue) (n int) {
-	if q.Workers > 0 {
-		return 0
-	}
 	for _, b := range q.Bands {
-		n += b.Waiting + b.InFlight
+		if q.Workers == 0 {
+			n += b.Waiting + b.InFlight
+		}
 	}
 	return n
 }
 
 // printStatus shows a cluster on one screen.
 func printStatus(a *app, s cluster.Status) error {
-	st := a.outStyle()
+	var out strings.Builder
 	var rows [][]string
+	table := func(none string, head ...string) {
+		if out.Len() > 0 {
+			out.WriteString("\n")
+		}
+		if len(rows) == 0 {
+			out.WriteString(none + "\n")
+		} else {
+			_ = a.outStyle().Table(&out, head, rows) // a builder takes everything
+		}
+		rows = nil
+	}
 	for _, h := range s.Hubs {
 		state := "in step"
 		switch {
@@ -143,16 +153,14 @@ func printStatus(a *app, s cluster.Status) error {
 		}
 		rows = append(rows, []string{term.CleanLine(h.Name), state, fmt.Sprint(h.Leads), fmt.Sprint(h.Keeps)})
 	}
-	err := st.Table(a.stdout, []string{"hub", "state", "leads", "keeps"}, rows)
-	rows = nil
+	table("no hub is there", "hub", "state", "leads", "keeps")
 	for _, w := range s.Workers {
 		rows = append(rows, workerRow(w, s, s.At.Sub(w.Heard) > 2*s.Lease/3)) // it speaks every third of a lease
 	}
 	for _, w := range s.Silent {
 		rows = append(rows, workerRow(w, s, true))
 	}
-	err = errors.Join(err, statusTable(a, st, []string{"worker", "state", "busy", "for", "version", "researchers"}, rows, "no worker is there; marchwarden worker starts one"))
-	rows = nil
+	table("no worker is there; marchwarden worker starts one", "worker", "state", "busy", "for", "version", "researchers")
 	for _, q := range s.Queues {
 		row := []string{term.CleanLine(q.Name)}
 		flight, again := 0, 0
@@ -162,8 +170,9 @@ func printStatus(a *app, s cluster.Status) error {
 		}
 		rows = append(rows, append(row, fmt.Sprint(flight), fmt.Sprint(again), fmt.Sprintf("%d of %d", q.Busy, q.Slots), fmt.Sprint(q.Workers)))
 	}
-	err = errors.Join(err, statusTable(a, st, []string{"queue", "urgent", "normal", "low", "in flight", "again", "busy", "workers"}, rows, "no queue yet"))
-	return errors.Join(err, statusRest(a, s))
+	table("no queue yet", "queue", "urgent", "normal", "low", "in flight", "again", "busy", "workers")
+	writeRest(&out, s)
+	return a.print("%s", out.String())
 }
 
 // workerRow is a worker as it last spoke.
@@ -189,47 +198,31 @@ func workerRow(w cluster.Presence, s cluster.Status, silent bool) []string {
 	return []string{term.CleanLine(w.Name), state, fmt.Sprintf("%d of %d", busy, slots), term.Duration(s.At.Sub(w.Since).Round(time.Second)), term.CleanLine(w.Version), term.CleanLine(strings.Join(names, ", "))}
 }
 
-// statusTable is a table below another, or a line if it would be empty.
-func statusTable(a *app, st term.Style, head []string, rows [][]string, none string) error {
-	if _, err := io.WriteString(a.stdout, "\n"); err != nil {
-		return err
-	}
-	if len(rows) == 0 {
-		_, err := fmt.Fprintln(a.stdout, none)
-		return err
-	}
-	return st.Table(a.stdout, head, rows)
-}
-
-func statusRest(a *app, s cluster.Status) error {
-	steward := "no hub keeps it in order at the moment"
+// writeRest writes what stands below the tables.
+func writeRest(out *strings.Builder, s cluster.Status) {
+	steward, flawed := "no hub keeps it in order at the moment", ""
 	if s.Steward != nil {
 		steward = "kept in order by " + term.CleanLine(s.Steward.Name)
+		if s.Steward.Flawed > 0 {
+			flawed = fmt.Sprintf("; %s failed or came with a warning", term.Plural(int(s.Steward.Flawed), "answer"))
+		}
 	}
 	rate := fmt.Sprintf("%.1f ended a minute", s.PerMinute)
 	if quiet := quietFor(s); quiet > 2*s.Lease {
 		rate += ", nothing was written for " + term.Duration(quiet)
 	}
-	if s.Steward != nil && s.Steward.Flawed > 0 {
-		rate += fmt.Sprintf("; %s failed or came with a warning", term.Plural(int(s.Steward.Flawed), "answer"))
-	}
 	bytes := uint64(0)
 	for _, stream := range s.Streams {
 		bytes += stream.Bytes
 	}
-	_, err := fmt.Fprintf(a.stdout, "\n%s under way, %s; %s; %s kept; %s\n",
-		term.Plural(s.Investigations, "investigation"), term.Plural(s.Tasks, "task"), rate, term.Bytes(int64(bytes)), steward)
+	fmt.Fprintf(out, "\n%s under way, %s; %s; %s kept; %s\n",
+		term.Plural(s.Investigations, "investigation"), term.Plural(s.Tasks, "task"), rate+flawed, term.Bytes(int64(bytes)), steward)
 	for _, l := range s.Limits {
-		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "limit %s: %s\n", term.CleanLine(l.Key), limitWords(l, s.At))
-		}
+		fmt.Fprintf(out, "limit %s: %s\n", term.CleanLine(l.Key), limitWords(l, s.At))
 	}
 	for _, l := range s.Stuck {
-		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "stuck: %s of the queue %s, for %s\n", term.Plural(l.Waiting, "task"), term.CleanLine(l.Queue), term.Duration(l.For))
-		}
+		fmt.Fprintf(out, "stuck: %s of the queue %s, for %s\n", term.Plural(l.Waiting, "task"), term.CleanLine(l.Queue), term.Duration(l.For))
 	}
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the status")
 }
 
 // limitWords is how much of a limit is used.

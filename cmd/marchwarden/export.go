@@ -15,7 +15,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -174,15 +173,6 @@ func exportTo(ctx context.Context, a *app, format bundle.Format, e bundle.Export
 		a.note("to check it anywhere: marchwarden verify %s", path)
 	}
 	return nil
-}
-
-// lastCheck is the last check of the cited sources of a run, if there was one.
-func lastCheck(a *app, home string, id marchwarden.TraceID) (drift.Report, bool) {
-	last, ok, err := drift.Last(home, id)
-	if err != nil {
-		a.warn(err.Error())
-	}
-	return last, ok && err == nil
 }
 
 // makeKey makes a pair of keys in two new files.

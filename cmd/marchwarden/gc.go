@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 	"time"
 
@@ -92,40 +92,21 @@ func runGc(ctx context.Context, a *app, c *settings.Settings, o gcOptions) error
 		collect.Runs = append(collect.Runs, id)
 	}
 	plan, err := rec.Home(c).PlanCollection(ctx, collect)
-	if err != nil {
-		return gcError(ctx, err)
+	if err == nil && !o.json {
+		err = printPlan(a, plan, o)
 	}
-	return collectRuns(ctx, a, plan, o)
-}
-
-// collect prints a plan and executes it.
-func collectRuns(ctx context.Context, a *app, plan *record.Plan, o gcOptions) error {
 	r := gcReport{Plan: plan}
-	if !o.json {
-		if err := printPlan(a, plan, o); err != nil {
-			return err
+	if err == nil && !o.dryRun {
+		var gone record.Collected
+		gone, err = plan.Run(ctx)
+		if r.Removed = &gone; !o.json {
+			err = errors.Join(err, a.print("removed: %s with %s, %s, %s in all\n", term.Plural(gone.Families, "run"), term.Plural(gone.Traces, "trace"),
+				term.Plural(gone.Blobs, "stored piece"), term.Bytes(gone.Bytes)))
 		}
 	}
-	if o.dryRun {
-		if o.json {
-			return printJSON(a.forPrograms(), r)
-		}
-		return nil
+	if o.json && plan != nil {
+		err = errors.Join(err, printJSON(a.forPrograms(), r))
 	}
-	removed, err := plan.Run(ctx)
-	r.Removed = &removed
-	if o.json {
-		if printErr := printJSON(a.forPrograms(), r); err == nil {
-			err = printErr
-		}
-	} else if _, printErr := fmt.Fprintf(a.stdout, "removed: %s with %s, %s, %s in all\n", term.Plural(removed.Families, "run"), term.Plural(removed.Traces, "trace"),
-		term.Plural(removed.Blobs, "stored piece"), term.Bytes(removed.Bytes)); err == nil {
-		err = marchwarden.Wrap(printErr, marchwarden.CodeUnavailable, "print what was removed")
-	}
-	return gcError(ctx, err)
-}
-
-func gcError(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "not all was removed", Err: errInterrupted}
 	}
@@ -163,8 +144,8 @@ func printPlan(a *app, p *record.Plan, o gcOptions) error {
 	if o.dryRun {
 		will = "would go"
 	}
-	if _, err := fmt.Fprintf(a.stdout, "%s: %s and %s; %s of %s stay\n", will, term.Plural(len(p.Families), "run"), term.Plural(p.Blobs, "stored piece"), term.Bytes(p.After), term.Bytes(p.Before)); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the plan")
+	if err := a.print("%s: %s and %s; %s of %s stay\n", will, term.Plural(len(p.Families), "run"), term.Plural(p.Blobs, "stored piece"), term.Bytes(p.After), term.Bytes(p.Before)); err != nil {
+		return err
 	}
 	if p.Missed() {
 		a.note("%s stay, over the %s asked for: %s", term.Bytes(p.After), term.Bytes(p.Goal()), strings.Join(p.WhyMissed(), ", "))

@@ -67,27 +67,21 @@ func newLibraryRemove(a *app) *cobra.Command {
 	}
 }
 
-type librarySearchOptions struct {
-	library  []string
-	embedded bool
-	limit    int
-	json     bool
-}
-
 func newLibrarySearch(a *app) *cobra.Command {
-	var o librarySearchOptions
+	var o network.Options
+	var limit int
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "search WORDS…", Short: "search the library without writing an answer",
 		Example: "  marchwarden library search --limit 3 \"alkaline soil\"",
 		Args:    argCount(1, 1000, "words to search for"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-			return runLibrarySearch(ctx, a, c, o, strings.Join(args, " "))
+			return runLibrarySearch(ctx, a, c, o, search.Query{Text: strings.Join(args, " "), Limit: limit}, asJSON)
 		}),
 	}
-	cmd.Flags().StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
-	cmd.Flags().BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
-	countFlag(cmd.Flags(), &o.limit, "limit", 10, 1, 100, "show at most `N` documents, 1 to 100")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	libraryFlags(cmd, &o)
+	countFlag(cmd.Flags(), &limit, "limit", 10, 1, 100, "show at most `N` documents, 1 to 100")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -171,20 +165,20 @@ func runLibraryRemove(ctx context.Context, a *app, c *settings.Settings, args []
 	return nil
 }
 
-func runLibrarySearch(ctx context.Context, a *app, c *settings.Settings, o librarySearchOptions, words string) error {
-	if strings.TrimSpace(words) == "" {
+func runLibrarySearch(ctx context.Context, a *app, c *settings.Settings, o network.Options, q search.Query, asJSON bool) error {
+	if strings.TrimSpace(q.Text) == "" {
 		return invalid("WORDS", "", "must not be blank")
 	}
-	library, err := a.OpenLibrary(c, o.library, o.embedded)
+	library, err := a.OpenLibrary(c, o.Library, o.Embedded)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = network.CloseFolders(library) }() // read-only
-	hits, err := a.SearchLibrary(ctx, c, library, search.Query{Text: words, Limit: o.limit})
+	hits, err := a.SearchLibrary(ctx, c, library, q)
 	if err != nil {
 		return err
 	}
-	if o.json {
+	if asJSON {
 		return printJSON(a.forPrograms(), hits)
 	}
 	if len(hits) == 0 {

@@ -113,12 +113,10 @@ func localEntry(a *app, o mcpOptions, researcher string, flags []string) (mcpkit
 			return mcpkit.HostEntry{}, invalid("--env", "name variables, such as --env TAVILY_API_KEY; their values are not written down", "must be names of environment variables")
 		}
 	}
-	if err := checkServeFlags(a, researcher, flags); err != nil {
-		return mcpkit.HostEntry{}, err
-	}
 	self, err := a.Self()
-	if err != nil {
-		return mcpkit.HostEntry{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
+	err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
+	if err := cmp.Or(checkServeFlags(a, researcher, flags), err); err != nil {
+		return mcpkit.HostEntry{}, err
 	}
 	e := mcpkit.HostEntry{Command: self, Args: append([]string{"serve", researcher}, flags...), Env: o.env}
 	if home, ok := a.Env("MARCHWARDEN_HOME"); ok && home != "" {

@@ -203,26 +203,22 @@ researcher's authorization server gives is kept in logins.json in the home
 folder, for you alone to read, sent to that researcher and no other, and renewed
 by itself. To log out, remove the file.`
 
-type loginOptions struct {
-	port   int
-	noOpen bool
-}
-
 func newResearchersLogin(a *app) *cobra.Command {
-	var o loginOptions
+	var port int
+	var noOpen bool
 	cmd := &cobra.Command{
 		Use: "login NAME", Short: "log in with a researcher that asks for it", Long: loginHelp, Args: argCount(1, 1, "the name of one researcher"),
 		Example: "  marchwarden researchers login lab\n  marchwarden researchers login lab --port 8765",
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-			return runLogin(ctx, a, c, args[0], o)
+			return runLogin(ctx, a, c, args[0], port, noOpen)
 		}),
 	}
-	countFlag(cmd.Flags(), &o.port, "port", 0, 0, 65535, "`PORT` of this machine that the browser comes back to; 0 is any that is free")
-	cmd.Flags().BoolVar(&o.noOpen, "no-open", false, "open no browser; print the address alone")
+	countFlag(cmd.Flags(), &port, "port", 0, 0, 65535, "`PORT` of this machine that the browser comes back to; 0 is any that is free")
+	cmd.Flags().BoolVar(&noOpen, "no-open", false, "open no browser; print the address alone")
 	return cmd
 }
 
-func runLogin(ctx context.Context, a *app, c *settings.Settings, name string, o loginOptions) error {
+func runLogin(ctx context.Context, a *app, c *settings.Settings, name string, port int, noOpen bool) error {
 	m := c.MemberNamed(name)
 	switch {
 	case !m.External():
@@ -236,7 +232,13 @@ func runLogin(ctx context.Context, a *app, c *settings.Settings, name string, o 
 	if err != nil {
 		return err
 	}
-	browser, err := client.ListenForBrowser(o.port, func(address string) { showLogin(a, name, address, o) })
+	browser, err := client.ListenForBrowser(port, func(address string) { // of the page where the user agrees
+		a.note("log in with %s on this page; the answer is waited for, for %v:", name, loginPatience)
+		fmt.Fprintln(a.stdout, address)
+		if !noOpen && a.errStyle().Width > 0 {
+			a.openBrowser(address)
+		}
+	})
 	if err != nil {
 		return err
 	}
@@ -247,15 +249,6 @@ func runLogin(ctx context.Context, a *app, c *settings.Settings, name string, o 
 		return err
 	}
 	return a.print("logged in with %s\n", name)
-}
-
-// showLogin prints the address of the page where the user agrees, and opens it.
-func showLogin(a *app, name, address string, o loginOptions) {
-	a.note("log in with %s on this page; the answer is waited for, for %v:", name, loginPatience)
-	fmt.Fprintln(a.stdout, address)
-	if !o.noOpen && a.errStyle().Width > 0 {
-		a.openBrowser(address)
-	}
 }
 
 func notOfConfig(name string) error {

@@ -50,9 +50,9 @@ func newResume(a *app) *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.Var(&o.budget, "budget", fmt.Sprintf("add `N` tokens to what the run had, at least %d", marchwarden.MinTokenBudget))
-	f.Var(&o.iterations, "max-iterations", "add `N` iterations")
-	f.Var(&o.sources, "max-sources", "add `N` documents")
+	f.Func("budget", fmt.Sprintf("add `N` tokens to what the run had, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
+	f.Func("max-iterations", "add `N` iterations", number(&o.cons.MaxIterations))
+	f.Func("max-sources", "add `N` documents", number(&o.cons.MaxSources))
 	f.StringVar(&o.desk.Timeout, "timeout", "", "add this `TIME`, such as 90s")
 	f.StringVar(&o.desk.DB, "db", "", "the database at `URL`, if the run had one with a password")
 	o.showFlags(f)
@@ -69,10 +69,9 @@ func runResume(ctx context.Context, a *app, c *settings.Settings, o askOptions, 
 		return err
 	}
 	a.reportTorn(id, log)
-	cons := marchwarden.Constraints{MaxIterations: o.iterations.v, TokenBudget: o.budget.v, MaxSources: o.sources.v}
 	req := marchwarden.Request{Resume: id.String()}
-	if cons != (marchwarden.Constraints{}) {
-		req.Constraints = &cons
+	if o.cons != (marchwarden.Constraints{}) {
+		req.Constraints = &o.cons
 	}
 	if err := byFlag(req.Validate()); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
@@ -74,7 +75,9 @@ func runShow(ctx context.Context, a *app, c *settings.Settings, o showOptions, r
 	if o.json {
 		return printJSON(a.forPrograms(), r.Result)
 	}
-	if last, ok := lastCheck(a, c.Home(), id); ok {
+	if last, ok, err := drift.Last(c.Home(), id); err != nil {
+		a.warn(err.Error())
+	} else if ok {
 		r.Checked = last.Summary(a.inZone(last.CheckedAt))
 	}
 	what := report.ReadingOptions{Verbose: o.verbose}

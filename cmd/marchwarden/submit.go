@@ -140,20 +140,23 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	if len(left) == 0 {
 		return submissionOver(a, n, done.FailedOf(all), o)
 	}
-	var work *submission
+	work := submit.Submission{Out: done, Window: o.window}
+	var end func() error
 	if at == "" {
-		work, err = openHere(a, c, o)
+		work.Window = min(o.window, o.parallel)
+		o.desk.Warn, o.desk.Told, o.desk.Log = network.Once(a.warn), func(network.Finished) {}, a.logger(c)
+		work.Asker, end, err = a.OpenHere(c, o.desk, o.parallel)
 	} else {
-		work, err = openThere(ctx, a, c, at, o, like)
+		work.Asker, end, err = openThere(ctx, a, c, at, o, like)
 	}
 	if err != nil {
 		return errors.Join(err, done.Discard())
 	}
 	tally := newTally(a, c, n, len(left), o.quiet)
-	work.Out, work.Count = done, func(l submit.Line) { tally.count(l.Status == dispatch.Done) }
+	work.Count = func(l submit.Line) { tally.count(l.Status == dispatch.Done) }
 	err = work.Run(ctx, left)
 	tally.close()
-	if err := errors.Join(err, work.close()); err != nil && ctx.Err() == nil {
+	if err := errors.Join(err, end()); err != nil && ctx.Err() == nil {
 		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", tally.done, n), Err: err, Hint: cmp.Or(marchwarden.HintOf(err), "run the same command again to go on")}
 	}
 	if ctx.Err() != nil && tally.done < n {
@@ -199,38 +202,23 @@ func readQuestions(a *app, c *settings.Settings, path string, like dispatch.Task
 	return all, submit.NameTasks(all, like, means)
 }
 
-// submission is a submission with what it keeps open.
-type submission struct {
-	submit.Submission
-	close func() error
-}
-
-// openHere has the work done in this process. Each question is a kept run of the home folder.
-func openHere(a *app, c *settings.Settings, o submitOptions) (*submission, error) {
-	o.desk.Warn, o.desk.Told, o.desk.Log = network.Once(a.warn), func(network.Finished) {}, a.logger(c)
-	here, end, err := a.OpenHere(c, o.desk, o.parallel)
-	return &submission{submit.Submission{Asker: here, Window: min(o.window, o.parallel)}, end}, err
-}
-
 // openThere opens a cluster that does the work.
-func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (*submission, error) {
+func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (there *submit.There, end func() error, err error) {
 	engine, err := a.openCluster(ctx, c, at, a.logger(c))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	there := &submit.There{Engine: engine, Like: like, Submit: func(ctx context.Context, t dispatch.Task) error { return handIn(ctx, a, engine, t) }}
-	s := &submission{submit.Submission{Asker: there, Window: o.window}, engine.Close}
+	there = &submit.There{Engine: engine, Like: like, Submit: func(ctx context.Context, t dispatch.Task) error { return handIn(ctx, a, engine, t) }}
 	if !o.records {
-		return s, nil
+		return there, engine.Close, nil
 	}
 	rec, err := a.OpenRecords(c)
 	if err != nil {
-		return nil, errors.Join(err, engine.Close())
+		return nil, nil, errors.Join(err, engine.Close())
 	}
 	there.Home = &submit.Home{Engine: engine, Traces: rec.Traces, Blobs: rec.Blobs.Store}
 	there.Charge = (&network.Runner{Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}).ChargeOnce()
-	s.close = func() error { return errors.Join(engine.Close(), rec.Close()) }
-	return s, nil
+	return there, func() error { return errors.Join(engine.Close(), rec.Close()) }, nil
 }
 
 // tallyEvery is the least time between two plain lines.

@@ -64,6 +64,22 @@ func (o Options) flagsFor(c *settings.Settings, name string) error {
 	return nil
 }
 
+// WorkFlag is a flag that was given and says with what researchers work; "" if there is none.
+func (o Options) WorkFlag() string {
+	for _, f := range flagsOf {
+		if len(f.names) > 0 && f.given(o) {
+			return f.flag
+		}
+	}
+	switch {
+	case o.Model != "":
+		return "--model"
+	case o.Isolate:
+		return "--isolate"
+	}
+	return ""
+}
+
 // Narrowed leaves out what is for researchers that are not among those named: settings and
 // flags of a program may bring in a library that one question is not asked of.
 func (o Options) Narrowed(names []string) Options {
