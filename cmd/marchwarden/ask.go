@@ -116,7 +116,6 @@ func newAsk(a *app) *cobra.Command {
 	return cmd
 }
 
-// showFlags are the flags that say how a result is shown.
 func (o *askOptions) showFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "print the result as JSON and nothing else")
 	f.BoolVar(&o.jsonEvents, "json-events", false, "print progress, warnings and errors on stderr as JSON, one object a line, for programs")
@@ -183,7 +182,7 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 	return nil
 }
 
-// show shows the result of a run that is recorded here, and reports whether its record
+// showResult shows the result of a run that is recorded here, and reports whether its record
 // says that it was interrupted, or nothing.
 func showResult(a *app, c *settings.Settings, o askOptions, d *network.Runner, res *marchwarden.Result, start *trace.Start, watch *watch) (partial bool, err error) {
 	f, searched := d.Records.Store().Spent(res, run.Whole)
@@ -210,7 +209,7 @@ func showResult(a *app, c *settings.Settings, o askOptions, d *network.Runner, r
 	return partial, deliver(a, o, res, screen)
 }
 
-// request makes a valid request of flags, settings and arguments. Its errors
+// requestOf makes a valid request of flags, settings and arguments. Its errors
 // name the flag that is wrong.
 func requestOf(ctx context.Context, a *app, o askOptions, c *settings.Settings, args []string) (marchwarden.Request, error) {
 	question, err := questionOf(ctx, a, args)
@@ -240,7 +239,7 @@ var flagNames = map[string]string{
 	"constraints.source_filter":  "--source-filter",
 }
 
-// question is the arguments, or all of stdin when they are "-".
+// questionOf is the arguments, or all of stdin when they are "-".
 func questionOf(ctx context.Context, a *app, args []string) (string, error) {
 	if len(args) == 0 {
 		return "", invalid("question", `for example: marchwarden ask "What grows in Utah?", or - to read it from stdin`, "is missing")

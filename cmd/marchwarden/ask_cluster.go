@@ -136,7 +136,7 @@ func noteUnserved(ctx context.Context, a *app, e *cluster.Engine, queue string) 
 	a.note("no worker that is there takes tasks for %s; it waits until one does", queue)
 }
 
-// follow shows what happens to a task until its end, brings its record home, and shows
+// followTask shows what happens to a task until its end, brings its record home, and shows
 // its result. An interrupt ends the watching; the task continues.
 func followTask(ctx context.Context, a *app, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID) error {
 	o.away = true
@@ -154,7 +154,6 @@ func followTask(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 	return receive(ctx, a, c, o, e, id, end, w)
 }
 
-// receive brings the record of an ended task home and shows its result.
 func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, w *watch) error {
 	if !end.Result.Valid() {
 		return &marchwarden.Error{Code: cmp.Or(end.Code, marchwarden.CodeUnavailable), Message: cmp.Or(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}

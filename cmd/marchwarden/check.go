@@ -96,7 +96,6 @@ func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, repair, asJ
 	return checkVerdict(r, repair)
 }
 
-// checkVerdict is the error of a check that was made.
 func checkVerdict(r checkReport, repair bool) error {
 	n := r.Wrong()
 	switch {

@@ -128,7 +128,6 @@ func deserted(q cluster.Queue) (n int) {
 	return n
 }
 
-// printStatus shows a cluster on one screen.
 func printStatus(a *app, s cluster.Status) error {
 	var out strings.Builder
 	var rows [][]string
@@ -175,7 +174,6 @@ func printStatus(a *app, s cluster.Status) error {
 	return a.print("%s", out.String())
 }
 
-// workerRow is a worker as it last spoke.
 func workerRow(w cluster.Presence, s cluster.Status, silent bool) []string {
 	state := "working"
 	switch {
@@ -225,7 +223,6 @@ func writeRest(out *strings.Builder, s cluster.Status) {
 	}
 }
 
-// limitWords is how much of a limit is used.
 func limitWords(l limit.Use, now time.Time) string {
 	amount := func(n float64) string {
 		parts := strconv.FormatFloat(math.Round(n*1e4)/1e4, 'f', -1, 64)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -87,19 +88,13 @@ func printCheckup(a *app, r checkup, asJSON bool) error {
 	if asJSON {
 		return printJSON(a.forPrograms(), r)
 	}
-	var rows [][]string
+	var said, parts [][]string
 	for _, s := range r.Settings {
-		rows = append(rows, []string{s.Name, s.Origin, s.Env, s.Value})
+		said = append(said, []string{s.Name, s.Origin, s.Env, s.Value})
 	}
-	if err := a.outStyle().Table(a.stdout, []string{"setting", "from", "environment", "value"}, rows); err != nil {
-		return err
-	}
-	if err := a.print("\n"); err != nil {
-		return err
-	}
-	rows = nil
 	for _, p := range r.Parts {
-		rows = append(rows, []string{p.Name, p.State, p.Detail})
+		parts = append(parts, []string{p.Name, p.State, p.Detail})
 	}
-	return a.outStyle().Table(a.stdout, []string{"part", "state", "detail"}, rows)
+	st := a.outStyle()
+	return errors.Join(st.Table(a.stdout, []string{"setting", "from", "environment", "value"}, said), a.print("\n"), st.Table(a.stdout, []string{"part", "state", "detail"}, parts))
 }

@@ -145,7 +145,6 @@ func runDrift(ctx context.Context, a *app, c *settings.Settings, o driftOptions,
 	return watchDrift(ctx, a, o, check, sleepFor)
 }
 
-// sleepFor waits, and ends with ctx.
 func sleepFor(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -248,7 +247,6 @@ func driftProgress(a *app) (told func(drift.Source), end func()) {
 	return func(drift.Source) { done.Add(1) }, func() { close(stop); <-stopped }
 }
 
-// showDrift prints a report, and writes it where that was asked for.
 func showDrift(a *app, rep drift.Report, o driftOptions, full bool) error {
 	if o.out != "" {
 		err := writeOut(o.out, func(w io.Writer) error {

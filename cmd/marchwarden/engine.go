@@ -19,7 +19,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// engineFlag adds the flag that names a cluster.
 func engineFlag(f *pflag.FlagSet, to *string) {
 	f.StringVar(to, "engine", "", "use the cluster at this `URL`, such as nats://hub1:4222; several hubs with commas; "+settings.NoEngine+" for no cluster, whatever the settings say")
 }
@@ -46,7 +45,6 @@ func (a *app) owner() string {
 	return ""
 }
 
-// engineConfig is how the program reaches a cluster.
 func (a *app) engineConfig(c *settings.Settings, at string, log *slog.Logger) (cluster.Config, error) {
 	cfg := cluster.Config{URL: at, Name: a.engineName(), Now: a.Now, Log: log, AccessKey: c.Text(settings.S3Key), SecretKey: c.Text(settings.S3Secret)}
 	var err error

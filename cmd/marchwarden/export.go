@@ -71,7 +71,6 @@ func newExport(a *app) *cobra.Command {
 	return cmd
 }
 
-// formatOf is the format that the flags ask for.
 func formatOf(o exportOptions) (bundle.Format, error) {
 	if o.format == "" && (o.out == "" || o.out == "-") {
 		return bundle.Formats()[0], nil
@@ -87,7 +86,6 @@ func formatOf(o exportOptions) (bundle.Format, error) {
 	return f, invalid("--format", hint, fmt.Sprintf("there is no format %q", plaintext.Clip(o.format, 40)))
 }
 
-// exportOf is a run to be written.
 func exportOf(a *app, c *settings.Settings, from run.Store, past *run.Run) bundle.Export {
 	return bundle.Export{From: from, Run: past, Home: c.Home(), Now: a.Now, Version: programVersion(), Note: a.note, Warn: a.warn, When: a.inZone}
 }
@@ -175,7 +173,6 @@ func exportTo(ctx context.Context, a *app, format bundle.Format, e bundle.Export
 	return nil
 }
 
-// makeKey makes a pair of keys in two new files.
 func makeKey(a *app, path string) error {
 	public, err := bundle.MakeKeyFiles("--new-key", path, rand.Reader)
 	if err != nil {

@@ -113,7 +113,6 @@ func runGc(ctx context.Context, a *app, c *settings.Settings, o gcOptions) error
 	return err
 }
 
-// printPlan says what is going to be removed.
 func printPlan(a *app, p *record.Plan, o gcOptions) error {
 	rows := make([][]string, len(p.Families))
 	for i, f := range p.Families {

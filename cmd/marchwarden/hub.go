@@ -104,7 +104,6 @@ func newHub(a *app) *cobra.Command {
 	return cmd
 }
 
-// hubPlan is what the options of a hub come to.
 type hubPlan struct {
 	hub     hub.Config
 	facts   cluster.Facts
@@ -134,7 +133,6 @@ func (o *hubOptions) read(a *app, c *settings.Settings) (fields map[string]strin
 // blame names the flag or the setting that a wrong field of a hub comes from.
 func (p hubPlan) blame(err error) error { return settings.Renamed(err, p.said) }
 
-// plan reads the options.
 func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
 	get := func(name string) string { return o.said[name].value }
 	p.said = o.read(a, c)
@@ -232,7 +230,6 @@ func (o *hubOptions) keep(facts *cluster.Facts) error {
 	return nil
 }
 
-// firstScreen says what runs where, and what to do next.
 func firstScreen(a *app, h *hub.Hub, p hubPlan) {
 	at := h.Address()
 	who := "no key is needed"

@@ -64,7 +64,6 @@ func runHub(ctx context.Context, a *app, c *settings.Settings, o hubOptions) err
 	return errors.Join(err, r.close())
 }
 
-// serve runs until ctx ends.
 func (r *running) serve(ctx context.Context, o hubOptions) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer r.group.Wait()

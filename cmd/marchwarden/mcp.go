@@ -38,7 +38,6 @@ With --http the host is told the address of a server that runs already. No
 configuration holds a token or a key: --token-env and --env name variables, to
 which the configuration refers the way the host wants it.`
 
-// mcpOptions are the flags of 'mcp config'.
 type mcpOptions struct {
 	http, tokenEnv string
 	env            []string

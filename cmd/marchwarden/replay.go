@@ -161,7 +161,7 @@ func followRun(ctx context.Context, a *app, c *settings.Settings, rec *network.R
 	return nil
 }
 
-// boards shows boards on stdout: as lanes on a terminal, where the last one stays, and as
+// boardsOn shows boards on stdout: as lanes on a terminal, where the last one stays, and as
 // plain lines elsewhere.
 func boardsOn(a *app, c *settings.Settings) (tell func(*run.Board) error, end func()) {
 	cfg := a.liveOn(c, a.stdout)
@@ -211,7 +211,6 @@ func followRaw(ctx context.Context, a *app, from *trace.Dir, id marchwarden.Trac
 	})
 }
 
-// printFrom prints a part of a trace.
 func printFrom(a *app, records *trace.Dir, id marchwarden.TraceID, from, to int64) (int64, error) {
 	f, err := records.Raw(id)
 	if err != nil {

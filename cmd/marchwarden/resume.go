@@ -80,7 +80,6 @@ func runResume(ctx context.Context, a *app, c *settings.Settings, o askOptions, 
 	return research(ctx, a, c, o, req)
 }
 
-// tellResume says what is resumed.
 func tellResume(a *app, log *trace.Log) {
 	switch done := log.Complete(); {
 	case done == nil:
@@ -138,7 +137,7 @@ func stoppable(ctx context.Context, a *app, c *settings.Settings, resume string)
 	return ctx, func() { stop(nil) }
 }
 
-// hints tell how to search more than what was searched, and what else would help.
+// hintsFor tell how to search more than what was searched, and what else would help.
 func hintsFor(c *settings.Settings, start *trace.Start, o network.Options, searched []string) []string {
 	var hints []string
 	if start.Mind != "" && start.Model == "" && start.Reader == "" {

@@ -67,24 +67,14 @@ func newRoot(a *app) *cobra.Command {
 		newSubmit(a), newHub(a), newWorker(a), newCluster(a), newWatchCommand(a), newCancel(a),
 		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a),
 	)
-	addCompletion(root)
+	root.InitDefaultCompletionCmd() // cobra's own command, held to our exit codes
+	completion, _, _ := root.Find([]string{"completion"})
+	for _, shell := range group(completion).Commands() {
+		shell.Args = noArgs
+	}
 	root.SetHelpCommand(newHelp(root))
 	finish(root)
 	return root
-}
-
-// addCompletion adds cobra's own command and holds it to our exit codes.
-func addCompletion(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() != "completion" {
-			continue
-		}
-		group(cmd)
-		for _, shell := range cmd.Commands() {
-			shell.Args = noArgs
-		}
-	}
 }
 
 // named is a flag's value with a name for it in help texts.
@@ -224,7 +214,6 @@ func (c count) Set(s string) error {
 
 func (c count) Type() string { return "number" }
 
-// countFlag adds such a flag.
 func countFlag(f *pflag.FlagSet, to *int, name string, usual, least, most int, usage string) {
 	*to = usual
 	f.Var(count{to, least, most}, name, usage)

@@ -48,7 +48,7 @@ A call that takes long tells its progress. To a client that wants none it hands
 over after 50 s what there is; calling research with resume and the trace_id
 waits for the rest.` + exits("0 served until it was told to end", "1", "2")
 
-// served is the command of one researcher, with the flags that all of them have and its own.
+// newServed is the command of one researcher, with the flags that all of them have and its own.
 // The help says what it serves in short, and one line that is particular to it.
 func newServed(a *app, researcher, short, particular, example string, flags ...func(*cobra.Command, *network.Options)) *cobra.Command {
 	o := &network.Options{Choice: marchwarden.Choice{Researcher: researcher}}
@@ -154,7 +154,6 @@ func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Opt
 	return d, nil
 }
 
-// mcpServer is a researcher that is being served.
 type mcpServer struct {
 	name    string
 	log     *slog.Logger
@@ -162,7 +161,6 @@ type mcpServer struct {
 	metrics *httpdoor.Metrics // nil on stdio
 }
 
-// open puts the server around a researcher.
 func (s *mcpServer) open(a *app, c *settings.Settings, d *network.Runner, how *serveOptions) (err error) {
 	s.name = d.Name
 	cfg := mcpkit.Config{

@@ -28,7 +28,6 @@ const (
 	maxRate  = 100_000
 )
 
-// serveOptions are how a researcher is served.
 type serveOptions struct {
 	maxWall  string
 	maxCalls int
@@ -65,7 +64,6 @@ func (o *serveOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noAuth, "no-auth", false, "ask for no token, although there are some; on loopback only")
 }
 
-// servedAs is what the options come to.
 type servedAs struct {
 	wall           time.Duration // mcpkit.Config.MaxWall
 	sessionTimeout time.Duration
@@ -223,7 +221,6 @@ func byServeFlag(err error) error {
 		"hosts": "--allowed-hosts", "origins": "--allowed-origins"})
 }
 
-// serveHTTP serves until ctx ends.
 func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOptions, s *mcpServer) error {
 	listener, err := listenOn(o.as.listen, "choose another one")
 	if err != nil {

@@ -179,7 +179,6 @@ func submissionOver(a *app, all, failed int, o submitOptions) error {
 	return nil
 }
 
-// questions reads the file of questions.
 func readQuestions(a *app, c *settings.Settings, path string, like dispatch.Task, means []string) ([]submit.Question, error) {
 	f, err := durable.OpenRegular(path)
 	if err != nil {
@@ -202,7 +201,6 @@ func readQuestions(a *app, c *settings.Settings, path string, like dispatch.Task
 	return all, submit.NameTasks(all, like, means)
 }
 
-// openThere opens a cluster that does the work.
 func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (there *submit.There, end func() error, err error) {
 	engine, err := a.openCluster(ctx, c, at, a.logger(c))
 	if err != nil {

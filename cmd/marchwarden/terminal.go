@@ -127,7 +127,6 @@ func (a *app) readStdin(ctx context.Context, most int64, what string) ([]byte, e
 	}
 }
 
-// costWords is the estimated price of a call for people.
 func costWords(usd *float64) string {
 	switch {
 	case usd == nil:
@@ -229,7 +228,6 @@ func notFolder(path string) error {
 	return nil
 }
 
-// writeOut writes a file whole or not at all.
 func writeOut(path string, write func(io.Writer) error) error {
 	err := durable.WriteWhole(path, write)
 	var at *fs.PathError

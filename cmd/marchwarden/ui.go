@@ -57,7 +57,6 @@ Ctrl-C ends the program; what is being researched then is taken up again at the
 next start. Where other people have accounts on this machine, use --no-open:
 they can see with which address a browser is started.` + exits("0 told to end", "1", "2")
 
-// uiOptions are how the page is served.
 type uiOptions struct {
 	listen    string
 	noOpen    bool
@@ -198,7 +197,6 @@ func uiDoorkeeper(a *app, c *settings.Settings, o uiOptions, listen string, loca
 	return auth, err
 }
 
-// uiApp is all that the page works with.
 type uiApp struct {
 	network.PerQuestion // who answers
 	a                   *app
@@ -214,7 +212,6 @@ type uiApp struct {
 // owner could not see it any more.
 const uiKeep = 100 * 366 * 24 * time.Hour
 
-// open opens the records, the runs and the page.
 func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	a, c, log := b.a, b.Settings, b.log
 	rec, err := a.OpenRecords(c)
@@ -279,7 +276,6 @@ func (b *uiApp) mind() string {
 	return network.ChooseModel(b.Settings, b.Base.Model, true).Name
 }
 
-// serve answers until ctx ends.
 func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team bool) error {
 	b.runs.Recover()
 	go func() { _, _, _ = b.history.Find(ctx, run.Query{Limit: 1}, nil) }() // what was read once is remembered: the first page does not wait for it

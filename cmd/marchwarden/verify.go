@@ -136,7 +136,7 @@ func runVerify(ctx context.Context, a *app, o verifyOptions, arg string) error {
 	return check.Result(ctx, records, id, nil)
 }
 
-// audit makes the checks that the options ask for. Where they need no settings otherwise, c
+// newAudit makes the checks that the options ask for. Where they need no settings otherwise, c
 // is nil and they are read when they are needed.
 func newAudit(a *app, o verifyOptions, c *settings.Settings) *audit.Audit {
 	cfg := audit.Config{

@@ -53,7 +53,6 @@ func programVersion() string {
 	return strings.TrimPrefix(info.Main.Version, "v")
 }
 
-// schemas are the two halves of the contract.
 var schemas = map[string]func() json.RawMessage{
 	"request": marchwarden.RequestSchema,
 	"result":  marchwarden.ResultSchema,

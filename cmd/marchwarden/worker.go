@@ -198,7 +198,7 @@ func hostName() string {
 	return host
 }
 
-// probe serves measurements in the background until ctx ends.
+// serveProbe serves measurements in the background until ctx ends.
 func serveProbe(ctx context.Context, a *app, address string, m *meter.Meter, ready func() error) error {
 	at, err := listenAt("--metrics", address)
 	if err != nil {
