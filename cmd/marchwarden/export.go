@@ -226,7 +226,7 @@ func runImport(ctx context.Context, a *app, c *settings.Settings, by []string, p
 	defer rec.Close()
 	// The evidence goes to the disk itself, as it is in the bundle: what only memory
 	// could take, or what a secret was taken out of, would not be what the traces name.
-	in, err := b.Import(ctx, run.Store{Traces: rec.Traces, Blobs: rec.Blobs.Store})
+	in, err := b.Import(ctx, run.Store{Traces: rec.Traces, Blobs: rec.Blobs.Folder})
 	if err != nil {
 		return err
 	}

@@ -226,7 +226,7 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	b.Base.Warn, b.Base.Told, b.Base.Log = network.Once(func(m string) { log.Warn(m) }), func(network.Finished) {}, log
 	keep := runs.Config{Researcher: &b.PerQuestion, Dir: c.RunsPath(), Now: a.Now, Name: "ui", MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: rec.Result}
 	if b.Cluster != nil { // they are kept apart: they go on there, and not on a page without the cluster
-		b.Cluster.Home = &submit.Home{Engine: b.engine, Traces: rec.Traces, Blobs: rec.Blobs.Store}
+		b.Cluster.Home = &submit.Home{Engine: b.engine, Traces: rec.Traces, Blobs: rec.Blobs.Folder}
 		keep.Name, keep.Grace = "ui-cluster", clusterGrace
 	}
 	if b.runs, err = runs.Open(keep); err != nil && network.Unwritable(err) {

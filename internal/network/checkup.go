@@ -89,8 +89,8 @@ func writable(name, path string, isDir bool) Part {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if problem := tryFolder(nearest(path)); problem != "" {
-			return Part{name, PartBroken, fmt.Sprintf("%s cannot be made: %s", path, problem)}
+		if err := tryFolder(nearest(path)); err != nil {
+			return Part{name, PartBroken, fmt.Sprintf("%s cannot be made: %s", path, durable.Cause(err))}
 		}
 		return Part{name, PartOK, path + " (will be made)"}
 	case err != nil:
@@ -98,14 +98,15 @@ func writable(name, path string, isDir bool) Part {
 	case info.IsDir() != isDir:
 		return Part{name, PartBroken, fmt.Sprintf("%s is there and is %s", path, map[bool]string{true: "a folder, not a file", false: "no folder"}[info.IsDir()])}
 	}
-	problem := ""
 	if isDir {
-		problem = tryFolder(path)
+		err = tryFolder(path)
+	} else if f, failed := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); failed != nil {
+		err = failed
 	} else {
-		problem = tryFile(path)
+		err = f.Close()
 	}
-	if problem != "" {
-		return Part{name, PartBroken, fmt.Sprintf("%s cannot be written: %s", path, problem)}
+	if err != nil {
+		return Part{name, PartBroken, fmt.Sprintf("%s cannot be written: %s", path, durable.Cause(err))}
 	}
 	return Part{name, PartOK, path}
 }
@@ -121,26 +122,12 @@ func nearest(path string) string {
 	}
 }
 
-func tryFolder(path string) (problem string) {
+func tryFolder(path string) error {
 	f, err := os.CreateTemp(path, ".marchwarden-*.tmp")
 	if err != nil {
-		return durable.Cause(err)
+		return err
 	}
-	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
-		return durable.Cause(err)
-	}
-	return ""
-}
-
-func tryFile(path string) (problem string) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err == nil {
-		err = f.Close()
-	}
-	if err != nil {
-		return durable.Cause(err)
-	}
-	return ""
+	return durable.Discard(f)
 }
 
 func ledgerLines(c *settings.Settings) Part {

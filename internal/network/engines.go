@@ -37,23 +37,16 @@ func (h *Host) UserAgent() string {
 type engineKind struct {
 	Name  string
 	Needs string // the setting without which it cannot work; "" for none
-	open  func(h *Host, c *settings.Settings, client *http.Client) search.Engine
+	url   string // the setting of its address
+	open  func(engines.Config) search.Engine
 }
 
 // engineKinds are all there are, in the order in which they are asked.
 var engineKinds = []engineKind{
-	{"tavily", settings.TavilyKey, func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return engines.NewTavily(engines.Config{Key: c.Text(settings.TavilyKey), BaseURL: c.Text(settings.TavilyURL), HTTP: client, UserAgent: h.UserAgent()})
-	}},
-	{"brave", settings.BraveKey, func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return engines.NewBrave(engines.Config{Now: h.Now, Key: c.Text(settings.BraveKey), BaseURL: c.Text(settings.BraveURL), HTTP: client, UserAgent: h.UserAgent()})
-	}},
-	{"searxng", settings.SearxngURL, func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return engines.NewSearxng(engines.Config{BaseURL: c.Text(settings.SearxngURL), Now: h.Now, HTTP: client, UserAgent: h.UserAgent()})
-	}},
-	{"wikipedia", "", func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return engines.NewWikipedia(engines.Config{BaseURL: c.Text(settings.WikipediaURL), HTTP: client, UserAgent: h.UserAgent()})
-	}},
+	{"tavily", settings.TavilyKey, settings.TavilyURL, engines.NewTavily},
+	{"brave", settings.BraveKey, settings.BraveURL, engines.NewBrave},
+	{"searxng", settings.SearxngURL, settings.SearxngURL, engines.NewSearxng},
+	{"wikipedia", "", settings.WikipediaURL, engines.NewWikipedia},
 }
 
 // configured reports whether the engine has what it needs.
@@ -114,10 +107,17 @@ func (h *Host) openEngines(c *settings.Settings, flag string) (search.Engine, er
 // OpenEngine makes one engine. Its limit is shared with all who work for the same engine of
 // tasks, if there is one.
 func (h *Host) OpenEngine(c *settings.Settings, k engineKind) search.Engine {
-	if h.Limits == nil {
-		return k.open(h, c, h.ServiceClient())
+	open := func(client *http.Client) search.Engine {
+		cfg := engines.Config{BaseURL: c.Text(k.url), HTTP: client, UserAgent: h.UserAgent(), Now: h.Now}
+		if k.Needs != k.url {
+			cfg.Key = c.Text(k.Needs)
+		}
+		return k.open(cfg)
 	}
-	return engines.NewRationed(h.Limits(limit.Key(k.Name, limit.Requests)), h.Now, h.ServiceClient(), func(client *http.Client) search.Engine { return k.open(h, c, client) })
+	if h.Limits == nil {
+		return open(h.ServiceClient())
+	}
+	return engines.NewRationed(h.Limits(limit.Key(k.Name, limit.Requests)), h.Now, h.ServiceClient(), open)
 }
 
 // rendersPages reports whether pages that need JavaScript are run in a browser, by the

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
@@ -101,11 +99,18 @@ func FolderFile(dir, path string) string {
 // KeepFolder remembers a folder by its absolute path. Doing it twice is harmless.
 func KeepFolder(dir, path string) error {
 	err := os.MkdirAll(dir, 0o700)
+	var tmp *os.File
 	if err == nil {
-		err = durable.WriteWhole(FolderFile(dir, path), func(w io.Writer) error {
-			_, err := io.WriteString(w, path)
-			return err
-		})
+		tmp, err = os.CreateTemp(dir, ".new-*")
+	}
+	if err == nil {
+		_, err = tmp.WriteString(path)
+		if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
+			err = os.Rename(tmp.Name(), FolderFile(dir, path))
+		}
+		if err != nil {
+			err = errors.Join(err, os.Remove(tmp.Name()))
+		}
 	}
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remember folder %q", path)
 }

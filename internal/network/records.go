@@ -37,7 +37,7 @@ func (r *Records) Store() run.Store { return run.Store{Traces: r.Traces, Blobs: 
 
 // Home is the records as those see them who check and clear them.
 func (r *Records) Home(c *settings.Settings) record.Home {
-	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Store}, Shelf: r.Blobs.Store, Strays: r.Blobs.Store.Strays, Folder: c.Home(), Damaged: c.DamagedPath()}
+	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Folder}, Shelf: r.Blobs.Folder, Strays: r.Blobs.Folder.Strays, Folder: c.Home(), Damaged: c.DamagedPath()}
 }
 
 // FilesOf is what else is in the home folder.
@@ -65,35 +65,27 @@ func (r *Records) book() trace.Book {
 // repeats a key is evidence like any other, with a mark in place of the key, and a run
 // and its rerun read the same, since both read what was stored.
 type Evidence struct {
-	*blobdir.Store
-	hide *secret.Redactor
-	kept blob.Store // what the store cannot take is kept in memory
+	blob.Store                // what the folder cannot take is kept in memory
+	Folder     *blobdir.Store // nil for none
+	hide       *secret.Redactor
 }
 
 // NewEvidence is the evidence in a folder, or in memory without one.
 func NewEvidence(store *blobdir.Store, hide *secret.Redactor) *Evidence {
 	if store == nil {
-		return &Evidence{nil, hide, blob.NewMem()}
+		return &Evidence{blob.NewMem(), nil, hide}
 	}
-	return &Evidence{store, hide, blob.Rescue(store)}
+	return &Evidence{blob.Rescue(store), store, hide}
 }
 
 // Put stores content without secrets.
 func (d *Evidence) Put(ctx context.Context, content []byte) (blob.Ref, error) {
-	return d.kept.Put(ctx, d.hide.Bytes(content))
-}
-
-func (d *Evidence) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
-	return d.kept.Get(ctx, ref)
-}
-
-func (d *Evidence) Stat(ctx context.Context, ref blob.Ref) (blob.Info, error) {
-	return d.kept.Stat(ctx, ref)
+	return d.Store.Put(ctx, d.hide.Bytes(content))
 }
 
 // Settle says whether what was put is on disk.
 func (d *Evidence) Settle(ctx context.Context, refs ...blob.Ref) error {
-	return blob.Settle(ctx, d.kept, refs...)
+	return blob.Settle(ctx, d.Store, refs...)
 }
 
 // OpenRecords opens them, making what is missing.
@@ -145,10 +137,10 @@ func (h *Host) OpenKept(c *settings.Settings) (*Records, error) {
 }
 
 func (r *Records) Close() error {
-	if r.Blobs.Store == nil {
+	if r.Blobs.Folder == nil {
 		return r.Traces.Close()
 	}
-	return errors.Join(r.Traces.Close(), r.Blobs.Close())
+	return errors.Join(r.Traces.Close(), r.Blobs.Folder.Close())
 }
 
 // Trace gives the whole lines of a trace.

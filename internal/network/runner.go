@@ -311,10 +311,10 @@ func (d *Runner) BringHome(ctx context.Context, e dispatch.Engine, id marchwarde
 	if !end.Trace.Valid() || res.TraceID != id { // of a researcher that keeps its own
 		return start
 	}
-	h := submit.Home{Engine: e, Traces: d.Records.Traces, Blobs: d.Records.Blobs.Store}
+	h := submit.Home{Engine: e, Traces: d.Records.Traces, Blobs: d.Records.Blobs.Folder}
 	var b submit.Brought
 	var err error
-	if d.Records.Blobs.Store == nil {
+	if d.Records.Blobs.Folder == nil {
 		if b, err = h.Read(ctx, id, end); err == nil {
 			d.Warn("the record cannot be kept here; it is in the cluster")
 		}

@@ -38,7 +38,7 @@ func (h *Host) NewWorkerRecords(e dispatch.Engine) *WorkerRecords {
 // Records are those of the workplace as a desk has them.
 func (w *WorkerRecords) Records(c *settings.Settings) *Records {
 	away := marchwarden.Errorf(marchwarden.CodeUnavailable, "a worker keeps its records with its engine")
-	return &Records{Traces: trace.Nowhere(c.Text(settings.TraceDir), away), Blobs: &Evidence{nil, w.hide, w.engine.Blobs()}, held: w.held}
+	return &Records{Traces: trace.Nowhere(c.Text(settings.TraceDir), away), Blobs: &Evidence{w.engine.Blobs(), nil, w.hide}, held: w.held}
 }
 
 // OpenCluster opens a cluster as one researcher, for a server. A question may take that long; 0
