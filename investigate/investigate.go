@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -162,7 +163,7 @@ func (c *Config) complete() error {
 		}
 	}
 	for _, name := range c.AllowEgress {
-		if !c.has(name) {
+		if !slices.Contains(c.names(), name) {
 			return invalid("AllowEgress", "", "no researcher is called %q", name)
 		}
 	}

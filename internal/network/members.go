@@ -67,7 +67,11 @@ func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		}
 		if m.Off {
 			if slices.Contains(o.Researchers, m.Name) {
-				return nil, settings.Invalid(o.chosenBy(), "", m.Name+": "+offInFile)
+				by := "--researchers"
+				if o.Researcher != "" && o.Researcher != settings.PI {
+					by = "--researcher"
+				}
+				return nil, settings.Invalid(by, "", m.Name+": "+offInFile)
 			}
 			continue
 		}

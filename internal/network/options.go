@@ -116,14 +116,6 @@ func (o Options) Check(c *settings.Settings, name string) error {
 	return c.AreMembers(c.Label(settings.AllowEgress), c.List(settings.AllowEgress))
 }
 
-// chosenBy is the flag that named the members.
-func (o Options) chosenBy() string {
-	if o.Researcher != "" && o.Researcher != settings.PI {
-		return "--researcher"
-	}
-	return "--researchers"
-}
-
 // wants reports whether a member is among those that were named, if any were.
 func (o Options) wants(name string) bool {
 	return len(o.Researchers) == 0 || slices.Contains(o.Researchers, name)
