@@ -164,7 +164,7 @@ func runUI(ctx context.Context, a *app, c *settings.Settings, o uiOptions) error
 	if err != nil {
 		return err
 	}
-	b := &uiApp{a: a, log: a.logger(c), PerQuestion: network.PerQuestion{Host: &a.Host, Settings: c, Base: o.desk}}
+	b := &uiApp{a: a, log: a.logger(c), answers: network.PerQuestion{Host: &a.Host, Settings: c, Base: o.desk}}
 	if at != "" {
 		err = b.openCluster(ctx, at)
 	}
@@ -198,14 +198,14 @@ func uiDoorkeeper(a *app, c *settings.Settings, o uiOptions, listen string, loca
 }
 
 type uiApp struct {
-	network.PerQuestion // who answers
-	a                   *app
-	log                 *slog.Logger
-	history             *run.History
-	runs                *runs.Desk
-	server              *web.Server
-	unkept              error           // why nothing can be asked, if so
-	engine              *cluster.Engine // the connection to the cluster, if that answers
+	answers network.PerQuestion
+	a       *app
+	log     *slog.Logger
+	history *run.History
+	runs    *runs.Desk
+	server  *web.Server
+	unkept  error           // why nothing can be asked, if so
+	engine  *cluster.Engine // the connection to the cluster, if that answers
 }
 
 // uiKeep is how long it is known whose a run is: for as long as its trace may be there, or its
@@ -213,7 +213,7 @@ type uiApp struct {
 const uiKeep = 100 * 366 * 24 * time.Hour
 
 func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
-	a, c, log := b.a, b.Settings, b.log
+	a, c, log := b.a, b.answers.Settings, b.log
 	rec, err := a.OpenRecords(c)
 	if err != nil {
 		return err
@@ -222,11 +222,11 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	if err != nil {
 		return errors.Join(err, rec.Close())
 	}
-	b.Records = rec
-	b.Base.Warn, b.Base.Told, b.Base.Log = network.Once(func(m string) { log.Warn(m) }), func(network.Finished) {}, log
-	keep := runs.Config{Researcher: &b.PerQuestion, Dir: c.RunsPath(), Now: a.Now, Name: "ui", MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: rec.Result}
-	if b.Cluster != nil { // they are kept apart: they go on there, and not on a page without the cluster
-		b.Cluster.Home = &submit.Home{Engine: b.engine, Traces: rec.Traces, Blobs: rec.Blobs.Folder}
+	b.answers.Records = rec
+	b.answers.Base.Warn, b.answers.Base.Told, b.answers.Base.Log = network.Once(func(m string) { log.Warn(m) }), func(network.Finished) {}, log
+	keep := runs.Config{Researcher: &b.answers, Dir: c.RunsPath(), Now: a.Now, Name: "ui", MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: rec.Result}
+	if b.answers.Cluster != nil { // they are kept apart: they go on there, and not on a page without the cluster
+		b.answers.Cluster.Home = &submit.Home{Engine: b.engine, Traces: rec.Traces, Blobs: rec.Blobs.Folder}
 		keep.Name, keep.Grace = "ui-cluster", clusterGrace
 	}
 	if b.runs, err = runs.Open(keep); err != nil && network.Unwritable(err) {
@@ -270,10 +270,10 @@ func sealingKey(a *app, c *settings.Settings) ([]byte, error) {
 
 // mind is who writes, for people.
 func (b *uiApp) mind() string {
-	if b.Cluster != nil {
+	if b.answers.Cluster != nil {
 		return "the workers of the cluster"
 	}
-	return network.ChooseModel(b.Settings, b.Base.Model, true).Name
+	return network.ChooseModel(b.answers.Settings, b.answers.Base.Model, true).Name
 }
 
 func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team bool) error {
@@ -290,7 +290,7 @@ func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team boo
 
 func (b *uiApp) close() error {
 	b.server.Close()
-	return errors.Join(b.runs.Close(context.Background()), b.Records.Close(), b.closeCluster())
+	return errors.Join(b.runs.Close(context.Background()), b.answers.Records.Close(), b.closeCluster())
 }
 
 // invite prints a link that lets the local user's browser in and opens it; another at

@@ -7,13 +7,11 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
@@ -25,7 +23,7 @@ var _ web.App = (*uiApp)(nil)
 // chosen, if all that is missing is a word that questions may leave this machine.
 func (b *uiApp) Members() []web.Member {
 	var out []web.Member
-	if b.Cluster != nil {
+	if b.answers.Cluster != nil {
 		ctx, done := context.WithTimeout(context.Background(), dialTime)
 		defer done()
 		members, err := b.engine.Members(ctx)
@@ -37,12 +35,12 @@ func (b *uiApp) Members() []web.Member {
 		}
 		return out
 	}
-	for _, e := range network.Roster(b.Settings, b.Base) {
+	for _, e := range network.Roster(b.answers.Settings, b.answers.Base) {
 		m := web.Member{Name: e.Name, Scope: e.Scope, OpenWorld: e.OpenWorld, On: e.Off == ""}
 		if !m.On {
-			chosen := b.Base
+			chosen := b.answers.Base
 			chosen.Online, chosen.Researchers = true, []string{e.Name}
-			m.Down = network.WhyOff(b.Settings, chosen, e.Name)
+			m.Down = network.WhyOff(b.answers.Settings, chosen, e.Name)
 		}
 		out = append(out, m)
 	}
@@ -51,25 +49,11 @@ func (b *uiApp) Members() []web.Member {
 
 // Ask begins a run that is kept.
 func (b *uiApp) Ask(ctx context.Context, q web.Question) (marchwarden.TraceID, error) {
-	if b.Cluster != nil {
-		return b.begin(ctx, q.Request, &marchwarden.Choice{Researchers: q.Researchers, AllowEgress: b.Base.AllowEgress})
-	}
-	o := b.Base
-	if len(q.Researchers) > 0 {
-		if err := b.Settings.AreMembers("--researchers", q.Researchers); err != nil {
-			return marchwarden.TraceID{}, err
-		}
-		o.Online = true // for those of them that need it: to name one is to mean it
-		o = o.Narrowed(q.Researchers)
-		o.Researchers = q.Researchers
-	}
-	if err := o.Check(b.Settings, settings.PI); err != nil {
+	choice, err := b.answers.Choose(q.Researchers)
+	if err != nil {
 		return marchwarden.TraceID{}, err
 	}
-	if _, err := b.a.Seats(b.Settings, o); err != nil {
-		return marchwarden.TraceID{}, err
-	}
-	return b.begin(ctx, q.Request, o.Recorded(&b.a.Host, b.Settings))
+	return b.begin(ctx, q.Request, choice)
 }
 
 // begin starts a run, or resumes one, and leaves it.
@@ -87,7 +71,7 @@ func (b *uiApp) begin(ctx context.Context, req marchwarden.Request, choice *marc
 
 // Resume resumes a run, with more tokens if it ended for want of them.
 func (b *uiApp) Resume(ctx context.Context, id marchwarden.TraceID, tokens int) error {
-	if _, err := b.Resumed(id); err != nil {
+	if _, err := b.answers.Resumed(id); err != nil {
 		return err
 	}
 	req := marchwarden.Request{Resume: id.String()}
@@ -100,7 +84,7 @@ func (b *uiApp) Resume(ctx context.Context, id marchwarden.TraceID, tokens int) 
 
 // Remove removes a run with all that only it needed.
 func (b *uiApp) Remove(ctx context.Context, id marchwarden.TraceID) error {
-	plan, err := b.Records.Home(b.Settings).PlanCollection(ctx, record.CollectOptions{Now: b.a.Now(), Runs: []marchwarden.TraceID{id}})
+	plan, err := b.answers.Records.Home(b.answers.Settings).PlanCollection(ctx, record.CollectOptions{Now: b.a.Now(), Runs: []marchwarden.TraceID{id}})
 	if err != nil {
 		return err
 	}
@@ -113,20 +97,14 @@ func (b *uiApp) Remove(ctx context.Context, id marchwarden.TraceID) error {
 
 // openCluster has a cluster answer what is asked on the page.
 func (b *uiApp) openCluster(ctx context.Context, at string) error {
-	limit, err := flagTime("--timeout", b.Base.Timeout, false)
+	limit, err := flagTime("--timeout", b.answers.Base.Timeout, false)
 	if err != nil {
 		return err
 	}
-	if b.engine, err = b.a.openCluster(ctx, b.Settings, at, b.log); err != nil {
+	if b.engine, err = b.a.openCluster(ctx, b.answers.Settings, at, b.log); err != nil {
 		return err
 	}
-	b.Cluster = &submit.Cluster{Engine: b.engine, NewID: b.a.NewID, Now: b.a.Now, Timeout: limit, Wishes: func(ctx context.Context) dispatch.Wishes {
-		choice := runs.ChoiceOf(ctx)
-		if choice == nil {
-			return dispatch.Wishes{}
-		}
-		return dispatch.Wishes{Only: choice.Researchers, AllowEgress: choice.AllowEgress}
-	}}
+	b.answers.Cluster = &submit.Cluster{Engine: b.engine, NewID: b.a.NewID, Now: b.a.Now, Timeout: limit}
 	return nil
 }
 
@@ -139,16 +117,16 @@ func (b *uiApp) closeCluster() error {
 
 // Rerun executes a run again on its record.
 func (b *uiApp) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, words string, err error) {
-	log, err := b.Records.Traces.Load(id)
+	log, err := b.answers.Records.Traces.Load(id)
 	if err != nil {
 		return false, "", err
 	}
-	vs, err := b.a.OpenVectors(b.Settings)
+	vs, err := b.a.OpenVectors(b.answers.Settings)
 	if err != nil {
 		return false, "", err
 	}
 	defer vs.Close() // it was only read from, or costs nothing but time
-	again, err := network.Again(ctx, log, b.Records.Blobs, vs.Of)
+	again, err := network.Again(ctx, log, b.answers.Records.Blobs, vs.Of)
 	if err != nil || again.Same() {
 		return err == nil, "", err
 	}
@@ -157,17 +135,17 @@ func (b *uiApp) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, w
 
 // Drift fetches the sources of a run again and keeps what came of it.
 func (b *uiApp) Drift(ctx context.Context, id marchwarden.TraceID, told func()) (drift.Report, error) {
-	o := driftOptions{quiet: true, context: usualContext, timeout: usualPatience, library: b.Base.Library, told: func(drift.Source) { told() }}
-	rep, err := checkDrift(ctx, b.a, b.Settings, o, b.Records.Store(), id)
+	o := driftOptions{quiet: true, context: usualContext, timeout: usualPatience, library: b.answers.Base.Library, told: func(drift.Source) { told() }}
+	rep, err := checkDrift(ctx, b.a, b.answers.Settings, o, b.answers.Records.Store(), id)
 	if err != nil {
 		return rep, err
 	}
-	return rep, drift.Keep(b.Settings.Home(), rep)
+	return rep, drift.Keep(b.answers.Settings.Home(), rep)
 }
 
 // Drifted is what the last check found.
 func (b *uiApp) Drifted(id marchwarden.TraceID) (drift.Report, string, bool) {
-	last, ok, err := drift.Last(b.Settings.Home(), id)
+	last, ok, err := drift.Last(b.answers.Settings.Home(), id)
 	if err != nil {
 		b.log.Warn("a check of sources cannot be read", "error", err)
 	}
@@ -192,9 +170,9 @@ func (b *uiApp) Export(ctx context.Context, id marchwarden.TraceID, format strin
 	if err != nil {
 		return err
 	}
-	past, err := b.Records.Store().Load(id)
+	past, err := b.answers.Records.Store().Load(id)
 	if err != nil {
 		return err
 	}
-	return f.Write(ctx, exportOf(b.a, b.Settings, b.Records.Store(), past), w)
+	return f.Write(ctx, exportOf(b.a, b.answers.Settings, b.answers.Records.Store(), past), w)
 }

@@ -228,6 +228,29 @@ func (p *PerQuestion) Options(ctx context.Context, req marchwarden.Request) (o O
 	return o, nil
 }
 
+// Choose is the choice of a question that names researchers, or leaves it to the server.
+func (p *PerQuestion) Choose(names []string) (*marchwarden.Choice, error) {
+	o := p.Base
+	if p.Cluster != nil {
+		return &marchwarden.Choice{Researchers: names, AllowEgress: o.AllowEgress}, nil
+	}
+	if len(names) > 0 {
+		if err := p.Settings.AreMembers("--researchers", names); err != nil {
+			return nil, err
+		}
+		o.Online = true // for those of them that need it: to name one is to mean it
+		o = o.Narrowed(names)
+		o.Researchers = names
+	}
+	if err := o.Check(p.Settings, settings.PI); err != nil {
+		return nil, err
+	}
+	if _, err := p.Host.Seats(p.Settings, o); err != nil {
+		return nil, err
+	}
+	return o.Recorded(p.Host, p.Settings), nil
+}
+
 // Resumed are the options of a run that is to be resumed.
 func (p *PerQuestion) Resumed(id marchwarden.TraceID) (Options, error) {
 	o, _, err := Options{Warn: p.Base.Warn, Told: p.Base.Told, Log: p.Base.Log}.Resumed(p.Settings, p.Records, id)
