@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -137,14 +138,7 @@ func (c *Config) lookup(name string) (string, bool) {
 
 // named is an error with the field of the Config in place of the command's flag.
 func named(err error) error {
-	fields := map[string]string{"--library": "Library", "--db": "DB", "--model": "Model", "--search": "Search", "--timeout": "Deadline", "--researchers": "Researchers"}
-	var e *marchwarden.Error
-	if errors.As(err, &e) && fields[e.Field] != "" {
-		told := *e
-		told.Field = fields[e.Field]
-		return &told
-	}
-	return err
+	return settings.Renamed(err, map[string]string{"--library": "Library", "--db": "DB", "--model": "Model", "--search": "Search", "--timeout": "Deadline", "--researchers": "Researchers"})
 }
 
 // complete checks the Config and fills in what was left to this package.
@@ -169,7 +163,7 @@ func (c *Config) complete() error {
 		}
 	}
 	for _, name := range c.AllowEgress {
-		if !c.has(name) {
+		if !slices.Contains(c.names(), name) {
 			return invalid("AllowEgress", "", "no researcher is called %q", name)
 		}
 	}

@@ -120,11 +120,6 @@ func (c *Config) names() []string {
 	return names
 }
 
-// has reports whether the Config has a researcher of that name.
-func (c *Config) has(name string) bool {
-	return slices.Contains(c.names(), name)
-}
-
 // invalid is the error of a field of the Config.
 func invalid(field, hint, format string, args ...any) error {
 	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}

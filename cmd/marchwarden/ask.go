@@ -22,26 +22,21 @@ import (
 )
 
 type askOptions struct {
-	desk         network.Options
-	parallel     optionalInt
-	maxRihlas    optionalInt
-	depth        string
-	budget       optionalInt
-	iterations   optionalInt
-	sources      optionalInt
-	sourceFilter string
-	context      string
-	json         bool
-	jsonEvents   bool
-	out          string
-	verbose      bool
-	quiet        bool
-	plain        bool   // progress in plain lines, also on a terminal
-	engine       string // the cluster to ask, as the flag says; "" leaves it to the settings
-	away         bool   // it was asked of a cluster
+	desk       network.Options
+	depth      string
+	cons       marchwarden.Constraints
+	context    string
+	json       bool
+	jsonEvents bool
+	out        string
+	verbose    bool
+	quiet      bool
+	plain      bool   // progress in plain lines, also on a terminal
+	engine     string // the cluster to ask, as the flag says; "" leaves it to the settings
+	away       bool   // it was asked of a cluster
 }
 
-const askHelp = `Ask a question and get an answer in which every factual sentence carries a
+var askHelp = `Ask a question and get an answer in which every factual sentence carries a
 citation, or a plain statement of what was not found.
 
 An investigator plans which researchers to send on which journey (a rihla),
@@ -72,13 +67,8 @@ rihla has a line with a bar of what it did when: · waiting, ░ planning,
 characters. --plain writes plain lines there, too.
 
 The first Ctrl-C ends the research with a partial result, the second ends the
-program.
-
-EXIT STATUS
-  0    answered, gaps and plain refusals included
-  1    failed: there is no result
-  2    wrong usage or bad input; nothing was written
-  130  interrupted; the partial result is printed`
+program.` + exits("0 answered, gaps and plain refusals included", "1 failed: there is no result", "2 wrong usage or bad input; nothing was written",
+	"130 interrupted; the partial result is printed")
 
 const askExamples = `  marchwarden ask "What are ideal crops for a garden in Utah?"
   marchwarden ask --online "Who won the Nobel Prize in Physics in 2024?"
@@ -94,55 +84,38 @@ func newAsk(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ask [flags] QUESTION… | -", Short: "answer a question from documents, with citations",
 		Long: askHelp, Example: askExamples,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.jsonEvents {
-				a.reader = program
-			}
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runAsk(cmd.Context(), o, args)
-		},
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+			return runAsk(ctx, a, c, o, args)
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.depth, "depth", "", "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
-	f.Var(&o.budget, "budget", fmt.Sprintf("use at most `N` tokens for the whole research, at least %d", marchwarden.MinTokenBudget))
-	f.Var(&o.iterations, "max-iterations", fmt.Sprintf("search at most `N` times, %d to %d", marchwarden.MinIterations, marchwarden.MaxIterations))
-	f.Var(&o.sources, "max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources))
-	f.StringVar(&o.sourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md")
+	f.Func("budget", fmt.Sprintf("use at most `N` tokens for the whole research, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
+	f.Func("max-iterations", fmt.Sprintf("search at most `N` times, %d to %d", marchwarden.MinIterations, marchwarden.MaxIterations), number(&o.cons.MaxIterations))
+	f.Func("max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources), number(&o.cons.MaxSources))
+	f.StringVar(&o.cons.SourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md")
 	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
-	o.deskFlags(f)
+	d := &o.desk
+	f.StringVar(&d.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
+	f.StringSliceVar(&d.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
+	f.StringSliceVar(&d.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
+	f.BoolVar(&d.PlanOnly, "plan", false, "print the plan and stop")
+	countFlag(f, &d.Parallel, "parallel", 0, 1, network.MaxParallel, "send at most `N` rihlas at once (default 4)")
+	countFlag(f, &d.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "send at most `N` rihlas in all (default by depth: 4, 8 or 16)")
+	f.StringVar(&d.Timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
+	isolateFlag(f, d)
+	workFlags(cmd, d)
+	f.Lookup("online").Usage = "let the question leave this machine: ask the web and arXiv, too"
+	f.Lookup("model").Usage = "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none"
+	f.Lookup("search").Usage = "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia; implies --online"
 	o.showFlags(f)
 	engineFlag(f, &o.engine)
 	complete(cmd, "researcher", append(slices.Clone(settings.Builtin), settings.PI)...)
 	complete(cmd, "researchers", settings.Builtin...)
-	complete(cmd, "search", network.EngineNames()...)
-	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
 	return cmd
 }
 
-// deskFlags are the flags that say who works, and with what. Those that were given
-// are recorded, so that a run can be resumed as it was begun.
-func (o *askOptions) deskFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
-	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
-	f.BoolVar(&o.desk.Online, "online", false, "let the question leave this machine: ask the web and arXiv, too")
-	databaseFlags(f, &o.desk)
-	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
-	f.BoolVar(&o.desk.PlanOnly, "plan", false, "print the plan and stop")
-	f.Var(&o.parallel, "parallel", "send at most `N` rihlas at once (default 4)")
-	f.Var(&o.maxRihlas, "max-rihlas", "send at most `N` rihlas in all (default by depth: 4, 8 or 16)")
-	isolateFlag(f, &o.desk)
-	f.StringVar(&o.desk.Model, "model", "", "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none")
-	f.StringVar(&o.desk.Search, "search", "", "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia; implies --online")
-	f.StringVar(&o.desk.Render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
-	f.StringVar(&o.desk.Timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
-	f.StringArrayVar(&o.desk.Library, "library", nil, "search the folder `DIR`; may be given several times")
-	f.BoolVar(&o.desk.Embedded, "embedded", false, "search the embedded library too")
-}
-
-// showFlags are the flags that say how a result is shown.
 func (o *askOptions) showFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "print the result as JSON and nothing else")
 	f.BoolVar(&o.jsonEvents, "json-events", false, "print progress, warnings and errors on stderr as JSON, one object a line, for programs")
@@ -152,19 +125,12 @@ func (o *askOptions) showFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.plain, "plain", false, "show progress in plain lines, on a terminal too: for logs and screen readers")
 }
 
-func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
-	req, err := a.request(ctx, o, c, args)
+func runAsk(ctx context.Context, a *app, c *settings.Settings, o askOptions, args []string) error {
+	req, err := requestOf(ctx, a, o, c, args)
 	if err != nil {
 		return err
 	}
 	if err := checkOut(o.out); err != nil {
-		return err
-	}
-	if err := o.bounds(); err != nil {
 		return err
 	}
 	at, err := c.EngineURLFor(o.engine)
@@ -172,14 +138,14 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 		return err
 	}
 	if at != "" {
-		return a.askCluster(ctx, c, o, at, req)
+		return askCluster(ctx, a, c, o, at, req)
 	}
-	return a.research(ctx, c, o, req)
+	return research(ctx, a, c, o, req)
 }
 
 // research asks a researcher and shows its result.
-func (a *app) research(ctx context.Context, c *settings.Settings, o askOptions, req marchwarden.Request) error {
-	watch := a.newWatch(c, o)
+func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, req marchwarden.Request) error {
+	watch := newWatch(a, c, o)
 	defer watch.close()
 	var told network.Finished
 	o.desk.Told, o.desk.Warn = func(f network.Finished) {
@@ -191,7 +157,7 @@ func (a *app) research(ctx context.Context, c *settings.Settings, o askOptions, 
 	if err != nil {
 		return err
 	}
-	ctx, done := a.stoppable(ctx, c, req.Resume)
+	ctx, done := stoppable(ctx, a, c, req.Resume)
 	defer done()
 	res, err := d.Research(ctx, req, watch.event)
 	interrupted := ctx.Err() != nil
@@ -206,7 +172,7 @@ func (a *app) research(ctx context.Context, c *settings.Settings, o askOptions, 
 		}
 		a.note("%s", nothingLeft(req, o.desk.More > 0, res))
 	}
-	partial, err := a.show(c, o, d, res, start, watch)
+	partial, err := showResult(a, c, o, d, res, start, watch)
 	if err := errors.Join(err, d.Close()); err != nil {
 		return err
 	}
@@ -216,9 +182,9 @@ func (a *app) research(ctx context.Context, c *settings.Settings, o askOptions, 
 	return nil
 }
 
-// show shows the result of a run that is recorded here, and reports whether its record
+// showResult shows the result of a run that is recorded here, and reports whether its record
 // says that it was interrupted, or nothing.
-func (a *app) show(c *settings.Settings, o askOptions, d *network.Runner, res *marchwarden.Result, start *trace.Start, watch *watch) (partial bool, err error) {
+func showResult(a *app, c *settings.Settings, o askOptions, d *network.Runner, res *marchwarden.Result, start *trace.Start, watch *watch) (partial bool, err error) {
 	f, searched := d.Records.Store().Spent(res, run.Whole)
 	partial = f.Interrupted || !f.Known
 	if start.Investigation == nil {
@@ -240,31 +206,13 @@ func (a *app) show(c *settings.Settings, o askOptions, d *network.Runner, res *m
 	} else {
 		screen.Library = where
 	}
-	return partial, a.deliver(o, res, screen)
+	return partial, deliver(a, o, res, screen)
 }
 
-// bounds takes over how far an investigation may go.
-func (o *askOptions) bounds() error {
-	for _, n := range []struct {
-		flag string
-		from optionalInt
-		most int
-		to   *int
-	}{{"--parallel", o.parallel, network.MaxParallel, &o.desk.Parallel}, {"--max-rihlas", o.maxRihlas, network.MaxRihlas, &o.desk.MaxRihlas}} {
-		if n.from.v == nil {
-			continue
-		}
-		if *n.to = *n.from.v; *n.to < 1 || *n.to > n.most {
-			return invalid(n.flag, "", fmt.Sprintf("must be from 1 to %d, not %d", n.most, *n.to))
-		}
-	}
-	return nil
-}
-
-// request makes a valid request of flags, settings and arguments. Its errors
+// requestOf makes a valid request of flags, settings and arguments. Its errors
 // name the flag that is wrong.
-func (a *app) request(ctx context.Context, o askOptions, c *settings.Settings, args []string) (marchwarden.Request, error) {
-	question, err := a.question(ctx, args)
+func requestOf(ctx context.Context, a *app, o askOptions, c *settings.Settings, args []string) (marchwarden.Request, error) {
+	question, err := questionOf(ctx, a, args)
 	if err != nil {
 		return marchwarden.Request{}, err
 	}
@@ -272,9 +220,8 @@ func (a *app) request(ctx context.Context, o askOptions, c *settings.Settings, a
 	if o.depth == "" {
 		req.Depth = marchwarden.Depth(c.Text(settings.Depth))
 	}
-	cons := marchwarden.Constraints{MaxIterations: o.iterations.v, TokenBudget: o.budget.v, MaxSources: o.sources.v, SourceFilter: o.sourceFilter}
-	if cons != (marchwarden.Constraints{}) {
-		req.Constraints = &cons
+	if o.cons != (marchwarden.Constraints{}) {
+		req.Constraints = &o.cons
 	}
 	return req, byFlag(req.Validate())
 }
@@ -292,8 +239,8 @@ var flagNames = map[string]string{
 	"constraints.source_filter":  "--source-filter",
 }
 
-// question is the arguments, or all of stdin when they are "-".
-func (a *app) question(ctx context.Context, args []string) (string, error) {
+// questionOf is the arguments, or all of stdin when they are "-".
+func questionOf(ctx context.Context, a *app, args []string) (string, error) {
 	if len(args) == 0 {
 		return "", invalid("question", `for example: marchwarden ask "What grows in Utah?", or - to read it from stdin`, "is missing")
 	}
@@ -312,7 +259,7 @@ func (a *app) question(ctx context.Context, args []string) (string, error) {
 
 // deliver writes the result to the file that was asked for and prints it, even
 // when the file cannot be written.
-func (a *app) deliver(o askOptions, res *marchwarden.Result, screen report.ScreenOptions) (err error) {
+func deliver(a *app, o askOptions, res *marchwarden.Result, screen report.ScreenOptions) (err error) {
 	a.warnOf(res, !o.json && !o.desk.PlanOnly)
 	if o.out != "" {
 		failed := writeOut(o.out, func(w io.Writer) error {
@@ -337,22 +284,13 @@ func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, sc
 	return report.Screen(w, st, res, screen)
 }
 
-// optionalInt is a flag for a whole number that may be left out.
-type optionalInt struct{ v *int }
-
-func (i *optionalInt) String() string {
-	if i.v == nil {
-		return ""
+// number is a flag for a whole number that may be left out.
+func number(to **int) func(string) error {
+	return func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err == nil {
+			*to = &n
+		}
+		return err // flagError words it
 	}
-	return strconv.Itoa(*i.v)
 }
-
-func (i *optionalInt) Set(s string) error {
-	n, err := strconv.Atoi(s)
-	if err == nil {
-		i.v = &n
-	}
-	return err // flagError words it
-}
-
-func (i *optionalInt) Type() string { return "number" }

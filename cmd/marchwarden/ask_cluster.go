@@ -6,36 +6,50 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // workFlags are the flags that say with what researchers work, wherever they do.
-func workFlags(f *pflag.FlagSet, o *network.Options) {
+func workFlags(cmd *cobra.Command, o *network.Options) {
+	f := cmd.Flags()
 	f.BoolVar(&o.Online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
-	databaseFlags(f, o)
+	databaseFlags(cmd, o)
 	f.StringVar(&o.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
-	f.StringVar(&o.Search, "search", "", "search the web by this `LIST` of engines; implies --online")
-	f.StringVar(&o.Render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
-	f.StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
-	f.BoolVar(&o.Embedded, "embedded", false, "search the embedded library too")
+	libraryFlags(cmd, o)
+	webFlags(cmd, o)
+	f.Lookup("search").Usage = "search the web by this `LIST` of engines; implies --online"
+}
+
+// libraryFlags are the flags of the files researcher.
+func libraryFlags(cmd *cobra.Command, o *network.Options) {
+	cmd.Flags().StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
+	cmd.Flags().BoolVar(&o.Embedded, "embedded", false, "search the embedded library too")
+}
+
+// webFlags are the flags of the web researcher.
+func webFlags(cmd *cobra.Command, o *network.Options) {
+	cmd.Flags().StringVar(&o.Search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
+	cmd.Flags().StringVar(&o.Render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
+	complete(cmd, "search", network.EngineNames()...)
+	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
 }
 
 // databaseFlags are the flags of who may ask a database.
-func databaseFlags(f *pflag.FlagSet, o *network.Options) {
-	f.StringVar(&o.DB, "db", "", "ask the database at `URL`: postgres://…, mysql://…, or an SQLite file; read-only")
-	f.BoolVar(&o.AllowSamples, "allow-samples", false, "show the model a few values of the database's tables before it asks for any")
+func databaseFlags(cmd *cobra.Command, o *network.Options) {
+	cmd.Flags().StringVar(&o.DB, "db", "", "ask the database at `URL`: postgres://…, mysql://…, or an SQLite file; read-only")
+	cmd.Flags().BoolVar(&o.AllowSamples, "allow-samples", false, "show the model a few values of the database's tables before it asks for any")
 }
 
 // isolateFlag is the flag of processes. Earlier versions recorded its opposite, which is the default now.
@@ -51,20 +65,14 @@ func workElsewhere(c *settings.Settings, o network.Options, instead string) erro
 	if c.Text(settings.Engine) != "" {
 		here = "say --engine " + settings.NoEngine + " to do the work here, since " + c.Label(settings.Engine) + " names a cluster"
 	}
-	for _, f := range []struct {
-		flag  string
-		given bool
-	}{{"--library", len(o.Library) > 0}, {"--embedded", o.Embedded}, {"--db", o.DB != ""}, {"--allow-samples", o.AllowSamples}, {"--online", o.Online}, {"--model", o.Model != ""},
-		{"--search", o.Search != ""}, {"--render", o.Render != ""}, {"--isolate", o.Isolate}} {
-		if f.given {
-			return invalid(f.flag, "give it to 'marchwarden worker', or "+here, "is for the workers of the cluster, and not for who asks "+instead)
-		}
+	if flag := o.WorkFlag(); flag != "" {
+		return invalid(flag, "give it to 'marchwarden worker', or "+here, "is for the workers of the cluster, and not for who asks "+instead)
 	}
 	return nil
 }
 
 // askCluster has a cluster answer a question, and shows what happens and what comes of it.
-func (a *app) askCluster(ctx context.Context, c *settings.Settings, o askOptions, at string, req marchwarden.Request) error {
+func askCluster(ctx context.Context, a *app, c *settings.Settings, o askOptions, at string, req marchwarden.Request) error {
 	if err := workElsewhere(c, o.desk, "it"); err != nil {
 		return err
 	}
@@ -96,19 +104,22 @@ func (a *app) askCluster(ctx context.Context, c *settings.Settings, o askOptions
 		return err
 	}
 	defer e.Close()
-	if err := a.handIn(ctx, e, t); err != nil {
+	if err := handIn(ctx, a, e, t); err != nil {
 		return unreachable(ctx, at, err)
 	}
-	a.remember(c, submit.Sent{ID: id, Engine: at, Question: t.Request.Question, At: a.Now().UTC()})
+	sent := submit.Sent{ID: id, Engine: at, Question: t.Request.Question, At: a.Now().UTC()}
+	if err := sent.Remember(c.SentPath()); err != nil { // then the whole id is needed
+		a.warn("what was submitted could not be written down: " + durable.Cause(err))
+	}
 	if !o.quiet && !o.json {
 		a.note("submitted as %s", id)
-		a.noteUnserved(ctx, e, t.Queue)
+		noteUnserved(ctx, a, e, t.Queue)
 	}
-	return a.follow(ctx, c, o, e, id)
+	return followTask(ctx, a, c, o, e, id)
 }
 
 // handIn submits a task, below a span of its own.
-func (a *app) handIn(ctx context.Context, e dispatch.Client, t dispatch.Task) error {
+func handIn(ctx context.Context, a *app, e dispatch.Client, t dispatch.Task) error {
 	ctx, told := a.Tracer.Send(ctx, t.Queue)
 	t.Span = a.Tracer.Carry(ctx)
 	err := e.Submit(ctx, t)
@@ -117,7 +128,7 @@ func (a *app) handIn(ctx context.Context, e dispatch.Client, t dispatch.Task) er
 }
 
 // noteUnserved says that no worker serves a task's queue, if that is known.
-func (a *app) noteUnserved(ctx context.Context, e *cluster.Engine, queue string) {
+func noteUnserved(ctx context.Context, a *app, e *cluster.Engine, queue string) {
 	workers, err := e.Workers(ctx)
 	if err != nil || slices.ContainsFunc(workers, func(w cluster.Presence) bool { return w.Queues[queue].Slots > 0 }) {
 		return
@@ -125,11 +136,11 @@ func (a *app) noteUnserved(ctx context.Context, e *cluster.Engine, queue string)
 	a.note("no worker that is there takes tasks for %s; it waits until one does", queue)
 }
 
-// follow shows what happens to a task until its end, brings its record home, and shows
+// followTask shows what happens to a task until its end, brings its record home, and shows
 // its result. An interrupt ends the watching; the task continues.
-func (a *app) follow(ctx context.Context, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID) error {
+func followTask(ctx context.Context, a *app, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID) error {
 	o.away = true
-	w := a.newWatch(c, o)
+	w := newWatch(a, c, o)
 	defer w.close()
 	end, err := submit.Await(ctx, e, id, submit.Tell(w.event))
 	w.close()
@@ -140,13 +151,12 @@ func (a *app) follow(ctx context.Context, c *settings.Settings, o askOptions, e 
 	if err != nil {
 		return err
 	}
-	return a.receive(ctx, c, o, e, id, end, w)
+	return receive(ctx, a, c, o, e, id, end, w)
 }
 
-// receive brings the record of an ended task home and shows its result.
-func (a *app) receive(ctx context.Context, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, w *watch) error {
+func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, w *watch) error {
 	if !end.Result.Valid() {
-		return &marchwarden.Error{Code: firstCode(end.Code), Message: cmp.Or(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}
+		return &marchwarden.Error{Code: cmp.Or(end.Code, marchwarden.CodeUnavailable), Message: cmp.Or(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}
 	}
 	stored, err := e.Blobs().Get(ctx, end.Result)
 	if err != nil {
@@ -161,9 +171,8 @@ func (a *app) receive(ctx context.Context, c *settings.Settings, o askOptions, e
 		return err
 	}
 	d := &network.Runner{Name: settings.PI, Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}
-	start := a.settle(ctx, d, e, id, end, res)
-	d.OpenWorld = leavesMachine(start)
-	_, err = a.show(c, o, d, res, start, w)
+	start := d.BringHome(ctx, e, id, end, res)
+	_, err = showResult(a, c, o, d, res, start, w)
 	if err := errors.Join(err, d.Close()); err != nil {
 		return err
 	}
@@ -173,47 +182,128 @@ func (a *app) receive(ctx context.Context, c *settings.Settings, o askOptions, e
 	return nil
 }
 
-func firstCode(code marchwarden.Code) marchwarden.Code {
-	if code == "" {
-		return marchwarden.CodeUnavailable
+var watchHelp = `Follow a research that a cluster works on: first what was done so far, then
+what happens. At its end the record comes home and the result is shown, as
+'marchwarden ask' shows it. Ctrl-C ends the following; the research continues.
+
+An ID is the whole id of a task, the first four or more characters of one that
+was submitted from here, or "last" for the newest of those.` + exits("0 answered, gaps and plain refusals included", "1 failed or canceled", "2", "130 interrupted; the research goes on")
+
+func newWatchCommand(a *app) *cobra.Command {
+	var o askOptions
+	cmd := &cobra.Command{
+		Use: "watch [flags] ID", Short: "follow a research in a cluster until its result", Long: watchHelp,
+		Example: "  marchwarden watch last\n  marchwarden watch --engine nats://hub1:4222 0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10",
+		Args:    argCount(1, 1, "one id"),
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+			return runWatch(ctx, a, c, o, args[0])
+		}),
 	}
-	return code
+	engineFlag(cmd.Flags(), &o.engine)
+	o.showFlags(cmd.Flags())
+	return cmd
 }
 
-// settle brings the record of a task home and into the ledger, and returns how the run
-// was started, as far as that is known. A record that cannot be read or kept costs no
-// answer.
-func (a *app) settle(ctx context.Context, d *network.Runner, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) *trace.Start {
-	unknown := &trace.Start{Researcher: d.Name}
-	if !end.Trace.Valid() || res.TraceID != id { // of a researcher that keeps its own
-		return unknown
+func runWatch(ctx context.Context, a *app, c *settings.Settings, o askOptions, arg string) error {
+	if err := checkOut(o.out); err != nil {
+		return err
 	}
-	h := submit.Home{Engine: e, Traces: d.Records.Traces, Blobs: d.Records.Blobs.Store}
-	var b submit.Brought
-	var err error
-	if d.Records.Blobs.Store == nil {
-		if b, err = h.Read(ctx, id, end); err == nil {
-			a.warn("the record cannot be kept here; it is in the cluster")
-		}
-	} else if b, err = h.Bring(ctx, id, end); err == nil {
-		var start *trace.Start
-		if start, err = d.Complete(res); err == nil {
-			return start
-		}
-	}
+	e, state, err := openSent(ctx, a, c, o.engine, arg)
 	if err != nil {
-		a.warn("the record could not be brought home: " + err.Error())
+		return err
 	}
-	if b.Start == nil {
-		return unknown
-	}
-	return b.Start
+	defer e.Close()
+	o.desk.PlanOnly = state.Task.Wishes.PlanOnly
+	return followTask(ctx, a, c, o, e, state.Task.ID)
 }
 
-// leavesMachine reports whether a run asked anything outside this machine.
-func leavesMachine(start *trace.Start) bool {
-	if start.Investigation != nil {
-		return slices.ContainsFunc(start.Investigation.Members, func(m dispatch.Member) bool { return m.OpenWorld })
+const cancelHelp = `End a research that a cluster works on. What is under way ends as at a
+deadline, with what there is; what waits is not begun. 'marchwarden watch ID'
+shows what came of it. Canceling what has ended changes nothing.
+
+An ID is as for 'marchwarden watch'.`
+
+func newCancel(a *app) *cobra.Command {
+	var engine string
+	cmd := &cobra.Command{
+		Use: "cancel [flags] ID", Short: "end a research in a cluster", Long: cancelHelp,
+		Example: "  marchwarden cancel last\n  marchwarden cancel --engine nats://hub1:4222 0198c0de",
+		Args:    argCount(1, 1, "one id"),
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+			return runCancel(ctx, a, c, engine, args[0])
+		}),
 	}
-	return slices.Contains([]string{researcher.WebName, researcher.ArxivName}, strings.TrimSpace(start.Researcher))
+	engineFlag(cmd.Flags(), &engine)
+	return cmd
+}
+
+func runCancel(ctx context.Context, a *app, c *settings.Settings, engine, arg string) error {
+	e, state, err := openSent(ctx, a, c, engine, arg)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	id := state.Task.ID
+	if state.End != nil {
+		a.note("%s had ended: %s", id, state.End.Status)
+		return nil
+	}
+	if err := e.Cancel(ctx, id, "canceled by "+cmp.Or(a.owner(), "its owner")); err != nil {
+		return err
+	}
+	a.note("%s is canceled; marchwarden watch %s shows what there is", id, shortID(id))
+	return nil
+}
+
+// openSent opens the cluster that has the task that an argument means, and looks how it
+// is: the cluster of the flag, else the one to which it was submitted, else that of the
+// settings. The caller closes it.
+func openSent(ctx context.Context, a *app, c *settings.Settings, flag, arg string) (e *cluster.Engine, state dispatch.State, err error) {
+	sent, err := findSent(a, c, arg)
+	if err != nil {
+		return nil, state, err
+	}
+	at := sent.Engine
+	if flag != "" || at == "" {
+		if at, err = c.NeedEngine(flag); err != nil {
+			return nil, state, err
+		}
+	}
+	if e, err = a.openCluster(ctx, c, at, a.logger(c)); err != nil {
+		return nil, state, err
+	}
+	if state, err = e.Look(ctx, sent.ID); err != nil {
+		return nil, state, errors.Join(err, e.Close())
+	}
+	return e, state, nil
+}
+
+// findSent finds the task that an argument means. Of a whole id it may know nothing more.
+func findSent(a *app, c *settings.Settings, arg string) (submit.Sent, error) {
+	id, notWhole := marchwarden.ParseTraceID(arg)
+	all, err := submit.ReadSent(c.SentPath())
+	switch {
+	case err != nil && notWhole == nil:
+		a.warn("the list of what was submitted from here cannot be read: " + err.Error())
+	case err != nil:
+		return submit.Sent{}, err
+	case arg == "last" && len(all) == 0:
+		return submit.Sent{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing was submitted from here yet")
+	case arg == "last":
+		id = all[0].ID
+	case notWhole != nil:
+		id, err = run.OneID(arg, "give the whole id", fmt.Sprintf("nothing that was submitted from here begins with %q", plaintext.Clip(arg, 40)), func() (ids []marchwarden.TraceID, _ error) {
+			for _, s := range all {
+				ids = append(ids, s.ID)
+			}
+			return ids, nil
+		})
+		if err != nil {
+			return submit.Sent{}, err
+		}
+	}
+	if i := slices.IndexFunc(all, func(s submit.Sent) bool { return s.ID == id }); i >= 0 {
+		return all[i], nil
+	}
+	return submit.Sent{ID: id}, nil
 }

@@ -65,7 +65,7 @@ func TestRecordCostsNoAnswer(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				start := a.settle(t.Context(), d, e, id, end, &marchwarden.Result{TraceID: id})
+				start := d.BringHome(t.Context(), e, id, end, &marchwarden.Result{TraceID: id})
 				if start.Request.Question != test.question || start.Researcher == "" {
 					t.Errorf("%+v", start)
 				}

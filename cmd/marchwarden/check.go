@@ -3,26 +3,18 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
-	"path/filepath"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-type checkOptions struct {
-	json   bool
-	repair bool
-}
-
-const homeCheckHelp = `Read everything in the home folder and say what is damaged or missing, and which
+var homeCheckHelp = `Read everything in the home folder and say what is damaged or missing, and which
 runs depend on it.
 
 Every stored piece is held against its hash, every line of a trace, of the
@@ -38,23 +30,20 @@ moved to the folder "damaged" in the home folder and restored where their
 content is found elsewhere in the store; an index that cannot be read is
 removed, to be made again. A run that is going on is left alone. Nothing is
 thrown away but the index and what broken-off writes left, and all is printed.
-For what cannot be repaired it says what can be done instead.
-
-EXIT STATUS
-  0    nothing is wrong, or not any more
-  1    something is wrong, or the check failed
-  2    wrong usage or bad input
-  130  interrupted; what was found until then is printed`
+For what cannot be repaired it says what can be done instead.` + exits("0 nothing is wrong, or not any more", "1 something is wrong, or the check failed", "2",
+	"130 interrupted; what was found until then is printed")
 
 func newCheck(a *app) *cobra.Command {
-	var o checkOptions
+	var asJSON, repair bool
 	cmd := &cobra.Command{
 		Use: "check", Short: "find damaged and missing records", Long: homeCheckHelp, Args: noArgs,
 		Example: "  marchwarden check\n  marchwarden check --repair\n  marchwarden check --json | jq '.findings[].object'",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runHomeCheck(cmd.Context(), o) },
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
+			return runHomeCheck(ctx, a, c, repair, asJSON)
+		}),
 	}
-	cmd.Flags().BoolVar(&o.repair, "repair", false, "do what is safe about it")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&repair, "repair", false, "do what is safe about it")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -65,11 +54,7 @@ type checkReport struct {
 	LedgerLines int `json:"ledger_lines"`
 }
 
-func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, repair, asJSON bool) error {
 	r := checkReport{Home: c.Home()}
 	rec, err := a.OpenKept(c)
 	switch {
@@ -80,10 +65,16 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 		return err
 	default:
 		defer rec.Close()
-		err = a.checkRecords(ctx, homeOf(rec, c), o, &r.Report)
+		var found *record.Report // with an error, what was found until then
+		found, err = rec.Home(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: repair, Progress: func(n int) {
+			if n%signOfLife == 0 {
+				a.note("checking: %s stored pieces read", term.Count(n))
+			}
+		}})
+		r.Report = *found
 	}
 	if err == nil {
-		r.LedgerLines, err = filesOf(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair}, &r.Report)
+		r.LedgerLines, err = network.FilesOf(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: repair}, &r.Report)
 		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "check %s", c.Home())
 	}
 	r.Incomplete = err != nil
@@ -91,11 +82,10 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 	if r.Findings == nil {
 		r.Findings = []record.Finding{}
 	}
-	if o.json {
+	if asJSON {
 		err = errors.Join(err, printJSON(a.forPrograms(), r))
 	} else {
-		_, printErr := io.WriteString(a.stdout, r.Text(o.repair, r.LedgerLines))
-		err = errors.Join(err, marchwarden.Wrap(printErr, marchwarden.CodeUnavailable, "print the findings"))
+		err = errors.Join(err, a.print("%s", r.Text(repair, r.LedgerLines)))
 	}
 	if ctx.Err() != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the check is not complete", Err: errInterrupted}
@@ -103,11 +93,10 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 	if err != nil {
 		return err
 	}
-	return checkVerdict(r, o)
+	return checkVerdict(r, repair)
 }
 
-// checkVerdict is the error of a check that was made.
-func checkVerdict(r checkReport, o checkOptions) error {
+func checkVerdict(r checkReport, repair bool) error {
 	n := r.Wrong()
 	switch {
 	case r.Failed != "":
@@ -115,48 +104,16 @@ func checkVerdict(r checkReport, o checkOptions) error {
 	case n == 0:
 		return nil
 	}
-	problem := &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: term.Plural(n, "object") + " of " + r.Home + " " + verb(n) + " damaged or missing"}
-	if !o.repair && r.Repairable() {
+	verb := "are"
+	if n == 1 {
+		verb = "is"
+	}
+	problem := &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: fmt.Sprintf("%s of %s %s damaged or missing", term.Plural(n, "object"), r.Home, verb)}
+	if !repair && r.Repairable() {
 		problem.Hint = "'marchwarden check --repair' does what is safe"
 	}
 	return problem
 }
 
-func verb(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
 // signOfLife is after how many blobs a sign of life is given.
 const signOfLife = 5000
-
-// checkRecords checks traces and evidence. With an error there is what was found
-// until then.
-func (a *app) checkRecords(ctx context.Context, h record.Home, o checkOptions, into *record.Report) error {
-	r, err := h.Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair, Progress: func(n int) {
-		if n%signOfLife == 0 {
-			a.note("checking: %s stored pieces read", term.Count(n))
-		}
-	}})
-	*into = *r
-	return err
-}
-
-// homeOf is the records as those see them who check and clear them.
-func homeOf(r *network.Records, c *settings.Settings) record.Home {
-	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Store}, Shelf: r.Blobs.Store, Folder: c.Home(), Damaged: c.DamagedPath()}
-}
-
-// filesOf is what else is in the home folder.
-func filesOf(c *settings.Settings) record.Files {
-	return record.Files{
-		Ledger: c.Text(settings.Ledger), Pins: c.PinsPath(), Folders: c.FoldersPath(), Index: c.IndexPath(), Drift: filepath.Join(c.Home(), "drift"), Damaged: c.DamagedPath(),
-		ReadPins: func(path string) error {
-			_, _, err := pool.FilePins(path).Get("-")
-			return err
-		},
-		FolderFile: network.FolderFile,
-	}
-}

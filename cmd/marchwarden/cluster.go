@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -21,24 +19,15 @@ import (
 )
 
 func newCluster(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "cluster", Short: "look at a cluster, and manage its keys", Args: needCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newClusterStatus(a), newClusterKey(a))
-	return cmd
+	return group(&cobra.Command{Use: "cluster", Short: "look at a cluster, and manage its keys"}, newClusterStatus(a), newClusterKey(a))
 }
 
-const statusHelp = `Show a cluster on one screen: its hubs and workers, what waits and what is
+var statusHelp = `Show a cluster on one screen: its hubs and workers, what waits and what is
 worked on in each queue by priority, how much is done, what the providers'
 limits are, and what is stuck. A worker that is not heard of and did not say
-that it leaves is listed as silent, for an hour.
-
-EXIT STATUS
-  0    nothing is known to be stuck
-  1    something is stuck, waits for a worker that is not there, nothing was
-       written for long although tasks are open, or the cluster does not answer
-  2    wrong usage or bad input`
+that it leaves is listed as silent, for an hour.` + exits("0 nothing is known to be stuck",
+	"1 something is stuck, waits for a worker that is not there, nothing was\n       written for long although tasks are open, or the cluster does not answer",
+	"2")
 
 func newClusterStatus(a *app) *cobra.Command {
 	var engine string
@@ -46,12 +35,9 @@ func newClusterStatus(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "show hubs, workers, queues, rates, limits, and what is stuck", Long: statusHelp, Args: noArgs,
 		Example: "  marchwarden cluster status\n  marchwarden cluster status --watch --engine nats://hub1:4222\n  marchwarden cluster status --json | jq '.queues[].busy'",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runClusterStatus(cmd.Context(), engine, asJSON, again)
-		},
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
+			return runClusterStatus(ctx, a, c, engine, asJSON, again)
+		}),
 	}
 	engineFlag(cmd.Flags(), &engine)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -59,11 +45,7 @@ func newClusterStatus(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runClusterStatus(ctx context.Context, engine string, asJSON, again bool) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, engine string, asJSON, again bool) error {
 	at, err := c.NeedEngine(engine)
 	if err != nil {
 		return err
@@ -84,7 +66,7 @@ func (a *app) runClusterStatus(ctx context.Context, engine string, asJSON, again
 		if asJSON {
 			err = printJSON(a.forPrograms(), s)
 		} else {
-			err = a.printStatus(s)
+			err = printStatus(a, s)
 		}
 		if err != nil {
 			return err
@@ -102,21 +84,23 @@ func (a *app) runClusterStatus(ctx context.Context, engine string, asJSON, again
 
 // stuck is the error of a cluster in which something does not move.
 func stuck(s cluster.Status) error {
+	trouble := func(hint, format string, args ...any) error {
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	const startOne = "start one: marchwarden worker"
 	switch {
 	case len(s.Stuck) > 0:
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("stuck: %s of the queue %s", term.Plural(s.Stuck[0].Waiting, "task"), s.Stuck[0].Queue),
-			Hint: "the steward makes its consumer anew; if it stays, look at the logs of the hubs"}
+		return trouble("the steward makes its consumer anew; if it stays, look at the logs of the hubs", "stuck: %s of the queue %s", term.Plural(s.Stuck[0].Waiting, "task"), s.Stuck[0].Queue)
 	case s.Unserved > 0:
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "no worker was ever there for " + term.Plural(s.Unserved, "waiting task"), Hint: "start one: marchwarden worker"}
+		return trouble(startOne, "no worker was ever there for %s", term.Plural(s.Unserved, "waiting task"))
 	}
 	for _, q := range s.Queues {
 		if n := deserted(q); n > 0 {
-			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("no worker is there for %s of the queue %s", term.Plural(n, "waiting task"), term.CleanLine(q.Name)), Hint: "start one: marchwarden worker"}
+			return trouble(startOne, "no worker is there for %s of the queue %s", term.Plural(n, "waiting task"), term.CleanLine(q.Name))
 		}
 	}
 	if quiet := quietFor(s); quiet > longQuiet*s.Lease {
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("nothing was written for %s with %s under way", term.Duration(quiet), term.Plural(s.Tasks, "task")),
-			Hint: "a call to a model may take that long; if it stays, look at the logs of the workers"}
+		return trouble("a call to a model may take that long; if it stays, look at the logs of the workers", "nothing was written for %s with %s under way", term.Duration(quiet), term.Plural(s.Tasks, "task"))
 	}
 	return nil
 }
@@ -136,19 +120,28 @@ func quietFor(s cluster.Status) time.Duration {
 // deserted is how many tasks of a queue wait for a worker that is not there. What was in
 // flight when the last one went waits, too: it is handed to the next one that comes.
 func deserted(q cluster.Queue) (n int) {
-	if q.Workers > 0 {
-		return 0
-	}
 	for _, b := range q.Bands {
-		n += b.Waiting + b.InFlight
+		if q.Workers == 0 {
+			n += b.Waiting + b.InFlight
+		}
 	}
 	return n
 }
 
-// printStatus shows a cluster on one screen.
-func (a *app) printStatus(s cluster.Status) error {
-	st := a.outStyle()
+func printStatus(a *app, s cluster.Status) error {
+	var out strings.Builder
 	var rows [][]string
+	table := func(none string, head ...string) {
+		if out.Len() > 0 {
+			out.WriteString("\n")
+		}
+		if len(rows) == 0 {
+			out.WriteString(none + "\n")
+		} else {
+			_ = a.outStyle().Table(&out, head, rows) // a builder takes everything
+		}
+		rows = nil
+	}
 	for _, h := range s.Hubs {
 		state := "in step"
 		switch {
@@ -159,16 +152,14 @@ func (a *app) printStatus(s cluster.Status) error {
 		}
 		rows = append(rows, []string{term.CleanLine(h.Name), state, fmt.Sprint(h.Leads), fmt.Sprint(h.Keeps)})
 	}
-	err := st.Table(a.stdout, []string{"hub", "state", "leads", "keeps"}, rows)
-	rows = nil
+	table("no hub is there", "hub", "state", "leads", "keeps")
 	for _, w := range s.Workers {
 		rows = append(rows, workerRow(w, s, s.At.Sub(w.Heard) > 2*s.Lease/3)) // it speaks every third of a lease
 	}
 	for _, w := range s.Silent {
 		rows = append(rows, workerRow(w, s, true))
 	}
-	err = errors.Join(err, a.statusTable(st, []string{"worker", "state", "busy", "for", "version", "researchers"}, rows, "no worker is there; marchwarden worker starts one"))
-	rows = nil
+	table("no worker is there; marchwarden worker starts one", "worker", "state", "busy", "for", "version", "researchers")
 	for _, q := range s.Queues {
 		row := []string{term.CleanLine(q.Name)}
 		flight, again := 0, 0
@@ -178,11 +169,11 @@ func (a *app) printStatus(s cluster.Status) error {
 		}
 		rows = append(rows, append(row, fmt.Sprint(flight), fmt.Sprint(again), fmt.Sprintf("%d of %d", q.Busy, q.Slots), fmt.Sprint(q.Workers)))
 	}
-	err = errors.Join(err, a.statusTable(st, []string{"queue", "urgent", "normal", "low", "in flight", "again", "busy", "workers"}, rows, "no queue yet"))
-	return errors.Join(err, a.statusRest(s))
+	table("no queue yet", "queue", "urgent", "normal", "low", "in flight", "again", "busy", "workers")
+	writeRest(&out, s)
+	return a.print("%s", out.String())
 }
 
-// workerRow is a worker as it last spoke.
 func workerRow(w cluster.Presence, s cluster.Status, silent bool) []string {
 	state := "working"
 	switch {
@@ -205,50 +196,33 @@ func workerRow(w cluster.Presence, s cluster.Status, silent bool) []string {
 	return []string{term.CleanLine(w.Name), state, fmt.Sprintf("%d of %d", busy, slots), term.Duration(s.At.Sub(w.Since).Round(time.Second)), term.CleanLine(w.Version), term.CleanLine(strings.Join(names, ", "))}
 }
 
-// statusTable is a table below another, or a line if it would be empty.
-func (a *app) statusTable(st term.Style, head []string, rows [][]string, none string) error {
-	if _, err := io.WriteString(a.stdout, "\n"); err != nil {
-		return err
-	}
-	if len(rows) == 0 {
-		_, err := fmt.Fprintln(a.stdout, none)
-		return err
-	}
-	return st.Table(a.stdout, head, rows)
-}
-
-func (a *app) statusRest(s cluster.Status) error {
-	steward := "no hub keeps it in order at the moment"
+// writeRest writes what stands below the tables.
+func writeRest(out *strings.Builder, s cluster.Status) {
+	steward, flawed := "no hub keeps it in order at the moment", ""
 	if s.Steward != nil {
 		steward = "kept in order by " + term.CleanLine(s.Steward.Name)
+		if s.Steward.Flawed > 0 {
+			flawed = fmt.Sprintf("; %s failed or came with a warning", term.Plural(int(s.Steward.Flawed), "answer"))
+		}
 	}
 	rate := fmt.Sprintf("%.1f ended a minute", s.PerMinute)
 	if quiet := quietFor(s); quiet > 2*s.Lease {
 		rate += ", nothing was written for " + term.Duration(quiet)
 	}
-	if s.Steward != nil && s.Steward.Flawed > 0 {
-		rate += fmt.Sprintf("; %s failed or came with a warning", term.Plural(int(s.Steward.Flawed), "answer"))
-	}
 	bytes := uint64(0)
 	for _, stream := range s.Streams {
 		bytes += stream.Bytes
 	}
-	_, err := fmt.Fprintf(a.stdout, "\n%s under way, %s; %s; %s kept; %s\n",
-		term.Plural(s.Investigations, "investigation"), term.Plural(s.Tasks, "task"), rate, term.Bytes(int64(bytes)), steward)
+	fmt.Fprintf(out, "\n%s under way, %s; %s; %s kept; %s\n",
+		term.Plural(s.Investigations, "investigation"), term.Plural(s.Tasks, "task"), rate+flawed, term.Bytes(int64(bytes)), steward)
 	for _, l := range s.Limits {
-		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "limit %s: %s\n", term.CleanLine(l.Key), limitWords(l, s.At))
-		}
+		fmt.Fprintf(out, "limit %s: %s\n", term.CleanLine(l.Key), limitWords(l, s.At))
 	}
 	for _, l := range s.Stuck {
-		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "stuck: %s of the queue %s, for %s\n", term.Plural(l.Waiting, "task"), term.CleanLine(l.Queue), term.Duration(l.For))
-		}
+		fmt.Fprintf(out, "stuck: %s of the queue %s, for %s\n", term.Plural(l.Waiting, "task"), term.CleanLine(l.Queue), term.Duration(l.For))
 	}
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the status")
 }
 
-// limitWords is how much of a limit is used.
 func limitWords(l limit.Use, now time.Time) string {
 	amount := func(n float64) string {
 		parts := strconv.FormatFloat(math.Round(n*1e4)/1e4, 'f', -1, 64)
@@ -269,7 +243,7 @@ func limitWords(l limit.Use, now time.Time) string {
 
 // clusterPart is the cluster of the settings, for doctor: whether it answers, and whether it has
 // workers.
-func (a *app) clusterPart(ctx context.Context, c *settings.Settings) network.Part {
+func clusterPart(ctx context.Context, a *app, c *settings.Settings) network.Part {
 	const name = "cluster"
 	at := c.Text(settings.Engine)
 	if at == "" {

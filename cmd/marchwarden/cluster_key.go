@@ -37,13 +37,10 @@ questions, records or documents.`
 type clusterKeyOptions struct{ keys, role, account, out string }
 
 func newClusterKey(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "key", Short: "make, list and remove the keys of a cluster", Long: clusterKeyHelp, Args: needCommand,
+	return group(&cobra.Command{
+		Use: "key", Short: "make, list and remove the keys of a cluster", Long: clusterKeyHelp,
 		Example: "  marchwarden cluster key add worker1 --role worker --out worker1.key\n  marchwarden cluster key list\n  marchwarden cluster key remove worker1",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newClusterKeyAdd(a), newClusterKeyList(a), newClusterKeyRemove(a))
-	return cmd
+	}, newClusterKeyAdd(a), newClusterKeyList(a), newClusterKeyRemove(a))
 }
 
 func newClusterKeyAdd(a *app) *cobra.Command {
@@ -51,12 +48,7 @@ func newClusterKeyAdd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "make a key and write it to a file", Args: argCount(1, 1, "one name"),
 		Example: "  marchwarden cluster key add worker1 --role worker --out worker1.key\n  marchwarden cluster key add lab --account physics",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runClusterKeyAdd(o, args[0])
-		},
+		RunE:    func(_ *cobra.Command, args []string) error { return runClusterKeyAdd(a, o, args[0]) },
 	}
 	var roles []string
 	for _, r := range hub.Roles() {
@@ -88,7 +80,7 @@ func (o *clusterKeyOptions) file(a *app) (file hub.KeysFile, list []hub.Key, err
 	return hub.KeysFile(path), list, err
 }
 
-func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
+func runClusterKeyAdd(a *app, o clusterKeyOptions, name string) error {
 	file, before, err := o.file(a)
 	if err != nil {
 		return err
@@ -126,38 +118,24 @@ func newClusterKeyList(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "list the keys of a cluster", Args: noArgs, Example: "  marchwarden cluster key list\n  marchwarden cluster key list --json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runClusterKeyList(o, asJSON)
-		},
+		RunE: func(*cobra.Command, []string) error { return runClusterKeyList(a, o, asJSON) },
 	}
 	o.keysFlag(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func (a *app) runClusterKeyList(o clusterKeyOptions, asJSON bool) error {
+func runClusterKeyList(a *app, o clusterKeyOptions, asJSON bool) error {
 	file, list, err := o.file(a)
 	if err != nil {
 		return err
-	}
-	if asJSON {
-		if list == nil {
-			list = []hub.Key{}
-		}
-		return printJSON(a.forPrograms(), list)
-	}
-	if len(list) == 0 {
-		a.note("there are no keys in %s yet; 'marchwarden cluster key add NAME' makes one", file)
-		return nil
 	}
 	var rows [][]string
 	for _, k := range list {
 		rows = append(rows, []string{k.Name, string(k.Role), k.Account, a.inZone(k.Created), k.Public})
 	}
-	return a.outStyle().Table(a.stdout, []string{"name", "role", "account", "created", "public half"}, rows)
+	none := fmt.Sprintf("there are no keys in %s yet; 'marchwarden cluster key add NAME' makes one", file)
+	return a.show(asJSON, append([]hub.Key{}, list...), []string{"name", "role", "account", "created", "public half"}, rows, none)
 }
 
 func newClusterKeyRemove(a *app) *cobra.Command {
@@ -165,9 +143,6 @@ func newClusterKeyRemove(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "remove NAME", Short: "accept a key no longer", Args: argCount(1, 1, "one name"), Example: "  marchwarden cluster key remove worker1",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
 			file, _, err := o.file(a)
 			if err != nil {
 				return err

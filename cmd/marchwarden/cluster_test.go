@@ -52,7 +52,7 @@ func TestSilentWorkersAreListed(t *testing.T) {
 	a := &app{stdout: &out, Host: network.Host{Env: func(string) (string, bool) { return "", false }}}
 	s := cluster.Status{At: at, Lease: 15 * time.Second, Tasks: 3, Written: at.Add(-40 * time.Second), Steward: &cluster.Stewardship{Name: "hub", Flawed: 2},
 		Workers: []cluster.Presence{worker("well", 5*time.Second), worker("late", 12*time.Second)}, Silent: []cluster.Presence{worker("frozen", 80*time.Second)}}
-	if err := a.printStatus(s); err != nil {
+	if err := printStatus(a, s); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`well +working +2 of 4 +.*pi`, `late +silent for 12.0 s`, `frozen +silent for 1 min 20 s +2 of 4`,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -31,7 +32,7 @@ func newCosts(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "costs", Short: "sum up what research has used", Long: costsHelp, Args: noArgs,
 		Example: "  marchwarden costs --since 7d\n  marchwarden costs --since 2026-11-01 --by model --json",
-		RunE:    func(*cobra.Command, []string) error { return a.runCosts(o) },
+		RunE:    a.run(func(_ context.Context, c *settings.Settings, _ []string) error { return runCosts(a, c, o) }),
 	}
 	cmd.Flags().StringVar(&o.since, "since", "", "only calls since `WHEN`: a date (2026-11-01) or an age (7d, 12h)")
 	cmd.Flags().StringVar(&o.by, "by", "day", "group by `KEY`: day, model or researcher")
@@ -50,16 +51,12 @@ type costReport struct {
 	PricesAsOf string       `json:"prices_as_of"`
 }
 
-func (a *app) runCosts(o costsOptions) error {
+func runCosts(a *app, c *settings.Settings, o costsOptions) error {
 	by, err := ledger.ParseBy(o.by)
 	if err != nil {
 		return invalid("--by", "", fmt.Sprintf("must be day, model or researcher, not %q", plaintext.Clip(o.by, 40)))
 	}
-	since, err := a.since(o.since)
-	if err != nil {
-		return err
-	}
-	c, err := a.loadConfig()
+	since, err := since(a, o.since)
 	if err != nil {
 		return err
 	}
@@ -75,21 +72,15 @@ func (a *app) runCosts(o costsOptions) error {
 	if skipped > 0 {
 		a.warn(fmt.Sprintf("left out of %s, torn or no entries: %s", c.Text(settings.Ledger), term.Plural(skipped, "line")))
 	}
-	if o.json {
-		if r.Groups == nil {
-			r.Groups = []ledger.Sum{}
-		}
-		return printJSON(a.forPrograms(), r)
-	}
-	if len(r.Groups) == 0 {
-		a.note("no calls are in %s for that time", c.Text(settings.Ledger))
-		return nil
-	}
+	r.Groups = append([]ledger.Sum{}, r.Groups...)
 	var rows [][]string
-	for _, s := range append(r.Groups, r.Total) {
+	for _, s := range r.Groups {
 		rows = append(rows, sumRow(s))
 	}
-	return a.outStyle().Table(a.stdout, []string{o.by, "calls", "searches", "tokens", "time", "cost"}, rows)
+	if len(rows) > 0 {
+		rows = append(rows, sumRow(r.Total))
+	}
+	return a.show(o.json, r, []string{o.by, "calls", "searches", "tokens", "time", "cost"}, rows, fmt.Sprintf("no calls are in %s for that time", c.Text(settings.Ledger)))
 }
 
 func sumRow(s ledger.Sum) []string {
@@ -107,7 +98,7 @@ func sumRow(s ledger.Sum) []string {
 }
 
 // since reads a date (in UTC) or an age; "" is the beginning of time.
-func (a *app) since(s string) (time.Time, error) {
+func since(a *app, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}

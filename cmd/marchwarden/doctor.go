@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 
@@ -11,27 +11,25 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const doctorHelp = `Show every setting with its value and where it came from, and what is
+var doctorHelp = `Show every setting with its value and where it came from, and what is
 available, what is not, and why. Secrets are masked. With --online every service
 that is set is called once: a search of each engine, a few tokens of each model,
 one question to each index of papers; and the database is opened. 'marchwarden
 researchers' is what starts and dials the researchers.
 What is missing in the home folder is made by the first 'marchwarden ask'; all
 that doctor changes is that unfinished files, which interrupted writes left over
-an hour ago, are removed.
-
-EXIT STATUS
-  0    everything that this version needs works
-  1    something is broken; it is named
-  2    wrong usage, or a setting that cannot be read`
+an hour ago, are removed.` + exits("0 everything that this version needs works", "1 something is broken; it is named", "2 wrong usage, or a setting that cannot be read")
 
 func newDoctor(a *app) *cobra.Command {
 	var asJSON, online bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "show settings and where they came from, and what works", Long: doctorHelp, Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd.Context(), asJSON, online) },
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
+			return runDoctor(ctx, a, c, asJSON, online)
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&online, "online", false, "call every service that is set, to check keys and reachability")
@@ -44,30 +42,17 @@ type checkup struct {
 	Parts    []network.Part `json:"parts"`
 }
 
-func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
-	c, err := a.loadConfig()
+func runDoctor(ctx context.Context, a *app, c *settings.Settings, asJSON, online bool) error {
+	d, err := network.NewDoctor(&a.Host, c)
 	if err != nil {
 		return err
 	}
-	if err := a.CheckSettings(c); err != nil {
-		return err
-	}
-	r := checkup{Settings: c.Rows(), Parts: append(a.Parts(ctx, c), a.clusterPart(ctx, c))}
-	services := a.Services(c)
+	r := checkup{Settings: c.Rows(), Parts: append(d.Parts(ctx), clusterPart(ctx, a, c))}
 	if online {
 		a.note("calling every service that is set…")
-		r.Parts = append(r.Parts, a.TryServices(ctx, services)...)
-	} else {
-		for _, s := range services {
-			r.Parts = append(r.Parts, s.Part)
-		}
 	}
-	if asJSON {
-		err = printJSON(a.forPrograms(), r)
-	} else {
-		err = a.printCheckup(r)
-	}
-	if err != nil {
+	r.Parts = append(r.Parts, d.Services(ctx, online)...)
+	if err := printCheckup(a, r, asJSON); err != nil {
 		return err
 	}
 	return brokenParts(r.Parts)
@@ -89,30 +74,27 @@ func brokenParts(parts []network.Part) error {
 	if len(names) > most {
 		names = append(names[:most], "…")
 	}
-	switch list := strings.Join(names, ", "); n {
+	verb := "are"
+	switch n {
 	case 0:
 		return nil
 	case 1:
-		return marchwarden.Errorf(marchwarden.CodeUnavailable, "1 part is broken: %s; see above", list)
-	default:
-		return marchwarden.Errorf(marchwarden.CodeUnavailable, "%d parts are broken: %s; see above", n, list)
+		verb = "is"
 	}
+	return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s %s broken: %s; see above", term.Plural(n, "part"), verb, strings.Join(names, ", "))
 }
 
-func (a *app) printCheckup(r checkup) error {
-	var rows [][]string
+func printCheckup(a *app, r checkup, asJSON bool) error {
+	if asJSON {
+		return printJSON(a.forPrograms(), r)
+	}
+	var said, parts [][]string
 	for _, s := range r.Settings {
-		rows = append(rows, []string{s.Name, s.Origin, s.Env, s.Value})
+		said = append(said, []string{s.Name, s.Origin, s.Env, s.Value})
 	}
-	if err := a.outStyle().Table(a.stdout, []string{"setting", "from", "environment", "value"}, rows); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(a.stdout); err != nil {
-		return err
-	}
-	rows = nil
 	for _, p := range r.Parts {
-		rows = append(rows, []string{p.Name, p.State, p.Detail})
+		parts = append(parts, []string{p.Name, p.State, p.Detail})
 	}
-	return a.outStyle().Table(a.stdout, []string{"part", "state", "detail"}, rows)
+	st := a.outStyle()
+	return errors.Join(st.Table(a.stdout, []string{"setting", "from", "environment", "value"}, said), a.print("\n"), st.Table(a.stdout, []string{"part", "state", "detail"}, parts))
 }

@@ -13,21 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
-	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const driftHelp = `Fetch the cited sources of a result again and say what became of them.
+var driftHelp = `Fetch the cited sources of a result again and say what became of them.
 
 Each source is unchanged, changed, unreachable (gone, refused by robots.txt or
 the server, or not answered) or unchecked (rows of a database, and what an
@@ -46,15 +39,8 @@ drift/<trace_id>.jsonl in the home folder.
 
 With --watch and --times the exit status is that of the worst check.
 Interrupted, it prints what it has found out by then; that part of a check is
-not added to the file.
-
-EXIT STATUS
-  0    everything cited still stands
-  1    failed
-  2    wrong usage or bad input
-  3    a passage is altered or missing, or a source is gone
-  4    nothing is lost, and some source could not be checked
-  130  interrupted`
+not added to the file.` + exits("0 everything cited still stands", "1", "2", "3 a passage is altered or missing, or a source is gone",
+	"4 nothing is lost, and some source could not be checked", "130")
 
 // The exit codes of drift beside those of every command.
 const (
@@ -95,11 +81,13 @@ func newDrift(a *app) *cobra.Command {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			code, err := a.runDrift(cmd.Context(), o, args[0])
-			if err == nil && code != exitOK {
-				err = verdict(code)
-			}
-			return stopped(cmd.Context(), unfinishedCheck, err)
+			return stopped(cmd.Context(), unfinishedCheck, a.onRun(func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
+				code, err := runDrift(ctx, a, c, o, rec.Store(), id)
+				if err == nil && code != exitOK {
+					err = verdict(code)
+				}
+				return err
+			})(cmd, args))
 		},
 	}
 	f := cmd.Flags()
@@ -116,9 +104,6 @@ func newDrift(a *app) *cobra.Command {
 }
 
 func (o driftOptions) check(cmd *cobra.Command) error {
-	if err := notBlank(cmd); err != nil {
-		return err
-	}
 	given := func(name string) bool { return cmd.Flags().Changed(name) }
 	switch {
 	case given("watch") && (o.watch < minWatch || o.watch > maxWatch):
@@ -146,15 +131,9 @@ func driftCode(rep drift.Report) int {
 }
 
 // runDrift checks once, or again and again, and gives the exit code of what it found.
-func (a *app) runDrift(ctx context.Context, o driftOptions, arg string) (int, error) {
-	c, rec, id, err := a.openTrace(arg)
-	if err != nil {
-		return exitFailed, err
-	}
-	defer rec.Close()
-	store := rec.Store()
+func runDrift(ctx context.Context, a *app, c *settings.Settings, o driftOptions, store run.Store, id marchwarden.TraceID) (int, error) {
 	check := func(ctx context.Context) (drift.Report, error) {
-		rep, err := a.checkDrift(ctx, c, o, store, id)
+		rep, err := checkDrift(ctx, a, c, o, store, id)
 		if err != nil {
 			return rep, err
 		}
@@ -163,10 +142,9 @@ func (a *app) runDrift(ctx context.Context, o driftOptions, arg string) (int, er
 		}
 		return rep, nil
 	}
-	return a.watchDrift(ctx, o, check, sleepFor)
+	return watchDrift(ctx, a, o, check, sleepFor)
 }
 
-// sleepFor waits, and ends with ctx.
 func sleepFor(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -182,47 +160,44 @@ func sleepFor(ctx context.Context, d time.Duration) error {
 // them: in full if something is other than the last time, else as one line. A check
 // that was stopped is shown as far as it came. The exit code is that of the worst
 // check.
-func (a *app) watchDrift(ctx context.Context, o driftOptions, check func(context.Context) (drift.Report, error), sleep func(context.Context, time.Duration) error) (int, error) {
+func watchDrift(ctx context.Context, a *app, o driftOptions, check func(context.Context) (drift.Report, error), sleep func(context.Context, time.Duration) error) (int, error) {
 	var last drift.Report
 	found := map[int]int{} // how many checks there were, by their exit code
 	for n := 1; ; n++ {
 		rep, err := check(ctx)
 		if err != nil {
 			if marchwarden.CodeOf(err) == marchwarden.CodeCanceled && len(rep.Sources) > 0 {
-				err = errors.Join(err, a.showDrift(rep, o, true))
+				err = errors.Join(err, showDrift(a, rep, o, true))
 			}
-			a.sumDrift(o, found)
+			sumDrift(a, o, found)
 			return exitFailed, err
 		}
-		if err := a.showDrift(rep, o, n == 1 || !rep.Same(last)); err != nil {
+		if err := showDrift(a, rep, o, n == 1 || !rep.Same(last)); err != nil {
 			return exitFailed, err
 		}
 		found[driftCode(rep)]++
 		if last = rep; o.watch == 0 || n == o.times {
-			a.sumDrift(o, found)
-			return worstDrift(found), nil
+			sumDrift(a, o, found)
+			worst := exitOK
+			for _, code := range []int{exitIncomplete, exitDrifted} {
+				if found[code] > 0 {
+					worst = code
+				}
+			}
+			return worst, nil
 		}
 		if !o.quiet {
 			a.note("next check at %s", a.inZone(a.Now().Add(o.watch)))
 		}
 		if err := sleep(ctx, o.watch); err != nil {
-			a.sumDrift(o, found)
+			sumDrift(a, o, found)
 			return exitFailed, err
 		}
 	}
 }
 
-func worstDrift(found map[int]int) int {
-	for _, code := range []int{exitDrifted, exitIncomplete} {
-		if found[code] > 0 {
-			return code
-		}
-	}
-	return exitOK
-}
-
 // sumDrift says at the end of a watch what its checks came to.
-func (a *app) sumDrift(o driftOptions, found map[int]int) {
+func sumDrift(a *app, o driftOptions, found map[int]int) {
 	n := found[exitOK] + found[exitDrifted] + found[exitIncomplete]
 	if o.watch == 0 || n == 0 {
 		return
@@ -232,57 +207,28 @@ func (a *app) sumDrift(o driftOptions, found map[int]int) {
 }
 
 // checkDrift makes one check with fetchers of its own, which keep nothing.
-func (a *app) checkDrift(ctx context.Context, c *settings.Settings, o driftOptions, store run.Store, id marchwarden.TraceID) (rep drift.Report, err error) {
+func checkDrift(ctx context.Context, a *app, c *settings.Settings, o driftOptions, store run.Store, id marchwarden.TraceID) (rep drift.Report, err error) {
 	run, err := store.Load(id)
 	if err != nil {
 		return rep, err
 	}
-	library, err := a.OpenLibrary(c, o.library, true)
+	cfg, end, err := a.OpenDrift(c, store, o.library, o.timeout)
 	if err != nil {
 		return rep, err
 	}
-	defer func() { err = errors.Join(err, network.CloseFolders(library)) }()
-	x := a.Extractor(c)
-	defer func() { err = errors.Join(err, x.Close()) }()
-	fetched := drift.NewScratch(store.Blobs)
-	pages, err := a.openPagesAgain(c, fetched, x, o.timeout)
-	if err != nil {
-		return rep, err
-	}
-	defer func() { err = errors.Join(err, pages.Close()) }()
-	api, indexes := a.OpenPapers(c)
-	papers := researcher.NewPapers(researcher.PapersConfig{Store: fetched, API: api, Scholar: indexes, Web: pages, Site: c.Text(settings.ArxivSite), Now: a.Now})
-	cfg := drift.Config{
-		Store: store, Fetched: fetched, Extract: x, Now: a.Now,
-		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papers, "file": drift.Files(fetch.NewFiles(fetched, x, a.Now, library...), library)},
-	}
+	defer func() { err = errors.Join(err, end()) }()
 	cfg.Told = o.told
 	if !o.quiet {
-		told, end := a.driftProgress()
+		told, end := driftProgress(a)
 		defer end()
 		cfg.Told = told
 	}
 	return drift.Check(ctx, cfg, run)
 }
 
-// openPagesAgain makes the fetcher of a check: as careful as that of a research,
-// and without its cache.
-func (a *app) openPagesAgain(c *settings.Settings, store blob.Store, x *extract.Extractor, patience time.Duration) (*webfetch.Fetcher, error) {
-	allow, err := network.FetchAllow(c)
-	if err != nil {
-		return nil, err
-	}
-	g := guard.New(allow)
-	cfg := webfetch.Config{Store: store, Extract: x, Guard: g, Now: a.Now, UserAgent: a.UserAgent(), Timeout: patience, Clean: a.Hide.Bytes}
-	if chromium, ok := network.FindChromium(c); ok && network.RendersPages(c, "") {
-		cfg.Renderer = network.Browser{Renderer: render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: a.UserAgent()})}
-	}
-	return webfetch.New(cfg), nil
-}
-
 // driftProgress tells people who wait for slow sites how far it is. The caller calls
 // end.
-func (a *app) driftProgress() (told func(drift.Source), end func()) {
+func driftProgress(a *app) (told func(drift.Source), end func()) {
 	var done atomic.Int64
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -301,8 +247,7 @@ func (a *app) driftProgress() (told func(drift.Source), end func()) {
 	return func(drift.Source) { done.Add(1) }, func() { close(stop); <-stopped }
 }
 
-// showDrift prints a report, and writes it where that was asked for.
-func (a *app) showDrift(rep drift.Report, o driftOptions, full bool) error {
+func showDrift(a *app, rep drift.Report, o driftOptions, full bool) error {
 	if o.out != "" {
 		err := writeOut(o.out, func(w io.Writer) error {
 			if strings.HasSuffix(o.out, ".json") {
@@ -327,6 +272,5 @@ func (a *app) showDrift(rep drift.Report, o driftOptions, full bool) error {
 	if full {
 		text = rep.Text(a.inZone(rep.CheckedAt), a.outStyle(), o.context)
 	}
-	_, err := io.WriteString(a.stdout, text)
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the report")
+	return a.print("%s", text)
 }

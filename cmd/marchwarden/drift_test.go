@@ -145,7 +145,7 @@ func TestWatch(t *testing.T) {
 			n++
 			return checks[n-1], nil
 		}
-		code, err := a.watchDrift(ctx, driftOptions{watch: time.Hour, times: tc.times, context: 5}, check, func(ctx context.Context, d time.Duration) error {
+		code, err := watchDrift(ctx, a, driftOptions{watch: time.Hour, times: tc.times, context: 5}, check, func(ctx context.Context, d time.Duration) error {
 			at, waits = at.Add(d), append(waits, d)
 			if len(waits) == tc.stop {
 				cancel(errInterrupted)
@@ -174,7 +174,7 @@ func TestWatch(t *testing.T) {
 	}
 	failed := errors.New("no record")
 	a := &app{stdout: &bytes.Buffer{}, Host: network.Host{Stderr: &bytes.Buffer{}}}
-	if _, err := a.watchDrift(t.Context(), driftOptions{watch: time.Hour}, func(context.Context) (drift.Report, error) { return drift.Report{}, failed }, nil); !errors.Is(err, failed) {
+	if _, err := watchDrift(t.Context(), a, driftOptions{watch: time.Hour}, func(context.Context) (drift.Report, error) { return drift.Report{}, failed }, nil); !errors.Is(err, failed) {
 		t.Errorf("a check that failed: %v", err)
 	}
 }

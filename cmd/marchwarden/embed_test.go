@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -109,8 +110,15 @@ func TestVectorsOfAService(t *testing.T) {
 			if got := s.asked.Load(); got != asked {
 				t.Errorf("a rerun, or what was embedded before, asked the service %d times", got-asked)
 			}
-			a, c := appHere(t, env)
-			parts := a.TryServices(t.Context(), slices.DeleteFunc(a.Services(c), func(s network.Service) bool { return s.Name != "sentence vectors" }))
+			alone := maps.Clone(env) // no other service is called
+			alone["MARCHWARDEN_HOME"], alone["MARCHWARDEN_SEARCH"], alone["SEARXNG_URL"] = t.TempDir(), "searxng", s.URL
+			write(t, filepath.Join(alone["MARCHWARDEN_HOME"], "config.yaml"), "researchers:\n  - name: arxiv\n    off: true\n")
+			a, c := appHere(t, alone)
+			d, err := network.NewDoctor(&a.Host, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts := slices.DeleteFunc(d.Services(t.Context(), true), func(p network.Part) bool { return p.Name != "sentence vectors" })
 			if len(parts) != 1 || !strings.Contains(parts[0].Detail, name+"/small") || !strings.Contains(parts[0].Detail, "is sent there; vectors of 3 numbers") {
 				t.Errorf("%+v", parts)
 			}

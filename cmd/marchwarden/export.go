@@ -15,7 +15,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -41,9 +41,7 @@ A bundle holds everything that was read, your own files too. --sign signs it;
 who has the public key can tell with 'marchwarden verify --by' that it is yours.
 --new-key makes a pair of keys: FILE, which you keep, and FILE.pub for others.
 
-` + idHelp + `
-
-` + exitStatus
+` + idHelp
 
 type exportOptions struct {
 	out, format           string
@@ -59,10 +57,7 @@ func newExport(a *app) *cobra.Command {
 			"  marchwarden export --new-key ~/.marchwarden/key\n  marchwarden export --sign ~/.marchwarden/key last -o answer.mwz",
 		Args: argCount(0, 1, "one trace id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return stopped(cmd.Context(), "nothing was written", a.runExport(cmd.Context(), o, args))
+			return stopped(cmd.Context(), "nothing was written", runExport(cmd, a, o, args))
 		},
 	}
 	f := cmd.Flags()
@@ -76,7 +71,6 @@ func newExport(a *app) *cobra.Command {
 	return cmd
 }
 
-// formatOf is the format that the flags ask for.
 func formatOf(o exportOptions) (bundle.Format, error) {
 	if o.format == "" && (o.out == "" || o.out == "-") {
 		return bundle.Formats()[0], nil
@@ -92,17 +86,16 @@ func formatOf(o exportOptions) (bundle.Format, error) {
 	return f, invalid("--format", hint, fmt.Sprintf("there is no format %q", plaintext.Clip(o.format, 40)))
 }
 
-// exportOf is a run to be written.
-func (a *app) exportOf(c *settings.Settings, from run.Store, past *run.Run) bundle.Export {
+func exportOf(a *app, c *settings.Settings, from run.Store, past *run.Run) bundle.Export {
 	return bundle.Export{From: from, Run: past, Home: c.Home(), Now: a.Now, Version: programVersion(), Note: a.note, Warn: a.warn, When: a.inZone}
 }
 
-func (a *app) runExport(ctx context.Context, o exportOptions, args []string) error {
+func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error {
 	if o.newKey != "" {
 		if len(args) > 0 || o != (exportOptions{newKey: o.newKey}) {
 			return invalid("--new-key", "export with --sign afterwards", "makes a key and exports nothing, so it stands alone")
 		}
-		return a.makeKey(o.newKey)
+		return makeKey(a, o.newKey)
 	}
 	if len(args) == 0 {
 		return invalid("ID", "run 'marchwarden traces' to list the ids there are", "is missing")
@@ -130,25 +123,22 @@ func (a *app) runExport(ctx context.Context, o exportOptions, args []string) err
 		}
 		key = &private
 	}
-	c, rec, id, err := a.openTrace(args[0])
-	if err != nil {
-		return err
-	}
-	defer rec.Close()
-	past, err := rec.Store().Load(id)
-	if err != nil {
-		return err
-	}
-	e := a.exportOf(c, rec.Store(), past)
-	e.Key, e.Comment = key, o.comment
-	if _, _, err := e.From.Result(ctx, past); err != nil && format.Name != "warc" { // pages can be there without
-		return err
-	}
-	return a.exportTo(ctx, format, e, o)
+	return a.onRun(func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
+		past, err := rec.Store().Load(id)
+		if err != nil {
+			return err
+		}
+		e := exportOf(a, c, rec.Store(), past)
+		e.Key, e.Comment = key, o.comment
+		if _, _, err := e.From.Result(ctx, past); err != nil && format.Name != "warc" { // pages can be there without
+			return err
+		}
+		return exportTo(ctx, a, format, e, o)
+	})(cmd, args)
 }
 
 // exportTo writes to where the flags say: a file at once or not at all.
-func (a *app) exportTo(ctx context.Context, format bundle.Format, e bundle.Export, o exportOptions) error {
+func exportTo(ctx context.Context, a *app, format bundle.Format, e bundle.Export, o exportOptions) error {
 	path := o.out
 	if path == "" && format.Binary {
 		path = "marchwarden-" + shortID(e.Run.ID) + format.Suffixes[0]
@@ -183,22 +173,69 @@ func (a *app) exportTo(ctx context.Context, format bundle.Format, e bundle.Expor
 	return nil
 }
 
-// lastCheck is the last check of the cited sources of a run, if there was one.
-func (a *app) lastCheck(home string, id marchwarden.TraceID) (drift.Report, bool) {
-	last, ok, err := drift.Last(home, id)
-	if err != nil {
-		a.warn(err.Error())
-	}
-	return last, ok && err == nil
-}
-
-// makeKey makes a pair of keys in two new files.
-func (a *app) makeKey(path string) error {
+func makeKey(a *app, path string) error {
 	public, err := bundle.MakeKeyFiles("--new-key", path, rand.Reader)
 	if err != nil {
 		return err
 	}
 	a.note("wrote %s, which you keep to yourself, and %s for others", path, path+bundle.PublicSuffix)
-	_, err = fmt.Fprintln(a.stdout, public.Fingerprint())
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the fingerprint")
+	return a.print("%s\n", public.Fingerprint())
+}
+
+const importHelp = `Import a bundle that another person exported, so that you can show, verify, run
+again and export it like a run of your own.
+
+The bundle is verified first, and nothing is taken from one that does not stand.
+A run that is here already is never replaced.`
+
+func newImport(a *app) *cobra.Command {
+	var by []string
+	cmd := &cobra.Command{
+		Use: "import [flags] FILE.mwz", Short: "import a run that another person exported", Long: importHelp,
+		Example: "  marchwarden import answer.mwz\n  marchwarden import --by colleague.pub answer.mwz",
+		Args:    argCount(1, 1, "one bundle"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return stopped(cmd.Context(), "the run was not imported", a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+				return runImport(ctx, a, c, by, args[0])
+			})(cmd, args))
+		},
+	}
+	cmd.Flags().StringArrayVar(&by, "by", nil, byUsage)
+	return cmd
+}
+
+func runImport(ctx context.Context, a *app, c *settings.Settings, by []string, path string) error {
+	keys, err := bundle.ReadPublicKeyFiles("--by", by)
+	if err != nil {
+		return err
+	}
+	b, file, err := openBundle(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	silent := *a // what does not stand is in the error
+	silent.stdout = io.Discard
+	if err := newAudit(&silent, verifyOptions{}, nil).Bundle(ctx, b, keys); err != nil {
+		return err
+	}
+	rec, err := a.OpenRecords(c)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	// The evidence goes to the disk itself, as it is in the bundle: what only memory
+	// could take, or what a secret was taken out of, would not be what the traces name.
+	in, err := b.Import(ctx, run.Store{Traces: rec.Traces, Blobs: rec.Blobs.Folder})
+	if err != nil {
+		return err
+	}
+	id, what := in.Run.ID, "imported"
+	if !in.Brought() {
+		what = "it is here already:"
+	}
+	err = a.print("%s %s: %s (%s)\n", what, id, term.CleanLine(in.Run.Start.Request.Question), term.Plural(len(in.New)+len(in.Kept), "trace"))
+	a.note("to see it: marchwarden export --format md %s", id)
+	a.note("to check it: marchwarden verify %s; to run it again: marchwarden replay --rerun %s", id, id)
+	return err
 }

@@ -56,7 +56,7 @@ func TestExportWARC(t *testing.T) {
 		}
 		var file bytes.Buffer
 		warc, _ := bundle.FormatOf("warc", "")
-		if err := warc.Write(t.Context(), a.exportOf(c, s, run), &file); err != nil {
+		if err := warc.Write(t.Context(), exportOf(a, c, s, run), &file); err != nil {
 			t.Fatal(err)
 		}
 		if err := rec.Close(); err != nil {

@@ -2,17 +2,16 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strconv"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -21,11 +20,10 @@ type gcOptions struct {
 	maxSize  string
 	dryRun   bool
 	json     bool
-	byAge    bool // --keep-days was given
 	runs     []string
 }
 
-const gcHelp = `Remove stored pieces that no run needs, and old runs if asked to.
+var gcHelp = `Remove stored pieces that no run needs, and old runs if asked to.
 
 Without flags only pieces go that no trace mentions and that were last used more
 than an hour ago, and what broken-off writes left. --keep-days and --max-size
@@ -43,28 +41,16 @@ What a run that is kept needs is never removed, nor a run that is going on.
 Pieces that were used in the last hour stay until the next time, whatever is
 asked for. The ledger keeps its lines. It is safe to run beside others.
 
-` + idHelp + `
-
-EXIT STATUS
-  0    done
-  1    failed
-  2    wrong usage or bad input
-  130  interrupted; what is left is whole`
+` + idHelp + exits("0", "1", "2", "130 interrupted; what is left is whole")
 
 func newGc(a *app) *cobra.Command {
 	var o gcOptions
 	cmd := &cobra.Command{
 		Use: "gc", Short: "remove what no run needs, and old runs", Long: gcHelp, Args: noArgs,
 		Example: "  marchwarden gc\n  marchwarden gc --keep-days 90 --dry-run\n  marchwarden gc --max-size 2GB\n  marchwarden gc --run 0198c0de",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			o.byAge = cmd.Flags().Changed("keep-days")
-			return a.runGc(cmd.Context(), o)
-		},
+		RunE:    a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runGc(ctx, a, c, o) }),
 	}
-	cmd.Flags().IntVar(&o.keepDays, "keep-days", 0, "remove runs that were last written more than `N` days ago")
+	countFlag(cmd.Flags(), &o.keepDays, "keep-days", 0, 1, 36500, "remove runs that were last written more than `N` days ago")
 	cmd.Flags().StringVar(&o.maxSize, "max-size", "", "remove the oldest runs until traces and stored pieces fit into `SIZE`, such as 500MB or 2GB")
 	cmd.Flags().StringArrayVar(&o.runs, "run", nil, "remove the run with this `ID`, with its rihlas; may be repeated")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would go, and remove nothing")
@@ -78,24 +64,16 @@ type gcReport struct {
 	Removed *record.Collected `json:"removed,omitempty"` // not of a dry run
 }
 
-func (a *app) runGc(ctx context.Context, o gcOptions) error {
+func runGc(ctx context.Context, a *app, c *settings.Settings, o gcOptions) error {
 	collect := record.CollectOptions{Now: a.Now(), Older: time.Duration(o.keepDays) * 24 * time.Hour}
-	const mostDays = 36500
-	if o.byAge && (o.keepDays < 1 || o.keepDays > mostDays) {
-		return invalid("--keep-days", "", fmt.Sprintf("must be 1 to %d, not %d", mostDays, o.keepDays))
-	}
-	if len(o.runs) > 0 && (o.byAge || o.maxSize != "") {
+	if len(o.runs) > 0 && (o.keepDays > 0 || o.maxSize != "") {
 		return invalid("--run", "", "removes just the runs that it names; leave out --keep-days and --max-size")
 	}
 	if o.maxSize != "" {
-		var err error
-		if collect.MaxBytes, err = parseSize(o.maxSize); err != nil {
-			return err
+		var problem string
+		if collect.MaxBytes, problem = settings.ParseSize(o.maxSize); problem != "" {
+			return invalid("--max-size", "", problem)
 		}
-	}
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
 	}
 	rec, err := a.OpenKept(c)
 	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound && len(o.runs) == 0 {
@@ -113,49 +91,29 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 		}
 		collect.Runs = append(collect.Runs, id)
 	}
-	plan, err := homeOf(rec, c).PlanCollection(ctx, collect)
-	if err != nil {
-		return gcError(ctx, err)
+	plan, err := rec.Home(c).PlanCollection(ctx, collect)
+	if err == nil && !o.json {
+		err = printPlan(a, plan, o)
 	}
-	return a.collect(ctx, plan, o)
-}
-
-// collect prints a plan and executes it.
-func (a *app) collect(ctx context.Context, plan *record.Plan, o gcOptions) error {
 	r := gcReport{Plan: plan}
-	if !o.json {
-		if err := a.printPlan(plan, o); err != nil {
-			return err
+	if err == nil && !o.dryRun {
+		var gone record.Collected
+		gone, err = plan.Run(ctx)
+		if r.Removed = &gone; !o.json {
+			err = errors.Join(err, a.print("removed: %s with %s, %s, %s in all\n", term.Plural(gone.Families, "run"), term.Plural(gone.Traces, "trace"),
+				term.Plural(gone.Blobs, "stored piece"), term.Bytes(gone.Bytes)))
 		}
 	}
-	if o.dryRun {
-		if o.json {
-			return printJSON(a.forPrograms(), r)
-		}
-		return nil
+	if o.json && plan != nil {
+		err = errors.Join(err, printJSON(a.forPrograms(), r))
 	}
-	removed, err := plan.Run(ctx)
-	r.Removed = &removed
-	if o.json {
-		if printErr := printJSON(a.forPrograms(), r); err == nil {
-			err = printErr
-		}
-	} else if _, printErr := fmt.Fprintf(a.stdout, "removed: %s with %s, %s, %s in all\n", term.Plural(removed.Families, "run"), term.Plural(removed.Traces, "trace"),
-		term.Plural(removed.Blobs, "stored piece"), term.Bytes(removed.Bytes)); err == nil {
-		err = marchwarden.Wrap(printErr, marchwarden.CodeUnavailable, "print what was removed")
-	}
-	return gcError(ctx, err)
-}
-
-func gcError(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "not all was removed", Err: errInterrupted}
 	}
 	return err
 }
 
-// printPlan says what is going to be removed.
-func (a *app) printPlan(p *record.Plan, o gcOptions) error {
+func printPlan(a *app, p *record.Plan, o gcOptions) error {
 	rows := make([][]string, len(p.Families))
 	for i, f := range p.Families {
 		state := run.Complete
@@ -185,28 +143,11 @@ func (a *app) printPlan(p *record.Plan, o gcOptions) error {
 	if o.dryRun {
 		will = "would go"
 	}
-	if _, err := fmt.Fprintf(a.stdout, "%s: %s and %s; %s of %s stay\n", will, term.Plural(len(p.Families), "run"), term.Plural(p.Blobs, "stored piece"), term.Bytes(p.After), term.Bytes(p.Before)); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the plan")
+	if err := a.print("%s: %s and %s; %s of %s stay\n", will, term.Plural(len(p.Families), "run"), term.Plural(p.Blobs, "stored piece"), term.Bytes(p.After), term.Bytes(p.Before)); err != nil {
+		return err
 	}
 	if p.Missed() {
 		a.note("%s stay, over the %s asked for: %s", term.Bytes(p.After), term.Bytes(p.Goal()), strings.Join(p.WhyMissed(), ", "))
 	}
 	return nil
-}
-
-// parseSize reads a number of bytes with a unit: kB, MB, GB and TB are powers of a
-// thousand, KiB, MiB, GiB and TiB powers of 1,024.
-func parseSize(s string) (int64, error) {
-	wrong := invalid("--max-size", "", fmt.Sprintf("must be a number of bytes with a unit, such as 500MB or 2GB, not %q", plaintext.Clip(s, 40)))
-	text := strings.ToLower(strings.TrimSpace(s))
-	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz ")
-	unit, ok := map[string]float64{
-		"": 1, "b": 1, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9, "t": 1e12, "tb": 1e12,
-		"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
-	}[strings.TrimSpace(text[len(digits):])]
-	n, err := strconv.ParseFloat(digits, 64)
-	if !ok || err != nil || !(n*unit >= 1 && n*unit < 1<<62) {
-		return 0, wrong
-	}
-	return int64(n * unit), nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +23,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-const hubHelp = `Run a hub, the server of a cluster, inside this program. It keeps questions,
+var hubHelp = `Run a hub, the server of a cluster, inside this program. It keeps questions,
 their records, and what was found, and acknowledges nothing before it is safe on
 the disk. Workers ('marchwarden worker') do the research, on any host.
 
@@ -39,12 +40,7 @@ keys file, no client connects without a key.
 
 What its flags say can be set as well: --max-store by
 MARCHWARDEN_HUB_MAX_STORE, or hub_max_store in config.yaml; see
-docs/configuration.md.
-
-EXIT STATUS
-  0    ran until it was told to end
-  1    failed; a second hub on the same store, among other things
-  2    wrong usage or bad input`
+docs/configuration.md.` + exits("0 ran until it was told to end", "1 failed; a second hub on the same store, among other things", "2")
 
 const hubExamples = `  marchwarden hub
   marchwarden hub --listen 127.0.0.1:4222 --limit 'anthropic requests 50/s'
@@ -59,7 +55,11 @@ type hubOptions struct {
 	metrics string
 	serve   serveOptions
 	timeout string
+	said    map[string]said // what the flags and settings come to, by the names of the settings
 }
+
+// said is a value, and the flag or the setting that says it.
+type said struct{ value, field string }
 
 // hubFlags are the flags of a hub that are settings, too.
 var hubFlags = []struct{ flag, setting, usage string }{
@@ -87,12 +87,7 @@ func newHub(a *app) *cobra.Command {
 	o := hubOptions{flags: map[string]*string{}}
 	cmd := &cobra.Command{
 		Use: "hub", Short: "run a hub, the server of a cluster", Long: hubHelp, Example: hubExamples, Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runHub(cmd.Context(), o)
-		},
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runHub(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()
 	for _, h := range hubFlags {
@@ -109,46 +104,38 @@ func newHub(a *app) *cobra.Command {
 	return cmd
 }
 
-// hubPlan is what the options of a hub come to.
 type hubPlan struct {
-	hub   hub.Config
-	facts cluster.Facts
-	serve servedAs          // listen is "" if MCP is not served
-	said  map[string]string // who said it, by the fields of hub and the flags of serve
+	hub     hub.Config
+	facts   cluster.Facts
+	timeout time.Duration     // of a call of the MCP server
+	said    map[string]string // who said it, by the fields of hub and the flags of serve
 }
 
-// value is what the flag of a setting says, or else the setting; field names who said it.
-func (o *hubOptions) value(a *app, c *settings.Settings, name string) (value, field string) {
-	flag := "--" + hubFlags[slices.IndexFunc(hubFlags, func(h struct{ flag, setting, usage string }) bool { return h.setting == name })].flag
-	text := *o.flags[name]
-	field = c.SaidBy(flag, text != "", name)
-	if text == "" {
-		return c.Text(name), field
-	}
-	if settings.Of(name).Kind == settings.Folder {
-		text = a.Source().Absolute(text, a.Dir)
-	}
-	return text, field
-}
-
-// fields names who said what of a hub.
-func (o *hubOptions) fields(a *app, c *settings.Settings) map[string]string {
+// read finds what the flags say, or else the settings, and gives the names of who said it by the
+// fields of a hub.
+func (o *hubOptions) read(a *app, c *settings.Settings) (fields map[string]string) {
 	cert := c.SaidBy("--tls-cert", o.serve.cert != "", settings.HubTLSCert)
-	said := map[string]string{"routes": c.SaidBy("--routes", len(o.routes) > 0, settings.HubRoutes), "tls_cert": cert, "--tls-cert": cert,
+	fields = map[string]string{"routes": c.SaidBy("--routes", len(o.routes) > 0, settings.HubRoutes), "tls_cert": cert, "--tls-cert": cert,
 		"tls_key": c.SaidBy("--tls-key", o.serve.key != "", settings.HubTLSKey)}
+	o.said = map[string]said{}
 	for _, h := range hubFlags {
-		_, said[strings.TrimPrefix(h.setting, "hub_")] = o.value(a, c, h.setting)
+		text := *o.flags[h.setting]
+		field := c.SaidBy("--"+h.flag, text != "", h.setting)
+		if text != "" && settings.Of(h.setting).Kind == settings.Folder {
+			text = a.Source().Absolute(text, a.Dir)
+		}
+		o.said[h.setting] = said{cmp.Or(text, c.Text(h.setting)), field}
+		fields[strings.TrimPrefix(h.setting, "hub_")] = field
 	}
-	return said
+	return fields
 }
 
 // blame names the flag or the setting that a wrong field of a hub comes from.
 func (p hubPlan) blame(err error) error { return settings.Renamed(err, p.said) }
 
-// plan reads the options.
 func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
-	get := func(name string) string { v, _ := o.value(a, c, name); return v }
-	p.said = o.fields(a, c)
+	get := func(name string) string { return o.said[name].value }
+	p.said = o.read(a, c)
 	p.hub = hub.Config{
 		Name: get(settings.HubName), Store: cmp.Or(get(settings.HubStore), filepath.Join(c.Home(), "hub")), Listen: cmp.Or(get(settings.HubListen), "127.0.0.1:4222"),
 		TLS:  hub.TLSFiles{Cert: cmp.Or(o.serve.cert, c.Text(settings.HubTLSCert)), Key: cmp.Or(o.serve.key, c.Text(settings.HubTLSKey)), CA: get(settings.HubTLSCA)},
@@ -158,13 +145,18 @@ func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
 	if len(o.routes) == 0 {
 		p.hub.Routes = c.List(settings.HubRoutes)
 	}
-	if err := o.namedKeys(a, c); err != nil {
-		return p, err
+	if keys := o.said[settings.HubKeys]; keys.value != "" { // a hub without keys accepts every process on its machine
+		if _, err := os.Stat(keys.value); errors.Is(err, fs.ErrNotExist) {
+			return p, invalid(keys.field, "make it: marchwarden cluster key add NAME --role worker --keys "+keys.value+" --out FILE", fmt.Sprintf("%q is not there", plaintext.Clip(keys.value, 60)))
+		}
 	}
-	if p.hub.MaxStore, err = o.maxStore(a, c); err != nil {
-		return p, err
+	if most := o.said[settings.HubMaxStore]; most.value != "" {
+		var problem string
+		if p.hub.MaxStore, problem = settings.ParseSize(most.value); problem != "" || p.hub.MaxStore < 1<<20 {
+			return p, invalid(most.field, "", fmt.Sprintf("must be a size such as 200GB, not %q", plaintext.Clip(most.value, 40)))
+		}
 	}
-	if p.facts, err = o.facts(a, c); err != nil {
+	if p.facts, err = o.facts(c); err != nil {
 		return p, err
 	}
 	if p.facts.Replicas > 1 && p.hub.ClusterListen == "" {
@@ -174,22 +166,22 @@ func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
 		return p, invalid(p.said["routes"], "add --cluster-listen 0.0.0.0:6222", "is for a hub of a cluster")
 	}
 	o.serve.cert, o.serve.key = p.hub.TLS.Cert, p.hub.TLS.Key // one certificate for both doors
+	if p.timeout, err = flagTime("--timeout", o.timeout, false); err != nil {
+		return p, err
+	}
 	switch o.serve.http {
 	case "off":
 		o.serve.http, o.serve.cert, o.serve.key = "", "", ""
-		if _, err := flagTime("--timeout", o.timeout, false); err != nil {
-			return p, err
-		}
 		return p, o.serve.onlyHTTP()
 	case "":
 		o.serve.http = "127.0.0.1:8642"
 	}
-	p.serve, err = o.serve.check()
+	o.serve.as, err = o.serve.check()
 	return p, p.blame(err)
 }
 
 // facts are what the hubs of a cluster tell each client.
-func (o *hubOptions) facts(a *app, c *settings.Settings) (facts cluster.Facts, err error) {
+func (o *hubOptions) facts(c *settings.Settings) (facts cluster.Facts, err error) {
 	facts.Limits = append(slices.Clone(c.List(settings.Limits)), o.limits...)
 	if _, err := limit.ParseRules(c.List(settings.Limits)); err != nil {
 		return facts, invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
@@ -197,77 +189,48 @@ func (o *hubOptions) facts(a *app, c *settings.Settings) (facts cluster.Facts, e
 	if _, err := limit.ParseRules(facts.Limits); err != nil {
 		return facts, invalid("--limit", "for example --limit 'anthropic requests 50/s'", err.Error())
 	}
-	where, field := o.value(a, c, settings.Blobs)
-	if err := streams.CheckBlobs(field, where); err != nil {
+	blobs, replicas, lease := o.said[settings.Blobs], o.said[settings.HubReplicas], o.said[settings.HubLease]
+	if err := streams.CheckBlobs(blobs.field, blobs.value); err != nil {
 		return facts, err
 	}
-	if where != streams.OwnBlobs {
-		facts.Blobs = where
+	if blobs.value != streams.OwnBlobs {
+		facts.Blobs = blobs.value
 	}
-	text, field := o.value(a, c, settings.HubReplicas)
-	if facts.Replicas, err = strconv.Atoi(cmp.Or(text, "1")); err != nil || facts.Replicas != 1 && facts.Replicas != 3 {
-		return facts, invalid(field, "", fmt.Sprintf("must be 1 or 3, not %q", plaintext.Clip(text, 40)))
+	if facts.Replicas, err = strconv.Atoi(cmp.Or(replicas.value, "1")); err != nil || facts.Replicas != 1 && facts.Replicas != 3 {
+		return facts, invalid(replicas.field, "", fmt.Sprintf("must be 1 or 3, not %q", plaintext.Clip(replicas.value, 40)))
 	}
-	text, field = o.value(a, c, settings.HubLease)
-	if facts.Lease, err = flagTime(field, text, false); err == nil && facts.Lease > 10*time.Minute {
-		err = invalid(field, "", "must be at most 10m")
+	if facts.Lease, err = flagTime(lease.field, lease.value, false); err == nil && facts.Lease > 10*time.Minute {
+		err = invalid(lease.field, "", "must be at most 10m")
 	}
 	if err != nil {
 		return facts, err
 	}
-	return facts, o.keep(a, c, &facts)
+	return facts, o.keep(&facts)
 }
 
 // keep reads how long what is over is kept.
-func (o *hubOptions) keep(a *app, c *settings.Settings, facts *cluster.Facts) error {
+func (o *hubOptions) keep(facts *cluster.Facts) error {
 	for _, k := range []struct {
 		setting string
 		to      *time.Duration
 	}{{settings.HubKeepLog, &facts.Keep.Log}, {settings.HubKeepTask, &facts.Keep.Task}, {settings.HubKeepDone, &facts.Keep.Done}} {
-		text, field := o.value(a, c, k.setting)
-		if text == "" {
+		said := o.said[k.setting]
+		if said.value == "" {
 			continue
 		}
-		term, problem := settings.ParseTerm(text)
+		term, problem := settings.ParseTerm(said.value)
 		if problem != "" || term < time.Minute {
-			return invalid(field, "", fmt.Sprintf("must be a time such as 7d or 36h, at least 1m, not %q", plaintext.Clip(text, 40)))
+			return invalid(said.field, "", fmt.Sprintf("must be a time such as 7d or 36h, at least 1m, not %q", plaintext.Clip(said.value, 40)))
 		}
 		*k.to = term
 	}
 	if all := facts.Keep.Complete(); all.Done < all.Log || all.Done < all.Task {
-		_, field := o.value(a, c, settings.HubKeepDone)
-		return invalid(field, "keep ends for at least as long as records and questions", fmt.Sprintf("%s is less than --keep-log or --keep-task", all.Done))
+		return invalid(o.said[settings.HubKeepDone].field, "keep ends for at least as long as records and questions", fmt.Sprintf("%s is less than --keep-log or --keep-task", all.Done))
 	}
 	return nil
 }
 
-func (o *hubOptions) maxStore(a *app, c *settings.Settings) (int64, error) {
-	text, field := o.value(a, c, settings.HubMaxStore)
-	if text == "" {
-		return 0, nil
-	}
-	n, err := parseSize(text)
-	if err != nil || n < 1<<20 {
-		return 0, invalid(field, "", fmt.Sprintf("must be a size such as 200GB, not %q", plaintext.Clip(text, 40)))
-	}
-	return n, nil
-}
-
-// namedKeys refuses a file of keys that was named and is not there: a hub without one accepts every
-// process on its machine.
-func (o *hubOptions) namedKeys(a *app, c *settings.Settings) error {
-	path, field := o.value(a, c, settings.HubKeys)
-	if path == "" {
-		return nil
-	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return invalid(field, "make it: marchwarden cluster key add NAME --role worker --keys "+path+" --out FILE", fmt.Sprintf("%q is not there", plaintext.Clip(path, 60)))
-	}
-	return nil
-}
-
-// firstScreen says what runs where, and what to do next.
-func (a *app) firstScreen(h *hub.Hub, p hubPlan) {
+func firstScreen(a *app, h *hub.Hub, p hubPlan) {
 	at := h.Address()
 	who := "no key is needed"
 	if _, closed, err := hub.ReadKeys(p.hub.Keys); err == nil && closed {

@@ -27,17 +27,15 @@ type running struct {
 
 	group sync.WaitGroup // stewards, and the watcher for new accounts
 
+	engine  *cluster.Engine  // of the default account
 	steward *cluster.Steward // of the default account
 
-	mu      sync.Mutex // guards engines
+	// engines are those of all accounts. They are made by one goroutine at a time: serve, then
+	// newcomers until the group has ended.
 	engines map[string]*cluster.Engine
 }
 
-func (a *app) runHub(ctx context.Context, o hubOptions) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runHub(ctx context.Context, a *app, c *settings.Settings, o hubOptions) error {
 	p, err := o.plan(a, c)
 	if err != nil {
 		return err
@@ -48,8 +46,8 @@ func (a *app) runHub(ctx context.Context, o hubOptions) error {
 		}
 	}
 	log := a.serverLog(c)
-	if p.serve.listen != "" { // refused before anything is opened, and read again when it is
-		if _, err := a.doorkeeper(c, &o.serve, p.serve.listen, "http://"+p.serve.listen+httpdoor.Path, log); err != nil {
+	if o.serve.http != "" { // refused before anything is opened, and read again when it is
+		if _, err := doorkeeper(a, c, &o.serve, "http://"+o.serve.as.listen+httpdoor.Path, log); err != nil {
 			return err
 		}
 	}
@@ -66,7 +64,6 @@ func (a *app) runHub(ctx context.Context, o hubOptions) error {
 	return errors.Join(err, r.close())
 }
 
-// serve runs until ctx ends.
 func (r *running) serve(ctx context.Context, o hubOptions) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer r.group.Wait()
@@ -83,14 +80,14 @@ func (r *running) serve(ctx context.Context, o hubOptions) error {
 		}
 	}
 	r.group.Go(func() { r.newcomers(ctx) })
-	m := meter.New(meter.Config{Now: r.a.Now, Status: r.engine().Status, Steward: r.steward.Stats})
+	m := meter.New(meter.Config{Now: r.a.Now, Status: r.engine.Status, Steward: r.steward.Stats})
 	if o.metrics != "" {
-		if err := r.a.probe(ctx, o.metrics, m, r.ready); err != nil {
+		if err := serveProbe(ctx, r.a, o.metrics, m, r.ready); err != nil {
 			return err
 		}
 	}
-	r.a.firstScreen(r.hub, r.plan)
-	if r.plan.serve.listen == "" {
+	firstScreen(r.a, r.hub, r.plan)
+	if o.serve.http == "" {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
@@ -103,14 +100,11 @@ func (r *running) front(ctx context.Context, o hubOptions, m *meter.Meter) error
 	if err := s.metrics.Add(m); err != nil {
 		return err
 	}
-	d, err := r.a.openFront(r.c, network.Options{Timeout: o.timeout, Warn: func(message string) { r.log.Warn(message) }, Told: s.count}, r.engine())
-	if err != nil {
-		return err
-	}
-	if err := s.open(r.a, r.c, d, &o.serve, r.plan.serve.wall); err != nil {
+	d := r.a.OpenCluster(r.c, network.Options{Warn: func(message string) { r.log.Warn(message) }, Told: s.count}, r.engine, r.plan.timeout)
+	if err := s.open(r.a, r.c, d, &o.serve); err != nil {
 		return errors.Join(err, d.Close())
 	}
-	err = r.a.serveHTTP(ctx, r.c, &o.serve, r.plan.serve, s)
+	err := serveHTTP(ctx, r.a, r.c, &o.serve, s)
 	return errors.Join(err, s.server.Close(), d.Close())
 }
 
@@ -131,11 +125,9 @@ func (r *running) tend(ctx context.Context, account string) error {
 	}
 	s := cluster.NewSteward(e, r.hub.Name())
 	if account == hub.DefaultAccount {
-		r.steward = s
+		r.engine, r.steward = e, s
 	}
-	r.mu.Lock()
 	r.engines[account] = e
-	r.mu.Unlock()
 	r.group.Go(func() { s.Run(ctx) })
 	return nil
 }
@@ -150,7 +142,7 @@ func (r *running) newcomers(ctx context.Context) {
 		case <-time.After(every):
 		}
 		for _, account := range r.hub.Accounts() {
-			if r.tended(account) {
+			if r.engines[account] != nil {
 				continue
 			}
 			if err := r.tend(ctx, account); err != nil && ctx.Err() == nil {
@@ -158,18 +150,6 @@ func (r *running) newcomers(ctx context.Context) {
 			}
 		}
 	}
-}
-
-func (r *running) tended(account string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.engines[account] != nil
-}
-
-func (r *running) engine() *cluster.Engine {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.engines[hub.DefaultAccount]
 }
 
 // ready says what keeps the hub from being of use.
@@ -181,14 +161,10 @@ func (r *running) ready() error {
 
 // close ends the hub, and all that uses it first.
 func (r *running) close() error {
-	r.mu.Lock()
 	var errs []error
-	for _, account := range r.hub.Accounts() {
-		if e := r.engines[account]; e != nil {
-			errs = append(errs, e.Close())
-		}
+	for _, e := range r.engines {
+		errs = append(errs, e.Close())
 	}
-	r.mu.Unlock()
 	errs = append(errs, r.hub.Close())
 	r.a.note("hub has ended; everything is kept")
 	return errors.Join(errs...)

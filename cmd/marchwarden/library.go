@@ -23,13 +23,10 @@ Hidden files and what a .gitignore names are not indexed. The folders themselves
 are never changed.`
 
 func newLibrary(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "library", Short: "add, list, remove and search the folders of your library", Long: libraryHelp,
 		Example: "  marchwarden library add ~/notes\n  marchwarden library search \"roof insulation\"",
-		Args:    needCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newLibraryAdd(a), newLibraryList(a), newLibraryRemove(a), newLibrarySearch(a))
-	return cmd
+	}, newLibraryAdd(a), newLibraryList(a), newLibraryRemove(a), newLibrarySearch(a))
 }
 
 func newLibraryAdd(a *app) *cobra.Command {
@@ -39,7 +36,9 @@ func newLibraryAdd(a *app) *cobra.Command {
 		Long:    "Index folders and search them from now on. Adding a folder again brings its\nindex up to date; 'ask' does that by itself, too.",
 		Example: "  marchwarden library add ~/notes ~/papers",
 		Args:    argCount(1, 1000, "at least one folder"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runLibraryAdd(cmd.Context(), quiet, args) },
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+			return runLibraryAdd(ctx, a, c, quiet, args)
+		}),
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "show no progress")
 	return cmd
@@ -49,7 +48,9 @@ func newLibraryList(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "list the folders of your library", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runLibraryList(cmd.Context(), asJSON) },
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
+			return runLibraryList(ctx, a, c, asJSON)
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -60,39 +61,31 @@ func newLibraryRemove(a *app) *cobra.Command {
 		Use: "remove DIR…", Short: "search folders no longer; the folders themselves stay",
 		Example: "  marchwarden library remove ~/papers",
 		Args:    argCount(1, 1000, "at least one folder"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runLibraryRemove(cmd.Context(), args) },
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+			return runLibraryRemove(ctx, a, c, args)
+		}),
 	}
 }
 
-type librarySearchOptions struct {
-	library  []string
-	embedded bool
-	limit    int
-	json     bool
-}
-
 func newLibrarySearch(a *app) *cobra.Command {
-	var o librarySearchOptions
+	var o network.Options
+	var limit int
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "search WORDS…", Short: "search the library without writing an answer",
 		Example: "  marchwarden library search --limit 3 \"alkaline soil\"",
 		Args:    argCount(1, 1000, "words to search for"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runLibrarySearch(cmd.Context(), o, strings.Join(args, " "))
-		},
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+			return runLibrarySearch(ctx, a, c, o, search.Query{Text: strings.Join(args, " "), Limit: limit}, asJSON)
+		}),
 	}
-	cmd.Flags().StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
-	cmd.Flags().BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
-	cmd.Flags().IntVar(&o.limit, "limit", 10, "show at most `N` documents, 1 to 100")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	libraryFlags(cmd, &o)
+	countFlag(cmd.Flags(), &limit, "limit", 10, 1, 100, "show at most `N` documents, 1 to 100")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func (a *app) runLibraryAdd(ctx context.Context, quiet bool, args []string) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runLibraryAdd(ctx context.Context, a *app, c *settings.Settings, quiet bool, args []string) error {
 	var opened []*fetch.Folder
 	defer func() { _ = network.CloseFolders(opened) }() // read-only
 	for _, arg := range args {
@@ -102,11 +95,11 @@ func (a *app) runLibraryAdd(ctx context.Context, quiet bool, args []string) erro
 		}
 		opened = append(opened, f)
 	}
-	w := a.newWatch(c, askOptions{quiet: quiet, verbose: true}) // every file that cannot be read is named
+	w := newWatch(a, c, askOptions{quiet: quiet, verbose: true}) // every file that cannot be read is named
 	defer w.close()
-	return a.WithIndex(ctx, c, func(ix *local.Index) error {
+	return network.WithIndex(ctx, c, func(ix *local.Index) error {
 		for _, f := range opened {
-			if err := a.addFolder(ctx, c, ix, f, w); err != nil {
+			if err := addFolder(ctx, a, c, ix, f, w); err != nil {
 				return err
 			}
 		}
@@ -116,7 +109,7 @@ func (a *app) runLibraryAdd(ctx context.Context, quiet bool, args []string) erro
 
 // addFolder indexes a folder and remembers it. When ctx ends on the way, what was indexed stays and
 // the next ask continues from there; a folder that cannot be indexed is not remembered.
-func (a *app) addFolder(ctx context.Context, c *settings.Settings, ix *local.Index, f *fetch.Folder, w *watch) error {
+func addFolder(ctx context.Context, a *app, c *settings.Settings, ix *local.Index, f *fetch.Folder, w *watch) error {
 	x := a.Extractor(c)
 	defer x.Close()
 	r, err := ix.Update(ctx, f, local.UpdateOptions{Extract: x, Now: a.Now, Progress: w.event})
@@ -129,26 +122,14 @@ func (a *app) addFolder(ctx context.Context, c *settings.Settings, ix *local.Ind
 	for _, n := range r.Notes {
 		w.warn(fmt.Sprintf("%s: %s", n.Name, n.Reason))
 	}
-	_, err = fmt.Fprintln(a.stdout, term.CleanLine(fmt.Sprintf("%s: %d documents (%d new, %d changed, %d gone, %d not readable)",
-		f.Name, r.Added+r.Changed+r.Unchanged, r.Added, r.Changed, r.Removed, len(r.Notes))))
-	return err
+	return a.print("%s: %d documents (%d new, %d changed, %d gone, %d not readable)\n",
+		term.CleanLine(f.Name), r.Added+r.Changed+r.Unchanged, r.Added, r.Changed, r.Removed, len(r.Notes))
 }
 
-func (a *app) runLibraryList(ctx context.Context, asJSON bool) error {
-	c, err := a.loadConfig()
+func runLibraryList(ctx context.Context, a *app, c *settings.Settings, asJSON bool) error {
+	rows, err := network.FolderInfos(ctx, c)
 	if err != nil {
 		return err
-	}
-	rows, err := a.FolderInfos(ctx, c)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return printJSON(a.forPrograms(), rows)
-	}
-	if len(rows) == 0 {
-		a.note("no folders were added yet, so the embedded library is searched; 'marchwarden library add DIR' adds one")
-		return nil
 	}
 	var table [][]string
 	for _, r := range rows {
@@ -161,14 +142,10 @@ func (a *app) runLibraryList(ctx context.Context, asJSON bool) error {
 		}
 		table = append(table, []string{term.Count(r.Files), term.Bytes(r.Bytes), updated, r.Path})
 	}
-	return a.outStyle().Table(a.stdout, []string{"documents", "size", "indexed", "folder"}, table)
+	return a.show(asJSON, rows, []string{"documents", "size", "indexed", "folder"}, table, "no folders were added yet, so the embedded library is searched; 'marchwarden library add DIR' adds one")
 }
 
-func (a *app) runLibraryRemove(ctx context.Context, args []string) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runLibraryRemove(ctx context.Context, a *app, c *settings.Settings, args []string) error {
 	for _, arg := range args {
 		if strings.TrimSpace(arg) == "" {
 			return invalid("DIR", "use . for the working directory", "must not be blank")
@@ -177,38 +154,31 @@ func (a *app) runLibraryRemove(ctx context.Context, args []string) error {
 		if err := network.ForgetFolder(c.FoldersPath(), path); err != nil {
 			return err
 		}
-		err := a.WithIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) })
+		err := network.WithIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) })
 		if err != nil && !errors.Is(err, marchwarden.CodeNotFound) {
 			return err
 		}
-		if _, err := fmt.Fprintln(a.stdout, term.CleanLine(path+" is no longer in the library")); err != nil {
+		if err := a.print("%s\n", term.CleanLine(path+" is no longer in the library")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) runLibrarySearch(ctx context.Context, o librarySearchOptions, words string) error {
-	if o.limit < 1 || o.limit > 100 {
-		return invalid("--limit", "", fmt.Sprintf("must be from 1 to 100, not %d", o.limit))
-	}
-	if strings.TrimSpace(words) == "" {
+func runLibrarySearch(ctx context.Context, a *app, c *settings.Settings, o network.Options, q search.Query, asJSON bool) error {
+	if strings.TrimSpace(q.Text) == "" {
 		return invalid("WORDS", "", "must not be blank")
 	}
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
-	library, err := a.OpenLibrary(c, o.library, o.embedded)
+	library, err := a.OpenLibrary(c, o.Library, o.Embedded)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = network.CloseFolders(library) }() // read-only
-	hits, err := a.SearchLibrary(ctx, c, library, search.Query{Text: words, Limit: o.limit})
+	hits, err := a.SearchLibrary(ctx, c, library, q)
 	if err != nil {
 		return err
 	}
-	if o.json {
+	if asJSON {
 		return printJSON(a.forPrograms(), hits)
 	}
 	if len(hits) == 0 {
@@ -216,7 +186,7 @@ func (a *app) runLibrarySearch(ctx context.Context, o librarySearchOptions, word
 		return nil
 	}
 	for i, h := range hits {
-		if _, err := fmt.Fprintf(a.stdout, "%d. %s\n   %s\n   %s\n", i+1, term.CleanLine(h.Title), term.CleanLine(h.Locator), term.CleanLine(h.Snippet)); err != nil {
+		if err := a.print("%d. %s\n   %s\n   %s\n", i+1, term.CleanLine(h.Title), term.CleanLine(h.Locator), term.CleanLine(h.Snippet)); err != nil {
 			return err
 		}
 	}

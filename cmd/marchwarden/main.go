@@ -1,10 +1,9 @@
 // Command marchwarden asks researchers and shows what they found.
 //
-// The package owns flags, configuration, the environment, the clock, ids, the
-// streams and exit codes, and it is the only place that does. main.go turns
-// errors into exit codes, config.go finds every setting and where it came from,
-// wire.go puts the parts together, and each command has a file of its own: an
-// options struct, a constructor for its flags, and a plain run function.
+// The package owns flags, the environment, the clock, ids, the streams and exit codes,
+// and it is the only place that does. main.go turns errors into exit codes, root.go
+// builds the tree of commands, terminal.go prints, and each command has a constructor
+// for its flags and a plain function that does its work.
 package main
 
 import (
@@ -196,13 +195,19 @@ func (a *app) style(w io.Writer) term.Style {
 	if a.look != nil {
 		return a.look(w)
 	}
+	f := fileOf(w)
+	never, _ := a.Env("NO_COLOR")
+	name, _ := a.Env("TERM")
+	return term.Detect(f, a.noColor || never != "", name)
+}
+
+// fileOf is the file behind a stream; nil if there is none.
+func fileOf(w io.Writer) *os.File {
 	if door, ok := w.(*secret.Writer); ok {
 		w = door.Unwrap()
 	}
 	f, _ := w.(*os.File)
-	never, _ := a.Env("NO_COLOR")
-	name, _ := a.Env("TERM")
-	return term.Detect(f, a.noColor || never != "", name)
+	return f
 }
 
 // selfPath is the program that is running, by the name that it was started by if

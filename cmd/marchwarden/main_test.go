@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"pgregory.net/rapid"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
@@ -234,34 +233,15 @@ func TestSince(t *testing.T) {
 		"90m":        now.Add(-90 * time.Minute),
 	}
 	for s, want := range tests {
-		if got, err := a.since(s); err != nil || !got.Equal(want) {
+		if got, err := since(a, s); err != nil || !got.Equal(want) {
 			t.Errorf("since(%q) = %v, %v; want %v", s, got, err, want)
 		}
 	}
 	for _, s := range []string{"d", "-1d", "-1h", "yesterday", "2026-13-01", "1.5d", "99999d"} {
-		if _, err := a.since(s); !errors.Is(err, marchwarden.CodeInvalid) {
+		if _, err := since(a, s); !errors.Is(err, marchwarden.CodeInvalid) {
 			t.Errorf("since(%q): %v", s, err)
 		}
 	}
-}
-
-// TestDistance: the number of changes is a metric.
-func TestDistance(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"dpth", "depth", 1}, {"budgte", "budget", 2}, {"", "abc", 3}, {"kitten", "sitting", 3}} {
-		if got := distance(tt.a, tt.b); got != tt.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		word := rapid.StringMatching(`[abc]{0,6}`)
-		a, b, c := word.Draw(t, "a"), word.Draw(t, "b"), word.Draw(t, "c")
-		if distance(a, b) != distance(b, a) || distance(a, a) != 0 || distance(a, c) > distance(a, b)+distance(b, c) {
-			t.Fatal("not a metric")
-		}
-	})
 }
 
 func TestKeptFolders(t *testing.T) {
@@ -311,7 +291,7 @@ func TestDeliverPrintsWhenTheFileFails(t *testing.T) {
 	var stdout bytes.Buffer
 	a.stdout = &stdout
 	o := askOptions{json: true, out: filepath.Join(t.TempDir(), "gone", "r.json")}
-	err := a.deliver(o, &marchwarden.Result{Answer: "Peas grow in March."}, report.ScreenOptions{})
+	err := deliver(a, o, &marchwarden.Result{Answer: "Peas grow in March."}, report.ScreenOptions{})
 	if err == nil {
 		t.Error("no error though the file was not written")
 	}

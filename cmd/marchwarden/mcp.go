@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -18,18 +19,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 func newMCP(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "mcp", Short: "connect Marchwarden to Claude, VS Code, Cursor and other MCP hosts", Args: needCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newMCPConfig(a), newMCPPing(a))
-	return cmd
+	return group(&cobra.Command{Use: "mcp", Short: "connect Marchwarden to Claude, VS Code, Cursor and other MCP hosts"}, newMCPConfig(a), newMCPPing(a))
 }
 
 const mcpConfigHelp = `Print what an MCP host needs to know to use Marchwarden, ready to be pasted.
@@ -44,7 +38,6 @@ With --http the host is told the address of a server that runs already. No
 configuration holds a token or a key: --token-env and --env name variables, to
 which the configuration refers the way the host wants it.`
 
-// mcpOptions are the flags of 'mcp config'.
 type mcpOptions struct {
 	http, tokenEnv string
 	env            []string
@@ -65,7 +58,7 @@ func newMCPConfig(a *app) *cobra.Command {
 			if err := argCount(1, 2, "a host and, if you like, a researcher")(cmd, args); err != nil {
 				return err
 			}
-			return a.runMCPConfig(*o, append(args, settings.PI)[:2], flags)
+			return runMCPConfig(a, *o, append(args, settings.PI)[:2], flags)
 		},
 	}
 	f := cmd.Flags()
@@ -75,51 +68,42 @@ func newMCPConfig(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runMCPConfig(o mcpOptions, args, flags []string) error {
+func runMCPConfig(a *app, o mcpOptions, args, flags []string) error {
 	if !slices.Contains(mcpkit.HostNames(), args[0]) {
 		return invalid("host", "", fmt.Sprintf("must be %s, not %q", settings.Either(mcpkit.HostNames()), plaintext.Clip(args[0], 40)))
+	}
+	servable := append([]string{settings.PI}, settings.Builtin...)
+	if !slices.Contains(servable, args[1]) {
+		return invalid("researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(servable), plaintext.Clip(args[1], 40)))
 	}
 	var e mcpkit.HostEntry
 	var err error
 	if o.http != "" {
-		e, err = remoteEntry(o, args[1], flags)
+		e, err = remoteEntry(o, flags)
 	} else {
-		e, err = a.localEntry(o, args[1], flags)
+		e, err = localEntry(a, o, args[1], flags)
 	}
 	if err != nil {
 		return err
 	}
+	if e.Name = "marchwarden"; args[1] != settings.PI {
+		e.Name += "-" + args[1]
+	}
 	text, notes := mcpkit.HostConfig(args[0], e, runtime.GOOS)
-	if _, err := fmt.Fprint(a.stdout, text); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the configuration")
+	if err := a.print("%s", text); err != nil {
+		return err
 	}
 	for _, line := range notes {
 		a.note("%s", line)
 	}
-	a.mcpWarnings(e)
+	mcpWarnings(a, e)
 	return nil
-}
-
-var servable = []string{settings.PI, researcher.FilesName, database.Name, researcher.WebName, researcher.ArxivName}
-
-func serverName(researcher string) (string, error) {
-	switch {
-	case researcher == settings.PI:
-		return "marchwarden", nil
-	case slices.Contains(servable, researcher):
-		return "marchwarden-" + researcher, nil
-	}
-	return "", invalid("researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(servable), plaintext.Clip(researcher, 40)))
 }
 
 // variable is what the name of an environment variable looks like, and a token does not.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-func (a *app) localEntry(o mcpOptions, researcher string, flags []string) (mcpkit.HostEntry, error) {
-	name, err := serverName(researcher)
-	if err != nil {
-		return mcpkit.HostEntry{}, err
-	}
+func localEntry(a *app, o mcpOptions, researcher string, flags []string) (mcpkit.HostEntry, error) {
 	if o.tokenEnv != "" {
 		return mcpkit.HostEntry{}, invalid("--token-env", "a server that the host starts needs no token; --env passes other variables on", "goes with --http")
 	}
@@ -128,14 +112,12 @@ func (a *app) localEntry(o mcpOptions, researcher string, flags []string) (mcpki
 			return mcpkit.HostEntry{}, invalid("--env", "name variables, such as --env TAVILY_API_KEY; their values are not written down", "must be names of environment variables")
 		}
 	}
-	if err := a.checkServeFlags(researcher, flags); err != nil {
+	self, err := a.Self()
+	err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
+	if err := cmp.Or(checkServeFlags(a, researcher, flags), err); err != nil {
 		return mcpkit.HostEntry{}, err
 	}
-	self, err := a.Self()
-	if err != nil {
-		return mcpkit.HostEntry{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
-	}
-	e := mcpkit.HostEntry{Name: name, Command: self, Args: append([]string{"serve", researcher}, flags...), Env: o.env}
+	e := mcpkit.HostEntry{Command: self, Args: append([]string{"serve", researcher}, flags...), Env: o.env}
 	if home, ok := a.Env("MARCHWARDEN_HOME"); ok && home != "" {
 		e.Home = a.Source().Absolute(home, a.Dir)
 	}
@@ -150,7 +132,7 @@ func (a *app) localEntry(o mcpOptions, researcher string, flags []string) (mcpki
 // checkServeFlags reads flags as 'serve' will, so that no host is given a server
 // that cannot start. A password must not get into the file of a host, and a host
 // starts servers in a folder of its own choice.
-func (a *app) checkServeFlags(researcher string, flags []string) error {
+func checkServeFlags(a *app, researcher string, flags []string) error {
 	root := &cobra.Command{Use: "marchwarden"}
 	root.AddCommand(newServe(a))
 	cmd, _, err := root.Find([]string{"serve", researcher})
@@ -163,10 +145,10 @@ func (a *app) checkServeFlags(researcher string, flags []string) error {
 	if err := noArgs(cmd, cmd.Flags().Args()); err != nil {
 		return err
 	}
-	if f := cmd.Flags().Lookup("http"); f != nil && f.Changed {
+	if cmd.Flags().Changed("http") {
 		return invalid("--http", "leave out the -- before it to refer to a server that runs already", "is not for a server that the host starts")
 	}
-	if err := cmd.PreRunE(cmd, nil); err != nil {
+	if err := cmp.Or(notBlank(cmd), cmd.PreRunE(cmd, nil)); err != nil {
 		return err
 	}
 	for _, flag := range flags {
@@ -175,25 +157,16 @@ func (a *app) checkServeFlags(researcher string, flags []string) error {
 			return invalid("", "set MARCHWARDEN_DB where the host runs, and pass it on by --env MARCHWARDEN_DB", "an address with a password must not be in the configuration of a host")
 		}
 	}
-	if f := cmd.Flags().Lookup("library"); f != nil && f.Changed {
-		folders, err := cmd.Flags().GetStringArray("library")
-		if err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeInternal, "read --library")
-		}
-		for _, dir := range folders {
-			if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
-				return invalid("--library", "the host starts the server in a folder of its own choice", fmt.Sprintf("must be an absolute path, not %q", plaintext.Clip(dir, 60)))
-			}
+	folders, _ := cmd.Flags().GetStringArray("library") // none where there is no such flag
+	for _, dir := range folders {
+		if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
+			return invalid("--library", "the host starts the server in a folder of its own choice", fmt.Sprintf("must be an absolute path, not %q", plaintext.Clip(dir, 60)))
 		}
 	}
 	return nil
 }
 
-func remoteEntry(o mcpOptions, researcher string, flags []string) (mcpkit.HostEntry, error) {
-	name, err := serverName(researcher)
-	if err != nil {
-		return mcpkit.HostEntry{}, err
-	}
+func remoteEntry(o mcpOptions, flags []string) (mcpkit.HostEntry, error) {
 	if len(flags) > 0 || len(o.env) > 0 {
 		return mcpkit.HostEntry{}, invalid("--http", "give flags and variables to the server where it is started", "refers to a server that runs already; flags after -- and --env are for one that the host starts")
 	}
@@ -207,11 +180,11 @@ func remoteEntry(o mcpOptions, researcher string, flags []string) (mcpkit.HostEn
 	if o.tokenEnv != "" && !variable.MatchString(o.tokenEnv) { // and is not repeated: it may be the token
 		return mcpkit.HostEntry{}, invalid("--token-env", "put the token into a variable and give its name", "must be the name of an environment variable")
 	}
-	return mcpkit.HostEntry{Name: name, URL: u.String(), Token: o.tokenEnv}, nil
+	return mcpkit.HostEntry{URL: u.String(), Token: o.tokenEnv}, nil
 }
 
 // mcpWarnings tells what makes a good configuration fail later.
-func (a *app) mcpWarnings(e mcpkit.HostEntry) {
+func mcpWarnings(a *app, e mcpkit.HostEntry) {
 	if e.URL != "" {
 		if e.Token != "" && e.Unencrypted() {
 			a.warn("the token travels unencrypted to " + e.URL + "; serve it by https")
@@ -235,16 +208,17 @@ func (a *app) mcpWarnings(e mcpkit.HostEntry) {
 func newMCPPing(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "ping [URL]", Short: "ask a server of 'serve --http' whether it is ready",
-		Long:    "Ask the server at URL, http://127.0.0.1:8642 if none is named, whether it takes\ncalls: GET /readyz, without a token and past any proxy. For health checks.\n\nEXIT STATUS\n  0    ready\n  1    not ready, or no answer within 3 s\n  2    wrong usage or bad input",
+		Long: "Ask the server at URL, http://127.0.0.1:8642 if none is named, whether it takes\ncalls: GET /readyz, without a token and past any proxy. For health checks." +
+			exits("0 ready", "1 not ready, or no answer within 3 s", "2"),
 		Example: "  marchwarden mcp ping\n  marchwarden mcp ping https://research.example.org",
 		Args:    argCount(0, 1, "at most one address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runMCPPing(cmd.Context(), append(args, "http://127.0.0.1:8642")[0])
+			return runMCPPing(cmd.Context(), a, append(args, "http://127.0.0.1:8642")[0])
 		},
 	}
 }
 
-func (a *app) runMCPPing(ctx context.Context, address string) error {
+func runMCPPing(ctx context.Context, a *app, address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 		return invalid("url", "", "must be an http or https address such as http://127.0.0.1:8642")
@@ -252,6 +226,5 @@ func (a *app) runMCPPing(ctx context.Context, address string) error {
 	if err := httpdoor.Ping(ctx, u); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(a.stdout, "ready")
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print")
+	return a.print("ready\n")
 }

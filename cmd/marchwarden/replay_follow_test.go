@@ -156,7 +156,7 @@ func TestASCIIOnly(t *testing.T) {
 		{"xterm", map[string]string{"LANG": "en_GB.UTF-8"}, false}, {"xterm", map[string]string{"LC_CTYPE": "C.utf8", "LANG": "C"}, false}, {"xterm", map[string]string{"LC_ALL": "C", "LANG": "de_DE.UTF-8"}, true},
 		{"xterm", map[string]string{"LANG": "de_DE.ISO-8859-1"}, true}, {"xterm", nil, true}, {"linux", map[string]string{"LANG": "en_GB.UTF-8"}, true},
 	} {
-		if got := world(t, c.env).asciiOnly(c.terminal); got != c.want {
+		if got := term.ASCIIOnly(c.terminal, world(t, c.env).Env); got != c.want {
 			t.Errorf("%s with %v: %v", c.terminal, c.env, got)
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,20 +8,18 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-const resumeHelp = `Resume a run: after a crash, a reboot or Ctrl-C, or with more budget after it
+var resumeHelp = `Resume a run: after a crash, a reboot or Ctrl-C, or with more budget after it
 has ended at a cap. What the run did before is taken from its record, and
 nothing that was paid for is asked again. A call that was under way when the run
 was cut off is made once more, and marked in the trace.
@@ -36,13 +33,7 @@ It keeps the researchers, folders and engines that it was begun with. A
 database whose address has a password is given again: --db, or MARCHWARDEN_DB.
 
 ` + idHelp + ` 'marchwarden traces
---status interrupted' lists what can be resumed.
-
-EXIT STATUS
-  0    answered, gaps and plain refusals included
-  1    failed: there is no result
-  2    wrong usage or bad input
-  130  interrupted; the partial result is printed`
+--status interrupted' lists what can be resumed.` + exits("0 answered, gaps and plain refusals included", "1 failed: there is no result", "2", "130 interrupted; the partial result is printed")
 
 const resumeExamples = `  marchwarden resume last
   marchwarden resume --budget 20000 0198c0de
@@ -54,154 +45,42 @@ func newResume(a *app) *cobra.Command {
 		Use: "resume [flags] ID", Short: "resume a run that was cut off, stopped, or ran out of budget",
 		Long: resumeHelp, Example: resumeExamples,
 		Args: argCount(1, 1, "one trace id"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.jsonEvents {
-				a.reader = program
-			}
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runResume(cmd.Context(), o, args[0])
-		},
+		RunE: a.onRun(func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
+			return runResume(ctx, a, c, o, rec, id)
+		}),
 	}
 	f := cmd.Flags()
-	f.Var(&o.budget, "budget", fmt.Sprintf("add `N` tokens to what the run had, at least %d", marchwarden.MinTokenBudget))
-	f.Var(&o.iterations, "max-iterations", "add `N` iterations")
-	f.Var(&o.sources, "max-sources", "add `N` documents")
+	f.Func("budget", fmt.Sprintf("add `N` tokens to what the run had, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
+	f.Func("max-iterations", "add `N` iterations", number(&o.cons.MaxIterations))
+	f.Func("max-sources", "add `N` documents", number(&o.cons.MaxSources))
 	f.StringVar(&o.desk.Timeout, "timeout", "", "add this `TIME`, such as 90s")
 	f.StringVar(&o.desk.DB, "db", "", "the database at `URL`, if the run had one with a password")
 	o.showFlags(f)
 	return cmd
 }
 
-func (a *app) runResume(ctx context.Context, o askOptions, arg string) error {
-	if err := checkOut(o.out); err != nil {
-		return err
-	}
-	c, rec, id, err := a.openTrace(arg)
+func runResume(ctx context.Context, a *app, c *settings.Settings, o askOptions, rec *network.Records, id marchwarden.TraceID) error {
+	err := checkOut(o.out)
 	if err != nil {
 		return err
 	}
-	defer rec.Close()
-	log, err := o.goingOn(c, rec, id)
-	if err != nil {
+	var log *trace.Log
+	if o.desk, log, err = o.desk.Resumed(c, rec, id); err != nil {
 		return err
 	}
 	a.reportTorn(id, log)
-	cons := marchwarden.Constraints{MaxIterations: o.iterations.v, TokenBudget: o.budget.v, MaxSources: o.sources.v}
 	req := marchwarden.Request{Resume: id.String()}
-	if cons != (marchwarden.Constraints{}) {
-		req.Constraints = &cons
+	if o.cons != (marchwarden.Constraints{}) {
+		req.Constraints = &o.cons
 	}
 	if err := byFlag(req.Validate()); err != nil {
 		return err
 	}
-	a.tellResume(log)
-	return a.research(ctx, c, o, req)
+	tellResume(a, log)
+	return research(ctx, a, c, o, req)
 }
 
-// goingOn reads a run that is to be resumed and fills in how it was begun. A rihla, an imported run
-// and one that another process works on are refused.
-func (o *askOptions) goingOn(c *settings.Settings, rec *network.Records, id marchwarden.TraceID) (*trace.Log, error) {
-	log, err := rec.Traces.Load(id)
-	if err != nil {
-		return nil, err
-	}
-	start, err := log.Start()
-	if err != nil {
-		return nil, err
-	}
-	if start.PartOf {
-		return nil, invalid("ID", "resume the investigation that sent it: 'marchwarden traces' lists it", fmt.Sprintf("run %s is a rihla of an investigation", id))
-	}
-	if foreign, err := rec.Traces.Foreign(id); err != nil {
-		return nil, err
-	} else if foreign { // its flags are of another installation
-		return nil, run.Imported(id)
-	}
-	if busy, err := rec.Traces.Busy(id); err != nil {
-		return nil, err
-	} else if busy {
-		return nil, trace.Going(id)
-	}
-	db := o.desk.DB // as it is named now, which is refused if it is not asked
-	if err := o.asBegun(c, start); err != nil {
-		return nil, err
-	}
-	// What is recorded is all that the settings had to give, whichever researchers were asked.
-	names := o.desk.Researchers
-	if len(names) == 0 && o.desk.Researcher != settings.PI {
-		names = []string{o.desk.Researcher}
-	}
-	if len(names) > 0 {
-		o.desk = o.desk.Narrowed(names)
-		o.desk.DB = cmp.Or(db, o.desk.DB)
-	}
-	return log, nil
-}
-
-// asBegun fills in how the run was begun, and what is added to its time.
-func (o *askOptions) asBegun(c *settings.Settings, start *trace.Start) error {
-	var err error
-	if o.desk.Timeout != "" {
-		if o.desk.More, err = c.Deadline(o.desk.Timeout, false); err != nil {
-			return err
-		}
-	}
-	db := o.desk.DB
-	begun := askOptions{}
-	if start.Choice != nil {
-		begun.desk.Choice = *start.Choice
-	} else {
-		flags := pflag.NewFlagSet("recorded", pflag.ContinueOnError)
-		begun.deskFlags(flags)
-		if err := flags.Parse(start.Flags); err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read how run %s was begun", start.TraceID)
-		}
-	}
-	if err := begun.bounds(); err != nil {
-		return err
-	}
-	choice := begun.desk.Choice
-	o.desk = network.Options{Choice: choice, Begun: &choice, More: o.desk.More}
-	if db != "" {
-		o.desk.DB = db
-	}
-	if err := o.sameMembers(c, start); err != nil {
-		return err
-	}
-	// Members choose as they did; the model of the run itself is the one that it had,
-	// and is no model that the user has named for them.
-	o.desk.BegunBy = cmp.Or(start.Model, network.NoModel)
-	return nil
-}
-
-// sameMembers has those asked who were in the network when the run was begun,
-// whatever the settings would make of it today.
-func (o *askOptions) sameMembers(c *settings.Settings, start *trace.Start) error {
-	names := []string{start.Researcher}
-	if start.Investigation != nil {
-		names = nil
-		for _, m := range start.Investigation.Members {
-			if slices.Contains(c.ResearcherNames(), m.Name) { // one that is gone is a gap
-				names = append(names, m.Name)
-			}
-		}
-		o.desk.Researchers = names
-	}
-	if o.desk.Researcher == "" && start.Investigation == nil {
-		o.desk.Researcher = start.Researcher
-	}
-	outside := slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName)
-	if outside && c.Given(settings.Online) && !c.On(settings.Online) {
-		return invalid(c.Label(settings.Online), "unset it to resume this run", "is false, and the run asks the web")
-	}
-	o.desk.Online = o.desk.Online || outside && start.Investigation != nil
-	return nil
-}
-
-// tellResume says what is resumed.
-func (a *app) tellResume(log *trace.Log) {
+func tellResume(a *app, log *trace.Log) {
 	switch done := log.Complete(); {
 	case done == nil:
 		a.note("going on after step %d, where the run was cut off", len(log.Steps))
@@ -247,7 +126,7 @@ func asMuchAgain(exhausted []string, start *trace.Start) string {
 
 // stoppable lets the page stop a run that a terminal began, as Ctrl-C does. The run is a new
 // one with an id of its own, or the one that resumes.
-func (a *app) stoppable(ctx context.Context, c *settings.Settings, resume string) (context.Context, func()) {
+func stoppable(ctx context.Context, a *app, c *settings.Settings, resume string) (context.Context, func()) {
 	id, err := marchwarden.ParseTraceID(resume)
 	if err != nil {
 		id = a.NewID()
@@ -258,7 +137,7 @@ func (a *app) stoppable(ctx context.Context, c *settings.Settings, resume string
 	return ctx, func() { stop(nil) }
 }
 
-// hints tell how to search more than what was searched, and what else would help.
+// hintsFor tell how to search more than what was searched, and what else would help.
 func hintsFor(c *settings.Settings, start *trace.Start, o network.Options, searched []string) []string {
 	var hints []string
 	if start.Mind != "" && start.Model == "" && start.Reader == "" {

@@ -57,23 +57,23 @@ func TestAFoundModelIsNotNamedToMembers(t *testing.T) {
 		{[]string{"--online", "--model=" + model}, model, model, model},
 		{nil, "", "", network.NoModel},
 	} {
-		var o askOptions
 		inv := &trace.Investigation{}
 		for _, name := range settings.Builtin {
 			inv.Members = append(inv.Members, dispatch.Member{Name: name})
 		}
-		if err := o.asBegun(c, &trace.Start{Researcher: settings.PI, Model: tt.model, Investigation: inv, Flags: tt.flags}); err != nil {
+		o, err := network.Options{}.AsBegun(c, &trace.Start{Researcher: settings.PI, Model: tt.model, Investigation: inv, Flags: tt.flags})
+		if err != nil {
 			t.Fatal(err)
 		}
-		if o.desk.BegunBy != tt.begun {
-			t.Errorf("%q: the run goes on by %q, want %q", tt.flags, o.desk.BegunBy, tt.begun)
+		if o.BegunBy != tt.begun {
+			t.Errorf("%q: the run goes on by %q, want %q", tt.flags, o.BegunBy, tt.begun)
 		}
 		for _, name := range []string{"files", "database"} {
-			part := o.desk.PartFor(name)
+			part := o.PartFor(name)
 			if part.Model != tt.named || part.BegunBy != "" || network.ChooseModel(c, part.Model, false).Name != tt.named {
 				t.Errorf("%q: %s in this process has %q, want %q", tt.flags, name, part.Model, tt.named)
 			}
-			child, err := a.Child(c, o.desk, name)
+			child, err := a.Child(c, o, name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,12 +115,12 @@ func TestHowARunWasBegun(t *testing.T) {
 		if diff := cmp.Diff(&tt.want, choice); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		var back askOptions
-		if err := back.asBegun(c, &trace.Start{Researcher: "files", Choice: choice}); err != nil {
+		back, err := network.Options{}.AsBegun(c, &trace.Start{Researcher: "files", Choice: choice})
+		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		tt.want.Researcher = "files"
-		if diff := cmp.Diff(&tt.want, back.desk.Recorded(&a.Host, c)); diff != "" {
+		if diff := cmp.Diff(&tt.want, back.Recorded(&a.Host, c)); diff != "" {
 			t.Errorf("%s: what was read back: %s", name, diff)
 		}
 	}
@@ -131,12 +131,12 @@ func TestFlagsOfEarlierRecords(t *testing.T) {
 	t.Parallel()
 	_, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
 	flags := []string{"--library=/papers", "--researchers=files,web", "--allow-egress=files", "--model=ollama/x", "--search=brave,searxng", "--render=never", "--online", "--embedded", "--in-process", "--parallel=2", "--max-rihlas=9"}
-	var back askOptions
-	if err := back.asBegun(c, &trace.Start{Researcher: "files", Flags: flags}); err != nil {
+	back, err := network.Options{}.AsBegun(c, &trace.Start{Researcher: "files", Flags: flags})
+	if err != nil {
 		t.Fatal(err)
 	}
 	want := marchwarden.Choice{Researcher: "files", Library: []string{"/papers"}, Researchers: []string{"files", "web"}, AllowEgress: []string{"files"}, Online: true, Embedded: true, Parallel: 2, MaxRihlas: 9, Model: "ollama/x", Search: "brave,searxng", Render: "never"}
-	if diff := cmp.Diff(want, back.desk.Choice); diff != "" {
+	if diff := cmp.Diff(want, back.Choice); diff != "" {
 		t.Error(diff)
 	}
 }

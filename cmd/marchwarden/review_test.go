@@ -47,12 +47,13 @@ func TestOAuthForOthersNeedsAName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &serveOptions{issuer: "https://login.example.org"}
-	if _, err := a.doorkeeper(c, o, "0.0.0.0:1", "http://localhost:1/mcp", nil); err == nil || !strings.HasPrefix(err.Error(), "--oauth-issuer: ") {
+	as := servedAs{listen: "0.0.0.0:1"}
+	o := &serveOptions{issuer: "https://login.example.org", as: as}
+	if _, err := doorkeeper(a, c, o, "http://localhost:1/mcp", nil); err == nil || !strings.HasPrefix(err.Error(), "--oauth-issuer: ") {
 		t.Errorf("%v", err)
 	}
-	for _, named := range []*serveOptions{{issuer: o.issuer, publicURL: "https://a.org/mcp"}, {issuer: o.issuer, audience: "a"}} {
-		if _, err := a.doorkeeper(c, named, "0.0.0.0:1", "https://a.org/mcp", nil); err != nil {
+	for _, named := range []*serveOptions{{issuer: o.issuer, publicURL: "https://a.org/mcp", as: as}, {issuer: o.issuer, audience: "a", as: as}} {
+		if _, err := doorkeeper(a, c, named, "https://a.org/mcp", nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -63,7 +64,7 @@ func TestOAuthForOthersNeedsAName(t *testing.T) {
 func TestNoTokenHasTheNameOfTheVariable(t *testing.T) {
 	a := world(t, nil)
 	a.Now, a.stdout = time.Now, io.Discard
-	err := a.runTokenAdd(tokenOptions{scopes: []string{"read"}}, "MARCHWARDEN_HTTP_TOKEN")
+	err := addToken(a, nil, "MARCHWARDEN_HTTP_TOKEN", []string{"read"}, "")
 	if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || !strings.HasPrefix(err.Error(), "NAME: ") {
 		t.Errorf("%v", err)
 	}

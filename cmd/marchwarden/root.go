@@ -1,24 +1,34 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// exitStatus ends every help text.
-const exitStatus = `EXIT STATUS
-  0    done
-  1    failed
-  2    wrong usage or bad input
-  130  interrupted`
+// exits ends a help text with exit codes: each with what it means here, or as everywhere.
+func exits(codes ...string) string {
+	usual := map[string]string{"0": "done", "1": "failed", "2": "wrong usage or bad input", "130": "interrupted"}
+	text := "\n\nEXIT STATUS"
+	for _, entry := range codes {
+		code, means, special := strings.Cut(entry, " ")
+		if !special {
+			means = usual[code]
+		}
+		text += fmt.Sprintf("\n  %-4s %s", code, means)
+	}
+	return text
+}
 
-const rootHelp = `Marchwarden answers your questions from documents, and you can check every
+var rootHelp = `Marchwarden answers your questions from documents, and you can check every
 answer: each factual sentence carries a citation, and its excerpt stands, byte
 for byte, in a document that was read and is stored. It needs no key. It
 searches an embedded library or your own folders without a network, or the
@@ -26,15 +36,9 @@ open web by Wikipedia; keys of search engines and language models add to that.
 
 Settings come from flags, then the environment (MARCHWARDEN_HOME,
 MARCHWARDEN_LIBRARY, …), then .env in the working directory, then config.yaml
-in the home folder (~/.marchwarden). 'marchwarden doctor' shows each of them.
-
-EXIT STATUS
-  0    answered (gaps and refusals included), or done
-  1    failed
-  2    wrong usage or bad input; nothing was written
-  3    drift: a cited passage is altered or missing, or a source is gone
-  4    drift: nothing is lost, and some source could not be checked
-  130  interrupted; the partial result is printed`
+in the home folder (~/.marchwarden). 'marchwarden doctor' shows each of them.` + exits("0 answered (gaps and refusals included), or done", "1", "2 wrong usage or bad input; nothing was written",
+	"3 drift: a cited passage is altered or missing, or a source is gone", "4 drift: nothing is lost, and some source could not be checked",
+	"130 interrupted; the partial result is printed")
 
 // newRoot builds the tree of commands. Building it opens and reads nothing.
 func newRoot(a *app) *cobra.Command {
@@ -45,39 +49,32 @@ func newRoot(a *app) *cobra.Command {
 		Example:       "  marchwarden ask \"What are ideal crops for a garden in Utah?\"\n  marchwarden ask --library ~/notes \"What did we decide about the roof?\"\n  marchwarden ask --researcher web \"Who won the Nobel Prize in Physics in 2024?\"\n  marchwarden verify last",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          needCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if f := cmd.Flags().Lookup("json-events"); f != nil && f.Value.String() == "true" {
+				a.reader = program
+			}
+			return notBlank(cmd)
+		},
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "", "`FORMAT` of logs on stderr: text or json; MARCHWARDEN_DEBUG=1 logs more")
-	root.AddCommand(
+	group(root,
 		newAsk(a), newUI(a), newShow(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
 		newResume(a), newDrift(a), newExport(a), newImport(a), newCheck(a), newGc(a),
 		newSubmit(a), newHub(a), newWorker(a), newCluster(a), newWatchCommand(a), newCancel(a),
 		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a),
 	)
-	addCompletion(root)
+	root.InitDefaultCompletionCmd() // cobra's own command, held to our exit codes
+	completion, _, _ := root.Find([]string{"completion"})
+	for _, shell := range group(completion).Commands() {
+		shell.Args = noArgs
+	}
 	root.SetHelpCommand(newHelp(root))
 	finish(root)
 	return root
-}
-
-// addCompletion adds cobra's own command and holds it to our exit codes.
-func addCompletion(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() != "completion" {
-			continue
-		}
-		cmd.Args = needCommand
-		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-		for _, shell := range cmd.Commands() {
-			shell.Args = noArgs
-		}
-	}
 }
 
 // named is a flag's value with a name for it in help texts.
@@ -103,21 +100,35 @@ func finish(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(nameValue)
 	cmd.PersistentFlags().VisitAll(nameValue)
 	if cmd.Long == "" {
-		cmd.Long = sentence(cmd.Short)
+		cmd.Long = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
 	}
 	if !strings.Contains(cmd.Long, "EXIT STATUS") {
-		cmd.Long = strings.TrimRight(cmd.Long, "\n") + "\n\n" + exitStatus
+		cmd.Long = strings.TrimRight(cmd.Long, "\n") + exits("0", "1", "2", "130")
 	}
 	for _, sub := range cmd.Commands() {
 		finish(sub)
 	}
 }
 
-func sentence(s string) string {
-	if s == "" {
-		return s
+// group makes a command one that only holds others.
+func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.RunE = needCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// work is what a command does, once the settings are read.
+type work func(ctx context.Context, c *settings.Settings, args []string) error
+
+// run reads the settings for the work of a command.
+func (a *app) run(do work) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := a.loadConfig()
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), c, args)
 	}
-	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
 // needCommand is the Args of a command that only holds others.
@@ -144,19 +155,68 @@ func flagError(cmd *cobra.Command, err error) error {
 			hint = "did you mean '--" + near + "'?"
 		}
 	}
+	wrong := invalid("", hint, err.Error())
 	var value *pflag.InvalidValueError
 	var number *strconv.NumError
-	if errors.As(err, &value) && errors.As(err, &number) {
-		want := "a whole number"
-		switch {
-		case number.Func == "ParseBool":
-			want = "true or false"
-		case errors.Is(err, strconv.ErrRange):
-			want = "a smaller whole number"
-		}
-		return invalid("--"+value.GetFlag().Name, "", fmt.Sprintf("must be %s, not %q", want, plaintext.Clip(value.GetValue(), 40)))
+	var outside outOfRange
+	switch {
+	case !errors.As(err, &value):
+		return wrong
+	case errors.As(err, &outside):
+		return invalid("--"+value.GetFlag().Name, "", outside.Error())
+	case !errors.As(err, &number):
+		return wrong
 	}
-	return invalid("", hint, err.Error())
+	want := "a whole number"
+	switch {
+	case number.Func == "ParseBool":
+		want = "true or false"
+	case errors.Is(err, strconv.ErrRange):
+		want = "a smaller whole number"
+	}
+	return invalid("--"+value.GetFlag().Name, "", fmt.Sprintf("must be %s, not %q", want, plaintext.Clip(value.GetValue(), 40)))
+}
+
+// count is a flag for a whole number within bounds; 0 is one that was left out.
+type count struct {
+	to          *int
+	least, most int
+}
+
+// outOfRange says that a number is not within its bounds.
+type outOfRange struct {
+	count
+	n int
+}
+
+func (o outOfRange) Error() string {
+	return fmt.Sprintf("must be from %d to %d, not %d", o.least, o.most, o.n)
+}
+
+func (c count) String() string {
+	if c.to == nil || *c.to == 0 {
+		return ""
+	}
+	return strconv.Itoa(*c.to)
+}
+
+func (c count) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	switch {
+	case err != nil:
+		return err // flagError words it
+	case n < c.least || n > c.most:
+		return outOfRange{c, n}
+	}
+	*c.to = n
+	return nil
+}
+
+func (c count) Type() string { return "number" }
+
+func countFlag(f *pflag.FlagSet, to *int, name string, usual, least, most int, usage string) {
+	*to = usual
+	f.Var(count{to, least, most}, name, usage)
 }
 
 // notBlank refuses flags that were given with nothing: such a value comes from a
@@ -174,41 +234,19 @@ func notBlank(cmd *cobra.Command) error {
 	return nil
 }
 
-// nearestFlag is the flag whose name is at most two changes away from what was
-// typed, or begins like it; "" if there is none.
+// nearestFlag is a flag whose name is at most two changes away from what was typed, or begins like
+// it, the nearest first; "" if there is none.
 func nearestFlag(cmd *cobra.Command, typed string) string {
-	best, least := "", 3
+	flags := &cobra.Command{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		d := distance(typed, f.Name)
-		if len(typed) >= 3 && strings.HasPrefix(f.Name, typed) {
-			d = min(d, 2)
-		}
-		if d < least {
-			best, least = f.Name, d
-		}
+		flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
 	})
-	return best
-}
-
-// distance counts the letters to insert, delete or replace to get from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+	for flags.SuggestionsMinimumDistance = range 3 {
+		if found := flags.SuggestionsFor(typed); len(found) > 0 {
+			return found[0]
 		}
 	}
-	return row[len(b)]
+	return ""
 }
 
 // argCount is the Args of a command that takes from least to most arguments.

@@ -1,41 +1,40 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"sync"
-
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 )
 
 func newServe(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "serve", Short: "let other programs ask a researcher, over MCP", Args: needCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		a.served(settings.PI, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are.",
-			"marchwarden serve pi --online --library ~/papers", networkFlags, libraryFlags, servedDatabaseFlags),
-		a.served(researcher.FilesName, "your folders, or the embedded library,", "What is searched is chosen as for 'marchwarden ask'.",
+	return group(&cobra.Command{Use: "serve", Short: "let other programs ask a researcher, over MCP"},
+		newServed(a, settings.PI, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are.",
+			"marchwarden serve pi --online --library ~/papers", networkFlags, libraryFlags, databaseFlags),
+		newServed(a, researcher.FilesName, "your folders, or the embedded library,", "What is searched is chosen as for 'marchwarden ask'.",
 			"marchwarden serve files --library ~/notes", libraryFlags),
-		a.served(database.Name, "a database, read-only,", "The database is the one of --db or MARCHWARDEN_DB; nothing in it can be changed.",
-			"MARCHWARDEN_DB=postgres://me@localhost/trials marchwarden serve database", servedDatabaseFlags),
-		a.served(researcher.WebName, "the open web", "Search engines and model are chosen as for 'marchwarden ask --researcher web'.",
+		newServed(a, database.Name, "a database, read-only,", "The database is the one of --db or MARCHWARDEN_DB; nothing in it can be changed.",
+			"MARCHWARDEN_DB=postgres://me@localhost/trials marchwarden serve database", databaseFlags),
+		newServed(a, researcher.WebName, "the open web", "Search engines and model are chosen as for 'marchwarden ask --researcher web'.",
 			"marchwarden serve web --search searxng --model ollama/qwen3", webFlags),
-		a.served(researcher.ArxivName, "scientific papers", "It asks arXiv, OpenAlex, Crossref and Semantic Scholar, which need no key.",
+		newServed(a, researcher.ArxivName, "scientific papers", "It asks arXiv, OpenAlex, Crossref and Semantic Scholar, which need no key.",
 			"marchwarden serve arxiv --model ollama/qwen3"))
-	return cmd
 }
 
-const serveHelp = `On stdio, stdout carries the protocol and nothing else; logs go to stderr. The
+var serveHelp = `On stdio, stdout carries the protocol and nothing else; logs go to stderr. The
 server ends when stdin does, or at SIGINT or SIGTERM; calls that run then hand
 over what they have.
 
@@ -47,16 +46,11 @@ own runs only. Tasks, and calls that were handed over, go on after a restart.
 
 A call that takes long tells its progress. To a client that wants none it hands
 over after 50 s what there is; calling research with resume and the trace_id
-waits for the rest.
+waits for the rest.` + exits("0 served until it was told to end", "1", "2")
 
-EXIT STATUS
-  0    served until it was told to end
-  1    failed
-  2    wrong usage or bad input`
-
-// served is the command of one researcher, with the flags that all of them have and its own.
+// newServed is the command of one researcher, with the flags that all of them have and its own.
 // The help says what it serves in short, and one line that is particular to it.
-func (a *app) served(researcher, short, particular, example string, flags ...func(*cobra.Command, *network.Options)) *cobra.Command {
+func newServed(a *app, researcher, short, particular, example string, flags ...func(*cobra.Command, *network.Options)) *cobra.Command {
 	o := &network.Options{Choice: marchwarden.Choice{Researcher: researcher}}
 	who := "the " + o.Researcher + " researcher"
 	if o.Researcher == settings.PI {
@@ -67,14 +61,16 @@ func (a *app) served(researcher, short, particular, example string, flags ...fun
 		Use: o.Researcher, Short: "serve " + short + " over MCP", Args: noArgs,
 		Long:    "Serve " + who + " over MCP: one tool, research.\n" + particular + "\n\n" + serveHelp,
 		Example: "  " + example + "\n  marchwarden serve " + o.Researcher + " --http 127.0.0.1:8642",
-		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
+		PreRunE: func(*cobra.Command, []string) (err error) {
+			how.as, err = how.check()
+			if o.PartOf {
+				a.reader = investigator
 			}
-			_, err := how.check()
 			return err
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), *o, &how) },
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
+			return runServe(ctx, a, c, *o, &how)
+		}),
 	}
 	f := cmd.Flags()
 	if o.Researcher == settings.PI {
@@ -91,20 +87,6 @@ func (a *app) served(researcher, short, particular, example string, flags ...fun
 	return cmd
 }
 
-func libraryFlags(cmd *cobra.Command, o *network.Options) {
-	cmd.Flags().StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
-	cmd.Flags().BoolVar(&o.Embedded, "embedded", false, "search the embedded library too")
-}
-
-func servedDatabaseFlags(cmd *cobra.Command, o *network.Options) { databaseFlags(cmd.Flags(), o) }
-
-func webFlags(cmd *cobra.Command, o *network.Options) {
-	cmd.Flags().StringVar(&o.Search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
-	cmd.Flags().StringVar(&o.Render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
-	complete(cmd, "search", network.EngineNames()...)
-	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
-}
-
 func networkFlags(cmd *cobra.Command, o *network.Options) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
@@ -114,40 +96,27 @@ func networkFlags(cmd *cobra.Command, o *network.Options) {
 	isolateFlag(f, o)
 }
 
-func (a *app) serve(ctx context.Context, o network.Options, how *serveOptions) error {
-	as, err := how.check()
-	if err != nil {
-		return err
-	}
-	if o.PartOf {
-		a.reader = investigator
-	}
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
+func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Options, how *serveOptions) error {
 	log := a.logger(c)
 	o.Told, o.Log = func(network.Finished) {}, log
-	o.Warn = sayOnce(func(message string) { log.Warn(message) })
+	o.Warn = network.Once(func(message string) { log.Warn(message) })
+	s := &mcpServer{log: log}
 	if how.http != "" { // refused before anything is opened, and read again when it is
-		if _, err := a.doorkeeper(c, how, as.listen, "http://"+as.listen+httpdoor.Path, log); err != nil {
+		if _, err := doorkeeper(a, c, how, "http://"+how.as.listen+httpdoor.Path, log); err != nil {
 			return err
 		}
-	}
-	s := &mcpServer{log: log}
-	if how.http != "" {
 		s.metrics = httpdoor.NewMetrics(programVersion())
 		o.Told = s.count
 	}
-	d, err := a.openServed(ctx, c, o, how)
+	d, err := openServed(ctx, a, c, o, how)
 	if err != nil {
 		return err
 	}
-	if err := s.open(a, c, d, how, as.wall); err != nil {
+	if err := s.open(a, c, d, how); err != nil {
 		return errors.Join(err, d.Close())
 	}
 	if how.http != "" {
-		err = a.serveHTTP(ctx, c, how, as, s)
+		err = serveHTTP(ctx, a, c, how, s)
 	} else {
 		err = s.server.ServeStdio(ctx, a.stdin, a.stdout)
 	}
@@ -158,15 +127,12 @@ func (a *app) serve(ctx context.Context, o network.Options, how *serveOptions) e
 }
 
 // openServed opens the researcher that is served: of this machine, or a cluster.
-func (a *app) openServed(ctx context.Context, c *settings.Settings, o network.Options, how *serveOptions) (*network.Runner, error) {
-	if o.Researcher != settings.PI {
-		return a.Open(c, o)
-	}
+func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Options, how *serveOptions) (*network.Runner, error) {
 	at, err := c.EngineURLFor(how.engine)
 	if err != nil {
 		return nil, err
 	}
-	if at == "" {
+	if o.Researcher != settings.PI || at == "" {
 		return a.Open(c, o)
 	}
 	if err := workElsewhere(c, o, "it"); err != nil {
@@ -179,21 +145,56 @@ func (a *app) openServed(ctx context.Context, c *settings.Settings, o network.Op
 	if err != nil {
 		return nil, err
 	}
-	d, err := a.openFront(c, o, e)
+	limit, err := flagTime("--timeout", o.Timeout, false)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	d := a.OpenCluster(c, o, e, limit)
 	d.Closers = append(d.Closers, e.Close)
 	return d, nil
 }
 
-// sayOnce passes on what was not said before: an unreadable file is worth one line, not one
-// line a call.
-func sayOnce(say func(message string)) func(message string) {
-	var seen sync.Map
-	return func(message string) {
-		if _, said := seen.LoadOrStore(message, true); !said {
-			say(message)
+type mcpServer struct {
+	name    string
+	log     *slog.Logger
+	server  *mcpkit.Server
+	metrics *httpdoor.Metrics // nil on stdio
+}
+
+func (s *mcpServer) open(a *app, c *settings.Settings, d *network.Runner, how *serveOptions) (err error) {
+	s.name = d.Name
+	cfg := mcpkit.Config{
+		Name: d.Name, Version: programVersion(), Scope: d.Scope, OpenWorld: d.OpenWorld, Private: d.Private, Researcher: s.metrics.Failures(d, a.Now), Evidence: d.Evidence,
+		Now: a.Now, RunsDir: c.RunsPath(), MaxConcurrent: how.maxCalls, Records: d.Shown, MaxWall: how.as.wall, Log: s.log,
+		App: &mcpkit.App{Page: report.AppPage(), Body: report.AppBody},
+	}
+	if d.Shown == nil {
+		cfg.Records = d.Records
+	}
+	if d.PartOf { // its investigation keeps it, and says how much goes on at once
+		cfg.RunsDir, cfg.MaxConcurrent = "", maxCalls
+	}
+	cfg.Observe = func(ctx context.Context, op mcpkit.Operation, meta map[string]any) (context.Context, func(error)) {
+		end := func(error) {}
+		if a.Tracer != nil {
+			ctx, end = a.Tracer.Serve(ctx, telemetry.Op(op), meta)
+		}
+		began := a.Now()
+		return ctx, func(err error) {
+			end(err)
+			s.metrics.ObserveOperation(op.Method, cmp.Or(string(marchwarden.CodeOf(err)), "ok"), a.Now().Sub(began))
 		}
 	}
+	s.server, err = mcpkit.NewServer(cfg)
+	return err
+}
+
+// count tells the metrics of a finished research.
+func (s *mcpServer) count(f network.Finished) {
+	how := "answered"
+	if f.Result.CostMetadata.BudgetExhausted {
+		how = "budget_exhausted"
+	}
+	cost := f.Result.CostMetadata
+	s.metrics.ObserveResearch(how, time.Duration((cost.WallTimeSec-f.Before.WallTimeSec)*float64(time.Second)), cost.TokensUsed-f.Before.TokensUsed)
 }

@@ -28,7 +28,6 @@ const (
 	maxRate  = 100_000
 )
 
-// serveOptions are how a researcher is served.
 type serveOptions struct {
 	maxWall  string
 	maxCalls int
@@ -44,6 +43,8 @@ type serveOptions struct {
 	audience       string
 	jwks           string
 	noAuth         bool
+
+	as servedAs // what they come to, once they are checked
 }
 
 func (o *serveOptions) flags(f *pflag.FlagSet) {
@@ -63,7 +64,6 @@ func (o *serveOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noAuth, "no-auth", false, "ask for no token, although there are some; on loopback only")
 }
 
-// servedAs is what the options come to.
 type servedAs struct {
 	wall           time.Duration // mcpkit.Config.MaxWall
 	sessionTimeout time.Duration
@@ -156,6 +156,15 @@ func flagTime(flag, text string, never bool) (time.Duration, error) {
 	return d, nil
 }
 
+// listenOn opens a port; instead is what to do where that cannot be.
+func listenOn(at, instead string) (net.Listener, error) {
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "listen on " + at, Hint: "another program may use the port: " + instead, Err: err}
+	}
+	return l, nil
+}
+
 // listenAt completes an address: a port alone is one of this machine.
 func listenAt(flag, text string) (string, error) {
 	at, err := httpdoor.ListenAddress(text)
@@ -164,7 +173,8 @@ func listenAt(flag, text string) (string, error) {
 
 // doorkeeper decides which callers the server accepts. nil accepts every caller that reaches its
 // address, which must then be loopback.
-func (a *app) doorkeeper(c *settings.Settings, o *serveOptions, listen, resource string, log *slog.Logger) (access.Authenticator, error) {
+func doorkeeper(a *app, c *settings.Settings, o *serveOptions, resource string, log *slog.Logger) (access.Authenticator, error) {
+	listen := o.as.listen
 	local, err := httpdoor.Loopback(listen)
 	if err != nil {
 		return nil, invalid("--http", "", err.Error())
@@ -211,15 +221,14 @@ func byServeFlag(err error) error {
 		"hosts": "--allowed-hosts", "origins": "--allowed-origins"})
 }
 
-// serveHTTP serves until ctx ends.
-func (a *app) serveHTTP(ctx context.Context, c *settings.Settings, o *serveOptions, as servedAs, s *mcpServer) error {
-	listener, err := net.Listen("tcp", as.listen)
+func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOptions, s *mcpServer) error {
+	listener, err := listenOn(o.as.listen, "choose another one")
 	if err != nil {
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "listen on " + as.listen, Hint: "another program may use the port: choose another one", Err: err}
+		return err
 	}
 	address := httpdoor.Address(listener.Addr(), o.cert != "") + httpdoor.Path
 	resource := cmp.Or(o.publicURL, address)
-	auth, err := a.doorkeeper(c, o, as.listen, resource, s.log)
+	auth, err := doorkeeper(a, c, o, resource, s.log)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -227,15 +236,15 @@ func (a *app) serveHTTP(ctx context.Context, c *settings.Settings, o *serveOptio
 		Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead, Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls), PerCaller: max(2048, 2*o.maxCalls),
 		Metrics: s.metrics, Now: a.Now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
 	}
-	if as.public != nil {
-		cfg.Hosts = append(cfg.Hosts, as.public.Host)
+	if o.as.public != nil {
+		cfg.Hosts = append(cfg.Hosts, o.as.public.Host)
 	}
 	if o.issuer != "" {
 		if cfg.Metadata, cfg.MetadataURL, err = access.Metadata(resource, o.issuer, "Marchwarden "+s.name); err != nil {
 			return errors.Join(err, listener.Close())
 		}
 	}
-	d, err := s.server.Door(cfg, as.sessionTimeout)
+	d, err := s.server.Door(cfg, o.as.sessionTimeout)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -13,10 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 type showOptions struct {
@@ -25,7 +26,7 @@ type showOptions struct {
 	verbose bool
 }
 
-const showHelp = `Show the answer of a run with its evidence: each sentence, then every excerpt
+var showHelp = `Show the answer of a run with its evidence: each sentence, then every excerpt
 that it rests on, at its place in the stored text; then contradictions, gaps and
 what was done about them, what the confidence was computed from, and the cost.
 
@@ -35,13 +36,7 @@ it behind a light one.
 On a terminal the page is shown by the program that MARCHWARDEN_PAGER names, or
 PAGER, or else by less; a value of "cat" or --no-pager shows it without one.
 
-` + idHelp + `
-
-EXIT STATUS
-  0    shown
-  1    failed, or the run has no result: it goes on, or was cut off
-  2    wrong usage or bad input
-  130  interrupted`
+` + idHelp + exits("0 shown", "1 failed, or the run has no result: it goes on, or was cut off", "2", "130")
 
 func newShow(a *app) *cobra.Command {
 	var o showOptions
@@ -49,7 +44,9 @@ func newShow(a *app) *cobra.Command {
 		Use: "show [flags] ID", Short: "show an answer with the evidence behind each sentence", Long: showHelp,
 		Example: "  marchwarden show last\n  marchwarden show --verbose 0198c0de\n  marchwarden show --json last | jq .citations",
 		Args:    argCount(1, 1, "one trace id"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runShow(cmd.Context(), o, args[0]) },
+		RunE: a.onRun(func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
+			return runShow(ctx, a, c, o, rec, id)
+		}),
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as JSON, as 'ask --json' does")
 	cmd.Flags().BoolVar(&o.noPager, "no-pager", false, "show the page without a pager")
@@ -57,12 +54,7 @@ func newShow(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
-	c, rec, id, err := a.openTrace(arg)
-	if err != nil {
-		return err
-	}
-	defer rec.Close()
+func runShow(ctx context.Context, a *app, c *settings.Settings, o showOptions, rec *network.Records, id marchwarden.TraceID) error {
 	if busy, err := rec.Traces.Busy(id); err != nil {
 		return err
 	} else if busy {
@@ -83,7 +75,9 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 	if o.json {
 		return printJSON(a.forPrograms(), r.Result)
 	}
-	if last, ok := a.lastCheck(c.Home(), id); ok {
+	if last, ok, err := drift.Last(c.Home(), id); err != nil {
+		a.warn(err.Error())
+	} else if ok {
 		r.Checked = last.Summary(a.inZone(last.CheckedAt))
 	}
 	what := report.ReadingOptions{Verbose: o.verbose}
@@ -104,9 +98,9 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 
 // page shows a page on stdout: on a terminal by a pager, if there is one.
 func (a *app) page(text []byte, direct bool) error {
-	terminal, ok := a.terminal()
-	if argv := a.pager(); ok && !direct && len(argv) > 0 {
-		shown, err := a.runPager(argv, terminal, a.Hide.Bytes(text))
+	file := fileOf(a.stdout)
+	if argv := a.pager(); file != nil && a.outStyle().Width > 0 && !direct && len(argv) > 0 {
+		shown, err := a.runPager(argv, file, a.Hide.Bytes(text))
 		if shown {
 			return nil
 		}
@@ -114,16 +108,6 @@ func (a *app) page(text []byte, direct bool) error {
 	}
 	_, err := a.stdout.Write(text)
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the answer")
-}
-
-// terminal is stdout, if that is a terminal.
-func (a *app) terminal() (*os.File, bool) {
-	var w io.Writer = a.stdout
-	if door, ok := w.(*secret.Writer); ok {
-		w = door.Unwrap()
-	}
-	f, ok := w.(*os.File)
-	return f, ok && a.outStyle().Width > 0
 }
 
 // pager is the command that shows pages, as words; none for none.

@@ -8,23 +8,21 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const submitHelp = `Ask all questions of a file, one JSON object a line, and write one line for
+var submitHelp = `Ask all questions of a file, one JSON object a line, and write one line for
 each into a file of results, in the order in which they are done:
 
   {"question": "What grows in Utah?", "depth": "shallow", "id": "utah"}
@@ -41,13 +39,8 @@ another question.
 Without --engine the work is done in this process, on this machine, and every
 run is recorded in the home folder. With it the questions go to a cluster,
 whose workers decide what is searched; --records brings their records home,
-too, and 'marchwarden watch TRACE-ID' a single one.
-
-EXIT STATUS
-  0    every question has its answer
-  1    some questions failed, or the work could not go on
-  2    wrong usage or bad input; nothing was asked
-  130  interrupted; running it again goes on`
+too, and 'marchwarden watch TRACE-ID' a single one.` + exits("0 every question has its answer", "1 some questions failed, or the work could not go on", "2 wrong usage or bad input; nothing was asked",
+	"130 interrupted; running it again goes on")
 
 const submitExamples = `  marchwarden submit --file questions.jsonl
   marchwarden submit --file questions.jsonl --library ~/papers --parallel 8
@@ -61,44 +54,31 @@ type submitOptions struct {
 	priority  string
 	window    int
 	parallel  int
-	maxRihlas optionalInt
 	records   bool
 	quiet     bool
 }
-
-// The most of a submission.
-const (
-	defaultWindow   = 64
-	maxWindow       = 10_000
-	defaultParallel = 4
-)
 
 func newSubmit(a *app) *cobra.Command {
 	var o submitOptions
 	cmd := &cobra.Command{
 		Use: "submit --file QUESTIONS.jsonl", Short: "ask all questions of a file; safe to run again", Long: submitHelp, Example: submitExamples, Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runSubmit(cmd.Context(), o)
-		},
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runSubmit(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.file, "file", "", "the `FILE` of questions, one JSON object a line")
 	f.StringVar(&o.out, "out", "", "the `FILE` of results (default beside the questions, as NAME.results.jsonl)")
 	f.StringVar(&o.priority, "priority", priorityNames[dispatch.Normal], "`HOW` urgent: "+strings.Join(priorityNames, ", "))
-	f.IntVar(&o.window, "window", defaultWindow, "submit at most `N` questions that are not done")
-	f.IntVar(&o.parallel, "parallel", defaultParallel, "work on `N` questions at once, where the work is done here")
+	countFlag(f, &o.window, "window", 64, 1, 10_000, "submit at most `N` questions that are not done")
+	countFlag(f, &o.parallel, "parallel", 4, 1, network.MaxParallel, "work on `N` questions at once, where the work is done here")
 	f.BoolVar(&o.records, "records", false, "bring the records of a cluster home, too")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
 	engineFlag(f, &o.engine)
 	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME` (default pi, the investigator)")
 	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
-	f.Var(&o.maxRihlas, "max-rihlas", "send at most `N` rihlas for one question")
+	countFlag(f, &o.desk.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "send at most `N` rihlas for one question")
 	f.StringVar(&o.desk.Timeout, "timeout", "", "end the research of one question after this `TIME`, such as 90s")
-	workFlags(f, &o.desk)
+	workFlags(cmd, &o.desk)
 	complete(cmd, "priority", priorityNames...)
 	return cmd
 }
@@ -109,26 +89,17 @@ var priorityNames = []string{"urgent", "normal", "low"}
 func (o *submitOptions) check() (like dispatch.Task, err error) {
 	like.Priority = dispatch.Priority(slices.Index(priorityNames, o.priority))
 	name := cmp.Or(o.desk.Researcher, settings.PI)
-	like.Wishes = dispatch.Wishes{AllowEgress: o.desk.AllowEgress}
+	like.Wishes = dispatch.Wishes{AllowEgress: o.desk.AllowEgress, MaxRihlas: o.desk.MaxRihlas}
 	like.Queue, like.Wishes.Only = network.WorkerFor(name, o.desk.Researchers)
 	switch {
 	case o.file == "":
 		return like, invalid("--file", "for example: marchwarden submit --file questions.jsonl", "is missing")
 	case like.Priority < 0:
 		return like, invalid("--priority", "", fmt.Sprintf("must be %s, not %q", settings.Either(priorityNames), plaintext.Clip(o.priority, 40)))
-	case o.window < 1 || o.window > maxWindow:
-		return like, invalid("--window", "", fmt.Sprintf("must be from 1 to %d, not %d", maxWindow, o.window))
-	case o.parallel < 1 || o.parallel > network.MaxParallel:
-		return like, invalid("--parallel", "", fmt.Sprintf("must be from 1 to %d, not %d", network.MaxParallel, o.parallel))
 	case !settings.MemberName.MatchString(name):
 		return like, invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
-	case name != settings.PI && (len(o.desk.Researchers) > 0 || len(o.desk.AllowEgress) > 0 || o.maxRihlas.v != nil):
+	case name != settings.PI && (len(o.desk.Researchers) > 0 || len(o.desk.AllowEgress) > 0 || o.desk.MaxRihlas > 0):
 		return like, invalid("--researcher", "leave out one of them", "asks one researcher alone, and goes without --researchers, --allow-egress and --max-rihlas")
-	}
-	if n := o.maxRihlas.v; n != nil {
-		if like.Wishes.MaxRihlas, o.desk.MaxRihlas = *n, *n; *n < 1 || *n > network.MaxRihlas {
-			return like, invalid("--max-rihlas", "", fmt.Sprintf("must be from 1 to %d, not %d", network.MaxRihlas, *n))
-		}
 	}
 	if o.out == "" {
 		o.out = strings.TrimSuffix(o.file, filepath.Ext(o.file)) + ".results.jsonl"
@@ -136,12 +107,8 @@ func (o *submitOptions) check() (like dispatch.Task, err error) {
 	return like, checkOut(o.out)
 }
 
-func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
+func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOptions) error {
 	like, err := o.check()
-	if err != nil {
-		return err
-	}
-	c, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -159,7 +126,7 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 		return err
 	}
 	like.Owner = a.owner()
-	all, err := a.questions(c, o.file, like, means)
+	all, err := readQuestions(a, c, o.file, like, means)
 	if err != nil {
 		return err
 	}
@@ -171,17 +138,25 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 	left := slices.DeleteFunc(slices.Clone(all), func(q submit.Question) bool { return done.Has(q.Task) })
 	n := len(all)
 	if len(left) == 0 {
-		return a.submitted(n, done.FailedOf(all), o)
+		return submissionOver(a, n, done.FailedOf(all), o)
 	}
-	work, err := a.openSubmission(ctx, c, at, o, like)
+	work := submit.Submission{Out: done, Window: o.window}
+	var end func() error
+	if at == "" {
+		work.Window = min(o.window, o.parallel)
+		o.desk.Warn, o.desk.Told, o.desk.Log = network.Once(a.warn), func(network.Finished) {}, a.logger(c)
+		work.Asker, end, err = a.OpenHere(c, o.desk, o.parallel)
+	} else {
+		work.Asker, end, err = openThere(ctx, a, c, at, o, like)
+	}
 	if err != nil {
 		return errors.Join(err, done.Discard())
 	}
-	tally := a.newTally(c, n, len(left), o.quiet)
-	work.Out, work.Count = done, func(l submit.Line) { tally.count(l.Status == dispatch.Done) }
+	tally := newTally(a, c, n, len(left), o.quiet)
+	work.Count = func(l submit.Line) { tally.count(l.Status == dispatch.Done) }
 	err = work.Run(ctx, left)
 	tally.close()
-	if err := errors.Join(err, work.close()); err != nil && ctx.Err() == nil {
+	if err := errors.Join(err, end()); err != nil && ctx.Err() == nil {
 		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", tally.done, n), Err: err, Hint: cmp.Or(marchwarden.HintOf(err), "run the same command again to go on")}
 	}
 	if ctx.Err() != nil && tally.done < n {
@@ -191,12 +166,12 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 		}
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: fmt.Sprintf("%d of %d questions are done", tally.done, n), Err: errInterrupted, Hint: hint}
 	}
-	return a.submitted(n, done.FailedOf(all), o)
+	return submissionOver(a, n, done.FailedOf(all), o)
 }
 
-// submitted says how a submission ended that has a line for every question, whichever
+// submissionOver says how a submission ended that has a line for every question, whichever
 // run wrote it.
-func (a *app) submitted(all, failed int, o submitOptions) error {
+func submissionOver(a *app, all, failed int, o submitOptions) error {
 	a.note("%s in %s", term.Plural(all, "result"), o.out)
 	if failed > 0 {
 		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("%d of %d questions failed", failed, all), Hint: "their lines in " + o.out + " say why"}
@@ -204,8 +179,7 @@ func (a *app) submitted(all, failed int, o submitOptions) error {
 	return nil
 }
 
-// questions reads the file of questions.
-func (a *app) questions(c *settings.Settings, path string, like dispatch.Task, means []string) ([]submit.Question, error) {
+func readQuestions(a *app, c *settings.Settings, path string, like dispatch.Task, means []string) ([]submit.Question, error) {
 	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return nil, invalid("--file", "", fmt.Sprintf("%q cannot be read: %s", path, durable.Cause(err)))
@@ -227,77 +201,63 @@ func (a *app) questions(c *settings.Settings, path string, like dispatch.Task, m
 	return all, submit.NameTasks(all, like, means)
 }
 
-// submission is a submission with what it keeps open.
-type submission struct {
-	submit.Submission
-	close func() error
-}
-
-// openSubmission opens the cluster at an address, or the researcher of the options in this
-// process.
-func (a *app) openSubmission(ctx context.Context, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (*submission, error) {
-	if at == "" {
-		return a.openHere(c, o)
-	}
-	return a.openThere(ctx, c, at, o, like)
-}
-
-// openHere has the work done in this process. Each question is a kept run of the home folder.
-func (a *app) openHere(c *settings.Settings, o submitOptions) (*submission, error) {
-	rules, err := limit.ParseRules(c.List(settings.Limits))
-	if err != nil {
-		return nil, invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
-	}
-	a.Limits = limit.NewSet(limit.SetConfig{Rules: rules, Store: limit.Folder(filepath.Join(c.QueuePath(), "limits"), a.Now), Now: a.Now}).Limit
-	log := a.logger(c)
-	o.desk.Warn, o.desk.Told, o.desk.Log = sayOnce(a.warn), func(network.Finished) {}, log
-	d, err := a.Open(c, o.desk)
-	if err != nil {
-		return nil, err
-	}
-	kept, err := runs.Open(runs.Config{Researcher: d, Dir: c.RunsPath(), Now: a.Now, Name: submit.HereName, MaxRunning: o.parallel, Log: log, Recorded: d.Records.Result})
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	earlier := func(res *marchwarden.Result) { _, _ = d.Complete(res) } // a ledger that cannot be read costs no answer
-	return &submission{
-		submit.Submission{Asker: &submit.Here{Runs: kept, Traces: d.Records.Traces, Old: c.QueuePath(), Earlier: earlier}, Window: min(o.window, o.parallel)},
-		func() error { return errors.Join(kept.Close(context.Background()), d.Close()) },
-	}, nil
-}
-
-// openThere opens a cluster that does the work.
-func (a *app) openThere(ctx context.Context, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (*submission, error) {
+func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (there *submit.There, end func() error, err error) {
 	engine, err := a.openCluster(ctx, c, at, a.logger(c))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	there := &submit.There{Engine: engine, Like: like, Submit: func(ctx context.Context, t dispatch.Task) error { return a.handIn(ctx, engine, t) }}
-	s := &submission{submit.Submission{Asker: there, Window: o.window}, engine.Close}
+	there = &submit.There{Engine: engine, Like: like, Submit: func(ctx context.Context, t dispatch.Task) error { return handIn(ctx, a, engine, t) }}
 	if !o.records {
-		return s, nil
+		return there, engine.Close, nil
 	}
 	rec, err := a.OpenRecords(c)
 	if err != nil {
-		return nil, errors.Join(err, engine.Close())
+		return nil, nil, errors.Join(err, engine.Close())
 	}
-	there.Home = &submit.Home{Engine: engine, Traces: rec.Traces, Blobs: rec.Blobs.Store}
-	there.Charge = a.chargeOnce(c, rec)
-	s.close = func() error { return errors.Join(engine.Close(), rec.Close()) }
-	return s, nil
+	there.Home = &submit.Home{Engine: engine, Traces: rec.Traces, Blobs: rec.Blobs.Folder}
+	there.Charge = (&network.Runner{Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}).ChargeOnce()
+	return there, func() error { return errors.Join(engine.Close(), rec.Close()) }, nil
 }
 
-// chargeOnce enters records that came home into the ledger, unless it knew them before.
-func (a *app) chargeOnce(c *settings.Settings, rec *network.Records) func(submit.Brought, *marchwarden.Result) {
-	known := map[marchwarden.TraceID]bool{}
-	entries, _, _ := ledger.Read(c.Text(settings.Ledger)) // a ledger that cannot be read costs no answer
-	for _, e := range entries {
-		known[e.TraceID] = true
+// tallyEvery is the least time between two plain lines.
+const tallyEvery = 10 * time.Second
+
+// tally counts the questions of a submission for people who wait: by a bar on a terminal,
+// and elsewhere by a line now and then, which goes by the clock since a question may
+// take long.
+type tally struct {
+	a         *app
+	all, done int
+	bar       *term.Bar // nil when quiet
+	told      time.Time // the last plain line
+}
+
+func newTally(a *app, c *settings.Settings, all, left int, quiet bool) *tally {
+	t := &tally{a: a, all: all, done: all - left, told: a.Now()}
+	if quiet {
+		return t
 	}
-	return func(b submit.Brought, res *marchwarden.Result) {
-		if !known[b.ID] {
-			d := &network.Runner{Name: b.Start.Researcher, Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}
-			d.Enter(network.Finished{Start: b.Start, Result: res})
-		}
+	if t.done > 0 {
+		a.note("going on: %d of %d questions are done", t.done, all)
+	}
+	t.bar = term.NewBar(a.Stderr, "questions", a.liveOn(c, a.Stderr))
+	t.bar.Begin(t.done)
+	return t
+}
+
+// count takes in a question that is done.
+func (t *tally) count(well bool) {
+	t.done++
+	if !well {
+		t.bar.Fail()
+	}
+	switch now := t.a.Now(); {
+	case t.bar.Live():
+		t.bar.Step(t.done, t.all)
+	case t.bar != nil && t.done < t.all && now.Sub(t.told) >= tallyEvery:
+		t.told = now
+		t.a.note("%d of %d done, %s", t.done, t.all, t.bar.Pace(t.done, t.all))
 	}
 }
+
+func (t *tally) close() { t.bar.Close() }

@@ -30,13 +30,13 @@ func TestTally(t *testing.T) {
 		return said.String()
 	}
 	const plain = "marchwarden: going on: 2 of 5 questions are done\nmarchwarden: 4 of 5 done, 1 failed, 10.0/min, 6.00 s left\n"
-	if got := count(a.newTally(c, 5, 3, false)); got != plain {
+	if got := count(newTally(a, c, 5, 3, false)); got != plain {
 		t.Errorf("plain: %q", got)
 	}
-	if got := count(a.newTally(c, 5, 3, true)); got != "" {
+	if got := count(newTally(a, c, 5, 3, true)); got != "" {
 		t.Errorf("quiet: %q", got)
 	}
-	ta := a.newTally(c, 5, 3, true)
+	ta := newTally(a, c, 5, 3, true)
 	ta.bar = term.NewBar(a.Stderr, "questions", term.ProgressConfig{Style: term.Style{Width: 60}, Live: true, Now: a.Now})
 	ta.bar.Begin(2)
 	got := count(ta)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"io"
 	"strings"
@@ -26,37 +27,36 @@ The scopes are:
   metrics   read the measurements of the server`
 
 func newToken(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "token", Short: "make, list and remove the tokens of your server", Long: tokenHelp,
 		Example: "  marchwarden token add laptop\n  marchwarden token add prometheus --scope metrics\n  marchwarden token list",
-		Args:    needCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTokenAdd(a), newTokenList(a), newTokenRemove(a))
-	return cmd
+	}, newTokenAdd(a), newTokenList(a), newTokenRemove(a))
 }
 
-type tokenOptions struct {
-	scopes  []string
-	expires string
+// withTokens is the work of a command with the tokens of the home folder.
+func withTokens(a *app, do func(tokens *access.Tokens, args []string) error) func(*cobra.Command, []string) error {
+	return a.run(func(_ context.Context, c *settings.Settings, args []string) error {
+		tokens, err := access.OpenTokens(c.TokensPath(), a.Now)
+		if err != nil {
+			return err
+		}
+		return do(tokens, args)
+	})
 }
 
 func newTokenAdd(a *app) *cobra.Command {
-	var o tokenOptions
+	var scopes []string
+	var expires string
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "make a token and print it, this once",
 		Long: "Make a token and print it on stdout, this once. NAME is 1 to 64 letters, digits,\ndots, dashes or underscores.",
 		Example: "  marchwarden token add laptop\n  marchwarden token add ci --scope research,read --expires 90d\n" +
 			"  marchwarden token add prometheus --scope metrics > prometheus.token",
 		Args: argCount(1, 1, "one name"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("expires") && strings.TrimSpace(o.expires) == "" {
-				return invalid("--expires", "leave it out for a token without an end", "must not be blank")
-			}
-			return a.runTokenAdd(o, args[0])
-		},
+		RunE: withTokens(a, func(tokens *access.Tokens, args []string) error { return addToken(a, tokens, args[0], scopes, expires) }),
 	}
-	cmd.Flags().StringSliceVar(&o.scopes, "scope", []string{access.ScopeResearch, access.ScopeRead}, "what it is good for: `SCOPES` of research, read and metrics, with commas")
-	cmd.Flags().StringVar(&o.expires, "expires", "", "the token is good for `TIME`, such as 90d or 12h; without it, until it is removed")
+	cmd.Flags().StringSliceVar(&scopes, "scope", []string{access.ScopeResearch, access.ScopeRead}, "what it is good for: `SCOPES` of research, read and metrics, with commas")
+	cmd.Flags().StringVar(&expires, "expires", "", "the token is good for `TIME`, such as 90d or 12h; without it, until it is removed")
 	return cmd
 }
 
@@ -65,7 +65,7 @@ func newTokenList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "list the tokens; their texts are not known", Args: noArgs,
 		Example: "  marchwarden token list\n  marchwarden token list --json",
-		RunE:    func(*cobra.Command, []string) error { return a.runTokenList(asJSON) },
+		RunE:    withTokens(a, func(tokens *access.Tokens, _ []string) error { return listTokens(a, tokens, asJSON) }),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -76,41 +76,34 @@ func newTokenRemove(a *app) *cobra.Command {
 		Use: "remove NAME", Short: "accept a token no longer", Args: argCount(1, 1, "one name"),
 		Long:    "Accept a token no longer. A server that is running refuses it within a second;\nwhat was begun with it goes on.",
 		Example: "  marchwarden token remove laptop",
-		RunE:    func(_ *cobra.Command, args []string) error { return a.runTokenRemove(args[0]) },
+		RunE: withTokens(a, func(tokens *access.Tokens, args []string) error {
+			if err := tokens.Remove(args[0]); err != nil {
+				return err
+			}
+			a.note("the token %s is removed; servers refuse it within a second", args[0])
+			return nil
+		}),
 	}
 }
 
-// openTokens opens the tokens of the home folder.
-func (a *app) openTokens() (*access.Tokens, error) {
-	c, err := a.loadConfig()
-	if err != nil {
-		return nil, err
-	}
-	return access.OpenTokens(c.TokensPath(), a.Now)
-}
-
-func (a *app) runTokenAdd(o tokenOptions, name string) error {
+func addToken(a *app, tokens *access.Tokens, name string, scopes []string, expires string) error {
 	if name == settings.EnvOf(settings.HTTPToken) { // which is how its runs are known, too
 		return invalid("NAME", "choose another name", "is taken by the token of that variable")
 	}
 	want := access.Token{Name: name}
-	for _, s := range o.scopes {
+	for _, s := range scopes {
 		want.Scopes = append(want.Scopes, strings.TrimSpace(s))
 	}
 	var err error
 	if want.Scopes, err = access.CheckScopes(want.Scopes); err != nil {
 		return asFlag(err)
 	}
-	if o.expires != "" {
-		length, problem := settings.ParseTerm(o.expires)
+	if expires != "" {
+		length, problem := settings.ParseTerm(expires)
 		if problem != "" {
 			return invalid("--expires", "", problem)
 		}
 		want.Expires = a.Now().Add(length)
-	}
-	tokens, err := a.openTokens()
-	if err != nil {
-		return err
 	}
 	text, err := tokens.Add(rand.Reader, want)
 	if err != nil {
@@ -132,12 +125,6 @@ func asFlag(err error) error {
 	return settings.Renamed(err, map[string]string{"name": "NAME", "scope": "--scope", "expires": "--expires", "role": "--role", "account": "--account"})
 }
 
-// The states of a token.
-const (
-	tokenActive  = "active"
-	tokenExpired = "expired"
-)
-
 // tokenRow is a row of 'token list', and its form in JSON. Fields are only ever added.
 type tokenRow struct {
 	Name    string     `json:"name"`
@@ -147,11 +134,7 @@ type tokenRow struct {
 	State   string     `json:"state"`
 }
 
-func (a *app) runTokenList(asJSON bool) error {
-	tokens, err := a.openTokens()
-	if err != nil {
-		return err
-	}
+func listTokens(a *app, tokens *access.Tokens, asJSON bool) error {
 	list, err := tokens.List()
 	if err != nil {
 		return err
@@ -159,34 +142,15 @@ func (a *app) runTokenList(asJSON bool) error {
 	rows := []tokenRow{}
 	var table [][]string
 	for _, t := range list {
-		row, until := tokenRow{Name: t.Name, Scopes: t.Scopes, Created: t.Created, State: tokenActive}, "never"
+		row, until := tokenRow{Name: t.Name, Scopes: t.Scopes, Created: t.Created, State: "active"}, "never"
 		if !t.Expires.IsZero() {
 			row.Expires, until = &t.Expires, a.inZone(t.Expires)
 		}
 		if t.Expired(a.Now()) {
-			row.State = tokenExpired
+			row.State = "expired"
 		}
 		rows = append(rows, row)
 		table = append(table, []string{t.Name, strings.Join(t.Scopes, ", "), a.inZone(t.Created), until, row.State})
 	}
-	if asJSON {
-		return printJSON(a.forPrograms(), rows)
-	}
-	if len(rows) == 0 {
-		a.note("there are no tokens yet; 'marchwarden token add NAME' makes one")
-		return nil
-	}
-	return a.outStyle().Table(a.stdout, []string{"name", "scopes", "created", "expires", "state"}, table)
-}
-
-func (a *app) runTokenRemove(name string) error {
-	tokens, err := a.openTokens()
-	if err != nil {
-		return err
-	}
-	if err := tokens.Remove(name); err != nil {
-		return err
-	}
-	a.note("the token %s is removed; servers refuse it within a second", name)
-	return nil
+	return a.show(asJSON, rows, []string{"name", "scopes", "created", "expires", "state"}, table, "there are no tokens yet; 'marchwarden token add NAME' makes one")
 }

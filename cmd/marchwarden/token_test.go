@@ -64,8 +64,8 @@ func TestToken(t *testing.T) {
 	}
 	made := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	want := []tokenRow{
-		{"ci", []string{"research", "metrics"}, made, &w.at, tokenExpired},
-		{"laptop", []string{"research", "read"}, made, nil, tokenActive},
+		{"ci", []string{"research", "metrics"}, made, &w.at, "expired"},
+		{"laptop", []string{"research", "read"}, made, nil, "active"},
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Error(diff)

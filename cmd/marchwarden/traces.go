@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -45,12 +47,7 @@ func newTraces(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "traces", Short: "list the recorded runs", Long: tracesHelp, Args: noArgs,
 		Example: "  marchwarden traces --limit 5\n  marchwarden traces --status interrupted,damaged\n  marchwarden traces --json | jq -r '.[].trace_id'",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runTraces(o)
-		},
+		RunE:    a.run(func(_ context.Context, c *settings.Settings, _ []string) error { return runTraces(a, c, o) }),
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&o.all, "all", false, "list the rihlas of investigations, too")
@@ -83,7 +80,7 @@ type runInfo struct {
 	Problem    string              `json:"problem,omitempty"`
 }
 
-func (a *app) runTraces(o tracesOptions) error {
+func runTraces(a *app, c *settings.Settings, o tracesOptions) error {
 	if o.limit < 0 {
 		return invalid("--limit", "", fmt.Sprintf("must be 0 or more, not %d", o.limit))
 	}
@@ -91,52 +88,32 @@ func (a *app) runTraces(o tracesOptions) error {
 		s = strings.TrimSpace(s)
 		o.status[i] = s
 		if !slices.Contains(statuses, s) {
-			return invalid("--status", "", fmt.Sprintf("must be %s, not %q", orList(statuses), plaintext.Clip(s, 40)))
+			return invalid("--status", "", fmt.Sprintf("must be %s, not %q", settings.Either(statuses), plaintext.Clip(s, 40)))
 		}
 	}
-	c, err := a.loadConfig()
+	infos, left, err := listRuns(a, c, o)
 	if err != nil {
 		return err
 	}
-	infos, left, err := a.listRuns(c, o)
-	if err != nil {
-		return err
-	}
-	if o.json {
-		return printJSON(a.forPrograms(), infos)
-	}
-	if len(infos) == 0 {
-		if len(o.status) > 0 {
-			a.note("no run in %s is %s", c.Text(settings.TraceDir), orList(o.status))
-		} else {
-			a.note("no runs are recorded in %s yet", c.Text(settings.TraceDir))
-		}
-		return nil
+	none := fmt.Sprintf("no runs are recorded in %s yet", c.Text(settings.TraceDir))
+	if len(o.status) > 0 {
+		none = fmt.Sprintf("no run in %s is %s", c.Text(settings.TraceDir), settings.Either(o.status))
 	}
 	rows := make([][]string, len(infos))
 	for i, r := range infos {
-		rows[i] = a.runRow(r)
+		rows[i] = runRow(a, r)
 	}
-	if err := a.outStyle().Table(a.stdout, []string{"id", "when", "citations", "confidence", "status", "question"}, rows); err != nil {
+	if err := a.show(o.json, infos, []string{"id", "when", "citations", "confidence", "status", "question"}, rows, none); err != nil {
 		return err
 	}
-	if left > 0 {
+	if left > 0 && !o.json {
 		a.note("not shown: %s; --limit 0 lists all", term.Plural(left, "older run"))
 	}
 	return nil
 }
 
-// orList is "a, b or c".
-func orList(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
-
 // listRuns reads the newest runs, and says how many were left out for the limit.
-func (a *app) listRuns(c *settings.Settings, o tracesOptions) (infos []runInfo, left int, err error) {
+func listRuns(a *app, c *settings.Settings, o tracesOptions) (infos []runInfo, left int, err error) {
 	infos = []runInfo{}
 	if _, err := os.Stat(c.Text(settings.TraceDir)); errors.Is(err, fs.ErrNotExist) {
 		return infos, 0, nil
@@ -169,7 +146,7 @@ func infoOf(e run.Entry) runInfo {
 	return r
 }
 
-func (a *app) runRow(r runInfo) []string {
+func runRow(a *app, r runInfo) []string {
 	row := []string{r.TraceID.String(), "", "", "", string(r.Status), r.Question}
 	if r.Imported {
 		row[4] += ", imported"
@@ -185,3 +162,27 @@ func (a *app) runRow(r runInfo) []string {
 	}
 	return row
 }
+
+// idHelp says in help texts what an ID may be.
+const idHelp = `An ID is a trace id as 'marchwarden traces' lists it, the first four or more
+characters of one, or "last" for the newest run that has an answer or can be
+resumed.`
+
+// onRun is run for the work on one recorded run, which the argument names.
+func (a *app) onRun(do func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error) func(*cobra.Command, []string) error {
+	return a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+		rec, err := a.OpenKept(c)
+		if err != nil {
+			return err
+		}
+		defer rec.Close()
+		id, err := run.FindID(rec.Traces, args[0])
+		if err != nil {
+			return err
+		}
+		return do(ctx, c, rec, id)
+	})
+}
+
+// shortID is as much of an id as names it among a few thousand.
+func shortID(id marchwarden.TraceID) string { return id.String()[:18] }

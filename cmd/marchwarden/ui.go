@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -9,14 +10,15 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
@@ -30,7 +32,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
-const uiHelp = `Open Marchwarden in your browser: ask questions and watch the researchers work,
+var uiHelp = `Open Marchwarden in your browser: ask questions and watch the researchers work,
 read past answers with the evidence behind each sentence, compare runs, and see
 what they cost.
 
@@ -53,14 +55,8 @@ name its address with --public-url.
 
 Ctrl-C ends the program; what is being researched then is taken up again at the
 next start. Where other people have accounts on this machine, use --no-open:
-they can see with which address a browser is started.
+they can see with which address a browser is started.` + exits("0 told to end", "1", "2")
 
-EXIT STATUS
-  0    told to end
-  1    failed
-  2    wrong usage or bad input`
-
-// uiOptions are how the page is served.
 type uiOptions struct {
 	listen    string
 	noOpen    bool
@@ -69,17 +65,12 @@ type uiOptions struct {
 	publicURL string
 	cert, key string
 	maxRuns   int
-	ask       askOptions // what questions are asked with
+	engine    string          // the cluster that answers, as the flag says
+	desk      network.Options // what questions are asked with
 }
 
 // uiPort is the page's port unless the user names another.
 const uiPort = "127.0.0.1:8643"
-
-// Under which names the runs of the page are kept, those of a cluster apart.
-const (
-	uiName        = "ui"
-	uiClusterName = "ui-cluster"
-)
 
 // clusterGrace is how long a task that was stopped may take to hand over what it has.
 const clusterGrace = 5 * time.Second
@@ -89,12 +80,7 @@ func newUI(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ui", Short: "ask, watch, read and check in your browser", Long: uiHelp, Args: noArgs,
 		Example: "  marchwarden ui\n  marchwarden ui --no-open --listen 127.0.0.1:9000\n  marchwarden ui --library ~/papers --online",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runUI(cmd.Context(), o)
-		},
+		RunE:    a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runUI(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", uiPort, "serve at this `ADDRESS`")
@@ -104,21 +90,13 @@ func newUI(a *app) *cobra.Command {
 	f.StringVar(&o.publicURL, "public-url", "", "the `URL` by which browsers reach the page, if a proxy stands before it")
 	f.StringVar(&o.cert, "tls-cert", "", "serve TLS with the certificate in this `FILE`")
 	f.StringVar(&o.key, "tls-key", "", "and the key in this `FILE`")
-	f.IntVar(&o.maxRuns, "max-runs", 4, "`N` questions at once; more wait for their turn")
-	d := &o.ask.desk
-	f.BoolVar(&d.Online, "online", false, "let questions leave this machine unless the form says otherwise: ask the web and arXiv, too")
-	databaseFlags(f, d)
-	f.StringVar(&d.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
-	f.StringVar(&d.Search, "search", "", "search the web by this `LIST` of engines; implies --online")
-	f.StringVar(&d.Render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
-	f.StringVar(&d.Timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
-	f.StringSliceVar(&d.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
-	f.StringArrayVar(&d.Library, "library", nil, "search the folder `DIR`; may be given several times")
-	f.BoolVar(&d.Embedded, "embedded", false, "search the embedded library too")
-	isolateFlag(f, d)
-	engineFlag(f, &o.ask.engine)
-	complete(cmd, "search", network.EngineNames()...)
-	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
+	countFlag(f, &o.maxRuns, "max-runs", 4, 1, network.MaxParallel, "`N` questions at once; more wait for their turn")
+	workFlags(cmd, &o.desk)
+	f.Lookup("online").Usage = "let questions leave this machine unless the form says otherwise: ask the web and arXiv, too"
+	f.StringVar(&o.desk.Timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
+	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
+	isolateFlag(f, &o.desk)
+	engineFlag(f, &o.engine)
 	return cmd
 }
 
@@ -146,11 +124,8 @@ func (o *uiOptions) check() (listen string, local bool, err error) {
 	if err := usableCertificate(o.cert, o.key); err != nil {
 		return "", false, err
 	}
-	switch {
-	case o.publicURL != "" && !isOrigin(o.publicURL):
+	if o.publicURL != "" && !isOrigin(o.publicURL) {
 		return "", false, invalid("--public-url", "", "must be an http or https URL without a path, such as https://research.example.com")
-	case o.maxRuns < 1 || o.maxRuns > network.MaxParallel:
-		return "", false, invalid("--max-runs", "", fmt.Sprintf("must be from 1 to %d, not %d", network.MaxParallel, o.maxRuns))
 	}
 	if listen, err = listenAt("--listen", o.listen); err != nil {
 		return "", false, err
@@ -161,23 +136,19 @@ func (o *uiOptions) check() (listen string, local bool, err error) {
 	return listen, local, byServeFlag(httpdoor.CheckHosts(o.hosts))
 }
 
-func (a *app) runUI(ctx context.Context, o uiOptions) error {
+func runUI(ctx context.Context, a *app, c *settings.Settings, o uiOptions) error {
 	listen, local, err := o.check()
 	if err != nil {
 		return err
 	}
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
-	at, err := c.EngineURLFor(o.ask.engine)
+	at, err := c.EngineURLFor(o.engine)
 	if err != nil {
 		return err
 	}
 	if at != "" {
-		err = workElsewhere(c, o.ask.desk, "on the page")
-	} else if err = o.ask.desk.Check(&a.Host, c, settings.PI); err == nil {
-		_, err = c.Deadline(o.ask.desk.Timeout, true)
+		err = workElsewhere(c, o.desk, "on the page")
+	} else if err = o.desk.Check(c, settings.PI); err == nil {
+		_, err = c.Deadline(o.desk.Timeout, true)
 	}
 	if err != nil {
 		return err
@@ -185,16 +156,15 @@ func (a *app) runUI(ctx context.Context, o uiOptions) error {
 	if err := a.StartTracing(c); err != nil { // here, since questions are asked at the same time
 		return err
 	}
-	log := a.logger(c)
-	auth, err := a.uiDoorkeeper(c, o, listen, local)
+	auth, err := uiDoorkeeper(a, c, o, listen, local)
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", listen)
+	l, err := listenOn(listen, "'marchwarden ui' may run already; or choose another one with --listen")
 	if err != nil {
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "listen on " + listen, Hint: "another program may use the port, or another 'marchwarden ui' runs: choose another one with --listen", Err: err}
+		return err
 	}
-	b := &uiApp{a: a, c: c, log: log, base: o.ask.desk}
+	b := &uiApp{a: a, log: a.logger(c), answers: network.PerQuestion{Host: &a.Host, Settings: c, Base: o.desk}}
 	if at != "" {
 		err = b.openCluster(ctx, at)
 	}
@@ -212,7 +182,7 @@ func (a *app) runUI(ctx context.Context, o uiOptions) error {
 }
 
 // uiDoorkeeper decides who gets in: nil is the local user alone.
-func (a *app) uiDoorkeeper(c *settings.Settings, o uiOptions, listen string, local bool) (access.Authenticator, error) {
+func uiDoorkeeper(a *app, c *settings.Settings, o uiOptions, listen string, local bool) (access.Authenticator, error) {
 	if local && !o.team {
 		return nil, nil
 	}
@@ -227,43 +197,37 @@ func (a *app) uiDoorkeeper(c *settings.Settings, o uiOptions, listen string, loc
 	return auth, err
 }
 
-// uiApp is all that the page works with.
 type uiApp struct {
+	answers network.PerQuestion
 	a       *app
-	c       *settings.Settings
 	log     *slog.Logger
-	base    network.Options // what questions are asked with
-	records *network.Records
 	history *run.History
 	runs    *runs.Desk
 	server  *web.Server
-	unkept  error // why nothing can be asked, if so
-	// cluster answers the questions; nil if this process does. engine is its connection.
-	cluster *submit.Cluster
-	engine  *cluster.Engine
+	unkept  error           // why nothing can be asked, if so
+	engine  *cluster.Engine // the connection to the cluster, if that answers
 }
 
 // uiKeep is how long it is known whose a run is: for as long as its trace may be there, or its
 // owner could not see it any more.
 const uiKeep = 100 * 366 * 24 * time.Hour
 
-// open opens the records, the runs and the page.
 func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
-	a, c, log := b.a, b.c, b.log
+	a, c, log := b.a, b.answers.Settings, b.log
 	rec, err := a.OpenRecords(c)
 	if err != nil {
 		return err
 	}
-	key, err := a.sealingKey(c)
+	key, err := sealingKey(a, c)
 	if err != nil {
 		return errors.Join(err, rec.Close())
 	}
-	b.records = rec
-	b.base.Warn, b.base.Told, b.base.Log = sayOnce(func(m string) { log.Warn(m) }), func(network.Finished) {}, log
-	keep := runs.Config{Researcher: uiResearcher{b}, Dir: c.RunsPath(), Now: a.Now, Name: uiName, MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: rec.Result}
-	if b.cluster != nil { // they go on there, and not on a page without the cluster
-		b.cluster.Home = &submit.Home{Engine: b.engine, Traces: rec.Traces, Blobs: rec.Blobs.Store}
-		keep.Name, keep.Grace = uiClusterName, clusterGrace
+	b.answers.Records = rec
+	b.answers.Base.Warn, b.answers.Base.Told, b.answers.Base.Log = network.Once(func(m string) { log.Warn(m) }), func(network.Finished) {}, log
+	keep := runs.Config{Researcher: &b.answers, Dir: c.RunsPath(), Now: a.Now, Name: "ui", MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: rec.Result}
+	if b.answers.Cluster != nil { // they are kept apart: they go on there, and not on a page without the cluster
+		b.answers.Cluster.Home = &submit.Home{Engine: b.engine, Traces: rec.Traces, Blobs: rec.Blobs.Folder}
+		keep.Name, keep.Grace = "ui-cluster", clusterGrace
 	}
 	if b.runs, err = runs.Open(keep); err != nil && network.Unwritable(err) {
 		a.warn("nothing can be asked on the page, since nothing can be kept: " + err.Error())
@@ -283,7 +247,7 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 			entries, _, err := ledger.Read(c.Text(settings.Ledger))
 			return entries, err
 		},
-		Curve: b.curve, Mind: b.mind(), Now: a.Now, Zone: time.Local, Log: log,
+		Curve: func() (*confidence.Table, error) { return network.Calibration(c) }, Mind: b.mind(), Now: a.Now, Zone: time.Local, Log: log,
 	})
 	if err != nil {
 		return errors.Join(err, b.runs.Close(context.Background()), rec.Close())
@@ -293,7 +257,7 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 
 // sealingKey is the key of the sessions. What is there can be read where nothing can be
 // written: then browsers are remembered for as long as the program runs.
-func (a *app) sealingKey(c *settings.Settings) ([]byte, error) {
+func sealingKey(a *app, c *settings.Settings) ([]byte, error) {
 	key, err := httpdoor.OpenKey(filepath.Join(c.Home(), "ui.key"), rand.Reader)
 	if err == nil || !network.Unwritable(err) {
 		return key, err
@@ -304,24 +268,14 @@ func (a *app) sealingKey(c *settings.Settings) ([]byte, error) {
 	return key, nil
 }
 
-// curve is the table that turns scores into probabilities, if there is one.
-func (b *uiApp) curve() (*confidence.Table, error) {
-	raw, err := network.CalibrationOf(b.c)
-	if err != nil || len(raw) == 0 {
-		return nil, err
-	}
-	return confidence.TableOf(raw)
-}
-
 // mind is who writes, for people.
 func (b *uiApp) mind() string {
-	if b.cluster != nil {
+	if b.answers.Cluster != nil {
 		return "the workers of the cluster"
 	}
-	return network.ChooseModel(b.c, b.base.Model, true).Name
+	return network.ChooseModel(b.answers.Settings, b.answers.Base.Model, true).Name
 }
 
-// serve answers until ctx ends.
 func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team bool) error {
 	b.runs.Recover()
 	go func() { _, _, _ = b.history.Find(ctx, run.Query{Limit: 1}, nil) }() // what was read once is remembered: the first page does not wait for it
@@ -336,5 +290,52 @@ func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team boo
 
 func (b *uiApp) close() error {
 	b.server.Close()
-	return errors.Join(b.runs.Close(context.Background()), b.records.Close(), b.closeCluster())
+	return errors.Join(b.runs.Close(context.Background()), b.answers.Records.Close(), b.closeCluster())
+}
+
+// invite prints a link that lets the local user's browser in and opens it; another at
+// every Enter.
+func (b *uiApp) invite(ctx context.Context, base string, noOpen bool) {
+	b.a.note("the page is at %s; this link lets your browser in, once:", base)
+	link := b.server.Link(base)
+	fmt.Fprintln(b.a.stdout, link)
+	if b.a.errStyle().Width <= 0 {
+		return // there is no screen
+	}
+	if !noOpen {
+		b.a.openBrowser(link)
+	}
+	b.a.note("press Enter for another link, Ctrl-C to end")
+	readInBackground()
+	go func() {
+		lines := bufio.NewScanner(b.a.stdin)
+		for lines.Scan() && ctx.Err() == nil {
+			fmt.Fprintln(b.a.stdout, b.server.Link(base))
+		}
+	}()
+}
+
+// openBrowser asks the system to open an address. Where it cannot, the link that was
+// printed is there to be copied. What it starts outlives this program.
+func (a *app) openBrowser(address string) {
+	name, args := "xdg-open", []string{address}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", address}
+	default:
+		// Without a screen xdg-open looks for a browser that works in a terminal, which would use up
+		// the link unseen.
+		x, _ := a.Env("DISPLAY")
+		wayland, _ := a.Env("WAYLAND_DISPLAY")
+		if x == "" && wayland == "" {
+			return
+		}
+	}
+	cmd := exec.Command(name, args...)
+	cmd.SysProcAttr = onItsOwn()
+	if cmd.Start() == nil {
+		go func() { _ = cmd.Wait() }() // how it ends is the browser's business
+	}
 }

@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
@@ -23,80 +19,11 @@ import (
 
 var _ web.App = (*uiApp)(nil)
 
-// uiResearcher is the researcher behind the page. It opens the network for every question,
-// since each may choose other researchers; a run that is resumed is opened as it was begun.
-type uiResearcher struct{ *uiApp }
-
-// Research asks the cluster, or a network that it opens and closes. A run of this machine
-// resumes here.
-func (k uiResearcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	if k.cluster != nil {
-		res, err := k.cluster.Research(ctx, req, sink)
-		if err == nil {
-			d := &network.Runner{Name: settings.PI, Host: &k.a.Host, Settings: k.c, Records: k.records, Warn: k.base.Warn}
-			_, err = d.Complete(res)
-			return res, err
-		}
-		if req.Resume == "" || !errors.Is(err, dispatch.ErrNotAsked) || !errors.Is(err, marchwarden.CodeNotFound) {
-			return nil, err
-		}
-	}
-	o, err := k.options(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	d, err := k.a.Open(k.c, o)
-	if err != nil {
-		return nil, err
-	}
-	res, err := d.Research(ctx, req, sink)
-	if closed := d.Close(); closed != nil {
-		k.log.Warn("a researcher did not close", "error", closed)
-	}
-	return res, err
-}
-
-// options are what a run is asked with. A run whose record names no choice, as earlier
-// versions wrote it, is not asked: another researcher could learn the question.
-func (k uiResearcher) options(ctx context.Context, req marchwarden.Request) (network.Options, error) {
-	if req.Resume == "" {
-		choice := runs.ChoiceOf(ctx)
-		if choice == nil {
-			return network.Options{}, &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the server ended before the run had begun", Hint: "ask again"}
-		}
-		o := k.base
-		o.Choice = *choice
-		if len(o.Researchers) > 0 {
-			o = o.Narrowed(o.Researchers)
-		}
-		return k.withDatabase(o), nil
-	}
-	id, err := marchwarden.ParseTraceID(req.Resume)
-	if err != nil {
-		return network.Options{}, err
-	}
-	var o askOptions
-	if _, err := o.goingOn(k.c, k.records, id); err != nil {
-		return o.desk, err
-	}
-	o.desk.Warn, o.desk.Told, o.desk.Log = k.base.Warn, k.base.Told, k.base.Log
-	return k.withDatabase(o.desk), nil
-}
-
-// withDatabase adds the database of the server if it is asked and its address, which holds a
-// password, is not recorded.
-func (k uiResearcher) withDatabase(o network.Options) network.Options {
-	if o.DB == "" && (o.Researcher == database.Name || slices.Contains(o.Researchers, database.Name)) {
-		o.DB = k.base.DB
-	}
-	return o
-}
-
 // Members are those who can be asked. Whom the settings keep off the network can be
 // chosen, if all that is missing is a word that questions may leave this machine.
 func (b *uiApp) Members() []web.Member {
 	var out []web.Member
-	if b.cluster != nil {
+	if b.answers.Cluster != nil {
 		ctx, done := context.WithTimeout(context.Background(), dialTime)
 		defer done()
 		members, err := b.engine.Members(ctx)
@@ -108,52 +35,25 @@ func (b *uiApp) Members() []web.Member {
 		}
 		return out
 	}
-	open := b.base
-	open.Online = true
-	for _, name := range settings.Builtin {
-		kind := network.BuiltinNamed(name)
-		m := web.Member{Name: name, Scope: kind.Outline(), OpenWorld: kind.OpenWorld, On: b.a.WhyOff(b.c, b.base, name) == ""}
-		chosen := open
-		chosen.Researchers = []string{name}
+	for _, e := range network.Roster(b.answers.Settings, b.answers.Base) {
+		m := web.Member{Name: e.Name, Scope: e.Scope, OpenWorld: e.OpenWorld, On: e.Off == ""}
 		if !m.On {
-			m.Down = b.a.WhyOff(b.c, chosen, name)
+			chosen := b.answers.Base
+			chosen.Online, chosen.Researchers = true, []string{e.Name}
+			m.Down = network.WhyOff(b.answers.Settings, chosen, e.Name)
 		}
 		out = append(out, m)
-	}
-	for _, m := range b.c.Members {
-		if !m.External() {
-			continue
-		}
-		one := web.Member{Name: m.Name, Scope: m.Scope, OpenWorld: true, On: !m.Off}
-		if m.Off {
-			one.Down = network.OffInFile
-		}
-		out = append(out, one)
 	}
 	return out
 }
 
 // Ask begins a run that is kept.
 func (b *uiApp) Ask(ctx context.Context, q web.Question) (marchwarden.TraceID, error) {
-	if b.cluster != nil {
-		return b.begin(ctx, q.Request, &marchwarden.Choice{Researchers: q.Researchers, AllowEgress: b.base.AllowEgress})
-	}
-	o := b.base
-	if len(q.Researchers) > 0 {
-		if err := b.c.AreMembers("--researchers", q.Researchers); err != nil {
-			return marchwarden.TraceID{}, err
-		}
-		o.Online = true // for those of them that need it: to name one is to mean it
-		o = o.Narrowed(q.Researchers)
-		o.Researchers = q.Researchers
-	}
-	if err := o.Check(&b.a.Host, b.c, settings.PI); err != nil {
+	choice, err := b.answers.Choose(q.Researchers)
+	if err != nil {
 		return marchwarden.TraceID{}, err
 	}
-	if _, err := b.a.Seats(b.c, o); err != nil {
-		return marchwarden.TraceID{}, err
-	}
-	return b.begin(ctx, q.Request, o.Recorded(&b.a.Host, b.c))
+	return b.begin(ctx, q.Request, choice)
 }
 
 // begin starts a run, or resumes one, and leaves it.
@@ -171,8 +71,7 @@ func (b *uiApp) begin(ctx context.Context, req marchwarden.Request, choice *marc
 
 // Resume resumes a run, with more tokens if it ended for want of them.
 func (b *uiApp) Resume(ctx context.Context, id marchwarden.TraceID, tokens int) error {
-	var o askOptions
-	if _, err := o.goingOn(b.c, b.records, id); err != nil {
+	if _, err := b.answers.Resumed(id); err != nil {
 		return err
 	}
 	req := marchwarden.Request{Resume: id.String()}
@@ -185,7 +84,7 @@ func (b *uiApp) Resume(ctx context.Context, id marchwarden.TraceID, tokens int) 
 
 // Remove removes a run with all that only it needed.
 func (b *uiApp) Remove(ctx context.Context, id marchwarden.TraceID) error {
-	plan, err := homeOf(b.records, b.c).PlanCollection(ctx, record.CollectOptions{Now: b.a.Now(), Runs: []marchwarden.TraceID{id}})
+	plan, err := b.answers.Records.Home(b.answers.Settings).PlanCollection(ctx, record.CollectOptions{Now: b.a.Now(), Runs: []marchwarden.TraceID{id}})
 	if err != nil {
 		return err
 	}
@@ -198,20 +97,14 @@ func (b *uiApp) Remove(ctx context.Context, id marchwarden.TraceID) error {
 
 // openCluster has a cluster answer what is asked on the page.
 func (b *uiApp) openCluster(ctx context.Context, at string) error {
-	limit, err := flagTime("--timeout", b.base.Timeout, false)
+	limit, err := flagTime("--timeout", b.answers.Base.Timeout, false)
 	if err != nil {
 		return err
 	}
-	if b.engine, err = b.a.openCluster(ctx, b.c, at, b.log); err != nil {
+	if b.engine, err = b.a.openCluster(ctx, b.answers.Settings, at, b.log); err != nil {
 		return err
 	}
-	b.cluster = &submit.Cluster{Engine: b.engine, NewID: b.a.NewID, Now: b.a.Now, Timeout: limit, Wishes: func(ctx context.Context) dispatch.Wishes {
-		choice := runs.ChoiceOf(ctx)
-		if choice == nil {
-			return dispatch.Wishes{}
-		}
-		return dispatch.Wishes{Only: choice.Researchers, AllowEgress: choice.AllowEgress}
-	}}
+	b.answers.Cluster = &submit.Cluster{Engine: b.engine, NewID: b.a.NewID, Now: b.a.Now, Timeout: limit}
 	return nil
 }
 
@@ -224,16 +117,16 @@ func (b *uiApp) closeCluster() error {
 
 // Rerun executes a run again on its record.
 func (b *uiApp) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, words string, err error) {
-	log, err := b.records.Traces.Load(id)
+	log, err := b.answers.Records.Traces.Load(id)
 	if err != nil {
 		return false, "", err
 	}
-	vs, err := b.a.OpenVectors(b.c)
+	vs, err := b.a.OpenVectors(b.answers.Settings)
 	if err != nil {
 		return false, "", err
 	}
 	defer vs.Close() // it was only read from, or costs nothing but time
-	again, err := rerunOf(ctx, log, b.records.Blobs, vs.Of)
+	again, err := network.Again(ctx, log, b.answers.Records.Blobs, vs.Of)
 	if err != nil || again.Same() {
 		return err == nil, "", err
 	}
@@ -242,17 +135,17 @@ func (b *uiApp) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, w
 
 // Drift fetches the sources of a run again and keeps what came of it.
 func (b *uiApp) Drift(ctx context.Context, id marchwarden.TraceID, told func()) (drift.Report, error) {
-	o := driftOptions{quiet: true, context: usualContext, timeout: usualPatience, library: b.base.Library, told: func(drift.Source) { told() }}
-	rep, err := b.a.checkDrift(ctx, b.c, o, b.records.Store(), id)
+	o := driftOptions{quiet: true, context: usualContext, timeout: usualPatience, library: b.answers.Base.Library, told: func(drift.Source) { told() }}
+	rep, err := checkDrift(ctx, b.a, b.answers.Settings, o, b.answers.Records.Store(), id)
 	if err != nil {
 		return rep, err
 	}
-	return rep, drift.Keep(b.c.Home(), rep)
+	return rep, drift.Keep(b.answers.Settings.Home(), rep)
 }
 
 // Drifted is what the last check found.
 func (b *uiApp) Drifted(id marchwarden.TraceID) (drift.Report, string, bool) {
-	last, ok, err := drift.Last(b.c.Home(), id)
+	last, ok, err := drift.Last(b.answers.Settings.Home(), id)
 	if err != nil {
 		b.log.Warn("a check of sources cannot be read", "error", err)
 	}
@@ -277,9 +170,9 @@ func (b *uiApp) Export(ctx context.Context, id marchwarden.TraceID, format strin
 	if err != nil {
 		return err
 	}
-	past, err := b.records.Store().Load(id)
+	past, err := b.answers.Records.Store().Load(id)
 	if err != nil {
 		return err
 	}
-	return f.Write(ctx, b.a.exportOf(b.c, b.records.Store(), past), w)
+	return f.Write(ctx, exportOf(b.a, b.answers.Settings, b.answers.Records.Store(), past), w)
 }

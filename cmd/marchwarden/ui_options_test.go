@@ -72,7 +72,7 @@ func TestUIOptions(t *testing.T) {
 // fault.
 func TestAnybodyCanBeChosen(t *testing.T) {
 	t.Parallel()
-	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
+	_, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
 	base := network.Options{Choice: marchwarden.Choice{Library: []string{"papers"}, Embedded: true, DB: "harbour.db", Search: "wikipedia", Render: settings.RenderNever, Online: true, AllowEgress: []string{researcher.FilesName}}}
 	for chosen := 1; chosen < 1<<len(settings.Builtin); chosen++ {
 		var names []string
@@ -83,7 +83,7 @@ func TestAnybodyCanBeChosen(t *testing.T) {
 		}
 		o := base.Narrowed(names)
 		o.Researchers = names
-		if err := o.Check(&a.Host, c, settings.PI); err != nil {
+		if err := o.Check(c, settings.PI); err != nil {
 			t.Errorf("%q: %v", names, err)
 		}
 		if got := slices.Contains(names, researcher.FilesName); got != (len(o.Library) > 0) || got != o.Embedded {
@@ -129,10 +129,10 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page := uiResearcher{&uiApp{a: a, c: c, records: rec, base: network.Options{Choice: marchwarden.Choice{DB: "postgres://me:secret@127.0.0.1/harbour"}}}}
-		o, err := page.options(t.Context(), marchwarden.Request{Resume: id.String()})
+		page := network.PerQuestion{Host: &a.Host, Settings: c, Records: rec, Base: network.Options{Choice: marchwarden.Choice{DB: "postgres://me:secret@127.0.0.1/harbour"}}}
+		o, err := page.Options(t.Context(), marchwarden.Request{Resume: id.String()})
 		if err == nil {
-			err = o.Check(&a.Host, c, network.ResearcherFor(c, o))
+			err = o.Check(c, network.ResearcherFor(c, o))
 		}
 		if err != nil || o.DB != "" || !slices.Equal(o.Library, []string{lib}) {
 			t.Errorf("%s: on the page it goes on with %+v, %v", chosen, o, err)
@@ -146,7 +146,7 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 // A record without a choice, as earlier versions wrote it, is not asked.
 func TestNeverBegun(t *testing.T) {
 	t.Parallel()
-	if _, err := (uiResearcher{&uiApp{}}).options(context.Background(), marchwarden.Request{Question: "What causes tides?"}); !errors.Is(err, marchwarden.CodeCanceled) || errors.Is(err, trace.ErrGoing) {
+	if _, err := (&network.PerQuestion{}).Options(context.Background(), marchwarden.Request{Question: "What causes tides?"}); !errors.Is(err, marchwarden.CodeCanceled) || errors.Is(err, trace.ErrGoing) {
 		t.Errorf("it says %v", err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,15 +17,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
-	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-const verifyHelp = `Check a result against the stored bytes: every excerpt at its place in the
+var verifyHelp = `Check a result against the stored bytes: every excerpt at its place in the
 stored text, every claim and marker against the citations, every citation
 against what the recorded run fetched, and every stored piece of that run
 against its hash. Of an investigation the runs of its researchers are checked
@@ -48,13 +45,7 @@ every byte of it, its signature, that its runs give the same results again, and
 then its citations. That needs no home, no settings and, without --online, no
 network.
 
-` + idHelp + `
-
-EXIT STATUS
-  0    everything stands; with --online, locators may be unchecked
-  1    something does not stand, or cannot be read; it is named
-  2    wrong usage or bad input
-  130  interrupted`
+` + idHelp + exits("0 everything stands; with --online, locators may be unchecked", "1 something does not stand, or cannot be read; it is named", "2", "130")
 
 const byUsage = "the bundle must be signed with the key whose public half is in `KEY.pub`; one of them if given several times"
 
@@ -72,10 +63,7 @@ func newVerify(a *app) *cobra.Command {
 		Example: "  marchwarden verify last\n  marchwarden verify result.json\n  marchwarden verify --online last\n  marchwarden verify --by colleague.pub answer.mwz\n  marchwarden ask --json \"…\" | marchwarden verify -",
 		Args:    argCount(1, 1, "one trace id or file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return stopped(cmd.Context(), unfinishedCheck, a.runVerify(cmd.Context(), o, args[0]))
+			return stopped(cmd.Context(), unfinishedCheck, runVerify(cmd.Context(), a, o, args[0]))
 		},
 	}
 	cmd.Flags().BoolVar(&o.live, "live", false, "also run the queries behind citations of a database again, and compare the rows")
@@ -100,9 +88,9 @@ const unfinishedCheck = "the check is not complete"
 // maxResultBytes bounds a result read from a file, and what is read from stdin.
 const maxResultBytes = 64 << 20
 
-func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error {
+func runVerify(ctx context.Context, a *app, o verifyOptions, arg string) error {
 	if bundle.Named(arg) {
-		return a.verifyBundle(ctx, o, arg, nil)
+		return verifyBundle(ctx, a, o, arg, nil)
 	}
 	var piped []byte
 	if arg == "-" {
@@ -115,7 +103,7 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error 
 			return err
 		}
 		if bundle.Begins(piped) {
-			return a.verifyBundle(ctx, o, arg, piped)
+			return verifyBundle(ctx, a, o, arg, piped)
 		}
 	}
 	if len(o.by) > 0 {
@@ -137,7 +125,7 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error 
 		return err
 	}
 	defer rec.Close()
-	check, records := a.audit(o, c), audit.Records{Load: rec.Traces.Load, Blobs: rec.Blobs}
+	check, records := newAudit(a, o, c), audit.Records{Load: rec.Traces.Load, Blobs: rec.Blobs}
 	if fromFile != nil {
 		return check.Result(ctx, records, fromFile.TraceID, fromFile) // it may have no run here
 	}
@@ -148,16 +136,16 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error 
 	return check.Result(ctx, records, id, nil)
 }
 
-// audit makes the checks that the options ask for. Where they need no settings otherwise, c
+// newAudit makes the checks that the options ask for. Where they need no settings otherwise, c
 // is nil and they are read when they are needed.
-func (a *app) audit(o verifyOptions, c *settings.Settings) *audit.Audit {
+func newAudit(a *app, o verifyOptions, c *settings.Settings) *audit.Audit {
 	cfg := audit.Config{
 		Print:   func(line string) error { _, err := fmt.Fprintln(a.stdout, line); return err },
 		Note:    a.note,
 		Warn:    a.warn,
 		Version: programVersion(),
 		Rerun: func(ctx context.Context, log *trace.Log, blobs blob.Store) (want, got []byte, err error) {
-			again, err := rerunOf(ctx, log, blobs, network.BuiltinVectors)
+			again, err := network.Again(ctx, log, blobs, network.BuiltinVectors)
 			return again.Want, again.Got, err
 		},
 	}
@@ -167,31 +155,16 @@ func (a *app) audit(o verifyOptions, c *settings.Settings) *audit.Audit {
 		}
 	}
 	if o.online {
-		cfg.Registry = func() (*audit.Registry, func() error, error) { return a.openRegistry(c) }
-	}
-	return audit.New(cfg)
-}
-
-// probeTime is how long a page may take to say that it is there.
-const probeTime = 20 * time.Second
-
-// openRegistry opens what asks about locators.
-func (a *app) openRegistry(c *settings.Settings) (*audit.Registry, func() error, error) {
-	if c == nil {
-		var err error
-		if c, err = a.loadConfig(); err != nil {
-			return nil, nil, err
+		cfg.Registry = func() (_ *audit.Registry, _ func() error, err error) {
+			if c == nil {
+				if c, err = a.loadConfig(); err != nil {
+					return nil, nil, err
+				}
+			}
+			return a.OpenRegistry(c)
 		}
 	}
-	allow, err := network.FetchAllow(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	pages := webfetch.New(webfetch.Config{Guard: guard.New(allow), Now: a.Now, UserAgent: a.UserAgent(), Timeout: probeTime, Clean: a.Hide.Bytes})
-	api, indexes := a.OpenPapers(c)
-	return audit.NewRegistry(audit.RegistryConfig{
-		Pages: pages, ArXiv: api, Indexes: indexes, HandleURL: c.Text(settings.DOIURL), HTTP: a.ServiceClient(), UserAgent: a.UserAgent(),
-	}), pages.Close, nil
+	return audit.New(cfg)
 }
 
 // resultFile reads the result that arg names, piped if that is stdin, or gives nil when
@@ -235,7 +208,7 @@ func readResult(arg string) ([]byte, error) {
 
 // verifyBundle is verify for a bundle: the file at path, or what was piped in. It needs
 // no configuration and no home, writes nothing, and uses the network only if it is told to.
-func (a *app) verifyBundle(ctx context.Context, o verifyOptions, path string, piped []byte) error {
+func verifyBundle(ctx context.Context, a *app, o verifyOptions, path string, piped []byte) error {
 	if o.live || o.db != "" {
 		return invalid("--live", "import it first: marchwarden import FILE.mwz", "is not for bundles")
 	}
@@ -255,7 +228,7 @@ func (a *app) verifyBundle(ctx context.Context, o verifyOptions, path string, pi
 	if err != nil {
 		return err
 	}
-	return a.audit(o, nil).Bundle(ctx, b, keys)
+	return newAudit(a, o, nil).Bundle(ctx, b, keys)
 }
 
 // openBundle opens a bundle and reads nothing else. The caller closes the file.

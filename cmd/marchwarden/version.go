@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // versionInfo is the form of 'version --json'. Fields are only ever added.
@@ -24,22 +26,16 @@ func newVersion(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "version", Short: "print the version of the program and of the contract", Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return a.runVersion(asJSON) },
+		RunE: func(*cobra.Command, []string) error {
+			v := versionInfo{"marchwarden", programVersion(), marchwarden.ContractVersion, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			if asJSON {
+				return printJSON(a.forPrograms(), v)
+			}
+			return a.print("%s %s (contract %s, %s, %s)\n", v.Name, v.Version, v.Contract, v.Go, v.Platform)
+		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-func (a *app) runVersion(asJSON bool) error {
-	v := versionInfo{
-		Name: "marchwarden", Version: programVersion(), Contract: marchwarden.ContractVersion,
-		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-	}
-	if asJSON {
-		return printJSON(a.forPrograms(), v)
-	}
-	_, err := fmt.Fprintf(a.stdout, "%s %s (contract %s, %s, %s)\n", v.Name, v.Version, v.Contract, v.Go, v.Platform)
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the version")
 }
 
 // version is set by release builds: -ldflags "-X main.version=1.2.3".
@@ -55,4 +51,25 @@ func programVersion() string {
 		return "dev"
 	}
 	return strings.TrimPrefix(info.Main.Version, "v")
+}
+
+var schemas = map[string]func() json.RawMessage{
+	"request": marchwarden.RequestSchema,
+	"result":  marchwarden.ResultSchema,
+}
+
+func newSchema(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "schema request|result", Short: "print the JSON Schema of a request or a result",
+		Example:   "  marchwarden schema result > result.schema.json",
+		ValidArgs: []string{"request", "result"},
+		Args:      argCount(1, 1, `one argument, "request" or "result"`),
+		RunE: func(_ *cobra.Command, args []string) error {
+			schema, ok := schemas[args[0]]
+			if !ok {
+				return invalid("schema", "", fmt.Sprintf(`must be request or result, not %q`, plaintext.Clip(args[0], 40)))
+			}
+			return a.print("%s\n", schema())
+		},
+	}
 }

@@ -4,18 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	xterm "golang.org/x/term"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -42,7 +37,7 @@ type watch struct {
 	timings []report.Timing
 }
 
-func (a *app) newWatch(c *settings.Settings, o askOptions) *watch {
+func newWatch(a *app, c *settings.Settings, o askOptions) *watch {
 	w := &watch{a: a, verbose: o.verbose, planOnly: o.desk.PlanOnly, began: a.Now()}
 	if o.jsonEvents {
 		w.tell = func(e marchwarden.Event) { a.tell(e) }
@@ -52,7 +47,7 @@ func (a *app) newWatch(c *settings.Settings, o askOptions) *watch {
 		cfg.Live = cfg.Live && !o.plain
 		w.progress = term.NewProgress(a.Stderr, cfg)
 		if cfg.Live && !o.away && !w.planOnly {
-			w.read = func(id marchwarden.TraceID) func() { return a.readAlong(c, id, w.progress) }
+			w.read = func(id marchwarden.TraceID) func() { return readAlong(a, c, id, w.progress) }
 		}
 	}
 	log := a.logger(c)
@@ -65,45 +60,9 @@ func (a *app) newWatch(c *settings.Settings, o askOptions) *watch {
 // liveOn is how progress is shown on a stream: live on a terminal that knows escape
 // codes, as long as nothing is logged beside it.
 func (a *app) liveOn(c *settings.Settings, w io.Writer) term.ProgressConfig {
-	st := a.style(w)
+	st, file := a.style(w), fileOf(w)
 	name, _ := a.Env("TERM")
-	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: sizeOf(w), ASCII: a.asciiOnly(name), Now: a.Now}
-}
-
-// sizeOf asks for the size of the terminal that a stream is, which may change.
-func sizeOf(w io.Writer) func() (width, height int) {
-	if door, ok := w.(*secret.Writer); ok {
-		w = door.Unwrap()
-	}
-	f, ok := w.(*os.File)
-	if !ok {
-		return nil
-	}
-	return func() (int, int) {
-		width, height, err := xterm.GetSize(int(f.Fd()))
-		if err != nil {
-			return 0, 0
-		}
-		return width, height
-	}
-}
-
-// simpleTerminals have few characters, whatever the locale says.
-var simpleTerminals = []string{"linux", "vt52", "vt100", "vt102", "vt220", "ansi", "cons25", "sun"}
-
-// asciiOnly reports whether a terminal may have no characters but ASCII: the locale
-// decides, in the order in which C programs ask for it.
-func (a *app) asciiOnly(terminal string) bool {
-	if slices.Contains(simpleTerminals, terminal) {
-		return true
-	}
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v, _ := a.Env(name); v != "" {
-			v = strings.ReplaceAll(strings.ToLower(v), "-", "")
-			return !strings.Contains(v, "utf8")
-		}
-	}
-	return true
+	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: term.SizeOf(file), ASCII: term.ASCIIOnly(name, a.Env), Now: a.Now}
 }
 
 // followEvery is how often a record is looked at.
@@ -111,7 +70,7 @@ const followEvery = 250 * time.Millisecond
 
 // readAlong shows what the record of a run of this process tells beyond its events, such
 // as tokens, until stop is called. Where it cannot be read, events have to do.
-func (a *app) readAlong(c *settings.Settings, id marchwarden.TraceID, to *term.Progress) (stop func()) {
+func readAlong(a *app, c *settings.Settings, id marchwarden.TraceID, to *term.Progress) (stop func()) {
 	rec, err := a.OpenKept(c)
 	if err != nil {
 		return func() {}
@@ -121,20 +80,13 @@ func (a *app) readAlong(c *settings.Settings, id marchwarden.TraceID, to *term.P
 	go func() {
 		defer close(done)
 		run := run.Follow(rec.Traces, rec.Blobs, id)
-		for {
+		_ = poll(ctx, func() (bool, error) {
 			board, changed, over, err := run.Read(ctx)
-			if err != nil || ctx.Err() != nil {
-				return
-			}
-			if changed && !over { // one that is cut off says so elsewhere
+			if err == nil && ctx.Err() == nil && changed && !over { // one that is cut off says so elsewhere
 				to.Board(board)
 			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(followEvery):
-			}
-		}
+			return false, err
+		})
 	}()
 	return func() {
 		cancel()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -23,7 +22,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-const workerHelp = `Do research for a cluster: take the tasks of each researcher of this machine,
+var workerHelp = `Do research for a cluster: take the tasks of each researcher of this machine,
 and investigations, and hand over what is found. What is searched is chosen as
 for 'marchwarden ask'; researchers of config.yaml serve, too.
 
@@ -34,13 +33,7 @@ twice.
 
 SIGTERM or Ctrl-C drains: no more tasks are taken, those under way have --drain
 to end, the rest is handed back for others to resume. The second one ends the
-program at once, which loses nothing either.
-
-EXIT STATUS
-  0    worked until it was told to end
-  1    failed
-  2    wrong usage or bad input
-  130  ended at once, by a second signal`
+program at once, which loses nothing either.` + exits("0 worked until it was told to end", "1", "2", "130 ended at once, by a second signal")
 
 const workerExamples = `  marchwarden worker --engine nats://127.0.0.1:4222
   marchwarden worker --engine nats://hub1:4222,nats://hub2:4222 --researchers web,arxiv --slots 32
@@ -58,37 +51,27 @@ type workerOptions struct {
 	drain   string
 }
 
-// The bounds of a worker.
-const (
-	defaultSlots   = 32
-	defaultPISlots = 16
-	maxSlots       = 4096
-	defaultDrain   = "60s"
-)
+// maxSlots is the most that a worker may be told to do at once.
+const maxSlots = 4096
 
 func newWorker(a *app) *cobra.Command {
 	var o workerOptions
 	cmd := &cobra.Command{
 		Use: "worker", Short: "do research for a cluster on this machine", Long: workerHelp, Example: workerExamples, Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notBlank(cmd); err != nil {
-				return err
-			}
-			return a.runWorker(cmd.Context(), o)
-		},
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runWorker(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()
 	engineFlag(f, &o.engine)
 	f.StringVar(&o.name, "name", "", "the `NAME` of the worker, for people (default made of the host's)")
 	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)")
-	f.IntVar(&o.slots, "slots", defaultSlots, "work on `N` tasks of each researcher at once")
-	f.IntVar(&o.piSlots, "pi-slots", defaultPISlots, "work on `N` investigations at once")
+	countFlag(f, &o.slots, "slots", 32, 1, maxSlots, "work on `N` tasks of each researcher at once")
+	f.IntVar(&o.piSlots, "pi-slots", 16, "work on `N` investigations at once")
 	f.BoolVar(&o.noPI, "no-pi", false, "take no investigations")
-	f.StringVar(&o.drain, "drain", defaultDrain, "when told to end, let tasks go on for this `TIME`")
+	f.StringVar(&o.drain, "drain", "60s", "when told to end, let tasks go on for this `TIME`")
 	f.StringVar(&o.metrics, "metrics", "", "serve /metrics, /healthz and /readyz at this `ADDRESS`, such as 127.0.0.1:9642")
 	f.StringVar(&o.desk.Timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m)")
 	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
-	workFlags(f, &o.desk)
+	workFlags(cmd, &o.desk)
 	complete(cmd, "researchers", append(slices.Clone(settings.Builtin), settings.PI)...)
 	return cmd
 }
@@ -104,10 +87,8 @@ func (o *workerOptions) check() (drain time.Duration, err error) {
 		return 0, invalid("--no-pi", "leave out one of the two", "takes no investigations, and --researchers names "+settings.PI)
 	case o.piAlone && (len(o.desk.Library) > 0 || o.desk.Embedded || o.desk.DB != ""):
 		return 0, invalid("--researchers", "add files or database", "names "+settings.PI+" alone, who asks others: --library, --embedded and --db are for those who work here")
-	case o.slots < 1 || o.slots > maxSlots:
-		return 0, invalid("--slots", "", fmt.Sprintf("must be from 1 to %d, not %d", maxSlots, o.slots))
 	case o.piSlots < 1 || o.piSlots > maxSlots:
-		return 0, invalid("--pi-slots", "--no-pi takes no investigations", fmt.Sprintf("must be from 1 to %d, not %d", maxSlots, o.piSlots))
+		return 0, invalid("--pi-slots", "--no-pi takes no investigations", outOfRange{count{least: 1, most: maxSlots}, o.piSlots}.Error())
 	case o.name != "" && (plainName(o.name) != o.name || len(o.name) > 64):
 		return 0, invalid("--name", "", "must be 1 to 64 letters, digits, dashes or underscores")
 	}
@@ -122,12 +103,8 @@ func (o *workerOptions) check() (drain time.Duration, err error) {
 	return flagTime("--drain", o.drain, false)
 }
 
-func (a *app) runWorker(ctx context.Context, o workerOptions) error {
+func runWorker(ctx context.Context, a *app, c *settings.Settings, o workerOptions) error {
 	drain, err := o.check()
-	if err != nil {
-		return err
-	}
-	c, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -136,7 +113,7 @@ func (a *app) runWorker(ctx context.Context, o workerOptions) error {
 		return err
 	}
 	log := a.serverLog(c)
-	o.desk.Warn = sayOnce(func(message string) { log.Warn(message) })
+	o.desk.Warn = network.Once(func(message string) { log.Warn(message) })
 	s, err := a.OpenWorker(c, o.desk, log)
 	if err != nil {
 		return err
@@ -145,7 +122,7 @@ func (a *app) runWorker(ctx context.Context, o workerOptions) error {
 		s.Seats = nil
 	}
 	name := cmp.Or(o.name, plainName(c.Text(settings.Worker)), a.engineName())
-	e, err := a.awaitCluster(ctx, c, at, name, log)
+	e, err := awaitCluster(ctx, a, c, at, name, log)
 	if errors.Is(err, errInterrupted) {
 		return s.Close() // told to end, which is how a worker ends
 	}
@@ -153,19 +130,19 @@ func (a *app) runWorker(ctx context.Context, o workerOptions) error {
 		return errors.Join(err, s.Close())
 	}
 	if err = s.Employ(e); err == nil {
-		err = a.serveTasks(s, ctx, e, name, s.Jobs(o.slots, o.piSlots, drain), o.metrics)
+		err = serveTasks(ctx, a, s, e, name, s.Jobs(o.slots, o.piSlots, drain), o.metrics)
 	}
 	return errors.Join(err, s.Close(), e.Close())
 }
 
 // serveTasks works until ctx ends and everything is drained, and says so to those who look.
-func (a *app) serveTasks(s *network.Worker, ctx context.Context, e *cluster.Engine, name string, jobs []dispatch.Job, metrics string) error {
+func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engine, name string, jobs []dispatch.Job, metrics string) error {
 	m := meter.New(meter.Config{Now: s.Host.Now, Draining: func() bool { return ctx.Err() != nil }})
 	s.Measured = m.Handler
 	open, stop := context.WithCancel(context.WithoutCancel(ctx)) // what others see goes on while it drains
 	defer stop()
 	if metrics != "" {
-		if err := a.probe(open, metrics, m, func() error {
+		if err := serveProbe(open, a, metrics, m, func() error {
 			if ctx.Err() != nil {
 				return errors.New("draining")
 			}
@@ -221,8 +198,8 @@ func hostName() string {
 	return host
 }
 
-// probe serves measurements in the background until ctx ends.
-func (a *app) probe(ctx context.Context, address string, m *meter.Meter, ready func() error) error {
+// serveProbe serves measurements in the background until ctx ends.
+func serveProbe(ctx context.Context, a *app, address string, m *meter.Meter, ready func() error) error {
 	at, err := listenAt("--metrics", address)
 	if err != nil {
 		return err
@@ -231,9 +208,9 @@ func (a *app) probe(ctx context.Context, address string, m *meter.Meter, ready f
 	if err := metrics.Add(m); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", at)
+	l, err := listenOn(at, "choose another one")
 	if err != nil {
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "listen on " + at, Hint: "another program may use the port: choose another one", Err: err}
+		return err
 	}
 	a.note("measurements at http://%s/metrics", l.Addr())
 	go func() {
@@ -245,7 +222,7 @@ func (a *app) probe(ctx context.Context, address string, m *meter.Meter, ready f
 }
 
 // awaitCluster joins a cluster as a worker, and waits for it if it is not there yet.
-func (a *app) awaitCluster(ctx context.Context, c *settings.Settings, at, name string, log *slog.Logger) (*cluster.Engine, error) {
+func awaitCluster(ctx context.Context, a *app, c *settings.Settings, at, name string, log *slog.Logger) (*cluster.Engine, error) {
 	cfg, err := a.engineConfig(c, at, log)
 	if err != nil {
 		return nil, err

@@ -50,11 +50,8 @@ func houseSize(t *tree) []string {
 	return bad
 }
 
-// typeExceptions are the types that may be larger, each with its reason. The first two are to be
-// taken apart.
+// typeExceptions are the types that may be larger, each with its reason.
 var typeExceptions = map[string]string{
-	"cmd/marchwarden.app":            "what commands share",
-	"internal/network.Host":          "everything that is opened on this machine",
 	"internal/loop.run":              "one research call under way",
 	"internal/mcpkit/client.Session": "one external researcher, with its times",
 	"internal/trace.Start":           "a step as it lies in the file",

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	dbresearcher "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
 
@@ -18,39 +20,38 @@ import (
 
 // builtin is a researcher of this program.
 type builtin struct {
-	// fixed is its scope, or "" if that depends on what it is given; scope asks.
-	fixed     string
-	scope     func(h *Host, c *settings.Settings, o Options) (string, error)
-	OpenWorld bool // what it is asked leaves this machine
+	scope     string // that of a database is what is in it
+	openWorld bool   // what it is asked leaves this machine
 	// off says why it is not in the network unasked; "" if it is.
-	off func(h *Host, c *settings.Settings, o Options) string
-	// private says whether what it finds is the user's own.
-	private func(h *Host, c *settings.Settings, o Options) bool
-	open    func(h *Host, c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error)
+	off  func(c *settings.Settings, o Options) string
+	open func(h *Host, c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error)
 }
 
-// BuiltinNamed is one of them. Asking for another is a bug.
-func BuiltinNamed(name string) builtin {
-	yes := func(*Host, *settings.Settings, Options) bool { return true }
-	no := func(*Host, *settings.Settings, Options) bool { return false }
-	switch name {
-	case researcher.FilesName:
-		return builtin{researcher.FilesScope, nil, false, noFolders, (*Host).hasFolders, (*Host).openFiles}
-	case dbresearcher.Name:
-		return builtin{"", (*Host).databaseScope, false, noDatabase, yes, (*Host).openDatabaseRunner}
-	case researcher.WebName:
-		return builtin{researcher.WebScope, nil, true, offline, no, (*Host).openWeb}
-	default:
-		return builtin{researcher.ArxivScope, nil, true, offline, no, (*Host).openArxiv}
-	}
+var builtins = map[string]builtin{
+	researcher.FilesName: {researcher.FilesScope, false, noFolders, (*Host).openFiles},
+	dbresearcher.Name:    {"the user's database", false, noDatabase, (*Host).openDatabaseRunner},
+	researcher.WebName:   {researcher.WebScope, true, offline, (*Host).openWeb},
+	researcher.ArxivName: {researcher.ArxivScope, true, offline, (*Host).openArxiv},
 }
 
-// Outline says what the researcher covers before it is asked.
-func (b builtin) Outline() string {
-	if b.fixed != "" {
-		return b.fixed
+// Entry is a researcher that the settings name, in the network or not.
+type Entry struct {
+	Name, Scope, Transport string
+	OpenWorld, Private     bool
+	Off                    string // why it is not in the network; "" if it is
+}
+
+// Roster are all researchers that there could be, as the options have them.
+func Roster(c *settings.Settings, o Options) (all []Entry) {
+	for _, name := range settings.Builtin {
+		all = append(all, Entry{Name: name, Scope: builtins[name].scope, Transport: "marchwarden serve " + name, OpenWorld: builtins[name].openWorld, Off: WhyOff(c, o, name)})
 	}
-	return "the user's database"
+	for _, m := range c.Members {
+		if m.External() {
+			all = append(all, Entry{m.Name, m.Scope, m.Transport(), true, m.Private, WhyOff(c, o, m.Name)})
+		}
+	}
+	return all
 }
 
 // unknownDatabase is the scope of a database that does not say what is in it. It makes a planner
@@ -60,7 +61,7 @@ const unknownDatabase = "anything: it has not said what is in it"
 
 // hasFolders reports whether the files researcher reads anything but what ships
 // with the program.
-func (h *Host) hasFolders(c *settings.Settings, o Options) bool {
+func hasFolders(c *settings.Settings, o Options) bool {
 	if len(o.Library) > 0 || len(c.List(settings.Library)) > 0 {
 		return true
 	}
@@ -70,15 +71,15 @@ func (h *Host) hasFolders(c *settings.Settings, o Options) bool {
 
 // noFolders says why no files are searched: what ships with the program is there for
 // a network in which there is nothing else to ask.
-func noFolders(h *Host, c *settings.Settings, o Options) string {
-	alone := offline(h, c, o) != "" && noDatabase(h, c, o) != "" && !slices.ContainsFunc(c.Members, func(m settings.Member) bool { return m.External() && !m.Off })
-	if h.hasFolders(c, o) || o.Embedded || slices.Contains(o.Researchers, researcher.FilesName) || alone {
+func noFolders(c *settings.Settings, o Options) string {
+	alone := offline(c, o) != "" && noDatabase(c, o) != "" && !slices.ContainsFunc(c.Members, func(m settings.Member) bool { return m.External() && !m.Off })
+	if hasFolders(c, o) || o.Embedded || slices.Contains(o.Researchers, researcher.FilesName) || alone {
 		return ""
 	}
 	return "no folder of yours is set; --library DIR brings one in, --embedded the embedded library"
 }
 
-func noDatabase(_ *Host, c *settings.Settings, o Options) string {
+func noDatabase(c *settings.Settings, o Options) string {
 	if databaseURL(c, o) == "" {
 		return "no database is set; --db or " + settings.EnvOf(settings.DB) + " names one"
 	}
@@ -88,7 +89,7 @@ func noDatabase(_ *Host, c *settings.Settings, o Options) string {
 // offline says why nothing leaves this machine: it was not asked for, in so many
 // words or by naming a search engine. A key asks for nothing: it may be in the
 // environment for another program, since hosts pass on all of theirs.
-func offline(_ *Host, c *settings.Settings, o Options) string {
+func offline(c *settings.Settings, o Options) string {
 	asked := o.Online || o.Search != "" || slices.Contains(o.Researchers, researcher.WebName) || slices.Contains(o.Researchers, researcher.ArxivName)
 	if c.Given(settings.Online) && !c.On(settings.Online) && !asked {
 		return c.Label(settings.Online) + " is false"
@@ -136,15 +137,20 @@ func (h *Host) openArxiv(c *settings.Settings, o Options, lab researcher.Lab) (*
 	if err != nil {
 		return nil, err
 	}
-	api, indexes := h.OpenPapers(c)
-	papers := researcher.NewPapers(researcher.PapersConfig{Store: d.Records.Blobs, API: api, Scholar: indexes, Web: pages, Site: c.Text(settings.ArxivSite), Now: h.Now})
+	api, indexes, papers := h.openPapers(c, d.Records.Blobs, pages)
 	d.Name, d.Scope, d.OpenWorld = researcher.ArxivName, researcher.ArxivScope, true
 	d.Researcher = researcher.NewArxiv(researcher.ArxivConfig{Lab: lab, Engine: researcher.Together(h.Now, api, indexes.Engine()), Fetcher: papers})
 	return d, nil
 }
 
-// OpenPapers makes the clients of the services that know papers.
-func (h *Host) OpenPapers(c *settings.Settings) (*scholar.Arxiv, *scholar.Service) {
+// openPapers makes the fetcher of papers, and the clients that it asks.
+func (h *Host) openPapers(c *settings.Settings, store blob.Store, pages *webfetch.Fetcher) (*scholar.Arxiv, *scholar.Service, *researcher.Papers) {
+	api, indexes := h.openIndexes(c)
+	return api, indexes, researcher.NewPapers(researcher.PapersConfig{Store: store, API: api, Scholar: indexes, Web: pages, Site: c.Text(settings.ArxivSite), Now: h.Now})
+}
+
+// openIndexes makes the clients of the services that know papers.
+func (h *Host) openIndexes(c *settings.Settings) (*scholar.Arxiv, *scholar.Service) {
 	api := scholar.NewArxiv(scholar.ArxivConfig{BaseURL: c.Text(settings.ArxivURL), HTTP: h.sharedClient("arxiv"), UserAgent: h.UserAgent(), Now: h.Now})
 	indexes := scholar.New(scholar.Config{
 		CrossrefURL: c.Text(settings.CrossrefURL), OpenAlexURL: c.Text(settings.OpenAlexURL), SemanticScholarURL: c.Text(settings.ScholarURL),

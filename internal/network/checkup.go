@@ -35,23 +35,35 @@ type Part struct {
 	Detail string `json:"detail"`
 }
 
+// Doctor looks at what a research needs or could use, as the settings have it.
+type Doctor struct {
+	h *Host
+	c *settings.Settings
+}
+
+// NewDoctor checks the settings whose values a research reads itself, and makes a doctor for the rest.
+func NewDoctor(h *Host, c *settings.Settings) (Doctor, error) {
+	d := Doctor{h, c}
+	return d, d.checkSettings()
+}
+
 // Parts looks at everything on this machine that a research needs or could use.
-func (h *Host) Parts(ctx context.Context, c *settings.Settings) []Part {
+func (d Doctor) Parts(ctx context.Context) []Part {
 	rows := []Part{
-		settingsFile(settings.FromFile, filepath.Join(c.Home(), settings.FromFile)), settingsFile(settings.FromDotEnv, filepath.Join(h.Dir, settings.FromDotEnv)),
-		writable("home", c.Home(), true), writable("traces", c.Text(settings.TraceDir), true),
-		writable("evidence", c.BlobPath(), true), writable("ledger", c.Text(settings.Ledger), false),
-		ledgerLines(c), embeddedPart(),
+		settingsFile(settings.FromFile, filepath.Join(d.c.Home(), settings.FromFile)), settingsFile(settings.FromDotEnv, filepath.Join(d.h.Dir, settings.FromDotEnv)),
+		writable("home", d.c.Home(), true), writable("traces", d.c.Text(settings.TraceDir), true),
+		writable("evidence", d.c.BlobPath(), true), writable("ledger", d.c.Text(settings.Ledger), false),
+		ledgerLines(d.c), embeddedPart(),
 	}
-	if swept := h.sweep(ctx, c); swept.Detail != "" {
+	if swept := d.sweep(ctx); swept.Detail != "" {
 		rows = append(rows, swept)
 	}
-	rows = append(rows, h.folderParts(ctx, c)...)
-	rows = append(rows, indexPart(c),
+	rows = append(rows, d.folderParts(ctx)...)
+	rows = append(rows, indexPart(d.c),
 		Part{"documents", PartOK, "Markdown, text, HTML, PDF, Word, CSV, JSON and source code; PDF needs nothing installed"},
 	)
-	rows = append(rows, keptVectors(c))
-	return append(rows, h.researcherParts(c)...)
+	rows = append(rows, keptVectors(d.c))
+	return append(rows, d.researcherParts()...)
 }
 
 // settingsFile says whether a file of settings is there; it was read already.
@@ -77,8 +89,8 @@ func writable(name, path string, isDir bool) Part {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if problem := tryFolder(nearest(path)); problem != "" {
-			return Part{name, PartBroken, fmt.Sprintf("%s cannot be made: %s", path, problem)}
+		if err := tryFolder(nearest(path)); err != nil {
+			return Part{name, PartBroken, fmt.Sprintf("%s cannot be made: %s", path, durable.Cause(err))}
 		}
 		return Part{name, PartOK, path + " (will be made)"}
 	case err != nil:
@@ -86,14 +98,15 @@ func writable(name, path string, isDir bool) Part {
 	case info.IsDir() != isDir:
 		return Part{name, PartBroken, fmt.Sprintf("%s is there and is %s", path, map[bool]string{true: "a folder, not a file", false: "no folder"}[info.IsDir()])}
 	}
-	problem := ""
 	if isDir {
-		problem = tryFolder(path)
+		err = tryFolder(path)
+	} else if f, failed := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); failed != nil {
+		err = failed
 	} else {
-		problem = tryFile(path)
+		err = f.Close()
 	}
-	if problem != "" {
-		return Part{name, PartBroken, fmt.Sprintf("%s cannot be written: %s", path, problem)}
+	if err != nil {
+		return Part{name, PartBroken, fmt.Sprintf("%s cannot be written: %s", path, durable.Cause(err))}
 	}
 	return Part{name, PartOK, path}
 }
@@ -109,26 +122,12 @@ func nearest(path string) string {
 	}
 }
 
-func tryFolder(path string) (problem string) {
+func tryFolder(path string) error {
 	f, err := os.CreateTemp(path, ".marchwarden-*.tmp")
 	if err != nil {
-		return durable.Cause(err)
+		return err
 	}
-	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
-		return durable.Cause(err)
-	}
-	return ""
-}
-
-func tryFile(path string) (problem string) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err == nil {
-		err = f.Close()
-	}
-	if err != nil {
-		return durable.Cause(err)
-	}
-	return ""
+	return durable.Discard(f)
 }
 
 func ledgerLines(c *settings.Settings) Part {
@@ -145,16 +144,16 @@ func ledgerLines(c *settings.Settings) Part {
 
 // sweep removes what crashes left in the evidence store, and says so if there
 // was any. Nothing that old belongs to a living writer.
-func (h *Host) sweep(ctx context.Context, c *settings.Settings) Part {
-	if _, err := os.Stat(c.BlobPath()); err != nil {
+func (d Doctor) sweep(ctx context.Context) Part {
+	if _, err := os.Stat(d.c.BlobPath()); err != nil {
 		return Part{} // nothing is stored yet
 	}
-	store, err := blobdir.Open(c.BlobPath())
+	store, err := blobdir.Open(d.c.BlobPath())
 	if err != nil {
 		return Part{"evidence sweep", PartBroken, err.Error()}
 	}
 	defer store.Close()
-	n, err := store.Sweep(ctx, h.Now().Add(-time.Hour))
+	n, err := store.Sweep(ctx, d.h.Now().Add(-time.Hour))
 	switch {
 	case err != nil:
 		return Part{"evidence sweep", PartBroken, err.Error()}
@@ -173,16 +172,16 @@ func embeddedPart() Part {
 }
 
 // folderParts are the folders that every ask searches.
-func (h *Host) folderParts(ctx context.Context, c *settings.Settings) []Part {
+func (d Doctor) folderParts(ctx context.Context) []Part {
 	var rows []Part
-	for _, path := range c.List(settings.Library) {
+	for _, path := range d.c.List(settings.Library) {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
-			rows = append(rows, Part{"folder", PartBroken, path + " (from " + c.Origin(settings.Library) + ") is no folder that can be opened"})
+			rows = append(rows, Part{"folder", PartBroken, path + " (from " + d.c.Origin(settings.Library) + ") is no folder that can be opened"})
 			continue
 		}
-		rows = append(rows, Part{"folder", PartOK, path + " (from " + c.Origin(settings.Library) + ")"})
+		rows = append(rows, Part{"folder", PartOK, path + " (from " + d.c.Origin(settings.Library) + ")"})
 	}
-	kept, err := h.FolderInfos(ctx, c)
+	kept, err := FolderInfos(ctx, d.c)
 	if err != nil {
 		return append(rows, Part{"index", PartBroken, err.Error()})
 	}
@@ -201,35 +200,31 @@ func (h *Host) folderParts(ctx context.Context, c *settings.Settings) []Part {
 
 // researcherParts are the members of the network as the settings make it. None is started or
 // dialled: 'marchwarden researchers' does that.
-func (h *Host) researcherParts(c *settings.Settings) []Part {
+func (d Doctor) researcherParts() []Part {
 	var rows []Part
-	for _, name := range settings.Builtin {
-		row := Part{"researcher " + name, PartOK, BuiltinNamed(name).Outline()}
-		if why := h.WhyOff(c, Options{}, name); why != "" {
-			row.State, row.Detail = PartOff, why
-		}
-		rows = append(rows, row)
-	}
-	for _, m := range c.Members {
-		if m.External() {
-			rows = append(rows, h.memberPart(c, m))
+	for _, e := range Roster(d.c, Options{}) {
+		switch m := d.c.MemberNamed(e.Name); {
+		case e.Off != "":
+			rows = append(rows, Part{"researcher " + e.Name, PartOff, e.Off})
+		case m.External():
+			rows = append(rows, d.memberPart(m))
+		default:
+			rows = append(rows, Part{"researcher " + e.Name, PartOK, e.Scope})
 		}
 	}
 	return rows
 }
 
 // memberPart is an external researcher.
-func (h *Host) memberPart(c *settings.Settings, m settings.Member) Part {
+func (d Doctor) memberPart(m settings.Member) Part {
 	row := Part{"researcher " + m.Name, PartOK, m.Transport() + "; 'marchwarden researchers' tries it"}
-	_, wrong := h.Target(c, m)
+	_, wrong := d.h.Target(d.c, m)
 	var missing error
 	if len(m.Command) > 0 {
 		_, missing = exec.LookPath(m.Command[0])
 	}
 	var e *marchwarden.Error
 	switch {
-	case m.Off:
-		row.State, row.Detail = PartOff, OffInFile
 	case errors.As(wrong, &e):
 		row.State, row.Detail = PartBroken, e.Message+"; "+e.Hint
 	case errors.Is(missing, exec.ErrNotFound):

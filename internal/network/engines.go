@@ -10,14 +10,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/audit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/engines"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -32,23 +37,16 @@ func (h *Host) UserAgent() string {
 type engineKind struct {
 	Name  string
 	Needs string // the setting without which it cannot work; "" for none
-	open  func(h *Host, c *settings.Settings, client *http.Client) search.Engine
+	url   string // the setting of its address
+	open  func(engines.Config) search.Engine
 }
 
 // engineKinds are all there are, in the order in which they are asked.
 var engineKinds = []engineKind{
-	{"tavily", settings.TavilyKey, func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return engines.NewTavily(engines.Config{Key: c.Text(settings.TavilyKey), BaseURL: c.Text(settings.TavilyURL), HTTP: client, UserAgent: h.UserAgent()})
-	}},
-	{"brave", settings.BraveKey, func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return engines.NewBrave(engines.Config{Now: h.Now, Key: c.Text(settings.BraveKey), BaseURL: c.Text(settings.BraveURL), HTTP: client, UserAgent: h.UserAgent()})
-	}},
-	{"searxng", settings.SearxngURL, func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return engines.NewSearxng(engines.Config{BaseURL: c.Text(settings.SearxngURL), Now: h.Now, HTTP: client, UserAgent: h.UserAgent()})
-	}},
-	{"wikipedia", "", func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return engines.NewWikipedia(engines.Config{BaseURL: c.Text(settings.WikipediaURL), HTTP: client, UserAgent: h.UserAgent()})
-	}},
+	{"tavily", settings.TavilyKey, settings.TavilyURL, engines.NewTavily},
+	{"brave", settings.BraveKey, settings.BraveURL, engines.NewBrave},
+	{"searxng", settings.SearxngURL, settings.SearxngURL, engines.NewSearxng},
+	{"wikipedia", "", settings.WikipediaURL, engines.NewWikipedia},
 }
 
 // configured reports whether the engine has what it needs.
@@ -109,16 +107,23 @@ func (h *Host) openEngines(c *settings.Settings, flag string) (search.Engine, er
 // OpenEngine makes one engine. Its limit is shared with all who work for the same engine of
 // tasks, if there is one.
 func (h *Host) OpenEngine(c *settings.Settings, k engineKind) search.Engine {
-	if h.Limits == nil {
-		return k.open(h, c, h.ServiceClient())
+	open := func(client *http.Client) search.Engine {
+		cfg := engines.Config{BaseURL: c.Text(k.url), HTTP: client, UserAgent: h.UserAgent(), Now: h.Now}
+		if k.Needs != k.url {
+			cfg.Key = c.Text(k.Needs)
+		}
+		return k.open(cfg)
 	}
-	return engines.NewRationed(h.Limits(limit.Key(k.Name, limit.Requests)), h.Now, h.ServiceClient(), func(client *http.Client) search.Engine { return k.open(h, c, client) })
+	if h.Limits == nil {
+		return open(h.ServiceClient())
+	}
+	return engines.NewRationed(h.Limits(limit.Key(k.Name, limit.Requests)), h.Now, h.ServiceClient(), open)
 }
 
-// RendersPages reports whether pages that need JavaScript are run in a browser, by the
+// rendersPages reports whether pages that need JavaScript are run in a browser, by the
 // flag or the setting. Chromium has no sandbox of its own when root runs it, so
 // that root has to ask for it.
-func RendersPages(c *settings.Settings, flag string) bool {
+func rendersPages(c *settings.Settings, flag string) bool {
 	if flag != "" {
 		return flag == settings.RenderAuto
 	}
@@ -126,36 +131,74 @@ func RendersPages(c *settings.Settings, flag string) bool {
 	return c.Text(settings.Render) == settings.RenderAuto && (asked || os.Geteuid() != 0)
 }
 
-// openWebFetcher makes the fetcher of the open web: guarded, polite, bounded.
+// openWebFetcher makes the fetcher of a research.
 func (h *Host) openWebFetcher(c *settings.Settings, rec *Records, x *extract.Extractor, rendering string) (*webfetch.Fetcher, error) {
-	allow, err := FetchAllow(c)
+	cfg := webfetch.Config{Store: rec.Blobs, Extract: x, CacheDir: filepath.Join(c.CachePath(), "pages")}
+	if h.Limits != nil {
+		cfg.Share = func(host string) webfetch.Share { return h.Limits("host:" + host + "/requests") }
+	}
+	return h.openPages(c, cfg, rendering)
+}
+
+// openPages completes and makes a fetcher of the open web: guarded, polite, bounded.
+func (h *Host) openPages(c *settings.Settings, cfg webfetch.Config, rendering string) (*webfetch.Fetcher, error) {
+	allow, err := fetchAllow(c)
 	if err != nil {
 		return nil, err
 	}
 	g := guard.New(allow)
-	cfg := webfetch.Config{
-		Clean: h.Hide.Bytes,
-		Store: rec.Blobs, Extract: x, Guard: g, Now: h.Now, UserAgent: h.UserAgent(), CacheDir: filepath.Join(c.CachePath(), "pages"),
-	}
-	if h.Limits != nil {
-		cfg.Share = func(host string) webfetch.Share { return h.Limits("host:" + host + "/requests") }
-	}
-	if chromium, ok := FindChromium(c); ok && RendersPages(c, rendering) {
-		cfg.Renderer = Browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: h.UserAgent()})}
+	cfg.Guard, cfg.Clean, cfg.Now, cfg.UserAgent = g, h.Hide.Bytes, h.Now, h.UserAgent()
+	if chromium, ok := findChromium(c); ok && rendersPages(c, rendering) {
+		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: h.UserAgent()})}
 	}
 	return webfetch.New(cfg), nil
 }
 
-// Browser is the renderer as the fetcher wants it.
-type Browser struct{ *render.Renderer }
+// OpenDrift opens what a check of the sources of a run needs: fetchers that keep nothing and have
+// no cache. patience is the longest time for one page. The caller calls end.
+func (h *Host) OpenDrift(c *settings.Settings, store run.Store, folders []string, patience time.Duration) (cfg drift.Config, end func() error, err error) {
+	library, err := h.OpenLibrary(c, folders, true)
+	if err != nil {
+		return cfg, nil, err
+	}
+	x := h.Extractor(c)
+	fetched := drift.NewScratch(store.Blobs)
+	pages, err := h.openPages(c, webfetch.Config{Store: fetched, Extract: x, Timeout: patience}, "")
+	if err != nil {
+		return cfg, nil, errors.Join(err, x.Close(), CloseFolders(library))
+	}
+	_, _, papers := h.openPapers(c, fetched, pages)
+	return drift.Config{
+		Store: store, Fetched: fetched, Extract: x, Now: h.Now,
+		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papers, "file": drift.Files(fetch.NewFiles(fetched, x, h.Now, library...), library)},
+	}, func() error { return errors.Join(pages.Close(), x.Close(), CloseFolders(library)) }, nil
+}
+
+// probeTime is how long a page may take to say that it is there.
+const probeTime = 20 * time.Second
+
+// OpenRegistry opens what asks about locators. The caller calls end.
+func (h *Host) OpenRegistry(c *settings.Settings) (r *audit.Registry, end func() error, err error) {
+	pages, err := h.openPages(c, webfetch.Config{Timeout: probeTime}, settings.RenderNever)
+	if err != nil {
+		return nil, nil, err
+	}
+	api, indexes := h.openIndexes(c)
+	return audit.NewRegistry(audit.RegistryConfig{
+		Pages: pages, ArXiv: api, Indexes: indexes, HandleURL: c.Text(settings.DOIURL), HTTP: h.ServiceClient(), UserAgent: h.UserAgent(),
+	}), pages.Close, nil
+}
+
+// browser is the renderer as the fetcher wants it.
+type browser struct{ *render.Renderer }
 
 // Render runs the scripts of a page.
-func (b Browser) Render(ctx context.Context, url string) (html []byte, finalURL string, err error) {
+func (b browser) Render(ctx context.Context, url string) (html []byte, finalURL string, err error) {
 	page, err := b.Renderer.Render(ctx, url)
 	return page.HTML, page.URL, err
 }
 
-func FetchAllow(c *settings.Settings) ([]netip.Prefix, error) {
+func fetchAllow(c *settings.Settings) ([]netip.Prefix, error) {
 	allow, err := guard.ParseAllow(c.List(settings.FetchAllow))
 	var wrong *marchwarden.Error
 	if errors.As(err, &wrong) {
@@ -166,15 +209,15 @@ func FetchAllow(c *settings.Settings) ([]netip.Prefix, error) {
 	return allow, err
 }
 
-// FindChromium finds a browser for pages that need JavaScript.
-func FindChromium(c *settings.Settings) (string, bool) {
+// findChromium finds a browser for pages that need JavaScript.
+func findChromium(c *settings.Settings) (string, bool) {
 	return render.Find(c.Text(settings.Chromium), exec.LookPath)
 }
 
 // chromiumProblem says that the browser which the settings name cannot be run; ""
 // if it can, or if none is named.
 func chromiumProblem(c *settings.Settings) string {
-	if _, ok := FindChromium(c); ok || c.Text(settings.Chromium) == "" {
+	if _, ok := findChromium(c); ok || c.Text(settings.Chromium) == "" {
 		return ""
 	}
 	return c.Label(settings.Chromium) + ": " + c.Text(settings.Chromium) + " cannot be run"

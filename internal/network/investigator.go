@@ -8,16 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
-
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Minds are how an investigator plans and writes: with a model, or without.
@@ -26,7 +27,17 @@ func Minds(vectorsOf func(id string) (embed.Embedder, error)) pi.Minds {
 	return pi.Minds{Planner: func(id string) pi.Planner { return pi.PlannerFor(id, derive.New()) }, Writer: researcher.Mind, Vectors: vectorsOf}
 }
 
-// termsFor are what follows for an investigation from whom it may ask.
+// Again runs a record again with the researcher that made it. vectorsOf finds the embedder of an id.
+func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (researcher.Rerun, error) {
+	start, err := log.Start()
+	if err != nil || start.Investigation == nil {
+		return researcher.Again(ctx, log, blobs, vectorsOf)
+	}
+	want, got, err := pi.Again(ctx, log, blobs, Minds(vectorsOf))
+	return researcher.Rerun{Start: start, Want: want, Got: got}, err
+}
+
+// terms are what follows for an investigation from whom it may ask.
 type terms struct {
 	Private bool // a member reports what is the user's own
 	Outside bool // a member reaches outside this machine
@@ -113,7 +124,7 @@ func (h *Host) investigator(c *settings.Settings, o Options, t terms) (pi.Config
 
 // mayRefetch reports whether documents that external researchers cite are fetched again.
 func (h *Host) mayRefetch(c *settings.Settings, o Options, members []dispatch.Member) bool {
-	return offline(h, c, o) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own })
+	return offline(c, o) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own })
 }
 
 // egressOf are the members whose findings others may be told.
@@ -131,10 +142,10 @@ func (h *Host) checkBeforehand(c *settings.Settings, o Options) error {
 	if err := CloseFolders(library); err != nil {
 		return err
 	}
-	if _, err := h.openEngines(c, o.Search); err != nil && offline(h, c, o) == "" && o.wants(researcher.WebName) {
+	if _, err := h.openEngines(c, o.Search); err != nil && offline(c, o) == "" && o.wants(researcher.WebName) {
 		return err
 	}
-	_, err = FetchAllow(c)
+	_, err = fetchAllow(c)
 	return err
 }
 

@@ -84,34 +84,33 @@ func CloseFolders(fs []*fetch.Folder) error {
 	return errors.Join(errs...)
 }
 
-// FolderSuffix ends the name of a file that names a folder. The folders that 'library add' added are kept apart from the index, which can
-// be thrown away and made again. Each is a file of its own, so that several
-// processes can add and remove at once without a lock:
+// folderSuffix ends the name of a file that names a folder. The folders that 'library add' added
+// are kept apart from the index, which can be thrown away and made again. Each is a file of its
+// own, so that several processes can add and remove at once without a lock:
 //
 //	library/folders/<hash of the path>.path    holds the absolute path
-const FolderSuffix = ".path"
+const folderSuffix = ".path"
 
+// FolderFile is the file that names a folder.
 func FolderFile(dir, path string) string {
-	return filepath.Join(dir, fmt.Sprintf("%x%s", sha256.Sum256([]byte("marchwarden/folder/v1\x00"+path)), FolderSuffix))
+	return filepath.Join(dir, fmt.Sprintf("%x%s", sha256.Sum256([]byte("marchwarden/folder/v1\x00"+path)), folderSuffix))
 }
 
 // KeepFolder remembers a folder by its absolute path. Doing it twice is harmless.
 func KeepFolder(dir, path string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remember folder %q", path)
-	}
-	name := FolderFile(dir, path)
-	tmp, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remember folder %q", path)
-	}
-	_, err = tmp.WriteString(path)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	err := os.MkdirAll(dir, 0o700)
+	var tmp *os.File
 	if err == nil {
-		err = os.Rename(tmp.Name(), name)
+		tmp, err = os.CreateTemp(dir, ".new-*")
 	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(tmp.Name()))
+	if err == nil {
+		_, err = tmp.WriteString(path)
+		if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
+			err = os.Rename(tmp.Name(), FolderFile(dir, path))
+		}
+		if err != nil {
+			err = errors.Join(err, os.Remove(tmp.Name()))
+		}
 	}
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remember folder %q", path)
 }
@@ -138,7 +137,7 @@ func KeptFolders(dir string) ([]string, error) {
 	}
 	var paths []string
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), FolderSuffix) {
+		if !strings.HasSuffix(e.Name(), folderSuffix) {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
@@ -157,7 +156,7 @@ func KeptFolders(dir string) ([]string, error) {
 }
 
 // WithIndex opens the index of the user's folders for one piece of work.
-func (h *Host) WithIndex(ctx context.Context, c *settings.Settings, work func(*local.Index) error) error {
+func WithIndex(ctx context.Context, c *settings.Settings, work func(*local.Index) error) error {
 	if err := os.MkdirAll(c.Home(), 0o700); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the home folder")
 	}
@@ -179,7 +178,7 @@ type FolderInfo struct {
 }
 
 // FolderInfos joins what was added with what the index holds of it.
-func (h *Host) FolderInfos(ctx context.Context, c *settings.Settings) ([]FolderInfo, error) {
+func FolderInfos(ctx context.Context, c *settings.Settings) ([]FolderInfo, error) {
 	kept, err := KeptFolders(c.FoldersPath())
 	if err != nil {
 		return nil, err
@@ -187,7 +186,7 @@ func (h *Host) FolderInfos(ctx context.Context, c *settings.Settings) ([]FolderI
 	rows := make([]FolderInfo, len(kept))
 	infos := map[string]local.FolderInfo{}
 	if len(kept) > 0 {
-		err = h.WithIndex(ctx, c, func(ix *local.Index) error {
+		err = WithIndex(ctx, c, func(ix *local.Index) error {
 			list, err := ix.Folders(ctx)
 			for _, f := range list {
 				infos[f.Path] = f
@@ -241,17 +240,10 @@ func (h *Host) SearchLibrary(ctx context.Context, c *settings.Settings, library 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, vs.Close()) }()
-	e, pure := vs.Embedder.(embed.Pure)
-	if !pure { // a provider of vectors is for research, which has a budget
-		return listed(ix.Engine(library...).Search(ctx, q))
+	engine := ix.Engine(library...)
+	if e, pure := vs.Embedder.(embed.Pure); pure { // another provider of vectors is for research, which has a budget
+		engine = ix.EngineWith(e, library...)
 	}
-	return listed(ix.EngineWith(e, library...).Search(ctx, q))
-}
-
-// listed is hits as a list, empty or not.
-func listed(hits []search.Hit, err error) ([]search.Hit, error) {
-	if hits == nil {
-		hits = []search.Hit{}
-	}
-	return hits, err
+	hits, err = engine.Search(ctx, q)
+	return append([]search.Hit{}, hits...), err
 }

@@ -31,9 +31,8 @@ import (
 func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 	var out []pool.Seat
 	for _, name := range settings.Builtin {
-		b := BuiltinNamed(name)
 		conf := c.MemberNamed(name)
-		off := h.WhyOff(c, o, name)
+		off := WhyOff(c, o, name)
 		if off != "" && slices.Contains(o.Researchers, name) {
 			return nil, settings.Invalid("--researchers", "", name+": "+off)
 		}
@@ -41,14 +40,17 @@ func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 			continue
 		}
 		seat := pool.Seat{Timeout: conf.Timeout}
-		seat.Name, seat.Scope, seat.Share, seat.Trust = name, b.fixed, conf.Share, dispatch.Own
-		if b.fixed == "" {
-			var err error
-			if seat.Scope, err = b.scope(h, c, o); err != nil {
+		seat.Member = dispatch.Member{Name: name, Scope: builtins[name].scope, Share: conf.Share, Trust: dispatch.Own, OpenWorld: builtins[name].openWorld}
+		switch name {
+		case researcher.FilesName:
+			seat.Private = hasFolders(c, o)
+		case database.Name:
+			scope, err := h.databaseScope(c, o)
+			if err != nil {
 				return nil, err
 			}
+			seat.Private, seat.Scope = true, scope
 		}
-		seat.Private, seat.OpenWorld = b.private(h, c, o), b.OpenWorld
 		seat.Transport, seat.Open = "in process", h.inProcess(c, o, name)
 		if o.Isolate {
 			target, err := h.Child(c, o, name)
@@ -65,7 +67,11 @@ func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		}
 		if m.Off {
 			if slices.Contains(o.Researchers, m.Name) {
-				return nil, settings.Invalid(o.chosenBy(), "", m.Name+": "+OffInFile)
+				by := "--researchers"
+				if o.Researcher != "" && o.Researcher != settings.PI {
+					by = "--researcher"
+				}
+				return nil, settings.Invalid(by, "", m.Name+": "+offInFile)
 			}
 			continue
 		}
@@ -73,10 +79,8 @@ func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		if err != nil {
 			return nil, err
 		}
-		seat := pool.Seat{Timeout: m.Timeout, Pinned: true, Open: h.dial(c, o, m.Name, target)}
-		seat.Name, seat.Scope, seat.Share, seat.Trust, seat.Private, seat.OpenWorld = m.Name, m.Scope, m.Share, m.Trust, m.Private, true
-		seat.Transport = m.Transport()
-		out = append(out, seat)
+		member := dispatch.Member{Name: m.Name, Scope: m.Scope, Transport: m.Transport(), Share: m.Share, Trust: m.Trust, Private: m.Private, OpenWorld: true}
+		out = append(out, pool.Seat{Member: member, Timeout: m.Timeout, Pinned: true, Open: h.dial(c, o, m.Name, target)})
 	}
 	out = append(out, o.Others...)
 	for _, name := range o.Researchers {
@@ -87,15 +91,18 @@ func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 	return out, nil
 }
 
-// OffInFile is why a member is off that the configuration switches off.
-const OffInFile = "off in config.yaml"
+// offInFile is why a member is off that the configuration switches off.
+const offInFile = "off in config.yaml"
 
-// WhyOff says why a built-in researcher is not in the network; "" if it is.
-func (h *Host) WhyOff(c *settings.Settings, o Options, name string) string {
-	if c.MemberNamed(name).Off {
-		return OffInFile
+// WhyOff says why a researcher is not in the network; "" if it is.
+func WhyOff(c *settings.Settings, o Options, name string) string {
+	switch b, builtin := builtins[name]; {
+	case c.MemberNamed(name).Off:
+		return offInFile
+	case builtin:
+		return b.off(c, o)
 	}
-	return BuiltinNamed(name).off(h, c, o)
+	return ""
 }
 
 // OpenPool makes the network of the options.
@@ -305,7 +312,7 @@ func (h *Host) loginOf(c *settings.Settings, m settings.Member) (*client.Login, 
 	if err != nil {
 		return nil, settings.Invalid(m.At, "", "url of "+m.Name+" cannot be read")
 	}
-	allow, err := FetchAllow(c)
+	allow, err := fetchAllow(c)
 	if err != nil {
 		return nil, err
 	}

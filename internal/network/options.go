@@ -42,7 +42,7 @@ type Options struct {
 }
 
 // flagsFor refuses flags that are for a researcher who is not asked.
-func (o Options) flagsFor(h *Host, c *settings.Settings, name string) error {
+func (o Options) flagsFor(c *settings.Settings, name string) error {
 	for _, f := range flagsOf {
 		asked := slices.Contains(f.names, name)
 		if name == settings.PI {
@@ -58,10 +58,26 @@ func (o Options) flagsFor(h *Host, c *settings.Settings, name string) error {
 			return settings.Invalid(f.flag, "use --researcher "+f.names[0]+", or leave it out", "is not for the researcher "+name)
 		}
 	}
-	if o.Render != "" && name == settings.PI && offline(h, c, o) != "" {
+	if o.Render != "" && name == settings.PI && offline(c, o) != "" {
 		return settings.Invalid("--render", "add --online", "is for the web, which is not asked")
 	}
 	return nil
+}
+
+// WorkFlag is a flag that was given and says with what researchers work; "" if there is none.
+func (o Options) WorkFlag() string {
+	for _, f := range flagsOf {
+		if len(f.names) > 0 && f.given(o) {
+			return f.flag
+		}
+	}
+	switch {
+	case o.Model != "":
+		return "--model"
+	case o.Isolate:
+		return "--isolate"
+	}
+	return ""
 }
 
 // Narrowed leaves out what is for researchers that are not among those named: settings and
@@ -81,11 +97,11 @@ func (o Options) Narrowed(names []string) Options {
 }
 
 // Check refuses options that do not go together.
-func (o Options) Check(h *Host, c *settings.Settings, name string) error {
+func (o Options) Check(c *settings.Settings, name string) error {
 	if !slices.Contains(c.ResearcherNames(), name) {
 		return settings.Invalid("--researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(c.ResearcherNames()), plaintext.Clip(name, 40)))
 	}
-	if err := o.flagsFor(h, c, name); err != nil {
+	if err := o.flagsFor(c, name); err != nil {
 		return err
 	}
 	if o.Render != "" && o.Render != settings.RenderAuto && o.Render != settings.RenderNever {
@@ -98,14 +114,6 @@ func (o Options) Check(h *Host, c *settings.Settings, name string) error {
 		return err
 	}
 	return c.AreMembers(c.Label(settings.AllowEgress), c.List(settings.AllowEgress))
-}
-
-// chosenBy is the flag that named the members.
-func (o Options) chosenBy() string {
-	if o.Researcher != "" && o.Researcher != settings.PI {
-		return "--researcher"
-	}
-	return "--researchers"
 }
 
 // wants reports whether a member is among those that were named, if any were.

@@ -8,15 +8,17 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -33,6 +35,23 @@ type Records struct {
 // Store is where they are read.
 func (r *Records) Store() run.Store { return run.Store{Traces: r.Traces, Blobs: r.Blobs} }
 
+// Home is the records as those see them who check and clear them.
+func (r *Records) Home(c *settings.Settings) record.Home {
+	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Folder}, Shelf: r.Blobs.Folder, Folder: c.Home(), Damaged: c.DamagedPath()}
+}
+
+// FilesOf is what else is in the home folder.
+func FilesOf(c *settings.Settings) record.Files {
+	return record.Files{
+		Ledger: c.Text(settings.Ledger), Pins: c.PinsPath(), Folders: c.FoldersPath(), Index: c.IndexPath(), Drift: filepath.Join(c.Home(), "drift"), Damaged: c.DamagedPath(),
+		ReadPins: func(path string) error {
+			_, _, err := pool.FilePins(path).Get("-")
+			return err
+		},
+		FolderFile: FolderFile,
+	}
+}
+
 // book is where runs are recorded.
 func (r *Records) book() trace.Book {
 	if r.held != nil {
@@ -46,35 +65,27 @@ func (r *Records) book() trace.Book {
 // repeats a key is evidence like any other, with a mark in place of the key, and a run
 // and its rerun read the same, since both read what was stored.
 type Evidence struct {
-	*blobdir.Store
-	hide *secret.Redactor
-	kept blob.Store // what the store cannot take is kept in memory
+	blob.Store                // what the folder cannot take is kept in memory
+	Folder     *blobdir.Store // nil for none
+	hide       *secret.Redactor
 }
 
 // NewEvidence is the evidence in a folder, or in memory without one.
 func NewEvidence(store *blobdir.Store, hide *secret.Redactor) *Evidence {
 	if store == nil {
-		return &Evidence{nil, hide, blob.NewMem()}
+		return &Evidence{blob.NewMem(), nil, hide}
 	}
-	return &Evidence{store, hide, blob.Rescue(store)}
+	return &Evidence{blob.Rescue(store), store, hide}
 }
 
 // Put stores content without secrets.
 func (d *Evidence) Put(ctx context.Context, content []byte) (blob.Ref, error) {
-	return d.kept.Put(ctx, d.hide.Bytes(content))
-}
-
-func (d *Evidence) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
-	return d.kept.Get(ctx, ref)
-}
-
-func (d *Evidence) Stat(ctx context.Context, ref blob.Ref) (blob.Info, error) {
-	return d.kept.Stat(ctx, ref)
+	return d.Store.Put(ctx, d.hide.Bytes(content))
 }
 
 // Settle says whether what was put is on disk.
 func (d *Evidence) Settle(ctx context.Context, refs ...blob.Ref) error {
-	return blob.Settle(ctx, d.kept, refs...)
+	return blob.Settle(ctx, d.Store, refs...)
 }
 
 // OpenRecords opens them, making what is missing.
@@ -126,10 +137,10 @@ func (h *Host) OpenKept(c *settings.Settings) (*Records, error) {
 }
 
 func (r *Records) Close() error {
-	if r.Blobs.Store == nil {
+	if r.Blobs.Folder == nil {
 		return r.Traces.Close()
 	}
-	return errors.Join(r.Traces.Close(), r.Blobs.Close())
+	return errors.Join(r.Traces.Close(), r.Blobs.Folder.Close())
 }
 
 // Trace gives the whole lines of a trace.
@@ -178,9 +189,18 @@ func ReadLimited(r io.Reader, most int64, what string) ([]byte, error) {
 	return data, nil
 }
 
-// CalibrationOf is the table that answers are scored with: the user's own, or the one
-// that comes with the program.
+// CalibrationOf is Calibration as runs record it.
 func CalibrationOf(c *settings.Settings) (json.RawMessage, error) {
+	t, err := Calibration(c)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(t)
+}
+
+// Calibration is the table that answers are scored with: the user's own, or the one
+// that comes with the program.
+func Calibration(c *settings.Settings) (*confidence.Table, error) {
 	path := c.CalibrationPath()
 	b, err := readTable(path)
 	var t *confidence.Table
@@ -194,7 +214,7 @@ func CalibrationOf(c *settings.Settings) (json.RawMessage, error) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: path, Message: "the calibration table cannot be used",
 			Hint: "remove the file to use the table that comes with the program, or make it anew with 'marchwarden-lab calibrate'", Err: err}
 	}
-	return json.Marshal(t)
+	return t, nil
 }
 
 // readTable reads a table, which is a regular file of modest size: it goes into the

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
@@ -16,6 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -58,7 +62,7 @@ func ResearcherFor(c *settings.Settings, o Options) string {
 // anything is made.
 func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	name := ResearcherFor(c, o)
-	if err := o.Check(h, c, name); err != nil {
+	if err := o.Check(c, name); err != nil {
 		return nil, err
 	}
 	if err := h.StartTracing(c); err != nil {
@@ -89,7 +93,7 @@ func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	}
 	lab := researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
 		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table}
-	d, err := BuiltinNamed(name).open(h, c, o, lab)
+	d, err := builtins[name].open(h, c, o, lab)
 	if err != nil {
 		return nil, errors.Join(err, vs.Close())
 	}
@@ -135,7 +139,7 @@ func (h *Host) openFiles(c *settings.Settings, o Options, lab researcher.Lab) (*
 	}
 	x := h.Extractor(c)
 	r := researcher.NewFiles(researcher.FilesConfig{Lab: lab, Library: library, IndexPath: c.IndexPath(), Extractor: x, Warn: o.Warn})
-	d.Name, d.Scope, d.Researcher, d.Private = researcher.FilesName, researcher.FilesScope, r, h.hasFolders(c, o)
+	d.Name, d.Scope, d.Researcher, d.Private = researcher.FilesName, researcher.FilesScope, r, hasFolders(c, o)
 	d.Closers = []func() error{r.Close, x.Close, func() error { return CloseFolders(library) }}
 	return d, nil
 }
@@ -150,7 +154,7 @@ func (h *Host) openWeb(c *settings.Settings, o Options, lab researcher.Lab) (*Ru
 	if err != nil {
 		return nil, err
 	}
-	if problem := chromiumProblem(c); problem != "" && RendersPages(c, o.Render) {
+	if problem := chromiumProblem(c); problem != "" && rendersPages(c, o.Render) {
 		o.Warn(problem + "; pages that need JavaScript are read without it")
 	}
 	d.Name, d.Scope, d.OpenWorld = researcher.WebName, researcher.WebScope, true
@@ -175,7 +179,7 @@ func (h *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (
 // newPagesRunner is newDesk for a researcher that reads pages of the open web, which
 // the desk closes.
 func (h *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.Lab, rendering string) (*Runner, *webfetch.Fetcher, error) {
-	if _, err := FetchAllow(c); err != nil {
+	if _, err := fetchAllow(c); err != nil {
 		return nil, nil, err
 	}
 	d, err := h.newRunner(c, o, lab)
@@ -297,4 +301,59 @@ func (d *Runner) Complete(res *marchwarden.Result) (*trace.Start, error) {
 		d.Enter(call)
 	}
 	return start, nil
+}
+
+// BringHome brings the record of a task that ended in a cluster home and into the ledger, and
+// returns how the run was started, as far as that is known. A record that cannot be read or kept
+// costs no answer.
+func (d *Runner) BringHome(ctx context.Context, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) *trace.Start {
+	start := &trace.Start{Researcher: d.Name}
+	if !end.Trace.Valid() || res.TraceID != id { // of a researcher that keeps its own
+		return start
+	}
+	h := submit.Home{Engine: e, Traces: d.Records.Traces, Blobs: d.Records.Blobs.Folder}
+	var b submit.Brought
+	var err error
+	if d.Records.Blobs.Folder == nil {
+		if b, err = h.Read(ctx, id, end); err == nil {
+			d.Warn("the record cannot be kept here; it is in the cluster")
+		}
+	} else if b, err = h.Bring(ctx, id, end); err == nil {
+		_, err = d.Complete(res)
+	}
+	if err != nil {
+		d.Warn("the record could not be brought home: " + err.Error())
+	}
+	if b.Start != nil {
+		start = b.Start
+	}
+	d.OpenWorld = start.Researcher == researcher.WebName || start.Researcher == researcher.ArxivName
+	if start.Investigation != nil {
+		d.OpenWorld = slices.ContainsFunc(start.Investigation.Members, func(m dispatch.Member) bool { return m.OpenWorld })
+	}
+	return start
+}
+
+// ChargeOnce enters records that came home into the ledger, unless it knew them before.
+func (d *Runner) ChargeOnce() func(submit.Brought, *marchwarden.Result) {
+	known := map[marchwarden.TraceID]bool{}
+	entries, _, _ := ledger.Read(d.Settings.Text(settings.Ledger)) // a ledger that cannot be read costs no answer
+	for _, e := range entries {
+		known[e.TraceID] = true
+	}
+	return func(b submit.Brought, res *marchwarden.Result) {
+		if !known[b.ID] {
+			d.Enter(Finished{Start: b.Start, Result: res})
+		}
+	}
+}
+
+// Once passes on what was not said before: an unreadable file is worth one line, not one line a call.
+func Once(say func(message string)) func(message string) {
+	var seen sync.Map
+	return func(message string) {
+		if _, said := seen.LoadOrStore(message, true); !said {
+			say(message)
+		}
+	}
 }

@@ -27,29 +27,29 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// CheckSettings checks the settings whose values a research reads itself.
-func (h *Host) CheckSettings(c *settings.Settings) error {
+// checkSettings checks the settings whose values a research reads itself.
+func (d Doctor) checkSettings() error {
 	for _, name := range []string{settings.Model, settings.Fallback} {
-		if text := c.Text(name); text != "" && text != NoModel {
-			if _, _, err := ParseModel(text, c.Label(name)); err != nil {
+		if text := d.c.Text(name); text != "" && text != NoModel {
+			if _, _, err := ParseModel(text, d.c.Label(name)); err != nil {
 				return err
 			}
 		}
 	}
-	if _, _, err := namedEngines(c, ""); err != nil {
+	if _, _, err := namedEngines(d.c, ""); err != nil {
 		return err
 	}
-	if _, err := FetchAllow(c); err != nil {
+	if _, err := fetchAllow(d.c); err != nil {
 		return err
 	}
-	if _, err := h.bareEmbedder(c); c.Text(settings.Embed) == settings.EmbedBuiltin && errors.Is(err, marchwarden.CodeInvalid) {
+	if _, err := d.h.bareEmbedder(d.c); d.c.Text(settings.Embed) == settings.EmbedBuiltin && errors.Is(err, marchwarden.CodeInvalid) {
 		return err
 	}
 	return nil
 }
 
-// Service is a service that a research may use, and how to try it.
-type Service struct {
+// service is a service that a research may use, and how to try it.
+type service struct {
 	Part
 	// try calls it and may say what it saw; nil when there is nothing to try.
 	try func(ctx context.Context) (said string, err error)
@@ -61,48 +61,60 @@ type Service struct {
 	crowded bool
 }
 
-// Services looks at models, search engines, indexes of papers, the database
-// and the browser as they are configured. Nothing is called.
-func (h *Host) Services(c *settings.Settings) []Service {
-	parts := []Service{h.modelPart(c, "model for the web", true), h.modelPart(c, "model for files", false)}
-	if c.Text(settings.Fallback) != "" {
-		parts = append(parts, h.fallbackPart(c))
+// Services looks at models, search engines, indexes of papers, the database and the browser as
+// they are configured. Nothing is called unless online says so.
+func (d Doctor) Services(ctx context.Context, online bool) []Part {
+	services := d.services()
+	if online {
+		return d.try(ctx, services)
 	}
-	parts = append(parts, h.vectorPart(c))
-	for _, k := range engineKinds {
-		parts = append(parts, h.enginePart(c, k))
+	var rows []Part
+	for _, s := range services {
+		rows = append(rows, s.Part)
 	}
-	parts = append(append(parts, h.paperParts(c)...), h.databasePart(c))
-	return append(parts, Service{Part: browserPart(c)}, Service{Part: allowPart(c)})
+	return rows
 }
 
-func (h *Host) modelPart(c *settings.Settings, name string, public bool) Service {
-	chosen := ChooseModel(c, "", public)
-	model, err := h.bareModel(c, chosen.Name, chosen.Origin) // itself, without a stand-in
+func (d Doctor) services() []service {
+	parts := []service{d.modelPart("model for the web", true), d.modelPart("model for files", false)}
+	if d.c.Text(settings.Fallback) != "" {
+		parts = append(parts, d.fallbackPart())
+	}
+	parts = append(parts, d.vectorPart())
+	for _, k := range engineKinds {
+		parts = append(parts, d.enginePart(k))
+	}
+	parts = append(append(parts, d.paperParts()...), d.databasePart())
+	return append(parts, service{Part: browserPart(d.c)}, service{Part: allowPart(d.c)})
+}
+
+func (d Doctor) modelPart(name string, public bool) service {
+	chosen := ChooseModel(d.c, "", public)
+	model, err := d.h.bareModel(d.c, chosen.Name, chosen.Origin) // itself, without a stand-in
 	switch {
 	case err != nil:
-		return Service{Part: Part{name, PartBroken, err.Error()}}
+		return service{Part: Part{name, PartBroken, err.Error()}}
 	case model == nil && public:
-		return Service{Part: Part{name, PartOK, extractive.New().ID() + ": no model is set; ANTHROPIC_API_KEY, OPENAI_API_KEY or MARCHWARDEN_MODEL would add one"}}
+		return service{Part: Part{name, PartOK, extractive.New().ID() + ": no model is set; ANTHROPIC_API_KEY, OPENAI_API_KEY or MARCHWARDEN_MODEL would add one"}}
 	case model == nil:
-		return Service{Part: Part{name, PartOK, extractive.New().ID() + ": your documents go to a model only if --model or MARCHWARDEN_MODEL names one"}}
+		return service{Part: Part{name, PartOK, extractive.New().ID() + ": your documents go to a model only if --model or MARCHWARDEN_MODEL names one"}}
 	}
-	part := Service{Part: Part{name, PartOK, model.ID() + " (by " + chosen.Origin + ")"}}
-	if public || ChooseModel(c, "", true) != chosen {
+	part := service{Part: Part{name, PartOK, model.ID() + " (by " + chosen.Origin + ")"}}
+	if public || ChooseModel(d.c, "", true) != chosen {
 		part.try = func(ctx context.Context) (string, error) { return "", tryModel(ctx, model) }
 	}
 	return part
 }
 
-func (h *Host) fallbackPart(c *settings.Settings) Service {
-	model, err := h.bareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
+func (d Doctor) fallbackPart() service {
+	model, err := d.h.bareModel(d.c, d.c.Text(settings.Fallback), d.c.Label(settings.Fallback))
 	if err != nil {
-		return Service{Part: Part{"fallback model", PartBroken, err.Error()}}
+		return service{Part: Part{"fallback model", PartBroken, err.Error()}}
 	}
 	if model == nil {
-		return Service{Part: Part{"fallback model", PartOff, "none"}}
+		return service{Part: Part{"fallback model", PartOff, "none"}}
 	}
-	return Service{Part: Part{"fallback model", PartOK, model.ID()}, try: func(ctx context.Context) (string, error) { return "", tryModel(ctx, model) }}
+	return service{Part: Part{"fallback model", PartOK, model.ID()}, try: func(ctx context.Context) (string, error) { return "", tryModel(ctx, model) }}
 }
 
 // tryModel makes the smallest call there is.
@@ -111,22 +123,22 @@ func tryModel(ctx context.Context, m llm.Model) error {
 	return err
 }
 
-func (h *Host) enginePart(c *settings.Settings, k engineKind) Service {
+func (d Doctor) enginePart(k engineKind) service {
 	row := Part{"search by " + k.Name, PartOK, "needs no key; asked last"}
-	all := len(c.List(settings.Search)) == 0
-	named := slices.Contains(c.List(settings.Search), k.Name)
+	all := len(d.c.List(settings.Search)) == 0
+	named := slices.Contains(d.c.List(settings.Search), k.Name)
 	switch {
-	case !k.configured(c) && named:
-		return Service{Part: Part{row.Name, PartBroken, c.Label(settings.Search) + " names it, and " + settings.EnvOf(k.Needs) + " is not set"}}
-	case !k.configured(c):
-		return Service{Part: Part{row.Name, PartOff, settings.EnvOf(k.Needs) + " is not set"}}
+	case !k.configured(d.c) && named:
+		return service{Part: Part{row.Name, PartBroken, d.c.Label(settings.Search) + " names it, and " + settings.EnvOf(k.Needs) + " is not set"}}
+	case !k.configured(d.c):
+		return service{Part: Part{row.Name, PartOff, settings.EnvOf(k.Needs) + " is not set"}}
 	case !all && !named:
-		return Service{Part: Part{row.Name, PartOff, "not named by " + c.Label(settings.Search)}}
+		return service{Part: Part{row.Name, PartOff, "not named by " + d.c.Label(settings.Search)}}
 	case k.Needs != "":
-		row.Detail = "set by " + c.Label(k.Needs)
+		row.Detail = "set by " + d.c.Label(k.Needs)
 	}
-	engine := h.OpenEngine(c, k)
-	return Service{Part: row, engine: true, standIn: k.Needs == "", try: func(ctx context.Context) (string, error) {
+	engine := d.h.OpenEngine(d.c, k)
+	return service{Part: row, engine: true, standIn: k.Needs == "", try: func(ctx context.Context) (string, error) {
 		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
 		return "", err
 	}}
@@ -134,11 +146,11 @@ func (h *Host) enginePart(c *settings.Settings, k engineKind) Service {
 
 func browserPart(c *settings.Settings) Part {
 	const name = "browser"
-	path, ok := FindChromium(c)
+	path, ok := findChromium(c)
 	switch {
 	case c.Text(settings.Render) == settings.RenderNever:
 		return Part{name, PartOff, "MARCHWARDEN_RENDER is never"}
-	case ok && !RendersPages(c, ""):
+	case ok && !rendersPages(c, ""):
 		return Part{name, PartOff, "Chromium has no sandbox for root; --render auto or MARCHWARDEN_RENDER=auto uses it all the same"}
 	case chromiumProblem(c) != "":
 		return Part{name, PartBroken, chromiumProblem(c)}
@@ -150,7 +162,7 @@ func browserPart(c *settings.Settings) Part {
 
 func allowPart(c *settings.Settings) Part {
 	const name = "private addresses"
-	allow, err := FetchAllow(c)
+	allow, err := fetchAllow(c)
 	if err != nil {
 		return Part{name, PartBroken, err.Error()}
 	}
@@ -167,8 +179,8 @@ func allowPart(c *settings.Settings) Part {
 // tryTime is how long one service may take to answer doctor.
 const tryTime = 20 * time.Second
 
-// TryServices calls every service that is set, all together, and says how it went.
-func (h *Host) TryServices(ctx context.Context, parts []Service) []Part {
+// try calls every service that is set, all together, and says how it went.
+func (d Doctor) try(ctx context.Context, parts []service) []Part {
 	rows := make([]Part, len(parts))
 	var running sync.WaitGroup
 	for i, p := range parts {
@@ -179,7 +191,7 @@ func (h *Host) TryServices(ctx context.Context, parts []Service) []Part {
 		running.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, tryTime)
 			defer cancel()
-			began := h.Now()
+			began := d.h.Now()
 			said, err := p.try(ctx)
 			switch {
 			case err != nil && p.crowded && errors.Is(err, marchwarden.CodeRateLimited):
@@ -187,7 +199,7 @@ func (h *Host) TryServices(ctx context.Context, parts []Service) []Part {
 			case err != nil:
 				rows[i].State, said = PartBroken, onlineFault(err)
 			case said == "":
-				said = fmt.Sprintf("answered in %.1f s", h.Now().Sub(began).Seconds())
+				said = fmt.Sprintf("answered in %.1f s", d.h.Now().Sub(began).Seconds())
 			}
 			rows[i].Detail += "; " + said
 		})
@@ -198,7 +210,7 @@ func (h *Host) TryServices(ctx context.Context, parts []Service) []Part {
 }
 
 // excuse takes a stand-in that failed for off where another engine answered.
-func excuse(parts []Service, rows []Part) {
+func excuse(parts []service, rows []Part) {
 	answered := false
 	for i, p := range parts {
 		answered = answered || p.engine && rows[i].State == PartOK
@@ -220,26 +232,26 @@ func onlineFault(err error) string {
 }
 
 // vectorPart is the row of doctor, with a way to try a service.
-func (h *Host) vectorPart(c *settings.Settings) Service {
+func (d Doctor) vectorPart() service {
 	row := Part{"sentence vectors", PartOK, ""}
-	e, err := h.bareEmbedder(c)
+	e, err := d.h.bareEmbedder(d.c)
 	switch {
 	case errors.Is(err, minilm.ErrNoModel):
 		row.State, row.Detail = PartOff, err.Error()+"; texts are compared by their words alone, and answers are picked without the reader"
 	case err != nil:
 		row.State, row.Detail = PartBroken, err.Error()
 	case e == nil:
-		row.State, row.Detail = PartOff, c.Label(settings.Embed)+" is off; texts are compared by their words alone, and answers are picked without the reader"
+		row.State, row.Detail = PartOff, d.c.Label(settings.Embed)+" is off; texts are compared by their words alone, and answers are picked without the reader"
 	}
 	if e == nil {
-		return Service{Part: row}
+		return service{Part: row}
 	}
 	if _, pure := e.(embed.Pure); pure {
 		row.Detail = e.ID() + " on this machine, " + kernel.Best().Name + " arithmetic; answers are picked by " + reader.ID
-		return Service{Part: row}
+		return service{Part: row}
 	}
-	row.Detail = e.ID() + " (by " + c.Label(settings.Embed) + "): what is searched and read is sent there"
-	return Service{Part: row, try: func(ctx context.Context) (string, error) {
+	row.Detail = e.ID() + " (by " + d.c.Label(settings.Embed) + "): what is searched and read is sent there"
+	return service{Part: row, try: func(ctx context.Context) (string, error) {
 		vs, err := e.Embed(ctx, []string{"ok"})
 		if err != nil {
 			return "", err
@@ -250,24 +262,24 @@ func (h *Host) vectorPart(c *settings.Settings) Service {
 
 // databasePart is the database of the settings, whose address is not shown: it may
 // hold a password.
-func (h *Host) databasePart(c *settings.Settings) Service {
+func (d Doctor) databasePart() service {
 	const name = "database"
-	address := databaseURL(c, Options{})
+	address := databaseURL(d.c, Options{})
 	if address == "" {
-		return Service{Part: Part{name, PartOff, settings.EnvOf(settings.DB) + " is not set"}}
+		return service{Part: Part{name, PartOff, settings.EnvOf(settings.DB) + " is not set"}}
 	}
 	scheme, _, _ := strings.Cut(address, ":")
-	row := Part{name, PartOK, "set by " + c.Label(settings.DB) + ", of kind " + strings.ToLower(plaintext.Clip(scheme, 20))}
+	row := Part{name, PartOK, "set by " + d.c.Label(settings.DB) + ", of kind " + strings.ToLower(plaintext.Clip(scheme, 20))}
 	if database.IsFile(address) {
-		row.Detail = "set by " + c.Label(settings.DB) + ", an SQLite file"
-		if _, err := os.Stat(h.Source().Absolute(address, h.Dir)); err != nil {
-			return Service{Part: Part{name, PartBroken, row.Detail + " that cannot be opened: " + durable.Cause(err)}}
+		row.Detail = "set by " + d.c.Label(settings.DB) + ", an SQLite file"
+		if _, err := os.Stat(d.h.Source().Absolute(address, d.h.Dir)); err != nil {
+			return service{Part: Part{name, PartBroken, row.Detail + " that cannot be opened: " + durable.Cause(err)}}
 		}
 	}
-	return Service{Part: row, try: func(ctx context.Context) (string, error) {
+	return service{Part: row, try: func(ctx context.Context) (string, error) {
 		ctx, done := context.WithTimeout(ctx, scopeTime)
 		defer done()
-		db, err := h.OpenDatabase(ctx, c, Options{})
+		db, err := d.h.OpenDatabase(ctx, d.c, Options{})
 		if err != nil {
 			return "", err
 		}
@@ -279,9 +291,9 @@ func (h *Host) databasePart(c *settings.Settings) Service {
 const knownPaper = "10.1038/s41586-021-03819-2"
 
 // paperParts are the services that know papers.
-func (h *Host) paperParts(c *settings.Settings) []Service {
-	api, indexes := h.OpenPapers(c)
-	parts := []Service{
+func (d Doctor) paperParts() []service {
+	api, indexes := d.h.openIndexes(d.c)
+	parts := []service{
 		{Part: Part{"papers by arXiv", PartOK, "needs no key"}, try: func(ctx context.Context) (string, error) {
 			_, err := api.Search(ctx, search.Query{Text: "attention", Limit: 1})
 			return "", err
@@ -296,17 +308,17 @@ func (h *Host) paperParts(c *settings.Settings) []Service {
 	}
 	for _, s := range []struct{ index, key string }{{scholar.Crossref, ""}, {scholar.OpenAlex, settings.OpenAlexKey}, {scholar.SemanticScholar, settings.ScholarKey}} {
 		row := Part{"papers by " + s.index, PartOK, "needs no key"}
-		if s.key != "" && c.Text(s.key) != "" {
-			row.Detail = "with the key of " + c.Label(s.key)
+		if s.key != "" && d.c.Text(s.key) != "" {
+			row.Detail = "with the key of " + d.c.Label(s.key)
 		}
-		parts = append(parts, Service{Part: row, crowded: row.Detail == "needs no key", try: func(ctx context.Context) (string, error) {
+		parts = append(parts, service{Part: row, crowded: row.Detail == "needs no key", try: func(ctx context.Context) (string, error) {
 			once.Do(func() { ask(ctx) })
 			return answerOf(work, s.index)
 		}})
 	}
-	if c.MemberNamed(researcher.ArxivName).Off {
+	if d.c.MemberNamed(researcher.ArxivName).Off {
 		for i := range parts {
-			parts[i].State, parts[i].Detail, parts[i].try = PartOff, "the researcher arxiv is "+OffInFile, nil
+			parts[i].State, parts[i].Detail, parts[i].try = PartOff, "the researcher arxiv is "+offInFile, nil
 		}
 	}
 	return parts

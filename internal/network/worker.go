@@ -38,10 +38,18 @@ func (h *Host) NewWorkerRecords(e dispatch.Engine) *WorkerRecords {
 // Records are those of the workplace as a desk has them.
 func (w *WorkerRecords) Records(c *settings.Settings) *Records {
 	away := marchwarden.Errorf(marchwarden.CodeUnavailable, "a worker keeps its records with its engine")
-	return &Records{Traces: trace.Nowhere(c.Text(settings.TraceDir), away), Blobs: &Evidence{nil, w.hide, w.engine.Blobs()}, held: w.held}
+	return &Records{Traces: trace.Nowhere(c.Text(settings.TraceDir), away), Blobs: &Evidence{w.engine.Blobs(), nil, w.hide}, held: w.held}
 }
 
-// recordsFor opens the records of a desk.
+// OpenCluster opens a cluster as one researcher, for a server. A question may take that long; 0
+// leaves it to the workers. The caller closes the engine after it.
+func (h *Host) OpenCluster(c *settings.Settings, o Options, e submit.Recorder, limit time.Duration) *Runner {
+	r := &submit.Cluster{Engine: e, NewID: h.NewID, Now: h.Now, Timeout: limit}
+	return &Runner{Name: settings.PI, Scope: pi.Scope, OpenWorld: true, Silent: true, Researcher: r, Host: h, Settings: c,
+		Records: h.NewWorkerRecords(e).Records(c), Shown: r, Warn: o.Warn, Told: o.Told}
+}
+
+// recordsFor opens the records of a runner.
 func (h *Host) recordsFor(c *settings.Settings, o Options) (*Records, error) {
 	if o.shared != nil {
 		return o.shared.Records(c), nil
@@ -92,7 +100,7 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	if o.Told == nil {
 		o.Told = func(Finished) {}
 	}
-	if err := o.Check(h, c, settings.PI); err != nil {
+	if err := o.Check(c, settings.PI); err != nil {
 		return nil, err
 	}
 	if err := h.StartTracing(c); err != nil {
@@ -131,7 +139,7 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 // checkForAll finds what would make every task fail, before one is taken: a task that
 // failed is not tried again.
 func (h *Host) checkForAll(c *settings.Settings, o Options) error {
-	public := offline(h, c, o) == ""
+	public := offline(c, o) == ""
 	if _, err := c.Deadline(o.Timeout, public); err != nil {
 		return err
 	}

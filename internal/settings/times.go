@@ -34,3 +34,19 @@ func ParseTerm(v string) (d time.Duration, problem string) {
 	}
 	return d, ""
 }
+
+// ParseSize reads a number of bytes with a unit: kB, MB, GB and TB are powers of a thousand, KiB, MiB,
+// GiB and TiB powers of 1,024. Or it says what is wrong.
+func ParseSize(v string) (bytes int64, problem string) {
+	text := strings.ToLower(strings.TrimSpace(v))
+	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz ")
+	unit, ok := map[string]float64{
+		"": 1, "b": 1, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9, "t": 1e12, "tb": 1e12,
+		"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+	}[strings.TrimSpace(text[len(digits):])]
+	n, err := strconv.ParseFloat(digits, 64)
+	if !ok || err != nil || !(n*unit >= 1 && n*unit < 1<<62) {
+		return 0, fmt.Sprintf("must be a number of bytes with a unit, such as 500MB or 2GB, not %q", plaintext.Clip(v, 40))
+	}
+	return int64(n * unit), ""
+}

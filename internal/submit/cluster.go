@@ -29,14 +29,12 @@ type Cluster struct {
 	NewID   func() marchwarden.TraceID
 	Now     func() time.Time
 	Timeout time.Duration // 0 leaves it to the workers
-	// Wishes are what a question is asked with; nil is nothing.
-	Wishes func(ctx context.Context) dispatch.Wishes
 	// Home is where records come, line by line while a task goes on; nil leaves them in the
 	// cluster.
 	Home *Home
 }
 
-// Research has the cluster answer, in the name of the principal of ctx. A caller that goes
+// Research has the cluster answer, in the name of the principal of ctx and by the choice of its run. A caller that goes
 // cancels its task; a server that ends does not.
 func (c *Cluster) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	id, chosen := marchwarden.ChosenTraceID(ctx)
@@ -55,8 +53,8 @@ func (c *Cluster) Research(ctx context.Context, req marchwarden.Request, sink ma
 		Engine: c.Engine, Blobs: c.Engine.Blobs(), Investigation: run, Owner: access.From(ctx).ID, Priority: dispatch.Normal, Now: c.Now,
 		Members: func() []dispatch.Member { return []dispatch.Member{{Name: settings.PI}} },
 	}
-	if c.Wishes != nil {
-		cfg.Wishes = c.Wishes(ctx)
+	if choice := runs.ChoiceOf(ctx); choice != nil {
+		cfg.Wishes = dispatch.Wishes{Only: choice.Researchers, AllowEgress: choice.AllowEgress}
 	}
 	copied := &copying{ctx: context.WithoutCancel(ctx), home: c.Home, run: run}
 	defer copied.close()

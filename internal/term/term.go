@@ -31,6 +31,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	xterm "golang.org/x/term"
@@ -73,6 +74,35 @@ func Detect(f *os.File, noColor bool, termName string) Style {
 		height = defaultHeight
 	}
 	return Style{Color: !noColor && termName != "" && termName != "dumb", Width: width, Height: height}
+}
+
+// SizeOf asks for the size of the terminal that a file is, which may change; nil for no file.
+func SizeOf(f *os.File) func() (width, height int) {
+	if f == nil {
+		return nil
+	}
+	return func() (int, int) {
+		width, height, err := xterm.GetSize(int(f.Fd()))
+		if err != nil {
+			return 0, 0
+		}
+		return width, height
+	}
+}
+
+// ASCIIOnly reports whether a terminal, by its name and environment, may have no characters but
+// ASCII: the locale decides, in the order in which C programs ask for it.
+func ASCIIOnly(termName string, env func(string) (string, bool)) bool {
+	switch termName { // these have few characters, whatever the locale says
+	case "linux", "vt52", "vt100", "vt102", "vt220", "ansi", "cons25", "sun":
+		return true
+	}
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v, _ := env(name); v != "" {
+			return !strings.Contains(strings.ReplaceAll(strings.ToLower(v), "-", ""), "utf8")
+		}
+	}
+	return true
 }
 
 func (st Style) textWidth() int {

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// listener is who reads stderr.
+type listener int
+
+const (
+	people       listener = iota
+	program               // as --json-events asks for: one JSON object a line
+	investigator          // this program as a parent, which keeps the last line of a child that ended
+)
+
+// remark is what a program reads beside events. Fields are only ever added.
+type remark struct {
+	Warning string           `json:"warning,omitempty"`
+	Note    string           `json:"note,omitempty"`
+	Error   string           `json:"error,omitempty"`
+	Code    marchwarden.Code `json:"code,omitempty"`
+	Hint    string           `json:"hint,omitempty"`
+}
+
+// tell writes one line of JSON to stderr. It is lost if it cannot be written.
+func (a *app) tell(v any) {
+	w := a.Stderr
+	if a.errStyle().Width > 0 {
+		w = term.JSON(w)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v)
+}
+
+// complain says why a command failed.
+func (a *app) complain(err error) {
+	hint := marchwarden.HintOf(err)
+	switch a.reader {
+	case program:
+		a.tell(remark{Error: term.CleanLine(err.Error()), Code: marchwarden.CodeOf(err), Hint: term.CleanLine(hint)})
+	case investigator:
+		line := term.CleanLine(err.Error())
+		if whole := line + "; " + term.CleanLine(hint); hint != "" && utf8.RuneCountInString(whole) <= lastWords {
+			line = whole
+		}
+		fmt.Fprintln(a.Stderr, plaintext.Brief(line, lastWords))
+	default:
+		a.errStyle().Error(a.Stderr, err)
+	}
+}
+
+// lastWords is how many characters of the last line of a child its parent keeps.
+const lastWords = 200
+
+// warn tells about something that did not stop the work.
+func (a *app) warn(message string) {
+	if a.reader == program {
+		a.tell(remark{Warning: term.CleanLine(message)})
+		return
+	}
+	a.errStyle().Warn(a.Stderr, "%s", message)
+}
+
+// warnOf writes the warnings of a result to stderr, unless the same terminal shows them
+// above the answer.
+func (a *app) warnOf(res *marchwarden.Result, shown bool) {
+	if shown && a.reader != program && a.outStyle().Width > 0 && a.errStyle().Width > 0 {
+		return
+	}
+	for _, warning := range res.Warnings {
+		a.warn(warning)
+	}
+}
+
+// note writes a line for people to stderr.
+func (a *app) note(format string, args ...any) {
+	line := term.CleanLine(fmt.Sprintf(format, args...))
+	if a.reader == program {
+		a.tell(remark{Note: line})
+		return
+	}
+	fmt.Fprintf(a.Stderr, "marchwarden: %s\n", line)
+}
+
+// inZone shows a time in the zone of the user's clock.
+func (a *app) inZone(t time.Time) string {
+	return t.In(a.Now().Location()).Format("2006-01-02 15:04")
+}
+
+// readStdin is readLimited for stdin, which may be a person who never ends it:
+// it gives up when ctx ends.
+func (a *app) readStdin(ctx context.Context, most int64, what string) ([]byte, error) {
+	type outcome struct {
+		data []byte
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		data, err := network.ReadLimited(a.stdin, most, what)
+		done <- outcome{data, err}
+	}()
+	select {
+	case o := <-done:
+		return o.data, o.err
+	case <-ctx.Done():
+		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read %s", what)
+	}
+}
+
+func costWords(usd *float64) string {
+	switch {
+	case usd == nil:
+		return "cost unknown"
+	case *usd == 0:
+		return "no cost"
+	}
+	return fmt.Sprintf("about $%.4f", *usd)
+}
+
+// logger writes structured logs to stderr. It is silent below warnings unless
+// MARCHWARDEN_DEBUG is on. No setting is ever given to it.
+func (a *app) logger(c *settings.Settings) *slog.Logger { return a.logFrom(c, slog.LevelWarn) }
+
+// serverLog is logger for programs that run long, where people want to see that something
+// happens: connections come and go, and tasks are taken up again.
+func (a *app) serverLog(c *settings.Settings) *slog.Logger { return a.logFrom(c, slog.LevelInfo) }
+
+func (a *app) logFrom(c *settings.Settings, level slog.Level) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: level}
+	if c.On(settings.Debug) {
+		opts.Level = slog.LevelDebug
+	}
+	if c.Text(settings.LogFormat) == "json" || a.reader == program {
+		return slog.New(slog.NewJSONHandler(a.Stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(a.Stderr, opts))
+}
+
+// printJSON writes v indented, with text as it is.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print JSON")
+	}
+	return nil
+}
+
+// print writes to stdout for people.
+func (a *app) print(format string, args ...any) error {
+	_, err := fmt.Fprintf(a.stdout, format, args...)
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
+}
+
+// show prints rows: as JSON for programs, else as a table, or as a note if there are none.
+func (a *app) show(asJSON bool, v any, head []string, rows [][]string, none string) error {
+	switch {
+	case asJSON:
+		return printJSON(a.forPrograms(), v)
+	case len(rows) == 0:
+		a.note("%s", none)
+		return nil
+	}
+	return a.outStyle().Table(a.stdout, head, rows)
+}
+
+// checkOut makes sure, before any work is done, that the file can be written
+// later. It leaves nothing behind.
+func checkOut(path string) error {
+	if path == "" {
+		return nil
+	}
+	if path == "-" {
+		return invalid("--out", "the result goes to stdout without it", "must name a file")
+	}
+	if err := notFolder(path); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return invalid("--out", "use a shell redirection instead", fmt.Sprintf("%q is not a regular file", path))
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, durable.Cause(err)))
+	}
+	target := durable.Linked(path)
+	probe, err := durable.TempBeside(target)
+	if err != nil {
+		hint, what := "give a path in a folder that can be written", fmt.Sprintf("%q", path)
+		if target != path {
+			what += fmt.Sprintf(" is a link to %q, which", target)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "make the folder " + filepath.Dir(target) + " first"
+		}
+		return invalid("--out", hint, what+" cannot be written: "+durable.Cause(err))
+	}
+	return durable.Discard(probe)
+}
+
+// notFolder refuses a path that is a folder, or that can only be one.
+func notFolder(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() || path != "" && os.IsPathSeparator(path[len(path)-1]) {
+		return invalid("--out", "give the path of a file", fmt.Sprintf("%q is a folder", path))
+	}
+	return nil
+}
+
+func writeOut(path string, write func(io.Writer) error) error {
+	err := durable.WriteWhole(path, write)
+	var at *fs.PathError
+	if errors.As(err, &at) { // of a file that the user did not name
+		err = at.Err
+	}
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", path)
+}
+
+// advised gives an error that has no hint one that fits what the system said: a
+// disk without room, or a home folder that is no folder. Its code and its words
+// stay.
+func (a *app) advised(err error) error {
+	if marchwarden.HintOf(err) != "" {
+		return err
+	}
+	var path *fs.PathError
+	atHome := a.home != "" && errors.As(err, &path) && below(path.Path, a.home)
+	hint := ""
+	switch full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT); {
+	case full && atHome:
+		hint = "make room on the disk, or set " + settings.EnvOf(settings.Home) + " to a folder on another one"
+	case full:
+		hint = "make room on the disk"
+	case errors.Is(err, syscall.ENOTDIR) && atHome:
+		if file := fileAbove(a.home); file != "" {
+			hint = file + " is a file; set " + settings.EnvOf(settings.Home) + " to a folder that can be written"
+		}
+	}
+	if hint == "" {
+		return err
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: err.Error(), Hint: hint}
+}
+
+// below reports whether path is folder or in it.
+func below(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+string(filepath.Separator))
+}
+
+// fileAbove is path, or what is above it, if that is no folder; "" if all of it
+// is or could be one.
+func fileAbove(path string) string {
+	for {
+		info, err := os.Stat(path)
+		switch parent := filepath.Dir(path); {
+		case err == nil && !info.IsDir():
+			return path
+		case err == nil || parent == path:
+			return ""
+		default:
+			path = parent
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package network
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Resumed reads a run that is to be resumed, and gives the options that it was begun with. Of o
+// they keep the database, if it names one, and its time is added to that of the run. A rihla, an
+// imported run and one that another process works on are refused.
+func (o Options) Resumed(c *settings.Settings, rec *Records, id marchwarden.TraceID) (Options, *trace.Log, error) {
+	log, err := rec.Traces.Load(id)
+	if err != nil {
+		return o, nil, err
+	}
+	start, err := log.Start()
+	if err != nil {
+		return o, nil, err
+	}
+	if start.PartOf {
+		return o, nil, settings.Invalid("ID", "resume the investigation that sent it: 'marchwarden traces' lists it", fmt.Sprintf("run %s is a rihla of an investigation", id))
+	}
+	if foreign, err := rec.Traces.Foreign(id); err != nil || foreign { // its choice is of another installation
+		return o, nil, cmp.Or(err, run.Imported(id))
+	}
+	if busy, err := rec.Traces.Busy(id); err != nil || busy {
+		return o, nil, cmp.Or(err, trace.Going(id))
+	}
+	begun, err := o.AsBegun(c, start)
+	if err != nil {
+		return o, nil, err
+	}
+	// What is recorded is all that the settings had to give, whichever researchers were asked.
+	names := begun.Researchers
+	if len(names) == 0 && begun.Researcher != settings.PI {
+		names = []string{begun.Researcher}
+	}
+	if len(names) > 0 {
+		begun = begun.Narrowed(names)
+		begun.DB = cmp.Or(o.DB, begun.DB) // one that is named now is refused if it is not asked
+	}
+	return begun, log, nil
+}
+
+// AsBegun are the options of a run as it was begun, with what is added to its time. Those are
+// asked who were in its network, whatever the settings would make of it today.
+func (o Options) AsBegun(c *settings.Settings, start *trace.Start) (Options, error) {
+	choice := choiceOf(start.Flags)
+	if start.Choice != nil {
+		choice = *start.Choice
+	}
+	// Members choose as they did; the model of the run itself is the one that it had, and is no
+	// model that the user has named for them.
+	begun := Options{Choice: choice, Begun: &choice, BegunBy: cmp.Or(start.Model, NoModel), Warn: o.Warn, Told: o.Told, Log: o.Log}
+	begun.DB = cmp.Or(o.DB, begun.DB)
+	var err error
+	if o.Timeout != "" {
+		if begun.More, err = c.Deadline(o.Timeout, false); err != nil {
+			return o, err
+		}
+	}
+	names := []string{start.Researcher}
+	if start.Investigation != nil {
+		names = nil
+		for _, m := range start.Investigation.Members {
+			if slices.Contains(c.ResearcherNames(), m.Name) { // one that is gone is a gap
+				names = append(names, m.Name)
+			}
+		}
+		begun.Researchers = names
+	} else if begun.Researcher == "" {
+		begun.Researcher = start.Researcher
+	}
+	outside := slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName)
+	if outside && c.Given(settings.Online) && !c.On(settings.Online) {
+		return o, settings.Invalid(c.Label(settings.Online), "unset it to resume this run", "is false, and the run asks the web")
+	}
+	begun.Online = begun.Online || outside && start.Investigation != nil
+	return begun, nil
+}
+
+// choiceOf is the choice of a run whose flags an earlier version recorded, as --name=value or, for a
+// switch, --name.
+func choiceOf(flags []string) (c marchwarden.Choice) {
+	for _, f := range flags {
+		name, value, _ := strings.Cut(f, "=")
+		number, _ := strconv.Atoi(value)
+		on := value != "false"
+		switch name {
+		case "--researcher":
+			c.Researcher = value
+		case "--researchers":
+			c.Researchers = settings.SplitWords(value)
+		case "--allow-egress":
+			c.AllowEgress = settings.SplitWords(value)
+		case "--library":
+			c.Library = append(c.Library, value)
+		case "--db":
+			c.DB = value
+		case "--model":
+			c.Model = value
+		case "--search":
+			c.Search = value
+		case "--render":
+			c.Render = value
+		case "--parallel":
+			c.Parallel = number
+		case "--max-rihlas":
+			c.MaxRihlas = number
+		case "--online":
+			c.Online = on
+		case "--embedded":
+			c.Embedded = on
+		case "--isolate":
+			c.Isolate = on
+		case "--allow-samples":
+			c.AllowSamples = on
+		}
+	}
+	return c
+}
+
+// OpenHere has the questions of a file answered in this process, within the limits that all such
+// processes share. The caller calls end.
+func (h *Host) OpenHere(c *settings.Settings, o Options, parallel int) (here *submit.Here, end func() error, err error) {
+	rules, err := limit.ParseRules(c.List(settings.Limits))
+	if err != nil {
+		return nil, nil, settings.Invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
+	}
+	h.Limits = limit.NewSet(limit.SetConfig{Rules: rules, Store: limit.Folder(filepath.Join(c.QueuePath(), "limits"), h.Now), Now: h.Now}).Limit
+	d, err := h.Open(c, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept, err := runs.Open(runs.Config{Researcher: d, Dir: c.RunsPath(), Now: h.Now, Name: submit.HereName, MaxRunning: parallel, Log: o.Log, Recorded: d.Records.Result})
+	if err != nil {
+		return nil, nil, errors.Join(err, d.Close())
+	}
+	earlier := func(res *marchwarden.Result) { _, _ = d.Complete(res) } // a ledger that cannot be read costs no answer
+	return &submit.Here{Runs: kept, Traces: d.Records.Traces, Old: c.QueuePath(), Earlier: earlier},
+		func() error { return errors.Join(kept.Close(context.Background()), d.Close()) }, nil
+}
+
+// PerQuestion is the researcher of a server whose questions each choose their researchers: the
+// network is opened for every question, and a run that is resumed is opened as it was begun.
+type PerQuestion struct {
+	Host     *Host
+	Settings *settings.Settings
+	Records  *Records
+	Base     Options         // what questions are asked with
+	Cluster  *submit.Cluster // answers instead; nil if this process does
+}
+
+var _ marchwarden.Researcher = (*PerQuestion)(nil)
+
+// Research asks the cluster, or a network that it opens and closes. A run of this machine
+// resumes here.
+func (p *PerQuestion) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	if p.Cluster != nil {
+		res, err := p.Cluster.Research(ctx, req, sink)
+		if err == nil {
+			d := &Runner{Name: settings.PI, Host: p.Host, Settings: p.Settings, Records: p.Records, Warn: p.Base.Warn}
+			_, err = d.Complete(res)
+			return res, err
+		}
+		if req.Resume == "" || !errors.Is(err, dispatch.ErrNotAsked) || !errors.Is(err, marchwarden.CodeNotFound) {
+			return nil, err
+		}
+	}
+	o, err := p.Options(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	d, err := p.Host.Open(p.Settings, o)
+	if err != nil {
+		return nil, err
+	}
+	res, err := d.Research(ctx, req, sink)
+	if closed := d.Close(); closed != nil {
+		p.Base.Log.Warn("a researcher did not close", "error", closed)
+	}
+	return res, err
+}
+
+// Options are what a run is asked with. A run whose record names no choice, as earlier
+// versions wrote it, is not asked: another researcher could learn the question.
+func (p *PerQuestion) Options(ctx context.Context, req marchwarden.Request) (o Options, err error) {
+	if req.Resume == "" {
+		choice := runs.ChoiceOf(ctx)
+		if choice == nil {
+			return o, &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the server ended before the run had begun", Hint: "ask again"}
+		}
+		o = p.Base
+		o.Choice = *choice
+		if len(o.Researchers) > 0 {
+			o = o.Narrowed(o.Researchers)
+		}
+	} else {
+		id, err := marchwarden.ParseTraceID(req.Resume)
+		if err != nil {
+			return o, err
+		}
+		if o, err = p.Resumed(id); err != nil {
+			return o, err
+		}
+	}
+	// The address of the server's database holds a password, and is not recorded then.
+	if o.DB == "" && (o.Researcher == database.Name || slices.Contains(o.Researchers, database.Name)) {
+		o.DB = p.Base.DB
+	}
+	return o, nil
+}
+
+// Choose is the choice of a question that names researchers, or leaves it to the server.
+func (p *PerQuestion) Choose(names []string) (*marchwarden.Choice, error) {
+	o := p.Base
+	if p.Cluster != nil {
+		return &marchwarden.Choice{Researchers: names, AllowEgress: o.AllowEgress}, nil
+	}
+	if len(names) > 0 {
+		if err := p.Settings.AreMembers("--researchers", names); err != nil {
+			return nil, err
+		}
+		o.Online = true // for those of them that need it: to name one is to mean it
+		o = o.Narrowed(names)
+		o.Researchers = names
+	}
+	if err := o.Check(p.Settings, settings.PI); err != nil {
+		return nil, err
+	}
+	if _, err := p.Host.Seats(p.Settings, o); err != nil {
+		return nil, err
+	}
+	return o.Recorded(p.Host, p.Settings), nil
+}
+
+// Resumed are the options of a run that is to be resumed.
+func (p *PerQuestion) Resumed(id marchwarden.TraceID) (Options, error) {
+	o, _, err := Options{Warn: p.Base.Warn, Told: p.Base.Told, Log: p.Base.Log}.Resumed(p.Settings, p.Records, id)
+	return o, err
+}
