@@ -9,8 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 // Call is one request to a model. It is a single turn: what the model must know
@@ -22,7 +20,7 @@ type Call struct {
 	System    string          `json:"system"`            // instructions
 	Input     string          `json:"input"`             // the evidence and the task
 	MaxTokens int             `json:"max_tokens"`        // upper bound of the reply, thinking included
-	Schema    json.RawMessage `json:"schema,omitempty"`  // JSON Schema that the reply's text should satisfy, or nil
+	Schema    json.RawMessage `json:"schema,omitempty"`  // JSON Schema that the reply's text should satisfy, or nil; closed objects with all properties required, as providers want it
 	Tools     []Tool          `json:"tools,omitempty"`   // what the model may ask for; never together with Schema
 	Attempt   int             `json:"attempt,omitempty"` // 0 at first; tells a repeated call from its predecessor
 }
@@ -56,18 +54,6 @@ func (r Reply) By(asked string) string {
 		return r.Model
 	}
 	return asked
-}
-
-// Without is the reply without the secrets that hide knows, for adapters: a provider
-// has the key, and what it sends back is recorded.
-func (r Reply) Without(hide *secret.Redactor) Reply {
-	r.Text = hide.Text(r.Text)
-	calls := r.Calls
-	r.Calls = nil
-	for _, c := range calls {
-		r.Calls = append(r.Calls, ToolCall{Name: hide.Text(c.Name), Input: hide.Bytes(c.Input)})
-	}
-	return r
 }
 
 // ToolCall is a request of the model to use a tool.

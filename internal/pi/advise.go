@@ -105,7 +105,7 @@ func (p *Adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
 		}
 		items, ok := itemsOf(reply.Text)
 		cut := reply.Stop == llm.StopLength && len(items) == 0
-		if spare := min(thinking, roomFor(b)/2-priceOf(b, c)); cut && again && spare >= c.MaxTokens {
+		if spare := min(thinking, roomFor(b)/2-llm.Price(b.Scale, c)); cut && again && spare >= c.MaxTokens {
 			c.MaxTokens += spare
 			continue
 		}
@@ -129,8 +129,7 @@ func itemsOf(reply string) ([]json.RawMessage, bool) {
 	if !ok {
 		return nil, false
 	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(raw, &fields) == nil {
+	if fields := llm.Fields(raw); fields != nil {
 		raw = fields["rihlas"]
 	}
 	var items []json.RawMessage
@@ -151,19 +150,19 @@ func readPlan(b *Brief, items []json.RawMessage) []Sending {
 	}
 	var out []Sending
 	for _, item := range items {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(item, &fields) != nil {
-			continue
-		}
+		fields := llm.Fields(item)
+		name, _ := llm.Text(fields["researcher"])
+		question, _ := llm.Text(fields["question"])
+		why, _ := llm.Text(fields["reason"])
 		s := Sending{
-			Researcher: memberNamed(v, b.Members, textOf(fields["researcher"])),
-			Question:   v.Line(textOf(fields["question"]), marchwarden.MaxQuestionChars),
-			Reason:     v.Line(verify.Unlink(v.Line(textOf(fields["reason"]), 2*reasonChars), given), reasonChars),
+			Researcher: memberNamed(v, b.Members, name),
+			Question:   v.Line(question, marchwarden.MaxQuestionChars),
+			Reason:     v.Line(verify.Unlink(v.Line(why, 2*reasonChars), given), reasonChars),
 		}
 		if s.Researcher == "" || !strings.ContainsFunc(s.Question, unicode.IsLetter) || verify.Unlink(s.Question, given) != s.Question {
 			continue
 		}
-		if plainWords(s.Question) == plainWords(b.Request.Question) {
+		if flatten(s.Question) == flatten(b.Request.Question) {
 			s.Question = b.Request.Question
 		}
 		if !seen[sendingKey(s)] {
@@ -172,15 +171,6 @@ func readPlan(b *Brief, items []json.RawMessage) []Sending {
 		}
 	}
 	return out
-}
-
-// textOf is a JSON string; anything else is none.
-func textOf(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
 }
 
 // memberNamed is the member that a reply names as it was shown, or "".
@@ -207,20 +197,15 @@ func addressesIn(question string) func(address string) bool {
 	return func(a string) bool { return known[a] }
 }
 
-// plainWords is a question by its letters and digits alone.
-func plainWords(s string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }), " ")
-}
-
 // sendingKey is the same for two rihlas that ask the same researcher the same.
-func sendingKey(s Sending) string { return s.Researcher + "\n" + plainWords(s.Question) }
+func sendingKey(s Sending) string { return s.Researcher + "\n" + flatten(s.Question) }
 
 // withWhole holds the proposals to the number that there may be and sees to it
 // that the whole question goes to a member that the plain plan sends it to: to the
 // first one, at the head of the plan, if the model left it out, and to all of those
 // whose scope the model was not told, since it could not choose them.
 func withWhole(b *Brief, proposed, plain []Sending) []Sending {
-	whole := slices.DeleteFunc(slices.Clone(plain), func(s Sending) bool { return plainWords(s.Question) != plainWords(b.Request.Question) })
+	whole := slices.DeleteFunc(slices.Clone(plain), func(s Sending) bool { return flatten(s.Question) != flatten(b.Request.Question) })
 	if len(whole) == 0 {
 		whole = []Sending{{Researcher: b.Members[0].Name, Question: b.Request.Question, Reason: "the whole question"}}
 	}

@@ -286,7 +286,8 @@ func TestPrompt(t *testing.T) {
 	want := "Reply: at most 620 tokens\nQuestion: " + wholeQuestion + "\nContext: Both are in the West.\nSources: only .gov\nToday: 2026-06-01\nRihlas: at most 6\n" +
 		"<<<researchers " + nonce + ">>>\n- files | the user's own folders\n- web | pages of the open web\n- arxiv | preprints and papers\n<<<end " + nonce + ">>>\n"
 	diff(t, "input", c.Input, want)
-	if c.Prompt != promptName || len(c.Template) != 71 || c.System != planText || len(c.Tools) > 0 || !json.Valid(c.Schema) || !strings.Contains(c.System, "data, never instructions") {
+	llmtest.Strict(t, c.Schema)
+	if c.Prompt != promptName || len(c.Template) != 71 || c.System != planText || len(c.Tools) > 0 || !strings.Contains(c.System, "data, never instructions") {
 		t.Errorf("call %+v", c)
 	}
 	if n := llm.EstimateText(planText); n > 240 {

@@ -34,6 +34,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
@@ -262,7 +263,7 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 		inv.Members = append(inv.Members, m)
 	}
 	start := &trace.Start{
-		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %s", req.Question, count(len(inv.Members), "researcher"))},
+		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %s", req.Question, lexicon.Counted(len(inv.Members), "researcher", "researchers"))},
 		Format: trace.Format, TraceID: p.cfg.NewID(), Researcher: Name, Version: p.cfg.Version,
 		Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv, Choice: o.Choice,

@@ -122,15 +122,13 @@ func (r *run) plan(ctx context.Context) error {
 			r.propose([]Sending{{m.Name, question, "the question itself"}})
 		}
 	}
-	step := &trace.Plan{Head: trace.Head{Decision: "begin with " + count(len(r.waiting), "rihla")}}
+	step := &trace.Plan{Head: trace.Head{Decision: "begin with " + lexicon.Counted(len(r.waiting), "rihla", "rihlas")}}
 	if len(r.waiting) == 0 {
 		step.Decision = "there is nobody to ask"
 		r.gaps = append(r.gaps, marchwarden.Gap{Topic: question, Category: marchwarden.ScopeExceeded, Detail: "there is no researcher in this network"})
 	}
 	r.passedOver()
-	planned := slices.Clone(r.waiting)
-	slices.SortFunc(planned, func(a, b *item) int { return a.seq - b.seq })
-	for _, it := range planned {
+	for _, it := range r.waiting {
 		step.Rihlas = append(step.Rihlas, trace.Sending(it.Sending))
 	}
 	r.live(marchwarden.StagePlan, step.Decision)

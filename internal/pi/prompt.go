@@ -1,9 +1,7 @@
 package pi
 
 import (
-	"crypto/sha256"
 	_ "embed" // the prompt
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -13,9 +11,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
-// The instructions are sent as they stand, so that a provider can cache them and a
-// trace can name them by their hash.
-//
 //go:embed prompts/plan.md
 var planText string
 
@@ -39,7 +34,6 @@ const (
 // Limits of what is shown.
 const (
 	nameChars    = 64
-	filterChars  = 200
 	shownMembers = 64
 )
 
@@ -50,33 +44,21 @@ var scopeChars = []int{300, 120, 40, 0}
 // leaves half of the reply that would be well; then the reply does. A call that
 // does not fit even so is CodeExhausted, and nothing is asked.
 func planCall(b *Brief) (llm.Call, error) {
-	sum := sha256.Sum256([]byte(planText))
-	c := llm.Call{Prompt: promptName, Template: "sha256:" + hex.EncodeToString(sum[:]), System: planText, Schema: planSchema}
+	c := llm.Prompt{Name: promptName, Text: planText}.Call()
+	c.Schema = planSchema
 	v := llm.NewQuoter(b.Nonce)
 	whole := min(roomFor(b), int(adviceShare*float64(b.Limits.TokenBudget)), planMost)
 	well := min(mostReply, 80+sendTokens*b.Most)
 	for _, chars := range scopeChars {
-		told := askedText(v, b) + v.Block("researchers", memberLines(v, b, chars))
+		told := v.Question(b.Request, b.Limits.TokenBudget, b.Now) + fmt.Sprintf("Rihlas: at most %d\n", b.Most) + v.Block("researchers", memberLines(v, b, chars))
 		c.Input, c.MaxTokens = llm.Limit(well)+told, 0
-		c.MaxTokens = min(well, whole-priceOf(b, c))
+		c.MaxTokens = min(well, whole-llm.Price(b.Scale, c))
 		c.Input = llm.Limit(c.MaxTokens) + told
 		if c.MaxTokens >= max(leastReply, well/2) || chars == 0 && c.MaxTokens >= leastReply {
 			return c, nil
 		}
 	}
 	return c, marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens can be spent on a plan, %d more are needed", whole, leastReply-c.MaxTokens)
-}
-
-// askedText is what the plan is for, in lines of the program's.
-func askedText(v llm.Quoter, b *Brief) string {
-	text := "Question: " + v.Line(b.Request.Question, marchwarden.MaxQuestionChars) + "\n"
-	if known := v.Line(b.Request.Context, min(marchwarden.MaxContextChars, b.Limits.TokenBudget/20)); known != "" {
-		text += "Context: " + known + "\n"
-	}
-	if f := b.Request.Filter(); !f.Empty() {
-		text += "Sources: only " + v.Line(f.String(), filterChars) + "\n"
-	}
-	return text + "Today: " + b.Now.Format("2006-01-02") + "\n" + fmt.Sprintf("Rihlas: at most %d\n", b.Most)
 }
 
 // untold stands for a scope that is not shown.
@@ -99,15 +81,6 @@ func memberLines(v llm.Quoter, b *Brief, chars int) []string {
 		out = append(out, "- "+name)
 	}
 	return out
-}
-
-// priceOf is what the metered model will reserve for a call.
-func priceOf(b *Brief, c llm.Call) int {
-	scale := 1.0
-	if b.Scale != nil {
-		scale = max(1, b.Scale())
-	}
-	return int(math.Ceil(float64(llm.Estimate(c))*scale)) + c.MaxTokens
 }
 
 // roomFor is how many tokens a call could get now.

@@ -1,7 +1,6 @@
 package pi
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +22,7 @@ import (
 // item is a rihla that waits for its turn.
 type item struct {
 	Sending
-	priority int // higher goes first
-	seq      int // of equal ones, the older
+	priority int // higher goes first, of equal ones the older
 	parent   int // number of the rihla that led to it; 0 for the plan's
 	depth    int // 0 for the plan's
 	tokens   int // at least so many are wanted; 0 for a share
@@ -33,42 +31,19 @@ type item struct {
 	goesOn *journey
 }
 
-// queue is a heap of items.
-type queue []*item
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, k int) bool {
-	if q[i].priority != q[k].priority {
-		return q[i].priority > q[k].priority
-	}
-	return q[i].seq < q[k].seq
-}
-func (q queue) Swap(i, k int) { q[i], q[k] = q[k], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(*item)) }
-func (q *queue) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return last
-}
-
+// push puts an item behind those that are no less urgent.
 func (b *book) push(it *item) {
-	it.seq = b.seq
-	b.seq++
-	heap.Push(&b.waiting, it)
+	at := slices.IndexFunc(b.waiting, func(o *item) bool { return o.priority < it.priority })
+	if at < 0 {
+		at = len(b.waiting)
+	}
+	b.waiting = slices.Insert(b.waiting, at, it)
 }
-
-func (b *book) pop() *item { return heap.Pop(&b.waiting).(*item) }
 
 // key makes the same question to the same researcher the same rihla, in whatever
 // order or form its words are.
 func key(researcher, question string) string {
-	words := lexicon.Terms(question)
-	if len(words) == 0 {
-		words = strings.Fields(strings.ToLower(question))
-	}
-	slices.Sort(words)
-	return researcher + "\x00" + strings.Join(slices.Compact(words), " ")
+	return researcher + "\x00" + lexicon.SameWords(question)
 }
 
 // hold splits the tokens before anything is sent: some are kept for the writing,
@@ -108,15 +83,12 @@ func (r *run) sendAll(ctx context.Context) error {
 		if r.stopped {
 			return r.drop("the investigation was ending")
 		}
-		it := r.pop()
+		it := r.waiting[0]
 		jr, why, err := r.grant(it)
-		if err != nil {
+		if err != nil || jr == nil && r.underWay() > 0 { // what those under way do not use comes back
 			return err
 		}
-		if jr == nil && r.underWay() > 0 { // what those under way do not use comes back
-			heap.Push(&r.waiting, it)
-			return nil
-		}
+		r.waiting = r.waiting[1:]
 		if jr == nil {
 			r.meter.Exhaust(why.cap)
 			if err := r.drop(why.words, it); err != nil {
@@ -141,9 +113,7 @@ func (r *run) sendAll(ctx context.Context) error {
 // wait. Each is a gap.
 func (b *book) drop(why string, items ...*item) error {
 	if len(items) == 0 {
-		for len(b.waiting) > 0 {
-			items = append(items, b.pop())
-		}
+		items, b.waiting = b.waiting, nil
 	}
 	for _, it := range items {
 		b.unask(key(it.Researcher, it.Question))
@@ -186,8 +156,8 @@ type dropped struct {
 // rihlas of what was there for them, later ones of what is left. Without a journey
 // it says why there is none.
 func (b *book) grant(it *item) (*journey, shortage, error) {
-	weight, all := b.weight(it), b.weight(it)
-	for _, w := range b.waiting {
+	weight, all := b.weight(it), 0.0
+	for _, w := range b.waiting { // it is the first of them
 		all += b.weight(w)
 	}
 	room, left := b.meter.Room(), b.meter.Limits().MaxSources-b.meter.Usage().Sources

@@ -147,8 +147,7 @@ func (b *book) rihlas() []marchwarden.Rihla {
 		out = append(out, rihla)
 	}
 	if b.inv.PlanOnly {
-		for len(b.waiting) > 0 {
-			it := b.pop()
+		for _, it := range b.waiting {
 			out = append(out, marchwarden.Rihla{Researcher: it.Researcher, Question: it.Question, Reason: it.Reason, Outcome: "planned"})
 		}
 	}

@@ -2,7 +2,6 @@ package pi
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -43,8 +42,7 @@ type book struct {
 	meter   *budget.Meter
 	members map[string]dispatch.Member
 
-	waiting  queue
-	seq      int
+	waiting  []*item // the most urgent first
 	asked    map[string]int  // rihla number by key
 	moved    map[string]bool // questions that were taken elsewhere
 	public   []string        // questions that were made before anything was found
@@ -379,12 +377,4 @@ func (b *book) live(stage marchwarden.Stage, message string) {
 // liveOf passes progress of a rihla on.
 func (b *book) liveOf(jr *journey, stage marchwarden.Stage, message string) {
 	b.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: b.start.TraceID, Rihla: jr.number, Researcher: jr.Researcher})
-}
-
-// count is a number of things in words.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -13,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -34,9 +35,9 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	brought := r.brought()
 	sources, passages := len(r.set.Sources()), r.set.Len()
 	if !r.inv.PlanOnly {
-		r.live(marchwarden.StageSynthesize, "writing from "+count(sources, "source")+" of "+count(len(brought), "rihla"))
+		r.live(marchwarden.StageSynthesize, "writing from "+lexicon.Counted(sources, "source", "sources")+" of "+lexicon.Counted(len(brought), "rihla", "rihlas"))
 	}
-	if err := r.j.Note(&trace.SynthesisStart{Head: trace.Head{Decision: "write from " + count(sources, "source") + " of " + count(len(brought), "rihla")}, Sources: sources, Passages: passages}); err != nil {
+	if err := r.j.Note(&trace.SynthesisStart{Head: trace.Head{Decision: "write from " + lexicon.Counted(sources, "source", "sources") + " of " + lexicon.Counted(len(brought), "rihla", "rihlas")}, Sources: sources, Passages: passages}); err != nil {
 		return reason.Draft{}, err
 	}
 	var draft reason.Draft

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -33,16 +34,9 @@ func (l limits) and(o limits) limits {
 
 // without reads from a refusal what to leave out of the request, and is false when
 // that would change nothing: the refusal is then final.
-func (l limits) without(f *fault, r request) (limits, bool) {
+func (l limits) without(f *heard, r request) (limits, bool) {
 	said, old := f.refused, l
-	names := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(said, w) {
-				return true
-			}
-		}
-		return false
-	}
+	names := func(words ...string) bool { return anyIn(said, words) }
 	bad := f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity ||
 		f.status == http.StatusNotFound && names("requested parameters") // OpenRouter has no server that takes them all
 	tools, schema := len(r.call.Tools) > 0 && !l.noTools, len(r.call.Schema) > 0
@@ -72,27 +66,18 @@ func (l limits) without(f *fault, r request) (limits, bool) {
 // noToolUse knows the ways in which servers say that a model has no tool use. They
 // come with the status 400, 404 or 500.
 func noToolUse(said string) bool {
-	if !strings.Contains(said, "tool") {
-		return false
-	}
-	for _, words := range []string{
+	return strings.Contains(said, "tool") && anyIn(said, []string{
 		"does not support tool", "not support tool", "support tool use", "not support function", "tools are not supported", "tool use is not supported",
 		"tool calling is not supported", "tools is not supported", "tool choice requires", "tools param requires", "requires --jinja", "enable-auto-tool-choice",
-	} {
-		if strings.Contains(said, words) {
-			return true
-		}
-	}
-	return false
+	})
 }
 
 // tooLong knows the ways in which servers say that the input is over the context
 // window: no other form of the request would help.
 func tooLong(said string) bool {
-	for _, words := range []string{"context_length", "context length", "context window", "context size", "maximum context", "too many tokens", "prompt is too long"} {
-		if strings.Contains(said, words) {
-			return true
-		}
-	}
-	return false
+	return anyIn(said, []string{"context_length", "context length", "context window", "context size", "maximum context", "too many tokens", "prompt is too long"})
+}
+
+func anyIn(said string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
 }

@@ -65,11 +65,7 @@ func (r request) body(l limits) ([]byte, error) {
 		p.Temperature = temperature
 	}
 	system := r.call.System
-	extra, err := r.tools(&p, l)
-	if err != nil {
-		return nil, err
-	}
-	for _, text := range []string{extra, r.format(&p, l)} {
+	for _, text := range []string{r.tools(&p, l), r.format(&p, l)} {
 		if text != "" {
 			system = strings.TrimSpace(system + "\n\n" + text)
 		}
@@ -86,24 +82,15 @@ func (r request) body(l limits) ([]byte, error) {
 }
 
 // tools offers the call's tools, or returns the text that describes them.
-func (r request) tools(p *chat, l limits) (string, error) {
-	if len(r.call.Tools) == 0 {
-		return "", nil
-	}
-	if l.noTools {
-		return toolsText(r.call.Tools), nil
+func (r request) tools(p *chat, l limits) string {
+	if l.noTools && len(r.call.Tools) > 0 {
+		return toolsText(r.call.Tools)
 	}
 	for _, t := range r.call.Tools {
-		if len(t.Schema) > 0 {
-			var object map[string]json.RawMessage
-			if err := json.Unmarshal(t.Schema, &object); err != nil {
-				return "", marchwarden.Wrap(err, marchwarden.CodeInvalid, "the schema of the tool %s is not a JSON object", t.Name)
-			}
-		}
 		p.Tools = append(p.Tools, tool{Type: "function", Function: function{t.Name, t.Description, t.Schema}})
 	}
-	p.ParallelToolCalls = !l.noParallel
-	return "", nil
+	p.ParallelToolCalls = len(p.Tools) > 0 && !l.noParallel
+	return ""
 }
 
 // toolsText tells a model without tool use how to ask for tools.
@@ -120,15 +107,15 @@ func toolsText(tools []llm.Tool) string {
 	return b.String()
 }
 
-// format asks for a reply that satisfies the call's schema, and returns the text
-// that does so where the server cannot be told.
+// format asks for a reply that satisfies the call's schema, which llm.Call promises to be strict, and
+// returns the text that does so where the server cannot be told.
 func (r request) format(p *chat, l limits) string {
 	if len(r.call.Schema) == 0 {
 		return ""
 	}
 	switch l.schema {
 	case schemaGiven:
-		p.ResponseFormat = &responseFormat{"json_schema", &jsonSchema{"reply", r.call.Schema, strictClean(r.call.Schema)}}
+		p.ResponseFormat = &responseFormat{"json_schema", &jsonSchema{"reply", r.call.Schema, true}}
 		return ""
 	case schemaJSON:
 		p.ResponseFormat = &responseFormat{Type: "json_object"}
@@ -146,69 +133,5 @@ func thinks(model string) bool {
 	if v, ok := strings.CutPrefix(name, "gpt-"); ok && v != "" && (v[0] >= '5' && v[0] <= '9' || strings.HasPrefix(v, "oss")) {
 		return true
 	}
-	for _, mark := range []string{"qwen3", "deepseek-r", "qwq", "magistral", "thinking", "reasoning"} {
-		if strings.Contains(name, mark) {
-			return true
-		}
-	}
-	return false
-}
-
-// strictWords are the keywords that a strict schema may have.
-var strictWords = map[string]bool{
-	"type": true, "properties": true, "required": true, "additionalProperties": true,
-	"items": true, "enum": true, "const": true, "anyOf": true, "description": true,
-}
-
-// strictClean tells whether a schema is surely one that servers take as strict: an
-// object whose fields are all required and closed, and so on down.
-func strictClean(schema json.RawMessage) bool {
-	var root map[string]any
-	return json.Unmarshal(schema, &root) == nil && root["type"] == "object" && strictNode(root, 0)
-}
-
-func strictNode(node map[string]any, depth int) bool {
-	if depth > 8 {
-		return false
-	}
-	for word := range node {
-		if !strictWords[word] {
-			return false
-		}
-	}
-	properties, _ := node["properties"].(map[string]any)
-	if node["type"] == "object" || properties != nil {
-		required, _ := node["required"].([]any)
-		if node["additionalProperties"] != false || len(required) != len(properties) {
-			return false
-		}
-		for _, name := range required {
-			n, _ := name.(string)
-			if properties[n] == nil {
-				return false
-			}
-		}
-	}
-	for _, value := range properties {
-		if child, ok := value.(map[string]any); !ok || !strictNode(child, depth+1) {
-			return false
-		}
-	}
-	if items, ok := node["items"]; ok {
-		if child, ok := items.(map[string]any); !ok || !strictNode(child, depth+1) {
-			return false
-		}
-	} else if node["type"] == "array" {
-		return false
-	}
-	choices, ok := node["anyOf"].([]any)
-	if _, has := node["anyOf"]; has && !ok {
-		return false
-	}
-	for _, value := range choices {
-		if child, ok := value.(map[string]any); !ok || !strictNode(child, depth+1) {
-			return false
-		}
-	}
-	return true
+	return anyIn(name, []string{"qwen3", "deepseek-r", "qwq", "magistral", "thinking", "reasoning"})
 }

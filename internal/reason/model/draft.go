@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -20,7 +19,6 @@ const (
 	maxClaims   = 40
 	maxGaps     = 8
 	maxLeads    = 6 // discoveries, and open questions
-	maxItems    = 80
 	maxPassages = 6 // of one claim
 	maxSplit    = 4 // sentences that one claim may turn out to be
 	claimChars  = 600
@@ -29,36 +27,6 @@ const (
 	idChars     = 40
 )
 
-// text is a JSON string; anything else is none.
-func text(raw json.RawMessage) (string, bool) {
-	var s string
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", false
-	}
-	return s, true
-}
-
-// object is the fields of a JSON object, nil for anything else.
-func object(raw json.RawMessage) map[string]json.RawMessage {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(raw, &fields) != nil {
-		return nil
-	}
-	return fields
-}
-
-// list is the first elements of a JSON array; an object stands for a list of it.
-func list(raw json.RawMessage) []json.RawMessage {
-	var items []json.RawMessage
-	if json.Unmarshal(raw, &items) == nil {
-		return items[:min(len(items), maxItems)]
-	}
-	if object(raw) != nil {
-		return []json.RawMessage{raw}
-	}
-	return nil
-}
-
 // answerOf finds the answer in a model's text: an object with claims, or the
 // claims alone.
 func answerOf(s string) (map[string]json.RawMessage, bool) {
@@ -66,7 +34,7 @@ func answerOf(s string) (map[string]json.RawMessage, bool) {
 	if !ok {
 		return nil, false
 	}
-	fields := object(raw)
+	fields := llm.Fields(raw)
 	if fields == nil {
 		fields = map[string]json.RawMessage{"claims": raw}
 	}
@@ -85,18 +53,18 @@ type reader struct {
 // is left out. It reports how many claims the answer had.
 func draftOf(s *reason.State, fields map[string]json.RawMessage) (reason.Draft, int) {
 	r := reader{v: newView(s.Nonce), s: s}
-	claims := list(fields["claims"])
+	claims := llm.List(fields["claims"])
 	for _, item := range claims {
-		r.claim(object(item))
+		r.claim(llm.Fields(item))
 	}
-	for _, item := range list(fields["gaps"]) {
-		r.gap(object(item))
+	for _, item := range llm.List(fields["gaps"]) {
+		r.gap(llm.Fields(item))
 	}
-	for _, item := range list(fields["discoveries"]) {
-		r.discovery(object(item))
+	for _, item := range llm.List(fields["discoveries"]) {
+		r.discovery(llm.Fields(item))
 	}
-	for _, item := range list(fields["open_questions"]) {
-		r.openQuestion(object(item))
+	for _, item := range llm.List(fields["open_questions"]) {
+		r.openQuestion(llm.Fields(item))
 	}
 	return r.out, len(claims)
 }
@@ -104,7 +72,7 @@ func draftOf(s *reason.State, fields map[string]json.RawMessage) (reason.Draft, 
 // claim reads one claim. Two sentences in it become two claims on the same
 // passages. Ids that do not exist go with it: the gate drops and counts them.
 func (r *reader) claim(fields map[string]json.RawMessage) {
-	said, ok := text(fields["text"])
+	said, ok := llm.Text(fields["text"])
 	if !ok {
 		return
 	}
@@ -152,8 +120,8 @@ var (
 // idsOf reads ids written as a list or in one string, bare or in brackets. A
 // text without any is passed on as the unknown id it is.
 func idsOf(v llm.Quoter, raw json.RawMessage) []evidence.ID {
-	items := list(raw)
-	if _, ok := text(raw); ok {
+	items := llm.List(raw)
+	if _, ok := llm.Text(raw); ok {
 		items = []json.RawMessage{raw}
 	}
 	var out []evidence.ID
@@ -163,7 +131,7 @@ func idsOf(v llm.Quoter, raw json.RawMessage) []evidence.ID {
 		}
 	}
 	for _, item := range items {
-		s, ok := text(item)
+		s, ok := llm.Text(item)
 		if !ok {
 			continue
 		}
@@ -217,7 +185,7 @@ func (r *reader) citedHas(ids []evidence.ID) func(string) bool {
 // words are words of the model's for the result, without addresses that the run
 // has not met.
 func (r *reader) words(raw json.RawMessage, chars int, ids ...evidence.ID) (string, bool) {
-	s, ok := text(raw)
+	s, ok := llm.Text(raw)
 	if !ok {
 		return "", false
 	}
@@ -229,7 +197,7 @@ func (r *reader) words(raw json.RawMessage, chars int, ids ...evidence.ID) (stri
 func (r *reader) gap(fields map[string]json.RawMessage) {
 	topic, okTopic := r.words(fields["topic"], topicChars)
 	detail, okDetail := r.words(fields["detail"], detailChars)
-	category, _ := text(fields["category"])
+	category, _ := llm.Text(fields["category"])
 	switch c := marchwarden.GapCategory(category); c {
 	case marchwarden.SourceNotFound, marchwarden.AccessDenied, marchwarden.BudgetExhausted, marchwarden.ContradictorySources, marchwarden.ScopeExceeded:
 		if okTopic && okDetail && topic != "" && len(r.out.Gaps) < maxGaps {
@@ -245,14 +213,14 @@ func (r *reader) discovery(fields map[string]json.RawMessage) {
 	id, locator := r.place(fields["passage"])
 	query, okQuery := r.words(fields["query"], queryChars, id)
 	why, okWhy := r.words(fields["reason"], detailChars, id)
-	researcher, okName := text(fields["researcher"])
+	researcher, okName := llm.Text(fields["researcher"])
 	if !okQuery || !okWhy || !okName || query == "" || locator == "" || len(r.out.Discoveries) == maxLeads {
 		return
 	}
 	if researcher = strings.ToLower(strings.TrimSpace(researcher)); !researcherName.MatchString(researcher) || r.s.Nonce != "" && strings.Contains(researcher, r.s.Nonce) {
 		researcher = ""
 	}
-	kind, _ := text(fields["type"])
+	kind, _ := llm.Text(fields["type"])
 	switch t := marchwarden.DiscoveryType(kind); t {
 	case marchwarden.RelatedResearch, marchwarden.NewSource, marchwarden.ContradictionDetected:
 		r.out.Discoveries = append(r.out.Discoveries, marchwarden.DiscoveryEvent{
@@ -268,7 +236,7 @@ func (r *reader) openQuestion(fields map[string]json.RawMessage) {
 	if !okQuestion || !okContext || question == "" || len(r.out.OpenQuestions) == maxLeads {
 		return
 	}
-	priority, _ := text(fields["priority"])
+	priority, _ := llm.Text(fields["priority"])
 	switch p := marchwarden.Priority(priority); p {
 	case marchwarden.High, marchwarden.Medium, marchwarden.Low:
 		r.out.OpenQuestions = append(r.out.OpenQuestions, marchwarden.OpenQuestion{

@@ -99,18 +99,18 @@ func (r *Reasoner) askJudge(ctx context.Context, s *reason.State, claims []reaso
 		return marchwarden.Wrap(err, marchwarden.CodeOf(err), "the model could not judge its sentences")
 	}
 	raw, ok := llm.Object(reply.Text)
-	verdicts := list(raw)
-	if fields := object(raw); fields != nil {
-		verdicts = list(fields["verdicts"])
+	verdicts := llm.List(raw)
+	if fields := llm.Fields(raw); fields != nil {
+		verdicts = llm.List(fields["verdicts"])
 	}
 	if !ok || len(verdicts) == 0 {
 		return marchwarden.Errorf(marchwarden.CodeMalformed, "the model's verdicts on its sentences could not be read")
 	}
 	rank := map[marchwarden.Support]int{marchwarden.Unsupported: 3, marchwarden.Partial: 2, marchwarden.Supported: 1}
 	for _, item := range verdicts {
-		fields := object(item)
+		fields := llm.Fields(item)
 		at, _ := strconv.Atoi(strings.Trim(string(fields["claim"]), `" `))
-		word, _ := text(fields["support"])
+		word, _ := llm.Text(fields["support"])
 		verdict := marchwarden.Support(strings.ToLower(strings.TrimSpace(word)))
 		if at < 1 || at > n {
 			continue
@@ -128,7 +128,7 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 	v := newView(s.Nonce)
 	room := s.Meter.Room()
 	build := func(n int) llm.Call {
-		c := judgePrompt.call()
+		c := judgePrompt.Call()
 		c.Schema = judgeSchema
 		p := newPacker(v, s.Evidence, room, evidence.MaxPassageChars)
 		var lines []string
@@ -151,7 +151,7 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 	}
 	for n := len(open); n > 0; n-- {
 		c := build(n)
-		spare := room - price(s, c)
+		spare := room - llm.Price(s.Scale, c)
 		if spare < 0 {
 			continue
 		}

@@ -18,7 +18,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -92,22 +91,6 @@ func thought(reply llm.Reply) bool {
 		shown += llm.EstimateText(c.Name) + llm.EstimateText(string(c.Input))
 	}
 	return reply.Usage.Out > 2*shown+200
-}
-
-// price is what the metered model will reserve for a call.
-func price(s *reason.State, c llm.Call) int { return scaled(s, llm.Estimate(c)) + c.MaxTokens }
-
-// scaled is what the provider counts for an estimate.
-func scaled(s *reason.State, tokens int) int { return int(math.Ceil(float64(tokens) * scale(s))) }
-
-// unscaled is the estimate that the provider's count has room for.
-func unscaled(s *reason.State, tokens int) int { return int(float64(tokens) / scale(s)) }
-
-func scale(s *reason.State) float64 {
-	if s.Scale == nil {
-		return 1
-	}
-	return max(1, s.Scale())
 }
 
 // apart is the state for the reasoner that stands in for the model. It charges what

@@ -49,7 +49,7 @@ func (r *Reasoner) Plan(ctx context.Context, s *reason.State) (reason.Plan, erro
 		return capped(s, budget.IterationCap(s.Limits.MaxIterations)), nil
 	case used.Sources >= s.Limits.MaxSources:
 		return capped(s, budget.SourceCap(s.Limits.MaxSources)), nil
-	case len(s.Searches) == 0 && price(s, r.stepCall(s)) > s.Meter.Room():
+	case len(s.Searches) == 0 && llm.Price(s.Scale, r.stepCall(s)) > s.Meter.Room():
 		r.mute = true // there will not be more room later, and nothing ends: the question's own words do
 		return r.opening(ctx, s, noRoom)
 	}
@@ -69,7 +69,7 @@ func (r *Reasoner) askStep(ctx context.Context, s *reason.State) (llm.Reply, err
 		if err != nil || reply.Stop != llm.StopLength || len(callsOf(reply)) > 0 {
 			return reply, err
 		}
-		spare := min(thinking, s.Meter.Room()-price(s, c))
+		spare := min(thinking, s.Meter.Room()-llm.Price(s.Scale, c))
 		if !again || spare < c.MaxTokens {
 			return reply, marchwarden.Errorf(marchwarden.CodeTruncated, "its reply was cut at %d tokens, before it asked for anything", c.MaxTokens)
 		}
@@ -198,26 +198,7 @@ func callsOf(reply llm.Reply) []llm.ToolCall {
 	if len(reply.Calls) > 0 {
 		return reply.Calls
 	}
-	raw, ok := llm.Object(reply.Text)
-	if !ok {
-		return nil
-	}
-	items := list(raw)
-	if calls, ok := object(raw)["calls"]; ok {
-		items = list(calls)
-	}
-	var out []llm.ToolCall
-	for _, item := range items {
-		fields := object(item)
-		name, _ := text(fields["name"])
-		for _, key := range []string{"input", "arguments", "parameters"} {
-			if input, ok := fields[key]; ok && name != "" {
-				out = append(out, llm.ToolCall{Name: name, Input: input})
-				break
-			}
-		}
-	}
-	return out
+	return llm.CallsIn(reply.Text)
 }
 
 // fingerprint tells steps apart by what they ask for, in whatever order.
@@ -225,10 +206,10 @@ func fingerprint(calls []llm.ToolCall) string {
 	keys := make([]string, 0, min(len(calls), maxCalls))
 	for _, c := range calls[:min(len(calls), maxCalls)] {
 		in := arguments(c)
-		query, _ := text(in["query"])
-		id, _ := text(in["id"])
-		since, _ := text(in["since"])
-		until, _ := text(in["until"])
+		query, _ := llm.Text(in["query"])
+		id, _ := llm.Text(in["id"])
+		since, _ := llm.Text(in["since"])
+		until, _ := llm.Text(in["until"])
 		key, _ := json.Marshal([]string{c.Name, query, id, since, until})
 		keys = append(keys, string(key))
 	}
@@ -239,11 +220,11 @@ func fingerprint(calls []llm.ToolCall) string {
 // arguments are the fields of a call's input; a string that holds an object
 // counts as that object.
 func arguments(c llm.ToolCall) map[string]json.RawMessage {
-	if s, ok := text(c.Input); ok {
+	if s, ok := llm.Text(c.Input); ok {
 		raw, _ := llm.Object(s)
-		return object(raw)
+		return llm.Fields(raw)
 	}
-	return object(c.Input)
+	return llm.Fields(c.Input)
 }
 
 // readCalls turns calls into searches and reads. A call that cannot be read
@@ -257,13 +238,13 @@ func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall
 	hits := hitsOf(s)
 	for _, c := range calls[:min(len(calls), maxCalls)] {
 		in := arguments(c)
-		why, _ := text(in["reason"])
+		why, _ := llm.Text(in["reason"])
 		why = v.Line(why, reasonChars)
 		switch c.Name {
 		case toolSearch:
 			r.readSearch(v, s, in, why, &st)
 		case toolRead:
-			id, ok := text(in["id"])
+			id, ok := llm.Text(in["id"])
 			if id = strings.TrimSpace(id); !ok || id == "" {
 				st.lost++
 				continue
@@ -292,7 +273,7 @@ func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall
 // bound; a guided query that is too long is none, because half of it would ask
 // for something else.
 func queryOf(v llm.Quoter, s *reason.State, raw json.RawMessage) string {
-	query, _ := text(raw)
+	query, _ := llm.Text(raw)
 	if s.Guide == "" {
 		return v.Line(query, queryChars)
 	}
@@ -342,7 +323,7 @@ func (r *Reasoner) readSearch(v llm.Quoter, s *reason.State, in map[string]json.
 
 // date is a day in the form of the contract, or "".
 func date(raw json.RawMessage) string {
-	s, _ := text(raw)
+	s, _ := llm.Text(raw)
 	s = strings.TrimSpace(s)
 	if _, err := time.Parse(dateForm, s); err != nil {
 		return ""

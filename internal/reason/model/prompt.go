@@ -1,17 +1,14 @@
 package model
 
 import (
-	"crypto/sha256"
 	_ "embed" // the prompts
-	"encoding/hex"
 	"encoding/json"
 	"regexp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
-// The instructions, one file each. They are sent as they stand, so that a
-// provider can cache them and a trace can name them by their hash.
+// The instructions, one file each.
 var (
 	//go:embed prompts/step.md
 	stepText string
@@ -22,24 +19,11 @@ var (
 	//go:embed prompts/repair.md
 	repairText string
 
-	stepPrompt   = newPrompt("step", stepText)
-	writePrompt  = newPrompt("write", writeText)
-	judgePrompt  = newPrompt("judge", judgeText)
-	repairPrompt = newPrompt("repair", repairText)
+	stepPrompt   = llm.Prompt{Name: "step", Text: stepText}
+	writePrompt  = llm.Prompt{Name: "write", Text: writeText}
+	judgePrompt  = llm.Prompt{Name: "judge", Text: judgeText}
+	repairPrompt = llm.Prompt{Name: "repair", Text: repairText}
 )
-
-// prompt is a file of instructions.
-type prompt struct{ name, text, hash string }
-
-func newPrompt(name, text string) prompt {
-	sum := sha256.Sum256([]byte(text))
-	return prompt{name, text, "sha256:" + hex.EncodeToString(sum[:])}
-}
-
-// call begins a call with the prompt's instructions.
-func (p prompt) call() llm.Call {
-	return llm.Call{Prompt: p.name, Template: p.hash, System: p.text}
-}
 
 // The names of the tools.
 const (

@@ -53,7 +53,7 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 		share = guidedShare
 	}
 	whole := min(s.Meter.Room()/rounds, int(share*float64(s.Limits.TokenBudget)), stepMost)
-	c := stepPrompt.call()
+	c := stepPrompt.Call()
 	c.Tools = tools
 	c.MaxTokens = min(1200, max(leastStep, (whole-500)/4))
 	if r.thinks { // fewer rounds, each with time to think
@@ -62,10 +62,10 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 	}
 
 	v := newView(s.Nonce)
-	c.Input = llm.Limit(c.MaxTokens) + question(v, s) + r.progress(s)
-	fixed := func() int { return scaled(s, llm.Estimate(c)+llm.EstimateText(v.Open("known")+v.End())) }
-	c.Input += guide(v, s, unscaled(s, whole-c.MaxTokens-fixed()))
-	c.Input += v.Block("known", r.known(v, s, unscaled(s, whole-c.MaxTokens-fixed())))
+	c.Input = llm.Limit(c.MaxTokens) + v.Question(s.Request, s.Limits.TokenBudget, s.Now) + r.progress(s)
+	fixed := func() int { return llm.Scaled(s.Scale, llm.Estimate(c)+llm.EstimateText(v.Open("known")+v.End())) }
+	c.Input += guide(v, s, llm.Unscaled(s.Scale, whole-c.MaxTokens-fixed()))
+	c.Input += v.Block("known", r.known(v, s, llm.Unscaled(s.Scale, whole-c.MaxTokens-fixed())))
 	return c
 }
 
@@ -96,18 +96,6 @@ func guide(v llm.Quoter, s *reason.State, tokens int) string {
 		l.lines = append(l.lines, fmt.Sprintf("guide: %d lines more have no room here", left))
 	}
 	return rule + v.Block("guide", l.lines)
-}
-
-// question is what is asked, with what the caller knows already.
-func question(v llm.Quoter, s *reason.State) string {
-	text := "Question: " + v.Line(s.Request.Question, marchwarden.MaxQuestionChars) + "\n"
-	if known := v.Line(s.Request.Context, min(marchwarden.MaxContextChars, s.Limits.TokenBudget/20)); known != "" {
-		text += "Context: " + known + "\n"
-	}
-	if f := s.Request.Filter(); !f.Empty() {
-		text += "Sources: only " + v.Line(f.String(), 200) + "\n"
-	}
-	return text + "Today: " + s.Now.Format(dateForm) + "\n"
 }
 
 // progress is where the run stands, in words of the program's.

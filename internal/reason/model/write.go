@@ -73,7 +73,7 @@ func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, 
 		if reply, err = r.repair(ctx, s, reply.Text, call.MaxTokens); err != nil {
 			return reason.Draft{}, nil, err
 		}
-		if fields, ok = answerOf(reply.Text); !ok || len(list(fields["claims"])) == 0 {
+		if fields, ok = answerOf(reply.Text); !ok || len(llm.List(fields["claims"])) == 0 {
 			// A repair leaves out what it cannot mend; an empty one says nothing about
 			// the sources.
 			return reason.Draft{}, nil, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, nor could its repair")
@@ -109,7 +109,7 @@ func (r *Reasoner) askAnswer(ctx context.Context, s *reason.State) (reply llm.Re
 	}
 	if err == nil && blank(reply) {
 		call.Attempt = nudge
-		if spare := s.Meter.Room() - price(s, call); reply.Stop == llm.StopLength && spare > 0 {
+		if spare := s.Meter.Room() - llm.Price(s.Scale, call); reply.Stop == llm.StopLength && spare > 0 {
 			call.MaxTokens += min(spare, max(thinking, call.MaxTokens)) // it was thinking
 		}
 		reply, err = r.ask(ctx, s, call)
@@ -136,7 +136,7 @@ func blank(reply llm.Reply) bool {
 func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []evidence.Passage, error) {
 	room := s.Meter.Room()
 	v := newView(s.Nonce)
-	c := writePrompt.call()
+	c := writePrompt.Call()
 	c.Schema = writeSchema
 	if s.Limits.TokenBudget < leanBelow {
 		c.Schema = leanSchema
@@ -147,24 +147,24 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		most += thinking
 		c.MaxTokens += min(thinking, room/4)
 	}
-	c.Input = llm.Limit(most) + question(v, s)
+	c.Input = llm.Limit(most) + v.Question(s.Request, s.Limits.TokenBudget, s.Now)
 	frame := llm.EstimateText(v.Open("sources") + v.End())
-	fixed := price(s, c) + scaled(s, frame)
+	fixed := llm.Price(s.Scale, c) + llm.Scaled(s.Scale, frame)
 	mend := repairPrice(s, leastReply)
 	left := room - fixed - mend
-	if left < scaled(s, leastEvidence) { // better an answer that cannot be repaired than none
+	if left < llm.Scaled(s.Scale, leastEvidence) { // better an answer that cannot be repaired than none
 		left = room - fixed
 	}
-	if left < scaled(s, leastEvidence) {
+	if left < llm.Scaled(s.Scale, leastEvidence) {
 		if !r.dead(s) { // or it would not have answered anyway
 			s.Meter.Exhaust(budget.TokenCap(s.Limits.TokenBudget))
 		}
 		return c, nil, marchwarden.Errorf(marchwarden.CodeExhausted, "the %d tokens left of a budget of %d are too few for it", room, s.Limits.TokenBudget)
 	}
-	p := newPacker(v, s.Evidence, int(share*float64(min(mostEvidence, unscaled(s, left)))), evidence.MaxPassageChars)
+	p := newPacker(v, s.Evidence, int(share*float64(min(mostEvidence, llm.Unscaled(s.Scale, left)))), evidence.MaxPassageChars)
 	p.fill(s)
 	c.Input += v.Block("sources", p.lines())
-	c.MaxTokens = min(most, c.MaxTokens+max(0, room-price(s, c)-mend))
+	c.MaxTokens = min(most, c.MaxTokens+max(0, room-llm.Price(s.Scale, c)-mend))
 	c.Input = llm.Limit(c.MaxTokens) + strings.TrimPrefix(c.Input, llm.Limit(most))
 	return c, p.passages(), nil
 }
@@ -172,7 +172,7 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 // repairPrice is what the repair of a reply may cost: the reply comes in once
 // more and goes out once more.
 func repairPrice(s *reason.State, reply int) int {
-	return scaled(s, llm.Estimate(repairPrompt.call())+repairFrame+reply) + reply
+	return llm.Scaled(s.Scale, llm.Estimate(repairPrompt.Call())+repairFrame+reply) + reply
 }
 
 // repairFrame is what the markers of a repair cost, in tokens.
@@ -181,10 +181,10 @@ const repairFrame = 60
 // repair asks for a broken reply again, if there is room for that.
 func (r *Reasoner) repair(ctx context.Context, s *reason.State, broken string, tokens int) (llm.Reply, error) {
 	v := newView(s.Nonce)
-	c := repairPrompt.call()
-	tokens = min(tokens, (unscaled(s, s.Meter.Room())-llm.Estimate(c)-repairFrame)/2)
+	c := repairPrompt.Call()
+	tokens = min(tokens, (llm.Unscaled(s.Scale, s.Meter.Room())-llm.Estimate(c)-repairFrame)/2)
 	c.MaxTokens = tokens
-	in := unscaled(s, s.Meter.Room()-c.MaxTokens) - llm.Estimate(c) - repairFrame
+	in := llm.Unscaled(s.Scale, s.Meter.Room()-c.MaxTokens) - llm.Estimate(c) - repairFrame
 	if min(in, tokens) < leastEvidence {
 		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, and the budget has no room to repair it")
 	}
