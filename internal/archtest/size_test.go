@@ -55,7 +55,6 @@ func houseSize(t *tree) []string {
 var typeExceptions = map[string]string{
 	"cmd/marchwarden.app":            "what commands share",
 	"internal/network.Host":          "everything that is opened on this machine",
-	"internal/loop.run":              "one research call under way",
 	"internal/mcpkit/client.Session": "one external researcher, with its times",
 	"internal/trace.Start":           "a step as it lies in the file",
 	"internal/web/page.Answer":       "all that the page of an answer shows",

@@ -31,7 +31,7 @@ func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Resul
 	step := grounded.Step()
 	step.DroppedLeads, step.RefusedReads = r.dropLeads(&draft), r.refused
 	r.tidy(&draft)
-	if err := r.note(step); err != nil {
+	if err := r.j.Note(step); err != nil {
 		return nil, err
 	}
 	last, err := replay.Checkpoint(r.caller, r.j, "the end", r.clock)
@@ -40,13 +40,18 @@ func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Resul
 	}
 	res := r.assemble(draft, grounded)
 	res.CostMetadata.WallTimeSec = last.Elapsed.Seconds()
-	return res, r.close(ctx, res)
+	ending := outcome.Ending{Exhausted: r.meter.Usage().Exhausted, Interrupted: r.state.Interrupted}
+	if err := outcome.Seal(ctx, r.j, r.cfg.Blobs, res, ending); err != nil {
+		return res, err
+	}
+	r.live(marchwarden.StageDone, 0, 0, fmt.Sprintf("%d citations, confidence %.2f", len(res.Citations), res.Confidence))
+	return res, nil
 }
 
 // dropLeads takes discoveries and open questions out of the draft that are
 // grounded in nothing the run met, or are of no kind that there is, and counts
 // them. One bad item must not cost the result. Gaps stay, whatever is wrong with
-// them: see mend.
+// them.
 func (r *run) dropLeads(d *reason.Draft) int {
 	met := map[string]bool{"": true} // a lead need not name a source
 	for _, s := range r.state.Searches {
@@ -101,26 +106,6 @@ func (r *run) plain(s string, most int) string {
 	return plaintext.Line(s, most)
 }
 
-// boundAll bounds what failures say of themselves: a sentence of the program's may
-// quote what a server sent.
-func boundAll(gaps []marchwarden.Gap) []marchwarden.Gap {
-	for i := range gaps {
-		gaps[i].Topic, gaps[i].Detail = plaintext.Line(gaps[i].Topic, maxDetail), plaintext.Line(gaps[i].Detail, maxDetail)
-	}
-	return gaps
-}
-
-// mend gives gaps of no category that there is the one of unclassified failures.
-func mend(gaps []marchwarden.Gap) []marchwarden.Gap {
-	gaps = slices.Clone(gaps)
-	for i, g := range gaps {
-		if !g.Category.Known() {
-			gaps[i].Category = marchwarden.AccessDenied
-		}
-	}
-	return gaps
-}
-
 // blind reports that nothing could be looked at: there is no evidence, and that is because
 // every search failed, what was found could not be read, or the caller stopped
 // the run first. Whether there are sources is then unknown.
@@ -128,7 +113,7 @@ func (r *run) blind() bool {
 	if len(r.state.Evidence.Sources()) > 0 {
 		return false
 	}
-	faults := r.interrupted && len(r.state.Searches) == 0
+	faults := r.state.Interrupted && len(r.state.Searches) == 0
 	for _, s := range r.state.Searches {
 		if s.Err == nil && len(s.Hits) == 0 {
 			return false // it was looked at, and there was nothing
@@ -141,13 +126,34 @@ func (r *run) blind() bool {
 	return faults
 }
 
-// credible keeps a blind run from saying that there are no sources. What failed
-// has gaps of its own.
-func (r *run) credible(gaps []marchwarden.Gap) []marchwarden.Gap {
-	if !r.blind() {
-		return gaps
+// allGaps are the gaps of the result: what failed, what the draft lacks, and what the caps kept the
+// run from doing. A blind run must not say that there are no sources: what failed has gaps of its
+// own. One of no category that there is has that of unclassified failures. All are bounded, because
+// a sentence of the program's may quote what a server sent.
+func (r *run) allGaps(drafted []marchwarden.Gap, exhausted []string) []marchwarden.Gap {
+	var gaps []marchwarden.Gap
+	for _, g := range r.gaps {
+		gaps = append(gaps, g.Gap)
 	}
-	return slices.DeleteFunc(gaps, func(g marchwarden.Gap) bool { return g.Category == marchwarden.SourceNotFound })
+	if r.model != nil {
+		for _, why := range r.model.Stood() { // another model answered
+			gaps = append(gaps, marchwarden.Gap{Topic: "model " + r.start.Model, Category: marchwarden.AccessDenied, Detail: why})
+		}
+	}
+	gaps = append(gaps, r.vectors.Gaps()...)
+	for _, g := range append(drafted, r.filterGaps()...) {
+		if !g.Category.Known() {
+			g.Category = marchwarden.AccessDenied
+		}
+		if g.Category != marchwarden.SourceNotFound || !r.blind() {
+			gaps = append(gaps, g)
+		}
+	}
+	gaps = append(gaps, r.budgetGaps(exhausted)...)
+	for i := range gaps {
+		gaps[i].Topic, gaps[i].Detail = plaintext.Line(gaps[i].Topic, maxDetail), plaintext.Line(gaps[i].Detail, maxDetail)
+	}
+	return gaps
 }
 
 // assemble puts the result together from what passed the gate.
@@ -168,7 +174,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	if r.givenUp > 0 {
 		res.Warnings = append(res.Warnings, outcome.GivenUp(r.givenUp))
 	}
-	res.Gaps = boundAll(slices.Concat(r.gaps, r.standInGaps(), r.vectors.Gaps(), r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted)))
+	res.Gaps = r.allGaps(slices.Concat(draft.Gaps, g.Gaps), use.Exhausted)
 	confidence.Rate(res, confidence.Input{
 		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt, Table: r.table,
 	})
@@ -182,18 +188,6 @@ func (r *run) mindID(wrote string) string {
 		return cmp.Or(wrote, r.start.Mind)
 	}
 	return strings.Join(r.model.Who(), "+")
-}
-
-// standInGaps say that another model answered, and why.
-func (r *run) standInGaps() []marchwarden.Gap {
-	if r.model == nil {
-		return nil
-	}
-	var gaps []marchwarden.Gap
-	for _, why := range r.model.Stood() {
-		gaps = append(gaps, marchwarden.Gap{Topic: "model " + r.start.Model, Category: marchwarden.AccessDenied, Detail: why})
-	}
-	return gaps
 }
 
 // filterGaps says that the caller's own filter left nothing to read.
@@ -218,13 +212,4 @@ func (r *run) budgetGaps(exhausted []string) []marchwarden.Gap {
 		detail += fmt.Sprintf("; %d searches or documents were left", len(left))
 	}
 	return []marchwarden.Gap{{Topic: topic, Category: marchwarden.BudgetExhausted, Detail: detail}}
-}
-
-// close seals the result.
-func (r *run) close(ctx context.Context, res *marchwarden.Result) error {
-	err := outcome.Seal(ctx, r.j, r.cfg.Blobs, res, outcome.Ending{Exhausted: r.meter.Usage().Exhausted, Interrupted: r.interrupted})
-	if err == nil {
-		r.live(marchwarden.StageDone, 0, 0, fmt.Sprintf("%d citations, confidence %.2f", len(res.Citations), res.Confidence))
-	}
-	return err
 }

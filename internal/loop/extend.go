@@ -27,16 +27,9 @@ func (r *run) extend() bool {
 	r.meter.Hold(r.writing(limits.TokenBudget - r.meter.Usage().Tokens))
 
 	r.vectors.Again()
-	r.interrupted, r.state.Interrupted = false, false
+	r.state.Interrupted = false
 	r.leftover = nil
-	var gaps []marchwarden.Gap
-	for i, g := range r.gaps {
-		if !r.cutShort[i] {
-			gaps = append(gaps, g)
-		}
-	}
-	r.gaps = gaps
-	clear(r.cutShort)
+	r.gaps = slices.DeleteFunc(r.gaps, func(g missed) bool { return g.cut })
 	cut := func(err error) bool { return marchwarden.CodeOf(err) == marchwarden.CodeCanceled }
 	r.state.Searches = slices.DeleteFunc(r.state.Searches, func(s reason.Searched) bool { return cut(s.Err) })
 	maps.DeleteFunc(r.state.Failed, func(locator string, err error) bool {
@@ -60,7 +53,7 @@ func (r *run) catchUp(ctx context.Context) error {
 		return err
 	}
 	r.undone = reason.Plan{}
-	if err := r.note(&trace.Message{Head: head("do what was left when the run ended before"), Iteration: r.state.Iteration, Queries: queriesOf(plan)}); err != nil {
+	if err := r.j.Note(&trace.Message{Head: head("do what was left when the run ended before"), Iteration: r.state.Iteration, Queries: queriesOf(plan)}); err != nil {
 		return err
 	}
 	return r.gather(replay.Shield(ctx), plan)

@@ -57,7 +57,7 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 	}
 	if err != nil {
 		r.addGap(marchwarden.GapFor("choosing what to read", err), err)
-		return r.note(&trace.Message{Head: head("choosing failed: %v", err), Iteration: r.state.Iteration})
+		return r.j.Note(&trace.Message{Head: head("choosing failed: %v", err), Iteration: r.state.Iteration})
 	}
 	return r.readChosen(ctx, reads)
 }
@@ -88,7 +88,7 @@ func (r *run) readChosen(ctx context.Context, reads []reason.Read) error {
 // itself; only a broken journal, or a panic, is the run's.
 func (r *run) each(n int, work func(i int) error) error {
 	var g errgroup.Group
-	g.SetLimit(r.cfg.Parallel)
+	g.SetLimit(parallel)
 	for i := range n {
 		g.Go(func() (err error) {
 			defer panics.Caught(&err, "gathering")
@@ -138,7 +138,7 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 // searchGap says that a search failed. Searches that failed alike have one gap.
 func (r *run) searchGap(s reason.Searched) {
 	gap := marchwarden.GapFor(fmt.Sprintf("search of %s for %q", r.engine.Name(), s.Query), s.Err)
-	alike := slices.IndexFunc(r.gaps, func(g marchwarden.Gap) bool {
+	alike := slices.IndexFunc(r.gaps, func(g missed) bool {
 		return g.Category == gap.Category && g.Detail == gap.Detail && strings.HasPrefix(g.Topic, "search of ")
 	})
 	if alike < 0 {
@@ -177,7 +177,7 @@ func (r *run) offered(reads []reason.Read) ([]string, error) {
 		return offered, nil
 	}
 	r.refused += refused
-	return offered, r.note(&trace.Message{Head: head("%d documents were not read: nothing in this run had offered them", refused), Iteration: r.state.Iteration, Refused: refused})
+	return offered, r.j.Note(&trace.Message{Head: head("%d documents were not read: nothing in this run had offered them", refused), Iteration: r.state.Iteration, Refused: refused})
 }
 
 // admit takes those that were not asked for yet, up to the sources that are left.
@@ -197,7 +197,7 @@ func (r *run) admit(offered []string) ([]string, error) {
 		r.state.Asked[loc] = true
 		r.leftover = slices.DeleteFunc(r.leftover, func(name string) bool { return name == r.name(loc) })
 	}
-	return wanted, r.note(&trace.Message{Head: head("read %d documents", len(wanted)), Iteration: r.state.Iteration, Locators: wanted})
+	return wanted, r.j.Note(&trace.Message{Head: head("read %d documents", len(wanted)), Iteration: r.state.Iteration, Locators: wanted})
 }
 
 // grant is how many of n documents may be read now.
@@ -213,9 +213,9 @@ func (r *run) grant(n int) int {
 }
 
 // leave remembers what a cap kept the run from doing, each once.
-func (r *run) leave(what string) {
-	if !slices.Contains(r.leftover, what) {
-		r.leftover = append(r.leftover, what)
+func (s *shortfall) leave(what string) {
+	if !slices.Contains(s.leftover, what) {
+		s.leftover = append(s.leftover, what)
 	}
 }
 
@@ -271,8 +271,8 @@ func (r *run) keep(read []reading) (failed int) {
 			gap.Detail = strings.TrimPrefix(gap.Detail, fmt.Sprintf("fetch %q: ", rd.locator)) // the topic says it
 			r.addGap(gap, rd.err)
 		case rd.page.NonText:
-			r.gaps = append(r.gaps, marchwarden.Gap{Topic: rd.locator, Category: marchwarden.ScopeExceeded,
-				Detail: fmt.Sprintf("%s: no text could be read from a %s document", marchwarden.ExcerptNonText, rd.page.MediaType)})
+			r.addGap(marchwarden.Gap{Topic: rd.locator, Category: marchwarden.ScopeExceeded,
+				Detail: fmt.Sprintf("%s: no text could be read from a %s document", marchwarden.ExcerptNonText, rd.page.MediaType)}, nil)
 		default:
 			r.state.Evidence.AddRead(rd.page, rd.text)
 		}
@@ -313,16 +313,27 @@ func (r *run) textOf(ctx context.Context, page fetch.Page) (*evidence.Reading, e
 	return evidence.Read(ctx, string(stored))
 }
 
+// safeEngine is an engine whose panics are failures.
+type safeEngine struct{ search.Engine }
+
+func (e safeEngine) Search(ctx context.Context, q search.Query) (hits []search.Hit, err error) {
+	defer panics.Caught(&err, "a search")
+	return e.Engine.Search(ctx, q)
+}
+
+func (e safeEngine) Free() bool { return replay.IsFree(e.Engine) }
+
 // reads is a fetcher whose documents are read, passage by passage, before they count as
 // fetched: what takes the processor long ends at the deadline, and is recorded, like what
-// takes the network long.
+// takes the network long. Its panics are failures.
 type reads struct {
 	fetch.Fetcher
 	r *run
 }
 
-func (f reads) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
-	page, err := f.Fetcher.Fetch(ctx, locator)
+func (f reads) Fetch(ctx context.Context, locator string) (page fetch.Page, err error) {
+	defer panics.Caught(&err, "a fetch")
+	page, err = f.Fetcher.Fetch(ctx, locator)
 	if err != nil || page.NonText {
 		return page, err
 	}
@@ -336,7 +347,6 @@ func (f reads) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
 	return page, nil // a text that is not stored is found out where it is taken in
 }
 
-// Free says what the fetcher says.
 func (f reads) Free() bool { return replay.IsFree(f.Fetcher) }
 
 // filterNames are the names of a page that a source filter may allow. A page

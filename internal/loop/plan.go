@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
@@ -27,7 +28,7 @@ func (r *run) checkpoint(stage string) (bool, error) {
 func (r *run) look(at string) (replay.Moment, error) {
 	m, err := replay.Checkpoint(r.caller, r.j, at, r.clock)
 	if err == nil && m.Interrupted {
-		r.interrupted, r.state.Interrupted = true, true
+		r.state.Interrupted = true
 		r.meter.Exhaust("patience of the caller, who stopped the run")
 	}
 	return m, err
@@ -42,17 +43,24 @@ func (r *run) cut(at, what string) error {
 	return err
 }
 
+// planShare is the part of the time to gather that one plan may take: a model
+// that fails again and again, and is waited for, must leave time to search and to
+// read without it.
+const planShare = 0.5
+
 // plan asks the reasoner what to do next and opens the next iteration. A plan
 // with nothing to do ends the gathering: because it is complete, because the
 // reasoner failed, or because the iterations are used up.
 func (r *run) plan(ctx context.Context) (reason.Plan, error) {
+	ctx, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall))) // which only the model's calls see
+	defer done()
 	var plan reason.Plan
 	var err error
 	if r.pending != nil { // made, and paid for, before the run went on
 		plan, r.pending = *r.pending, nil
 	} else {
 		r.state.Iteration++
-		plan, err = r.cfg.Reasoner.Plan(ctx, r.state)
+		plan, err = r.cfg.Reasoner.Plan(replay.Shield(ctx), r.state)
 	}
 	if replay.Fatal(err) {
 		return reason.Plan{}, err
@@ -65,7 +73,7 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 		}
 		r.failed("planning iteration "+fmt.Sprint(r.state.Iteration), err)
 		r.meter.Hold(r.writing(r.meter.Limits().TokenBudget))
-		if err := r.note(&trace.Message{Head: head("planning failed: %v", err), Iteration: r.state.Iteration}); err != nil || r.interrupted {
+		if err := r.j.Note(&trace.Message{Head: head("planning failed: %v", err), Iteration: r.state.Iteration}); err != nil || r.state.Interrupted {
 			return reason.Plan{}, err
 		}
 	}
@@ -78,12 +86,12 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 		if _, err := r.meter.Iterate(); err != nil {
 			return reason.Plan{}, r.postpone(plan)
 		}
-		if err := r.note(&trace.Iteration{Head: head("iteration %d of at most %d", r.state.Iteration, r.state.Limits.MaxIterations), Iteration: r.state.Iteration}); err != nil {
+		if err := r.j.Note(&trace.Iteration{Head: head("iteration %d of at most %d", r.state.Iteration, r.state.Limits.MaxIterations), Iteration: r.state.Iteration}); err != nil {
 			return reason.Plan{}, err
 		}
 	}
 	r.live(marchwarden.StagePlan, 0, 0, plan.Decision)
-	return plan, r.note(&trace.Message{Head: head("%s", plan.Decision), Iteration: r.state.Iteration, Queries: queries})
+	return plan, r.j.Note(&trace.Message{Head: head("%s", plan.Decision), Iteration: r.state.Iteration, Queries: queries})
 }
 
 // postpone keeps a plan for which no iteration is left, for the case that the run
@@ -99,7 +107,7 @@ func (r *run) postpone(plan reason.Plan) error {
 			r.leave(r.name(rd.Locator))
 		}
 	}
-	return r.note(&trace.Message{Head: head("no iteration is left for %d searches and %d documents", len(queries), len(plan.Reads)), Queries: queries})
+	return r.j.Note(&trace.Message{Head: head("no iteration is left for %d searches and %d documents", len(queries), len(plan.Reads)), Queries: queries})
 }
 
 // givenReads reads what the caller named, whatever the mind thinks of it.
@@ -119,8 +127,6 @@ func queriesOf(p reason.Plan) []string {
 	}
 	return queries
 }
-
-func (r *run) note(s trace.Step) error { return r.j.Note(s) }
 
 func head(format string, args ...any) trace.Head {
 	return trace.Head{Decision: fmt.Sprintf(format, args...)}

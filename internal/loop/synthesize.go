@@ -16,7 +16,7 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	r.meter.Hold(0)
 	sources, passages := len(r.state.Evidence.Sources()), r.state.Evidence.Len()
 	r.live(marchwarden.StageSynthesize, 0, 0, fmt.Sprintf("writing from %d sources", sources))
-	if err := r.note(&trace.SynthesisStart{Head: head("write from %d passages of %d sources", passages, sources), Sources: sources, Passages: passages}); err != nil {
+	if err := r.j.Note(&trace.SynthesisStart{Head: head("write from %d passages of %d sources", passages, sources), Sources: sources, Passages: passages}); err != nil {
 		return reason.Draft{}, err
 	}
 	draft, err := r.cfg.Reasoner.Write(ctx, r.state)
@@ -33,7 +33,7 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 		if len(draft.Claims) == 0 && draft.Refusal == "" {
 			draft.Refusal = "The answer could not be written; see the gaps for what failed."
 		}
-		if err := r.note(&trace.SynthesisError{Head: head("writing failed: %v", err), Error: marchwarden.CodeOf(err)}); err != nil || len(draft.Claims) == 0 {
+		if err := r.j.Note(&trace.SynthesisError{Head: head("writing failed: %v", err), Error: marchwarden.CodeOf(err)}); err != nil || len(draft.Claims) == 0 {
 			return draft, err
 		}
 	}
@@ -41,5 +41,5 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	if len(draft.Claims) == 0 {
 		decision = "no answer: " + draft.Refusal
 	}
-	return draft, r.note(&trace.SynthesisComplete{Head: head("%s", decision), Claims: len(draft.Claims)})
+	return draft, r.j.Note(&trace.SynthesisComplete{Head: head("%s", decision), Claims: len(draft.Claims)})
 }

@@ -50,10 +50,9 @@ const between = " | "
 //	# Asked of: /data/trials.db
 func (p *plan) text(db *database.DB) string {
 	out := "# " + p.title(db.Name()) + "\n\n" + p.body()
-	if p.key != "" {
-		return out + askedMark + db.Address() + "\n"
+	if p.key == "" {
+		out += statementMark + p.statement
 	}
-	out += statementMark + p.statement
 	if p.meaning != "" {
 		out += meaningMark + p.meaning
 	}
@@ -98,10 +97,7 @@ func (p *plan) lines() string {
 		return "The statement gave no rows.\n"
 	}
 	var b strings.Builder
-	for i, r := range p.rows.Cells {
-		if i == maxLines {
-			break
-		}
+	for _, r := range p.rows.Cells[:min(maxLines, len(p.rows.Cells))] {
 		b.WriteString(sentence(p.rows.Columns, r) + "\n")
 	}
 	switch {

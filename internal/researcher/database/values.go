@@ -46,6 +46,7 @@ func (rd *reading) alternatives(a, b filter) bool {
 	return slices.ContainsFunc(rd.q.low[a.at:b.from], func(w string) bool { return w == "or" || w == "and" || w == "than" })
 }
 
+// truth orders what holds behind what does not.
 func truth(a, b bool) int {
 	switch {
 	case a == b:
