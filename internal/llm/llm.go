@@ -6,6 +6,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -50,10 +51,7 @@ type Reply struct {
 
 // By is who gave the reply of a call to the model asked: another may have stood in.
 func (r Reply) By(asked string) string {
-	if r.Model != "" {
-		return r.Model
-	}
-	return asked
+	return cmp.Or(r.Model, asked)
 }
 
 // ToolCall is a request of the model to use a tool.

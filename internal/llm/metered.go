@@ -45,18 +45,12 @@ func NewMetered(inner Model, meter *budget.Meter, note func(trace.Step) error, l
 // ID is the inner model's.
 func (m *Metered) ID() string { return m.inner.ID() }
 
-// Who are the models that have answered, in order, each once.
-func (m *Metered) Who() []string {
+// Answered are the models that have answered, in order, each once, and for each that did so in
+// another's place, why.
+func (m *Metered) Answered() (who, stood []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.who)
-}
-
-// Stood says, for each model that answered in another's place, why.
-func (m *Metered) Stood() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.stood)
+	return slices.Clone(m.who), slices.Clone(m.stood)
 }
 
 // Paid reports whether a call has cost tokens.

@@ -93,27 +93,26 @@ func (m *rationed) limit(measure string) dispatch.Limiter {
 
 // share is what is set aside for a call.
 type share struct {
-	tokens, money int
-	settles       []func(tokens, money int)
+	tokens, money             int
+	settleTokens, settleMoney func(used int)
 }
 
 // settle tells what was used of it.
 func (s *share) settle(tokens, money int) {
-	for _, f := range s.settles {
-		f(tokens, money)
-	}
+	s.settleTokens(tokens)
+	s.settleMoney(money)
 }
 
 // setAside waits until the worst case of a call fits.
 func (m *rationed) setAside(ctx context.Context, c Call) (*share, error) {
-	s := &share{}
+	free := func(int) {}
+	s := &share{settleTokens: free, settleMoney: free}
 	if l := m.limit(limit.Tokens); l.Limited() {
 		s.tokens = Estimate(c) + c.MaxTokens
-		settle, err := l.Take(ctx, s.tokens)
-		if err != nil {
+		var err error
+		if s.settleTokens, err = l.Take(ctx, s.tokens); err != nil {
 			return nil, m.refused(err)
 		}
-		s.settles = append(s.settles, func(tokens, _ int) { settle(tokens) })
 	}
 	l := m.limit(limit.Money)
 	if !l.Limited() {
@@ -134,8 +133,7 @@ func (m *rationed) setAside(ctx context.Context, c Call) (*share, error) {
 		s.settle(0, 0)
 		return nil, m.refused(err)
 	}
-	s.money = worst
-	s.settles = append(s.settles, func(_, money int) { settle(money) })
+	s.money, s.settleMoney = worst, settle
 	return s, nil
 }
 

@@ -9,9 +9,11 @@ package llm
 // pay for another attempt.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -26,9 +28,6 @@ const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 8 * time.Second
 	jitterPart   = 0.25
-
-	defaultAttempts = 4
-	defaultMaxWait  = 30 * time.Second
 )
 
 // SteadyConfig says how to be steady. Now is needed; everything else has a default.
@@ -91,12 +90,7 @@ func NewSteady(primary Model, cfg SteadyConfig) Model {
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
 	}
-	if cfg.MaxAttempts <= 0 {
-		cfg.MaxAttempts = defaultAttempts
-	}
-	if cfg.MaxWait <= 0 {
-		cfg.MaxWait = defaultMaxWait
-	}
+	cfg.MaxAttempts, cfg.MaxWait = cmp.Or(cfg.MaxAttempts, 4), cmp.Or(cfg.MaxWait, 30*time.Second)
 	return &steady{primary: primary, cfg: cfg}
 }
 
@@ -150,25 +144,22 @@ func (m *steady) neither(err, otherErr error) error {
 // standIn asks the fallback, which then is named in the reply.
 func (m *steady) standIn(ctx context.Context, c Call) (Reply, error) {
 	reply, err := m.cfg.Fallback.Generate(ctx, c)
-	if err == nil && reply.Model == "" {
-		reply.Model = m.cfg.Fallback.ID()
+	if err == nil {
+		reply.Model = reply.By(m.cfg.Fallback.ID())
 	}
 	return reply, err
 }
 
 // over reports whether ctx leaves no time.
-func (m *steady) over(ctx context.Context) bool {
-	left, ok := m.left(ctx)
-	return ctx.Err() != nil || ok && left <= 0
-}
+func (m *steady) over(ctx context.Context) bool { return ctx.Err() != nil || m.left(ctx) <= 0 }
 
-// left is the time until ctx's deadline; it is false if there is none.
-func (m *steady) left(ctx context.Context) (time.Duration, bool) {
+// left is the time until ctx's deadline, without end if it has none.
+func (m *steady) left(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return 0, false
+		return math.MaxInt64
 	}
-	return deadline.Sub(m.cfg.Now()), true
+	return deadline.Sub(m.cfg.Now())
 }
 
 // persist asks the primary model until it answers or has failed for good.
@@ -191,7 +182,7 @@ func (m *steady) persist(ctx context.Context, c Call) (Reply, error) {
 		}
 		last = err
 		if attempt == m.cfg.MaxAttempts {
-			return reply, again(err, "%s failed %d times", m.ID(), attempt)
+			return reply, marchwarden.Wrap(err, marchwarden.CodeOf(err), "%s failed %d times", m.ID(), attempt)
 		}
 		wait, err := m.pause(ctx, err, attempt)
 		if err != nil {
@@ -223,14 +214,14 @@ func (m *steady) pause(ctx context.Context, err error, attempt int) (time.Durati
 	if !asked {
 		wait = backoff(attempt, m.cfg.Jitter())
 	}
-	left, bounded := m.left(ctx)
+	left := m.left(ctx)
 	switch {
 	case asked && wait > m.cfg.MaxWait:
 		return 0, m.later(err, wait, "a pause may take "+m.cfg.MaxWait.String())
-	case asked && bounded && wait >= left:
+	case asked && wait >= left:
 		return 0, m.later(err, wait, "the deadline is in "+max(left, 0).Round(time.Millisecond).String())
-	case bounded && wait >= left:
-		return 0, again(err, "%s failed %d times, and the deadline is in %v", m.ID(), attempt, max(left, 0).Round(time.Millisecond))
+	case wait >= left:
+		return 0, marchwarden.Wrap(err, marchwarden.CodeOf(err), "%s failed %d times, and the deadline is in %v", m.ID(), attempt, max(left, 0).Round(time.Millisecond))
 	}
 	return min(wait, m.cfg.MaxWait), nil
 }
@@ -252,11 +243,6 @@ func backoff(attempt int, jitter float64) time.Duration {
 		d = firstPause << (attempt - 1)
 	}
 	return d - time.Duration(jitterPart*jitter*float64(d))
-}
-
-// again says more about a failure and keeps its code.
-func again(err error, format string, args ...any) error {
-	return marchwarden.Wrap(err, marchwarden.CodeOf(err), format, args...)
 }
 
 // retryable reports whether the same call may succeed later.

@@ -136,7 +136,8 @@ func (r *run) allGaps(drafted []marchwarden.Gap, exhausted []string) []marchward
 		gaps = append(gaps, g.Gap)
 	}
 	if r.model != nil {
-		for _, why := range r.model.Stood() { // another model answered
+		_, stood := r.model.Answered()
+		for _, why := range stood { // another model answered
 			gaps = append(gaps, marchwarden.Gap{Topic: "model " + r.start.Model, Category: marchwarden.AccessDenied, Detail: why})
 		}
 	}
@@ -184,10 +185,12 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 
 // mindID is who answered: the models that did, or else the one who wrote.
 func (r *run) mindID(wrote string) string {
-	if r.model == nil || len(r.model.Who()) == 0 {
-		return cmp.Or(wrote, r.start.Mind)
+	if r.model != nil {
+		if who, _ := r.model.Answered(); len(who) > 0 {
+			return strings.Join(who, "+")
+		}
 	}
-	return strings.Join(r.model.Who(), "+")
+	return cmp.Or(wrote, r.start.Mind)
 }
 
 // filterGaps says that the caller's own filter left nothing to read.

@@ -26,9 +26,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// AdviserVersion names this planner and changes when its prompt, or what it does with a
+// adviserVersion names this planner and changes when its prompt, or what it does with a
 // model's words, changes.
-const AdviserVersion = "advise/2"
+const adviserVersion = "advise/2"
 
 // Limits of a plan.
 const (
@@ -36,38 +36,29 @@ const (
 	reasonChars = 200
 )
 
-// Adviser asks a model. It keeps no state and is safe for concurrent use if its
+// adviser asks a model. It keeps no state and is safe for concurrent use if its
 // fallback is.
-type Adviser struct {
+type adviser struct {
 	model    string
 	fallback Planner
 }
 
-var _ Planner = (*Adviser)(nil)
-
-// PlannerFor is the planner of a run: one that asks the model of this id, or, for "", the
-// plain one itself.
+// PlannerFor is the planner of a run: one that asks the model of this id, for people who read what
+// failed, or, for "", the plain one itself. Where the model does not plan, the plain one does; it
+// must not ask a model itself.
 func PlannerFor(id string, plain Planner) Planner {
 	if id == "" {
 		return plain
 	}
-	return NewAdviser(id, plain)
+	return &adviser{model: id, fallback: plain}
 }
 
-// NewAdviser makes a planner that asks the model of each Brief. The id is that model's,
-// for people who read what failed. The fallback plans where the model does not; it
-// must not be nil and must not ask a model itself.
-func NewAdviser(modelID string, fallback Planner) *Adviser {
-	return &Adviser{model: modelID, fallback: fallback}
-}
-
-// ID is Version.
-func (p *Adviser) ID() string { return AdviserVersion }
+func (p *adviser) ID() string { return adviserVersion }
 
 // Plan asks the model. The whole question reaches at least one of the members to
 // whom the fallback would send it. Where the model fails or the budget has no room
 // for it, the plan is the fallback's and comes with the fault.
-func (p *Adviser) Plan(ctx context.Context, b *Brief) ([]Sending, error) {
+func (p *adviser) Plan(ctx context.Context, b *Brief) ([]Sending, error) {
 	plain, failed := p.fallback.Plan(context.WithoutCancel(ctx), b)
 	if b.Model == nil || len(b.Members) == 0 || b.Most < 2 {
 		return plain, failed
@@ -83,14 +74,14 @@ func (p *Adviser) Plan(ctx context.Context, b *Brief) ([]Sending, error) {
 }
 
 // Follow is the fallback's: the model is not told what was found.
-func (p *Adviser) Follow(ctx context.Context, b *Brief, r Report) ([]Sending, error) {
+func (p *adviser) Follow(ctx context.Context, b *Brief, r Report) ([]Sending, error) {
 	return p.fallback.Follow(ctx, b, r)
 }
 
 // ask makes the call; once more, with up to half of the room there is, if the
 // reply was cut before it held anything: a model may think for long. A reply that
 // proposes nothing is no fault.
-func (p *Adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
+func (p *adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
 	c, err := planCall(b)
 	if err != nil {
 		return nil, err

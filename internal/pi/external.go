@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -17,8 +18,11 @@ import (
 // external reports whether a member is one of them. A run that was recorded before they
 // were heeded has none.
 func (b *book) external(name string) bool {
-	return b.since(4) && b.members[name].Trust != dispatch.Own
+	return b.since(4) && !b.own(name)
 }
+
+// own reports whether a member is one of this program's researchers.
+func (b *book) own(name string) bool { return b.members[name].Trust == dispatch.Own }
 
 // unheard names the external researchers that were sent and gave no answer, and says how.
 func (b *book) unheard() []string {
@@ -48,9 +52,7 @@ const mostHeard = 5
 func (f *findings) unsaid(d reason.Draft, jr *journey) []reason.Claim {
 	words := map[string]bool{}
 	for _, c := range d.Claims {
-		for _, w := range lexicon.Terms(c.Text) {
-			words[w] = true
-		}
+		maps.Copy(words, lexicon.TermSet(c.Text))
 	}
 	claims := slices.DeleteFunc(f.adopt([]*journey{jr}).Claims, func(c reason.Claim) bool { return saidBy(words, c.Text) })
 	return claims[:min(mostHeard, len(claims))]

@@ -88,16 +88,11 @@ func (r *run) brief() *Brief {
 	for _, jr := range r.journeys {
 		b.Asked = append(b.Asked, jr.Sending)
 	}
-	if r.model != nil && (r.inv.ModelSeesPrivate || !r.heardPrivate()) {
+	heard := func(jr *journey) bool { return jr.arrived && r.private(jr.Researcher) } // what is asked from then on may come of it
+	if r.model != nil && (r.inv.ModelSeesPrivate || !slices.ContainsFunc(r.journeys, heard)) {
 		b.Model, b.Scale = r.model, r.model.Scale
 	}
 	return b
-}
-
-// heardPrivate reports whether a private member has reported. What is asked from
-// then on may come of it.
-func (b *book) heardPrivate() bool {
-	return slices.ContainsFunc(b.journeys, func(jr *journey) bool { return jr.arrived && b.private(jr.Researcher) })
 }
 
 // plan asks the planner for the first rihlas and puts them into the queue. What
@@ -254,7 +249,7 @@ func (b *book) unfinished(jr *journey) bool {
 // continues reports whether a journey can resume as the same run: it is one
 // of this program's, and told which run it was. Any other is made anew.
 func (b *book) continues(jr *journey) bool {
-	return jr != nil && !jr.lost && jr.res != nil && jr.res.TraceID.Valid() && b.members[jr.Researcher].Trust == dispatch.Own
+	return jr != nil && !jr.lost && jr.res != nil && jr.res.TraceID.Valid() && b.own(jr.Researcher)
 }
 
 // replace takes a report in the place of the one that it resumes. If there is
@@ -299,7 +294,7 @@ func (b *book) used(jr *journey) int {
 	switch {
 	case jr.unasked:
 		return 0
-	case b.members[jr.Researcher].Trust != dispatch.Own:
+	case !b.own(jr.Researcher):
 		return min(jr.res.CostMetadata.TokensUsed, jr.grant)
 	case b.continues(jr.goesOn): // it reports for both
 		return max(0, jr.res.CostMetadata.TokensUsed-jr.goesOn.res.CostMetadata.TokensUsed)

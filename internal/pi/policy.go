@@ -102,31 +102,36 @@ const (
 	maxPerReport = 4
 )
 
-// follow decides on everything that a rihla reported. Each decision is recorded
-// with its reason.
-func (f *findings) follow(jr *journey) error {
-	for _, n := range f.notices(jr) {
-		if err := f.followOne(n); err != nil {
+// follow decides on things that were reported. Each decision is recorded with its reason.
+func (b *book) follow(notices ...notice) error {
+	for _, n := range notices {
+		known, ok := policy[n.about]
+		if !ok {
+			continue // of no kind that there is: it stays in the report
+		}
+		d := marchwarden.Decision{About: n.about, Topic: plaintext.Line(n.topic, maxTopic), From: n.from.number, Action: known.action, Reason: known.why}
+		s, tokens, ok := known.target(b, n)
+		if !ok {
+			s = Sending{}
+		}
+		if err := b.decide(d, n.from, &item{Sending: s, priority: known.priority, tokens: tokens}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// followOne decides on one thing.
-func (b *book) followOne(n notice) error {
-	known, ok := policy[n.about]
-	if !ok {
-		return nil // of no kind that there is: it stays in the report
-	}
-	d := marchwarden.Decision{About: n.about, Topic: plaintext.Line(n.topic, maxTopic), From: n.from.number, Action: known.action, Reason: known.why}
-	if s, tokens, ok := known.target(b, n); ok && s.Question != "" {
-		it := &item{Sending: s, priority: known.priority, parent: n.from.number, depth: n.from.depth + 1, tokens: tokens, about: len(b.decisions)}
-		if d.Action, d.Reason = b.judge(it, n.from); d.Action == marchwarden.Dispatched {
+// decide records a decision about what a rihla reported: if there is a question to send, whether it
+// is sent.
+func (b *book) decide(d marchwarden.Decision, from *journey, it *item) error {
+	if it.Question != "" {
+		it.parent, it.depth, it.about = from.number, from.depth+1, len(b.decisions)
+		if d.Action, d.Reason = b.judge(it, from); d.Action == marchwarden.Dispatched {
 			b.push(it)
 		}
 	}
-	return b.decide(d)
+	b.decisions = append(b.decisions, d)
+	return b.tell(d)
 }
 
 // judge says whether a follow-up goes ahead: not twice, not beyond the caps, and
@@ -144,7 +149,7 @@ func (b *book) judge(it *item, from *journey) (marchwarden.Action, string) {
 		return marchwarden.Capped, "the investigation was ending"
 	case it.depth > b.inv.MaxDepth:
 		return marchwarden.Capped, fmt.Sprintf("follow-ups go %d deep at most", b.inv.MaxDepth)
-	case b.ledTo(from.number) >= maxPerReport:
+	case from.led >= maxPerReport:
 		return marchwarden.Capped, fmt.Sprintf("one report leads to %d rihlas at most", maxPerReport)
 	case len(b.journeys)+len(b.waiting) >= b.inv.MaxRihlas+b.extra:
 		return marchwarden.Capped, fmt.Sprintf("there are %d rihlas at most", b.inv.MaxRihlas)
@@ -152,24 +157,8 @@ func (b *book) judge(it *item, from *journey) (marchwarden.Action, string) {
 		b.withheld(from.Researcher, it)
 		return marchwarden.Withheld, fmt.Sprintf("it would tell %s what %s found, which is private", it.Researcher, from.Researcher)
 	}
-	b.asked[key(it.Researcher, it.Question)] = len(b.journeys) + len(b.waiting) + 1
+	b.asked[same] = len(b.journeys) + len(b.waiting) + 1
 	return marchwarden.Dispatched, it.Reason
-}
-
-// ledTo is how many rihlas a report has led to, waiting ones included.
-func (b *book) ledTo(report int) int {
-	n := 0
-	for _, jr := range b.journeys {
-		if jr.parent == report {
-			n++
-		}
-	}
-	for _, it := range b.waiting {
-		if it.parent == report {
-			n++
-		}
-	}
-	return n
 }
 
 // withheld is the gap of a rihla that would have told private things.
@@ -208,12 +197,6 @@ func (b *book) clean(question string) bool { return slices.Contains(b.public, qu
 
 // allowed reports whether a member's findings may be told to others.
 func (b *book) allowed(member string) bool { return slices.Contains(b.inv.AllowEgress, member) }
-
-// decide records a decision.
-func (b *book) decide(d marchwarden.Decision) error {
-	b.decisions = append(b.decisions, d)
-	return b.tell(d)
-}
 
 // tell writes a decision into the trace; one that came to be another is told again.
 func (b *book) tell(d marchwarden.Decision) error {
@@ -343,7 +326,7 @@ func (f *findings) compareReports() (bool, error) {
 			continue
 		}
 		n := notice{about: string(marchwarden.ContradictorySources), topic: c.Subject + ": " + c.Attribute, detail: c.Detail, from: from, parties: parties}
-		if err := f.followOne(n); err != nil {
+		if err := f.follow(n); err != nil {
 			return false, err
 		}
 	}

@@ -38,6 +38,9 @@ func (b *book) push(it *item) {
 		at = len(b.waiting)
 	}
 	b.waiting = slices.Insert(b.waiting, at, it)
+	if it.parent > 0 {
+		b.journeys[it.parent-1].led++
+	}
 }
 
 // key makes the same question to the same researcher the same rihla, in whatever
@@ -117,6 +120,9 @@ func (b *book) drop(why string, items ...*item) error {
 	}
 	for _, it := range items {
 		b.unask(key(it.Researcher, it.Question))
+		if it.parent > 0 {
+			b.journeys[it.parent-1].led--
+		}
 		if it.about >= 0 {
 			d := &b.decisions[it.about]
 			d.Action, d.Reason = marchwarden.Capped, why
@@ -234,7 +240,7 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 // researcher can have done anything, so that nothing it does is ever lost. Strangers
 // choose for themselves, and a run that goes on has one.
 func (r *run) idFor(jr *journey) marchwarden.TraceID {
-	if r.world == nil || r.continues(jr.goesOn) || r.members[jr.Researcher].Trust != dispatch.Own {
+	if r.world == nil || r.continues(jr.goesOn) || !r.own(jr.Researcher) {
 		return marchwarden.TraceID{}
 	}
 	if began, ok := r.began[jr.number]; ok {
@@ -249,7 +255,7 @@ func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (re
 	if r.world == nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no %s in a rerun", jr.Researcher)
 	}
-	if began, ok := r.began[jr.number]; ok && replay.Retried(ctx) && r.members[jr.Researcher].Trust == dispatch.Own {
+	if began, ok := r.began[jr.number]; ok && replay.Retried(ctx) && r.own(jr.Researcher) {
 		res, err = r.send(ctx, jr, marchwarden.Request{Question: req.Question, Resume: began.String()})
 		if err == nil || ctx.Err() != nil {
 			return res, err
@@ -263,7 +269,7 @@ func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (re
 // it was told to.
 func (r *run) send(ctx context.Context, jr *journey, req marchwarden.Request) (*marchwarden.Result, error) {
 	var once sync.Once
-	own := r.members[jr.Researcher].Trust == dispatch.Own
+	own := r.own(jr.Researcher)
 	if jr.id.Valid() {
 		ctx = marchwarden.WithTraceID(ctx, jr.id)
 	}

@@ -3,13 +3,13 @@ package pi
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
@@ -178,7 +178,7 @@ func outcomeOf(jr *journey) string {
 // gapsOf are the gaps of a report as a result may carry them.
 func (f *findings) gapsOf(jr *journey) []marchwarden.Gap {
 	gaps := slices.Clone(jr.res.Gaps[:min(len(jr.res.Gaps), maxNotices)])
-	own := f.members[jr.Researcher].Trust == dispatch.Own
+	own := f.own(jr.Researcher)
 	for i := range gaps {
 		g := &gaps[i]
 		if !own {
@@ -219,7 +219,9 @@ func (b *book) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []march
 	several, said := len(b.brought()) > 1, wordsOf(res)
 	for _, jr := range b.journeys {
 		for _, g := range jr.gaps {
-			if b.resolved(jr, g) || several && b.answeredBy(said, g) {
+			// What a rihla followed and filled is none any more, but for contradictions: they are shown.
+			filled := g.Category != marchwarden.ContradictorySources && b.filled(jr, string(g.Category), g.Topic)
+			if filled || several && answeredBy(said, g) {
 				continue
 			}
 			from := ""
@@ -247,35 +249,22 @@ func flatten(s string) string {
 func wordsOf(res *marchwarden.Result) map[string]bool {
 	words := map[string]bool{}
 	for _, c := range res.Claims {
-		for _, w := range lexicon.Terms(c.Text) {
-			words[w] = true
-		}
+		maps.Copy(words, lexicon.TermSet(c.Text))
 	}
 	for _, c := range res.Citations {
-		for _, w := range lexicon.Terms(c.RawExcerpt + " " + c.Title) {
-			words[w] = true
-		}
+		maps.Copy(words, lexicon.TermSet(c.RawExcerpt+" "+c.Title))
 	}
 	return words
 }
 
 // answeredBy reports whether the answer speaks of everything that one researcher
 // did not find: another did.
-func (b *book) answeredBy(said map[string]bool, g marchwarden.Gap) bool {
+func answeredBy(said map[string]bool, g marchwarden.Gap) bool {
 	topic := lexicon.Terms(g.Topic)
 	if g.Category != marchwarden.SourceNotFound || len(topic) == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(topic, func(w string) bool { return !said[w] })
-}
-
-// resolved reports whether a gap was followed by a rihla that found something.
-// Contradictions are never resolved that way: they are shown.
-func (b *book) resolved(jr *journey, g marchwarden.Gap) bool {
-	if g.Category == marchwarden.ContradictorySources {
-		return false
-	}
-	return b.filled(jr, string(g.Category), g.Topic)
 }
 
 // filled reports whether what a journey reported, or the one that it resumes, led
@@ -341,7 +330,7 @@ func (f *findings) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQues
 // said is a text of a journey's report as a result may carry it. Researchers of this
 // program have taken out the addresses that they did not meet.
 func (f *findings) said(jr *journey, s string, most int) string {
-	if f.members[jr.Researcher].Trust == dispatch.Own {
+	if f.own(jr.Researcher) {
 		return plaintext.Line(s, most)
 	}
 	return f.line(s, most)

@@ -116,6 +116,7 @@ type journey struct {
 	followed bool // another was to resume it
 	unasked  bool // was not reached: nothing was spent
 	lost     bool // never came back: res and err are not to be looked at
+	led      int  // rihlas that its report led to, waiting ones included
 	admitted int  // citations that stood the check
 	gaps     []marchwarden.Gap
 	took     time.Duration
@@ -172,11 +173,11 @@ func (r *run) openModel() {
 	if r.start.Model == "" {
 		return
 	}
-	inner := replay.Model(r.j, r.start.Model, nil)
+	var outside llm.Model
 	if r.world != nil {
-		inner = replay.Model(r.j, r.start.Model, llm.Safe(r.world.Model))
+		outside = llm.Safe(r.world.Model)
 	}
-	r.model = llm.NewMetered(inner, r.meter, r.j.Note, func(prompt string) {
+	r.model = llm.NewMetered(replay.Model(r.j, r.start.Model, outside), r.meter, r.j.Note, func(prompt string) {
 		r.live(marchwarden.StagePlan, "asking "+r.start.Model+" to "+prompt)
 	})
 }
@@ -246,7 +247,8 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 		return nil, 0, err
 	}
 	if a.Interrupted {
-		r.interrupt()
+		r.interrupted, r.stopped = true, true
+		r.meter.Exhaust("patience of the caller, who stopped the run")
 	}
 	if r.meter.Elapsed(r.start.Counted(a.Elapsed)) != nil || a.Over {
 		r.stopped = true
@@ -258,11 +260,6 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	<-jr.back
 	jr.arrived, jr.took = true, a.Elapsed-jr.took
 	return jr, a.Elapsed, nil
-}
-
-func (b *book) interrupt() {
-	b.interrupted, b.stopped = true, true
-	b.meter.Exhaust("patience of the caller, who stopped the run")
 }
 
 // wait is the number of the next journey that comes back, or 0 when the time is
@@ -331,7 +328,7 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	}
 	r.liveOf(jr, marchwarden.StageDone, outcomeOf(jr))
 	if r.stopped {
-		return r.follow(jr)
+		return r.follow(r.notices(jr)...)
 	}
 	report := Report{Number: jr.number, Sent: jr.Sending, Gaps: jr.gaps}
 	for _, a := range r.cited {
@@ -346,7 +343,7 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	if err := r.hop(jr, append(hops, r.seconds(jr)...)); err != nil {
 		return err
 	}
-	return r.follow(jr)
+	return r.follow(r.notices(jr)...)
 }
 
 // hop puts a planner's further rihlas into the queue, under the same rules as
@@ -357,12 +354,8 @@ func (b *book) hop(jr *journey, hops []Sending) error {
 		if _, known := b.members[s.Researcher]; !known || s.Question == "" {
 			continue
 		}
-		it := &item{Sending: s, priority: hopPriority, parent: jr.number, depth: jr.depth + 1, about: len(b.decisions)}
 		d := marchwarden.Decision{About: "next_hop", Topic: plaintext.Line(s.Question, maxTopic), From: jr.number}
-		if d.Action, d.Reason = b.judge(it, jr); d.Action == marchwarden.Dispatched {
-			b.push(it)
-		}
-		if err := b.decide(d); err != nil {
+		if err := b.decide(d, jr, &item{Sending: s, priority: hopPriority}); err != nil {
 			return err
 		}
 	}

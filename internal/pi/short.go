@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
@@ -46,7 +45,7 @@ func (b *book) asksAll(jr *journey) bool {
 // words do not stand there. What a stranger calls yes or no is its word only.
 func (f *findings) shortOf(jr *journey) (*reason.Short, int) {
 	s := jr.res.ShortAnswer
-	if s == nil || s.Validate(len(jr.res.Citations)) != nil || s.Kind.Decides() && f.members[jr.Researcher].Trust != dispatch.Own {
+	if s == nil || s.Validate(len(jr.res.Citations)) != nil || s.Kind.Decides() && !f.own(jr.Researcher) {
 		return nil, 0
 	}
 	at := slices.IndexFunc(f.cited, func(a admission) bool { return a.journey == jr.number && a.index == s.Citation })
@@ -74,7 +73,7 @@ func (f *findings) shortOf(jr *journey) (*reason.Short, int) {
 func (f *findings) near(ctx context.Context, d *reason.Draft) error {
 	for _, all := range []bool{true, false} {
 		for _, jr := range f.journeys {
-			if jr.lost || jr.replaced || jr.res == nil || f.members[jr.Researcher].Trust != dispatch.Own || f.asksAll(jr) != all {
+			if jr.lost || jr.replaced || jr.res == nil || !f.own(jr.Researcher) || f.asksAll(jr) != all {
 				continue
 			}
 			for _, c := range jr.res.Closest[:min(len(jr.res.Closest), maxNotices)] {

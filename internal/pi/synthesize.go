@@ -10,7 +10,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
@@ -68,7 +67,7 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 // refusal is what is said where nothing was brought: what the one researcher of this
 // program said who was asked, or else who gave no answer, and that the gaps say why.
 func (b *book) refusal() string {
-	if len(b.journeys) == 1 && b.journeys[0].res != nil && b.journeys[0].res.Refused() && b.members[b.journeys[0].Researcher].Trust == dispatch.Own {
+	if len(b.journeys) == 1 && b.journeys[0].res != nil && b.journeys[0].res.Refused() && b.own(b.journeys[0].Researcher) {
 		return b.journeys[0].res.Answer
 	}
 	if how := b.unheard(); len(how) > 0 {
@@ -168,7 +167,8 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 		return reason.Draft{}, err
 	}
 	writer := r.plain
-	if r.model != nil && (r.inv.ModelSeesPrivate || !r.holdsPrivate()) {
+	private := func(a admission) bool { return r.private(r.journeys[a.journey-1].Researcher) }
+	if r.model != nil && (r.inv.ModelSeesPrivate || !slices.ContainsFunc(r.cited, private)) {
 		writer, st.Model, st.Scale, st.Paid = r.writer, r.model, r.model.Scale, r.model.Paid
 	}
 	draft, err := writer.Write(ctx, st)
@@ -198,11 +198,6 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	return draft, nil
 }
 
-// holdsPrivate reports whether any evidence came from a private source.
-func (f *findings) holdsPrivate() bool {
-	return slices.ContainsFunc(f.cited, func(a admission) bool { return f.private(f.journeys[a.journey-1].Researcher) })
-}
-
 // unseen reports whether only a reporter has seen the passages.
 func (f *findings) unseen(ids []evidence.ID) bool {
 	return !slices.ContainsFunc(ids, func(id evidence.ID) bool {
@@ -216,7 +211,7 @@ func (f *findings) adopt(journeys []*journey) reason.Draft {
 	var d reason.Draft
 	said := map[string]bool{}
 	for _, jr := range journeys {
-		own := f.members[jr.Researcher].Trust == dispatch.Own
+		own := f.own(jr.Researcher)
 		for i, c := range claimsOf(jr.res) {
 			claim := f.adopted(jr, c, own)
 			if len(claim.Passages) == 0 || said[flatten(c.Text)] {
@@ -226,25 +221,19 @@ func (f *findings) adopt(journeys []*journey) reason.Draft {
 			claim.Paragraph = i == 0 || breaks(jr.res.Answer, c.Text)
 			d.Claims = append(d.Claims, claim)
 		}
-		d.Match = max(d.Match, matchOf(jr, own))
+		match := float64(jr.res.ConfidenceFactors.QuerySpecificityMatch) // how much of the question it says it speaks to
+		if !own {
+			match = min(match, 0.7)
+		}
+		d.Match = max(d.Match, match)
 	}
 	if len(d.Claims) == 0 {
 		d.Refusal = "The evidence that was found does not answer the question; the gaps say what is missing."
-		if len(journeys) == 1 && f.members[journeys[0].Researcher].Trust == dispatch.Own {
+		if len(journeys) == 1 && f.own(journeys[0].Researcher) {
 			d.Refusal = journeys[0].res.Answer
 		}
 	}
 	return d
-}
-
-// matchOf is how much of the question a report says it speaks to. A stranger's
-// word on that goes only so far.
-func matchOf(jr *journey, own bool) float64 {
-	match := float64(jr.res.ConfidenceFactors.QuerySpecificityMatch)
-	if !own {
-		match = min(match, 0.7)
-	}
-	return match
 }
 
 // adopted is one claim of a report on the citations of it that stood the check.
@@ -343,7 +332,7 @@ func (r *run) wroteIt() (model, by string) {
 	if r.model == nil {
 		return r.start.Mind, ""
 	}
-	if who := r.model.Who(); len(who) > 0 {
+	if who, _ := r.model.Answered(); len(who) > 0 {
 		return strings.Join(who, "+"), r.by
 	}
 	return r.plain.ID(), r.by
@@ -370,7 +359,7 @@ func (r *run) warnings(by marchwarden.CostMetadata) []string {
 		if errors.Is(jr.err, replay.ErrGivenUp) {
 			out = append(out, jr.Researcher+": "+outcome.GivenUp(1))
 		}
-		if jr.res == nil || r.members[jr.Researcher].Trust != dispatch.Own {
+		if jr.res == nil || !r.own(jr.Researcher) {
 			continue
 		}
 		for _, w := range jr.res.Warnings {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -53,20 +54,15 @@ type reader struct {
 // is left out. It reports how many claims the answer had.
 func draftOf(s *reason.State, fields map[string]json.RawMessage) (reason.Draft, int) {
 	r := reader{v: newView(s.Nonce), s: s}
-	claims := llm.List(fields["claims"])
-	for _, item := range claims {
-		r.claim(llm.Fields(item))
+	for _, kind := range []struct {
+		name string
+		read func(map[string]json.RawMessage)
+	}{{"claims", r.claim}, {"gaps", r.gap}, {"discoveries", r.discovery}, {"open_questions", r.openQuestion}} {
+		for _, item := range llm.List(fields[kind.name]) {
+			kind.read(llm.Fields(item))
+		}
 	}
-	for _, item := range llm.List(fields["gaps"]) {
-		r.gap(llm.Fields(item))
-	}
-	for _, item := range llm.List(fields["discoveries"]) {
-		r.discovery(llm.Fields(item))
-	}
-	for _, item := range llm.List(fields["open_questions"]) {
-		r.openQuestion(llm.Fields(item))
-	}
-	return r.out, len(claims)
+	return r.out, len(llm.List(fields["claims"]))
 }
 
 // claim reads one claim. Two sentences in it become two claims on the same
@@ -82,10 +78,7 @@ func (r *reader) claim(fields map[string]json.RawMessage) {
 			ids = append(ids, idsIn(m)...)
 		}
 	}
-	var begins bool
-	if json.Unmarshal(fields["new_paragraph"], &begins) != nil {
-		begins = false
-	}
+	begins := string(bytes.TrimSpace(fields["new_paragraph"])) == "true"
 	for i, sentence := range sentences(r.v.Line(said, maxSplit*claimChars)) {
 		sentence = llm.Clip(withoutAddresses(sentence, r.citedHas(ids)), claimChars)
 		if len(lexicon.Terms(sentence)) == 0 || len(r.out.Claims) == maxClaims {
@@ -198,11 +191,8 @@ func (r *reader) gap(fields map[string]json.RawMessage) {
 	topic, okTopic := r.words(fields["topic"], topicChars)
 	detail, okDetail := r.words(fields["detail"], detailChars)
 	category, _ := llm.Text(fields["category"])
-	switch c := marchwarden.GapCategory(category); c {
-	case marchwarden.SourceNotFound, marchwarden.AccessDenied, marchwarden.BudgetExhausted, marchwarden.ContradictorySources, marchwarden.ScopeExceeded:
-		if okTopic && okDetail && topic != "" && len(r.out.Gaps) < maxGaps {
-			r.out.Gaps = append(r.out.Gaps, marchwarden.Gap{Topic: topic, Category: c, Detail: detail})
-		}
+	if c := marchwarden.GapCategory(category); c.Known() && okTopic && okDetail && topic != "" && len(r.out.Gaps) < maxGaps {
+		r.out.Gaps = append(r.out.Gaps, marchwarden.Gap{Topic: topic, Category: c, Detail: detail})
 	}
 }
 
@@ -221,11 +211,8 @@ func (r *reader) discovery(fields map[string]json.RawMessage) {
 		researcher = ""
 	}
 	kind, _ := llm.Text(fields["type"])
-	switch t := marchwarden.DiscoveryType(kind); t {
-	case marchwarden.RelatedResearch, marchwarden.NewSource, marchwarden.ContradictionDetected:
-		r.out.Discoveries = append(r.out.Discoveries, marchwarden.DiscoveryEvent{
-			Type: t, SuggestedResearcher: researcher, Query: query, Reason: why, SourceLocator: locator,
-		})
+	if t := marchwarden.DiscoveryType(kind); t.Known() {
+		r.out.Discoveries = append(r.out.Discoveries, marchwarden.DiscoveryEvent{Type: t, SuggestedResearcher: researcher, Query: query, Reason: why, SourceLocator: locator})
 	}
 }
 
@@ -237,11 +224,8 @@ func (r *reader) openQuestion(fields map[string]json.RawMessage) {
 		return
 	}
 	priority, _ := llm.Text(fields["priority"])
-	switch p := marchwarden.Priority(priority); p {
-	case marchwarden.High, marchwarden.Medium, marchwarden.Low:
-		r.out.OpenQuestions = append(r.out.OpenQuestions, marchwarden.OpenQuestion{
-			Question: question, Context: background, Priority: p, SourceLocator: locator,
-		})
+	if p := marchwarden.Priority(priority); p.Known() {
+		r.out.OpenQuestions = append(r.out.OpenQuestions, marchwarden.OpenQuestion{Question: question, Context: background, Priority: p, SourceLocator: locator})
 	}
 }
 

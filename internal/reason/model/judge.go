@@ -202,11 +202,6 @@ const (
 	matchStands = 0.1
 )
 
-// shareOf is the share of the question's words that a text holds.
-func shareOf(question, text string) float64 {
-	return share(question, lexicon.TermSet(text))
-}
-
 // share is the share of the question's words that are held; names and numbers
 // count more.
 func share(question string, held map[string]bool) float64 {

@@ -28,7 +28,6 @@ const (
 	guidedChars  = 1000 // of a query where a guide says what it may be
 	reasonChars  = 200
 	locatorChars = 2000
-	dateForm     = "2006-01-02"
 )
 
 // Plan asks the model what to search and read. Where the model fails, the plan
@@ -325,7 +324,7 @@ func (r *Reasoner) readSearch(v llm.Quoter, s *reason.State, in map[string]json.
 func date(raw json.RawMessage) string {
 	s, _ := llm.Text(raw)
 	s = strings.TrimSpace(s)
-	if _, err := time.Parse(dateForm, s); err != nil {
+	if _, err := time.Parse(time.DateOnly, s); err != nil {
 		return ""
 	}
 	return s

@@ -62,7 +62,11 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 	}
 
 	v := newView(s.Nonce)
-	c.Input = llm.Limit(c.MaxTokens) + v.Question(s.Request, s.Limits.TokenBudget, s.Now) + r.progress(s)
+	c.Input = llm.Limit(c.MaxTokens) + v.Question(s.Request, s.Limits.TokenBudget, s.Now) +
+		fmt.Sprintf("Turn %d of %d, %d of %d pages read\n", s.Iteration, s.Limits.MaxIterations, s.Meter.Usage().Sources, s.Limits.MaxSources)
+	if failed := r.failures(s); len(failed) > 0 {
+		c.Input += "Unreadable: " + strings.Join(failed, ", ") + "\n"
+	}
 	fixed := func() int { return llm.Scaled(s.Scale, llm.Estimate(c)+llm.EstimateText(v.Open("known")+v.End())) }
 	c.Input += guide(v, s, llm.Unscaled(s.Scale, whole-c.MaxTokens-fixed()))
 	c.Input += v.Block("known", r.known(v, s, llm.Unscaled(s.Scale, whole-c.MaxTokens-fixed())))
@@ -96,15 +100,6 @@ func guide(v llm.Quoter, s *reason.State, tokens int) string {
 		l.lines = append(l.lines, fmt.Sprintf("guide: %d lines more have no room here", left))
 	}
 	return rule + v.Block("guide", l.lines)
-}
-
-// progress is where the run stands, in words of the program's.
-func (r *Reasoner) progress(s *reason.State) string {
-	text := fmt.Sprintf("Turn %d of %d, %d of %d pages read\n", s.Iteration, s.Limits.MaxIterations, s.Meter.Usage().Sources, s.Limits.MaxSources)
-	if failed := r.failures(s); len(failed) > 0 {
-		text += "Unreadable: " + strings.Join(failed, ", ") + "\n"
-	}
-	return text
 }
 
 // failures are the ids of documents that could not be read, with the codes.

@@ -9,6 +9,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
@@ -228,7 +229,7 @@ func quarrels(ctx context.Context, s *reason.State, claims []reason.Claim, packe
 	stated := cited(s.Evidence, used)
 	touches := func(side marchwarden.Side) bool {
 		return slices.ContainsFunc(stated, func(x verify.Excerpt) bool { return strings.Contains(x.Text, side.RawExcerpt) }) ||
-			shareOf(s.Request.Question, side.RawExcerpt) >= 0.5
+			share(s.Request.Question, lexicon.TermSet(side.RawExcerpt)) >= 0.5
 	}
 	return slices.DeleteFunc(verify.Contradictions(ctx, s.Reader, s.Request.Question, s.Evidence, slices.Concat(used, among)), func(c marchwarden.Contradiction) bool {
 		return !touches(c.A) && !touches(c.B)
