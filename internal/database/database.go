@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -106,19 +107,15 @@ func dial(address string, o Options) (*DB, error) {
 	low := strings.ToLower(scheme)
 	switch {
 	case ok && (low == "postgres" || low == "postgresql"):
-		u, err := parse(address)
-		if err != nil {
-			return nil, err
-		}
-		return dialPostgres(u, o)
+		return dialServer(address, o, dialPostgres)
 	case ok && (low == "mysql" || low == "mariadb"):
-		u, err := parse(address)
-		if err != nil {
-			return nil, err
-		}
-		return dialMySQL(u, o)
+		return dialServer(address, o, dialMySQL)
 	case ok && (low == "sqlite" || low == "sqlite3"):
-		return dialSQLite(sqlitePath(rest), o)
+		path := strings.TrimPrefix(rest, "//") // of sqlite:path, sqlite://path and sqlite:///path
+		if plain, err := url.PathUnescape(path); err == nil {
+			path = plain
+		}
+		return dialSQLite(path, o)
 	case ok && low == "duckdb", strings.HasSuffix(strings.ToLower(address), ".duckdb"):
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "DuckDB files are not read by this program",
 			Hint: "export the tables to SQLite: ATTACH 'out.db' AS out (TYPE sqlite), then CREATE TABLE out.t AS FROM t"}
@@ -131,33 +128,19 @@ func dial(address string, o Options) (*DB, error) {
 
 // IsFile reports whether an address is the bare path of a database file.
 func IsFile(address string) bool {
-	low := strings.ToLower(address)
-	for _, ext := range []string{".db", ".sqlite", ".sqlite3"} {
-		if strings.HasSuffix(low, ext) && !strings.Contains(low, "://") {
-			return true
-		}
-	}
-	return false
+	ext := strings.ToLower(filepath.Ext(address))
+	return !strings.Contains(address, "://") && (ext == ".db" || ext == ".sqlite" || ext == ".sqlite3")
 }
 
-// sqlitePath is the path of "sqlite:path", "sqlite://path" and "sqlite:///path".
-func sqlitePath(rest string) string {
-	rest = strings.TrimPrefix(rest, "//")
-	if path, err := url.PathUnescape(rest); err == nil {
-		return path
-	}
-	return rest
-}
-
-// parse reads the URL of a server. What the parser says of a URL that is none is
+// dialServer reads the URL of a server. What the parser says of a URL that is none is
 // not passed on: it quotes the URL, password and all.
-func parse(address string) (*url.URL, error) {
+func dialServer(address string, o Options, dial func(*url.URL, Options) (*DB, error)) (*DB, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Opaque != "" {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "db", Message: "the address of the database is no URL",
 			Hint: "write " + strings.SplitN(address, ":", 2)[0] + "://user:password@host/name, with %40 for @ and %2F for / in the password"}
 	}
-	return u, nil
+	return dial(u, o)
 }
 
 // serverName is a name for people: database and host, never the user.

@@ -166,15 +166,8 @@ func (l *lexer) word() (token, error) {
 	}
 	if strings.HasPrefix(rest, "'") && len(w) <= 8 {
 		switch low := strings.ToLower(w); {
-		case low == "e" && l.dialect == Postgres:
-			t, err := l.quoted('\'', tokenString, true)
-			t.start = start
-			return t, err
-		case low == "x", low == "b", low == "n", strings.HasPrefix(low, "_"):
-			if strings.HasPrefix(low, "_") && l.dialect != MySQL {
-				break
-			}
-			t, err := l.quoted('\'', tokenString, false)
+		case low == "e" && l.dialect == Postgres, low == "x", low == "b", low == "n", strings.HasPrefix(low, "_") && l.dialect == MySQL:
+			t, err := l.quoted('\'', tokenString, low == "e")
 			t.start = start
 			return t, err
 		}

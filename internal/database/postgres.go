@@ -346,7 +346,7 @@ func (*postgresWall) tables(ctx context.Context, db *DB) ([]Table, error) {
 	return assemble(cols, refs), nil
 }
 
-// assemble makes tables of columns and references as servers list them: schema,
+// assemble makes tables of columns and references as databases list them: schema,
 // table, kind, whether the bare name finds it, column, type, place in the key (from
 // 0; -1 for none); and reference, table referred to, column, column there, schema,
 // table.
@@ -355,7 +355,7 @@ func assemble(cols, refs [][]string) []Table {
 	var places [][]string // per table: the key's columns by place
 	for _, r := range cols {
 		if n := len(out); n == 0 || out[n-1].space != r[0] || out[n-1].Name != r[1] {
-			t := Table{space: r[0], Name: r[1], View: r[2] == "v" || r[2] == "m"}
+			t := Table{space: r[0], Name: r[1], View: r[2] == "v" || r[2] == "m" || r[2] == "view", Search: r[2] == "virtual"}
 			if r[3] != "true" {
 				t.Schema = r[0]
 			}
@@ -373,18 +373,21 @@ func assemble(cols, refs [][]string) []Table {
 	}
 	for i := range out {
 		t := &out[i]
-		for _, name := range places[i] {
-			if name != "" {
-				t.Key = append(t.Key, name)
-			}
-		}
-		var mine [][]string
+		t.Key = slices.DeleteFunc(places[i], func(name string) bool { return name == "" })
+		last := ""
 		for _, r := range refs {
-			if r[4] == t.space && r[5] == t.Name {
-				mine = append(mine, r[:4])
+			if r[4] != t.space || r[5] != t.Name {
+				continue
+			}
+			if len(t.Refs) == 0 || r[0] != last {
+				t.Refs, last = append(t.Refs, Ref{Table: r[1]}), r[0]
+			}
+			ref := &t.Refs[len(t.Refs)-1]
+			ref.Columns = append(ref.Columns, r[2])
+			if r[3] != "" && r[3] != "null" {
+				ref.To = append(ref.To, r[3])
 			}
 		}
-		t.Refs = gatherRefs(mine)
 	}
 	return out
 }

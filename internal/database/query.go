@@ -135,13 +135,11 @@ func collect(rows *sql.Rows, o Options) (Rows, error) {
 }
 
 // numeric are the names of types whose values drivers give as text or bytes.
-var numeric = map[string]bool{"NUMERIC": true, "DECIMAL": true, "INT": true, "BIGINT": true, "DOUBLE": true, "FLOAT": true, "SMALLINT": true, "TINYINT": true, "MEDIUMINT": true,
-	"UNSIGNED INT": true, "UNSIGNED BIGINT": true, "UNSIGNED SMALLINT": true, "UNSIGNED TINYINT": true, "UNSIGNED MEDIUMINT": true, "YEAR": true,
-	"INTEGER": true, "REAL": true}
+var numeric = set("NUMERIC DECIMAL INT BIGINT DOUBLE FLOAT SMALLINT TINYINT MEDIUMINT YEAR INTEGER REAL")
 
 // cell writes a value as text.
 func cell(v any, typeName string) Cell {
-	number := numeric[strings.ToUpper(typeName)]
+	number := numeric[strings.TrimPrefix(strings.ToUpper(typeName), "UNSIGNED ")]
 	switch v := v.(type) {
 	case nil:
 		return Cell{Text: "null", Null: true}
@@ -156,37 +154,25 @@ func cell(v any, typeName string) Cell {
 	case time.Time:
 		return Cell{Text: moment(v, typeName)}
 	case []byte:
-		return bytesCell(v, typeName, number)
+		if kind := strings.ToUpper(typeName); strings.Contains(kind, "BLOB") || strings.Contains(kind, "BINARY") || !utf8.Valid(v) {
+			return Cell{Text: "[" + strconv.Itoa(len(v)) + " bytes]"}
+		}
+		return textCell(string(v), number)
 	case string:
 		return textCell(v, number)
 	}
 	return Cell{Text: "[value]"}
 }
 
-func bytesCell(v []byte, typeName string, number bool) Cell {
-	binary := strings.Contains(strings.ToUpper(typeName), "BLOB") || strings.Contains(strings.ToUpper(typeName), "BINARY")
-	if binary || !utf8.Valid(v) {
-		return Cell{Text: "[" + strconv.Itoa(len(v)) + " bytes]"}
-	}
-	return textCell(string(v), number)
-}
-
 // textCell is a text without what a terminal or a reader could stumble over.
 func textCell(s string, number bool) Cell {
-	if number {
-		if _, err := strconv.ParseFloat(s, 64); err == nil {
-			return Cell{Text: shortest(s), Number: true}
-		}
+	if _, err := strconv.ParseFloat(s, 64); !number || err != nil {
+		return Cell{Text: Printable(s)}
 	}
-	return Cell{Text: Printable(s)}
-}
-
-// shortest drops zeros that say nothing from a decimal: 3.50 is 3.5.
-func shortest(s string) string {
-	if strings.ContainsAny(s, "eE") || !strings.Contains(s, ".") {
-		return s
+	if !strings.ContainsAny(s, "eE") && strings.Contains(s, ".") { // 3.50 is 3.5
+		s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 	}
-	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	return Cell{Text: s, Number: true}
 }
 
 // float is the shortest text of a number, without an exponent where it is short.

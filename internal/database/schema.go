@@ -88,6 +88,15 @@ func (t Table) SQL() string {
 	return Ident(t.Schema) + "." + Ident(t.Name)
 }
 
+// Select is a statement for all columns.
+func (t Table) Select() string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = Ident(c.Name)
+	}
+	return "SELECT " + strings.Join(names, ", ") + " FROM " + t.SQL()
+}
+
 // Column is the column with a name.
 func (t Table) Column(name string) (Column, bool) {
 	i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
@@ -177,8 +186,9 @@ func (d *DB) Schema(ctx context.Context) (Schema, error) {
 			t.Columns[j].Kind = kindOf(t.Columns[j].Type)
 		}
 		for j := range t.Refs {
-			if other, ok := s.table(t.Refs[j].Table); ok && len(t.Refs[j].To) == 0 {
-				t.Refs[j].To = other.Key
+			of := slices.IndexFunc(s.Tables, func(o Table) bool { return o.Name == t.Refs[j].Table })
+			if of >= 0 && len(t.Refs[j].To) == 0 {
+				t.Refs[j].To = s.Tables[of].Key
 			}
 		}
 		switch err := d.sample(ctx, t); marchwarden.CodeOf(err) {
@@ -196,14 +206,6 @@ func (d *DB) Schema(ctx context.Context) (Schema, error) {
 	return s, nil
 }
 
-func (s Schema) table(name string) (Table, bool) {
-	i := slices.IndexFunc(s.Tables, func(t Table) bool { return t.Name == name })
-	if i < 0 {
-		return Table{}, false
-	}
-	return s.Tables[i], true
-}
-
 // sample counts rows and takes a few values of each column of text.
 func (d *DB) sample(ctx context.Context, t *Table) error {
 	n, err := d.catalog(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+t.SQL()+" LIMIT "+strconv.Itoa(countedRows+1)+") AS n")
@@ -213,14 +215,10 @@ func (d *DB) sample(ctx context.Context, t *Table) error {
 	t.Rows, _ = strconv.Atoi(n[0][0])
 	t.Many = t.Rows > countedRows
 	t.Rows = min(t.Rows, countedRows)
-	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = Ident(c.Name)
-	}
-	if len(names) == 0 {
+	if len(t.Columns) == 0 {
 		return nil
 	}
-	statement := "SELECT " + strings.Join(names, ", ") + " FROM " + t.SQL()
+	statement := t.Select()
 	if len(t.Key) > 0 {
 		statement += " ORDER BY " + Ident(t.Key[0])
 	}
@@ -244,16 +242,9 @@ func (d *DB) sample(ctx context.Context, t *Table) error {
 
 // seenKind is the kind of a column that declares none, by its values.
 func seenKind(rows Rows, i int) Kind {
-	numbers, all := 0, 0
-	for _, r := range rows.Cells {
-		if !r[i].Null {
-			all++
-			if r[i].Number {
-				numbers++
-			}
-		}
-	}
-	if all > 0 && numbers == all {
+	text := func(r []Cell) bool { return !r[i].Null && !r[i].Number }
+	filled := func(r []Cell) bool { return !r[i].Null }
+	if slices.ContainsFunc(rows.Cells, filled) && !slices.ContainsFunc(rows.Cells, text) {
 		return Number
 	}
 	return Text
@@ -307,20 +298,3 @@ func (d *DB) catalog(ctx context.Context, statement string) ([][]string, error) 
 	return out, nil
 }
 
-// gatherRefs makes foreign keys of rows with name, table, column and column there,
-// those of one key together.
-func gatherRefs(rows [][]string) []Ref {
-	var out []Ref
-	last := ""
-	for i, r := range rows {
-		if i == 0 || r[0] != last {
-			out, last = append(out, Ref{Table: r[1]}), r[0]
-		}
-		ref := &out[len(out)-1]
-		ref.Columns = append(ref.Columns, r[2])
-		if r[3] != "" && r[3] != "null" {
-			ref.To = append(ref.To, r[3])
-		}
-	}
-	return out
-}

@@ -18,6 +18,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 )
 
@@ -66,10 +67,7 @@ func (r *Researcher) setup(ctx context.Context, req marchwarden.Request) (resear
 }
 
 func describe(db *database.DB, s database.Schema) string {
-	if n := len(s.Tables); n != 1 {
-		return fmt.Sprintf("%s (%d tables)", db.Name(), n)
-	}
-	return db.Name() + " (1 table)"
+	return db.Name() + " (" + lexicon.Counted(len(s.Tables), "table", "tables") + ")"
 }
 
 // The lengths of what is said of a schema, in characters.

@@ -82,7 +82,7 @@ func rowPlan(ctx context.Context, db *database.DB, schema database.Schema, locat
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{statement: selectAll(t) + " WHERE " + where, table: t.Display(), key: key}
+	p := &plan{statement: t.Select() + " WHERE " + where, table: t.Display(), key: key}
 	if p.rows, err = db.Query(ctx, p.statement); err != nil {
 		return nil, err
 	}

@@ -88,14 +88,8 @@ func (s *Source) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 
 // isStatement reports a search that is SQL.
 func isStatement(text string) bool {
-	first, _, _ := strings.Cut(strings.TrimLeft(text, " \t\n("), " ")
-	switch strings.ToLower(strings.TrimSpace(first)) {
-	case "select", "values":
-		return true
-	case "with":
-		return strings.Contains(strings.ToLower(text), "select")
-	}
-	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), "select")
+	low := strings.ToLower(strings.TrimLeft(text, " \t\n("))
+	return strings.HasPrefix(low, "select") || strings.HasPrefix(low, "values ") || strings.HasPrefix(low, "with ") && strings.Contains(low, "select")
 }
 
 // statement runs SQL that a reasoner wrote.
@@ -182,11 +176,7 @@ func (s *Source) rows(ctx context.Context, q search.Query) ([]search.Hit, error)
 		hits = append(hits, found...)
 	}
 	slices.SortStableFunc(hits, func(a, b search.Hit) int { return cmp.Compare(b.Score, a.Score) })
-	limit := q.Limit
-	if limit <= 0 {
-		limit = 10
-	}
-	return hits[:min(limit, len(hits))], nil
+	return hits[:min(cmp.Or(q.Limit, 10), len(hits))], nil
 }
 
 // rowsOf finds rows of one table.
@@ -205,7 +195,7 @@ func (s *Source) rowsOf(ctx context.Context, t database.Table, words []string) (
 	if len(tests) == 0 {
 		return nil, nil
 	}
-	rows, err := s.db.QueryUpTo(ctx, selectAll(t)+" WHERE "+strings.Join(tests, " OR ")+fmt.Sprintf(" ORDER BY %s LIMIT %d", t.Order(), wordRows), wordRows)
+	rows, err := s.db.QueryUpTo(ctx, t.Select()+" WHERE "+strings.Join(tests, " OR ")+fmt.Sprintf(" ORDER BY %s LIMIT %d", t.Order(), wordRows), wordRows)
 	if err != nil {
 		return nil, err
 	}
@@ -233,21 +223,12 @@ func (s *Source) rowsOf(ctx context.Context, t database.Table, words []string) (
 
 // keyOf is the key of a row.
 func keyOf(t database.Table, columns []string, row []database.Cell) []string {
-	var out []string
-	for _, k := range t.Key {
+	out := make([]string, len(t.Key))
+	for n, k := range t.Key {
 		if i := slices.Index(columns, database.Printable(k)); i >= 0 {
-			out = append(out, row[i].Text)
-		} else {
-			out = append(out, "")
+			out[n] = row[i].Text
 		}
 	}
 	return out
 }
 
-func selectAll(t database.Table) string {
-	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = database.Ident(c.Name)
-	}
-	return "SELECT " + strings.Join(names, ", ") + " FROM " + t.SQL()
-}
