@@ -51,7 +51,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// maxConns bounds the connections that one DB opens.
 const maxConns = 4
 
 // DB is an open database that can only be read. It is safe for concurrent use.
@@ -65,8 +64,7 @@ type DB struct {
 	opts    Options
 }
 
-// wall is a connection that changes nothing, as each dialect keeps to that. It is
-// safe for concurrent use.
+// wall is a connection that changes nothing, as each dialect keeps to that. It is safe for concurrent use.
 type wall interface {
 	// read runs one statement in a transaction that is read-only and always rolled
 	// back. The end of ctx ends it in the database too.
@@ -132,8 +130,7 @@ func IsFile(address string) bool {
 	return !strings.Contains(address, "://") && (ext == ".db" || ext == ".sqlite" || ext == ".sqlite3")
 }
 
-// dialServer reads the URL of a server. What the parser says of a URL that is none is
-// not passed on: it quotes the URL, password and all.
+// dialServer reads the URL of a server. What the parser says of a bad one is not passed on: it quotes the password.
 func dialServer(address string, o Options, dial func(*url.URL, Options) (*DB, error)) (*DB, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Opaque != "" {

@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind is what a token is.
 type tokenKind int
 
 const (
@@ -16,14 +15,12 @@ const (
 	tokenMark // an operator or a mark
 )
 
-// token is one piece of a statement.
 type token struct {
 	kind       tokenKind
 	start, end int
 	value      string // as written, a quoted name without its quotes
 }
 
-// is reports whether the token is a mark.
 func (t token) is(mark string) bool { return t.kind == tokenMark && t.value == mark }
 
 // word is a bare word in lower case, or "".

@@ -297,4 +297,3 @@ func (d *DB) catalog(ctx context.Context, statement string) ([][]string, error) 
 	}
 	return out, nil
 }
-

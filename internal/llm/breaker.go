@@ -31,7 +31,6 @@ type Breaker struct {
 	turn     int        // counts openings and closings: what began before one says nothing after it
 }
 
-// health is what a call tells about its provider.
 type health int
 
 const (
@@ -40,8 +39,7 @@ const (
 	down
 )
 
-// healthOf reads a call's error. Everything but a fault of the service is an
-// answer, be it that the key or the request is bad.
+// healthOf reads a call's error. Anything but a fault of the service is an answer, such as that the key is bad.
 func healthOf(err error) health {
 	switch marchwarden.CodeOf(err) {
 	case marchwarden.CodeUnavailable, marchwarden.CodeTimeout, marchwarden.CodeTruncated:
@@ -52,14 +50,12 @@ func healthOf(err error) health {
 	return up
 }
 
-// permit is leave to make one call.
 type permit struct {
 	turn  int
 	probe bool
 }
 
-// enter asks for leave to call a model. Without it the error has CodeUnavailable
-// and is not worth repeating soon.
+// enter asks for leave to call a model. A refusal has CodeUnavailable and is not worth repeating soon.
 func (b *Breaker) enter(id string, now time.Time) (permit, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +75,6 @@ func (b *Breaker) enter(id string, now time.Time) (permit, error) {
 	return permit{}, marchwarden.Wrap(shut{}, marchwarden.CodeUnavailable, "%s failed %d times in a row and %s", provider, b.failures, state)
 }
 
-// leave says what became of the call.
 func (b *Breaker) leave(p permit, seen health, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

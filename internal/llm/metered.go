@@ -117,8 +117,7 @@ func (m *Metered) once(ctx context.Context, c Call) (Reply, error) {
 	return reply, err
 }
 
-// leastUsed is what a call took at the very least, whatever its provider says: no
-// tokenizer in use makes fewer tokens than one for eight bytes of text.
+// leastUsed is what a call took at least, whatever its provider says: a token for every eight bytes.
 func leastUsed(c Call, r Reply) int {
 	n := len(c.System) + len(c.Input) + len(r.Text)
 	for _, call := range r.Calls {
@@ -135,9 +134,8 @@ func (m *Metered) Scale() float64 {
 	return m.scale
 }
 
-// learn remembers that a call has cost something, and raises the scale when the
-// provider counted more than was estimated. A count beyond all reason says nothing
-// about the tokenizer and is left out.
+// learn notes what a call has cost, and raises the scale when the provider counted more than was estimated. A
+// count beyond all reason says nothing about the tokenizer.
 func (m *Metered) learn(estimate, used, counted int) {
 	const most = 4
 	m.mu.Lock()

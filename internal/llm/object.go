@@ -87,16 +87,14 @@ func isObject(text string) bool {
 	return t != "" && (t[0] == '{' || t[0] == '[') && json.Valid([]byte(text))
 }
 
-// finder looks for JSON values between words.
 type finder struct {
 	text string
 	work int // bytes that may still be looked at
 	best []byte
 }
 
-// find goes through the text once, trying a value at each opening bracket. Inside
-// a broken object it takes no pieces: debt counts the brackets that are still
-// to close before the text is outside of it again.
+// find goes through the text once and tries a value at each opening bracket. Inside a broken object it takes no
+// pieces: debt counts the brackets that are still to close.
 func (f *finder) find() {
 	debt := 0
 	for i := 0; i < len(f.text) && f.work > 0; {
@@ -128,8 +126,7 @@ func (f *finder) find() {
 	}
 }
 
-// try reads a value at i and returns where to go on, or that the text is at its
-// end.
+// try reads a value at i and returns where to go on, or that the text is at its end.
 func (f *finder) try(i int, debt *int) (next int, stop bool) {
 	p := repairer{s: f.text, pos: i}
 	how := p.value(0, 0)
@@ -173,9 +170,8 @@ const (
 	broken                // it is no JSON
 )
 
-// repairer reads one value at pos and writes it clean to out. When the value is
-// cut, out[:keep] is what of it is whole, and closer and the brackets of so many
-// objects around it are what is missing behind; keep is 0 when nothing is whole.
+// repairer reads one value at pos and writes it clean to out. Of a value that is cut, out[:keep] is whole, and
+// closer and so many brackets of objects around it are missing; keep is 0 when nothing is whole.
 type repairer struct {
 	s      string
 	pos    int
@@ -187,8 +183,7 @@ type repairer struct {
 	sure   bool // that this is meant as JSON, not as words in brackets
 }
 
-// value reads any value. level counts the containers around it, arrays those of
-// them that are arrays.
+// value reads any value. level counts the containers around it, arrays those of them that are arrays.
 func (p *repairer) value(level, arrays int) outcome {
 	p.space()
 	if p.ended() {
@@ -250,7 +245,6 @@ func (p *repairer) list(level, arrays int, closer byte) outcome {
 	}
 }
 
-// item reads an array's element or an object's field.
 func (p *repairer) item(level, arrays int, closer byte) outcome {
 	if closer == ']' {
 		return p.value(level+1, arrays+1)
@@ -275,7 +269,6 @@ func (p *repairer) item(level, arrays int, closer byte) outcome {
 	return p.value(level+1, arrays)
 }
 
-// quoted reads a string.
 func (p *repairer) quoted() outcome {
 	p.out = append(p.out, '"')
 	for p.pos++; p.pos < len(p.s); p.pos++ {
@@ -303,8 +296,7 @@ func (p *repairer) quoted() outcome {
 	return cut
 }
 
-// escapeLen is the length of the escape that s begins with: 0 when s ends inside
-// it, -1 when it is none.
+// escapeLen is the length of the escape that s begins with: 0 when s ends inside it, -1 when it is none.
 func escapeLen(s string) int {
 	if len(s) < 2 {
 		return 0
@@ -345,7 +337,6 @@ func (p *repairer) number() outcome {
 	return whole
 }
 
-// literal reads true, false or null.
 func (p *repairer) literal() outcome {
 	rest := p.s[p.pos:]
 	for _, word := range []string{"true", "false", "null"} {

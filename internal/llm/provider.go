@@ -73,8 +73,7 @@ func (w Wire) Open(client *http.Client) *Wire {
 	return &w
 }
 
-// Why a reply could not be read. A reader returns ErrGarbled, ErrCut, an error of the connection, or a
-// Fault of its own.
+// Why a reply could not be read. A reader may also return an error of the connection, or a Fault of its own.
 var (
 	ErrGarbled = errors.New("the reply has a part that is no JSON")
 	ErrCut     = errors.New("the reply broke off")
@@ -120,7 +119,6 @@ func (w *Wire) send(ctx context.Context, body []byte) (*http.Response, error) {
 	return w.client.Do(req)
 }
 
-// fault names the error of a call.
 func (w *Wire) fault(parent, ctx context.Context, err error, answered bool) *Fault {
 	var own *Fault
 	var late interface{ Timeout() bool }

@@ -31,8 +31,7 @@ type Quoter struct {
 	forgeries []*regexp.Regexp // the first is the nonce, and what looks like a marker
 }
 
-// forged is what text from outside must not look like: the brackets of a marker,
-// and the words by which chat templates tell who speaks.
+// forged is what text from outside must not look like: brackets of a marker, and tags of chat templates.
 const forged = `[<＜‹〈⟨«]{3,}|[>＞›〉⟩»]{3,}|<[|｜]|[|｜]>|<</?SYS>>|\[/?INST\]|</?think>|<(?:start|end)_of_turn>`
 
 var forgedMarker = regexp.MustCompile(`(?i)` + forged)
@@ -65,9 +64,8 @@ func (v Quoter) Unmarked(s string) string { return stripped(s, v.forgeries[:1]) 
 // layers is how deep forgeries may hide in each other.
 const layers = 4
 
-// stripped is the visible text without what matches, nor what taking that out
-// lets appear. Of a text that hides forgeries in forgeries nothing is left: it is
-// no honest text, and looking further would cost too much.
+// stripped is the visible text without what matches, nor what taking that out lets appear. Of a text that hides
+// forgeries in forgeries nothing is left.
 func stripped(s string, forgeries []*regexp.Regexp) string {
 	s = visible(s)
 	for range layers {
@@ -96,9 +94,7 @@ func (v Quoter) Block(kind string, lines []string) string {
 	return v.Open(kind) + strings.Join(lines, "\n") + "\n" + v.End()
 }
 
-// visible drops what cannot be seen: controls, formats, tags, bidirectional and
-// zero-width characters, private use. Breaks and tabs become spaces, bytes that
-// are no UTF-8 the replacement character.
+// visible drops what cannot be seen. Breaks and tabs become spaces, bytes that are no UTF-8 the replacement character.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -27,8 +27,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
 
-// usualPause is for how long a provider is left alone that refuses and names no time:
-// most limits are per second.
+// usualPause is for how long a provider is left alone that refuses and names no time: most limits are per second.
 const usualPause = time.Second
 
 // NewRationed returns a model that waits for its share before each call. limits gives what is
@@ -91,13 +90,11 @@ func (m *rationed) limit(measure string) dispatch.Limiter {
 	return m.limits(limit.Key(m.provider, measure))
 }
 
-// share is what is set aside for a call.
 type share struct {
 	tokens, money             int
 	settleTokens, settleMoney func(used int)
 }
 
-// settle tells what was used of it.
 func (s *share) settle(tokens, money int) {
 	s.settleTokens(tokens)
 	s.settleMoney(money)
@@ -143,8 +140,7 @@ func (m *rationed) cost(t ledger.Tokens) (millionths int, known bool) {
 	return int(math.Ceil(usd * limit.Millionths)), known
 }
 
-// used is what a call used of its share, on the high side. Of a reply that broke off it is unknown
-// how much was written; of one without a count, everything is.
+// used is what a call used of its share, on the high side: all that is not known to be unused.
 func (m *rationed) used(c Call, r Reply, err error, s *share) (tokens, money int) {
 	u := r.Usage
 	switch {
@@ -159,13 +155,12 @@ func (m *rationed) used(c Call, r Reply, err error, s *share) (tokens, money int
 	return u.Total(), money
 }
 
-// refused says whose call was not made.
 func (m *rationed) refused(err error) error {
 	return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: m.ID() + " was not asked", Hint: marchwarden.HintOf(err), Err: err}
 }
 
-// refusedUntil reports whether a fault says that all calls should stay away, and for how long. That
-// a provider is down says so only if it names a time.
+// refusedUntil reports whether a fault asks all calls to stay away, and for how long. One of a provider that is
+// down does so only if it names a time.
 func refusedUntil(err error) (time.Duration, bool) {
 	code := marchwarden.CodeOf(err)
 	if code != marchwarden.CodeRateLimited && code != marchwarden.CodeUnavailable {

@@ -21,9 +21,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 )
 
-// The pauses between attempts: the first, the longest, and the part of each that
-// chance may take away, so that callers who failed together do not return
-// together.
+// The first pause between attempts, the longest, and the part that chance takes away, so that callers who failed
+// together do not return together.
 const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 8 * time.Second
@@ -52,7 +51,6 @@ type SteadyConfig struct {
 	MaxWait time.Duration
 }
 
-// steady is a steady llm.Model.
 type steady struct {
 	primary Model
 	cfg     SteadyConfig
@@ -118,7 +116,6 @@ func (m *steady) Generate(ctx context.Context, c Call) (Reply, error) {
 	return other, m.neither(err, otherErr)
 }
 
-// fallbackFirst makes a call that primary has failed before.
 func (m *steady) fallbackFirst(ctx context.Context, c Call) (Reply, error) {
 	other, otherErr := m.standIn(ctx, c)
 	if otherErr == nil || other.Usage.Total() > 0 || marchwarden.CodeOf(otherErr) == marchwarden.CodeCanceled || m.over(ctx) {
@@ -150,7 +147,6 @@ func (m *steady) standIn(ctx context.Context, c Call) (Reply, error) {
 	return reply, err
 }
 
-// over reports whether ctx leaves no time.
 func (m *steady) over(ctx context.Context) bool { return ctx.Err() != nil || m.left(ctx) <= 0 }
 
 // left is the time until ctx's deadline, without end if it has none.
@@ -207,8 +203,7 @@ func (m *steady) try(ctx context.Context, c Call) (reply Reply, err error) {
 	return reply, err
 }
 
-// pause is how long to wait after a failure; where that is too long it is the
-// failure, which then says so.
+// pause is how long to wait after a failure, or the failure itself where that would be too long.
 func (m *steady) pause(ctx context.Context, err error, attempt int) (time.Duration, error) {
 	wait, asked := retryAfter(err)
 	if !asked {
@@ -245,7 +240,6 @@ func backoff(attempt int, jitter float64) time.Duration {
 	return d - time.Duration(jitterPart*jitter*float64(d))
 }
 
-// retryable reports whether the same call may succeed later.
 func retryable(err error) bool {
 	var own interface{ Retryable() bool }
 	if errors.As(err, &own) {

@@ -17,8 +17,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// check lets the draft through the grounding gate, scores it, and closes the
-// trace with the result.
+// check lets the draft through the grounding gate, scores it, and closes the trace with the result.
 func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Result, error) {
 	r.live(marchwarden.StageCheck, 0, 0, "checking every citation against the stored bytes")
 	if r.blind() {
@@ -48,10 +47,8 @@ func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Resul
 	return res, nil
 }
 
-// dropLeads takes discoveries and open questions out of the draft that are
-// grounded in nothing the run met, or are of no kind that there is, and counts
-// them. One bad item must not cost the result. Gaps stay, whatever is wrong with
-// them.
+// dropLeads takes discoveries and open questions out of the draft that are grounded in nothing the run met, or of no
+// known kind, and counts them. One bad item must not cost the result.
 func (r *run) dropLeads(d *reason.Draft) int {
 	met := map[string]bool{"": true} // a lead need not name a source
 	for _, s := range r.state.Searches {
@@ -78,7 +75,6 @@ const (
 	maxDetail = 500
 )
 
-// tidy bounds what a draft says beside its claims.
 func (r *run) tidy(d *reason.Draft) {
 	d.Gaps, d.Discoveries, d.OpenQuestions = slices.Clone(d.Gaps), slices.Clone(d.Discoveries), slices.Clone(d.OpenQuestions)
 	for i := range d.Gaps {
@@ -95,9 +91,8 @@ func (r *run) tidy(d *reason.Draft) {
 	}
 }
 
-// plain is a text from outside, or from a mind, as a result may carry it: no
-// control characters, no address that the run did not meet, no more than a few
-// sentences.
+// plain is a text from outside, or from a mind, as a result may carry it: without control characters and addresses that
+// the run did not meet.
 func (r *run) plain(s string, most int) string {
 	s = verify.Unlink(s, func(a string) bool {
 		return r.state.Offered(a) || strings.Contains(r.start.Request.Question, a) ||
@@ -106,9 +101,8 @@ func (r *run) plain(s string, most int) string {
 	return plaintext.Line(s, most)
 }
 
-// blind reports that nothing could be looked at: there is no evidence, and that is because
-// every search failed, what was found could not be read, or the caller stopped
-// the run first. Whether there are sources is then unknown.
+// blind reports that nothing could be looked at: there is no evidence, because every search or read failed or the caller
+// stopped the run first. Whether there are sources is then unknown.
 func (r *run) blind() bool {
 	if len(r.state.Evidence.Sources()) > 0 {
 		return false
@@ -126,10 +120,8 @@ func (r *run) blind() bool {
 	return faults
 }
 
-// allGaps are the gaps of the result: what failed, what the draft lacks, and what the caps kept the
-// run from doing. A blind run must not say that there are no sources: what failed has gaps of its
-// own. One of no category that there is has that of unclassified failures. All are bounded, because
-// a sentence of the program's may quote what a server sent.
+// allGaps are the gaps of the result, bounded, since they may quote what a server sent. A blind run must not say that
+// there are no sources: what failed has gaps of its own.
 func (r *run) allGaps(drafted []marchwarden.Gap, exhausted []string) []marchwarden.Gap {
 	var gaps []marchwarden.Gap
 	for _, g := range r.gaps {
@@ -157,7 +149,6 @@ func (r *run) allGaps(drafted []marchwarden.Gap, exhausted []string) []marchward
 	return gaps
 }
 
-// assemble puts the result together from what passed the gate.
 func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Result {
 	use := r.meter.Usage()
 	exhausted := len(use.Exhausted) > 0

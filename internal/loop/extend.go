@@ -11,9 +11,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// extend goes past an end of the gathering, if the run did: it has what was added to
-// its limits, and what was cut short there may be done now. It reports false at the
-// last end.
+// extend goes past an end of the gathering, if the run did: what was cut short there may be done now, with what was
+// added to its limits. It reports false at the last end.
 func (r *run) extend() bool {
 	if r.past == len(r.start.Extended) {
 		return false
@@ -41,8 +40,7 @@ func (r *run) extend() bool {
 	return true
 }
 
-// catchUp does what was cut short before the run went on, and reads what a cap had
-// kept out. It belongs to the iteration in which that was planned.
+// catchUp does what was cut short before the run went on, in the iteration in which that was planned.
 func (r *run) catchUp(ctx context.Context) error {
 	plan := r.undone
 	if r.past == 0 || len(plan.Searches)+len(plan.Reads) == 0 {

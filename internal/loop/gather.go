@@ -23,9 +23,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// gather runs the plan's searches and reads together, lets the reasoner choose
-// among the new hits and reads what it chose. A failing branch is a gap and never
-// loses its siblings.
+// gather runs the plan's searches and reads together, and reads what the reasoner chooses among the new hits. A failing
+// branch is a gap and never loses its siblings.
 func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 	offered, err := r.offered(plan.Reads)
 	if err != nil {
@@ -62,8 +61,7 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 	return r.readChosen(ctx, reads)
 }
 
-// readChosen reads what the reasoner chose, best first. What cannot be read gives
-// its place to the next that the cap had left out.
+// readChosen reads what the reasoner chose, best first. What cannot be read gives its place to the next.
 func (r *run) readChosen(ctx context.Context, reads []reason.Read) error {
 	offered, err := r.offered(reads)
 	if err != nil {
@@ -84,8 +82,7 @@ func (r *run) readChosen(ctx context.Context, reads []reason.Read) error {
 	}
 }
 
-// each runs work for 0…n-1 with bounded parallelism. Work keeps its failure to
-// itself; only a broken journal, or a panic, is the run's.
+// each runs work for 0…n-1 with bounded parallelism. Only a broken journal, or a panic, is the run's failure.
 func (r *run) each(n int, work func(i int) error) error {
 	var g errgroup.Group
 	g.SetLimit(parallel)
@@ -151,13 +148,11 @@ func (r *run) searchGap(s reason.Searched) {
 	}
 }
 
-// attemptsPerSource bounds how many fetches may be begun for one document that is
-// read: what fails is given back to the cap, and must not go on for ever.
+// attemptsPerSource bounds the fetches for one document that is read: what fails is given back to the cap.
 const attemptsPerSource = 3
 
-// offered is the provenance gate: the locators of the reads that the caller's
-// words, a search or a page of this run offered, each once. Whatever else is asked
-// for, such as an address that a model made up, is refused and counted.
+// offered is the provenance gate: the locators of the reads that the caller's words, a search or a page of this run
+// offered, each once. What else is asked for, such as an address that a model made up, is refused and counted.
 func (r *run) offered(reads []reason.Read) ([]string, error) {
 	var offered []string
 	refused := 0
@@ -180,8 +175,7 @@ func (r *run) offered(reads []reason.Read) ([]string, error) {
 	return offered, r.j.Note(&trace.Message{Head: head("%d documents were not read: nothing in this run had offered them", refused), Iteration: r.state.Iteration, Refused: refused})
 }
 
-// admit takes those that were not asked for yet, up to the sources that are left.
-// What a cap kept out is remembered.
+// admit takes those that were not asked for yet, up to the sources that are left. What a cap kept out is remembered.
 func (r *run) admit(offered []string) ([]string, error) {
 	wanted := slices.DeleteFunc(slices.Clone(offered), func(loc string) bool { return r.state.Asked[loc] })
 	if len(wanted) == 0 {
@@ -200,7 +194,6 @@ func (r *run) admit(offered []string) ([]string, error) {
 	return wanted, r.j.Note(&trace.Message{Head: head("read %d documents", len(wanted)), Iteration: r.state.Iteration, Locators: wanted})
 }
 
-// grant is how many of n documents may be read now.
 func (r *run) grant(n int) int {
 	granted := r.meter.TakeSources(n)
 	if tries := max(0, attemptsPerSource*r.state.Limits.MaxSources-r.attempts); granted > tries {
@@ -242,7 +235,6 @@ type reading struct {
 	err     error
 }
 
-// readAll fetches the locators together.
 func (r *run) readAll(ctx context.Context, locators []string) ([]reading, error) {
 	read := make([]reading, len(locators))
 	err := r.each(len(locators), func(i int) error {
@@ -254,9 +246,8 @@ func (r *run) readAll(ctx context.Context, locators []string) ([]reading, error)
 	return read, err
 }
 
-// keep adds what was read to the evidence, in the order it was chosen, so that
-// passage ids do not depend on who was fastest. It returns how many could not be
-// read.
+// keep adds what was read to the evidence, in the order it was chosen: passage ids must not depend on who was fastest. It
+// returns how many could not be read.
 func (r *run) keep(read []reading) (failed int) {
 	for _, rd := range read {
 		switch {
@@ -323,9 +314,8 @@ func (e safeEngine) Search(ctx context.Context, q search.Query) (hits []search.H
 
 func (e safeEngine) Free() bool { return replay.IsFree(e.Engine) }
 
-// reads is a fetcher whose documents are read, passage by passage, before they count as
-// fetched: what takes the processor long ends at the deadline, and is recorded, like what
-// takes the network long. Its panics are failures.
+// reads is a fetcher whose documents are read, passage by passage, before they count as fetched: what takes the processor
+// long ends at the deadline, and is recorded, too. Its panics are failures.
 type reads struct {
 	fetch.Fetcher
 	r *run
@@ -349,9 +339,8 @@ func (f reads) Fetch(ctx context.Context, locator string) (page fetch.Page, err 
 
 func (f reads) Free() bool { return replay.IsFree(f.Fetcher) }
 
-// filterNames are the names of a page that a source filter may allow. A page
-// with an address of its own is judged by that host alone, whatever it says of
-// itself; a local document by its file name or the origin it declares.
+// filterNames are the names of a page that a source filter may allow: the host of its address, or for a local document
+// its file name and the origin it declares.
 func filterNames(page fetch.Page) []string {
 	if host := locator.Host(page.URL); host != "" {
 		return []string{host} // the locator's host was allowed before the fetch; this is where it led

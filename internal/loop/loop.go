@@ -67,9 +67,7 @@ const (
 	parallel      = 8  // searches and fetches under way at once
 )
 
-// The part of the token budget that gathering must leave for the writing of the
-// answer: by the mind that copies sentences, and by a model, whose reply may need
-// one repair.
+// The part of the tokens that gathering leaves for the writing, by the mind without a model and by one with it.
 const (
 	synthesisShare      = 0.4
 	modelSynthesisShare = 0.5
@@ -116,7 +114,6 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	return r.check(context.WithoutCancel(ctx), draft)
 }
 
-// run is the state of one call.
 type run struct {
 	*Loop
 	j       replay.Journal
@@ -191,8 +188,7 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 	return r
 }
 
-// writing is the part of so many tokens that is kept for the writing. A model that
-// failed before it cost anything leaves all of it to the mind that needs none.
+// writing is the part of so many tokens that is kept for the writing. A model that failed and cost nothing needs none.
 func (r *run) writing(tokens int) int {
 	if r.model != nil && (r.fault == "" || r.model.Paid()) {
 		return int(float64(tokens) * modelSynthesisShare)
@@ -212,8 +208,7 @@ func (r *run) gatherAll(ctx context.Context) error {
 	}
 }
 
-// gatherToEnd plans and gathers until the plan is complete, a cap is reached or
-// the caller stops the run.
+// gatherToEnd plans and gathers until the plan is complete, a cap is reached or the caller stops the run.
 func (r *run) gatherToEnd(ctx context.Context) error {
 	if err := r.catchUp(ctx); err != nil {
 		return err
@@ -238,7 +233,6 @@ func (r *run) gatherToEnd(ctx context.Context) error {
 	return nil
 }
 
-// live passes progress on.
 func (r *run) live(stage marchwarden.Stage, done, total int, message string) {
 	iteration := r.state.Iteration
 	switch stage {
@@ -260,8 +254,7 @@ func (r *run) asking(prompt string) {
 	r.live(stage, 0, 0, "asking "+r.start.Model+" "+what)
 }
 
-// failed is the gap of a failure that is not a document's. A call that was cut
-// short is worded by what cut it, not by what Go calls that.
+// failed is the gap of a failure that is not a document's. A call that was cut short is worded by what cut it.
 func (r *run) failed(topic string, err error) {
 	gap := marchwarden.GapFor(topic, err)
 	if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
@@ -277,7 +270,6 @@ func (r *run) failed(topic string, err error) {
 	r.addGap(gap, err)
 }
 
-// addGap adds the gap of a failure.
 func (s *shortfall) addGap(gap marchwarden.Gap, err error) {
 	s.gaps = append(s.gaps, missed{gap, marchwarden.CodeOf(err) == marchwarden.CodeCanceled})
 	s.countGivenUp(err)

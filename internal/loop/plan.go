@@ -12,8 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// checkpoint looks at the clock and the caller. It reports true when gathering
-// has to stop, and remembers why.
+// checkpoint looks at the clock and the caller, and reports true when gathering has to stop.
 func (r *run) checkpoint(stage string) (bool, error) {
 	iteration := r.state.Iteration
 	if r.pending == nil { // or it is planned, and has its number
@@ -23,8 +22,7 @@ func (r *run) checkpoint(stage string) (bool, error) {
 	return err == nil && (m.Interrupted || r.meter.Elapsed(r.start.Counted(m.Elapsed)) != nil), err
 }
 
-// look reads the clock and the caller's patience at a point with a name of its
-// own, and remembers if the caller has stopped the run.
+// look reads the clock and the caller's patience at a named point, and remembers if the caller has stopped the run.
 func (r *run) look(at string) (replay.Moment, error) {
 	m, err := replay.Checkpoint(r.caller, r.j, at, r.clock)
 	if err == nil && m.Interrupted {
@@ -43,14 +41,12 @@ func (r *run) cut(at, what string) error {
 	return err
 }
 
-// planShare is the part of the time to gather that one plan may take: a model
-// that fails again and again, and is waited for, must leave time to search and to
-// read without it.
+// planShare is the part of the time to gather that one plan may take: a model that fails again and again must leave time
+// to search and to read without it.
 const planShare = 0.5
 
-// plan asks the reasoner what to do next and opens the next iteration. A plan
-// with nothing to do ends the gathering: because it is complete, because the
-// reasoner failed, or because the iterations are used up.
+// plan asks the reasoner what to do next and opens the next iteration. A plan with nothing to do ends the gathering: it is
+// complete, the reasoner failed, or the iterations are used up.
 func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 	ctx, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall))) // which only the model's calls see
 	defer done()
@@ -94,8 +90,7 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 	return plan, r.j.Note(&trace.Message{Head: head("%s", plan.Decision), Iteration: r.state.Iteration, Queries: queries})
 }
 
-// postpone keeps a plan for which no iteration is left, for the case that the run
-// goes on one day, and says what it would have done.
+// postpone keeps a plan for which no iteration is left, in case the run goes on, and says what it would have done.
 func (r *run) postpone(plan reason.Plan) error {
 	r.pending = &plan
 	queries := queriesOf(plan)

@@ -10,8 +10,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// synthesize releases the held tokens and asks the reasoner for its draft. A
-// failure is a gap of its own kind, never missing sources.
+// synthesize releases the held tokens and asks the reasoner for its draft. A failure is a gap, never missing sources.
 func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	r.meter.Hold(0)
 	sources, passages := len(r.state.Evidence.Sources()), r.state.Evidence.Len()

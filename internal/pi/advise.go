@@ -26,18 +26,15 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// adviserVersion names this planner and changes when its prompt, or what it does with a
-// model's words, changes.
+// adviserVersion changes when the prompt, or what is done with a model's words, does.
 const adviserVersion = "advise/2"
 
-// Limits of a plan.
 const (
 	maxItems    = 64 // of a reply that are looked at
 	reasonChars = 200
 )
 
-// adviser asks a model. It keeps no state and is safe for concurrent use if its
-// fallback is.
+// adviser asks a model. It keeps no state and is safe for concurrent use if its fallback is.
 type adviser struct {
 	model    string
 	fallback Planner
@@ -78,9 +75,8 @@ func (p *adviser) Follow(ctx context.Context, b *Brief, r Report) ([]Sending, er
 	return p.fallback.Follow(ctx, b, r)
 }
 
-// ask makes the call; once more, with up to half of the room there is, if the
-// reply was cut before it held anything: a model may think for long. A reply that
-// proposes nothing is no fault.
+// ask makes the call; once more, with up to half of the room there is, if the reply was cut before it held anything.
+// A reply that proposes nothing is no fault.
 func (p *adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
 	c, err := planCall(b)
 	if err != nil {
@@ -130,8 +126,8 @@ func itemsOf(reply string) ([]json.RawMessage, bool) {
 	return items[:min(len(items), maxItems)], true
 }
 
-// readPlan turns proposals into rihlas, each by itself: what names no member, asks
-// nothing, points somewhere the user did not, or was asked already is left out.
+// readPlan turns proposals into rihlas. One that names no member, asks nothing, points somewhere the user did not, or
+// was asked already is left out.
 func readPlan(b *Brief, items []json.RawMessage) []Sending {
 	v := llm.NewQuoter(b.Nonce)
 	given := addressesIn(b.Request.Question)
@@ -177,8 +173,7 @@ func memberNamed(v llm.Quoter, members []dispatch.Member, name string) string {
 	return members[i].Name
 }
 
-// addressesIn knows the addresses that a text holds, as they are written there or
-// in their canonical form.
+// addressesIn knows the addresses that a text holds, as written there or in their canonical form.
 func addressesIn(question string) func(address string) bool {
 	known := map[string]bool{}
 	verify.Unlink(question, func(a string) bool { known[a] = true; return true })
@@ -191,10 +186,8 @@ func addressesIn(question string) func(address string) bool {
 // sendingKey is the same for two rihlas that ask the same researcher the same.
 func sendingKey(s Sending) string { return s.Researcher + "\n" + flatten(s.Question) }
 
-// withWhole holds the proposals to the number that there may be and sees to it
-// that the whole question goes to a member that the plain plan sends it to: to the
-// first one, at the head of the plan, if the model left it out, and to all of those
-// whose scope the model was not told, since it could not choose them.
+// withWhole bounds the proposals and sees to it that the whole question goes to a member that the plain plan sends it
+// to, the first one if the model left it out, and to all whose scope the model was not told.
 func withWhole(b *Brief, proposed, plain []Sending) []Sending {
 	whole := slices.DeleteFunc(slices.Clone(plain), func(s Sending) bool { return flatten(s.Question) != flatten(b.Request.Question) })
 	if len(whole) == 0 {

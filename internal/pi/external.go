@@ -15,8 +15,7 @@ import (
 // gives no answer is missed, one that gives an answer is heard, and one that was left
 // out is asked where ours are unsure.
 
-// external reports whether a member is one of them. A run that was recorded before they
-// were heeded has none.
+// external reports whether a member is one of them. A run recorded before they were heeded has none.
 func (b *book) external(name string) bool {
 	return b.since(4) && !b.own(name)
 }
@@ -43,12 +42,10 @@ func (b *book) unheard() []string {
 	return out
 }
 
-// mostHeard is how many sentences of an external researcher are kept beside what is
-// written of the evidence of all.
+// mostHeard is how many sentences of an external researcher are kept beside what is written of all evidence.
 const mostHeard = 5
 
-// unsaid are the claims of an external researcher that a draft does not say, on the
-// evidence of it that stood the check.
+// unsaid are the claims of an external researcher that a draft does not say, on evidence that stood the check.
 func (f *findings) unsaid(d reason.Draft, jr *journey) []reason.Claim {
 	words := map[string]bool{}
 	for _, c := range d.Claims {
@@ -58,8 +55,7 @@ func (f *findings) unsaid(d reason.Draft, jr *journey) []reason.Claim {
 	return claims[:min(mostHeard, len(claims))]
 }
 
-// saidBy reports whether a claim is said by words: its numbers are all among them, or,
-// where it has none, half of its words.
+// saidBy reports whether words say a claim: all its numbers are among them or, where it has none, half its words.
 func saidBy(words map[string]bool, claim string) bool {
 	terms := lexicon.Terms(claim)
 	missing := func(w string) bool { return !words[w] }
@@ -69,12 +65,10 @@ func saidBy(words map[string]bool, claim string) bool {
 	return 2*len(slices.DeleteFunc(slices.Clone(terms), missing)) >= len(terms)
 }
 
-// unsure is the confidence below which a report of ours is a reason to ask those, too,
-// whose scope has no word of the question.
+// unsure is the confidence of a report of ours below which those are asked, too, whose scope has no word of it.
 const unsure = 0.4
 
-// seconds are the rihlas of a second opinion: external researchers that were not asked
-// the question, where ours are unsure of their answer to it.
+// seconds are the rihlas of a second opinion: by external researchers, where ours are unsure of their answer.
 func (b *book) seconds(jr *journey) []Sending {
 	if jr.depth > 0 || !b.asksAll(jr) || b.external(jr.Researcher) || jr.admitted == 0 || jr.res.Confidence >= unsure {
 		return nil

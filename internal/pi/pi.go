@@ -195,7 +195,6 @@ func (p *PI) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result,
 	return c.Result, nil
 }
 
-// resume resumes an investigation.
 func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (res *marchwarden.Result, err error) {
 	desk := outcome.Resumer{Traces: p.cfg.Traces, Blobs: p.cfg.Blobs, Version: p.cfg.Version, Now: p.cfg.Now, Researcher: Name, More: p.cfg.Options.More}
 	run, res, err := desk.Resume(ctx, req, sink)
@@ -279,7 +278,6 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 	return start
 }
 
-// caps of an investigation by its depth.
 type caps struct{ rihlas, depth int }
 
 func capsOf(d marchwarden.Depth) caps {
@@ -326,8 +324,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 	return want, got, err
 }
 
-// reader is that of the run, nil where it has none, or none any more: the writer says
-// that.
+// reader is that of the run, or nil: where it is gone, the writer says so.
 func (f *findings) reader() reader.Reader {
 	read, err := vectors.Reader(f.start, f.embedder)
 	if err != nil {

@@ -74,7 +74,6 @@ type Report struct {
 	Gaps      []marchwarden.Gap
 }
 
-// brief is what the planner is told.
 func (r *run) brief() *Brief {
 	b := &Brief{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Members: r.inv.Members,
@@ -95,9 +94,8 @@ func (r *run) brief() *Brief {
 	return b
 }
 
-// plan asks the planner for the first rihlas and puts them into the queue. What
-// the planner proposes that cannot be is left out; if nothing is left, every
-// member is asked the question itself.
+// plan asks the planner for the first rihlas. What cannot be is left out; if nothing is left, every member is asked the
+// question itself.
 func (r *run) plan(ctx context.Context) error {
 	r.live(marchwarden.StagePlan, "planning")
 	thinking, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
@@ -173,8 +171,7 @@ func (b *book) propose(sendings []Sending) {
 	}
 }
 
-// asQuestion is a text on one line that a request may ask: one that is too long is
-// cut, one that just fits is whole.
+// asQuestion is a text on one line that a request may ask, cut only if it is too long.
 func asQuestion(s string) string {
 	if line := plaintext.Line(s, marchwarden.MaxQuestionChars); utf8.RuneCountInString(line) <= marchwarden.MaxQuestionChars {
 		return line
@@ -182,9 +179,8 @@ func asQuestion(s string) string {
 	return plaintext.Line(s, marchwarden.MaxQuestionChars-1)
 }
 
-// extend goes past an end of the gathering, if the investigation did: it has what
-// was added to its limits, sends what it had left out, and resumes the rihlas
-// that had ended before they were done. It reports false at the last end.
+// extend goes past an end of the gathering, if the investigation did: with what was added to its limits it sends what it
+// had left out, and resumes the rihlas that were not done. It reports false at the last end.
 func (b *book) extend() (bool, error) {
 	if b.past == len(b.start.Extended) {
 		return false, nil
@@ -232,8 +228,7 @@ func (b *book) extend() (bool, error) {
 	return true, nil
 }
 
-// unfinished reports whether a journey ended at a cap, or with the patience of the
-// caller, or failed to resume such a one, and no rihla was sent after it.
+// unfinished reports whether a journey ended at a cap or with the caller's patience, and no rihla was sent after it.
 func (b *book) unfinished(jr *journey) bool {
 	switch {
 	case jr.followed || jr.replaced || b.sentAgain(jr):
@@ -246,14 +241,12 @@ func (b *book) unfinished(jr *journey) bool {
 	return jr.res.CostMetadata.BudgetExhausted
 }
 
-// continues reports whether a journey can resume as the same run: it is one
-// of this program's, and told which run it was. Any other is made anew.
+// continues reports whether a journey can resume as the same run: one of this program's that told which it was.
 func (b *book) continues(jr *journey) bool {
 	return jr != nil && !jr.lost && jr.res != nil && jr.res.TraceID.Valid() && b.own(jr.Researcher)
 }
 
-// replace takes a report in the place of the one that it resumes. If there is
-// none, the earlier one stands.
+// replace takes a report in the place of the one that it resumes; without one, the earlier stands.
 func (f *findings) replace(jr *journey) {
 	was := jr.goesOn
 	if was == nil || jr.res == nil {
@@ -268,16 +261,14 @@ func (f *findings) replace(jr *journey) {
 	}
 }
 
-// forsake leaves what was set aside for a rihla that broke off where it is: what it
-// used is not known, so that it is neither given to another nor counted as used.
+// forsake leaves what was set aside for a rihla that broke off: it is neither given to another nor counted as used.
 func (b *book) forsake(jr *journey) {
 	if !b.since(3) { // as it was counted before
 		jr.reserved.Settle(jr.grant)
 	}
 }
 
-// sourcesRead is how many documents were read. What a rihla that broke off had of them
-// is not known, and not counted.
+// sourcesRead is how many documents were read. What a rihla that broke off had of them is not counted.
 func (b *book) sourcesRead() int {
 	n := b.meter.Usage().Sources
 	for _, jr := range b.journeys {
@@ -288,8 +279,7 @@ func (b *book) sourcesRead() int {
 	return n
 }
 
-// used is what a rihla has used: what it says. A stranger cannot charge more than it
-// was given.
+// used is what a rihla says that it used. A stranger cannot charge more than it was given.
 func (b *book) used(jr *journey) int {
 	switch {
 	case jr.unasked:
@@ -311,8 +301,7 @@ func (b *book) read(jr *journey) int {
 	return max(0, n)
 }
 
-// inFull is an open question as it can be asked by itself: a part of the question that
-// its rihla was asked names its subject.
+// inFull is an open question as it can be asked by itself: a part of its rihla's question names its subject.
 func (b *book) inFull(n notice) string {
 	if !b.since(3) {
 		return n.topic

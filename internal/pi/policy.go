@@ -53,7 +53,6 @@ const (
 // aboutOpenQuestion is the About of a decision on an open question.
 const aboutOpenQuestion = "open_question"
 
-// rule is one row of the policy.
 type rule struct {
 	priority int
 	// target says whom to ask what; ok is false if there is no one to ask.
@@ -62,7 +61,6 @@ type rule struct {
 	why    string             // then
 }
 
-// notice is one thing that a rihla reported.
 type notice struct {
 	about    string
 	topic    string
@@ -72,8 +70,7 @@ type notice struct {
 	from     *journey
 }
 
-// notices are what a report asks for attention for, bounded: gaps first, then
-// discoveries, then open questions of high priority.
+// notices are what a report asks for attention for, bounded: gaps, discoveries, open questions of high priority.
 func (f *findings) notices(jr *journey) []notice {
 	var out []notice
 	for _, g := range jr.gaps {
@@ -121,8 +118,7 @@ func (b *book) follow(notices ...notice) error {
 	return nil
 }
 
-// decide records a decision about what a rihla reported: if there is a question to send, whether it
-// is sent.
+// decide records a decision about what a rihla reported and, if there is a question to send, whether it is sent.
 func (b *book) decide(d marchwarden.Decision, from *journey, it *item) error {
 	if it.Question != "" {
 		it.parent, it.depth, it.about = from.number, from.depth+1, len(b.decisions)
@@ -134,8 +130,7 @@ func (b *book) decide(d marchwarden.Decision, from *journey, it *item) error {
 	return b.tell(d)
 }
 
-// judge says whether a follow-up goes ahead: not twice, not beyond the caps, and
-// not if it would tell another member what is private.
+// judge says whether a follow-up goes ahead: not twice, not beyond the caps, not if it tells what is private.
 func (b *book) judge(it *item, from *journey) (marchwarden.Action, string) {
 	same := key(it.Researcher, it.Question)
 	before, repeat := b.asked[same]
@@ -174,14 +169,12 @@ func (b *book) withheld(from string, it *item) {
 // was found: the user's own, and those of the plan. A question that a report led
 // to is as private as the member who reported.
 
-// mayTell reports whether a question that came of member from's report may be sent
-// to member to.
+// mayTell reports whether a question that came of member from's report may be sent to member to.
 func (b *book) mayTell(from, to, question string) bool {
 	return from == to || !b.secret(from) || b.clean(question)
 }
 
-// private reports whether what a member says is the user's own. One that is not
-// of this investigation is not private.
+// private reports whether what a member says is the user's own.
 func (b *book) private(member string) bool {
 	m, ok := b.members[member]
 	return ok && m.Private
@@ -190,9 +183,8 @@ func (b *book) private(member string) bool {
 // secret reports whether what a member says is kept from the others.
 func (b *book) secret(member string) bool { return b.private(member) && !b.allowed(member) }
 
-// clean reports whether a question tells nothing that was found: it is one of
-// those from before, to the letter. Even a part of one would tell which part, and
-// other capitals or marks could tell something too.
+// clean reports whether a question tells nothing that was found: it is one of those from before, to the letter. Even a
+// part of one would tell which part.
 func (b *book) clean(question string) bool { return slices.Contains(b.public, question) }
 
 // allowed reports whether a member's findings may be told to others.
@@ -210,8 +202,7 @@ func elsewhere(b *book, n notice) (Sending, int, bool) {
 	return Sending{to, n.from.Question, fmt.Sprintf("%s has nothing on %q", n.from.Researcher, plaintext.Line(n.topic, maxWord))}, 0, ok
 }
 
-// instead asks another researcher when this one came back with nothing at all;
-// with one page out of reach among others the answer stands.
+// instead asks another researcher when this one came back with nothing at all.
 func instead(b *book, n notice) (Sending, int, bool) {
 	if n.from.admitted > 0 {
 		return Sending{}, 0, false
@@ -220,8 +211,7 @@ func instead(b *book, n notice) (Sending, int, bool) {
 	return Sending{to, n.from.Question, n.from.Researcher + " could not look"}, 0, ok
 }
 
-// again sends the same researcher once more, with a larger budget, if what it
-// brought is little and the investigation can pay for it.
+// again sends the same researcher with a larger budget, if it brought little and the investigation can pay for it.
 func again(b *book, n notice) (Sending, int, bool) {
 	const enough, larger = 0.7, 1.5
 	want := int(float64(n.from.grant) * larger)
@@ -264,8 +254,7 @@ func answerer(b *book, n notice) (Sending, int, bool) {
 	return Sending{to, asQuestion(open), n.from.Researcher + " left it open"}, 0, true
 }
 
-// onceElsewhere is another researcher for the question of a rihla, unless one was
-// found for that question before.
+// onceElsewhere is another researcher for the question of a rihla, unless one was found for it before.
 func (b *book) onceElsewhere(from *journey) (string, bool) {
 	words := flatten(from.Question)
 	if b.moved[words] {
@@ -276,8 +265,7 @@ func (b *book) onceElsewhere(from *journey) (string, bool) {
 	return to, ok
 }
 
-// another is the best researcher that was not asked a question yet: general ones
-// before specialists, in the order of the network.
+// another is the first researcher of the network, general ones first, that was not asked a question yet.
 func (b *book) another(from *journey, question string, not ...string) (string, bool) {
 	for _, m := range b.inv.Members {
 		if _, done := b.asked[key(m.Name, question)]; m.Name != from.Researcher && !done && !slices.Contains(not, m.Name) {
@@ -287,8 +275,7 @@ func (b *book) another(from *journey, question string, not ...string) (string, b
 	return "", false
 }
 
-// suited is the researcher whose name or scope shares most words with a text; one
-// word of scope at least, in a tie the earlier one.
+// suited is the researcher whose name or scope shares most words with a text, one at least; in a tie the earlier.
 func (b *book) suited(text, not string) (string, bool) {
 	words := lexicon.Terms(text)
 	shared := func(m dispatch.Member) int {
@@ -312,8 +299,7 @@ func (b *book) suited(text, not string) (string, bool) {
 	return best.Name, true
 }
 
-// compareReports looks for contradictions across the first reports, once, and lets
-// the policy decide about them. It reports whether there is more to do.
+// compareReports looks for contradictions across the first reports, once. It reports whether there is more to do.
 func (f *findings) compareReports() (bool, error) {
 	if f.compared || f.stopped {
 		return len(f.waiting) > 0, nil
@@ -333,9 +319,8 @@ func (f *findings) compareReports() (bool, error) {
 	return len(f.waiting) > 0, nil
 }
 
-// reporter is the journey that reported the later side of a contradiction, the
-// one whose findings are secret if one is; parties are the researchers of both
-// sides, and several says that no single rihla reported both.
+// reporter is the journey that reported the later side of a contradiction, or one whose findings are secret; parties
+// are the researchers of both sides, and several says that no single rihla reported both.
 func (f *findings) reporter(c marchwarden.Contradiction) (from *journey, parties []string, several bool) {
 	a, b := map[int]bool{}, map[int]bool{}
 	for _, ad := range f.cited {

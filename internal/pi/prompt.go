@@ -14,11 +14,9 @@ import (
 //go:embed prompts/plan.md
 var planText string
 
-// promptName names the one prompt in traces.
 const promptName = "investigate"
 
-// planSchema keeps to what every provider with structured output takes: no
-// unions, all properties required, none besides.
+// planSchema is strict, as providers want it.
 var planSchema = json.RawMessage(`{"type":"object","properties":{"rihlas":{"type":"array","items":{"type":"object","properties":{"researcher":{"type":"string"},"question":{"type":"string"},"reason":{"type":"string"}},"required":["researcher","question","reason"],"additionalProperties":false}}},"required":["rihlas"],"additionalProperties":false}`)
 
 // What a plan may cost, in tokens.
@@ -31,7 +29,6 @@ const (
 	thinking    = 4000
 )
 
-// Limits of what is shown.
 const (
 	nameChars    = 64
 	shownMembers = 64
@@ -40,9 +37,8 @@ const (
 // scopeChars are how much of a scope is shown, as the room allows.
 var scopeChars = []int{300, 120, 40, 0}
 
-// planCall asks for the plan. The members' own sentences shrink until the call
-// leaves half of the reply that would be well; then the reply does. A call that
-// does not fit even so is CodeExhausted, and nothing is asked.
+// planCall asks for the plan. The members' scopes shrink until the call leaves half of the reply that would be well;
+// then the reply does. What does not fit even so is CodeExhausted, and nothing is asked.
 func planCall(b *Brief) (llm.Call, error) {
 	c := llm.Prompt{Name: promptName, Text: planText}.Call()
 	c.Schema = planSchema

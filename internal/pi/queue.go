@@ -19,7 +19,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// item is a rihla that waits for its turn.
 type item struct {
 	Sending
 	priority int // higher goes first, of equal ones the older
@@ -43,19 +42,15 @@ func (b *book) push(it *item) {
 	}
 }
 
-// key makes the same question to the same researcher the same rihla, in whatever
-// order or form its words are.
+// key makes the same question to the same researcher the same rihla, in whatever order or form its words are.
 func key(researcher, question string) string {
 	return researcher + "\x00" + lexicon.SameWords(question)
 }
 
-// hold splits the tokens before anything is sent: some are kept for the writing,
-// the plan's rihlas share most of the rest. For a plan of one rihla nothing is
-// kept, since its own claims can be the answer; if there is no other member, it gets
-// everything. Nor is anything kept where the models of several would be left with too
-// little to write: what they wrote can be the answer, too. What is not used comes back.
-// A model whose plan cost more than it was allowed to does not cost the question its
-// answer: the plan's rihlas get the least.
+// hold splits the tokens before anything is sent: some are kept for the writing, the plan's rihlas share most of the
+// rest. Nothing is kept where the researchers' own claims can be the answer: for a plan of one, and where the models of
+// several would have too little to write. A sole member gets everything, what is not used comes back, and after a plan
+// that cost too much its rihlas get the least.
 func (r *run) hold() {
 	r.overdrawn = r.model != nil && len(r.journeys) == 0 && r.meter.Room() < marchwarden.MinTokenBudget
 	keep, share := int(writeShare*float64(r.meter.Limits().TokenBudget)), firstShare
@@ -112,8 +107,7 @@ func (r *run) sendAll(ctx context.Context) error {
 	return nil
 }
 
-// drop leaves rihlas out that cannot be sent any more: those given, or all that
-// wait. Each is a gap.
+// drop leaves rihlas out that cannot be sent any more: those given, or all that wait. Each is a gap.
 func (b *book) drop(why string, items ...*item) error {
 	if len(items) == 0 {
 		items, b.waiting = b.waiting, nil
@@ -141,8 +135,7 @@ func (b *book) drop(why string, items ...*item) error {
 	return nil
 }
 
-// unask forgets a rihla that is left out after all; an earlier one that was the same
-// was sent, and stays known.
+// unask forgets a rihla that is left out; an earlier one that was the same was sent, and stays known.
 func (b *book) unask(same string) {
 	delete(b.asked, same)
 	for _, jr := range b.journeys {
@@ -158,9 +151,8 @@ type dropped struct {
 	gap marchwarden.Gap
 }
 
-// grant gives a rihla its share of tokens and documents by its weight: the plan's
-// rihlas of what was there for them, later ones of what is left. Without a journey
-// it says why there is none.
+// grant gives a rihla its share of tokens and documents by its weight: the plan's rihlas of what was there for them,
+// later ones of what is left. Without a journey it says why there is none.
 func (b *book) grant(it *item) (*journey, shortage, error) {
 	weight, all := b.weight(it), 0.0
 	for _, w := range b.waiting { // it is the first of them
@@ -236,9 +228,8 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 	return nil
 }
 
-// idFor is the id that the run of a journey is to have: it is written down before the
-// researcher can have done anything, so that nothing it does is ever lost. Strangers
-// choose for themselves, and a run that goes on has one.
+// idFor is the id that the run of a journey is to have, written down before the researcher can have done anything.
+// Strangers choose for themselves, and a run that goes on has one.
 func (r *run) idFor(jr *journey) marchwarden.TraceID {
 	if r.world == nil || r.continues(jr.goesOn) || !r.own(jr.Researcher) {
 		return marchwarden.TraceID{}
@@ -265,8 +256,7 @@ func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (re
 	return r.send(ctx, jr, req)
 }
 
-// send sends one request, and writes down which run it began if it is not the one that
-// it was told to.
+// send sends one request, and notes which run it began if it is not the one that it was told to.
 func (r *run) send(ctx context.Context, jr *journey, req marchwarden.Request) (*marchwarden.Result, error) {
 	var once sync.Once
 	own := r.own(jr.Researcher)
@@ -288,8 +278,7 @@ func (r *run) send(ctx context.Context, jr *journey, req marchwarden.Request) (*
 	return res, err
 }
 
-// requestOf is what a researcher is told: the question of its rihla, the context, and
-// the part of the budget that is its own. Nothing that was found is in it.
+// requestOf is what a researcher is told: question, context and its part of the budget; nothing that was found.
 func (b *book) requestOf(jr *journey) marchwarden.Request {
 	if b.continues(jr.goesOn) {
 		return b.moreOf(jr)
@@ -302,8 +291,7 @@ func (b *book) requestOf(jr *journey) marchwarden.Request {
 	}
 }
 
-// contextOf is the context of a rihla in the user's own words: what they said, and of an
-// open question also what they asked.
+// contextOf is the context of a rihla in the user's own words; of an open question, also what they asked.
 func (b *book) contextOf(jr *journey) string {
 	said, asked := b.start.Request.Context, b.start.Request.Question
 	if !b.since(3) || jr.about < 0 || b.decisions[jr.about].About != aboutOpenQuestion || jr.Question == asked {
@@ -312,8 +300,7 @@ func (b *book) contextOf(jr *journey) string {
 	return plaintext.Clip(strings.TrimSpace(said+"\nThis came up while answering: "+asked), marchwarden.MaxContextChars-1)
 }
 
-// grantMore lets a rihla resume one that had ended: what that one had left, and
-// so much more.
+// grantMore lets a rihla resume one that had ended, with what that one had left, and so much more.
 func (b *book) grantMore(it *item, tokens, sources int) (*journey, shortage, error) {
 	was := it.goesOn
 	room, free := b.meter.Room(), b.meter.Limits().MaxSources-b.meter.Usage().Sources
@@ -336,7 +323,6 @@ func (b *book) grantMore(it *item, tokens, sources int) (*journey, shortage, err
 		reserved: reserved, retry: true, back: make(chan struct{})}, shortage{}, nil
 }
 
-// moreOf is the request of a rihla that resumes another.
 func (b *book) moreOf(jr *journey) marchwarden.Request {
 	var more marchwarden.Constraints
 	if jr.moreTokens > 0 {

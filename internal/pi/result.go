@@ -22,8 +22,7 @@ import (
 // maxLeads bounds the discoveries and open questions of a result, each.
 const maxLeads = 30
 
-// conclude grounds the draft once more, in the bytes that are stored here, and
-// makes the result of it.
+// conclude grounds the draft once more, in the bytes that are stored here, and makes the result of it.
 func (r *run) conclude(ctx context.Context, draft reason.Draft) (*marchwarden.Result, error) {
 	r.live(marchwarden.StageCheck, "checking every excerpt against the stored bytes")
 	grounded, err := verify.Gate(ctx, r.blobs, r.set, r.start.Gate, draft)
@@ -50,7 +49,6 @@ func (r *run) conclude(ctx context.Context, draft reason.Draft) (*marchwarden.Re
 	return res, nil
 }
 
-// assemble puts the result together.
 func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Result {
 	use := r.meter.Usage()
 	exhausted := len(use.Exhausted) > 0 || r.cutShort()
@@ -108,8 +106,7 @@ func (b *book) sentAgain(jr *journey) bool {
 	})
 }
 
-// locatorOf is the locator of a citation: with the place in the document, if the
-// researcher that cited the same words said where they stand.
+// locatorOf is the locator of a citation, with the place in the document if a researcher said it of the same words.
 func (f *findings) locatorOf(source int, c *marchwarden.Citation) string {
 	at := f.set.Sources()[source-1].Page.Locator
 	for _, a := range f.cited {
@@ -126,7 +123,6 @@ func (f *findings) locatorOf(source int, c *marchwarden.Citation) string {
 	return c.Locator
 }
 
-// generations is how many rounds of rihlas there were.
 func (b *book) generations() int {
 	n := 0
 	for _, jr := range b.journeys {
@@ -191,8 +187,7 @@ func (f *findings) gapsOf(jr *journey) []marchwarden.Gap {
 	return gaps
 }
 
-// mergeGaps are the gaps that remain: what a later rihla answered is none any
-// more, and what several report is one.
+// mergeGaps are the gaps that remain: not what a later rihla answered, and what several report once.
 func (b *book) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []marchwarden.Gap {
 	var out []marchwarden.Gap
 	at := map[string]int{}
@@ -257,8 +252,7 @@ func wordsOf(res *marchwarden.Result) map[string]bool {
 	return words
 }
 
-// answeredBy reports whether the answer speaks of everything that one researcher
-// did not find: another did.
+// answeredBy reports whether the answer speaks of all that one researcher did not find: another did.
 func answeredBy(said map[string]bool, g marchwarden.Gap) bool {
 	topic := lexicon.Terms(g.Topic)
 	if g.Category != marchwarden.SourceNotFound || len(topic) == 0 {
@@ -267,8 +261,7 @@ func answeredBy(said map[string]bool, g marchwarden.Gap) bool {
 	return !slices.ContainsFunc(topic, func(w string) bool { return !said[w] })
 }
 
-// filled reports whether what a journey reported, or the one that it resumes, led
-// to a rihla that found something.
+// filled reports whether what a journey, or the one that it resumes, reported led to a rihla that found something.
 func (b *book) filled(jr *journey, about, topic string) bool {
 	topic = plaintext.Line(topic, maxTopic)
 	return slices.ContainsFunc(b.decisions, func(d marchwarden.Decision) bool {
@@ -276,9 +269,8 @@ func (b *book) filled(jr *journey, about, topic string) bool {
 	}) || jr.goesOn != nil && b.filled(jr.goesOn, about, topic)
 }
 
-// leads are the discoveries and open questions of all reports, each once. What a
-// rihla followed and answered is no open question any more; a discovery that
-// no member of this network could follow is one.
+// leads are the discoveries and open questions of all reports, each once. What a rihla answered is no open question any
+// more; a discovery that no member could follow is one.
 func (f *findings) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion) {
 	var events []marchwarden.DiscoveryEvent
 	var open []marchwarden.OpenQuestion
@@ -327,8 +319,7 @@ func (f *findings) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQues
 	return events, open
 }
 
-// said is a text of a journey's report as a result may carry it. Researchers of this
-// program have taken out the addresses that they did not meet.
+// said is a text of a report as a result may carry it. Our researchers have taken out addresses they did not meet.
 func (f *findings) said(jr *journey, s string, most int) string {
 	if f.own(jr.Researcher) {
 		return plaintext.Line(s, most)

@@ -21,8 +21,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// How the budget is split. Of the tokens, some are kept for the writing; the plan's
-// rihlas share most of the rest, so that there is something to follow up with.
+// How the budget is split: some for the writing, most of the rest for the plan's rihlas, some to follow up with.
 const (
 	writeShare  = 0.3  // of all tokens
 	firstShare  = 0.85 // of what gathering has, for the plan's rihlas together
@@ -33,8 +32,7 @@ const (
 	waitForLate = 4 * time.Second
 )
 
-// book keeps the journeys of an investigation: what was asked of whom, what waits, what it may
-// spend, and what was decided.
+// book keeps the journeys of an investigation: what was asked, what waits, what it may spend, what was decided.
 type book struct {
 	j       replay.Journal
 	start   *trace.Start
@@ -42,7 +40,7 @@ type book struct {
 	meter   *budget.Meter
 	members map[string]dispatch.Member
 
-	waiting  []*item // the most urgent first
+	waiting  []*item         // the most urgent first
 	asked    map[string]int  // rihla number by key
 	moved    map[string]bool // questions that were taken elsewhere
 	public   []string        // questions that were made before anything was found
@@ -76,8 +74,8 @@ type findings struct {
 	embedder embed.Embedder // nil for a run without vectors, and where they are recorded
 }
 
-// run is one investigation: its stages, over what they gather. Its fields belong to the
-// goroutine that investigates; rihlas under way touch only their own journey.
+// run is one investigation: its stages, over what they gather. Its fields belong to the goroutine that investigates;
+// rihlas under way touch only their own journey.
 type run struct {
 	findings
 	planner Planner
@@ -95,7 +93,6 @@ type run struct {
 	starved   bool   // the model had too few tokens left to write: what the researchers' models wrote stands
 }
 
-// journey is a rihla that was sent.
 type journey struct {
 	item
 	number   int
@@ -136,7 +133,6 @@ func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start)
 	return r
 }
 
-// investigate runs the whole investigation.
 func (r *run) investigate(ctx context.Context) (res *marchwarden.Result, err error) {
 	defer panics.Caught(&err, "an investigation")
 	if err := r.start.Request.Validate(); err != nil {
@@ -197,8 +193,7 @@ func (r *run) gather(ctx context.Context) error {
 	}
 }
 
-// gatherToEnd sends rihlas while there are any and looks at their reports as they
-// come in. It ends when nothing is under way and nothing waits.
+// gatherToEnd sends rihlas and looks at their reports as they come in, until nothing is under way and nothing waits.
 func (r *run) gatherToEnd(ctx context.Context) error {
 	r.hold()
 	for {
@@ -238,8 +233,7 @@ func (b *book) underWay() int {
 	return n
 }
 
-// next is the journey whose report is looked at next; nil when none comes any
-// more. Which one that is was decided by the world, so it is recorded.
+// next is the journey whose report is looked at next, or nil. The world decides which, so it is recorded.
 func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	r.arrivals++
 	a, err := replay.Arrival(replay.Shield(ctx), r.j, r.arrivals, r.wait, r.clock)
@@ -262,8 +256,7 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	return jr, a.Elapsed, nil
 }
 
-// wait is the number of the next journey that comes back, or 0 when the time is
-// over and none did although all were told.
+// wait is the number of the next journey that comes back, or 0 when the time is over and none did, though told.
 func (r *run) wait(ctx context.Context) int {
 	if n := r.back(ctx.Done()); n > 0 {
 		return n
@@ -277,8 +270,7 @@ func (r *run) wait(ctx context.Context) int {
 	return r.back(late.Done())
 }
 
-// back is the number of a journey that has come back, or 0 when enough is closed
-// first. One that the record knows to have come back has been looked at.
+// back is the number of a journey that has come back and was not looked at, or 0 when enough is closed first.
 func (r *run) back(enough <-chan struct{}) int {
 	for {
 		select {
@@ -305,8 +297,7 @@ func (b *book) abandon(at time.Duration) error {
 	return b.drop("the time was over")
 }
 
-// take looks at one report: it settles the budget, checks the evidence, and
-// decides what to do about the rest.
+// take looks at one report: it settles the budget, checks the evidence, and decides what to do about the rest.
 func (r *run) take(ctx context.Context, jr *journey) error {
 	if replay.Fatal(jr.err) {
 		return jr.err
@@ -346,8 +337,7 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	return r.follow(r.notices(jr)...)
 }
 
-// hop puts a planner's further rihlas into the queue, under the same rules as
-// what the policy wants.
+// hop puts a planner's further rihlas into the queue, under the same rules as what the policy wants.
 func (b *book) hop(jr *journey, hops []Sending) error {
 	for _, s := range hops {
 		s.Question, s.Reason = asQuestion(s.Question), plaintext.Line(s.Reason, maxDetail)
@@ -367,7 +357,6 @@ func (b *book) live(stage marchwarden.Stage, message string) {
 	b.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: b.start.TraceID})
 }
 
-// liveOf passes progress of a rihla on.
 func (b *book) liveOf(jr *journey, stage marchwarden.Stage, message string) {
 	b.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: b.start.TraceID, Rihla: jr.number, Researcher: jr.Researcher})
 }

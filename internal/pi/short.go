@@ -9,8 +9,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
-// inShort gives a draft what it lacks: the short answer of a report, or, where there
-// is no answer, what the reports call closest.
+// inShort gives a draft the short answer of a report or, where there is no answer, what the reports call closest.
 func (f *findings) inShort(ctx context.Context, d *reason.Draft) error {
 	if len(d.Claims) == 0 {
 		return f.near(ctx, d)
@@ -41,8 +40,8 @@ func (b *book) asksAll(jr *journey) bool {
 	return flatten(jr.Question) == flatten(b.start.Request.Question)
 }
 
-// shortOf is the short answer of a report in the evidence, and its source; nil if its
-// words do not stand there. What a stranger calls yes or no is its word only.
+// shortOf is the short answer of a report and its source, nil if its words do not stand there. What a stranger calls
+// yes or no is its word only.
 func (f *findings) shortOf(jr *journey) (*reason.Short, int) {
 	s := jr.res.ShortAnswer
 	if s == nil || s.Validate(len(jr.res.Citations)) != nil || s.Kind.Decides() && !f.own(jr.Researcher) {
@@ -68,8 +67,7 @@ func (f *findings) shortOf(jr *journey) (*reason.Short, int) {
 	return &reason.Short{Passage: passageAt(src, span), Span: span, Kind: s.Kind}, src.N
 }
 
-// near takes what the researchers of this program call closest into the evidence, of
-// those first that had the whole question. Nothing is written from it any more.
+// near takes what our researchers call closest into the evidence, first of those that had the whole question.
 func (f *findings) near(ctx context.Context, d *reason.Draft) error {
 	for _, all := range []bool{true, false} {
 		for _, jr := range f.journeys {

@@ -22,10 +22,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// synthesize makes one draft of all reports. If one rihla brought everything, its
-// claims are the answer: writing it again could only lose. Otherwise the writer
-// writes from the evidence of all; where it cannot, the claims of the rihlas stand
-// one after the other.
+// synthesize makes one draft of all reports. If one rihla brought everything, its claims are the answer: writing it again
+// could only lose. Otherwise the writer writes from all evidence; where it cannot, the claims of the rihlas stand.
 func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	r.meter.Hold(0)
 	if r.since(2) {
@@ -64,8 +62,7 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	return draft, r.j.Note(&trace.SynthesisComplete{Head: trace.Head{Decision: decision}, Claims: len(draft.Claims)})
 }
 
-// refusal is what is said where nothing was brought: what the one researcher of this
-// program said who was asked, or else who gave no answer, and that the gaps say why.
+// refusal is what is said where nothing was brought, by the one researcher of ours that was asked, or of all.
 func (b *book) refusal() string {
 	if len(b.journeys) == 1 && b.journeys[0].res != nil && b.journeys[0].res.Refused() && b.own(b.journeys[0].Researcher) {
 		return b.journeys[0].res.Answer
@@ -76,7 +73,6 @@ func (b *book) refusal() string {
 	return "No researcher brought evidence, so the question is not answered; the gaps say why."
 }
 
-// compose writes from what was brought.
 func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, error) {
 	if len(brought) == 1 {
 		if draft := r.adopt(brought); len(draft.Claims) > 0 {
@@ -103,9 +99,8 @@ func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, er
 	return draft, nil
 }
 
-// completed adds what the writer passed over: the first claim of each rihla of the plan
-// that was sent for a part of the question, or of whose evidence nothing is said; and
-// what external researchers answered to the whole of it.
+// completed adds what the writer passed over: the first claim of each rihla of the plan that was sent for a part, or of
+// whose evidence nothing is said; and what external researchers answered to the whole.
 func (f *findings) completed(d reason.Draft, brought []*journey) reason.Draft {
 	said := map[string]bool{}
 	for _, c := range d.Claims {
@@ -153,8 +148,7 @@ func (b *book) brought() []*journey {
 	return out
 }
 
-// write asks the writer. A model that was merely found, and not named for
-// everything, is not shown what is private: then the writer without one writes.
+// write asks the writer. A model that was merely found is not shown what is private: then the writer without one writes.
 func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	vs := vectors.New(r.j, r.start, r.embedder, r.meter)
 	st := &reason.State{
@@ -236,9 +230,8 @@ func (f *findings) adopt(journeys []*journey) reason.Draft {
 	return d
 }
 
-// adopted is one claim of a report on the citations of it that stood the check.
-// The verdict of a stranger on its own sentence is none; the judge's counts, unless
-// the sentence is its source's.
+// adopted is one claim of a report on the citations that stood the check. A stranger's verdict on its own sentence is
+// none; the judge's counts, unless the sentence is its source's.
 func (f *findings) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
 	out := reason.Claim{Text: c.Text, Support: c.Support, Judge: c.Judge}
 	verbatim := false
@@ -279,8 +272,7 @@ func passageAt(src *evidence.Source, span marchwarden.Span) evidence.ID {
 	return id
 }
 
-// contradictions are all that were found: by the writer, across the reports, and
-// by the researchers themselves; each once, with what is known of both sides.
+// contradictions are all that were found, by the writer, across the reports and by the researchers, each once.
 func (f *findings) contradictions(written []marchwarden.Contradiction) []marchwarden.Contradiction {
 	all := slices.Concat(written, f.across())
 	for _, jr := range f.brought() {
@@ -301,8 +293,7 @@ func (f *findings) contradictions(written []marchwarden.Contradiction) []marchwa
 	return out
 }
 
-// side is one half of a contradiction with what is known of its source: the one
-// at its locator, or the one that has its words.
+// side is one half of a contradiction with what is known of its source, by locator or by words.
 func (f *findings) side(s marchwarden.Side) marchwarden.Side {
 	at := slices.IndexFunc(f.set.Sources(), func(src *evidence.Source) bool {
 		return src.Page.Locator == bare(marchwarden.Citation{Source: src.Page.Source, Locator: s.Locator}) && strings.Contains(src.Text, s.RawExcerpt)
@@ -322,8 +313,7 @@ func (f *findings) side(s marchwarden.Side) marchwarden.Side {
 	return s
 }
 
-// wroteIt are the models that answered, or else who wrote; and who wrote, where that
-// was not the model asked for.
+// wroteIt are the models that answered, or else who wrote; and who wrote in place of the model asked for.
 func (r *run) wroteIt() (model, by string) {
 	if b := r.brought(); len(b) == 1 && !r.wrote {
 		cost := b[0].res.CostMetadata
@@ -338,9 +328,7 @@ func (r *run) wroteIt() (model, by string) {
 	return r.plain.ID(), r.by
 }
 
-// warnings are that the model did not answer, and what the researchers of this
-// program warn of, each once: what is missing of their records is missing of the
-// investigation's.
+// warnings are that the model did not answer, and what the researchers of this program warn of, each once.
 func (r *run) warnings(by marchwarden.CostMetadata) []string {
 	var out []string
 	if who := cmp.Or(by.ReasonerID, by.ModelID); r.fault != "" && (by.ReasonerID != "" || who == r.plain.ID()) {

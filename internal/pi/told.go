@@ -14,8 +14,7 @@ import (
 // mark is a marker, as it stands after a sentence.
 var mark = regexp.MustCompile(`\[(\d{1,4})\]`)
 
-// claimsOf are the claims of a result. One that does not list them has its answer
-// read: a sentence with markers is a claim on what they index.
+// claimsOf are the claims of a result; where it lists none, the sentences of its answer that have markers.
 func claimsOf(res *marchwarden.Result) []marchwarden.Claim {
 	if len(res.Claims) > 0 {
 		return res.Claims
@@ -33,8 +32,7 @@ func claimsOf(res *marchwarden.Result) []marchwarden.Claim {
 	return slices.DeleteFunc(out, func(c marchwarden.Claim) bool { return len(c.Citations) == 0 })
 }
 
-// leading parts the markers that a sentence begins with from the rest: they belong
-// to the sentence before it.
+// leading parts the markers that a sentence begins with from the rest: they belong to the sentence before it.
 func leading(sentence string) (lead []int, rest string) {
 	rest = strings.TrimSpace(sentence)
 	for {
@@ -46,7 +44,6 @@ func leading(sentence string) (lead []int, rest string) {
 	}
 }
 
-// numbers are those of the markers in a text.
 func numbers(text string) []int {
 	var out []int
 	for _, m := range mark.FindAllStringSubmatch(text, -1) {
@@ -56,7 +53,6 @@ func numbers(text string) []int {
 	return out
 }
 
-// cite adds numbers to a list, each once.
 func cite(list, more []int) []int {
 	for _, n := range more {
 		if !slices.Contains(list, n) {
@@ -72,8 +68,7 @@ func breaks(answer, claim string) bool {
 	return i == 0 || i >= 2 && answer[i-2:i] == "\n\n"
 }
 
-// placed is the locator of a closest passage: with its place in the document, if a report
-// says where it stands.
+// placed is the locator of a closest passage, with its place in the document if a report says it.
 func placed(c marchwarden.Closest, res *marchwarden.Result) string {
 	for _, o := range res.Closest {
 		document, _ := verify.CutPlace(o.Locator)

@@ -20,7 +20,6 @@ const ArxivName = "arxiv"
 // ArxivScope says in a sentence what the researcher covers.
 const ArxivScope = "scientific papers: arXiv preprints with their full text, and published work by DOI, with citation counts and retraction notices"
 
-// guide tells a reasoner with a model what a search may ask for.
 const guide = "Searches are of scientific papers, by title, abstract and author. Use a few content words of the field, not a sentence: every word must be in the paper. " +
 	`A phrase may stand in "quotation marks"; author:NAME and title:WORD ask for these alone; an arXiv id (arXiv:1706.03762) or a DOI finds that paper.`
 

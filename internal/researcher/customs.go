@@ -90,8 +90,7 @@ func (c customs) without(text string) string {
 	return text
 }
 
-// discreet is a model whose replies hold no secret, whatever it was told to say:
-// neither results nor traces nor later prompts get one.
+// discreet is a model whose replies hold no secret, whatever it was told to say.
 type discreet struct {
 	llm.Model
 	door customs
@@ -112,7 +111,6 @@ func (d *discreet) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) 
 	return reply, err
 }
 
-// engine searches for what may be asked outside.
 type engine struct {
 	search.Engine
 	door customs
@@ -126,7 +124,6 @@ func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	return e.Engine.Search(ctx, q)
 }
 
-// fetcher fetches what may be asked for outside.
 type fetcher struct {
 	fetch.Fetcher
 	door customs

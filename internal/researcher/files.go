@@ -96,9 +96,8 @@ type library struct {
 	gaps        []marchwarden.Gap
 }
 
-// prepare opens the index and brings it up to date with the folders. When ctx
-// ends on the way, what is indexed is used; a folder that fails is a gap, and the
-// others are searched all the same.
+// prepare opens the index and brings it up to date. When ctx ends, what is indexed is used; a folder that fails is
+// a gap, and the others are searched all the same.
 func (r *Files) prepare(ctx context.Context, sink marchwarden.Sink) (library, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,8 +140,7 @@ func (r *Files) inMemory(ctx context.Context, sink marchwarden.Sink) (library, e
 	return lib, nil
 }
 
-// update brings the index up to date with the folders. Its error is the first
-// failure, each of which is a gap as well.
+// update brings the index up to date with the folders. Each failure is a gap; its error is the first.
 func (r *Files) update(ctx context.Context, sink marchwarden.Sink) (library, error) {
 	lib := library{index: r.index}
 	var failed error
@@ -179,8 +177,7 @@ func describe(f *fetch.Folder, report local.Report) string {
 	return fmt.Sprintf("%s (%d documents)", f.Name, n)
 }
 
-// indexPath is where the index is kept: in memory when there is nothing but the
-// program's own library, which is quicker to index than to look up.
+// indexPath is where the index is kept: in memory for the program's own library alone, which is quick to index.
 func (r *Files) indexPath() string {
 	for _, f := range r.cfg.Library {
 		if !f.Embedded() {

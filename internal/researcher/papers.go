@@ -22,7 +22,6 @@ import (
 // extractor names the way from a record to a text; it changes with compose.
 const extractor = "papers/1"
 
-// maxLinks bounds Page.Links.
 const maxLinks = 30
 
 // PapersConfig is what the fetcher of papers works with. The caller closes what it
@@ -53,8 +52,7 @@ func NewPapers(cfg PapersConfig) *Papers {
 	return &Papers{cfg}
 }
 
-// record is all that was found about one paper: the raw form of its page. With the
-// blob of the full text it gives the text again. Fields are only ever added.
+// record is all that was found about one paper: the raw form of its page. Fields are only ever added.
 type record struct {
 	Paper *scholar.Preprint `json:"arxiv,omitempty"`
 	Work  *scholar.Work     `json:"indexes,omitempty"`
@@ -65,7 +63,6 @@ type record struct {
 	FullFault string `json:"full_text_fault,omitempty"`
 }
 
-// full is the full text as it was fetched.
 type full struct {
 	URL       string   `json:"url"`
 	Raw       blob.Ref `json:"raw"`
@@ -119,8 +116,7 @@ func (p *Papers) fetch(ctx context.Context, loc string) (fetch.Page, error) {
 	return p.keep(ctx, loc, id, r, text)
 }
 
-// preprint gathers a paper of arXiv. If arXiv's own record cannot be had, what the
-// indexes know stands in for it.
+// preprint gathers a paper of arXiv, by what the indexes know if arXiv's own record cannot be had.
 func (p *Papers) preprint(ctx context.Context, id scholar.ID) (record, fetch.Page, error) {
 	var r record
 	paper, err := p.cfg.API.Paper(ctx, id)
@@ -147,7 +143,6 @@ func (p *Papers) preprint(ctx context.Context, id scholar.ID) (record, fetch.Pag
 	return r, page, nil
 }
 
-// published gathers a paper by its DOI.
 func (p *Papers) published(ctx context.Context, id scholar.ID) (record, fetch.Page, error) {
 	work, err := p.look(ctx, id)
 	if err != nil {
@@ -164,11 +159,8 @@ func (p *Papers) published(ctx context.Context, id scholar.ID) (record, fetch.Pa
 	return r, page, nil
 }
 
-// known is what the indexes say of a preprint; one that they do not answer about
-// does without, and the work says so. The DOI of the published version is the
-// authors' word, and an author can write down the DOI of any famous paper: it is
-// believed if what is published there looks like the preprint, or if an index
-// knows the two for one.
+// known is what the indexes say of a preprint. The DOI of the published version is the authors' word, who can write
+// down any: it is believed if what is published there looks like the preprint, or an index knows the two for one.
 func (p *Papers) known(ctx context.Context, id scholar.ID, paper *scholar.Preprint) *scholar.Work {
 	if paper != nil {
 		if doi, ok := scholar.ParseID(paper.DOI); ok {
@@ -181,8 +173,7 @@ func (p *Papers) known(ctx context.Context, id scholar.ID, paper *scholar.Prepri
 	return work
 }
 
-// alike reports whether two records are of one paper: most words of the titles are
-// the same, and so is the last name of an author, where both have authors.
+// alike reports whether two records are of one paper, by most words of the titles and the last name of an author.
 func alike(paper *scholar.Preprint, work *scholar.Work) bool {
 	if share(lexicon.Terms(paper.Title), lexicon.Terms(work.Title)) < titleShare || share(lexicon.Terms(work.Title), lexicon.Terms(paper.Title)) < titleShare {
 		return false
@@ -216,15 +207,13 @@ func share(words, others []string) float64 {
 	return float64(found) / float64(len(words))
 }
 
-// look asks the indexes. The work is there even with an error, if only to say who
-// was asked.
+// look asks the indexes. The work is there even with an error, if only to say who was asked.
 func (p *Papers) look(ctx context.Context, ids ...scholar.ID) (*scholar.Work, error) {
 	work, err := p.cfg.Scholar.Look(ctx, ids...)
 	return &work, err
 }
 
-// places are where arXiv has the full text: as a web page for most newer papers,
-// as PDF for nearly all.
+// places are where arXiv has the full text: as a web page for newer papers, as PDF for nearly all.
 func (p *Papers) places(id scholar.ID) []string {
 	var out []string
 	for _, form := range []string{"/html/", "/pdf/"} {
@@ -235,13 +224,11 @@ func (p *Papers) places(id scholar.ID) []string {
 	return out
 }
 
-// minText is the shortest text, in bytes, that can be a paper's; below it is an
-// error page or a notice.
+// minText is the shortest text, in bytes, that can be a paper's; below it is an error page or a notice.
 const minText = 1000
 
-// fullText fetches the first place that has a text, or says why none has. title,
-// where it is given, are the words of the title: a page that does not begin with
-// most of them, such as one that asks for a login, is not the paper.
+// fullText fetches the first place that has a text, or says why none has. A page that does not begin with most words
+// of title, where they are given, is not the paper: it may ask for a login.
 func (p *Papers) fullText(ctx context.Context, places []string, title []string) (fetch.Page, string) {
 	if p.cfg.Web == nil {
 		return fetch.Page{}, "not asked for"
@@ -319,8 +306,7 @@ func (p *Papers) keep(ctx context.Context, loc string, id scholar.ID, r record, 
 	return out, nil
 }
 
-// links are the papers that a full text links to, as locators, after the notice
-// that takes the paper back.
+// links are the papers that a full text links to, as locators, after the notice that takes the paper back.
 func links(a subject, r record, addresses []string) []string {
 	var out []string
 	add := func(id scholar.ID, ok bool) {

@@ -154,8 +154,7 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 	return l.finish(j, Call{Start: start, Result: res}, err)
 }
 
-// id is the id of a new run: the one that its caller has chosen and written down, if it
-// has.
+// id is the id of a new run: the one that its caller has chosen, if it has.
 func (l *Lab) id(ctx context.Context) marchwarden.TraceID {
 	if id, ok := marchwarden.ChosenTraceID(ctx); ok {
 		return id
@@ -163,7 +162,6 @@ func (l *Lab) id(ctx context.Context) marchwarden.TraceID {
 	return l.NewID()
 }
 
-// loop makes the loop of one call.
 func (l *Lab) loop(s Setup, model string, e embed.Embedder) *loop.Loop {
 	if s.Ranked != nil && e != nil {
 		s.Engine = s.Ranked(vectors.Heard(e))
@@ -171,7 +169,6 @@ func (l *Lab) loop(s Setup, model string, e embed.Embedder) *loop.Loop {
 	return loop.New(loop.Config{Engine: s.Engine, Fetcher: s.Fetcher, Reasoner: Mind(model), Model: l.Model, Vectors: e, Blobs: l.Blobs})
 }
 
-// vectorsOf finds an embedder by its id.
 func (l *Lab) vectorsOf(id string) (embed.Embedder, error) {
 	if l.VectorsOf != nil {
 		return l.VectorsOf(id)
@@ -193,7 +190,6 @@ func (l *Lab) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result
 	return c.Result, nil
 }
 
-// resume resumes a run.
 func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *marchwarden.Result, err error) {
 	resumer := run.Resumer{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now, Researcher: asked.Name, PartOf: l.PartOf, More: l.More}
 	on, res, err := resumer.Resume(ctx, asked.Request, asked.Sink)

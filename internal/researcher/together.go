@@ -60,8 +60,7 @@ func (t *together) Search(ctx context.Context, q search.Query) ([]search.Hit, er
 	return interleave(found, q.Limit), err
 }
 
-// failure is one error, on one line, for those that failed; its code is the first
-// one's.
+// failure is one error, on one line, for those that failed; its code is the first one's.
 func failure(errs []error) error {
 	var out *marchwarden.Error
 	for _, err := range errs {
@@ -80,8 +79,7 @@ func failure(errs []error) error {
 	return out
 }
 
-// interleave takes the hits in turn, each locator and each title once, at most
-// limit if there is one.
+// interleave takes the hits in turn, each locator and each title once, at most limit if there is one.
 func interleave(found [][]search.Hit, limit int) []search.Hit {
 	var hits []search.Hit
 	seen := map[string]bool{}

@@ -175,11 +175,8 @@ func (c *counts) see(n counts) {
 	*c = counts{In: max(c.In, n.In), Out: max(c.Out, n.Out), Read: max(c.Read, n.Read), Write: max(c.Write, n.Write)}
 }
 
-// usage is what the call consumed. A provider's numbers are believed within
-// bounds: never more input than four times the estimate and 100,000, never more
-// output than twice MaxTokens and 1,000, so that one absurd number cannot end a
-// session; never nothing, so that no call is free: input or output that is missing
-// is estimated.
+// usage is what the call consumed. A provider's numbers are believed up to four times the estimate and 100,000 of
+// input, twice MaxTokens and 1,000 of output; what is missing is estimated, so that no call is free.
 func (r *reading) usage(c llm.Call) llm.Usage {
 	estimate := llm.Estimate(c)
 	mostIn, mostOut := estimate*4+100_000, c.MaxTokens*2+1_000

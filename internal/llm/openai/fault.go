@@ -36,7 +36,6 @@ func (h *heard) foreign() error {
 	return llm.NewFault(marchwarden.CodeMalformed, false, "check the base URL of "+w.Who+", and whether this network wants a login", "what answers at %s is not a chat completions server", w.Host())
 }
 
-// failedWith is the fault of an answer with an error status.
 func (h *heard) failedWith(res *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<16))
 	c, ok := complaintIn(body)
@@ -104,11 +103,9 @@ func (m *Model) addressHint() string {
 	return "check " + setting + ": it must be the address that answers itself"
 }
 
-// complaint is what a server says about an error.
 type complaint struct{ message, kind, code, param string }
 
-// complaintIn reads the error of a body or of an event, in the forms that servers
-// have for it: an object or a string called error, or a message on its own.
+// complaintIn reads the error of a body or an event: an object or a string called error, or a message on its own.
 func complaintIn(data []byte) (complaint, bool) {
 	var outer struct {
 		Error   json.RawMessage `json:"error"`

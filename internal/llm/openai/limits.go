@@ -32,8 +32,7 @@ func (l limits) and(o limits) limits {
 	}
 }
 
-// without reads from a refusal what to leave out of the request, and is false when
-// that would change nothing: the refusal is then final.
+// without reads from a refusal what to leave out of the request; false if that changes nothing, and it is final.
 func (l limits) without(f *heard, r request) (limits, bool) {
 	said, old := f.refused, l
 	names := func(words ...string) bool { return anyIn(said, words) }
@@ -63,8 +62,7 @@ func (l limits) without(f *heard, r request) (limits, bool) {
 	return l, l != old
 }
 
-// noToolUse knows the ways in which servers say that a model has no tool use. They
-// come with the status 400, 404 or 500.
+// noToolUse knows how servers say that a model has no tool use, with the status 400, 404 or 500.
 func noToolUse(said string) bool {
 	return strings.Contains(said, "tool") && anyIn(said, []string{
 		"does not support tool", "not support tool", "support tool use", "not support function", "tools are not supported", "tool use is not supported",
@@ -72,8 +70,7 @@ func noToolUse(said string) bool {
 	})
 }
 
-// tooLong knows the ways in which servers say that the input is over the context
-// window: no other form of the request would help.
+// tooLong knows how servers say that the input is over the context window, where no other form would help.
 func tooLong(said string) bool {
 	return anyIn(said, []string{"context_length", "context length", "context window", "context size", "maximum context", "too many tokens", "prompt is too long"})
 }

@@ -6,7 +6,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
-// reply makes the Reply of what was heard.
 func (m *Model) reply(c llm.Call, h *heard) llm.Reply {
 	r := llm.Reply{Text: llm.WithoutThinking(h.text.String()), Usage: m.usage(c, h)}
 	for _, call := range h.calls {
@@ -38,9 +37,8 @@ func (m *Model) reply(c llm.Call, h *heard) llm.Reply {
 	return r
 }
 
-// usage is what the call consumed. A server's numbers count within limits that
-// no honest one reaches; where it has none, the estimate counts, so that no call
-// is free.
+// usage is what the call consumed. A server's numbers count within limits; what it does not count is estimated,
+// so that no call is free.
 func (m *Model) usage(c llm.Call, h *heard) llm.Usage {
 	guess, limit := llm.Estimate(c), max(c.MaxTokens, 1)
 	said := h.thinking + llm.EstimateText(h.text.String()) + llm.EstimateText(h.refusal.String())

@@ -24,9 +24,8 @@ func (m *Model) request(c llm.Call) request {
 	return request{call: c, model: m.cfg.Model, provider: m.cfg.Provider, foreign: foreign}
 }
 
-// caps are the fields that can bound a reply, in the order to try them. A server
-// that ignores the field it does not know would write without end, so one that
-// only calls itself openai gets both until it complains.
+// caps are the fields that can bound a reply, in the order to try them. A server that only calls itself openai
+// gets both: one that ignores the field it does not know would write without end.
 func (r request) caps() []caps {
 	switch {
 	case r.foreign:
@@ -41,7 +40,6 @@ func (r request) caps() []caps {
 // caps says which of max_tokens (old) and max_completion_tokens are set.
 type caps struct{ old, new bool }
 
-// body is the body of the request, for a server with these limits.
 func (r request) body(l limits) ([]byte, error) {
 	p := chat{Model: r.model, Stream: true}
 	if most := r.call.MaxTokens; most > 0 {
@@ -107,8 +105,7 @@ func toolsText(tools []llm.Tool) string {
 	return b.String()
 }
 
-// format asks for a reply that satisfies the call's schema, which llm.Call promises to be strict, and
-// returns the text that does so where the server cannot be told.
+// format asks for a reply by the call's schema, which is strict, or returns the text that does so.
 func (r request) format(p *chat, l limits) string {
 	if len(r.call.Schema) == 0 {
 		return ""
@@ -123,8 +120,7 @@ func (r request) format(p *chat, l limits) string {
 	return "Reply with one JSON value and nothing else. It must satisfy this JSON Schema:\n" + string(r.call.Schema)
 }
 
-// thinks tells a reasoning model by its name: o1, o3-mini, gpt-5 and the like, and
-// those that are known to loop when their temperature is set low.
+// thinks tells by its name a model that reasons, or that loops when its temperature is low.
 func thinks(model string) bool {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	if len(name) > 1 && name[0] == 'o' && name[1] >= '1' && name[1] <= '9' {

@@ -14,7 +14,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
-// toolCall is a tool call as its pieces come in.
 type toolCall struct {
 	id, name  string
 	arguments strings.Builder
@@ -105,8 +104,7 @@ func (h *heard) take(data []byte, header http.Header) (more bool, err error) {
 	return more, nil
 }
 
-// add takes in what was said and tells whether it was anything. What the model thought aloud is
-// counted, and is not its answer.
+// add takes in what was said and tells whether it was anything. Thoughts count as tokens, not as answer.
 func (h *heard) add(s said) bool {
 	h.text.WriteString(s.Content)
 	h.refusal.WriteString(s.Refusal)
@@ -118,8 +116,8 @@ func (h *heard) add(s said) bool {
 	return s.Content+s.Refusal+thought != "" || len(s.ToolCalls) > 0
 }
 
-// takeCall adds a piece of a tool call. Pieces belong together by their index;
-// some servers give every call the index 0, and there a new id begins a new call.
+// takeCall adds a piece of a tool call. Pieces belong together by their index; where all have the index 0, a new
+// id begins a new call.
 func (h *heard) takeCall(index int64, id, name, arguments string) {
 	slot := h.slots[index]
 	if slot == nil || id != "" && slot.id != "" && id != slot.id {

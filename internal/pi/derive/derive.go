@@ -22,8 +22,7 @@ import (
 // id names this planner. Its number rises with every change that can alter a plan.
 const id = "derive/1"
 
-// leastTokens is what one rihla needs to be worth sending: questions beside the
-// whole one are proposed only while every rihla can have as much.
+// leastTokens is what one rihla needs: parts of the question are proposed only while every rihla can have as much.
 const leastTokens = 2500
 
 // Planner derives plans. It holds no state and is safe for concurrent use.
@@ -100,7 +99,6 @@ func clip(s string) string {
 	return cut
 }
 
-// chosen is a member that is asked, and why.
 type chosen struct{ name, why string }
 
 // What makes a question scholarly is words, or the number of a paper.
@@ -112,8 +110,7 @@ var (
 	scholarlyForms = regexp.MustCompile(`(?i)\b\d{4}\.\d{4,5}(?:v\d+)?\b|\b10\.\d{4,9}/\S|\bresearch\s+(?:on|into|about|shows?|says?|papers?)\b|\b(?:recent|latest|current)\s+research\b|\bstate of the art\b`)
 )
 
-// choose picks who is asked: those with a general scope always, specialists where
-// the question's words speak to their scope. Where no scope fits, all are asked.
+// choose picks who is asked: general scopes always, specialists where the question speaks to them; if none, all.
 func choose(q *lexicon.Question, members []dispatch.Member) []chosen {
 	var out []chosen
 	for _, m := range members {

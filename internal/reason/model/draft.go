@@ -15,7 +15,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// Limits of an answer.
 const (
 	maxClaims   = 40
 	maxGaps     = 8
@@ -28,8 +27,7 @@ const (
 	idChars     = 40
 )
 
-// answerOf finds the answer in a model's text: an object with claims, or the
-// claims alone.
+// answerOf finds the answer in a model's text: an object with claims, or the claims alone.
 func answerOf(s string) (map[string]json.RawMessage, bool) {
 	raw, ok := llm.Object(s)
 	if !ok {
@@ -43,15 +41,13 @@ func answerOf(s string) (map[string]json.RawMessage, bool) {
 	return fields, json.Unmarshal(fields["claims"], &claims) == nil
 }
 
-// reader turns an answer into a draft, item by item.
 type reader struct {
 	v   llm.Quoter
 	s   *reason.State
 	out reason.Draft
 }
 
-// draftOf reads an answer. Every item stands for itself: one that cannot be read
-// is left out. It reports how many claims the answer had.
+// draftOf reads an answer, and how many claims it had. An item that cannot be read is left out.
 func draftOf(s *reason.State, fields map[string]json.RawMessage) (reason.Draft, int) {
 	r := reader{v: newView(s.Nonce), s: s}
 	for _, kind := range []struct {
@@ -65,8 +61,8 @@ func draftOf(s *reason.State, fields map[string]json.RawMessage) (reason.Draft, 
 	return r.out, len(llm.List(fields["claims"]))
 }
 
-// claim reads one claim. Two sentences in it become two claims on the same
-// passages. Ids that do not exist go with it: the gate drops and counts them.
+// claim reads one claim. Two sentences in it become two claims on the same passages; the gate counts ids that do
+// not exist.
 func (r *reader) claim(fields map[string]json.RawMessage) {
 	said, ok := llm.Text(fields["text"])
 	if !ok {
@@ -90,8 +86,7 @@ func (r *reader) claim(fields map[string]json.RawMessage) {
 	}
 }
 
-// sentences splits a claim. A piece without a word of its own belongs to the one
-// before it.
+// sentences splits a claim. A piece without a word of its own belongs to the one before it.
 func sentences(s string) []string {
 	var out []string
 	for _, span := range lexicon.Sentences(s) {
@@ -110,8 +105,7 @@ var (
 	inlineID  = regexp.MustCompile(`(?i)[\[(](?:S\d{1,9}\.\d{1,9}[,; ]*)+[\])]`)
 )
 
-// idsOf reads ids written as a list or in one string, bare or in brackets. A
-// text without any is passed on as the unknown id it is.
+// idsOf reads ids in a list or in one string. A text without any is passed on as the unknown id it is.
 func idsOf(v llm.Quoter, raw json.RawMessage) []evidence.ID {
 	items := llm.List(raw)
 	if _, ok := llm.Text(raw); ok {
@@ -152,8 +146,7 @@ var leftovers = strings.NewReplacer("()", "", "( )", "", "[]", "", "<>", "", " .
 // layers is how deep addresses may hide in each other.
 const layers = 4
 
-// withoutAddresses cuts out the addresses that allowed does not know, and those
-// that cutting lets appear.
+// withoutAddresses cuts out the addresses that allowed does not know, and those that cutting lets appear.
 func withoutAddresses(s string, allowed func(address string) bool) string {
 	for range layers {
 		left := verify.Unlink(s, allowed)
@@ -175,8 +168,7 @@ func (r *reader) citedHas(ids []evidence.ID) func(string) bool {
 	}
 }
 
-// words are words of the model's for the result, without addresses that the run
-// has not met.
+// words are words of the model's for the result, without addresses that the run has not met.
 func (r *reader) words(raw json.RawMessage, chars int, ids ...evidence.ID) (string, bool) {
 	s, ok := llm.Text(raw)
 	if !ok {
@@ -229,8 +221,7 @@ func (r *reader) openQuestion(fields map[string]json.RawMessage) {
 	}
 }
 
-// place is the first passage that a field names and its document's locator, or
-// nothing.
+// place is the first passage that a field names and its document's locator, or nothing.
 func (r *reader) place(raw json.RawMessage) (evidence.ID, string) {
 	for _, id := range idsOf(r.v, raw) {
 		if src, _, ok := r.s.Evidence.Passage(id); ok {

@@ -15,16 +15,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// What a verdict may cost, in tokens.
 const (
 	verdictTokens = 24   // of the reply, for each claim
 	judgeFrame    = 40   // of the reply, around them
 	judgeThinking = 1000 // of a model that is not known to think
 )
 
-// judge gives every claim its verdict: that of the judge without a model, or the
-// model's where it was asked and thinks less of the claim. No word of a model makes a
-// verdict better. The error is the model's fault.
+// judge gives every claim its verdict: that of the judge without a model, or the model's where it thinks less of
+// the claim. No word of a model makes a verdict better. The error is the model's fault.
 func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) error {
 	local := verify.NewJudge(s.Reader)
 	said := make([]verify.Opinion, len(d.Claims))
@@ -55,7 +53,6 @@ func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) 
 // standing orders verdicts, the best first.
 var standing = []marchwarden.Support{marchwarden.Supported, marchwarden.Partial, marchwarden.Unchecked, marchwarden.Unsupported}
 
-// weigh puts the two verdicts on a claim together and counts them.
 func weigh(d *reason.Draft, c *reason.Claim, o verify.Opinion) {
 	local, model := o.Verdict.Wire(), c.Support
 	c.Support, c.Judge, c.Conflict = local, marchwarden.JudgeLocal, o.Against()
@@ -122,8 +119,7 @@ func (r *Reasoner) askJudge(ctx context.Context, s *reason.State, claims []reaso
 	return nil
 }
 
-// judgeCall shows the first n open claims with their passages, as many as the
-// room allows; each passage is shown once.
+// judgeCall shows the first n open claims with their passages, as many as the room allows.
 func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int) (llm.Call, int) {
 	v := newView(s.Nonce)
 	room := s.Meter.Room()
@@ -165,8 +161,7 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 	return llm.Call{}, 0
 }
 
-// matchOf is how likely the answer is right, by how much of what was asked the cited
-// passages and their titles speak to, and how many of its sentences stand.
+// matchOf is how likely the answer is right, by what the cited passages speak to and how many sentences stand.
 func matchOf(s *reason.State, claims []reason.Claim, gaps []marchwarden.Gap) float64 {
 	if len(claims) == 0 {
 		return 0
@@ -202,8 +197,7 @@ const (
 	matchStands = 0.1
 )
 
-// share is the share of the question's words that are held; names and numbers
-// count more.
+// share is the share of the question's words that are held; names and numbers count more.
 func share(question string, held map[string]bool) float64 {
 	sum, all := 0.0, 0.0
 	for i, t := range lexicon.Tokens(question) {

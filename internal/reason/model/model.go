@@ -48,8 +48,7 @@ type Reasoner struct {
 	thinks  bool            // the model thinks before it answers, which takes tokens
 }
 
-// thinking is how many tokens more a reply may have of a model that thinks, where
-// the budget has room for them.
+// thinking is how many tokens more a reply may have of a model that thinks, where there is room for them.
 const thinking = 4000
 
 var _ reason.Reasoner = (*Reasoner)(nil)
@@ -108,7 +107,6 @@ func (r *Reasoner) apart(s *reason.State) *reason.State {
 	return &other
 }
 
-// dead reports whether the model failed and has cost nothing.
 func (r *Reasoner) dead(s *reason.State) bool { return r.failed && s.Paid != nil && !s.Paid() }
 
 // standIn is the plan of the reasoner without a model.
@@ -130,7 +128,6 @@ func tell(s, other *reason.State) {
 	}
 }
 
-// fusionK is the usual constant of reciprocal rank fusion.
 const fusionK = 60
 
 // Choose fuses the ranks that this iteration's searches gave and takes the best,
@@ -167,9 +164,7 @@ func (r *Reasoner) Choose(ctx context.Context, s *reason.State, hits []search.Hi
 	return reads, nil
 }
 
-// fused are the hits that can still be read, best first: one over the rank,
-// added up over the searches of this iteration. Hits that none of them holds
-// follow in the order given.
+// fused are the hits that can still be read, by one over their rank, added up over this iteration's searches.
 func (r *Reasoner) fused(s *reason.State, hits []search.Hit) []search.Hit {
 	score := fusedRanks(slices.DeleteFunc(slices.Clone(s.Searches), func(sd reason.Searched) bool { return sd.Iteration != s.Iteration }))
 	done := readAlready(s)
@@ -196,8 +191,7 @@ func fusedRanks(searches []reason.Searched) map[string]float64 {
 	return score
 }
 
-// readAlready are the locators that were read or could not be, copies of other
-// pages among them.
+// readAlready are the locators that were read or could not be.
 func readAlready(s *reason.State) map[string]bool {
 	done := maps.Clone(s.Asked)
 	if done == nil {

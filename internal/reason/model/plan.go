@@ -19,7 +19,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-// Limits of a step.
 const (
 	maxSearches  = 4
 	maxReads     = 6
@@ -59,8 +58,7 @@ func (r *Reasoner) Plan(ctx context.Context, s *reason.State) (reason.Plan, erro
 	return r.planOf(ctx, s, reply)
 }
 
-// askStep makes the call; once more, with all the room there is for it, if the
-// reply was cut before it asked for anything: a model may think for long.
+// askStep makes the call; once more, with all the room there is, if the reply was cut before it asked for anything.
 func (r *Reasoner) askStep(ctx context.Context, s *reason.State) (llm.Reply, error) {
 	c := r.stepCall(s)
 	for again := true; ; again = false {
@@ -82,8 +80,7 @@ func capped(s *reason.State, what string) reason.Plan {
 	return reason.Plan{Decision: "The " + what + " is reached."}
 }
 
-// planFault goes on without the model. After a fault that comes and goes it is
-// asked once more in a later step, after any other never.
+// planFault goes on without the model, which is asked once more later if the fault is one that comes and goes.
 func (r *Reasoner) planFault(ctx context.Context, s *reason.State, fault error) (reason.Plan, error) {
 	code := marchwarden.CodeOf(fault)
 	if code == marchwarden.CodeExhausted {
@@ -119,7 +116,6 @@ func (r *Reasoner) opening(ctx context.Context, s *reason.State, why string) (re
 	return plan, err
 }
 
-// step is what one reply asks for.
 type step struct {
 	plan    reason.Plan
 	known   int // reads of something that was shown
@@ -128,7 +124,6 @@ type step struct {
 	cut     int // calls beyond the limits
 }
 
-// planOf reads a reply.
 func (r *Reasoner) planOf(ctx context.Context, s *reason.State, reply llm.Reply) (reason.Plan, error) {
 	v := newView(s.Nonce)
 	calls := callsOf(reply)
@@ -191,8 +186,7 @@ func (st *step) decision() string {
 	return d + "."
 }
 
-// callsOf are the tool calls of a reply. A model without tools writes them as
-// JSON in its text.
+// callsOf are the tool calls of a reply.
 func callsOf(reply llm.Reply) []llm.ToolCall {
 	if len(reply.Calls) > 0 {
 		return reply.Calls
@@ -216,8 +210,7 @@ func fingerprint(calls []llm.ToolCall) string {
 	return strings.Join(slices.Compact(keys), "\n")
 }
 
-// arguments are the fields of a call's input; a string that holds an object
-// counts as that object.
+// arguments are the fields of a call's input; a string that holds an object counts as that object.
 func arguments(c llm.ToolCall) map[string]json.RawMessage {
 	if s, ok := llm.Text(c.Input); ok {
 		raw, _ := llm.Object(s)
@@ -226,8 +219,7 @@ func arguments(c llm.ToolCall) map[string]json.RawMessage {
 	return llm.Fields(c.Input)
 }
 
-// readCalls turns calls into searches and reads. A call that cannot be read
-// loses itself only.
+// readCalls turns calls into searches and reads. A call that cannot be read loses itself only.
 func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall) step {
 	st := step{cut: max(0, len(calls)-maxCalls)}
 	for _, sd := range s.Searches {
@@ -268,9 +260,8 @@ func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall
 	return st
 }
 
-// queryOf is a query as it may be sent, or "". Plain words are cut to their
-// bound; a guided query that is too long is none, because half of it would ask
-// for something else.
+// queryOf is a query as it may be sent, or "". A guided query that is too long is none: half of it would ask for
+// something else.
 func queryOf(v llm.Quoter, s *reason.State, raw json.RawMessage) string {
 	query, _ := llm.Text(raw)
 	if s.Guide == "" {
@@ -285,8 +276,7 @@ func queryOf(v llm.Quoter, s *reason.State, raw json.RawMessage) string {
 	return query
 }
 
-// askedKey tells queries apart: plain ones by their words, guided ones, in which
-// every sign may matter, as they are written.
+// askedKey tells queries apart: plain ones by their words, guided ones as they are written.
 func askedKey(s *reason.State, query string) string {
 	if s.Guide != "" {
 		return query
@@ -294,7 +284,6 @@ func askedKey(s *reason.State, query string) string {
 	return lexicon.SameWords(query)
 }
 
-// readSearch reads one search.
 func (r *Reasoner) readSearch(v llm.Quoter, s *reason.State, in map[string]json.RawMessage, why string, st *step) {
 	query := queryOf(v, s, in["query"])
 	if query == "" {
@@ -332,8 +321,7 @@ func date(raw json.RawMessage) string {
 
 var shownID = regexp.MustCompile(`^\[?([HhLlUu])([1-9]\d{0,5})\]?$`)
 
-// resolve is the locator that an id was given for. What is no such id stands for
-// itself, so that the loop can refuse it: nothing is guessed.
+// resolve is the locator that an id was given for. What is no such id stands for itself, for the loop to refuse.
 func (r *Reasoner) resolve(s *reason.State, hits []search.Hit, id string) (locator string, shown bool) {
 	if m := shownID.FindStringSubmatch(id); m != nil {
 		n, _ := strconv.Atoi(m[2])

@@ -25,7 +25,6 @@ var (
 	repairPrompt = llm.Prompt{Name: "repair", Text: repairText}
 )
 
-// The names of the tools.
 const (
 	toolSearch = "web_search"
 	toolRead   = "read_page"
@@ -38,8 +37,7 @@ var tools = []llm.Tool{
 		`{"type":"object","properties":{"id":{"type":"string"},"reason":{"type":"string"}}}`)},
 }
 
-// The parts of the schemas. They keep to what every provider with structured
-// output takes: no unions, all properties required, none besides.
+// The parts of the schemas, strict as providers want them.
 const (
 	claimItems     = `{"type":"array","items":{"type":"object","properties":{"text":{"type":"string"},"passages":{"type":"array","items":{"type":"string"}},"new_paragraph":{"type":"boolean"}},"required":["text","passages","new_paragraph"],"additionalProperties":false}}`
 	gapItems       = `{"type":"array","items":{"type":"object","properties":{"topic":{"type":"string"},"category":{"type":"string"},"detail":{"type":"string"}},"required":["topic","category","detail"],"additionalProperties":false}}`

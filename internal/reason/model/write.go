@@ -15,7 +15,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// What writing may cost, in tokens.
 const (
 	leastReply    = 350
 	mostReply     = 3000
@@ -25,8 +24,7 @@ const (
 	leanBelow     = 9000  // budgets under it get the lean schema
 )
 
-// nudge is the attempt number of a call that is repeated because its reply was
-// empty; smaller numbers are the metered model's.
+// nudge is the attempt number of a call whose reply was empty; smaller numbers are the metered model's.
 const nudge = 10
 
 // maxQuarrels bounds the contradictions reported as discoveries.
@@ -61,8 +59,7 @@ func (r *Reasoner) standInWrite(ctx context.Context, s *reason.State) (reason.Dr
 	return d, err
 }
 
-// compose asks for the answer, again if it is empty or cannot be read, and reads
-// it. Packed is what the model was shown.
+// compose asks for the answer, again if it is empty or cannot be read. Packed is what the model was shown.
 func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, []evidence.Passage, error) {
 	reply, call, packed, err := r.askAnswer(ctx, s)
 	if err != nil {
@@ -96,9 +93,7 @@ func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, 
 	return d, packed, nil
 }
 
-// askAnswer makes the call; with less evidence if the metered model thinks that
-// it does not fit, which costs nothing, and once more as it is if the reply was
-// empty.
+// askAnswer makes the call; with less evidence if it does not fit, and once more if the reply was empty.
 func (r *Reasoner) askAnswer(ctx context.Context, s *reason.State) (reply llm.Reply, call llm.Call, packed []evidence.Passage, err error) {
 	for _, share := range []float64{1, 0.5, 0.2} {
 		if call, packed, err = r.writeCall(s, share); err != nil {
@@ -130,10 +125,8 @@ func blank(reply llm.Reply) bool {
 	return strings.TrimSpace(llm.WithoutThinking(reply.Text)) == ""
 }
 
-// writeCall asks for the answer from as much evidence as the room has place for
-// beside a reply, the repair of a short one and the instructions. The share scales the
-// evidence down. What is left is the reply's, and the model is told how much that is.
-// A room too small for any is CodeExhausted.
+// writeCall asks for the answer from as much evidence as there is room for beside a reply and its repair. The share
+// scales the evidence down; what is left is the reply's. A room too small for any is CodeExhausted.
 func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []evidence.Passage, error) {
 	room := s.Meter.Room()
 	v := newView(s.Nonce)
@@ -170,8 +163,7 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 	return c, p.passages(), nil
 }
 
-// repairPrice is what the repair of a reply may cost: the reply comes in once
-// more and goes out once more.
+// repairPrice is what the repair of a reply may cost: it comes in once more and goes out once more.
 func repairPrice(s *reason.State, reply int) int {
 	return llm.Scaled(s.Scale, llm.Estimate(repairPrompt.Call())+repairFrame+reply) + reply
 }
@@ -198,8 +190,7 @@ func (r *Reasoner) repair(ctx context.Context, s *reason.State, broken string, t
 	return reply, nil
 }
 
-// finish adds what is computed, not asked: the reason for an empty answer, the
-// contradictions, and how much of the question was met.
+// finish adds what is computed: the reason for an empty answer, the contradictions, how much was met.
 func (r *Reasoner) finish(ctx context.Context, s *reason.State, d *reason.Draft, packed []evidence.Passage) {
 	if len(d.Claims) == 0 {
 		d.Refusal = "The passages that were read do not answer the question; the gaps say what is missing."
@@ -216,8 +207,7 @@ func (r *Reasoner) finish(ctx context.Context, s *reason.State, d *reason.Draft,
 	d.Match = matchOf(s, d.Claims, d.Gaps)
 }
 
-// quarrels are contradictions between what was shown or cited that touch the
-// answer: one side stands in a cited passage, or bears on most of the question.
+// quarrels are the contradictions that touch the answer: a side is cited, or bears on most of the question.
 func quarrels(ctx context.Context, s *reason.State, claims []reason.Claim, packed []evidence.Passage) []marchwarden.Contradiction {
 	var among, used []evidence.ID
 	for _, c := range claims {

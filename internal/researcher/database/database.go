@@ -100,7 +100,6 @@ func Scope(db *database.DB, s database.Schema) string {
 	return out
 }
 
-// short is a table with its first columns.
 func short(t database.Table, most int) string {
 	if most == 0 || len(t.Columns) == 0 {
 		return t.Display()
@@ -135,7 +134,6 @@ func Guide(db *database.DB, s database.Schema, samples bool) string {
 	return string([]rune(b.String())[:maxGuide-1]) + "…"
 }
 
-// line is one table of the guide.
 func line(t database.Table, rich, samples bool) string {
 	var cols []string
 	for _, c := range t.Columns {

@@ -78,8 +78,7 @@ func readAgain(ctx context.Context, db *database.DB, locator, text string) (*pla
 	return &plan{statement: statement, rows: rows, meaning: meaning}, err
 }
 
-// statementOf is the statement with a hash that a stored text holds, and what its
-// rows mean. A statement may hold strings of several lines.
+// statementOf is the statement with a hash that a stored text holds, maybe on several lines, and what its rows mean.
 func statementOf(text, hash string) (statement, meaning string, ok bool) {
 	_, rest, found := strings.Cut(text, statementMark)
 	if at := strings.LastIndex(rest, askedMark); at >= 0 {
@@ -129,8 +128,7 @@ const (
 	maxChange  = 160 // characters
 )
 
-// differences are the changes from some rows to others, row by row where there are
-// as many.
+// differences are the changes from some rows to others, row by row where there are as many.
 func differences(columns, was, now []string) []string {
 	var out []string
 	if len(was) == len(now) {
@@ -163,8 +161,7 @@ func differences(columns, was, now []string) []string {
 	return out
 }
 
-// cellChanges are the cells in which two rows differ. Rows that do not have the same
-// columns are told whole.
+// cellChanges are the cells in which two rows differ. Rows that do not have the same columns are told whole.
 func cellChanges(columns []string, was, now string) []string {
 	a, b := cellsIn(columns, was), cellsIn(columns, now)
 	if a == nil || b == nil {
@@ -179,8 +176,7 @@ func cellChanges(columns []string, was, now string) []string {
 	return out
 }
 
-// cellsIn are the values of a row that is written as text; nil if it has not these
-// columns.
+// cellsIn are the values of a row that is written as text; nil if it has not these columns.
 func cellsIn(columns []string, row string) []string {
 	rest, ok := strings.CutPrefix(row, columns[0]+": ")
 	if !ok {

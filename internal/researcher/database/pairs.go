@@ -17,8 +17,7 @@ func (rd *reading) pair() (a, b filter, ok bool) {
 	return filter{}, filter{}, false
 }
 
-// difference is "the difference in points between A and B" and "how many more
-// points did A have than B".
+// difference is "the difference in points between A and B" and "how many more points did A have than B".
 func (rd *reading) difference() *draft {
 	from, at := rd.q.find("difference", "how many more", "how much more", "how many fewer", "how many less", "how much less", "how much higher", "how much taller", "how much longer")
 	if from < 0 {
@@ -58,8 +57,7 @@ func (rd *reading) useWords(list ...string) {
 	}
 }
 
-// neighbour is "who came after A" and "what is listed before B": the row next to
-// the one that is named, in the order of the table.
+// neighbour is "who came after A" and "what is listed before B": the next row in the order of the table.
 func (rd *reading) neighbour() *draft {
 	if rd.r.order == "" || strings.Contains(rd.r.order, ",") {
 		return nil
@@ -93,8 +91,7 @@ func (rd *reading) neighbour() *draft {
 	return nil
 }
 
-// stepBefore reads the words before a value: 1 for after it, -1 for before it, 0
-// for neither, and where they begin.
+// stepBefore reads the words before a value: 1 for after it, -1 for before it, 0 for neither, and where they begin.
 func (rd *reading) stepBefore(at int) (step, from int) {
 	for i := at - 1; i >= max(0, at-3); i-- {
 		switch w := rd.q.low[i]; {

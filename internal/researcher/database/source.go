@@ -105,8 +105,7 @@ func (s *Source) statement(ctx context.Context, text string) ([]search.Hit, erro
 	return s.offer(&plan{statement: clean, rows: rows}), nil
 }
 
-// plan is what the templates make of the question or, where there is none, of a
-// search's own words.
+// plan is what the templates make of the question or, where there is none, of a search's own words.
 func (s *Source) plan(ctx context.Context, text string) (*plan, error) {
 	if s.asked == "" {
 		return answerByTemplate(ctx, s.db, s.schema, text)
@@ -141,7 +140,6 @@ func statementHash(statement string) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// rowLocator names one row by its key.
 func rowLocator(name string, t database.Table, key []string) string {
 	var pairs []string
 	for i, k := range t.Key {
@@ -179,7 +177,6 @@ func (s *Source) rows(ctx context.Context, q search.Query) ([]search.Hit, error)
 	return hits[:min(cmp.Or(q.Limit, 10), len(hits))], nil
 }
 
-// rowsOf finds rows of one table.
 func (s *Source) rowsOf(ctx context.Context, t database.Table, words []string) ([]search.Hit, error) {
 	if len(t.Key) == 0 || len(t.Columns) == 0 {
 		return nil, nil // its rows have no name
@@ -221,7 +218,6 @@ func (s *Source) rowsOf(ctx context.Context, t database.Table, words []string) (
 	return hits, nil
 }
 
-// keyOf is the key of a row.
 func keyOf(t database.Table, columns []string, row []database.Cell) []string {
 	out := make([]string, len(t.Key))
 	for n, k := range t.Key {
@@ -231,4 +227,3 @@ func keyOf(t database.Table, columns []string, row []database.Cell) []string {
 	}
 	return out
 }
-

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// find is the first place of one of several phrases, and where it ends; -1 if none
-// is there.
+// find is the first place of one of several phrases, and where it ends; -1 if none is there.
 func (q *question) find(phrases ...string) (from, at int) {
 	for i := range q.low {
 		for _, p := range phrases {
@@ -48,8 +47,7 @@ func (rd *reading) target() int {
 	return rd.noun(at)
 }
 
-// person is the column that answers "who": what the noun says ("who is the maker of
-// X") or the verb ("who makes X"), or what the rows are called.
+// person is the column that answers "who": by the noun ("the maker of X"), the verb ("who makes X"), or the rows' name.
 func (rd *reading) person(at int) int {
 	for _, is := range []string{"is the", "was the", "were the"} {
 		end, ok := rd.q.phraseAt(at, is)
@@ -73,11 +71,9 @@ func (rd *reading) person(at int) int {
 	return entity
 }
 
-// placeNamed reports a column of places.
 func placeNamed(c *column) bool { return c.hasWord(placeLike) }
 
-// noun is the column that the noun after "which" or "what" names. A noun that is
-// no column's name is taken for what the rows are.
+// noun is the column that the noun after "which" or "what" names; one of no column's name is what the rows are.
 func (rd *reading) noun(at int) int {
 	q := rd.q
 	for at < len(q.low) && (q.toks[at].Stop || q.low[at] == "name" || q.low[at] == "names" || q.low[at] == "s") && len(rd.cols[at]) == 0 {
@@ -104,7 +100,6 @@ func (rd *reading) noun(at int) int {
 	return rd.r.entity()
 }
 
-// average is "the average X".
 func (rd *reading) average() *draft {
 	from, at := rd.q.find("average", "mean")
 	if from < 0 || rd.inValue(from) {
@@ -120,8 +115,7 @@ func (rd *reading) average() *draft {
 	return &draft{what: "AVG(" + rd.r.value(col) + ")", where: both(both(where, rd.r.filledTest(col)), rd.r.noTotals()), meaning: "average " + col.name + " of " + rd.rows(words)}
 }
 
-// count is "how many", "the number of" and "the total": the sum of a column of
-// numbers that is named, or else the number of rows.
+// count is "how many", "the number of" and "the total": the sum of a column that is named, or the number of rows.
 func (rd *reading) count() *draft {
 	from, at := rd.q.find("how many", "total number of", "number of", "how much", "total of", "total amount of", "amount of", "count", "sum of", "the sum", "the total", "what number")
 	wh, _ := rd.q.find("which", "who", "where", "when", "name")
@@ -152,8 +146,7 @@ func (rd *reading) sum(c int, where, words string) *draft {
 	return &draft{what: "SUM(" + rd.r.value(col) + ")", where: all, meaning: "total " + col.name + " of " + rd.rows(words)}
 }
 
-// number counts what the noun from token at on names: the rows of the table, or the
-// different values of a column.
+// number counts what the noun from token at on names: the rows of the table, or the different values of a column.
 func (rd *reading) number(at int, where, words string) *draft {
 	different := rd.q.has(distinct...)
 	rd.useWords(distinct...)
@@ -186,8 +179,7 @@ func (rd *reading) number(at int, where, words string) *draft {
 	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "count of " + rd.rows(words)}
 }
 
-// single reports that the filters name one row: by what it is called or, in a table
-// whose name does not tell what the rows are, by what no other row has.
+// single reports that the filters name one row: by what it is called or, in an unnamed table, by what no other has.
 func (rd *reading) single() bool {
 	return slices.ContainsFunc(rd.filters, func(f filter) bool {
 		c := &rd.r.cols[f.col]
