@@ -63,7 +63,6 @@ func (l *lexer) tokens() ([]token, error) {
 	}
 }
 
-// space skips white space and comments.
 func (l *lexer) space() error {
 	for l.at < len(l.text) {
 		rest := l.text[l.at:]
@@ -94,8 +93,7 @@ func (l *lexer) space() error {
 	return nil
 }
 
-// line skips the rest of a line. A carriage return ends it for some servers and
-// not for others, so that a comment may not go on behind one.
+// line skips the rest of a line. Servers differ on whether a carriage return ends it, so none may stand before the end.
 func (l *lexer) line(rest string) error {
 	if end := strings.IndexByte(rest, '\n'); end >= 0 {
 		rest = rest[:end]
@@ -207,8 +205,7 @@ func (l *lexer) bracketed() (token, error) {
 	return t, nil
 }
 
-// number reads digits with what may follow them; a name cannot hide in there,
-// because letters end it but for an exponent and hexadecimal digits.
+// number reads digits with what may follow them. Letters but for an exponent end it, so that no name can hide in it.
 func (l *lexer) number() token {
 	start := l.at
 	digits := func(ok func(byte) bool) {

@@ -60,7 +60,6 @@ func (d *DB) query(ctx context.Context, statement string, o Options) (Rows, erro
 	return d.read(ctx, clean, o)
 }
 
-// read runs a statement inside the wall of the database.
 func (d *DB) read(ctx context.Context, statement string, o Options) (Rows, error) {
 	caller := ctx
 	ctx, done := context.WithTimeout(ctx, o.Timeout)
@@ -72,8 +71,7 @@ func (d *DB) read(ctx context.Context, statement string, o Options) (Rows, error
 	return rows, nil
 }
 
-// within runs a statement on a connection of a pool, in the transaction that begin
-// opens.
+// within runs a statement on a connection of a pool, in the transaction that begin opens.
 func within(ctx context.Context, pool *sql.DB, begin func(context.Context, *sql.Conn, Options) (*sql.Tx, error), statement string, o Options) (Rows, error) {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
@@ -93,7 +91,6 @@ func within(ctx context.Context, pool *sql.DB, begin func(context.Context, *sql.
 	return collect(rows, o)
 }
 
-// bounded is a pool of few connections.
 func bounded(p *sql.DB) *sql.DB {
 	p.SetMaxOpenConns(maxConns)
 	p.SetMaxIdleConns(maxConns)
@@ -101,7 +98,6 @@ func bounded(p *sql.DB) *sql.DB {
 	return p
 }
 
-// collect reads rows up to the caps.
 func collect(rows *sql.Rows, o Options) (Rows, error) {
 	types, err := rows.ColumnTypes()
 	if err != nil {
@@ -137,7 +133,6 @@ func collect(rows *sql.Rows, o Options) (Rows, error) {
 // numeric are the names of types whose values drivers give as text or bytes.
 var numeric = set("NUMERIC DECIMAL INT BIGINT DOUBLE FLOAT SMALLINT TINYINT MEDIUMINT YEAR INTEGER REAL")
 
-// cell writes a value as text.
 func cell(v any, typeName string) Cell {
 	number := numeric[strings.TrimPrefix(strings.ToUpper(typeName), "UNSIGNED ")]
 	switch v := v.(type) {
@@ -209,8 +204,7 @@ func Printable(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// fail gives an error of the driver its code and takes secrets out of it. The
-// driver's error itself is not wrapped: its text may hold what must not be shown.
+// fail gives an error of the driver its code and takes secrets out of it. It is not wrapped: its text may hold them.
 func (d *DB) fail(caller, statement context.Context, err error) error {
 	var own *marchwarden.Error
 	if errors.As(err, &own) {

@@ -16,8 +16,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// sqliteWall keeps a file from being changed. mode=ro alone is got round by ATTACH
-// and VACUUM INTO; with no database that may be attached both fail.
+// sqliteWall keeps a file from being changed. ATTACH and VACUUM INTO get round mode=ro; with no database that may be
+// attached both fail.
 type sqliteWall struct {
 	path string
 	pool *sql.DB

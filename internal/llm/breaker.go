@@ -13,16 +13,12 @@ const (
 	openFor   = 20 * time.Second // then no call is let through
 )
 
-// Breaker keeps callers from a provider that is down. After five failures in a
-// row, of whatever models and runs, no call is let through for 20 s. Then one is: if it succeeds
-// all are let through again, if it fails none is for another 20 s. Failures are those of the
-// service: unreachable, overloaded, silent, broken off. A rate limit is not one, as a provider that
-// counts calls is up; neither is a call that its caller canceled. The zero Breaker is ready for
-// use. It is safe for concurrent use and must not be copied.
-//
-// It is not taken from failsafe-go, whose breaker reads the wall clock only and
-// has no way to give back the permit of a probe that was canceled: such a probe
-// would keep the provider shut for good.
+// Breaker keeps callers from a provider that is down. After five failures in a row, of whatever models
+// and runs, no call is let through for 20 s, then one: if it succeeds all are let through again, if it
+// fails none is for another 20 s. Failures are those of the service: unreachable, overloaded, silent,
+// broken off; neither a rate limit nor a call that its caller canceled. The zero Breaker is ready for
+// use. It is safe for concurrent use and must not be copied. The breaker of failsafe-go is not used:
+// it cannot give back the permit of a probe that was canceled.
 type Breaker struct {
 	mu       sync.Mutex // guards what follows
 	failures int        // in a row

@@ -44,16 +44,13 @@ var common = func() map[uint64]bool {
 	return m
 }()
 
-// EstimateText counts the tokens of a text, on the high side, line by line: the
-// count of lines is the sum of their counts and one for every line end.
+// EstimateText counts the tokens of a text, on the high side, line by line: the count of lines is the
+// sum of their counts and one for every line end.
 //
-// A word counts one token for each four letters begun where the line reads like
-// English, down to each 2.4 where it has none of the common words of English;
-// capitals count half as much again, letters with marks twice, and what is too
-// long for a word, or changes between letters and digits like a key, one for two
-// or fewer. Every digit pair and mark counts one; letters of other scripts one to
-// three, by their bytes. Tokenizers in use stay below it for prose, names,
-// markup, numbers and code, so that a reservation holds.
+// A word counts one token for each four letters begun where the line reads like English, down to each
+// 2.4 where it has no common word of English; capitals count half as much again, letters with marks
+// twice, keys and hashes one for two or fewer. Every digit pair and mark counts one; letters of other
+// scripts one to three. Tokenizers in use stay below it, so that a reservation holds.
 func EstimateText(s string) int {
 	t := tally{adapt: true}
 	return t.count(s)

@@ -1,9 +1,5 @@
 package llm
 
-// This part is the budget in front of a language model: the only model in reach of a
-// reasoner. It owns the reservation of every call and the count of what was used; whether and what
-// to ask is the reasoner's affair.
-
 import (
 	"context"
 	"fmt"

@@ -16,21 +16,16 @@ const (
 // maxNesting is how deep a repaired value may nest.
 const maxNesting = 200
 
-// Object finds the JSON object or array in a model's text. Text that is one as
-// it stands comes back byte for byte. Only where it is not does Object repair:
-// it passes over <think> blocks, code fences and words before and after, drops
-// trailing commas, writes bare control characters in strings as escapes, and
-// closes a value that the end of the text cut off. Of such a value every
-// container from the root down to the first array keeps its whole items; an
-// array element or a field that is not whole is dropped, and nothing is ever
-// made up to complete it. Nothing else is guessed: single quotes, bare words
-// and comments make a value broken, and no piece of a broken object is passed
-// off as the answer. Of several values the longest counts, the first among
-// equals.
+// Object finds the JSON object or array in a model's text. Text that is one as it stands comes back
+// byte for byte. Otherwise Object passes over <think> blocks, code fences and words around it, drops
+// trailing commas, escapes bare control characters in strings, and closes a value that the end of the
+// text cut off. Of such a value every container from the root down to the first array keeps its whole
+// items; what is not whole is dropped, and nothing is made up. Single quotes, bare words and comments
+// make a value broken, and no piece of a broken object is taken for the answer. Of several values the
+// longest counts, the first among equals.
 //
-// What it returns is always valid JSON, duplicate keys left as they are. The
-// same text gives the same result. A repair looks at no more than 200 levels
-// and its work is linear in the text.
+// The result is valid JSON, duplicate keys left as they are, and the same for the same text. A repair
+// looks at no more than 200 levels, and its work is linear in the text.
 func Object(text string) (json.RawMessage, bool) {
 	if isObject(text) {
 		return json.RawMessage(text), true

@@ -1,9 +1,7 @@
 package llm
 
-// This part is text from outside as a prompt may show it: a source is data between markers
-// that it cannot forge, and never an instruction. It owns the markers, the removal of what looks
-// like one or cannot be seen, and the shortening. What a prompt says around the quotation, and what
-// is done with the reply, is its caller's affair.
+// This part is text from outside as a prompt may show it: data between markers that it cannot forge,
+// never an instruction.
 
 import (
 	"crypto/sha256"

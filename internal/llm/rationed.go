@@ -1,18 +1,11 @@
 package llm
 
-// This part keeps a language model to what its provider allows all who use one
-// engine together: requests, tokens and money. It owns the worst case that is set aside
-// before a call and what is given back after it; package limit owns the waiting.
-//
-// It goes around the model itself and inside steady:
+// This part keeps a language model to what its provider allows all who use one engine together:
+// requests, tokens and money. Package limit owns the waiting. It goes inside steady, because every
+// attempt is a request of its own, outside the tracer, because waiting is not thinking, and below the
+// journal, so that a rerun never waits nor counts:
 //
 //	NewSteady(NewRationed(tracer.Model(anthropic.New(…)), …), …)
-//
-// Inside steady, because every attempt is a request of its own. When a provider refuses
-// with a time to come back, the gate shuts for all calls, and steady pauses the one call that was
-// refused for the same time: no call waits twice. Outside the tracer, because waiting for one's
-// turn is not thinking. And below the journal, so that a rerun, which answers from the record,
-// never waits nor counts.
 
 import (
 	"context"
@@ -31,17 +24,13 @@ import (
 const usualPause = time.Second
 
 // NewRationed returns a model that waits for its share before each call. limits gives what is
-// shared by a key, such as "anthropic/requests", "anthropic/tokens" and "anthropic/money";
-// the provider is the first part of the model's ID.
+// shared by a key, such as "anthropic/requests", "anthropic/tokens" and "anthropic/money".
 //
-// A call sets aside its worst case, the estimated input and the whole of MaxTokens, and
-// gives back what was not used; one that failed and cost nothing gives back all but the
-// request. A call that the limits do not allow is not made and has cost nothing:
-// CodeExhausted if it can never fit, or not today, CodeRateLimited if the provider accepts no calls
-// for longer than a call waits, CodeUnavailable if the engine cannot be asked, CodeInvalid if there
-// is a limit of money and the model's price is unknown.
-//
-// A nil model stays nil. The model is safe for concurrent use if m is.
+// A call sets aside its worst case, the estimated input and the whole of MaxTokens, and gives back
+// what was not used. One that the limits do not allow is not made: CodeExhausted if it can never fit,
+// or not today, CodeRateLimited if the provider accepts no calls for longer than a call waits,
+// CodeUnavailable if the engine cannot be asked, CodeInvalid if there is a limit of money and the
+// model's price is unknown. A nil model stays nil.
 func NewRationed(m Model, limits func(key string) dispatch.Limiter, now func() time.Time) Model {
 	if m == nil || limits == nil {
 		return m

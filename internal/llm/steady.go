@@ -1,12 +1,9 @@
 package llm
 
-// This part makes a model that fails now and then one that can be relied
-// on: it repeats failures that cost nothing, with pauses that fit into the
-// caller's deadline, stops asking a provider that is down, and asks a second
-// model when the first has failed for good. It owns the pauses, the circuit
-// breaker and the order of the models. It does not count tokens: a failure that
-// was charged is handed up at once, because only the holder of the budget may
-// pay for another attempt.
+// This part makes a model that fails now and then one that can be relied on: it repeats failures
+// that cost nothing, with pauses that fit into the caller's deadline, stops asking a provider that is
+// down, and asks a second model when the first has failed for good. A failure that was charged is
+// handed up at once: only the holder of the budget may pay for another attempt.
 
 import (
 	"cmp"
@@ -58,23 +55,18 @@ type steady struct {
 
 // NewSteady returns a model that asks primary, and goes on where primary fails:
 //
-//   - A failure is repeated if it is free (its Usage is zero) and passing: its
-//     error says so by a method Retryable() bool or else has CodeRateLimited or
-//     CodeUnavailable. The pauses are 0.5, 1, 2, 4 and then 8 s, each up to a
-//     quarter shorter, or what the error asks for by a method RetryAfter()
-//     (time.Duration, bool). A pause that would be longer than MaxWait or last
-//     until ctx's deadline is not begun: the failure is returned at once, with its
-//     code and the time to come back.
-//   - A charged failure is returned at once, and no fallback is asked. If the
-//     caller repeats such a call (its Attempt is above zero), the fallback is asked
-//     first, and primary only if the fallback fails for free: primary has had its
-//     chance.
+//   - A failure is repeated if its Usage is zero and its error says Retryable() or else has
+//     CodeRateLimited or CodeUnavailable. The pauses are 0.5, 1, 2, 4 and then 8 s, each up to a
+//     quarter shorter, or what the error's RetryAfter() asks for. One that would be longer than
+//     MaxWait or last until ctx's deadline is not begun: the failure is returned at once.
+//   - A charged failure is returned at once, and no fallback is asked. If the caller repeats such a
+//     call (its Attempt is above zero), the fallback is asked first, and primary only if that fails
+//     for free.
 //   - While the breaker is open, primary is not asked: CodeUnavailable.
-//   - When primary failed for good and there is time left, the fallback is called,
-//     once, and Reply.Model names it. A fallback that is steady itself may ask its
-//     provider more often than that.
-//   - When both were asked and failed, in whichever order, the error names both and
-//     has the code of primary's failure. CodeCanceled, from either, is final.
+//   - When primary failed for good and there is time left, the fallback is called, once, and
+//     Reply.Model names it. A fallback that is steady itself may ask its provider more often.
+//   - When both failed, the error names both and has the code of primary's failure. CodeCanceled,
+//     from either, is final.
 //
 // The Reply's Usage is that of all calls together, on errors too. ID is primary's.
 // The model is safe for concurrent use if primary and fallback are.
