@@ -1,10 +1,8 @@
 // Package loop is one research call from request to result, a stage a file:
 //
-//	plan.go        what to search next, and when to stop
+//	plan.go        what to search next, when to stop, and past an end
 //	gather.go      searches and fetches, in parallel, into evidence
-//	synthesize.go  claims from the evidence
-//	check.go       the grounding gate, confidence, the result
-//	extend.go      past an end, with what was added
+//	check.go       claims from the evidence, the grounding gate, confidence, the result
 //
 // The loop reaches the world only through a replay.Journal: running it again on
 // a record gives the same bytes. It decides by what is recorded (outcomes and

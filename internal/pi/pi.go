@@ -7,7 +7,7 @@
 //	queue.go       rihlas that wait, by priority; their shares; sending
 //	policy.go      the table from report to action; what may be told to whom
 //	evidence.go    every citation of every report, held against stored bytes
-//	external.go    external researchers: missed, heard, and asked where ours are unsure
+//	reports.go     claims and short answers of reports; external researchers, who are missed and heard
 //	synthesize.go  one draft from all reports
 //	result.go      the result
 //

@@ -30,28 +30,17 @@ type ArxivConfig struct {
 	Fetcher fetch.Fetcher // takes those locators; *Papers is one
 }
 
-// Arxiv answers from papers. It is safe for concurrent use.
-type Arxiv struct{ cfg ArxivConfig }
-
-var _ marchwarden.Researcher = (*Arxiv)(nil)
-
-// NewArxiv makes the researcher.
-func NewArxiv(cfg ArxivConfig) *Arxiv { return &Arxiv{cfg} }
-
-// Research runs the loop under a new trace. Papers that the question names are
-// read whatever a search finds.
-func (r *Arxiv) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return r.cfg.Answer(ctx, Asked{Name: ArxivName, Request: req, Sink: sink}, func(_ context.Context, req marchwarden.Request) (Setup, error) {
+// NewArxiv makes the researcher that answers from papers; those that the question names are
+// read whatever a search finds. It is safe for concurrent use.
+func NewArxiv(cfg ArxivConfig) marchwarden.Researcher {
+	where := "papers by " + cfg.Engine.Name()
+	return Prepared{cfg.Lab, ArxivName, func(_ context.Context, req marchwarden.Request) (Setup, error) {
 		// What the caller knows may come from private sources: only the question's own
 		// papers are asked for.
 		var given []string
 		for _, id := range scholar.InText(req.Question) {
 			given = append(given, id.Locator())
 		}
-		where := "papers by " + r.cfg.Engine.Name()
-		return Setup{
-			Where: where, Engine: r.cfg.Engine, Fetcher: r.cfg.Fetcher,
-			Given: given, Library: []string{where}, Guide: guide,
-		}, nil
-	})
+		return Setup{Where: where, Engine: cfg.Engine, Fetcher: cfg.Fetcher, Given: given, Library: []string{where}, Guide: guide}, nil
+	}}
 }

@@ -73,7 +73,7 @@ func (r *Files) Close() error {
 
 // Research brings the index up to date and runs the loop under a new trace.
 func (r *Files) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return r.cfg.Answer(ctx, Asked{Name: FilesName, Request: req, Sink: sink}, func(ctx context.Context, _ marchwarden.Request) (Setup, error) {
+	return Prepared{r.cfg.Lab, FilesName, func(ctx context.Context, _ marchwarden.Request) (Setup, error) {
 		lib, err := r.prepare(ctx, sink)
 		if err != nil {
 			return Setup{}, err
@@ -85,7 +85,7 @@ func (r *Files) Research(ctx context.Context, req marchwarden.Request, sink marc
 			Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
 			Library: lib.folders, Fingerprint: lib.fingerprint, Gaps: lib.gaps,
 		}, nil
-	})
+	}}.Research(ctx, req, sink)
 }
 
 // library is what a run searches, as it was found.

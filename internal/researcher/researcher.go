@@ -5,6 +5,7 @@
 package researcher
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,9 +76,8 @@ const gatherShare = 0.7
 
 // Setup is what one call works with.
 type Setup struct {
-	Started time.Time // when the call came in
-	Where   string    // what is searched, for people
-	Engine  search.Engine
+	Where  string // what is searched, for people
+	Engine search.Engine
 	// Ranked is Engine with an embedder, for one that can use it; nil for others. Its
 	// name is Engine's.
 	Ranked  func(embed.Embedder) search.Engine
@@ -92,45 +92,40 @@ type Setup struct {
 	Guide string
 }
 
-// Asked is what a researcher was asked.
-type Asked struct {
-	Name    string // of the researcher
-	Request marchwarden.Request
-	Sink    marchwarden.Sink
+// Prepared is a researcher that has what each call works with prepared. It is safe for concurrent
+// use if Prepare is.
+type Prepared struct {
+	Lab     Lab
+	Name    string // in the network, in traces and in costs
+	Prepare Preparing
 }
+
+var _ marchwarden.Researcher = Prepared{}
 
 // Preparing prepares what a call works with, for the request as it is or, of a run that
 // goes on, as it was.
 type Preparing func(context.Context, marchwarden.Request) (Setup, error)
 
-// Answer answers a request: under a new trace, or as the run that it wants to
-// resume, which goes on, or gives its result if it had nothing left to do. Started of
-// what prepare gives is filled in here.
-func (l *Lab) Answer(ctx context.Context, asked Asked, prepare Preparing) (*marchwarden.Result, error) {
-	if err := asked.Request.Validate(); err != nil {
+// Research answers a request: under a new trace, or as the run that it wants to
+// resume, which goes on, or gives its result if it had nothing left to do.
+func (p Prepared) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	if err := req.Validate(); err != nil {
 		return nil, err
 	}
-	if asked.Request.Resume != "" {
-		return l.resume(ctx, asked, prepare)
+	if req.Resume != "" {
+		return p.resume(ctx, req, sink)
 	}
-	started := l.Now()
-	s, err := prepare(ctx, asked.Request)
+	l, started := &p.Lab, p.Lab.Now()
+	s, err := p.Prepare(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	s.Started = started
-	return l.run(ctx, asked, s)
-}
-
-// run answers a valid request under a new trace.
-func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Result, error) {
-	req := asked.Request
-	clock := func() time.Duration { return l.Now().Sub(s.Started) }
-	deadline := replay.Patience(ctx, l.Deadline, s.Started)
+	clock := func() time.Duration { return l.Now().Sub(started) }
+	deadline := replay.Patience(ctx, l.Deadline, started)
 	start := &trace.Start{
 		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, s.Where)},
-		Format: trace.Format, TraceID: l.id(ctx), Researcher: asked.Name, Engine: s.Engine.Name(),
-		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: s.Started.UTC(),
+		Format: trace.Format, TraceID: l.id(ctx), Researcher: p.Name, Engine: s.Engine.Name(),
+		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline,
 		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf, Choice: l.Choice,
 		Calibration: l.Calibration, Gate: verify.Rules,
@@ -145,7 +140,7 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 		start.TraceID = l.NewID()
 		w, err = l.Traces.Create(start.TraceID)
 	}
-	j := replay.Record(w, l.Blobs, clock, asked.Sink)
+	j := replay.Record(w, l.Blobs, clock, sink)
 	if err != nil {
 		j.Lose(err) // the answer is worth having all the same
 	}
@@ -190,9 +185,10 @@ func (l *Lab) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result
 	return c.Result, nil
 }
 
-func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *marchwarden.Result, err error) {
-	resumer := run.Resumer{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now, Researcher: asked.Name, PartOf: l.PartOf, More: l.More}
-	on, res, err := resumer.Resume(ctx, asked.Request, asked.Sink)
+func (p Prepared) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	l := &p.Lab
+	resumer := run.Resumer{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now, Researcher: p.Name, PartOf: l.PartOf, More: l.More}
+	on, res, err := resumer.Resume(ctx, req, sink)
 	if on == nil {
 		return res, err
 	}
@@ -205,7 +201,7 @@ func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *
 	if err != nil {
 		return nil, err
 	}
-	s, err := prepare(ctx, start.Request)
+	s, err := p.Prepare(ctx, start.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -224,16 +220,12 @@ func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *
 	if where := on.Diverged(); where != "" && err == nil {
 		said = append(said, where)
 	}
-	l.say(said)
-	return l.finish(on.Recorder, Call{Start: start, Result: res, Before: on.Before()}, err)
-}
-
-func (l *Lab) say(said []string) {
 	for _, s := range said {
 		if l.Say != nil {
 			l.Say(s)
 		}
 	}
+	return l.finish(on.Recorder, Call{Start: start, Result: res, Before: on.Before()}, err)
 }
 
 // Mind makes the reasoner of one run: the one that asks the model of this id, or, for
@@ -244,3 +236,42 @@ func Mind(id string) reason.Reasoner {
 	}
 	return extractive.New()
 }
+
+// Rerun is what re-executing a recorded run gave.
+type Rerun struct {
+	Start *trace.Start
+	Want  []byte // the result as it was recorded
+	Got   []byte // the result of the rerun
+}
+
+// Same reports whether the two results are equal to the byte.
+func (r Rerun) Same() bool { return bytes.Equal(r.Want, r.Got) }
+
+// Again re-executes a complete run on its record: no engine, no fetcher and no
+// model is made. Every blob that the trace names is checked first; a damaged or
+// missing one is an error that names it. vectorsOf finds the embedder of an id; nil finds
+// none, and a run whose vectors would have to be computed again is CodeUnsupported.
+func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (Rerun, error) {
+	var e embed.Embedder
+	start, want, err := run.Again(ctx, log, blobs, func(start *trace.Start) (err error) {
+		if err = run.SameMind(start, Mind(start.Model)); err == nil {
+			e, err = vectors.Recall(start, vectorsOf)
+		}
+		return err
+	})
+	if err != nil {
+		return Rerun{}, err
+	}
+	out := Rerun{Start: start, Want: want}
+	// The rerun stores nothing: what it would store, its result, is compared.
+	again := *start
+	res, err := loop.New(loop.Config{Reasoner: Mind(start.Model), Vectors: e, Blobs: blob.NamesOnly(blobs)}).Run(ctx, replay.Rerun(log, blobs), &again, noClock)
+	if err != nil {
+		return Rerun{}, fmt.Errorf("rerun %s: %w", start.TraceID, err)
+	}
+	out.Got, err = marchwarden.EncodeResult(res)
+	return out, err
+}
+
+// noClock is never called: a rerun takes its times from the record.
+func noClock() time.Duration { return 0 }

@@ -33,36 +33,29 @@ type Config struct {
 	Samples bool
 }
 
-// Researcher answers from the rows of a database. It is safe for concurrent use.
-type Researcher struct{ cfg Config }
-
-var _ marchwarden.Researcher = (*Researcher)(nil)
-
-// New makes the researcher. It is cheap: nothing is read before the first call.
-func New(cfg Config) *Researcher { return &Researcher{cfg} }
-
-// Research reads the schema and runs the loop under a new trace. A schema that
-// cannot be read is a gap of the result, not an error.
-func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return r.cfg.Answer(ctx, researcher.Asked{Name: Name, Request: req, Sink: sink}, r.setup)
+// New makes the researcher that answers from the rows of a database. Nothing is read before the
+// first call. It is safe for concurrent use.
+func New(cfg Config) marchwarden.Researcher {
+	return researcher.Prepared{Lab: cfg.Lab, Name: Name, Prepare: cfg.setup}
 }
 
-// setup reads the schema, and what the question can find by it.
-func (r *Researcher) setup(ctx context.Context, req marchwarden.Request) (researcher.Setup, error) {
-	setup := researcher.Setup{Where: "the database " + r.cfg.DB.Name()}
-	schema, err := r.cfg.DB.Schema(ctx)
+// setup reads the schema, and what the question can find by it. A schema that cannot be read is a
+// gap of the result.
+func (cfg Config) setup(ctx context.Context, req marchwarden.Request) (researcher.Setup, error) {
+	setup := researcher.Setup{Where: "the database " + cfg.DB.Name()}
+	schema, err := cfg.DB.Schema(ctx)
 	if err != nil {
-		setup.Gaps = append(setup.Gaps, marchwarden.GapFor("the tables of "+r.cfg.DB.Name(), err))
+		setup.Gaps = append(setup.Gaps, marchwarden.GapFor("the tables of "+cfg.DB.Name(), err))
 	}
 	asked := req.Question
-	if r.cfg.Model != nil {
+	if cfg.Model != nil {
 		asked = "" // a model says in its own words, or in SQL, what it wants
 	}
-	found := NewSource(r.cfg.DB, schema, asked)
+	found := NewSource(cfg.DB, schema, asked)
 	setup.Gaps = append(setup.Gaps, found.Gaps(ctx)...)
-	setup.Engine, setup.Fetcher = found, found.Fetcher(r.cfg.Blobs, r.cfg.Now)
-	setup.Library = []string{describe(r.cfg.DB, schema)}
-	setup.Guide = Guide(r.cfg.DB, schema, r.cfg.Samples)
+	setup.Engine, setup.Fetcher = found, found.Fetcher(cfg.Blobs, cfg.Now)
+	setup.Library = []string{describe(cfg.DB, schema)}
+	setup.Guide = Guide(cfg.DB, schema, cfg.Samples)
 	return setup, nil
 }
 
