@@ -16,10 +16,9 @@ import (
 
 // Rows is the answer to a statement.
 type Rows struct {
-	Columns []string
-	Cells   [][]Cell
-	// Truncated says that a cap cut the answer short: there are more rows.
-	Truncated bool
+	Columns   []string
+	Cells     [][]Cell
+	Truncated bool // says that a cap cut the answer short: there are more rows
 }
 
 // Cell is one value as text, the same text for the same value whatever the

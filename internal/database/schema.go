@@ -14,8 +14,7 @@ import (
 // Schema is what a database holds, as far as the role may read it.
 type Schema struct {
 	Tables []Table // by name
-	// More says that there are tables beyond those listed.
-	More bool
+	More   bool    // says that there are tables beyond those listed
 }
 
 // Table is a table or a view.
@@ -37,11 +36,10 @@ type Table struct {
 
 // Column is a column of a table.
 type Column struct {
-	Name string
-	Type string // as the database writes it, lower case
-	Kind Kind
-	// Samples are a few values of a column of text, short ones, in sorted order.
-	Samples []string
+	Name    string
+	Type    string // as the database writes it, lower case
+	Kind    Kind
+	Samples []string // a few values of a column of text, short ones, in sorted order
 }
 
 // Kind is what a column holds.

@@ -40,13 +40,12 @@ type Tool struct {
 
 // Reply is what a model answered. Nothing in it is trusted.
 type Reply struct {
-	Text  string     `json:"text"`
-	Calls []ToolCall `json:"calls,omitempty"` // in the order the model made them
-	Usage Usage      `json:"usage"`
-	Stop  Stop       `json:"stop"`
-	Model string     `json:"model,omitempty"` // who answered, when that is not the model that was asked
-	// Instead is why Model answered in place of the model that was asked: its fault.
-	Instead string `json:"instead,omitempty"`
+	Text    string     `json:"text"`
+	Calls   []ToolCall `json:"calls,omitempty"` // in the order the model made them
+	Usage   Usage      `json:"usage"`
+	Stop    Stop       `json:"stop"`
+	Model   string     `json:"model,omitempty"`   // who answered, when that is not the model that was asked
+	Instead string     `json:"instead,omitempty"` // why Model answered in place of the model that was asked: its fault
 }
 
 // By is who gave the reply of a call to the model asked: another may have stood in.

@@ -48,14 +48,13 @@ func (f *Fault) RetryAfter() (time.Duration, bool) { return f.Wait, f.Waits }
 // Wire is the way to a provider: one streaming request a call. Redirects are never followed: they
 // would carry key and text elsewhere.
 type Wire struct {
-	Who      string        // the provider, in errors
-	Address  string        // where requests are sent
-	Header   http.Header   // what is sent with every request, the key among it
-	Idle     time.Duration // how long nothing of a reply may come; 0 is a minute
-	MaxReply int64         // the most bytes of a reply; 0 is 8 MiB
-	Secrets  []string      // that no error repeats and no reply holds
-	// Silent and Lost are the hints for a provider that sends nothing, and for one that is not reached.
-	Silent, Lost string
+	Who          string        // the provider, in errors
+	Address      string        // where requests are sent
+	Header       http.Header   // what is sent with every request, the key among it
+	Idle         time.Duration // how long nothing of a reply may come; 0 is a minute
+	MaxReply     int64         // the most bytes of a reply; 0 is 8 MiB
+	Secrets      []string      // that no error repeats and no reply holds
+	Silent, Lost string        // the hints for a provider that sends nothing, and for one that is not reached
 
 	client http.Client
 	hide   *secret.Redactor

@@ -37,14 +37,12 @@ type SteadyConfig struct {
 	// Breaker is shared by all models of one provider and all runs; nil gives the
 	// model a breaker of its own.
 	Breaker *Breaker
-	// Now is the clock; it must be set.
-	Now func() time.Time
+	Now     func() time.Time // the clock; it must be set
 	// Sleep waits for d, or until ctx ends and then fails. Nil is a real timer.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter draws from [0, 1). Nil draws at random.
-	Jitter func() float64
-	// MaxAttempts bounds the calls to the primary model; 0 means 4.
-	MaxAttempts int
+	Jitter      func() float64
+	MaxAttempts int // bounds the calls to the primary model; 0 means 4
 	// MaxWait bounds one pause; 0 means 30 s. A provider that asks for more is not
 	// waited for.
 	MaxWait time.Duration

@@ -40,8 +40,7 @@ type Config struct {
 	Engine   search.Engine
 	Fetcher  fetch.Fetcher
 	Reasoner reason.Reasoner
-	// Model answers the reasoner's calls when the run's start names a model.
-	Model llm.Model
+	Model    llm.Model // answers the reasoner's calls when the run's start names a model
 	// Vectors makes the sentence vectors of runs whose start names it. A run whose
 	// start names another must not get here.
 	Vectors embed.Embedder

@@ -85,39 +85,31 @@ type Config struct {
 	Dispatcher dispatch.Dispatcher
 	Minds      Minds
 	Options    Options
-	// Model plans and writes; nil leaves both to minds that need none.
-	Model llm.Model
-	// Vectors makes the sentence vectors of new runs; nil is to do without.
-	Vectors embed.Embedder
+	Model      llm.Model      // plans and writes; nil leaves both to minds that need none
+	Vectors    embed.Embedder // makes the sentence vectors of new runs; nil is to do without
 	// Calibration is the table by which confidence is calibrated; nil leaves the scores
 	// as they are.
 	Calibration json.RawMessage
 	// Refetch gets a document again that a researcher cites and does not hand
 	// over; nil leaves such citations unchecked. It stores the text.
 	Refetch func(ctx context.Context, locator string) (Document, error)
-	// Spent is told of every finished investigation, for the ledger; nil: unused.
-	Spent func(Call)
-	// Say is told what a person should know about an investigation that resumes; nil: unused.
-	Say func(string)
+	Spent   func(Call)   // told of every finished investigation, for the ledger; nil: unused
+	Say     func(string) // told what a person should know about an investigation that resumes; nil: unused
 }
 
 // Options are the user's wishes; the zero value of each is a sound default.
 type Options struct {
-	Parallel  int           // rihlas under way at once; 0 is 4
-	MaxRihlas int           // in all; 0 goes by the depth of the request
-	MaxDepth  int           // of follow-ups; 0 goes by the depth of the request, -1 is none
-	Deadline  time.Duration // for the whole investigation; 0 is none
-	// AllowEgress names the members whose findings may be told to others.
-	AllowEgress []string
+	Parallel    int           // rihlas under way at once; 0 is 4
+	MaxRihlas   int           // in all; 0 goes by the depth of the request
+	MaxDepth    int           // of follow-ups; 0 goes by the depth of the request, -1 is none
+	Deadline    time.Duration // for the whole investigation; 0 is none
+	AllowEgress []string      // names the members whose findings may be told to others
 	// ModelSeesPrivate says that the model was named for everything, and not
 	// merely found: it may be shown what came from private sources.
 	ModelSeesPrivate bool
-	// PlanOnly ends an investigation with its plan.
-	PlanOnly bool
-	// Choice is who was asked with what, by which the run resumes.
-	Choice *marchwarden.Choice
-	// More is added to the time of an investigation that goes on.
-	More time.Duration
+	PlanOnly         bool                // ends an investigation with its plan
+	Choice           *marchwarden.Choice // who was asked with what, by which the run resumes
+	More             time.Duration       // added to the time of an investigation that goes on
 }
 
 // Document is a document that was fetched again.
@@ -132,8 +124,7 @@ type Document struct {
 type Call struct {
 	Start  *trace.Start
 	Result *marchwarden.Result
-	// Before is what an earlier call for the same run has told of.
-	Before marchwarden.CostMetadata
+	Before marchwarden.CostMetadata // what an earlier call for the same run has told of
 }
 
 // PI is a principal investigator. It is a researcher like those that it asks, and

@@ -46,10 +46,8 @@ type Brief struct {
 	// sources of the user's own, such as the columns of tables, and what a plan asks
 	// goes out to all members.
 	Untold []string
-	// Most is how many rihlas there may still be.
-	Most int
-	// Asked are the rihlas so far, in order.
-	Asked []Sending
+	Most   int       // how many rihlas there may still be
+	Asked  []Sending // the rihlas so far, in order
 	// Model is metered; nil for a planner without one, and once there are things
 	// that the model must not be shown. Scale and Nonce are as in
 	// reason.State.

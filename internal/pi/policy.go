@@ -1,14 +1,12 @@
 package pi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
@@ -55,10 +53,9 @@ const aboutOpenQuestion = "open_question"
 
 type rule struct {
 	priority int
-	// target says whom to ask what; ok is false if there is no one to ask.
-	target func(b *book, n notice) (s Sending, tokens int, ok bool)
-	action marchwarden.Action // when there is no one to ask
-	why    string             // then
+	target   func(b *book, n notice) (s Sending, tokens int) // whom to ask what; no researcher if there is no one to ask
+	action   marchwarden.Action                                       // when there is no one to ask
+	why      string                                                   // then
 }
 
 type notice struct {
@@ -107,8 +104,8 @@ func (b *book) follow(notices ...notice) error {
 			continue // of no kind that there is: it stays in the report
 		}
 		d := marchwarden.Decision{About: n.about, Topic: plaintext.Line(n.topic, maxTopic), From: n.from.number, Action: known.action, Reason: known.why}
-		s, tokens, ok := known.target(b, n)
-		if !ok {
+		s, tokens := known.target(b, n)
+		if s.Researcher == "" {
 			s = Sending{}
 		}
 		if err := b.decide(d, n.from, &item{Sending: s, priority: known.priority, tokens: tokens}); err != nil {
@@ -197,106 +194,99 @@ func (b *book) tell(d marchwarden.Decision) error {
 }
 
 // elsewhere asks another researcher the question of the rihla, once.
-func elsewhere(b *book, n notice) (Sending, int, bool) {
-	to, ok := b.onceElsewhere(n.from)
-	return Sending{to, n.from.Question, fmt.Sprintf("%s has nothing on %q", n.from.Researcher, plaintext.Line(n.topic, maxWord))}, 0, ok
+func elsewhere(b *book, n notice) (Sending, int) {
+	return Sending{b.onceElsewhere(n.from), n.from.Question, fmt.Sprintf("%s has nothing on %q", n.from.Researcher, plaintext.Line(n.topic, maxWord))}, 0
 }
 
 // instead asks another researcher when this one came back with nothing at all.
-func instead(b *book, n notice) (Sending, int, bool) {
+func instead(b *book, n notice) (Sending, int) {
 	if n.from.admitted > 0 {
-		return Sending{}, 0, false
+		return Sending{}, 0
 	}
-	to, ok := b.onceElsewhere(n.from)
-	return Sending{to, n.from.Question, n.from.Researcher + " could not look"}, 0, ok
+	return Sending{b.onceElsewhere(n.from), n.from.Question, n.from.Researcher + " could not look"}, 0
 }
 
 // again sends the same researcher with a larger budget, if it brought little and the investigation can pay for it.
-func again(b *book, n notice) (Sending, int, bool) {
+func again(b *book, n notice) (Sending, int) {
 	const enough, larger = 0.7, 1.5
 	want := int(float64(n.from.grant) * larger)
 	if n.from.retry || n.from.res == nil || n.from.admitted > 0 && n.from.res.Confidence >= enough || b.meter.Room() < want {
-		return Sending{}, 0, false
+		return Sending{}, 0
 	}
 	n.from.retry = true
-	return Sending{n.from.Researcher, n.from.Question, fmt.Sprintf("%s ran out of budget; it gets more", n.from.Researcher)}, want, true
+	return Sending{n.from.Researcher, n.from.Question, fmt.Sprintf("%s ran out of budget; it gets more", n.from.Researcher)}, want
 }
 
 // arbiter asks a researcher who has no part in a disagreement about its very point.
-func arbiter(b *book, n notice) (Sending, int, bool) {
+func arbiter(b *book, n notice) (Sending, int) {
 	question := asQuestion("Which is right about " + n.topic + "?")
-	to, ok := b.another(n.from, question, n.parties...)
-	return Sending{to, question, n.from.Researcher + " found sources that disagree"}, 0, ok
+	return Sending{b.another(n.from, question, n.parties...), question, n.from.Researcher + " found sources that disagree"}, 0
 }
 
 // specialist asks the researcher whose scope speaks to the topic.
-func specialist(b *book, n notice) (Sending, int, bool) {
-	to, ok := b.suited(n.topic+" "+n.detail, n.from.Researcher)
-	return Sending{to, asQuestion(n.topic), "outside the scope of " + n.from.Researcher}, 0, ok
+func specialist(b *book, n notice) (Sending, int) {
+	return Sending{b.suited(n.topic+" "+n.detail, n.from.Researcher), asQuestion(n.topic), "outside the scope of " + n.from.Researcher}, 0
 }
 
 // suggested asks the researcher that a discovery suggests.
-func suggested(b *book, n notice) (Sending, int, bool) {
-	_, ok := b.members[n.suggests]
-	if !ok && n.suggests == "" {
-		n.suggests, ok = b.suited(n.topic+" "+n.detail, n.from.Researcher)
+func suggested(b *book, n notice) (Sending, int) {
+	to := b.members[n.suggests].Name
+	if n.suggests == "" {
+		to = b.suited(n.topic+" "+n.detail, n.from.Researcher)
 	}
-	return Sending{n.suggests, asQuestion(n.topic), fmt.Sprintf("%s met it: %s", n.from.Researcher, plaintext.Line(n.detail, maxWord))}, 0, ok
+	return Sending{to, asQuestion(n.topic), fmt.Sprintf("%s met it: %s", n.from.Researcher, plaintext.Line(n.detail, maxWord))}, 0
 }
 
 // answerer asks the member that covers an open question, or the one who raised it.
-func answerer(b *book, n notice) (Sending, int, bool) {
+func answerer(b *book, n notice) (Sending, int) {
 	open := b.inFull(n)
-	to, ok := b.suited(open, "")
-	if !ok || !b.mayTell(n.from.Researcher, to, open) {
+	to := b.suited(open, "")
+	if to == "" || !b.mayTell(n.from.Researcher, to, open) {
 		to = n.from.Researcher
 	}
-	return Sending{to, asQuestion(open), n.from.Researcher + " left it open"}, 0, true
+	return Sending{to, asQuestion(open), n.from.Researcher + " left it open"}, 0
 }
 
 // onceElsewhere is another researcher for the question of a rihla, unless one was found for it before.
-func (b *book) onceElsewhere(from *journey) (string, bool) {
+func (b *book) onceElsewhere(from *journey) string {
 	words := flatten(from.Question)
 	if b.moved[words] {
-		return "", false
+		return ""
 	}
-	to, ok := b.another(from, from.Question)
-	b.moved[words] = ok
-	return to, ok
+	to := b.another(from, from.Question)
+	b.moved[words] = to != ""
+	return to
 }
 
 // another is the first researcher of the network, general ones first, that was not asked a question yet.
-func (b *book) another(from *journey, question string, not ...string) (string, bool) {
+func (b *book) another(from *journey, question string, not ...string) string {
 	for _, m := range b.inv.Members {
 		if _, done := b.asked[key(m.Name, question)]; m.Name != from.Researcher && !done && !slices.Contains(not, m.Name) {
-			return m.Name, true
+			return m.Name
 		}
 	}
-	return "", false
+	return ""
 }
 
 // suited is the researcher whose name or scope shares most words with a text, one at least; in a tie the earlier.
-func (b *book) suited(text, not string) (string, bool) {
-	words := lexicon.Terms(text)
-	shared := func(m dispatch.Member) int {
-		scope := lexicon.Terms(m.Name + " " + m.Scope)
+func (b *book) suited(text, not string) string {
+	words := lexicon.TermSet(text)
+	best, most := "", 0
+	for _, m := range b.inv.Members {
 		n := 0
-		for _, w := range scope {
-			if slices.Contains(words, w) {
+		for _, w := range lexicon.Terms(m.Name + " " + m.Scope) {
+			if words[w] {
 				n++
 			}
 		}
-		if slices.Contains(words, lexicon.Stem(m.Name)) {
+		if words[lexicon.Stem(m.Name)] {
 			n += 5
 		}
-		return n
+		if m.Name != not && n > most {
+			best, most = m.Name, n
+		}
 	}
-	candidates := slices.DeleteFunc(slices.Clone(b.inv.Members), func(m dispatch.Member) bool { return m.Name == not || shared(m) == 0 })
-	if len(candidates) == 0 {
-		return "", false
-	}
-	best := slices.MaxFunc(candidates, func(a, b dispatch.Member) int { return cmp.Compare(shared(a), shared(b)) })
-	return best.Name, true
+	return best
 }
 
 // compareReports looks for contradictions across the first reports, once. It reports whether there is more to do.

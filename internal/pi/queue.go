@@ -21,13 +21,12 @@ import (
 
 type item struct {
 	Sending
-	priority int // higher goes first, of equal ones the older
-	parent   int // number of the rihla that led to it; 0 for the plan's
-	depth    int // 0 for the plan's
-	tokens   int // at least so many are wanted; 0 for a share
-	about    int // index of the decision that it came of, or -1
-	// goesOn is the journey that it resumes, which had ended before it was done.
-	goesOn *journey
+	priority int      // higher goes first, of equal ones the older
+	parent   int      // number of the rihla that led to it; 0 for the plan's
+	depth    int      // 0 for the plan's
+	tokens   int      // at least so many are wanted; 0 for a share
+	about    int      // index of the decision that it came of, or -1
+	goesOn   *journey // the journey that it resumes, which had ended before it was done
 }
 
 // push puts an item behind those that are no less urgent.

@@ -40,21 +40,20 @@ type book struct {
 	meter   *budget.Meter
 	members map[string]dispatch.Member
 
-	waiting  []*item         // the most urgent first
-	asked    map[string]int  // rihla number by key
-	moved    map[string]bool // questions that were taken elsewhere
-	public   []string        // questions that were made before anything was found
-	journeys []*journey      // by number, from one
-	arrivals int
-	stopped  bool // no further rihla is sent
-	compared bool // across reports, when the first ones were in
-	dropped  []dropped
-	past     int // ends after which the investigation was resumed
-	extra    int // rihlas that only continue others, and count for none
-	// What the plan's rihlas share: tokens, and the sum of their weights.
-	firstTokens, firstWeight float64
-	firstSources             int  // documents
-	overdrawn                bool // the plan cost all tokens
+	waiting                  []*item         // the most urgent first
+	asked                    map[string]int  // rihla number by key
+	moved                    map[string]bool // questions that were taken elsewhere
+	public                   []string        // questions that were made before anything was found
+	journeys                 []*journey      // by number, from one
+	arrivals                 int
+	stopped                  bool // no further rihla is sent
+	compared                 bool // across reports, when the first ones were in
+	dropped                  []dropped
+	past                     int     // ends after which the investigation was resumed
+	extra                    int     // rihlas that only continue others, and count for none
+	firstTokens, firstWeight float64 // what the plan's rihlas share: tokens, and the sum of their weights
+	firstSources             int     // documents
+	overdrawn                bool    // the plan cost all tokens
 	interrupted              bool
 
 	decisions []marchwarden.Decision

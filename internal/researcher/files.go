@@ -31,8 +31,7 @@ func Embedded() *fetch.Folder { return fetch.EmbeddedFolder(corpus.Name, "embedd
 // FilesConfig is what the researcher works with. The caller closes what it passes in.
 type FilesConfig struct {
 	Lab
-	// Library is what is searched, at least one folder.
-	Library []*fetch.Folder
+	Library []*fetch.Folder // what is searched, at least one folder
 	// IndexPath is the index file for user folders. Without user folders the
 	// index is kept in memory and no file is touched.
 	IndexPath string

@@ -54,13 +54,11 @@ func NewPapers(cfg PapersConfig) *Papers {
 
 // record is all that was found about one paper: the raw form of its page. Fields are only ever added.
 type record struct {
-	Paper *scholar.Preprint `json:"arxiv,omitempty"`
-	Work  *scholar.Work     `json:"indexes,omitempty"`
-	// APIFault is why arXiv did not say more; "" if it did or was not asked.
-	APIFault marchwarden.Code `json:"arxiv_fault,omitempty"`
-	Full     *full            `json:"full_text,omitempty"`
-	// FullFault is why there is no full text.
-	FullFault string `json:"full_text_fault,omitempty"`
+	Paper     *scholar.Preprint `json:"arxiv,omitempty"`
+	Work      *scholar.Work     `json:"indexes,omitempty"`
+	APIFault  marchwarden.Code  `json:"arxiv_fault,omitempty"` // why arXiv did not say more; "" if it did or was not asked
+	Full      *full             `json:"full_text,omitempty"`
+	FullFault string            `json:"full_text_fault,omitempty"` // why there is no full text
 }
 
 type full struct {

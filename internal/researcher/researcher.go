@@ -42,33 +42,26 @@ type Lab struct {
 	Deadline time.Duration
 	// Model is the language model that plans and writes; nil leaves both to the
 	// extractive reasoner, which needs none.
-	Model llm.Model
-	// Vectors makes the sentence vectors of new runs; nil is to do without.
-	Vectors embed.Embedder
+	Model   llm.Model
+	Vectors embed.Embedder // makes the sentence vectors of new runs; nil is to do without
 	// VectorsOf finds what made the vectors of a run that goes on, by its id; nil knows
 	// Vectors alone.
 	VectorsOf func(id string) (embed.Embedder, error)
 	// Calibration is the table by which confidence is calibrated; nil leaves the scores
 	// as they are.
 	Calibration json.RawMessage
-	// PartOf marks the runs as rihlas of an investigation.
-	PartOf bool
-	// Choice is who was asked with what, by which the run resumes.
-	Choice *marchwarden.Choice
-	// More is added to the time of a run that goes on.
-	More time.Duration
-	// Spent is told of every finished call, for the ledger; nil: unused.
-	Spent func(Call)
-	// Say is told what a person should know about a run under way; nil: unused.
-	Say func(string)
+	PartOf      bool                // marks the runs as rihlas of an investigation
+	Choice      *marchwarden.Choice // who was asked with what, by which the run resumes
+	More        time.Duration       // added to the time of a run that goes on
+	Spent       func(Call)          // told of every finished call, for the ledger; nil: unused
+	Say         func(string)        // told what a person should know about a run under way; nil: unused
 }
 
 // Call is a finished call as a ledger sees it.
 type Call struct {
 	Start  *trace.Start
 	Result *marchwarden.Result
-	// Before is what an earlier call for the same run has told of.
-	Before marchwarden.CostMetadata
+	Before marchwarden.CostMetadata // what an earlier call for the same run has told of
 }
 
 // gatherShare is the part of the deadline that gathering may use.
@@ -80,16 +73,13 @@ type Setup struct {
 	Engine search.Engine
 	// Ranked is Engine with an embedder, for one that can use it; nil for others. Its
 	// name is Engine's.
-	Ranked  func(embed.Embedder) search.Engine
-	Fetcher fetch.Fetcher
-	// Given are the addresses that the caller named and that may be read.
-	Given []string
-	// Library, Fingerprint and Gaps describe what is searched, as it was found.
-	Library     []string
+	Ranked      func(embed.Embedder) search.Engine
+	Fetcher     fetch.Fetcher
+	Given       []string // the addresses that the caller named and that may be read
+	Library     []string // library, Fingerprint and Gaps describe what is searched, as it was found
 	Fingerprint string
 	Gaps        []marchwarden.Gap
-	// Guide tells a reasoner with a model what its searches may ask for.
-	Guide string
+	Guide       string // tells a reasoner with a model what its searches may ask for
 }
 
 // Prepared is a researcher that has what each call works with prepared. It is safe for concurrent

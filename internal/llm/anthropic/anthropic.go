@@ -30,12 +30,11 @@ const (
 
 // Config says whom to ask, and how long to bear with it.
 type Config struct {
-	Key     string       // the API key; "" sends none, which a local server may accept
-	BaseURL string       // where the API is, with or without its /v1; "" is Anthropic itself
-	Model   string       // "" is DefaultModel
-	HTTP    *http.Client // sends the requests; nil is a client of its own that uses no proxy
-	// Idle is how long nothing of a reply may come, signs of life not counted; 0 is a minute.
-	Idle time.Duration
+	Key     string        // the API key; "" sends none, which a local server may accept
+	BaseURL string        // where the API is, with or without its /v1; "" is Anthropic itself
+	Model   string        // "" is DefaultModel
+	HTTP    *http.Client  // sends the requests; nil is a client of its own that uses no proxy
+	Idle    time.Duration // how long nothing of a reply may come, signs of life not counted; 0 is a minute
 }
 
 // Model is one model of the provider. It is safe for concurrent use.

@@ -28,9 +28,8 @@ const Name = "database"
 // Config is what the researcher works with. The caller closes what it passes in.
 type Config struct {
 	researcher.Lab
-	DB *database.DB
-	// Samples lets a model see a few values of each table before it asks for any.
-	Samples bool
+	DB      *database.DB
+	Samples bool // lets a model see a few values of each table before it asks for any
 }
 
 // New makes the researcher that answers from the rows of a database. Nothing is read before the
