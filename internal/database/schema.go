@@ -14,7 +14,6 @@ import (
 // Schema is what a database holds, as far as the role may read it.
 type Schema struct {
 	Tables []Table // by name
-	More   bool    // says that there are tables beyond those listed
 }
 
 // Table is a table or a view.
@@ -174,9 +173,7 @@ func (d *DB) Schema(ctx context.Context) (Schema, error) {
 	slices.SortStableFunc(s.Tables, func(a, b Table) int {
 		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))
 	})
-	if len(s.Tables) > maxTables {
-		s.Tables, s.More = s.Tables[:maxTables], true
-	}
+	s.Tables = s.Tables[:min(maxTables, len(s.Tables))]
 	for i := range s.Tables {
 		t := &s.Tables[i]
 		t.Columns = t.Columns[:min(len(t.Columns), maxColumns)]

@@ -307,15 +307,16 @@ func (f *findings) inOrder() {
 	slices.SortStableFunc(f.cited, func(a, b admission) int {
 		return cmp.Or(cmp.Compare(a.journey, b.journey), cmp.Compare(a.index, b.index))
 	})
-	var order []int
+	var order, all []int
 	for _, a := range f.cited {
-		if !slices.Contains(order, a.source) {
-			order = append(order, a.source)
-		}
+		all = append(all, a.source)
 	}
 	for _, s := range f.set.Sources() { // those that no citation needs any more
-		if !slices.Contains(order, s.N) {
-			order = append(order, s.N)
+		all = append(all, s.N)
+	}
+	for _, n := range all {
+		if !slices.Contains(order, n) {
+			order = append(order, n)
 		}
 	}
 	if slices.IsSorted(order) { // a large document is not read again for nothing

@@ -234,20 +234,15 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 		Logic: Logic, Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, MaxDepth: o.MaxDepth,
 		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate,
 	}
-	caps := capsOf(req.Depth)
-	if inv.Parallel <= 0 {
-		inv.Parallel = 4
+	rihlas, depth := 8, 2
+	switch req.Depth {
+	case marchwarden.Shallow:
+		rihlas, depth = 4, 1
+	case marchwarden.Deep:
+		rihlas, depth = 16, 3
 	}
-	if inv.MaxRihlas <= 0 {
-		inv.MaxRihlas = caps.rihlas
-	}
-	switch {
-	case inv.MaxDepth < 0:
-		inv.MaxDepth = 0
-	case inv.MaxDepth == 0:
-		inv.MaxDepth = caps.depth
-	}
-	inv.MaxDepth = min(inv.MaxDepth, req.Limits().MaxIterations-1)
+	inv.Parallel, inv.MaxRihlas = cmp.Or(max(0, inv.Parallel), 4), cmp.Or(max(0, inv.MaxRihlas), rihlas)
+	inv.MaxDepth = min(max(0, cmp.Or(inv.MaxDepth, depth)), req.Limits().MaxIterations-1)
 	for _, m := range p.cfg.Dispatcher.Members() {
 		m.Transport = "" // where it runs decides nothing, and a command line may hold more than the user wants kept
 		inv.Members = append(inv.Members, m)
@@ -259,26 +254,12 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv, Choice: o.Choice,
 		Calibration: p.cfg.Calibration, Gate: verify.Rules,
 	}
-	if p.cfg.Model != nil {
-		start.Model = p.cfg.Model.ID()
-	}
+	start.Model = llm.ID(p.cfg.Model)
 	writer := p.cfg.Minds.Writer(start.Model)
 	start.Mind, start.MindVersion = writer.ID(), outcome.VersionOf(writer)
 	inv.Planner = p.cfg.Minds.Planner(start.Model).ID()
 	vectors.Describe(start, p.cfg.Vectors)
 	return start
-}
-
-type caps struct{ rihlas, depth int }
-
-func capsOf(d marchwarden.Depth) caps {
-	switch d {
-	case marchwarden.Shallow:
-		return caps{4, 1}
-	case marchwarden.Deep:
-		return caps{16, 3}
-	}
-	return caps{8, 2}
 }
 
 // Again investigates once more on a record: no member is asked and nothing fetched.

@@ -66,10 +66,8 @@ type Sending struct {
 
 // Report is what came back from a rihla, as far as it stood the check.
 type Report struct {
-	Number    int
 	Sent      Sending
 	Citations []marchwarden.Citation
-	Gaps      []marchwarden.Gap
 }
 
 func (r *run) brief() *Brief {

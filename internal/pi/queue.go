@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,10 +159,10 @@ func (b *book) grant(it *item) (*journey, shortage, error) {
 		all += b.weight(w)
 	}
 	room, left := b.meter.Room(), b.meter.Limits().MaxSources-b.meter.Usage().Sources
-	if b.continues(it.goesOn) {
-		return b.grantMore(it, int(float64(room)*weight/all), int(float64(left)*weight/all))
-	}
 	tokens, sources := int(float64(room)*weight/all), int(float64(left)*weight/all)
+	if b.continues(it.goesOn) {
+		return b.grantMore(it, tokens, sources)
+	}
 	if b.overdrawn && it.depth == 0 {
 		room = marchwarden.MinTokenBudget
 	}
@@ -190,10 +191,7 @@ func (b *book) grant(it *item) (*journey, shortage, error) {
 type shortage struct{ cap, words string }
 
 func (b *book) weight(it *item) float64 {
-	if w := b.members[it.Researcher].Share; w > 0 {
-		return w
-	}
-	return 1
+	return cmp.Or(max(0, b.members[it.Researcher].Share), 1)
 }
 
 // depart sends a researcher on its journey. It comes back through r.ended.

@@ -320,7 +320,7 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	if r.stopped {
 		return r.follow(r.notices(jr)...)
 	}
-	report := Report{Number: jr.number, Sent: jr.Sending, Gaps: jr.gaps}
+	report := Report{Sent: jr.Sending}
 	for _, a := range r.cited {
 		if a.journey == jr.number {
 			report.Citations = append(report.Citations, a.citation)

@@ -211,7 +211,7 @@ func follow(t *testing.T, whole, sent string, cited []marchwarden.Citation, aske
 	for _, q := range asked {
 		b.Asked = append(b.Asked, pi.Sending{Researcher: "files", Question: q})
 	}
-	hops, err := New().Follow(context.Background(), b, pi.Report{Number: 1, Sent: pi.Sending{Researcher: "files", Question: sent}, Citations: cited})
+	hops, err := New().Follow(context.Background(), b, pi.Report{Sent: pi.Sending{Researcher: "files", Question: sent}, Citations: cited})
 	if err != nil {
 		t.Fatal(err)
 	}

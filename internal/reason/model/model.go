@@ -155,11 +155,10 @@ func (r *Reasoner) Choose(ctx context.Context, s *reason.State, hits []search.Hi
 		hosts[host] = true
 		first = append(first, h)
 	}
+	best := slices.Concat(first, later)
 	reads := []reason.Read{}
-	for _, h := range slices.Concat(first, later) {
-		if len(reads) < n {
-			reads = append(reads, reason.Read{Locator: h.Locator, Reason: "among the best hits of this step's searches"})
-		}
+	for _, h := range best[:min(n, len(best))] {
+		reads = append(reads, reason.Read{Locator: h.Locator, Reason: "among the best hits of this step's searches"})
 	}
 	return reads, nil
 }
@@ -193,10 +192,8 @@ func fusedRanks(searches []reason.Searched) map[string]float64 {
 
 // readAlready are the locators that were read or could not be.
 func readAlready(s *reason.State) map[string]bool {
-	done := maps.Clone(s.Asked)
-	if done == nil {
-		done = map[string]bool{}
-	}
+	done := map[string]bool{}
+	maps.Copy(done, s.Asked)
 	for locator := range s.Failed {
 		done[locator] = true
 	}
