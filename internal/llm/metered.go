@@ -3,7 +3,6 @@ package llm
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
@@ -61,7 +60,7 @@ func (m *Metered) Paid() bool {
 // below already.
 func (m *Metered) Generate(ctx context.Context, c Call) (Reply, error) {
 	reply, err := m.once(ctx, c)
-	if err == nil || reply.Usage.Total() == 0 || !repeatable(marchwarden.CodeOf(err)) {
+	if err == nil || reply.Usage.Total() == 0 || !slices.Contains(passing, marchwarden.CodeOf(err)) {
 		return reply, err
 	}
 	first := err
@@ -74,21 +73,15 @@ func (m *Metered) Generate(ctx context.Context, c Call) (Reply, error) {
 	return again, err
 }
 
-// repeatable reports faults that come and go.
-func repeatable(c marchwarden.Code) bool {
-	switch c {
-	case marchwarden.CodeTruncated, marchwarden.CodeMalformed, marchwarden.CodeUnavailable, marchwarden.CodeTimeout:
-		return true
-	}
-	return false
-}
+// passing are faults that come and go.
+var passing = []marchwarden.Code{marchwarden.CodeTruncated, marchwarden.CodeMalformed, marchwarden.CodeUnavailable, marchwarden.CodeTimeout}
 
 func (m *Metered) once(ctx context.Context, c Call) (Reply, error) {
 	if c.MaxTokens <= 0 {
 		return Reply{}, marchwarden.Errorf(marchwarden.CodeInternal, "a call of %s has no bound on its reply", c.Prompt)
 	}
 	estimate := Estimate(c)
-	in := int(math.Ceil(float64(estimate) * m.Scale()))
+	in := Scaled(m.Scale, estimate)
 	res, err := m.meter.Reserve(in + c.MaxTokens)
 	if err != nil {
 		return Reply{}, err

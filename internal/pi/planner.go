@@ -213,7 +213,7 @@ func (b *book) extend() (bool, error) {
 			jr.reserved.Settle(0)
 		}
 		from := jr
-		for (from.lost || from.res == nil) && from.goesOn != nil { // one that failed to go on leaves the report before it
+		for from.res == nil && from.goesOn != nil { // one that failed to go on leaves the report before it
 			from = from.goesOn
 		}
 		jr.followed = true
@@ -239,7 +239,7 @@ func (b *book) unfinished(jr *journey) bool {
 
 // continues reports whether a journey can resume as the same run: one of this program's that told which it was.
 func (b *book) continues(jr *journey) bool {
-	return jr != nil && !jr.lost && jr.res != nil && jr.res.TraceID.Valid() && b.own(jr.Researcher)
+	return jr != nil && jr.res != nil && jr.res.TraceID.Valid() && b.own(jr.Researcher)
 }
 
 // replace takes a report in the place of the one that it resumes; without one, the earlier stands.
@@ -268,7 +268,7 @@ func (b *book) forsake(jr *journey) {
 func (b *book) sourcesRead() int {
 	n := b.meter.Usage().Sources
 	for _, jr := range b.journeys {
-		if b.since(3) && (jr.lost || !jr.unasked && jr.res == nil) { // a lost one may still be written
+		if b.since(3) && !jr.unasked && jr.res == nil {
 			n -= jr.sources
 		}
 	}

@@ -184,7 +184,7 @@ func (b *book) grant(it *item) (*journey, shortage, error) {
 	if err != nil {
 		return nil, shortage{}, err
 	}
-	return &journey{item: *it, grant: tokens, sources: b.meter.TakeSources(sources), reserved: reserved, retry: it.tokens > 0, back: make(chan struct{})}, shortage{}, nil
+	return &journey{item: *it, grant: tokens, sources: b.meter.TakeSources(sources), reserved: reserved, retry: it.tokens > 0, back: make(chan homecoming, 1)}, shortage{}, nil
 }
 
 // shortage is the cap that left no room for a rihla, and how, in words.
@@ -211,15 +211,12 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 	jr.id = r.idFor(jr)
 	go func() {
 		defer done()
-		defer func() { close(jr.back); r.ended <- jr.number }()
-		defer panics.Caught(&jr.err, "a rihla")
-		jr.res, jr.err = replay.Rihla(replay.Within(replay.Shield(way), part), r.j,
+		var home homecoming
+		defer func() { jr.back <- home; r.ended <- jr.number }()
+		defer panics.Caught(&home.err, "a rihla")
+		home.res, home.err = replay.Rihla(replay.Within(replay.Shield(way), part), r.j,
 			replay.Journey{Number: jr.number, Researcher: jr.Researcher, Request: req, Reason: jr.Reason, Parent: jr.parent, TraceID: jr.id},
 			func(ctx context.Context) (*marchwarden.Result, error) { return r.ask(ctx, jr, req) })
-		jr.unasked = jr.err != nil && jr.res != nil
-		if jr.unasked {
-			jr.res = nil
-		}
 	}()
 	r.liveOf(jr, marchwarden.StagePlan, "sent: "+jr.Question)
 	return nil
@@ -317,7 +314,7 @@ func (b *book) grantMore(it *item, tokens, sources int) (*journey, shortage, err
 		return nil, shortage{}, err
 	}
 	return &journey{item: *it, grant: tokens + rest, sources: b.meter.TakeSources(sources + unread), moreTokens: tokens, moreSources: sources,
-		reserved: reserved, retry: true, back: make(chan struct{})}, shortage{}, nil
+		reserved: reserved, retry: true, back: make(chan homecoming, 1)}, shortage{}, nil
 }
 
 func (b *book) moreOf(jr *journey) marchwarden.Request {

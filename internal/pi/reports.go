@@ -33,12 +33,12 @@ func (b *book) own(name string) bool { return b.members[name].Trust == dispatch.
 func (b *book) unheard() []string {
 	var out []string
 	for _, jr := range b.journeys {
-		answered := func(o *journey) bool { return o.Researcher == jr.Researcher && !o.lost && o.res != nil }
+		answered := func(o *journey) bool { return o.Researcher == jr.Researcher && o.res != nil }
 		if !b.external(jr.Researcher) || slices.ContainsFunc(b.journeys, answered) {
 			continue
 		}
 		how := jr.Researcher + " did not answer"
-		if !jr.lost && jr.unasked {
+		if jr.unasked {
 			how = jr.Researcher + " was not reached"
 		}
 		if !slices.Contains(out, how) {
@@ -150,7 +150,7 @@ func (f *findings) shortOf(jr *journey) (*reason.Short, int) {
 func (f *findings) near(ctx context.Context, d *reason.Draft) error {
 	for _, all := range []bool{true, false} {
 		for _, jr := range f.journeys {
-			if jr.lost || jr.replaced || jr.res == nil || !f.own(jr.Researcher) || f.asksAll(jr) != all {
+			if jr.replaced || jr.res == nil || !f.own(jr.Researcher) || f.asksAll(jr) != all {
 				continue
 			}
 			for _, c := range jr.res.Closest[:min(len(jr.res.Closest), maxNotices)] {

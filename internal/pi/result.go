@@ -95,14 +95,14 @@ func (b *book) decided() []marchwarden.Decision {
 // cutShort reports whether a researcher ended at a cap, and was not sent again.
 func (b *book) cutShort() bool {
 	return slices.ContainsFunc(b.journeys, func(jr *journey) bool {
-		return !jr.lost && !jr.replaced && jr.res != nil && jr.res.CostMetadata.BudgetExhausted && !b.sentAgain(jr)
+		return !jr.replaced && jr.res != nil && jr.res.CostMetadata.BudgetExhausted && !b.sentAgain(jr)
 	})
 }
 
 // sentAgain reports whether a journey was made once more, with a larger budget.
 func (b *book) sentAgain(jr *journey) bool {
 	return slices.ContainsFunc(b.journeys, func(o *journey) bool {
-		return o.parent == jr.number && o.retry && o.Sending.Researcher == jr.Researcher && o.Question == jr.Question && (o.goesOn == nil || !o.lost && o.res != nil)
+		return o.parent == jr.number && o.retry && o.Sending.Researcher == jr.Researcher && o.Question == jr.Question && (o.goesOn == nil || o.res != nil)
 	})
 }
 
@@ -137,7 +137,7 @@ func (b *book) rihlas() []marchwarden.Rihla {
 	for _, jr := range b.journeys {
 		rihla := marchwarden.Rihla{Researcher: jr.Researcher, Question: jr.Question, Reason: jr.Reason, Parent: jr.parent,
 			Outcome: outcomeOf(jr), WallTimeSec: jr.took.Seconds()}
-		if !jr.lost && jr.res != nil {
+		if jr.res != nil {
 			rihla.TraceID, rihla.TokensUsed, rihla.Citations = jr.res.TraceID, b.used(jr), jr.admitted
 		}
 		out = append(out, rihla)
@@ -287,7 +287,7 @@ func (f *findings) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQues
 		}
 	}
 	for _, jr := range f.journeys {
-		if jr.lost || jr.res == nil {
+		if jr.res == nil {
 			continue
 		}
 		for _, e := range jr.res.DiscoveryEvents {

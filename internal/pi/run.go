@@ -101,9 +101,8 @@ type journey struct {
 	reserved *budget.Reservation
 	retry    bool // was sent again with more
 
-	back chan struct{} // closed when res and err are set
-	res  *marchwarden.Result
-	err  error
+	back chan homecoming
+	homecoming
 
 	moreTokens, moreSources int // what is added to that which the journey it resumes had
 
@@ -111,11 +110,17 @@ type journey struct {
 	replaced bool // another resumed it, and reports for both
 	followed bool // another was to resume it
 	unasked  bool // was not reached: nothing was spent
-	lost     bool // never came back: res and err are not to be looked at
+	lost     bool // never came back
 	led      int  // rihlas that its report led to, waiting ones included
 	admitted int  // citations that stood the check
 	gaps     []marchwarden.Gap
 	took     time.Duration
+}
+
+// homecoming is what a journey came back with.
+type homecoming struct {
+	res *marchwarden.Result
+	err error
 }
 
 func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start) *run {
@@ -250,7 +255,10 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 		return nil, a.Elapsed, nil
 	}
 	jr := r.journeys[a.Number-1]
-	<-jr.back
+	home := <-jr.back
+	if jr.err, jr.unasked = home.err, home.err != nil && home.res != nil; !jr.unasked {
+		jr.res = home.res
+	}
 	jr.arrived, jr.took = true, a.Elapsed-jr.took
 	return jr, a.Elapsed, nil
 }

@@ -141,7 +141,7 @@ func (f *findings) saysOf(d reason.Draft, jr *journey) bool {
 func (b *book) brought() []*journey {
 	var out []*journey
 	for _, jr := range b.journeys {
-		if !jr.lost && jr.admitted > 0 {
+		if jr.admitted > 0 {
 			out = append(out, jr)
 		}
 	}
@@ -341,7 +341,7 @@ func (r *run) warnings(by marchwarden.CostMetadata) []string {
 		}
 	}
 	for _, jr := range r.journeys {
-		if jr.lost || jr.replaced {
+		if jr.replaced {
 			continue
 		}
 		if errors.Is(jr.err, replay.ErrGivenUp) {

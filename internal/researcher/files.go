@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
 )
@@ -169,11 +170,7 @@ func (r *Files) update(ctx context.Context, sink marchwarden.Sink) (library, err
 
 // describe says what was searched in one folder, for people.
 func describe(f *fetch.Folder, report local.Report) string {
-	n := report.Added + report.Changed + report.Unchanged
-	if n == 1 {
-		return f.Name + " (1 document)"
-	}
-	return fmt.Sprintf("%s (%d documents)", f.Name, n)
+	return f.Name + " (" + lexicon.Counted(report.Added+report.Changed+report.Unchanged, "document", "documents") + ")"
 }
 
 // indexPath is where the index is kept: in memory for the program's own library alone, which is quick to index.

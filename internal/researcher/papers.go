@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -97,14 +96,11 @@ func (p *Papers) fetch(ctx context.Context, loc string) (fetch.Page, error) {
 	if !fetch.Allowed(ctx, id.Host()) {
 		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "%s is outside the source filter", id.Host())
 	}
-	var r record
-	var text fetch.Page
-	var err error
+	gather := p.published
 	if id.ArXiv() != "" {
-		r, text, err = p.preprint(ctx, id)
-	} else {
-		r, text, err = p.published(ctx, id)
+		gather = p.preprint
 	}
+	r, text, err := gather(ctx, id)
 	if err == nil && ctx.Err() != nil {
 		err = marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "the reading of a paper was stopped")
 	}
@@ -127,13 +123,10 @@ func (p *Papers) preprint(ctx context.Context, id scholar.ID) (record, fetch.Pag
 	default:
 		r.APIFault = code
 	}
-	var g errgroup.Group
-	g.Go(func() error {
-		r.Work = p.known(ctx, id, r.Paper)
-		return nil
-	})
+	var g sync.WaitGroup
+	g.Go(func() { r.Work = p.known(ctx, id, r.Paper) })
 	page, fault := p.fullText(ctx, p.places(version), nil)
-	_ = g.Wait() // its only error is nil
+	g.Wait()
 	r.FullFault = fault
 	if r.Paper == nil && (r.Work == nil || r.Work.Title == "") {
 		return r, fetch.Page{}, err // what was read is unknown

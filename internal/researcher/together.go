@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
@@ -45,14 +44,11 @@ func (t *together) Name() string { return t.name }
 func (t *together) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	found := make([][]search.Hit, len(t.engines))
 	errs := make([]error, len(t.engines))
-	var g errgroup.Group
+	var g sync.WaitGroup
 	for i, e := range t.engines {
-		g.Go(func() error {
-			found[i], errs[i] = e.Search(ctx, q)
-			return nil
-		})
+		g.Go(func() { found[i], errs[i] = e.Search(ctx, q) })
 	}
-	_ = g.Wait() // no branch returns an error here
+	g.Wait()
 	err := failure(errs)
 	if err != nil && ctx.Err() != nil {
 		return nil, err
