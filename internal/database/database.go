@@ -53,8 +53,7 @@ func (o Options) withDefaults() Options {
 
 const maxConns = 4
 
-// DB is an open database that can only be read. It is safe for concurrent use.
-// Its opener closes it.
+// DB is an open database that can only be read. It is safe for concurrent use. Its opener closes it.
 type DB struct {
 	wall    wall
 	dialect Dialect
@@ -66,15 +65,13 @@ type DB struct {
 
 // wall is a connection that changes nothing, as each dialect keeps to that. It is safe for concurrent use.
 type wall interface {
-	// read runs one statement in a transaction that is read-only and always rolled
-	// back. The end of ctx ends it in the database too.
+	// read runs one statement in a transaction that is read-only and rolled back, and ends it with ctx.
 	read(ctx context.Context, statement string, o Options) (Rows, error)
 	// warn says for people what the database would let this user do; "" for nothing.
 	warn(ctx context.Context, db *DB) string
 	// tables reads the schema, in the order of the names.
 	tables(ctx context.Context, db *DB) ([]Table, error)
-	// explain says in one sentence what an error of the driver means; nil leaves it to
-	// the caller, and so does a Message of "" with the code known.
+	// explain says what an error of the driver means; nil, and a Message of "", leave the words to the caller.
 	explain(err error) *marchwarden.Error
 	close() error
 }

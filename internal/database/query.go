@@ -21,8 +21,7 @@ type Rows struct {
 	Truncated bool // says that a cap cut the answer short: there are more rows
 }
 
-// Cell is one value as text, the same text for the same value whatever the
-// driver: times as RFC 3339, numbers in their shortest form, what is no text as
+// Cell is one value as text, whatever the driver: times as RFC 3339, numbers in their shortest form, what is no text as
 // "[n bytes]".
 type Cell struct {
 	Text   string
@@ -185,8 +184,7 @@ func moment(t time.Time, typeName string) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Printable is a text on one line, without control and format characters, cut
-// where it is very long.
+// Printable is a text on one line, without control and format characters, cut where it is very long.
 func Printable(s string) string {
 	if len(s) > maxCell {
 		s = strings.ToValidUTF8(s[:maxCell], "") + "…"

@@ -25,10 +25,8 @@ type Table struct {
 	Columns []Column
 	Key     []string // the columns of the primary key, in order; nil without one
 	Refs    []Ref
-	// Rows is the number of rows, counted up to a bound; Many says that there are
-	// more than that.
-	Rows int
-	Many bool
+	Rows    int // the number of rows, counted up to a bound; Many says that there are more than that
+	Many    bool
 
 	space string // the schema it is in, even if the bare name finds it
 }
@@ -111,8 +109,7 @@ func Literal(text string) string {
 	return "'" + strings.ReplaceAll(strings.ReplaceAll(text, "\x00", ""), "'", "''") + "'"
 }
 
-// AsText is a column as text: PostgreSQL has types, such as uuid, that its functions
-// on text do not take.
+// AsText is a column as text: PostgreSQL has types, such as uuid, that its functions on text do not take.
 func AsText(d Dialect, expr string) string {
 	if d == Postgres {
 		return "CAST(" + expr + " AS text)"

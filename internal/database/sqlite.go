@@ -19,11 +19,9 @@ import (
 // sqliteWall keeps a file from being changed. ATTACH and VACUUM INTO get round mode=ro; with no database that may be
 // attached both fail.
 type sqliteWall struct {
-	path string
-	pool *sql.DB
-	// still reads a file that no process has open as it is: reading one in WAL mode otherwise makes
-	// two files beside it.
-	still *sql.DB
+	path  string
+	pool  *sql.DB
+	still *sql.DB // reads a file that no process has open: reading one in WAL mode otherwise makes files beside it
 }
 
 // sqliteLimits hold for every connection, beyond SQLite's own.
@@ -63,8 +61,7 @@ func dialSQLite(path string, o Options) (*DB, error) {
 		if err != nil {
 			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the database %s", filepath.Base(path))
 		}
-		// A connection lasts for one statement: the file may be used otherwise by the
-		// next, and opening it costs less than a millisecond.
+		// A connection lasts for one statement: the file may be used otherwise by the next.
 		*open.into = bounded(db)
 		db.SetMaxIdleConns(0)
 	}

@@ -12,9 +12,8 @@ import (
 	"fmt"
 )
 
-// Call is one request to a model. It is a single turn: what the model must know
-// of earlier turns is in Input. System and Tools are the same in every call of
-// one prompt, so that a provider can cache them.
+// Call is one request to a model, a single turn. System and Tools are the same in every call of one prompt, so that a
+// provider can cache them.
 type Call struct {
 	Prompt    string          `json:"prompt"`            // the prompt's name, for people and traces
 	Template  string          `json:"template"`          // hash of the prompt's file, "sha256:…"

@@ -148,8 +148,7 @@ func (m *Metered) answered(r Reply) {
 	}
 }
 
-// Safe is a model whose panics are failures. It goes below the record, so that a
-// panic is an outcome like any other.
+// Safe is a model whose panics are failures. It goes below the record: a panic is an outcome like any other.
 func Safe(m Model) Model {
 	if m == nil {
 		return nil

@@ -38,10 +38,8 @@ func Object(text string) (json.RawMessage, bool) {
 	return f.best, true
 }
 
-// WithoutThinking is a model's text without its <think> blocks: closed ones, one
-// that the end of the text cut off, and all that stands before a closing tag
-// whose opening was not sent. Tags inside JSON are quoted words, and stay. Its work is linear in
-// the text.
+// WithoutThinking is a model's text without its <think> blocks, whole or cut off at either end. Tags inside JSON are
+// quoted words, and stay. Its work is linear in the text.
 func WithoutThinking(text string) string {
 	if isObject(text) || !strings.Contains(text, thinkOpen) && !strings.Contains(text, thinkClose) {
 		return text

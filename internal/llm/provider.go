@@ -175,8 +175,7 @@ func Decode(data []byte, into any) error {
 	return nil
 }
 
-// ToolInput is the input of a tool call as JSON: no input is an empty object, and what is no
-// JSON is a JSON string of it.
+// ToolInput is the input of a tool call as JSON: none is an empty object, what is no JSON a JSON string of it.
 func ToolInput(said string) json.RawMessage {
 	switch {
 	case strings.TrimSpace(said) == "":

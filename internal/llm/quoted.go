@@ -14,16 +14,13 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// Nonce is a word that the author of a source cannot know: the source was written before the run
-// had an id.
+// Nonce is a word that the author of a source cannot know: the source was written before the run had an id.
 func Nonce(run marchwarden.TraceID) string {
 	sum := sha256.Sum256([]byte("marchwarden/nonce/v1/" + run.String()))
 	return hex.EncodeToString(sum[:6])
 }
 
-// Quoter cleans text from outside for the prompts of one run. Only what is shown is
-// changed, never what is stored. Make one with Under; it is safe for concurrent
-// use.
+// Quoter cleans text from outside for the prompts of one run; what is stored stays. It is safe for concurrent use.
 type Quoter struct {
 	nonce     string
 	forgeries []*regexp.Regexp // the first is the nonce, and what looks like a marker
@@ -34,10 +31,8 @@ const forged = `[<＜‹〈⟨«]{3,}|[>＞›〉⟩»]{3,}|<[|｜]|[|｜]>|<</?
 
 var forgedMarker = regexp.MustCompile(`(?i)` + forged)
 
-// NewQuoter makes the view whose markers bear a nonce, which must be unknown to those
-// who wrote what is quoted; of a blank one only the look-alikes are taken out. What
-// else a prompt gives a meaning, such as its labels, is forged in text from outside,
-// too.
+// NewQuoter makes a quoter whose markers bear a nonce, unknown to those who wrote what is quoted; of a blank one only the
+// look-alikes are taken out. also is what else a prompt gives a meaning, such as its labels.
 func NewQuoter(nonce string, also ...*regexp.Regexp) Quoter {
 	markers := forgedMarker
 	if nonce = strings.TrimSpace(nonce); nonce == "" {
@@ -109,8 +104,7 @@ func visible(s string) string {
 	}, s)
 }
 
-// Clip shortens s to at most n characters, the last of them "…", at a word where
-// one is near. Nothing is cleaned.
+// Clip shortens s to at most n characters, the last of them "…", at a word where one is near. Nothing is cleaned.
 func Clip(s string, n int) string {
 	if len(s) <= n || utf8.RuneCountInString(s) <= n {
 		return s

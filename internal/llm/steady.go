@@ -30,21 +30,16 @@ const (
 
 // SteadyConfig says how to be steady. Now is needed; everything else has a default.
 type SteadyConfig struct {
-	// Fallback is called when the primary model failed for good, or nil. It is
-	// called once and not repeated here; how often it then asks its provider is its
-	// own affair, for it may be a steady model itself.
+	// Fallback is called, once, when the primary model failed for good, or nil. It may be a steady model itself.
 	Fallback Model
-	// Breaker is shared by all models of one provider and all runs; nil gives the
-	// model a breaker of its own.
-	Breaker *Breaker
-	Now     func() time.Time // the clock; it must be set
+	Breaker  *Breaker         // shared by all models of one provider and all runs; nil gives the model one of its own
+	Now      func() time.Time // the clock; it must be set
 	// Sleep waits for d, or until ctx ends and then fails. Nil is a real timer.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter draws from [0, 1). Nil draws at random.
 	Jitter      func() float64
 	MaxAttempts int // bounds the calls to the primary model; 0 means 4
-	// MaxWait bounds one pause; 0 means 30 s. A provider that asks for more is not
-	// waited for.
+	// MaxWait bounds one pause; 0 means 30 s. A provider that asks for more is not waited for.
 	MaxWait time.Duration
 }
 

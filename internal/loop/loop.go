@@ -34,15 +34,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// Config is what a loop is made of. Engine, Fetcher and Model may be nil when the
-// loop only reruns records.
+// Config is what a loop is made of. Engine, Fetcher and Model may be nil when it only reruns records.
 type Config struct {
 	Engine   search.Engine
 	Fetcher  fetch.Fetcher
 	Reasoner reason.Reasoner
 	Model    llm.Model // answers the reasoner's calls when the run's start names a model
-	// Vectors makes the sentence vectors of runs whose start names it. A run whose
-	// start names another must not get here.
+	// Vectors makes the sentence vectors of runs whose start names it. A run of another must not get here.
 	Vectors embed.Embedder
 	Blobs   blob.Store
 }

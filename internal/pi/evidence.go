@@ -157,8 +157,7 @@ const (
 func (f *findings) obtain(ctx context.Context, m dispatch.Member, c marchwarden.Citation) (replay.Held, error) {
 	ours := context.WithoutCancel(ctx) // a caller who leaves must not make a liar of a researcher
 	if ref, err := blob.Parse(c.ContentHash); err == nil && m.Trust != dispatch.Unknown {
-		// A stranger may know a document of the user's by its hash alone: it has to
-		// hand over what it says it read.
+		// A stranger may know a document by its hash alone: it has to hand over what it says it read.
 		if _, err := f.blobs.Get(ours, ref); err == nil && (m.Trust == dispatch.Own || f.heard(ref)) {
 			return replay.Held{Text: ref, How: howStored}, nil
 		}

@@ -69,9 +69,7 @@ const Scope = "everything that the researchers of its network cover: it plans, a
 type Minds struct {
 	Planner func(model string) Planner
 	Writer  func(model string) reason.Reasoner
-	// Vectors finds what made the sentence vectors of an earlier run, by its id; nil
-	// finds none.
-	Vectors func(id string) (embed.Embedder, error)
+	Vectors func(id string) (embed.Embedder, error) // finds what made the sentence vectors of an earlier run, by its id; nil finds none
 }
 
 // Config is what an investigator works with. The caller closes what it passes in.
@@ -82,16 +80,13 @@ type Config struct {
 	Now     func() time.Time
 	NewID   func() marchwarden.TraceID
 
-	Dispatcher dispatch.Dispatcher
-	Minds      Minds
-	Options    Options
-	Model      llm.Model      // plans and writes; nil leaves both to minds that need none
-	Vectors    embed.Embedder // makes the sentence vectors of new runs; nil is to do without
-	// Calibration is the table by which confidence is calibrated; nil leaves the scores
-	// as they are.
-	Calibration json.RawMessage
-	// Refetch gets a document again that a researcher cites and does not hand
-	// over; nil leaves such citations unchecked. It stores the text.
+	Dispatcher  dispatch.Dispatcher
+	Minds       Minds
+	Options     Options
+	Model       llm.Model       // plans and writes; nil leaves both to minds that need none
+	Vectors     embed.Embedder  // makes the sentence vectors of new runs; nil is to do without
+	Calibration json.RawMessage // the table by which confidence is calibrated; nil leaves the scores as they are
+	// Refetch gets and stores a cited document that is not handed over; nil leaves such citations unchecked.
 	Refetch func(ctx context.Context, locator string) (Document, error)
 	Spent   func(Call)   // told of every finished investigation, for the ledger; nil: unused
 	Say     func(string) // told what a person should know about an investigation that resumes; nil: unused
@@ -99,14 +94,12 @@ type Config struct {
 
 // Options are the user's wishes; the zero value of each is a sound default.
 type Options struct {
-	Parallel    int           // rihlas under way at once; 0 is 4
-	MaxRihlas   int           // in all; 0 goes by the depth of the request
-	MaxDepth    int           // of follow-ups; 0 goes by the depth of the request, -1 is none
-	Deadline    time.Duration // for the whole investigation; 0 is none
-	AllowEgress []string      // names the members whose findings may be told to others
-	// ModelSeesPrivate says that the model was named for everything, and not
-	// merely found: it may be shown what came from private sources.
-	ModelSeesPrivate bool
+	Parallel         int                 // rihlas under way at once; 0 is 4
+	MaxRihlas        int                 // in all; 0 goes by the depth of the request
+	MaxDepth         int                 // of follow-ups; 0 goes by the depth of the request, -1 is none
+	Deadline         time.Duration       // for the whole investigation; 0 is none
+	AllowEgress      []string            // names the members whose findings may be told to others
+	ModelSeesPrivate bool                // says that the model was named for everything: it may be shown what is private
 	PlanOnly         bool                // ends an investigation with its plan
 	Choice           *marchwarden.Choice // who was asked with what, by which the run resumes
 	More             time.Duration       // added to the time of an investigation that goes on
@@ -127,8 +120,7 @@ type Call struct {
 	Before marchwarden.CostMetadata // what an earlier call for the same run has told of
 }
 
-// PI is a principal investigator. It is a researcher like those that it asks, and
-// safe for concurrent use.
+// PI is a principal investigator. It is a researcher like those that it asks, and safe for concurrent use.
 type PI struct{ cfg Config }
 
 var _ marchwarden.Researcher = (*PI)(nil)

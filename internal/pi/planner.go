@@ -35,26 +35,19 @@ type Planner interface {
 	Follow(ctx context.Context, b *Brief, r Report) ([]Sending, error)
 }
 
-// Brief is what a planner knows. The investigator owns it; a planner changes
-// nothing in it.
+// Brief is what a planner knows. A planner changes nothing in it.
 type Brief struct {
 	Request marchwarden.Request
 	Limits  marchwarden.Limits
 	Now     time.Time
 	Members []dispatch.Member
-	// Untold names members whose Scope no model may be shown: it says what is in
-	// sources of the user's own, such as the columns of tables, and what a plan asks
-	// goes out to all members.
-	Untold []string
-	Most   int       // how many rihlas there may still be
-	Asked  []Sending // the rihlas so far, in order
-	// Model is metered; nil for a planner without one, and once there are things
-	// that the model must not be shown. Scale and Nonce are as in
-	// reason.State.
-	Model llm.Model
-	Meter *budget.Meter
-	Scale func() float64
-	Nonce string
+	Untold  []string  // names members whose Scope no model may be shown: it tells of sources of the user's own
+	Most    int       // how many rihlas there may still be
+	Asked   []Sending // the rihlas so far, in order
+	Model   llm.Model // metered; nil for a planner without one, and once there are things that it must not be shown
+	Meter   *budget.Meter
+	Scale   func() float64
+	Nonce   string
 }
 
 // Sending is one rihla that is proposed.

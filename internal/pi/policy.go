@@ -54,8 +54,8 @@ const aboutOpenQuestion = "open_question"
 type rule struct {
 	priority int
 	target   func(b *book, n notice) (s Sending, tokens int) // whom to ask what; no researcher if there is no one to ask
-	action   marchwarden.Action                                       // when there is no one to ask
-	why      string                                                   // then
+	action   marchwarden.Action                              // when there is no one to ask
+	why      string                                          // then
 }
 
 type notice struct {

@@ -1,9 +1,7 @@
 package researcher
 
-// The researcher of scientific papers: engines that the caller chose, and the fetcher of
-// papers, from an arXiv id or a DOI to one document with what arXiv and the indexes say of the
-// paper, its abstract and, where it can be had, its full text. It speaks no protocol itself
-// (package scholar does) and downloads no page itself (a guarded web fetcher does).
+// The researcher of scientific papers: engines that the caller chose, and the fetcher of papers, from an arXiv id or a DOI
+// to one document. Package scholar speaks the protocols, and a guarded web fetcher downloads pages.
 
 import (
 	"context"
@@ -35,8 +33,7 @@ type ArxivConfig struct {
 func NewArxiv(cfg ArxivConfig) marchwarden.Researcher {
 	where := "papers by " + cfg.Engine.Name()
 	return Prepared{cfg.Lab, ArxivName, func(_ context.Context, req marchwarden.Request) (Setup, error) {
-		// What the caller knows may come from private sources: only the question's own
-		// papers are asked for.
+		// What the caller knows may come from private sources: only the question's own papers are asked for.
 		var given []string
 		for _, id := range scholar.InText(req.Question) {
 			given = append(given, id.Locator())

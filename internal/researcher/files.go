@@ -33,13 +33,10 @@ func Embedded() *fetch.Folder { return fetch.EmbeddedFolder(corpus.Name, "embedd
 type FilesConfig struct {
 	Lab
 	Library []*fetch.Folder // what is searched, at least one folder
-	// IndexPath is the index file for user folders. Without user folders the
-	// index is kept in memory and no file is touched.
+	// IndexPath is the index file for user folders. Without those the index is kept in memory.
 	IndexPath string
 	Extractor *extract.Extractor
-	// Warn is told, for people, of what went wrong beside the research, such as
-	// a file that could not be read; nil: unused.
-	Warn func(string)
+	Warn      func(string) // told of what went wrong beside the research, such as an unreadable file; nil: unused
 }
 
 // Files answers from local documents. It is safe for concurrent use.
@@ -52,8 +49,7 @@ type Files struct {
 
 var _ marchwarden.Researcher = (*Files)(nil)
 
-// NewFiles makes the researcher. It is cheap: nothing is opened before the first
-// call. Close it when done.
+// NewFiles makes the researcher. Nothing is opened before the first call. Close it when done.
 func NewFiles(cfg FilesConfig) *Files {
 	if cfg.Warn == nil {
 		cfg.Warn = func(string) {}

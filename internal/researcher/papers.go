@@ -23,19 +23,14 @@ const extractor = "papers/1"
 
 const maxLinks = 30
 
-// PapersConfig is what the fetcher of papers works with. The caller closes what it
-// passes in.
+// PapersConfig is what the fetcher of papers works with. The caller closes what it passes in.
 type PapersConfig struct {
-	Store   blob.Store
-	API     *scholar.Arxiv
-	Scholar *scholar.Service
-	// Web fetches full texts and guards what it dials; nil leaves papers with their
-	// abstracts. It must store where Store reads.
-	Web  fetch.Fetcher
-	Site string // arXiv's web site, for full texts; "" is https://arxiv.org
-	// Patience is how long a paper waits for its full text, turns at a polite host
-	// included, before it goes with its abstract; 0 is half a minute.
-	Patience time.Duration
+	Store    blob.Store
+	API      *scholar.Arxiv
+	Scholar  *scholar.Service
+	Web      fetch.Fetcher // fetches full texts, guarded, and stores where Store reads; nil leaves papers with their abstracts
+	Site     string        // arXiv's web site, for full texts; "" is https://arxiv.org
+	Patience time.Duration // how long a paper waits for its full text before it goes with its abstract; 0 is half a minute
 	Now      func() time.Time
 }
 

@@ -32,24 +32,17 @@ import (
 
 // Lab is where a researcher works. The caller closes what it passes in.
 type Lab struct {
-	Traces  trace.Book
-	Blobs   blob.Store
-	Version string // of the program, for the trace
-	Now     func() time.Time
-	NewID   func() marchwarden.TraceID
-	// Deadline is how long a run may take in all; zero is no limit. Some of it is
-	// kept for the writing.
-	Deadline time.Duration
-	// Model is the language model that plans and writes; nil leaves both to the
-	// extractive reasoner, which needs none.
-	Model   llm.Model
-	Vectors embed.Embedder // makes the sentence vectors of new runs; nil is to do without
-	// VectorsOf finds what made the vectors of a run that goes on, by its id; nil knows
-	// Vectors alone.
-	VectorsOf func(id string) (embed.Embedder, error)
-	// Calibration is the table by which confidence is calibrated; nil leaves the scores
-	// as they are.
-	Calibration json.RawMessage
+	Traces   trace.Book
+	Blobs    blob.Store
+	Version  string // of the program, for the trace
+	Now      func() time.Time
+	NewID    func() marchwarden.TraceID
+	Deadline time.Duration  // how long a run may take in all, the writing included; zero is no limit
+	Model    llm.Model      // the language model that plans and writes; nil leaves both to the extractive reasoner
+	Vectors  embed.Embedder // makes the sentence vectors of new runs; nil is to do without
+	// VectorsOf finds what made the vectors of a run that goes on, by its id; nil knows Vectors alone.
+	VectorsOf   func(id string) (embed.Embedder, error)
+	Calibration json.RawMessage     // the table by which confidence is calibrated; nil leaves the scores as they are
 	PartOf      bool                // marks the runs as rihlas of an investigation
 	Choice      *marchwarden.Choice // who was asked with what, by which the run resumes
 	More        time.Duration       // added to the time of a run that goes on
@@ -69,11 +62,9 @@ const gatherShare = 0.7
 
 // Setup is what one call works with.
 type Setup struct {
-	Where  string // what is searched, for people
-	Engine search.Engine
-	// Ranked is Engine with an embedder, for one that can use it; nil for others. Its
-	// name is Engine's.
-	Ranked      func(embed.Embedder) search.Engine
+	Where       string // what is searched, for people
+	Engine      search.Engine
+	Ranked      func(embed.Embedder) search.Engine // engine with an embedder, under the same name; nil for one that cannot use it
 	Fetcher     fetch.Fetcher
 	Given       []string // the addresses that the caller named and that may be read
 	Library     []string // library, Fingerprint and Gaps describe what is searched, as it was found
@@ -82,8 +73,7 @@ type Setup struct {
 	Guide       string // tells a reasoner with a model what its searches may ask for
 }
 
-// Prepared is a researcher that has what each call works with prepared. It is safe for concurrent
-// use if Prepare is.
+// Prepared is a researcher that prepares what each call works with. It is safe for concurrent use if Prepare is.
 type Prepared struct {
 	Lab     Lab
 	Name    string // in the network, in traces and in costs
@@ -92,8 +82,7 @@ type Prepared struct {
 
 var _ marchwarden.Researcher = Prepared{}
 
-// Preparing prepares what a call works with, for the request as it is or, of a run that
-// goes on, as it was.
+// Preparing prepares what a call works with, for the request as it is or, of a run that goes on, as it was.
 type Preparing func(context.Context, marchwarden.Request) (Setup, error)
 
 // Research answers a request: under a new trace, or as the run that it wants to
@@ -218,8 +207,7 @@ func (p Prepared) resume(ctx context.Context, req marchwarden.Request, sink marc
 	return l.finish(on.Recorder, Call{Start: start, Result: res, Before: on.Before()}, err)
 }
 
-// Mind makes the reasoner of one run: the one that asks the model of this id, or, for
-// "", the one that needs none.
+// Mind makes the reasoner of one run: the one that asks the model of this id, or, for "", the one that needs none.
 func Mind(id string) reason.Reasoner {
 	if id != "" {
 		return model.New(id)
@@ -237,10 +225,8 @@ type Rerun struct {
 // Same reports whether the two results are equal to the byte.
 func (r Rerun) Same() bool { return bytes.Equal(r.Want, r.Got) }
 
-// Again re-executes a complete run on its record: no engine, no fetcher and no
-// model is made. Every blob that the trace names is checked first; a damaged or
-// missing one is an error that names it. vectorsOf finds the embedder of an id; nil finds
-// none, and a run whose vectors would have to be computed again is CodeUnsupported.
+// Again re-executes a complete run on its record, without engine, fetcher and model. Every blob that the trace names is
+// checked first. vectorsOf finds the embedder of an id, or is nil; vectors that cannot be had are CodeUnsupported.
 func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (Rerun, error) {
 	var e embed.Embedder
 	start, want, err := run.Again(ctx, log, blobs, func(start *trace.Start) (err error) {

@@ -45,9 +45,7 @@ type subject struct {
 	year      int
 	venue     string
 	abstract  string
-	// origin is one for all versions of a paper: its arXiv id where it has one, so
-	// that the preprint and the article of one paper do not corroborate each other.
-	origin string
+	origin    string // one for all versions of a paper, its arXiv id if it has one: they do not corroborate each other
 }
 
 // about joins what arXiv and the indexes say. arXiv's word goes first for what was read there.

@@ -46,8 +46,7 @@ type Model struct {
 
 var _ llm.Model = (*Model)(nil)
 
-// New makes a model of a configuration. It sends nothing; a wrong configuration
-// fails the calls.
+// New makes a model of a configuration. It sends nothing; a wrong configuration fails the calls.
 func New(cfg Config) *Model {
 	key := strings.TrimSpace(cfg.Key)
 	w := llm.Wire{Who: "anthropic", Header: http.Header{"Anthropic-Version": {apiVersion}}, Idle: cfg.Idle, Secrets: httpapi.SecretsOf(key, cfg.BaseURL), Lost: hintNetwork}
@@ -94,8 +93,7 @@ func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 		return llm.Reply{}, marchwarden.Wrap(err, marchwarden.CodeInternal, "write the request")
 	}
 	r := reading{model: m, index: map[int64]*block{}}
-	// Once the stream has opened, or the fate of a request that went out is unknown, the call
-	// counts. A request that was refused costs nothing.
+	// Once the stream has opened, or the fate of a request that went out is unknown, the call counts.
 	open, failed := m.wire.Ask(ctx, body, r.read)
 	switch {
 	case failed != nil && (open || r.opened):

@@ -187,8 +187,7 @@ func (r *reading) usage(c llm.Call) llm.Usage {
 	if u.In == 0 {
 		u.In = estimate
 	}
-	// The count at a stream's start is a placeholder, and all there is when the
-	// stream breaks off.
+	// The count at a stream's start is a placeholder, and all there is when the stream breaks off.
 	if u.Out == 0 || r.stop == "" {
 		said := 0
 		for _, b := range r.blocks {

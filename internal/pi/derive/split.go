@@ -117,8 +117,7 @@ var (
 
 var (
 	isPerson = regexp.MustCompile(`(?:^|\s)(?:` + persons + `)$`)
-	// within are words that an inner question cannot have: it would be the whole one,
-	// or it points at something outside itself.
+	// within are words that an inner question cannot have: it would be the whole one, or point outside itself.
 	within = regexp.MustCompile(`(?i)\b(?:what|which|whom|how)\b|\b(?:when|where|who)$|^(?:he|she|it|they|his|her|this)\b`)
 	// another subject begins a clause of which the noun before it is the object.
 	another = regexp.MustCompile(`^(?:the|a|an)\s|^\p{Lu}`)

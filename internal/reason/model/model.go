@@ -30,9 +30,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-// Reasoner asks a language model. It serves one run and is not safe for
-// concurrent use. What it does depends on the states it was given and the
-// replies it got, in their order, and on nothing else.
+// Reasoner asks a language model. It serves one run and is not safe for concurrent use. What it does depends on the states
+// it was given and the replies it got, in their order, alone.
 type Reasoner struct {
 	id    string
 	plain *extractive.Reasoner // what goes on when the model does not
@@ -53,13 +52,11 @@ const thinking = 4000
 
 var _ reason.Reasoner = (*Reasoner)(nil)
 
-// Version names this reasoner and changes when its prompts, or what it does with a
-// model's words, change: a run that another version recorded cannot be rerun by
-// this one.
+// Version changes when the prompts, or what is done with a model's words, change: a run that another version recorded
+// cannot be rerun by this one.
 const Version = "model/6"
 
-// New makes the reasoner of one run. The id is the model's, such as
-// "anthropic/…"; it becomes the result's model_id.
+// New makes the reasoner of one run. The id is the model's, and becomes the result's model_id.
 func New(id string) *Reasoner {
 	return &Reasoner{id: id, plain: extractive.New(), asked: map[string]bool{}, steps: map[string]bool{}}
 }

@@ -49,8 +49,7 @@ var (
 	// writeSchema asks for everything an answer can have.
 	writeSchema = json.RawMessage(`{"type":"object","properties":{"claims":` + claimItems + `,"gaps":` + gapItems + `,"discoveries":` + discoveryItems + `,"open_questions":` + openItems +
 		`},"required":["claims","gaps","discoveries","open_questions"],"additionalProperties":false}`)
-	// leanSchema leaves out what a small budget cannot afford: the full one costs
-	// as much as five passages.
+	// leanSchema leaves out what a small budget cannot afford: the full one costs as much as five passages.
 	leanSchema = json.RawMessage(`{"type":"object","properties":{"claims":` + claimItems + `,"gaps":` + gapItems + `},"required":["claims","gaps"],"additionalProperties":false}`)
 
 	judgeSchema = json.RawMessage(`{"type":"object","properties":{"verdicts":{"type":"array","items":{"type":"object","properties":{"claim":{"type":"integer"},"support":{"type":"string"}},"required":["claim","support"],"additionalProperties":false}}},"required":["verdicts"],"additionalProperties":false}`)

@@ -72,8 +72,7 @@ func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, 
 			return reason.Draft{}, nil, err
 		}
 		if fields, ok = answerOf(reply.Text); !ok || len(llm.List(fields["claims"])) == 0 {
-			// A repair leaves out what it cannot mend; an empty one says nothing about
-			// the sources.
+			// A repair leaves out what it cannot mend; an empty one says nothing about the sources.
 			return reason.Draft{}, nil, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, nor could its repair")
 		}
 	}

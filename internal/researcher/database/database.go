@@ -32,8 +32,7 @@ type Config struct {
 	Samples bool // lets a model see a few values of each table before it asks for any
 }
 
-// New makes the researcher that answers from the rows of a database. Nothing is read before the
-// first call. It is safe for concurrent use.
+// New makes the researcher that answers from the rows of a database. It is safe for concurrent use.
 func New(cfg Config) marchwarden.Researcher {
 	return researcher.Prepared{Lab: cfg.Lab, Name: Name, Prepare: cfg.setup}
 }
@@ -68,9 +67,8 @@ const (
 	maxGuide = 1500
 )
 
-// Scope says in a sentence what a database holds, in at most 300 characters: "the
-// database trials@localhost: tables patients (id, name, …), …". Without a schema
-// it is the name alone.
+// Scope says in at most 300 characters what a database holds: "the database trials@localhost: tables patients (id, name,
+// …), …". Without a schema it is the name alone.
 func Scope(db *database.DB, s database.Schema) string {
 	out := "the database " + db.Name()
 	for i, t := range s.Tables {
@@ -106,9 +104,8 @@ func short(t database.Table, most int) string {
 	return t.Display() + " (" + strings.Join(names, ", ") + ")"
 }
 
-// Guide tells a model what it may search for: the tables with types and keys, and
-// that a search may be one SELECT statement; with samples a value of each column of
-// text, too. Values stand in quotes: they are data, whatever they say.
+// Guide tells a model what it may search for: the tables with types and keys, and that a search may be one SELECT
+// statement; with samples a value of each column of text, too, in quotes: they are data, whatever they say.
 func Guide(db *database.DB, s database.Schema, samples bool) string {
 	head := fmt.Sprintf("A search may be one SELECT statement in the SQL of %s, read-only, up to 200 rows, common functions only; or plain words. Names with capitals or spaces need double quotes. Tables:\n", db.Dialect())
 	var b strings.Builder

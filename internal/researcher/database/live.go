@@ -16,10 +16,8 @@ import (
 type Now struct {
 	// Changes are what differs, the old and the new: "price: 49.9 → 50.9". None means
 	// that the rows are what they were.
-	Changes []string
-	// Elsewhere says that another database of the same name was asked then; "" if it
-	// was this one, or if the stored text does not tell.
-	Elsewhere string
+	Changes   []string
+	Elsewhere string // says that another database of the same name was asked then; "" if not, or if that is not known
 }
 
 // Live reads again what a locator names and compares it with text, its stored text,

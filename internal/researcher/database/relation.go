@@ -20,10 +20,8 @@ type relation struct {
 	order   string // what the rows are listed by; "" if they have no order
 	cols    []column
 	rows    [][]database.Cell
-	whole   bool // rows are all that there are
-	// unnamed says that the table is the only one and that its name does not tell
-	// what its rows are, so that a question may call them anything.
-	unnamed bool
+	whole   bool             // rows are all that there are
+	unnamed bool             // says that this is the only table and its name does not tell what its rows are: they may be called anything
 	parents []database.Table // whose values are looked up; nil for the table alone
 }
 

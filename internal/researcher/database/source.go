@@ -19,9 +19,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-// Source is the search engine of one run over a database. It remembers the
-// statements that it ran, because a locator holds only their hash. It is safe for
-// concurrent use.
+// Source is the search engine of one run over a database. It remembers its statements, because a locator holds only their
+// hash. It is safe for concurrent use.
 type Source struct {
 	db     *database.DB
 	schema database.Schema
@@ -37,9 +36,8 @@ type Source struct {
 
 var _ search.Engine = (*Source)(nil)
 
-// NewSource makes the engine of a run. asked is the question as the caller put it:
-// a reasoner without a model searches for its rarer words, and the templates need the
-// others, too. With a reasoner that writes its own searches it is "".
+// NewSource makes the engine of a run. asked is the question as the caller put it, for the templates, or "" with a
+// reasoner that writes its own searches.
 func NewSource(db *database.DB, schema database.Schema, asked string) *Source {
 	return &Source{db: db, schema: schema, asked: asked, plans: map[string]*plan{}}
 }
