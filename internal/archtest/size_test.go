@@ -52,7 +52,6 @@ func houseSize(t *tree) []string {
 
 // typeExceptions are the types that may be larger, each with its reason.
 var typeExceptions = map[string]string{
-	"internal/loop.run":              "one research call under way",
 	"internal/mcpkit/client.Session": "one external researcher, with its times",
 	"internal/trace.Start":           "a step as it lies in the file",
 	"internal/web/page.Answer":       "all that the page of an answer shows",

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -50,11 +51,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// maxConns bounds the connections that one DB opens.
 const maxConns = 4
 
-// DB is an open database that can only be read. It is safe for concurrent use.
-// Its opener closes it.
+// DB is an open database that can only be read. It is safe for concurrent use. Its opener closes it.
 type DB struct {
 	wall    wall
 	dialect Dialect
@@ -64,18 +63,15 @@ type DB struct {
 	opts    Options
 }
 
-// wall is a connection that changes nothing, as each dialect keeps to that. It is
-// safe for concurrent use.
+// wall is a connection that changes nothing, as each dialect keeps to that. It is safe for concurrent use.
 type wall interface {
-	// read runs one statement in a transaction that is read-only and always rolled
-	// back. The end of ctx ends it in the database too.
+	// read runs one statement in a transaction that is read-only and rolled back, and ends it with ctx.
 	read(ctx context.Context, statement string, o Options) (Rows, error)
 	// warn says for people what the database would let this user do; "" for nothing.
 	warn(ctx context.Context, db *DB) string
 	// tables reads the schema, in the order of the names.
 	tables(ctx context.Context, db *DB) ([]Table, error)
-	// explain says in one sentence what an error of the driver means; nil leaves it to
-	// the caller, and so does a Message of "" with the code known.
+	// explain says what an error of the driver means; nil, and a Message of "", leave the words to the caller.
 	explain(err error) *marchwarden.Error
 	close() error
 }
@@ -106,19 +102,15 @@ func dial(address string, o Options) (*DB, error) {
 	low := strings.ToLower(scheme)
 	switch {
 	case ok && (low == "postgres" || low == "postgresql"):
-		u, err := parse(address)
-		if err != nil {
-			return nil, err
-		}
-		return dialPostgres(u, o)
+		return dialServer(address, o, dialPostgres)
 	case ok && (low == "mysql" || low == "mariadb"):
-		u, err := parse(address)
-		if err != nil {
-			return nil, err
-		}
-		return dialMySQL(u, o)
+		return dialServer(address, o, dialMySQL)
 	case ok && (low == "sqlite" || low == "sqlite3"):
-		return dialSQLite(sqlitePath(rest), o)
+		path := strings.TrimPrefix(rest, "//") // of sqlite:path, sqlite://path and sqlite:///path
+		if plain, err := url.PathUnescape(path); err == nil {
+			path = plain
+		}
+		return dialSQLite(path, o)
 	case ok && low == "duckdb", strings.HasSuffix(strings.ToLower(address), ".duckdb"):
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "DuckDB files are not read by this program",
 			Hint: "export the tables to SQLite: ATTACH 'out.db' AS out (TYPE sqlite), then CREATE TABLE out.t AS FROM t"}
@@ -131,33 +123,18 @@ func dial(address string, o Options) (*DB, error) {
 
 // IsFile reports whether an address is the bare path of a database file.
 func IsFile(address string) bool {
-	low := strings.ToLower(address)
-	for _, ext := range []string{".db", ".sqlite", ".sqlite3"} {
-		if strings.HasSuffix(low, ext) && !strings.Contains(low, "://") {
-			return true
-		}
-	}
-	return false
+	ext := strings.ToLower(filepath.Ext(address))
+	return !strings.Contains(address, "://") && (ext == ".db" || ext == ".sqlite" || ext == ".sqlite3")
 }
 
-// sqlitePath is the path of "sqlite:path", "sqlite://path" and "sqlite:///path".
-func sqlitePath(rest string) string {
-	rest = strings.TrimPrefix(rest, "//")
-	if path, err := url.PathUnescape(rest); err == nil {
-		return path
-	}
-	return rest
-}
-
-// parse reads the URL of a server. What the parser says of a URL that is none is
-// not passed on: it quotes the URL, password and all.
-func parse(address string) (*url.URL, error) {
+// dialServer reads the URL of a server. What the parser says of a bad one is not passed on: it quotes the password.
+func dialServer(address string, o Options, dial func(*url.URL, Options) (*DB, error)) (*DB, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Opaque != "" {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "db", Message: "the address of the database is no URL",
 			Hint: "write " + strings.SplitN(address, ":", 2)[0] + "://user:password@host/name, with %40 for @ and %2F for / in the password"}
 	}
-	return u, nil
+	return dial(u, o)
 }
 
 // serverName is a name for people: database and host, never the user.

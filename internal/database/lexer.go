@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind is what a token is.
 type tokenKind int
 
 const (
@@ -16,14 +15,12 @@ const (
 	tokenMark // an operator or a mark
 )
 
-// token is one piece of a statement.
 type token struct {
 	kind       tokenKind
 	start, end int
 	value      string // as written, a quoted name without its quotes
 }
 
-// is reports whether the token is a mark.
 func (t token) is(mark string) bool { return t.kind == tokenMark && t.value == mark }
 
 // word is a bare word in lower case, or "".
@@ -66,7 +63,6 @@ func (l *lexer) tokens() ([]token, error) {
 	}
 }
 
-// space skips white space and comments.
 func (l *lexer) space() error {
 	for l.at < len(l.text) {
 		rest := l.text[l.at:]
@@ -97,8 +93,7 @@ func (l *lexer) space() error {
 	return nil
 }
 
-// line skips the rest of a line. A carriage return ends it for some servers and
-// not for others, so that a comment may not go on behind one.
+// line skips the rest of a line. Servers differ on whether a carriage return ends it, so none may stand before the end.
 func (l *lexer) line(rest string) error {
 	if end := strings.IndexByte(rest, '\n'); end >= 0 {
 		rest = rest[:end]
@@ -166,15 +161,8 @@ func (l *lexer) word() (token, error) {
 	}
 	if strings.HasPrefix(rest, "'") && len(w) <= 8 {
 		switch low := strings.ToLower(w); {
-		case low == "e" && l.dialect == Postgres:
-			t, err := l.quoted('\'', tokenString, true)
-			t.start = start
-			return t, err
-		case low == "x", low == "b", low == "n", strings.HasPrefix(low, "_"):
-			if strings.HasPrefix(low, "_") && l.dialect != MySQL {
-				break
-			}
-			t, err := l.quoted('\'', tokenString, false)
+		case low == "e" && l.dialect == Postgres, low == "x", low == "b", low == "n", strings.HasPrefix(low, "_") && l.dialect == MySQL:
+			t, err := l.quoted('\'', tokenString, low == "e")
 			t.start = start
 			return t, err
 		}
@@ -217,8 +205,7 @@ func (l *lexer) bracketed() (token, error) {
 	return t, nil
 }
 
-// number reads digits with what may follow them; a name cannot hide in there,
-// because letters end it but for an exponent and hexadecimal digits.
+// number reads digits with what may follow them. Letters but for an exponent end it, so that no name can hide in it.
 func (l *lexer) number() token {
 	start := l.at
 	digits := func(ok func(byte) bool) {

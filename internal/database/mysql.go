@@ -17,8 +17,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// mysqlWall keeps a MySQL or MariaDB server from being changed: a session and a
-// transaction that are read-only, a time limit in the server, one statement a call.
+// mysqlWall keeps a MySQL or MariaDB server from being changed: session and transaction are read-only, with a time limit
+// in the server and one statement a call.
 type mysqlWall struct {
 	pool  *sql.DB
 	cfg   *mysql.Config

@@ -19,10 +19,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// postgresWall keeps a PostgreSQL server from being changed: a read-only
-// transaction with time limits, one statement a message, and for a superuser, whom
-// a read-only transaction does not keep from files and programs, the rights of a
-// role that may only read.
+// postgresWall keeps a PostgreSQL server from being changed: a read-only transaction with time limits, one statement a
+// message. A superuser, whom that does not keep from files and programs, takes the rights of a role that may only read.
 type postgresWall struct {
 	cfg   *pgconn.Config
 	slots chan struct{}       // one for each connection that is open or being opened
@@ -59,8 +57,7 @@ func hostOf(host string) string {
 	return host
 }
 
-// read uses a connection of the pool. One on which anything went wrong, or whose
-// answer was not read to its end, is closed rather than used again.
+// read uses a connection of the pool. One on which anything went wrong, or whose answer was not read, is closed.
 func (w *postgresWall) read(ctx context.Context, statement string, o Options) (Rows, error) {
 	select {
 	case w.slots <- struct{}{}:
@@ -102,8 +99,7 @@ func (w *postgresWall) conn(ctx context.Context) (*pgconn.PgConn, error) {
 	}
 }
 
-// inside opens the transaction and runs the statement in it. stop ends the
-// statement in the server.
+// inside opens the transaction and runs the statement in it. stop ends the statement in the server.
 func (w *postgresWall) inside(ctx context.Context, conn *pgconn.PgConn, statement string, o Options, stop func()) (Rows, error) {
 	ms := strconv.FormatInt(o.Timeout.Milliseconds(), 10)
 	super := conn.ParameterStatus("is_superuser") == "on"
@@ -129,14 +125,12 @@ func (w *postgresWall) inside(ctx context.Context, conn *pgconn.PgConn, statemen
 	return receive(conn.ExecParams(ctx, statement, nil, nil, nil, nil), o, stop)
 }
 
-// guarded are the catalogs with passwords, keys, files and values of tables that the
-// role may not read.
+// guarded are the catalogs with passwords, keys, files and values of tables that the role may not read.
 var guarded = set(`pg_authid pg_user_mapping pg_subscription pg_foreign_server pg_foreign_data_wrapper pg_foreign_table pg_largeobject
 	pg_statistic pg_statistic_ext_data pg_db_role_setting pg_dist_authinfo pg_dist_poolinfo`)
 
-// withholds asks the server what a statement would read, views looked through, and
-// refuses one that reads what is guarded: a superuser, and the role that may read
-// everything, could.
+// withholds asks the server what a statement would read, views looked through, and refuses one that reads what is
+// guarded: a superuser, and the role that may read everything, could.
 func withholds(ctx context.Context, conn *pgconn.PgConn, statement string) error {
 	plan := conn.ExecParams(ctx, "EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) "+statement, nil, nil, nil, nil).Read()
 	var nodes any
@@ -173,15 +167,13 @@ func guardedIn(node any) string {
 	return ""
 }
 
-// hasReader reports whether the server has the role that may read everything and
-// do nothing else.
+// hasReader reports whether the server has the role that may read everything and do nothing else.
 func hasReader(conn *pgconn.PgConn) bool {
 	major, _, _ := strings.Cut(conn.ParameterStatus("server_version"), ".")
 	n, err := strconv.Atoi(major)
 	return err == nil && n >= 14
 }
 
-// receive reads the answer up to the caps.
 func receive(result *pgconn.ResultReader, o Options, stop func()) (Rows, error) {
 	var out Rows
 	size := 0
@@ -309,8 +301,7 @@ func (w *postgresWall) explain(err error) *marchwarden.Error {
 	return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: said}
 }
 
-// unconnected says why there is no connection: the last of the tries, without the
-// addresses that were tried.
+// unconnected says why there is no connection: the last of the tries, without the addresses that were tried.
 func unconnected(err error) *marchwarden.Error {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	why := lines[len(lines)-1]
@@ -346,16 +337,14 @@ func (*postgresWall) tables(ctx context.Context, db *DB) ([]Table, error) {
 	return assemble(cols, refs), nil
 }
 
-// assemble makes tables of columns and references as servers list them: schema,
-// table, kind, whether the bare name finds it, column, type, place in the key (from
-// 0; -1 for none); and reference, table referred to, column, column there, schema,
-// table.
+// assemble makes tables of columns (schema, table, kind, whether the bare name finds it, column, type, place in the key
+// from 0 or -1) and references (name, table referred to, column, column there, schema, table).
 func assemble(cols, refs [][]string) []Table {
 	var out []Table
 	var places [][]string // per table: the key's columns by place
 	for _, r := range cols {
 		if n := len(out); n == 0 || out[n-1].space != r[0] || out[n-1].Name != r[1] {
-			t := Table{space: r[0], Name: r[1], View: r[2] == "v" || r[2] == "m"}
+			t := Table{space: r[0], Name: r[1], View: r[2] == "v" || r[2] == "m" || r[2] == "view", Search: r[2] == "virtual"}
 			if r[3] != "true" {
 				t.Schema = r[0]
 			}
@@ -373,18 +362,21 @@ func assemble(cols, refs [][]string) []Table {
 	}
 	for i := range out {
 		t := &out[i]
-		for _, name := range places[i] {
-			if name != "" {
-				t.Key = append(t.Key, name)
-			}
-		}
-		var mine [][]string
+		t.Key = slices.DeleteFunc(places[i], func(name string) bool { return name == "" })
+		last := ""
 		for _, r := range refs {
-			if r[4] == t.space && r[5] == t.Name {
-				mine = append(mine, r[:4])
+			if r[4] != t.space || r[5] != t.Name {
+				continue
+			}
+			if len(t.Refs) == 0 || r[0] != last {
+				t.Refs, last = append(t.Refs, Ref{Table: r[1]}), r[0]
+			}
+			ref := &t.Refs[len(t.Refs)-1]
+			ref.Columns = append(ref.Columns, r[2])
+			if r[3] != "" && r[3] != "null" {
+				ref.To = append(ref.To, r[3])
 			}
 		}
-		t.Refs = gatherRefs(mine)
 	}
 	return out
 }

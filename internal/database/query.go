@@ -16,14 +16,12 @@ import (
 
 // Rows is the answer to a statement.
 type Rows struct {
-	Columns []string
-	Cells   [][]Cell
-	// Truncated says that a cap cut the answer short: there are more rows.
-	Truncated bool
+	Columns   []string
+	Cells     [][]Cell
+	Truncated bool // says that a cap cut the answer short: there are more rows
 }
 
-// Cell is one value as text, the same text for the same value whatever the
-// driver: times as RFC 3339, numbers in their shortest form, what is no text as
+// Cell is one value as text, whatever the driver: times as RFC 3339, numbers in their shortest form, what is no text as
 // "[n bytes]".
 type Cell struct {
 	Text   string
@@ -60,7 +58,6 @@ func (d *DB) query(ctx context.Context, statement string, o Options) (Rows, erro
 	return d.read(ctx, clean, o)
 }
 
-// read runs a statement inside the wall of the database.
 func (d *DB) read(ctx context.Context, statement string, o Options) (Rows, error) {
 	caller := ctx
 	ctx, done := context.WithTimeout(ctx, o.Timeout)
@@ -72,8 +69,7 @@ func (d *DB) read(ctx context.Context, statement string, o Options) (Rows, error
 	return rows, nil
 }
 
-// within runs a statement on a connection of a pool, in the transaction that begin
-// opens.
+// within runs a statement on a connection of a pool, in the transaction that begin opens.
 func within(ctx context.Context, pool *sql.DB, begin func(context.Context, *sql.Conn, Options) (*sql.Tx, error), statement string, o Options) (Rows, error) {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
@@ -93,7 +89,6 @@ func within(ctx context.Context, pool *sql.DB, begin func(context.Context, *sql.
 	return collect(rows, o)
 }
 
-// bounded is a pool of few connections.
 func bounded(p *sql.DB) *sql.DB {
 	p.SetMaxOpenConns(maxConns)
 	p.SetMaxIdleConns(maxConns)
@@ -101,7 +96,6 @@ func bounded(p *sql.DB) *sql.DB {
 	return p
 }
 
-// collect reads rows up to the caps.
 func collect(rows *sql.Rows, o Options) (Rows, error) {
 	types, err := rows.ColumnTypes()
 	if err != nil {
@@ -135,13 +129,10 @@ func collect(rows *sql.Rows, o Options) (Rows, error) {
 }
 
 // numeric are the names of types whose values drivers give as text or bytes.
-var numeric = map[string]bool{"NUMERIC": true, "DECIMAL": true, "INT": true, "BIGINT": true, "DOUBLE": true, "FLOAT": true, "SMALLINT": true, "TINYINT": true, "MEDIUMINT": true,
-	"UNSIGNED INT": true, "UNSIGNED BIGINT": true, "UNSIGNED SMALLINT": true, "UNSIGNED TINYINT": true, "UNSIGNED MEDIUMINT": true, "YEAR": true,
-	"INTEGER": true, "REAL": true}
+var numeric = set("NUMERIC DECIMAL INT BIGINT DOUBLE FLOAT SMALLINT TINYINT MEDIUMINT YEAR INTEGER REAL")
 
-// cell writes a value as text.
 func cell(v any, typeName string) Cell {
-	number := numeric[strings.ToUpper(typeName)]
+	number := numeric[strings.TrimPrefix(strings.ToUpper(typeName), "UNSIGNED ")]
 	switch v := v.(type) {
 	case nil:
 		return Cell{Text: "null", Null: true}
@@ -156,37 +147,25 @@ func cell(v any, typeName string) Cell {
 	case time.Time:
 		return Cell{Text: moment(v, typeName)}
 	case []byte:
-		return bytesCell(v, typeName, number)
+		if kind := strings.ToUpper(typeName); strings.Contains(kind, "BLOB") || strings.Contains(kind, "BINARY") || !utf8.Valid(v) {
+			return Cell{Text: "[" + strconv.Itoa(len(v)) + " bytes]"}
+		}
+		return textCell(string(v), number)
 	case string:
 		return textCell(v, number)
 	}
 	return Cell{Text: "[value]"}
 }
 
-func bytesCell(v []byte, typeName string, number bool) Cell {
-	binary := strings.Contains(strings.ToUpper(typeName), "BLOB") || strings.Contains(strings.ToUpper(typeName), "BINARY")
-	if binary || !utf8.Valid(v) {
-		return Cell{Text: "[" + strconv.Itoa(len(v)) + " bytes]"}
-	}
-	return textCell(string(v), number)
-}
-
 // textCell is a text without what a terminal or a reader could stumble over.
 func textCell(s string, number bool) Cell {
-	if number {
-		if _, err := strconv.ParseFloat(s, 64); err == nil {
-			return Cell{Text: shortest(s), Number: true}
-		}
+	if _, err := strconv.ParseFloat(s, 64); !number || err != nil {
+		return Cell{Text: Printable(s)}
 	}
-	return Cell{Text: Printable(s)}
-}
-
-// shortest drops zeros that say nothing from a decimal: 3.50 is 3.5.
-func shortest(s string) string {
-	if strings.ContainsAny(s, "eE") || !strings.Contains(s, ".") {
-		return s
+	if !strings.ContainsAny(s, "eE") && strings.Contains(s, ".") { // 3.50 is 3.5
+		s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 	}
-	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	return Cell{Text: s, Number: true}
 }
 
 // float is the shortest text of a number, without an exponent where it is short.
@@ -205,8 +184,7 @@ func moment(t time.Time, typeName string) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Printable is a text on one line, without control and format characters, cut
-// where it is very long.
+// Printable is a text on one line, without control and format characters, cut where it is very long.
 func Printable(s string) string {
 	if len(s) > maxCell {
 		s = strings.ToValidUTF8(s[:maxCell], "") + "…"
@@ -223,8 +201,7 @@ func Printable(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// fail gives an error of the driver its code and takes secrets out of it. The
-// driver's error itself is not wrapped: its text may hold what must not be shown.
+// fail gives an error of the driver its code and takes secrets out of it. It is not wrapped: its text may hold them.
 func (d *DB) fail(caller, statement context.Context, err error) error {
 	var own *marchwarden.Error
 	if errors.As(err, &own) {

@@ -14,8 +14,6 @@ import (
 // Schema is what a database holds, as far as the role may read it.
 type Schema struct {
 	Tables []Table // by name
-	// More says that there are tables beyond those listed.
-	More bool
 }
 
 // Table is a table or a view.
@@ -27,21 +25,18 @@ type Table struct {
 	Columns []Column
 	Key     []string // the columns of the primary key, in order; nil without one
 	Refs    []Ref
-	// Rows is the number of rows, counted up to a bound; Many says that there are
-	// more than that.
-	Rows int
-	Many bool
+	Rows    int // the number of rows, counted up to a bound; Many says that there are more than that
+	Many    bool
 
 	space string // the schema it is in, even if the bare name finds it
 }
 
 // Column is a column of a table.
 type Column struct {
-	Name string
-	Type string // as the database writes it, lower case
-	Kind Kind
-	// Samples are a few values of a column of text, short ones, in sorted order.
-	Samples []string
+	Name    string
+	Type    string // as the database writes it, lower case
+	Kind    Kind
+	Samples []string // a few values of a column of text, short ones, in sorted order
 }
 
 // Kind is what a column holds.
@@ -88,6 +83,15 @@ func (t Table) SQL() string {
 	return Ident(t.Schema) + "." + Ident(t.Name)
 }
 
+// Select is a statement for all columns.
+func (t Table) Select() string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = Ident(c.Name)
+	}
+	return "SELECT " + strings.Join(names, ", ") + " FROM " + t.SQL()
+}
+
 // Column is the column with a name.
 func (t Table) Column(name string) (Column, bool) {
 	i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
@@ -105,8 +109,7 @@ func Literal(text string) string {
 	return "'" + strings.ReplaceAll(strings.ReplaceAll(text, "\x00", ""), "'", "''") + "'"
 }
 
-// AsText is a column as text: PostgreSQL has types, such as uuid, that its functions
-// on text do not take.
+// AsText is a column as text: PostgreSQL has types, such as uuid, that its functions on text do not take.
 func AsText(d Dialect, expr string) string {
 	if d == Postgres {
 		return "CAST(" + expr + " AS text)"
@@ -167,9 +170,7 @@ func (d *DB) Schema(ctx context.Context) (Schema, error) {
 	slices.SortStableFunc(s.Tables, func(a, b Table) int {
 		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))
 	})
-	if len(s.Tables) > maxTables {
-		s.Tables, s.More = s.Tables[:maxTables], true
-	}
+	s.Tables = s.Tables[:min(maxTables, len(s.Tables))]
 	for i := range s.Tables {
 		t := &s.Tables[i]
 		t.Columns = t.Columns[:min(len(t.Columns), maxColumns)]
@@ -177,8 +178,9 @@ func (d *DB) Schema(ctx context.Context) (Schema, error) {
 			t.Columns[j].Kind = kindOf(t.Columns[j].Type)
 		}
 		for j := range t.Refs {
-			if other, ok := s.table(t.Refs[j].Table); ok && len(t.Refs[j].To) == 0 {
-				t.Refs[j].To = other.Key
+			of := slices.IndexFunc(s.Tables, func(o Table) bool { return o.Name == t.Refs[j].Table })
+			if of >= 0 && len(t.Refs[j].To) == 0 {
+				t.Refs[j].To = s.Tables[of].Key
 			}
 		}
 		switch err := d.sample(ctx, t); marchwarden.CodeOf(err) {
@@ -196,14 +198,6 @@ func (d *DB) Schema(ctx context.Context) (Schema, error) {
 	return s, nil
 }
 
-func (s Schema) table(name string) (Table, bool) {
-	i := slices.IndexFunc(s.Tables, func(t Table) bool { return t.Name == name })
-	if i < 0 {
-		return Table{}, false
-	}
-	return s.Tables[i], true
-}
-
 // sample counts rows and takes a few values of each column of text.
 func (d *DB) sample(ctx context.Context, t *Table) error {
 	n, err := d.catalog(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+t.SQL()+" LIMIT "+strconv.Itoa(countedRows+1)+") AS n")
@@ -213,14 +207,10 @@ func (d *DB) sample(ctx context.Context, t *Table) error {
 	t.Rows, _ = strconv.Atoi(n[0][0])
 	t.Many = t.Rows > countedRows
 	t.Rows = min(t.Rows, countedRows)
-	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = Ident(c.Name)
-	}
-	if len(names) == 0 {
+	if len(t.Columns) == 0 {
 		return nil
 	}
-	statement := "SELECT " + strings.Join(names, ", ") + " FROM " + t.SQL()
+	statement := t.Select()
 	if len(t.Key) > 0 {
 		statement += " ORDER BY " + Ident(t.Key[0])
 	}
@@ -244,16 +234,9 @@ func (d *DB) sample(ctx context.Context, t *Table) error {
 
 // seenKind is the kind of a column that declares none, by its values.
 func seenKind(rows Rows, i int) Kind {
-	numbers, all := 0, 0
-	for _, r := range rows.Cells {
-		if !r[i].Null {
-			all++
-			if r[i].Number {
-				numbers++
-			}
-		}
-	}
-	if all > 0 && numbers == all {
+	text := func(r []Cell) bool { return !r[i].Null && !r[i].Number }
+	filled := func(r []Cell) bool { return !r[i].Null }
+	if slices.ContainsFunc(rows.Cells, filled) && !slices.ContainsFunc(rows.Cells, text) {
 		return Number
 	}
 	return Text
@@ -305,22 +288,4 @@ func (d *DB) catalog(ctx context.Context, statement string) ([][]string, error) 
 		}
 	}
 	return out, nil
-}
-
-// gatherRefs makes foreign keys of rows with name, table, column and column there,
-// those of one key together.
-func gatherRefs(rows [][]string) []Ref {
-	var out []Ref
-	last := ""
-	for i, r := range rows {
-		if i == 0 || r[0] != last {
-			out, last = append(out, Ref{Table: r[1]}), r[0]
-		}
-		ref := &out[len(out)-1]
-		ref.Columns = append(ref.Columns, r[2])
-		if r[3] != "" && r[3] != "null" {
-			ref.To = append(ref.To, r[3])
-		}
-	}
-	return out
 }

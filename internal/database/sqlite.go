@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -17,14 +16,12 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// sqliteWall keeps a file from being changed. mode=ro alone is got round by ATTACH
-// and VACUUM INTO; with no database that may be attached both fail.
+// sqliteWall keeps a file from being changed. ATTACH and VACUUM INTO get round mode=ro; with no database that may be
+// attached both fail.
 type sqliteWall struct {
-	path string
-	pool *sql.DB
-	// still reads a file that no process has open as it is: reading one in WAL mode otherwise makes
-	// two files beside it.
-	still *sql.DB
+	path  string
+	pool  *sql.DB
+	still *sql.DB // reads a file that no process has open: reading one in WAL mode otherwise makes files beside it
 }
 
 // sqliteLimits hold for every connection, beyond SQLite's own.
@@ -64,8 +61,7 @@ func dialSQLite(path string, o Options) (*DB, error) {
 		if err != nil {
 			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the database %s", filepath.Base(path))
 		}
-		// A connection lasts for one statement: the file may be used otherwise by the
-		// next, and opening it costs less than a millisecond.
+		// A connection lasts for one statement: the file may be used otherwise by the next.
 		*open.into = bounded(db)
 		db.SetMaxIdleConns(0)
 	}
@@ -137,35 +133,17 @@ func (sqliteWall) tables(ctx context.Context, db *DB) ([]Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []Table
+	var cols, refs [][]string
 	for _, r := range list {
-		t := Table{Name: r[0], View: r[1] == "view", Search: r[1] == "virtual"}
-		cols, err := db.catalog(ctx, "SELECT name, type, pk FROM pragma_table_xinfo("+Literal(t.Name)+") WHERE hidden IN (0, 2, 3) ORDER BY cid")
+		of, err := db.catalog(ctx, "SELECT '', "+Literal(r[0])+", "+Literal(r[1])+", 'true', name, type, pk - 1 FROM pragma_table_xinfo("+Literal(r[0])+") WHERE hidden IN (0, 2, 3) ORDER BY cid")
 		if err != nil {
 			continue // a view or virtual table that cannot be read here is not offered
 		}
-		keys := map[string]string{}
-		for _, c := range cols {
-			t.Columns = append(t.Columns, Column{Name: c[0], Type: strings.ToLower(c[1])})
-			if c[2] != "0" {
-				keys[c[2]] = c[0]
-			}
-		}
-		for i := 1; keys[fmt.Sprint(i)] != ""; i++ {
-			t.Key = append(t.Key, keys[fmt.Sprint(i)])
-		}
-		if t.Refs, err = sqliteRefs(ctx, db, t.Name); err != nil {
+		to, err := db.catalog(ctx, `SELECT id, "table", "from", COALESCE("to", ''), '', `+Literal(r[0])+` FROM pragma_foreign_key_list(`+Literal(r[0])+`) ORDER BY id, seq`)
+		if err != nil {
 			return nil, err
 		}
-		out = append(out, t)
+		cols, refs = append(cols, of...), append(refs, to...)
 	}
-	return out, nil
-}
-
-func sqliteRefs(ctx context.Context, db *DB, table string) ([]Ref, error) {
-	rows, err := db.catalog(ctx, `SELECT id, "table", "from", COALESCE("to", '') FROM pragma_foreign_key_list(`+Literal(table)+`) ORDER BY id, seq`)
-	if err != nil {
-		return nil, err
-	}
-	return gatherRefs(rows), nil
+	return assemble(cols, refs), nil
 }

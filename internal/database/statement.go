@@ -45,8 +45,7 @@ func Check(statement string, d Dialect) (string, error) {
 	return written(statement, toks), nil
 }
 
-// written is a statement on one line, without comments: its tokens as they stand,
-// with one space where anything was between them.
+// written is a statement on one line, without comments: its tokens, with one space where anything was between them.
 func written(statement string, toks []token) string {
 	var b strings.Builder
 	for i, t := range toks {
@@ -64,7 +63,6 @@ func refuse(format string, args ...any) error {
 		Hint: "one SELECT statement with common functions is"}
 }
 
-// checker looks at the tokens of one statement.
 type checker struct {
 	toks    []token
 	dialect Dialect
@@ -166,7 +164,6 @@ func (c *checker) nameTables() {
 	}
 }
 
-// writers are words that begin a change inside a larger statement.
 var writers = set("insert update delete merge replace truncate")
 
 func (c *checker) token(i int) error {
@@ -258,8 +255,7 @@ func clip(s string) string {
 	return s
 }
 
-// beforeBracket are words that may stand before a bracket and call nothing: key
-// words, and types with a size.
+// beforeBracket are words that may stand before a bracket and call nothing: key words, and types with a size.
 var beforeBracket = set(`in as values over from join on using and or not where select union all intersect except exists any some when then else case between like ilike
 	filter group by having limit offset distinct materialized lateral partition order within escape is rows range interval similar to cross inner outer left right full natural
 	table with recursive end asc desc sets grouping cube rollup array row window div mod xor regexp rlike glob match collate

@@ -5,8 +5,7 @@ import (
 	"unicode"
 )
 
-// Overheads of a request that no text shows, in tokens. They are measured:
-// TestEstimateAgainstProviders holds them against recorded exchanges.
+// Overheads of a request that no text shows, in tokens, as TestEstimateAgainstProviders measures them.
 const (
 	callOverhead = 96  // roles and separators of a call, and what a model's chat template adds
 	toolOverhead = 24  // the frame of one tool
@@ -14,20 +13,16 @@ const (
 	schemaPrompt = 64  // what it tells it about a schema
 )
 
-// longWord is the length from which a run of letters is taken for no word:
-// tokenizers know words, and make twice as much of a key or a hash.
+// longWord is the length from which a run of letters is a key or a hash, which takes twice the tokens of words.
 const longWord = 16
 
-// Hundredths of a letter to a token. Tokenizers have learnt their words from
-// English first; of the words of other languages, of names and of made-up ones
-// they know fragments only.
+// Hundredths of a letter to a token. Of words that are not English, tokenizers know fragments only.
 const (
 	englishLetters = 400
 	foreignLetters = 240
 )
 
-// Shares of common English words in a line, in ten thousandths, from which it is
-// taken for English and up to which for something else.
+// Shares of common English words, in ten thousandths, from which a line is English and up to which it is not.
 const (
 	englishShare = 1400
 	foreignShare = 500
@@ -49,23 +44,19 @@ var common = func() map[uint64]bool {
 	return m
 }()
 
-// EstimateText counts the tokens of a text, on the high side, line by line: the
-// count of lines is the sum of their counts and one for every line end.
+// EstimateText counts the tokens of a text, on the high side, line by line: the count of lines is the
+// sum of their counts and one for every line end.
 //
-// A word counts one token for each four letters begun where the line reads like
-// English, down to each 2.4 where it has none of the common words of English;
-// capitals count half as much again, letters with marks twice, and what is too
-// long for a word, or changes between letters and digits like a key, one for two
-// or fewer. Every digit pair and mark counts one; letters of other scripts one to
-// three, by their bytes. Tokenizers in use stay below it for prose, names,
-// markup, numbers and code, so that a reservation holds.
+// A word counts one token for each four letters begun where the line reads like English, down to each
+// 2.4 where it has no common word of English; capitals count half as much again, letters with marks
+// twice, keys and hashes one for two or fewer. Every digit pair and mark counts one; letters of other
+// scripts one to three. Tokenizers in use stay below it, so that a reservation holds.
 func EstimateText(s string) int {
 	t := tally{adapt: true}
 	return t.count(s)
 }
 
-// estimateEnglish is EstimateText for texts that are known to be English or JSON:
-// the program's own.
+// estimateEnglish is EstimateText for the program's own texts, which are English or JSON.
 func estimateEnglish(s string) int {
 	var t tally
 	return t.count(s)
@@ -87,7 +78,6 @@ func Estimate(c Call) int {
 	return n
 }
 
-// tally is a count under way.
 type tally struct {
 	adapt  bool // to the language of each line
 	tokens int
@@ -144,8 +134,7 @@ func (t *tally) count(s string) int {
 	return t.tokens
 }
 
-// foreign is what a character outside ASCII and Latin counts. Tokenizers know
-// pairs of bytes of every script, and more of those that are written much.
+// foreign is what a character outside ASCII and Latin counts: more where a script is written less.
 func foreign(r rune) int {
 	switch {
 	case r < 0x800: // Greek, Cyrillic, Hebrew, Arabic…
@@ -183,13 +172,11 @@ func (t *tally) piece() {
 	t.letters, t.capitals, t.digits = 0, 0, 0
 }
 
-// joint ends a piece inside a run.
 func (t *tally) joint() {
 	t.piece()
 	t.joints++
 }
 
-// word ends a word.
 func (t *tally) word() {
 	if t.key == 0 {
 		return
@@ -201,8 +188,7 @@ func (t *tally) word() {
 	t.key = 0
 }
 
-// end ends a run. One that changes its kind again and again is a key or a hash,
-// of which tokenizers make a token for three characters in two.
+// end ends a run. One that changes its kind again and again is a key or a hash: two tokens for three characters.
 func (t *tally) end() {
 	if t.run == 0 {
 		return
@@ -215,7 +201,6 @@ func (t *tally) end() {
 	t.run, t.joints = 0, 0
 }
 
-// line ends a line and counts its words.
 func (t *tally) line() {
 	t.end()
 	per := englishLetters

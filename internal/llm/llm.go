@@ -6,23 +6,21 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
-// Call is one request to a model. It is a single turn: what the model must know
-// of earlier turns is in Input. System and Tools are the same in every call of
-// one prompt, so that a provider can cache them.
+// Call is one request to a model, a single turn. System and Tools are the same in every call of one prompt, so that a
+// provider can cache them.
 type Call struct {
 	Prompt    string          `json:"prompt"`            // the prompt's name, for people and traces
 	Template  string          `json:"template"`          // hash of the prompt's file, "sha256:…"
 	System    string          `json:"system"`            // instructions
 	Input     string          `json:"input"`             // the evidence and the task
 	MaxTokens int             `json:"max_tokens"`        // upper bound of the reply, thinking included
-	Schema    json.RawMessage `json:"schema,omitempty"`  // JSON Schema that the reply's text should satisfy, or nil
+	Schema    json.RawMessage `json:"schema,omitempty"`  // JSON Schema that the reply's text should satisfy, or nil; closed objects with all properties required, as providers want it
 	Tools     []Tool          `json:"tools,omitempty"`   // what the model may ask for; never together with Schema
 	Attempt   int             `json:"attempt,omitempty"` // 0 at first; tells a repeated call from its predecessor
 }
@@ -41,33 +39,17 @@ type Tool struct {
 
 // Reply is what a model answered. Nothing in it is trusted.
 type Reply struct {
-	Text  string     `json:"text"`
-	Calls []ToolCall `json:"calls,omitempty"` // in the order the model made them
-	Usage Usage      `json:"usage"`
-	Stop  Stop       `json:"stop"`
-	Model string     `json:"model,omitempty"` // who answered, when that is not the model that was asked
-	// Instead is why Model answered in place of the model that was asked: its fault.
-	Instead string `json:"instead,omitempty"`
+	Text    string     `json:"text"`
+	Calls   []ToolCall `json:"calls,omitempty"` // in the order the model made them
+	Usage   Usage      `json:"usage"`
+	Stop    Stop       `json:"stop"`
+	Model   string     `json:"model,omitempty"`   // who answered, when that is not the model that was asked
+	Instead string     `json:"instead,omitempty"` // why Model answered in place of the model that was asked: its fault
 }
 
 // By is who gave the reply of a call to the model asked: another may have stood in.
 func (r Reply) By(asked string) string {
-	if r.Model != "" {
-		return r.Model
-	}
-	return asked
-}
-
-// Without is the reply without the secrets that hide knows, for adapters: a provider
-// has the key, and what it sends back is recorded.
-func (r Reply) Without(hide *secret.Redactor) Reply {
-	r.Text = hide.Text(r.Text)
-	calls := r.Calls
-	r.Calls = nil
-	for _, c := range calls {
-		r.Calls = append(r.Calls, ToolCall{Name: hide.Text(c.Name), Input: hide.Bytes(c.Input)})
-	}
-	return r
+	return cmp.Or(r.Model, asked)
 }
 
 // ToolCall is a request of the model to use a tool.

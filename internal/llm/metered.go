@@ -1,13 +1,8 @@
 package llm
 
-// This part is the budget in front of a language model: the only model in reach of a
-// reasoner. It owns the reservation of every call and the count of what was used; whether and what
-// to ask is the reasoner's affair.
-
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
@@ -45,18 +40,12 @@ func NewMetered(inner Model, meter *budget.Meter, note func(trace.Step) error, l
 // ID is the inner model's.
 func (m *Metered) ID() string { return m.inner.ID() }
 
-// Who are the models that have answered, in order, each once.
-func (m *Metered) Who() []string {
+// Answered are the models that have answered, in order, each once, and for each that did so in
+// another's place, why.
+func (m *Metered) Answered() (who, stood []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.who)
-}
-
-// Stood says, for each model that answered in another's place, why.
-func (m *Metered) Stood() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.stood)
+	return slices.Clone(m.who), slices.Clone(m.stood)
 }
 
 // Paid reports whether a call has cost tokens.
@@ -71,7 +60,7 @@ func (m *Metered) Paid() bool {
 // below already.
 func (m *Metered) Generate(ctx context.Context, c Call) (Reply, error) {
 	reply, err := m.once(ctx, c)
-	if err == nil || reply.Usage.Total() == 0 || !repeatable(marchwarden.CodeOf(err)) {
+	if err == nil || reply.Usage.Total() == 0 || !slices.Contains(passing, marchwarden.CodeOf(err)) {
 		return reply, err
 	}
 	first := err
@@ -84,21 +73,15 @@ func (m *Metered) Generate(ctx context.Context, c Call) (Reply, error) {
 	return again, err
 }
 
-// repeatable reports faults that come and go.
-func repeatable(c marchwarden.Code) bool {
-	switch c {
-	case marchwarden.CodeTruncated, marchwarden.CodeMalformed, marchwarden.CodeUnavailable, marchwarden.CodeTimeout:
-		return true
-	}
-	return false
-}
+// passing are faults that come and go.
+var passing = []marchwarden.Code{marchwarden.CodeTruncated, marchwarden.CodeMalformed, marchwarden.CodeUnavailable, marchwarden.CodeTimeout}
 
 func (m *Metered) once(ctx context.Context, c Call) (Reply, error) {
 	if c.MaxTokens <= 0 {
 		return Reply{}, marchwarden.Errorf(marchwarden.CodeInternal, "a call of %s has no bound on its reply", c.Prompt)
 	}
 	estimate := Estimate(c)
-	in := int(math.Ceil(float64(estimate) * m.Scale()))
+	in := Scaled(m.Scale, estimate)
 	res, err := m.meter.Reserve(in + c.MaxTokens)
 	if err != nil {
 		return Reply{}, err
@@ -123,8 +106,7 @@ func (m *Metered) once(ctx context.Context, c Call) (Reply, error) {
 	return reply, err
 }
 
-// leastUsed is what a call took at the very least, whatever its provider says: no
-// tokenizer in use makes fewer tokens than one for eight bytes of text.
+// leastUsed is what a call took at least, whatever its provider says: a token for every eight bytes.
 func leastUsed(c Call, r Reply) int {
 	n := len(c.System) + len(c.Input) + len(r.Text)
 	for _, call := range r.Calls {
@@ -141,9 +123,8 @@ func (m *Metered) Scale() float64 {
 	return m.scale
 }
 
-// learn remembers that a call has cost something, and raises the scale when the
-// provider counted more than was estimated. A count beyond all reason says nothing
-// about the tokenizer and is left out.
+// learn notes what a call has cost, and raises the scale when the provider counted more than was estimated. A
+// count beyond all reason says nothing about the tokenizer.
 func (m *Metered) learn(estimate, used, counted int) {
 	const most = 4
 	m.mu.Lock()
@@ -167,8 +148,7 @@ func (m *Metered) answered(r Reply) {
 	}
 }
 
-// Safe is a model whose panics are failures. It goes below the record, so that a
-// panic is an outcome like any other.
+// Safe is a model whose panics are failures. It goes below the record: a panic is an outcome like any other.
 func Safe(m Model) Model {
 	if m == nil {
 		return nil

@@ -16,21 +16,16 @@ const (
 // maxNesting is how deep a repaired value may nest.
 const maxNesting = 200
 
-// Object finds the JSON object or array in a model's text. Text that is one as
-// it stands comes back byte for byte. Only where it is not does Object repair:
-// it passes over <think> blocks, code fences and words before and after, drops
-// trailing commas, writes bare control characters in strings as escapes, and
-// closes a value that the end of the text cut off. Of such a value every
-// container from the root down to the first array keeps its whole items; an
-// array element or a field that is not whole is dropped, and nothing is ever
-// made up to complete it. Nothing else is guessed: single quotes, bare words
-// and comments make a value broken, and no piece of a broken object is passed
-// off as the answer. Of several values the longest counts, the first among
-// equals.
+// Object finds the JSON object or array in a model's text. Text that is one as it stands comes back
+// byte for byte. Otherwise Object passes over <think> blocks, code fences and words around it, drops
+// trailing commas, escapes bare control characters in strings, and closes a value that the end of the
+// text cut off. Of such a value every container from the root down to the first array keeps its whole
+// items; what is not whole is dropped, and nothing is made up. Single quotes, bare words and comments
+// make a value broken, and no piece of a broken object is taken for the answer. Of several values the
+// longest counts, the first among equals.
 //
-// What it returns is always valid JSON, duplicate keys left as they are. The
-// same text gives the same result. A repair looks at no more than 200 levels
-// and its work is linear in the text.
+// The result is valid JSON, duplicate keys left as they are, and the same for the same text. A repair
+// looks at no more than 200 levels, and its work is linear in the text.
 func Object(text string) (json.RawMessage, bool) {
 	if isObject(text) {
 		return json.RawMessage(text), true
@@ -43,10 +38,8 @@ func Object(text string) (json.RawMessage, bool) {
 	return f.best, true
 }
 
-// WithoutThinking is a model's text without its <think> blocks: closed ones, one
-// that the end of the text cut off, and all that stands before a closing tag
-// whose opening was not sent. Tags inside JSON are quoted words, and stay. Its work is linear in
-// the text.
+// WithoutThinking is a model's text without its <think> blocks, whole or cut off at either end. Tags inside JSON are
+// quoted words, and stay. Its work is linear in the text.
 func WithoutThinking(text string) string {
 	if isObject(text) || !strings.Contains(text, thinkOpen) && !strings.Contains(text, thinkClose) {
 		return text
@@ -87,16 +80,14 @@ func isObject(text string) bool {
 	return t != "" && (t[0] == '{' || t[0] == '[') && json.Valid([]byte(text))
 }
 
-// finder looks for JSON values between words.
 type finder struct {
 	text string
 	work int // bytes that may still be looked at
 	best []byte
 }
 
-// find goes through the text once, trying a value at each opening bracket. Inside
-// a broken object it takes no pieces: debt counts the brackets that are still
-// to close before the text is outside of it again.
+// find goes through the text once and tries a value at each opening bracket. Inside a broken object it takes no
+// pieces: debt counts the brackets that are still to close.
 func (f *finder) find() {
 	debt := 0
 	for i := 0; i < len(f.text) && f.work > 0; {
@@ -128,8 +119,7 @@ func (f *finder) find() {
 	}
 }
 
-// try reads a value at i and returns where to go on, or that the text is at its
-// end.
+// try reads a value at i and returns where to go on, or that the text is at its end.
 func (f *finder) try(i int, debt *int) (next int, stop bool) {
 	p := repairer{s: f.text, pos: i}
 	how := p.value(0, 0)
@@ -173,9 +163,8 @@ const (
 	broken                // it is no JSON
 )
 
-// repairer reads one value at pos and writes it clean to out. When the value is
-// cut, out[:keep] is what of it is whole, and closer and the brackets of so many
-// objects around it are what is missing behind; keep is 0 when nothing is whole.
+// repairer reads one value at pos and writes it clean to out. Of a value that is cut, out[:keep] is whole, and
+// closer and so many brackets of objects around it are missing; keep is 0 when nothing is whole.
 type repairer struct {
 	s      string
 	pos    int
@@ -187,8 +176,7 @@ type repairer struct {
 	sure   bool // that this is meant as JSON, not as words in brackets
 }
 
-// value reads any value. level counts the containers around it, arrays those of
-// them that are arrays.
+// value reads any value. level counts the containers around it, arrays those of them that are arrays.
 func (p *repairer) value(level, arrays int) outcome {
 	p.space()
 	if p.ended() {
@@ -250,7 +238,6 @@ func (p *repairer) list(level, arrays int, closer byte) outcome {
 	}
 }
 
-// item reads an array's element or an object's field.
 func (p *repairer) item(level, arrays int, closer byte) outcome {
 	if closer == ']' {
 		return p.value(level+1, arrays+1)
@@ -275,7 +262,6 @@ func (p *repairer) item(level, arrays int, closer byte) outcome {
 	return p.value(level+1, arrays)
 }
 
-// quoted reads a string.
 func (p *repairer) quoted() outcome {
 	p.out = append(p.out, '"')
 	for p.pos++; p.pos < len(p.s); p.pos++ {
@@ -303,8 +289,7 @@ func (p *repairer) quoted() outcome {
 	return cut
 }
 
-// escapeLen is the length of the escape that s begins with: 0 when s ends inside
-// it, -1 when it is none.
+// escapeLen is the length of the escape that s begins with: 0 when s ends inside it, -1 when it is none.
 func escapeLen(s string) int {
 	if len(s) < 2 {
 		return 0
@@ -345,7 +330,6 @@ func (p *repairer) number() outcome {
 	return whole
 }
 
-// literal reads true, false or null.
 func (p *repairer) literal() outcome {
 	rest := p.s[p.pos:]
 	for _, word := range []string{"true", "false", "null"} {

@@ -1,11 +1,22 @@
 package llm
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 // What the adapters of all providers share.
@@ -18,6 +29,13 @@ type Fault struct {
 	Waits bool
 }
 
+// NewFault makes the fault of a call. The hint may be "".
+func NewFault(code marchwarden.Code, retry bool, hint, format string, args ...any) *Fault {
+	e := marchwarden.Errorf(code, format, args...)
+	e.Hint = hint
+	return &Fault{Err: e, Retry: retry}
+}
+
 func (f *Fault) Error() string { return f.Err.Error() }
 func (f *Fault) Unwrap() error { return f.Err }
 
@@ -27,8 +45,137 @@ func (f *Fault) Retryable() bool { return f.Retry }
 // RetryAfter is the wait that the provider asked for, if it did.
 func (f *Fault) RetryAfter() (time.Duration, bool) { return f.Wait, f.Waits }
 
-// ToolInput is the input of a tool call as JSON: no input is an empty object, and what is no
-// JSON is a JSON string of it.
+// Wire is the way to a provider: one streaming request a call. Redirects are never followed: they
+// would carry key and text elsewhere.
+type Wire struct {
+	Who          string        // the provider, in errors
+	Address      string        // where requests are sent
+	Header       http.Header   // what is sent with every request, the key among it
+	Idle         time.Duration // how long nothing of a reply may come; 0 is a minute
+	MaxReply     int64         // the most bytes of a reply; 0 is 8 MiB
+	Secrets      []string      // that no error repeats and no reply holds
+	Silent, Lost string        // the hints for a provider that sends nothing, and for one that is not reached
+
+	client http.Client
+	hide   *secret.Redactor
+}
+
+// Open makes a wire ready for calls. Without a client it has one of its own that uses no proxy.
+func (w Wire) Open(client *http.Client) *Wire {
+	w.Idle, w.MaxReply = cmp.Or(w.Idle, time.Minute), cmp.Or(w.MaxReply, 8<<20)
+	w.client = http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true}}
+	if client != nil {
+		w.client = *client
+	}
+	w.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	w.hide = secret.New(w.Secrets...)
+	return &w
+}
+
+// Why a reply could not be read. A reader may also return an error of the connection, or a Fault of its own.
+var (
+	ErrGarbled = errors.New("the reply has a part that is no JSON")
+	ErrCut     = errors.New("the reply broke off")
+
+	errTooLarge = errors.New("the reply is over its limit")
+	errSilent   = errors.New("nothing came for too long")
+)
+
+// Ask sends a request and has read take in the answer, which calls alive for every piece of it: the
+// next has to come within most, and within Idle. After a failure, open tells that the request went
+// out and what became of it is unknown, so that it may have cost something.
+func (w *Wire) Ask(parent context.Context, body []byte, read func(res *http.Response, alive func(most time.Duration)) error) (open bool, failed *Fault) {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	watch := time.AfterFunc(w.Idle, func() { cancel(errSilent) })
+	defer watch.Stop()
+	var sent atomic.Bool
+	res, err := w.send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(i httptrace.WroteRequestInfo) { sent.Store(sent.Load() || i.Err == nil) },
+	}), body)
+	if err == nil {
+		defer func() { _ = res.Body.Close() }() // what was not read is not wanted
+		res.Body = httpapi.Limit(res.Body, w.MaxReply, errTooLarge)
+		err = read(res, func(most time.Duration) { watch.Reset(min(w.Idle, most)) })
+	}
+	if err == nil {
+		return false, nil
+	}
+	failed = w.fault(parent, ctx, err, res != nil)
+	waited := failed.Err.Code == marchwarden.CodeTimeout || failed.Err.Code == marchwarden.CodeCanceled
+	return res == nil && waited && sent.Load(), failed
+}
+
+func (w *Wire) send(ctx context.Context, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"marchwarden"}}
+	for name, values := range w.Header {
+		req.Header[name] = values
+	}
+	return w.client.Do(req)
+}
+
+func (w *Wire) fault(parent, ctx context.Context, err error, answered bool) *Fault {
+	var own *Fault
+	var late interface{ Timeout() bool }
+	var at *url.Error
+	switch {
+	case parent.Err() != nil:
+		f := NewFault(marchwarden.CodeCanceled, false, "", "the call to %s was canceled", w.Who)
+		f.Err.Err = parent.Err()
+		return f
+	case errors.Is(context.Cause(ctx), errSilent):
+		return NewFault(marchwarden.CodeTimeout, true, w.Silent, "%s sent nothing for %s", w.Who, w.Idle)
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &late) && late.Timeout():
+		return NewFault(marchwarden.CodeTimeout, true, w.Lost, "the connection to %s at %s timed out", w.Who, w.Host())
+	case errors.Is(err, errTooLarge), errors.Is(err, bufio.ErrTooLong):
+		return NewFault(marchwarden.CodeMalformed, false, "", "the reply of %s is over %d bytes", w.Who, w.MaxReply)
+	case errors.Is(err, ErrGarbled):
+		return NewFault(marchwarden.CodeMalformed, true, "", "the reply of %s has a part that is no JSON", w.Who)
+	case answered:
+		return NewFault(marchwarden.CodeTruncated, true, "", "the reply of %s broke off in the middle", w.Who)
+	case errors.As(err, &at): // it repeats the address
+		err = at.Err
+	}
+	return NewFault(marchwarden.CodeUnavailable, true, w.Lost, "%s cannot be reached at %s: %s", w.Who, w.Host(), w.Said(err.Error()))
+}
+
+// Host is where the provider is, for people.
+func (w *Wire) Host() string {
+	u, err := url.Parse(w.Address)
+	if err != nil {
+		return w.Who
+	}
+	return u.Host
+}
+
+// Said makes a provider's words fit for an error.
+func (w *Wire) Said(words string) string { return httpapi.Said(words, w.Secrets) }
+
+// Clean is a reply without the secrets: a provider has the key, and what it sends back is recorded.
+func (w *Wire) Clean(r Reply) Reply {
+	r.Text = w.hide.Text(r.Text)
+	for i, c := range r.Calls {
+		r.Calls[i] = ToolCall{Name: w.hide.Text(c.Name), Input: w.hide.Bytes(c.Input)}
+	}
+	return r
+}
+
+// Decode reads JSON of a provider. A field of another type is as good as none.
+func Decode(data []byte, into any) error {
+	var odd *json.UnmarshalTypeError
+	if err := json.Unmarshal(data, into); err != nil && !errors.As(err, &odd) {
+		return ErrGarbled
+	}
+	return nil
+}
+
+// ToolInput is the input of a tool call as JSON: none is an empty object, what is no JSON a JSON string of it.
 func ToolInput(said string) json.RawMessage {
 	switch {
 	case strings.TrimSpace(said) == "":

@@ -1,9 +1,7 @@
 package llm
 
-// This part is text from outside as a prompt may show it: a source is data between markers
-// that it cannot forge, and never an instruction. It owns the markers, the removal of what looks
-// like one or cannot be seen, and the shortening. What a prompt says around the quotation, and what
-// is done with the reply, is its caller's affair.
+// This part is text from outside as a prompt may show it: data between markers that it cannot forge,
+// never an instruction.
 
 import (
 	"crypto/sha256"
@@ -16,31 +14,25 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// Nonce is a word that the author of a source cannot know: the source was written before the run
-// had an id.
+// Nonce is a word that the author of a source cannot know: the source was written before the run had an id.
 func Nonce(run marchwarden.TraceID) string {
 	sum := sha256.Sum256([]byte("marchwarden/nonce/v1/" + run.String()))
 	return hex.EncodeToString(sum[:6])
 }
 
-// Quoter cleans text from outside for the prompts of one run. Only what is shown is
-// changed, never what is stored. Make one with Under; it is safe for concurrent
-// use.
+// Quoter cleans text from outside for the prompts of one run; what is stored stays. It is safe for concurrent use.
 type Quoter struct {
 	nonce     string
 	forgeries []*regexp.Regexp // the first is the nonce, and what looks like a marker
 }
 
-// forged is what text from outside must not look like: the brackets of a marker,
-// and the words by which chat templates tell who speaks.
+// forged is what text from outside must not look like: brackets of a marker, and tags of chat templates.
 const forged = `[<＜‹〈⟨«]{3,}|[>＞›〉⟩»]{3,}|<[|｜]|[|｜]>|<</?SYS>>|\[/?INST\]|</?think>|<(?:start|end)_of_turn>`
 
 var forgedMarker = regexp.MustCompile(`(?i)` + forged)
 
-// NewQuoter makes the view whose markers bear a nonce, which must be unknown to those
-// who wrote what is quoted; of a blank one only the look-alikes are taken out. What
-// else a prompt gives a meaning, such as its labels, is forged in text from outside,
-// too.
+// NewQuoter makes a quoter whose markers bear a nonce, unknown to those who wrote what is quoted; of a blank one only the
+// look-alikes are taken out. also is what else a prompt gives a meaning, such as its labels.
 func NewQuoter(nonce string, also ...*regexp.Regexp) Quoter {
 	markers := forgedMarker
 	if nonce = strings.TrimSpace(nonce); nonce == "" {
@@ -65,9 +57,8 @@ func (v Quoter) Unmarked(s string) string { return stripped(s, v.forgeries[:1]) 
 // layers is how deep forgeries may hide in each other.
 const layers = 4
 
-// stripped is the visible text without what matches, nor what taking that out
-// lets appear. Of a text that hides forgeries in forgeries nothing is left: it is
-// no honest text, and looking further would cost too much.
+// stripped is the visible text without what matches, nor what taking that out lets appear. Of a text that hides
+// forgeries in forgeries nothing is left.
 func stripped(s string, forgeries []*regexp.Regexp) string {
 	s = visible(s)
 	for range layers {
@@ -96,9 +87,7 @@ func (v Quoter) Block(kind string, lines []string) string {
 	return v.Open(kind) + strings.Join(lines, "\n") + "\n" + v.End()
 }
 
-// visible drops what cannot be seen: controls, formats, tags, bidirectional and
-// zero-width characters, private use. Breaks and tabs become spaces, bytes that
-// are no UTF-8 the replacement character.
+// visible drops what cannot be seen. Breaks and tabs become spaces, bytes that are no UTF-8 the replacement character.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -115,8 +104,7 @@ func visible(s string) string {
 	}, s)
 }
 
-// Clip shortens s to at most n characters, the last of them "…", at a word where
-// one is near. Nothing is cleaned.
+// Clip shortens s to at most n characters, the last of them "…", at a word where one is near. Nothing is cleaned.
 func Clip(s string, n int) string {
 	if len(s) <= n || utf8.RuneCountInString(s) <= n {
 		return s

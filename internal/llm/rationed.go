@@ -1,18 +1,11 @@
 package llm
 
-// This part keeps a language model to what its provider allows all who use one
-// engine together: requests, tokens and money. It owns the worst case that is set aside
-// before a call and what is given back after it; package limit owns the waiting.
-//
-// It goes around the model itself and inside steady:
+// This part keeps a language model to what its provider allows all who use one engine together:
+// requests, tokens and money. Package limit owns the waiting. It goes inside steady, because every
+// attempt is a request of its own, outside the tracer, because waiting is not thinking, and below the
+// journal, so that a rerun never waits nor counts:
 //
 //	NewSteady(NewRationed(tracer.Model(anthropic.New(…)), …), …)
-//
-// Inside steady, because every attempt is a request of its own. When a provider refuses
-// with a time to come back, the gate shuts for all calls, and steady pauses the one call that was
-// refused for the same time: no call waits twice. Outside the tracer, because waiting for one's
-// turn is not thinking. And below the journal, so that a rerun, which answers from the record,
-// never waits nor counts.
 
 import (
 	"context"
@@ -27,22 +20,17 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
 
-// usualPause is for how long a provider is left alone that refuses and names no time:
-// most limits are per second.
+// usualPause is for how long a provider is left alone that refuses and names no time: most limits are per second.
 const usualPause = time.Second
 
 // NewRationed returns a model that waits for its share before each call. limits gives what is
-// shared by a key, such as "anthropic/requests", "anthropic/tokens" and "anthropic/money";
-// the provider is the first part of the model's ID.
+// shared by a key, such as "anthropic/requests", "anthropic/tokens" and "anthropic/money".
 //
-// A call sets aside its worst case, the estimated input and the whole of MaxTokens, and
-// gives back what was not used; one that failed and cost nothing gives back all but the
-// request. A call that the limits do not allow is not made and has cost nothing:
-// CodeExhausted if it can never fit, or not today, CodeRateLimited if the provider accepts no calls
-// for longer than a call waits, CodeUnavailable if the engine cannot be asked, CodeInvalid if there
-// is a limit of money and the model's price is unknown.
-//
-// A nil model stays nil. The model is safe for concurrent use if m is.
+// A call sets aside its worst case, the estimated input and the whole of MaxTokens, and gives back
+// what was not used. One that the limits do not allow is not made: CodeExhausted if it can never fit,
+// or not today, CodeRateLimited if the provider accepts no calls for longer than a call waits,
+// CodeUnavailable if the engine cannot be asked, CodeInvalid if there is a limit of money and the
+// model's price is unknown. A nil model stays nil.
 func NewRationed(m Model, limits func(key string) dispatch.Limiter, now func() time.Time) Model {
 	if m == nil || limits == nil {
 		return m
@@ -91,29 +79,26 @@ func (m *rationed) limit(measure string) dispatch.Limiter {
 	return m.limits(limit.Key(m.provider, measure))
 }
 
-// share is what is set aside for a call.
 type share struct {
-	tokens, money int
-	settles       []func(tokens, money int)
+	tokens, money             int
+	settleTokens, settleMoney func(used int)
 }
 
-// settle tells what was used of it.
 func (s *share) settle(tokens, money int) {
-	for _, f := range s.settles {
-		f(tokens, money)
-	}
+	s.settleTokens(tokens)
+	s.settleMoney(money)
 }
 
 // setAside waits until the worst case of a call fits.
 func (m *rationed) setAside(ctx context.Context, c Call) (*share, error) {
-	s := &share{}
+	free := func(int) {}
+	s := &share{settleTokens: free, settleMoney: free}
 	if l := m.limit(limit.Tokens); l.Limited() {
 		s.tokens = Estimate(c) + c.MaxTokens
-		settle, err := l.Take(ctx, s.tokens)
-		if err != nil {
+		var err error
+		if s.settleTokens, err = l.Take(ctx, s.tokens); err != nil {
 			return nil, m.refused(err)
 		}
-		s.settles = append(s.settles, func(tokens, _ int) { settle(tokens) })
 	}
 	l := m.limit(limit.Money)
 	if !l.Limited() {
@@ -134,8 +119,7 @@ func (m *rationed) setAside(ctx context.Context, c Call) (*share, error) {
 		s.settle(0, 0)
 		return nil, m.refused(err)
 	}
-	s.money = worst
-	s.settles = append(s.settles, func(_, money int) { settle(money) })
+	s.money, s.settleMoney = worst, settle
 	return s, nil
 }
 
@@ -145,8 +129,7 @@ func (m *rationed) cost(t ledger.Tokens) (millionths int, known bool) {
 	return int(math.Ceil(usd * limit.Millionths)), known
 }
 
-// used is what a call used of its share, on the high side. Of a reply that broke off it is unknown
-// how much was written; of one without a count, everything is.
+// used is what a call used of its share, on the high side: all that is not known to be unused.
 func (m *rationed) used(c Call, r Reply, err error, s *share) (tokens, money int) {
 	u := r.Usage
 	switch {
@@ -161,13 +144,12 @@ func (m *rationed) used(c Call, r Reply, err error, s *share) (tokens, money int
 	return u.Total(), money
 }
 
-// refused says whose call was not made.
 func (m *rationed) refused(err error) error {
 	return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: m.ID() + " was not asked", Hint: marchwarden.HintOf(err), Err: err}
 }
 
-// refusedUntil reports whether a fault says that all calls should stay away, and for how long. That
-// a provider is down says so only if it names a time.
+// refusedUntil reports whether a fault asks all calls to stay away, and for how long. One of a provider that is
+// down does so only if it names a time.
 func refusedUntil(err error) (time.Duration, bool) {
 	code := marchwarden.CodeOf(err)
 	if code != marchwarden.CodeRateLimited && code != marchwarden.CodeUnavailable {

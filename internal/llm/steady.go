@@ -1,59 +1,48 @@
 package llm
 
-// This part makes a model that fails now and then one that can be relied
-// on: it repeats failures that cost nothing, with pauses that fit into the
-// caller's deadline, stops asking a provider that is down, and asks a second
-// model when the first has failed for good. It owns the pauses, the circuit
-// breaker and the order of the models. It does not count tokens: a failure that
-// was charged is handed up at once, because only the holder of the budget may
-// pay for another attempt.
+// This part makes a model that fails now and then one that can be relied on: it repeats failures
+// that cost nothing, with pauses that fit into the caller's deadline, stops asking a provider that is
+// down, and asks a second model when the first has failed for good. A failure that was charged is
+// handed up at once: only the holder of the budget may pay for another attempt.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"strings"
+	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 )
 
-// The pauses between attempts: the first, the longest, and the part of each that
-// chance may take away, so that callers who failed together do not return
-// together.
+// The first pause between attempts, the longest, and the part that chance takes away, so that callers who failed
+// together do not return together.
 const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 8 * time.Second
 	jitterPart   = 0.25
-
-	defaultAttempts = 4
-	defaultMaxWait  = 30 * time.Second
 )
 
 // SteadyConfig says how to be steady. Now is needed; everything else has a default.
 type SteadyConfig struct {
-	// Fallback is called when the primary model failed for good, or nil. It is
-	// called once and not repeated here; how often it then asks its provider is its
-	// own affair, for it may be a steady model itself.
+	// Fallback is called, once, when the primary model failed for good, or nil. It may be a steady model itself.
 	Fallback Model
-	// Breaker is shared by all models of one provider and all runs; nil gives the
-	// model a breaker of its own.
-	Breaker *Breaker
-	// Now is the clock; it must be set.
-	Now func() time.Time
+	Breaker  *Breaker         // shared by all models of one provider and all runs; nil gives the model one of its own
+	Now      func() time.Time // the clock; it must be set
 	// Sleep waits for d, or until ctx ends and then fails. Nil is a real timer.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter draws from [0, 1). Nil draws at random.
-	Jitter func() float64
-	// MaxAttempts bounds the calls to the primary model; 0 means 4.
-	MaxAttempts int
-	// MaxWait bounds one pause; 0 means 30 s. A provider that asks for more is not
-	// waited for.
+	Jitter      func() float64
+	MaxAttempts int // bounds the calls to the primary model; 0 means 4
+	// MaxWait bounds one pause; 0 means 30 s. A provider that asks for more is not waited for.
 	MaxWait time.Duration
 }
 
-// steady is a steady llm.Model.
 type steady struct {
 	primary Model
 	cfg     SteadyConfig
@@ -61,23 +50,18 @@ type steady struct {
 
 // NewSteady returns a model that asks primary, and goes on where primary fails:
 //
-//   - A failure is repeated if it is free (its Usage is zero) and passing: its
-//     error says so by a method Retryable() bool or else has CodeRateLimited or
-//     CodeUnavailable. The pauses are 0.5, 1, 2, 4 and then 8 s, each up to a
-//     quarter shorter, or what the error asks for by a method RetryAfter()
-//     (time.Duration, bool). A pause that would be longer than MaxWait or last
-//     until ctx's deadline is not begun: the failure is returned at once, with its
-//     code and the time to come back.
-//   - A charged failure is returned at once, and no fallback is asked. If the
-//     caller repeats such a call (its Attempt is above zero), the fallback is asked
-//     first, and primary only if the fallback fails for free: primary has had its
-//     chance.
+//   - A failure is repeated if its Usage is zero and its error says Retryable() or else has
+//     CodeRateLimited or CodeUnavailable. The pauses are 0.5, 1, 2, 4 and then 8 s, each up to a
+//     quarter shorter, or what the error's RetryAfter() asks for. One that would be longer than
+//     MaxWait or last until ctx's deadline is not begun: the failure is returned at once.
+//   - A charged failure is returned at once, and no fallback is asked. If the caller repeats such a
+//     call (its Attempt is above zero), the fallback is asked first, and primary only if that fails
+//     for free.
 //   - While the breaker is open, primary is not asked: CodeUnavailable.
-//   - When primary failed for good and there is time left, the fallback is called,
-//     once, and Reply.Model names it. A fallback that is steady itself may ask its
-//     provider more often than that.
-//   - When both were asked and failed, in whichever order, the error names both and
-//     has the code of primary's failure. CodeCanceled, from either, is final.
+//   - When primary failed for good and there is time left, the fallback is called, once, and
+//     Reply.Model names it. A fallback that is steady itself may ask its provider more often.
+//   - When both failed, the error names both and has the code of primary's failure. CodeCanceled,
+//     from either, is final.
 //
 // The Reply's Usage is that of all calls together, on errors too. ID is primary's.
 // The model is safe for concurrent use if primary and fallback are.
@@ -91,12 +75,7 @@ func NewSteady(primary Model, cfg SteadyConfig) Model {
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
 	}
-	if cfg.MaxAttempts <= 0 {
-		cfg.MaxAttempts = defaultAttempts
-	}
-	if cfg.MaxWait <= 0 {
-		cfg.MaxWait = defaultMaxWait
-	}
+	cfg.MaxAttempts, cfg.MaxWait = cmp.Or(cfg.MaxAttempts, 4), cmp.Or(cfg.MaxWait, 30*time.Second)
 	return &steady{primary: primary, cfg: cfg}
 }
 
@@ -124,7 +103,6 @@ func (m *steady) Generate(ctx context.Context, c Call) (Reply, error) {
 	return other, m.neither(err, otherErr)
 }
 
-// fallbackFirst makes a call that primary has failed before.
 func (m *steady) fallbackFirst(ctx context.Context, c Call) (Reply, error) {
 	other, otherErr := m.standIn(ctx, c)
 	if otherErr == nil || other.Usage.Total() > 0 || marchwarden.CodeOf(otherErr) == marchwarden.CodeCanceled || m.over(ctx) {
@@ -150,25 +128,21 @@ func (m *steady) neither(err, otherErr error) error {
 // standIn asks the fallback, which then is named in the reply.
 func (m *steady) standIn(ctx context.Context, c Call) (Reply, error) {
 	reply, err := m.cfg.Fallback.Generate(ctx, c)
-	if err == nil && reply.Model == "" {
-		reply.Model = m.cfg.Fallback.ID()
+	if err == nil {
+		reply.Model = reply.By(m.cfg.Fallback.ID())
 	}
 	return reply, err
 }
 
-// over reports whether ctx leaves no time.
-func (m *steady) over(ctx context.Context) bool {
-	left, ok := m.left(ctx)
-	return ctx.Err() != nil || ok && left <= 0
-}
+func (m *steady) over(ctx context.Context) bool { return ctx.Err() != nil || m.left(ctx) <= 0 }
 
-// left is the time until ctx's deadline; it is false if there is none.
-func (m *steady) left(ctx context.Context) (time.Duration, bool) {
+// left is the time until ctx's deadline, without end if it has none.
+func (m *steady) left(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return 0, false
+		return math.MaxInt64
 	}
-	return deadline.Sub(m.cfg.Now()), true
+	return deadline.Sub(m.cfg.Now())
 }
 
 // persist asks the primary model until it answers or has failed for good.
@@ -191,7 +165,7 @@ func (m *steady) persist(ctx context.Context, c Call) (Reply, error) {
 		}
 		last = err
 		if attempt == m.cfg.MaxAttempts {
-			return reply, again(err, "%s failed %d times", m.ID(), attempt)
+			return reply, marchwarden.Wrap(err, marchwarden.CodeOf(err), "%s failed %d times", m.ID(), attempt)
 		}
 		wait, err := m.pause(ctx, err, attempt)
 		if err != nil {
@@ -216,21 +190,20 @@ func (m *steady) try(ctx context.Context, c Call) (reply Reply, err error) {
 	return reply, err
 }
 
-// pause is how long to wait after a failure; where that is too long it is the
-// failure, which then says so.
+// pause is how long to wait after a failure, or the failure itself where that would be too long.
 func (m *steady) pause(ctx context.Context, err error, attempt int) (time.Duration, error) {
 	wait, asked := retryAfter(err)
 	if !asked {
 		wait = backoff(attempt, m.cfg.Jitter())
 	}
-	left, bounded := m.left(ctx)
+	left := m.left(ctx)
 	switch {
 	case asked && wait > m.cfg.MaxWait:
 		return 0, m.later(err, wait, "a pause may take "+m.cfg.MaxWait.String())
-	case asked && bounded && wait >= left:
+	case asked && wait >= left:
 		return 0, m.later(err, wait, "the deadline is in "+max(left, 0).Round(time.Millisecond).String())
-	case bounded && wait >= left:
-		return 0, again(err, "%s failed %d times, and the deadline is in %v", m.ID(), attempt, max(left, 0).Round(time.Millisecond))
+	case wait >= left:
+		return 0, marchwarden.Wrap(err, marchwarden.CodeOf(err), "%s failed %d times, and the deadline is in %v", m.ID(), attempt, max(left, 0).Round(time.Millisecond))
 	}
 	return min(wait, m.cfg.MaxWait), nil
 }
@@ -254,12 +227,6 @@ func backoff(attempt int, jitter float64) time.Duration {
 	return d - time.Duration(jitterPart*jitter*float64(d))
 }
 
-// again says more about a failure and keeps its code.
-func again(err error, format string, args ...any) error {
-	return marchwarden.Wrap(err, marchwarden.CodeOf(err), format, args...)
-}
-
-// retryable reports whether the same call may succeed later.
 func retryable(err error) bool {
 	var own interface{ Retryable() bool }
 	if errors.As(err, &own) {
@@ -280,3 +247,98 @@ func retryAfter(err error) (time.Duration, bool) {
 	wait, ok := own.RetryAfter()
 	return wait, ok && wait > 0
 }
+
+const (
+	openAfter = 5                // failures in a row
+	openFor   = 20 * time.Second // then no call is let through
+)
+
+// Breaker keeps callers from a provider that is down. After five failures in a row, of whatever models
+// and runs, no call is let through for 20 s, then one: if it succeeds all are let through again, if it
+// fails none is for another 20 s. Failures are those of the service: unreachable, overloaded, silent,
+// broken off; neither a rate limit nor a call that its caller canceled. The zero Breaker is ready for
+// use. It is safe for concurrent use and must not be copied. The breaker of failsafe-go is not used:
+// it cannot give back the permit of a probe that was canceled.
+type Breaker struct {
+	mu       sync.Mutex // guards what follows
+	failures int        // in a row
+	until    time.Time  // when it may be tried again; zero while closed
+	probing  bool       // the one call is under way
+	turn     int        // counts openings and closings: what began before one says nothing after it
+}
+
+type health int
+
+const (
+	unknown health = iota
+	up
+	down
+)
+
+// healthOf reads a call's error. Anything but a fault of the service is an answer, such as that the key is bad.
+func healthOf(err error) health {
+	switch marchwarden.CodeOf(err) {
+	case marchwarden.CodeUnavailable, marchwarden.CodeTimeout, marchwarden.CodeTruncated:
+		return down
+	case marchwarden.CodeCanceled, marchwarden.CodeRateLimited, marchwarden.CodeInternal:
+		return unknown
+	}
+	return up
+}
+
+type permit struct {
+	turn  int
+	probe bool
+}
+
+// enter asks for leave to call a model. A refusal has CodeUnavailable and is not worth repeating soon.
+func (b *Breaker) enter(id string, now time.Time) (permit, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.until.IsZero() {
+		return permit{turn: b.turn}, nil
+	}
+	wait := b.until.Sub(now)
+	if wait <= 0 && !b.probing {
+		b.probing = true
+		return permit{turn: b.turn, probe: true}, nil
+	}
+	provider, _, _ := strings.Cut(id, "/")
+	state := "is being tried again now"
+	if wait > 0 {
+		state = "is left alone for " + wait.Round(time.Millisecond).String()
+	}
+	return permit{}, marchwarden.Wrap(shut{}, marchwarden.CodeUnavailable, "%s failed %d times in a row and %s", provider, b.failures, state)
+}
+
+func (b *Breaker) leave(p permit, seen health, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.turn != b.turn {
+		return
+	}
+	if p.probe {
+		b.probing = false
+	}
+	switch seen {
+	case up:
+		b.failures = 0
+		if p.probe {
+			b.until = time.Time{}
+			b.turn++
+		}
+	case down:
+		if b.failures++; b.failures >= openAfter {
+			b.until = now.Add(openFor)
+			b.turn++
+		}
+	}
+}
+
+// shut marks the error of an open breaker.
+type shut struct{}
+
+func (shut) Error() string { return "circuit breaker open" }
+
+// Retryable is false: the next attempt would meet the same breaker.
+func (shut) Retryable() bool { return false }

@@ -14,11 +14,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// check lets the draft through the grounding gate, scores it, and closes the
-// trace with the result.
+// check lets the draft through the grounding gate, scores it, and closes the trace with the result.
 func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Result, error) {
 	r.live(marchwarden.StageCheck, 0, 0, "checking every citation against the stored bytes")
 	if r.blind() {
@@ -31,7 +31,7 @@ func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Resul
 	step := grounded.Step()
 	step.DroppedLeads, step.RefusedReads = r.dropLeads(&draft), r.refused
 	r.tidy(&draft)
-	if err := r.note(step); err != nil {
+	if err := r.j.Note(step); err != nil {
 		return nil, err
 	}
 	last, err := replay.Checkpoint(r.caller, r.j, "the end", r.clock)
@@ -40,13 +40,16 @@ func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Resul
 	}
 	res := r.assemble(draft, grounded)
 	res.CostMetadata.WallTimeSec = last.Elapsed.Seconds()
-	return res, r.close(ctx, res)
+	ending := outcome.Ending{Exhausted: r.meter.Usage().Exhausted, Interrupted: r.state.Interrupted}
+	if err := outcome.Seal(ctx, r.j, r.cfg.Blobs, res, ending); err != nil {
+		return res, err
+	}
+	r.live(marchwarden.StageDone, 0, 0, fmt.Sprintf("%d citations, confidence %.2f", len(res.Citations), res.Confidence))
+	return res, nil
 }
 
-// dropLeads takes discoveries and open questions out of the draft that are
-// grounded in nothing the run met, or are of no kind that there is, and counts
-// them. One bad item must not cost the result. Gaps stay, whatever is wrong with
-// them: see mend.
+// dropLeads takes discoveries and open questions out of the draft that are grounded in nothing the run met, or of no
+// known kind, and counts them. One bad item must not cost the result.
 func (r *run) dropLeads(d *reason.Draft) int {
 	met := map[string]bool{"": true} // a lead need not name a source
 	for _, s := range r.state.Searches {
@@ -73,7 +76,6 @@ const (
 	maxDetail = 500
 )
 
-// tidy bounds what a draft says beside its claims.
 func (r *run) tidy(d *reason.Draft) {
 	d.Gaps, d.Discoveries, d.OpenQuestions = slices.Clone(d.Gaps), slices.Clone(d.Discoveries), slices.Clone(d.OpenQuestions)
 	for i := range d.Gaps {
@@ -90,9 +92,8 @@ func (r *run) tidy(d *reason.Draft) {
 	}
 }
 
-// plain is a text from outside, or from a mind, as a result may carry it: no
-// control characters, no address that the run did not meet, no more than a few
-// sentences.
+// plain is a text from outside, or from a mind, as a result may carry it: without control characters and addresses that
+// the run did not meet.
 func (r *run) plain(s string, most int) string {
 	s = verify.Unlink(s, func(a string) bool {
 		return r.state.Offered(a) || strings.Contains(r.start.Request.Question, a) ||
@@ -101,34 +102,13 @@ func (r *run) plain(s string, most int) string {
 	return plaintext.Line(s, most)
 }
 
-// boundAll bounds what failures say of themselves: a sentence of the program's may
-// quote what a server sent.
-func boundAll(gaps []marchwarden.Gap) []marchwarden.Gap {
-	for i := range gaps {
-		gaps[i].Topic, gaps[i].Detail = plaintext.Line(gaps[i].Topic, maxDetail), plaintext.Line(gaps[i].Detail, maxDetail)
-	}
-	return gaps
-}
-
-// mend gives gaps of no category that there is the one of unclassified failures.
-func mend(gaps []marchwarden.Gap) []marchwarden.Gap {
-	gaps = slices.Clone(gaps)
-	for i, g := range gaps {
-		if !g.Category.Known() {
-			gaps[i].Category = marchwarden.AccessDenied
-		}
-	}
-	return gaps
-}
-
-// blind reports that nothing could be looked at: there is no evidence, and that is because
-// every search failed, what was found could not be read, or the caller stopped
-// the run first. Whether there are sources is then unknown.
+// blind reports that nothing could be looked at: there is no evidence, because every search or read failed or the caller
+// stopped the run first. Whether there are sources is then unknown.
 func (r *run) blind() bool {
 	if len(r.state.Evidence.Sources()) > 0 {
 		return false
 	}
-	faults := r.interrupted && len(r.state.Searches) == 0
+	faults := r.state.Interrupted && len(r.state.Searches) == 0
 	for _, s := range r.state.Searches {
 		if s.Err == nil && len(s.Hits) == 0 {
 			return false // it was looked at, and there was nothing
@@ -141,16 +121,35 @@ func (r *run) blind() bool {
 	return faults
 }
 
-// credible keeps a blind run from saying that there are no sources. What failed
-// has gaps of its own.
-func (r *run) credible(gaps []marchwarden.Gap) []marchwarden.Gap {
-	if !r.blind() {
-		return gaps
+// allGaps are the gaps of the result, bounded, since they may quote what a server sent. A blind run must not say that
+// there are no sources: what failed has gaps of its own.
+func (r *run) allGaps(drafted []marchwarden.Gap, exhausted []string) []marchwarden.Gap {
+	var gaps []marchwarden.Gap
+	for _, g := range r.gaps {
+		gaps = append(gaps, g.Gap)
 	}
-	return slices.DeleteFunc(gaps, func(g marchwarden.Gap) bool { return g.Category == marchwarden.SourceNotFound })
+	if r.model != nil {
+		_, stood := r.model.Answered()
+		for _, why := range stood { // another model answered
+			gaps = append(gaps, marchwarden.Gap{Topic: "model " + r.start.Model, Category: marchwarden.AccessDenied, Detail: why})
+		}
+	}
+	gaps = append(gaps, r.vectors.Gaps()...)
+	for _, g := range append(drafted, r.filterGaps()...) {
+		if !g.Category.Known() {
+			g.Category = marchwarden.AccessDenied
+		}
+		if g.Category != marchwarden.SourceNotFound || !r.blind() {
+			gaps = append(gaps, g)
+		}
+	}
+	gaps = append(gaps, r.budgetGaps(exhausted)...)
+	for i := range gaps {
+		gaps[i].Topic, gaps[i].Detail = plaintext.Line(gaps[i].Topic, maxDetail), plaintext.Line(gaps[i].Detail, maxDetail)
+	}
+	return gaps
 }
 
-// assemble puts the result together from what passed the gate.
 func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Result {
 	use := r.meter.Usage()
 	exhausted := len(use.Exhausted) > 0
@@ -168,7 +167,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	if r.givenUp > 0 {
 		res.Warnings = append(res.Warnings, outcome.GivenUp(r.givenUp))
 	}
-	res.Gaps = boundAll(slices.Concat(r.gaps, r.standInGaps(), r.vectors.Gaps(), r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted)))
+	res.Gaps = r.allGaps(slices.Concat(draft.Gaps, g.Gaps), use.Exhausted)
 	confidence.Rate(res, confidence.Input{
 		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt, Table: r.table,
 	})
@@ -178,22 +177,12 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 
 // mindID is who answered: the models that did, or else the one who wrote.
 func (r *run) mindID(wrote string) string {
-	if r.model == nil || len(r.model.Who()) == 0 {
-		return cmp.Or(wrote, r.start.Mind)
+	if r.model != nil {
+		if who, _ := r.model.Answered(); len(who) > 0 {
+			return strings.Join(who, "+")
+		}
 	}
-	return strings.Join(r.model.Who(), "+")
-}
-
-// standInGaps say that another model answered, and why.
-func (r *run) standInGaps() []marchwarden.Gap {
-	if r.model == nil {
-		return nil
-	}
-	var gaps []marchwarden.Gap
-	for _, why := range r.model.Stood() {
-		gaps = append(gaps, marchwarden.Gap{Topic: "model " + r.start.Model, Category: marchwarden.AccessDenied, Detail: why})
-	}
-	return gaps
+	return cmp.Or(wrote, r.start.Mind)
 }
 
 // filterGaps says that the caller's own filter left nothing to read.
@@ -220,11 +209,35 @@ func (r *run) budgetGaps(exhausted []string) []marchwarden.Gap {
 	return []marchwarden.Gap{{Topic: topic, Category: marchwarden.BudgetExhausted, Detail: detail}}
 }
 
-// close seals the result.
-func (r *run) close(ctx context.Context, res *marchwarden.Result) error {
-	err := outcome.Seal(ctx, r.j, r.cfg.Blobs, res, outcome.Ending{Exhausted: r.meter.Usage().Exhausted, Interrupted: r.interrupted})
-	if err == nil {
-		r.live(marchwarden.StageDone, 0, 0, fmt.Sprintf("%d citations, confidence %.2f", len(res.Citations), res.Confidence))
+// synthesize releases the held tokens and asks the reasoner for its draft. A failure is a gap, never missing sources.
+func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
+	r.meter.Hold(0)
+	sources, passages := len(r.state.Evidence.Sources()), r.state.Evidence.Len()
+	r.live(marchwarden.StageSynthesize, 0, 0, fmt.Sprintf("writing from %d sources", sources))
+	if err := r.j.Note(&trace.SynthesisStart{Head: head("write from %d passages of %d sources", passages, sources), Sources: sources, Passages: passages}); err != nil {
+		return reason.Draft{}, err
 	}
-	return err
+	draft, err := r.cfg.Reasoner.Write(ctx, r.state)
+	if replay.Fatal(err) {
+		return reason.Draft{}, err
+	}
+	if err != nil { // a draft may be there all the same
+		if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
+			if err := r.cut("writing cut", "writing"); err != nil {
+				return reason.Draft{}, err
+			}
+		}
+		r.failed("writing the answer", err)
+		if len(draft.Claims) == 0 && draft.Refusal == "" {
+			draft.Refusal = "The answer could not be written; see the gaps for what failed."
+		}
+		if err := r.j.Note(&trace.SynthesisError{Head: head("writing failed: %v", err), Error: marchwarden.CodeOf(err)}); err != nil || len(draft.Claims) == 0 {
+			return draft, err
+		}
+	}
+	decision := fmt.Sprintf("%d claims drafted", len(draft.Claims))
+	if len(draft.Claims) == 0 {
+		decision = "no answer: " + draft.Refusal
+	}
+	return draft, r.j.Note(&trace.SynthesisComplete{Head: head("%s", decision), Claims: len(draft.Claims)})
 }

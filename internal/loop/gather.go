@@ -23,9 +23,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// gather runs the plan's searches and reads together, lets the reasoner choose
-// among the new hits and reads what it chose. A failing branch is a gap and never
-// loses its siblings.
+// gather runs the plan's searches and reads together, and reads what the reasoner chooses among the new hits. A failing
+// branch is a gap and never loses its siblings.
 func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 	offered, err := r.offered(plan.Reads)
 	if err != nil {
@@ -57,13 +56,12 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 	}
 	if err != nil {
 		r.addGap(marchwarden.GapFor("choosing what to read", err), err)
-		return r.note(&trace.Message{Head: head("choosing failed: %v", err), Iteration: r.state.Iteration})
+		return r.j.Note(&trace.Message{Head: head("choosing failed: %v", err), Iteration: r.state.Iteration})
 	}
 	return r.readChosen(ctx, reads)
 }
 
-// readChosen reads what the reasoner chose, best first. What cannot be read gives
-// its place to the next that the cap had left out.
+// readChosen reads what the reasoner chose, best first. What cannot be read gives its place to the next.
 func (r *run) readChosen(ctx context.Context, reads []reason.Read) error {
 	offered, err := r.offered(reads)
 	if err != nil {
@@ -84,11 +82,10 @@ func (r *run) readChosen(ctx context.Context, reads []reason.Read) error {
 	}
 }
 
-// each runs work for 0…n-1 with bounded parallelism. Work keeps its failure to
-// itself; only a broken journal, or a panic, is the run's.
+// each runs work for 0…n-1 with bounded parallelism. Only a broken journal, or a panic, is the run's failure.
 func (r *run) each(n int, work func(i int) error) error {
 	var g errgroup.Group
-	g.SetLimit(r.cfg.Parallel)
+	g.SetLimit(parallel)
 	for i := range n {
 		g.Go(func() (err error) {
 			defer panics.Caught(&err, "gathering")
@@ -138,7 +135,7 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 // searchGap says that a search failed. Searches that failed alike have one gap.
 func (r *run) searchGap(s reason.Searched) {
 	gap := marchwarden.GapFor(fmt.Sprintf("search of %s for %q", r.engine.Name(), s.Query), s.Err)
-	alike := slices.IndexFunc(r.gaps, func(g marchwarden.Gap) bool {
+	alike := slices.IndexFunc(r.gaps, func(g missed) bool {
 		return g.Category == gap.Category && g.Detail == gap.Detail && strings.HasPrefix(g.Topic, "search of ")
 	})
 	if alike < 0 {
@@ -151,13 +148,11 @@ func (r *run) searchGap(s reason.Searched) {
 	}
 }
 
-// attemptsPerSource bounds how many fetches may be begun for one document that is
-// read: what fails is given back to the cap, and must not go on for ever.
+// attemptsPerSource bounds the fetches for one document that is read: what fails is given back to the cap.
 const attemptsPerSource = 3
 
-// offered is the provenance gate: the locators of the reads that the caller's
-// words, a search or a page of this run offered, each once. Whatever else is asked
-// for, such as an address that a model made up, is refused and counted.
+// offered is the provenance gate: the locators of the reads that the caller's words, a search or a page of this run
+// offered, each once. What else is asked for, such as an address that a model made up, is refused and counted.
 func (r *run) offered(reads []reason.Read) ([]string, error) {
 	var offered []string
 	refused := 0
@@ -177,11 +172,10 @@ func (r *run) offered(reads []reason.Read) ([]string, error) {
 		return offered, nil
 	}
 	r.refused += refused
-	return offered, r.note(&trace.Message{Head: head("%d documents were not read: nothing in this run had offered them", refused), Iteration: r.state.Iteration, Refused: refused})
+	return offered, r.j.Note(&trace.Message{Head: head("%d documents were not read: nothing in this run had offered them", refused), Iteration: r.state.Iteration, Refused: refused})
 }
 
-// admit takes those that were not asked for yet, up to the sources that are left.
-// What a cap kept out is remembered.
+// admit takes those that were not asked for yet, up to the sources that are left. What a cap kept out is remembered.
 func (r *run) admit(offered []string) ([]string, error) {
 	wanted := slices.DeleteFunc(slices.Clone(offered), func(loc string) bool { return r.state.Asked[loc] })
 	if len(wanted) == 0 {
@@ -197,10 +191,9 @@ func (r *run) admit(offered []string) ([]string, error) {
 		r.state.Asked[loc] = true
 		r.leftover = slices.DeleteFunc(r.leftover, func(name string) bool { return name == r.name(loc) })
 	}
-	return wanted, r.note(&trace.Message{Head: head("read %d documents", len(wanted)), Iteration: r.state.Iteration, Locators: wanted})
+	return wanted, r.j.Note(&trace.Message{Head: head("read %d documents", len(wanted)), Iteration: r.state.Iteration, Locators: wanted})
 }
 
-// grant is how many of n documents may be read now.
 func (r *run) grant(n int) int {
 	granted := r.meter.TakeSources(n)
 	if tries := max(0, attemptsPerSource*r.state.Limits.MaxSources-r.attempts); granted > tries {
@@ -213,9 +206,9 @@ func (r *run) grant(n int) int {
 }
 
 // leave remembers what a cap kept the run from doing, each once.
-func (r *run) leave(what string) {
-	if !slices.Contains(r.leftover, what) {
-		r.leftover = append(r.leftover, what)
+func (s *shortfall) leave(what string) {
+	if !slices.Contains(s.leftover, what) {
+		s.leftover = append(s.leftover, what)
 	}
 }
 
@@ -242,7 +235,6 @@ type reading struct {
 	err     error
 }
 
-// readAll fetches the locators together.
 func (r *run) readAll(ctx context.Context, locators []string) ([]reading, error) {
 	read := make([]reading, len(locators))
 	err := r.each(len(locators), func(i int) error {
@@ -254,9 +246,8 @@ func (r *run) readAll(ctx context.Context, locators []string) ([]reading, error)
 	return read, err
 }
 
-// keep adds what was read to the evidence, in the order it was chosen, so that
-// passage ids do not depend on who was fastest. It returns how many could not be
-// read.
+// keep adds what was read to the evidence, in the order it was chosen: passage ids must not depend on who was fastest. It
+// returns how many could not be read.
 func (r *run) keep(read []reading) (failed int) {
 	for _, rd := range read {
 		switch {
@@ -271,8 +262,8 @@ func (r *run) keep(read []reading) (failed int) {
 			gap.Detail = strings.TrimPrefix(gap.Detail, fmt.Sprintf("fetch %q: ", rd.locator)) // the topic says it
 			r.addGap(gap, rd.err)
 		case rd.page.NonText:
-			r.gaps = append(r.gaps, marchwarden.Gap{Topic: rd.locator, Category: marchwarden.ScopeExceeded,
-				Detail: fmt.Sprintf("%s: no text could be read from a %s document", marchwarden.ExcerptNonText, rd.page.MediaType)})
+			r.addGap(marchwarden.Gap{Topic: rd.locator, Category: marchwarden.ScopeExceeded,
+				Detail: fmt.Sprintf("%s: no text could be read from a %s document", marchwarden.ExcerptNonText, rd.page.MediaType)}, nil)
 		default:
 			r.state.Evidence.AddRead(rd.page, rd.text)
 		}
@@ -313,16 +304,26 @@ func (r *run) textOf(ctx context.Context, page fetch.Page) (*evidence.Reading, e
 	return evidence.Read(ctx, string(stored))
 }
 
-// reads is a fetcher whose documents are read, passage by passage, before they count as
-// fetched: what takes the processor long ends at the deadline, and is recorded, like what
-// takes the network long.
+// safeEngine is an engine whose panics are failures.
+type safeEngine struct{ search.Engine }
+
+func (e safeEngine) Search(ctx context.Context, q search.Query) (hits []search.Hit, err error) {
+	defer panics.Caught(&err, "a search")
+	return e.Engine.Search(ctx, q)
+}
+
+func (e safeEngine) Free() bool { return replay.IsFree(e.Engine) }
+
+// reads is a fetcher whose documents are read, passage by passage, before they count as fetched: what takes the processor
+// long ends at the deadline, and is recorded, too. Its panics are failures.
 type reads struct {
 	fetch.Fetcher
 	r *run
 }
 
-func (f reads) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
-	page, err := f.Fetcher.Fetch(ctx, locator)
+func (f reads) Fetch(ctx context.Context, locator string) (page fetch.Page, err error) {
+	defer panics.Caught(&err, "a fetch")
+	page, err = f.Fetcher.Fetch(ctx, locator)
 	if err != nil || page.NonText {
 		return page, err
 	}
@@ -336,12 +337,10 @@ func (f reads) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
 	return page, nil // a text that is not stored is found out where it is taken in
 }
 
-// Free says what the fetcher says.
 func (f reads) Free() bool { return replay.IsFree(f.Fetcher) }
 
-// filterNames are the names of a page that a source filter may allow. A page
-// with an address of its own is judged by that host alone, whatever it says of
-// itself; a local document by its file name or the origin it declares.
+// filterNames are the names of a page that a source filter may allow: the host of its address, or for a local document
+// its file name and the origin it declares.
 func filterNames(page fetch.Page) []string {
 	if host := locator.Host(page.URL); host != "" {
 		return []string{host} // the locator's host was allowed before the fetch; this is where it led

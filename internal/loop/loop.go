@@ -1,11 +1,8 @@
 // Package loop is one research call from request to result, a stage a file:
 //
-//	plan.go        what to search next, and when to stop
+//	plan.go        what to search next, when to stop, and past an end
 //	gather.go      searches and fetches, in parallel, into evidence
-//	synthesize.go  claims from the evidence
-//	check.go       the grounding gate, confidence, the result
-//	extend.go      past an end, with what was added
-//	panic.go       panics as failures
+//	check.go       claims from the evidence, the grounding gate, confidence, the result
 //
 // The loop reaches the world only through a replay.Journal: running it again on
 // a record gives the same bytes. It decides by what is recorded (outcomes and
@@ -14,9 +11,9 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -37,39 +34,35 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// Config is what a loop is made of. Engine, Fetcher and Model may be nil when the
-// loop only reruns records.
+// Config is what a loop is made of. Engine, Fetcher and Model may be nil when it only reruns records.
 type Config struct {
 	Engine   search.Engine
 	Fetcher  fetch.Fetcher
 	Reasoner reason.Reasoner
-	// Model answers the reasoner's calls when the run's start names a model.
-	Model llm.Model
-	// Vectors makes the sentence vectors of runs whose start names it. A run whose
-	// start names another must not get here.
+	Model    llm.Model // answers the reasoner's calls when the run's start names a model
+	// Vectors makes the sentence vectors of runs whose start names it. A run of another must not get here.
 	Vectors embed.Embedder
 	Blobs   blob.Store
-	// Parallel bounds searches and fetches under way at once; zero means 8.
-	Parallel int
 }
 
 // Loop runs research calls. It is safe for concurrent use if its parts are.
 type Loop struct{ cfg Config }
 
-// New makes a loop.
+// New makes a loop. A panic of its parts is a failure of theirs.
 func New(cfg Config) *Loop {
-	if cfg.Parallel <= 0 {
-		cfg.Parallel = 8
+	if cfg.Engine != nil {
+		cfg.Engine = safeEngine{cfg.Engine}
 	}
-	return &Loop{safe(cfg)}
+	cfg.Model = llm.Safe(cfg.Model)
+	return &Loop{cfg}
 }
 
-// hitsPerSearch is how many documents one search may offer.
-const hitsPerSearch = 10
+const (
+	hitsPerSearch = 10 // documents that one search may offer
+	parallel      = 8  // searches and fetches under way at once
+)
 
-// The part of the token budget that gathering must leave for the writing of the
-// answer: by the mind that copies sentences, and by a model, whose reply may need
-// one repair.
+// The part of the tokens that gathering leaves for the writing, by the mind without a model and by one with it.
 const (
 	synthesisShare      = 0.4
 	modelSynthesisShare = 0.5
@@ -116,7 +109,6 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	return r.check(context.WithoutCancel(ctx), draft)
 }
 
-// run is the state of one call.
 type run struct {
 	*Loop
 	j       replay.Journal
@@ -131,21 +123,35 @@ type run struct {
 	state   *reason.State
 	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
 	table   *confidence.Table
+	texts   sync.Map // documents that were fetched and not taken in yet, by the hash of their text
 
-	gaps        []marchwarden.Gap
-	cutShort    map[int]bool // those of gaps that are about what was cut short, and may be done when the run goes on
-	attempts    int          // fetches begun
-	refused     int          // reads of what nothing had offered
-	leftover    []string     // what a cap kept the run from doing, for people
-	pending     *reason.Plan // a plan for which no iteration was left
-	texts       sync.Map     // documents that were fetched and not taken in yet, by the hash of their text
-	undone      reason.Plan  // what was cut short, or chosen when no document was left to read
-	past        int          // ends that the run has gone past
-	planned     bool         // there is nothing left to look for
-	gave        bool         // what the caller named was put into a plan
-	interrupted bool
-	fault       string // how the model failed first, for people
-	givenUp     int    // searches, reads and calls that are not tried any more
+	course
+	shortfall
+}
+
+// course is how far the gathering has come.
+type course struct {
+	attempts int          // fetches begun
+	pending  *reason.Plan // a plan for which no iteration was left
+	undone   reason.Plan  // what was cut short, or chosen when no document was left to read
+	past     int          // ends that the run has gone past
+	planned  bool         // there is nothing left to look for
+	gave     bool         // what the caller named was put into a plan
+}
+
+// shortfall is what a run did not do, for people.
+type shortfall struct {
+	gaps     []missed
+	leftover []string // what a cap kept the run from doing
+	refused  int      // reads of what nothing had offered
+	fault    string   // how the model failed first
+	givenUp  int      // searches, reads and calls that are not tried any more
+}
+
+// missed is a gap; one that is cut short may be done when the run goes on.
+type missed struct {
+	marchwarden.Gap
+	cut bool
 }
 
 func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Duration) *run {
@@ -157,26 +163,27 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		filter:  start.Request.Filter(),
 		meter:   meter,
 		vectors: vs,
-		gaps:    slices.Clone(start.Gaps), cutShort: map[int]bool{},
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
 			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Vectors: vs.Embedder(), Nonce: llm.Nonce(start.TraceID),
 			Leads: start.Gate == verify.Rules,
 		},
 	}
+	for _, g := range start.Gaps {
+		r.gaps = append(r.gaps, missed{Gap: g})
+	}
 	if r.fetcher = replay.Fetcher(j, nil); l.cfg.Fetcher != nil {
 		r.fetcher = replay.Fetcher(j, reads{l.cfg.Fetcher, r})
 	}
 	if start.Model != "" {
-		r.model = llm.NewMetered(replay.Model(j, start.Model, l.cfg.Model), meter, r.note, r.asking)
+		r.model = llm.NewMetered(replay.Model(j, start.Model, l.cfg.Model), meter, r.j.Note, r.asking)
 		r.state.Model, r.state.Scale, r.state.Paid = r.model, r.model.Scale, r.model.Paid
 	}
 	meter.Hold(r.writing(start.Limits.TokenBudget))
 	return r
 }
 
-// writing is the part of so many tokens that is kept for the writing. A model that
-// failed before it cost anything leaves all of it to the mind that needs none.
+// writing is the part of so many tokens that is kept for the writing. A model that failed and cost nothing needs none.
 func (r *run) writing(tokens int) int {
 	if r.model != nil && (r.fault == "" || r.model.Paid()) {
 		return int(float64(tokens) * modelSynthesisShare)
@@ -196,8 +203,7 @@ func (r *run) gatherAll(ctx context.Context) error {
 	}
 }
 
-// gatherToEnd plans and gathers until the plan is complete, a cap is reached or
-// the caller stops the run.
+// gatherToEnd plans and gathers until the plan is complete, a cap is reached or the caller stops the run.
 func (r *run) gatherToEnd(ctx context.Context) error {
 	if err := r.catchUp(ctx); err != nil {
 		return err
@@ -207,12 +213,12 @@ func (r *run) gatherToEnd(ctx context.Context) error {
 		if err != nil || stop {
 			return err
 		}
-		plan, err := r.planInTime(ctx)
+		plan, err := r.plan(ctx)
 		if err != nil {
 			return err
 		}
 		if len(plan.Searches)+len(plan.Reads) == 0 {
-			r.planned = len(r.meter.Usage().Exhausted) == 0 && !r.interrupted
+			r.planned = len(r.meter.Usage().Exhausted) == 0 && !r.state.Interrupted
 			return nil
 		}
 		if err := r.gather(replay.Shield(ctx), plan); err != nil {
@@ -222,19 +228,6 @@ func (r *run) gatherToEnd(ctx context.Context) error {
 	return nil
 }
 
-// planShare is the part of the time to gather that one plan may take: a model
-// that fails again and again, and is waited for, must leave time to search and to
-// read without it.
-const planShare = 0.5
-
-// planInTime plans under a time limit, which only the model's calls see.
-func (r *run) planInTime(ctx context.Context) (reason.Plan, error) {
-	ctx, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
-	defer done()
-	return r.plan(replay.Shield(ctx))
-}
-
-// live passes progress on.
 func (r *run) live(stage marchwarden.Stage, done, total int, message string) {
 	iteration := r.state.Iteration
 	switch stage {
@@ -246,48 +239,39 @@ func (r *run) live(stage marchwarden.Stage, done, total int, message string) {
 
 // asking says that a model is asked, which may take long.
 func (r *run) asking(prompt string) {
-	id := r.start.Model
+	stage, what := marchwarden.StageSynthesize, "to write the answer"
 	switch prompt {
 	case "step":
-		r.live(marchwarden.StagePlan, 0, 0, "asking "+id+" what to look for")
+		stage, what = marchwarden.StagePlan, "what to look for"
 	case "judge":
-		r.live(marchwarden.StageSynthesize, 0, 0, "asking "+id+" whether the passages support the answer")
-	default:
-		r.live(marchwarden.StageSynthesize, 0, 0, "asking "+id+" to write the answer")
+		what = "whether the passages support the answer"
 	}
+	r.live(stage, 0, 0, "asking "+r.start.Model+" "+what)
 }
 
-// failed is the gap of a failure that is not a document's. A call that was cut
-// short is worded by what cut it, not by what Go calls that.
+// failed is the gap of a failure that is not a document's. A call that was cut short is worded by what cut it.
 func (r *run) failed(topic string, err error) {
 	gap := marchwarden.GapFor(topic, err)
 	if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
-		who := "it"
-		if r.start.Model != "" {
-			who = r.start.Model
-		}
+		who := cmp.Or(r.start.Model, "it")
 		gap.Detail = who + " took longer than the time it had"
-		if r.interrupted {
+		if r.state.Interrupted {
 			gap.Detail = who + " was at work when the caller stopped the run"
 		}
 	}
-	if r.start.Model != "" && r.fault == "" && !r.interrupted && marchwarden.CodeOf(err) != marchwarden.CodeExhausted {
+	if r.start.Model != "" && r.fault == "" && !r.state.Interrupted && marchwarden.CodeOf(err) != marchwarden.CodeExhausted {
 		r.fault = gap.Detail
 	}
 	r.addGap(gap, err)
 }
 
-// addGap adds the gap of a failure.
-func (r *run) addGap(gap marchwarden.Gap, err error) {
-	if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
-		r.cutShort[len(r.gaps)] = true
-	}
-	r.gaps = append(r.gaps, gap)
-	r.countGivenUp(err)
+func (s *shortfall) addGap(gap marchwarden.Gap, err error) {
+	s.gaps = append(s.gaps, missed{gap, marchwarden.CodeOf(err) == marchwarden.CodeCanceled})
+	s.countGivenUp(err)
 }
 
-func (r *run) countGivenUp(err error) {
+func (s *shortfall) countGivenUp(err error) {
 	if errors.Is(err, replay.ErrGivenUp) {
-		r.givenUp++
+		s.givenUp++
 	}
 }

@@ -3,6 +3,9 @@ package loop
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
@@ -11,8 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// checkpoint looks at the clock and the caller. It reports true when gathering
-// has to stop, and remembers why.
+// checkpoint looks at the clock and the caller, and reports true when gathering has to stop.
 func (r *run) checkpoint(stage string) (bool, error) {
 	iteration := r.state.Iteration
 	if r.pending == nil { // or it is planned, and has its number
@@ -22,12 +24,11 @@ func (r *run) checkpoint(stage string) (bool, error) {
 	return err == nil && (m.Interrupted || r.meter.Elapsed(r.start.Counted(m.Elapsed)) != nil), err
 }
 
-// look reads the clock and the caller's patience at a point with a name of its
-// own, and remembers if the caller has stopped the run.
+// look reads the clock and the caller's patience at a named point, and remembers if the caller has stopped the run.
 func (r *run) look(at string) (replay.Moment, error) {
 	m, err := replay.Checkpoint(r.caller, r.j, at, r.clock)
 	if err == nil && m.Interrupted {
-		r.interrupted, r.state.Interrupted = true, true
+		r.state.Interrupted = true
 		r.meter.Exhaust("patience of the caller, who stopped the run")
 	}
 	return m, err
@@ -42,17 +43,22 @@ func (r *run) cut(at, what string) error {
 	return err
 }
 
-// plan asks the reasoner what to do next and opens the next iteration. A plan
-// with nothing to do ends the gathering: because it is complete, because the
-// reasoner failed, or because the iterations are used up.
+// planShare is the part of the time to gather that one plan may take: a model that fails again and again must leave time
+// to search and to read without it.
+const planShare = 0.5
+
+// plan asks the reasoner what to do next and opens the next iteration. A plan with nothing to do ends the gathering: it is
+// complete, the reasoner failed, or the iterations are used up.
 func (r *run) plan(ctx context.Context) (reason.Plan, error) {
+	ctx, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall))) // which only the model's calls see
+	defer done()
 	var plan reason.Plan
 	var err error
 	if r.pending != nil { // made, and paid for, before the run went on
 		plan, r.pending = *r.pending, nil
 	} else {
 		r.state.Iteration++
-		plan, err = r.cfg.Reasoner.Plan(ctx, r.state)
+		plan, err = r.cfg.Reasoner.Plan(replay.Shield(ctx), r.state)
 	}
 	if replay.Fatal(err) {
 		return reason.Plan{}, err
@@ -65,7 +71,7 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 		}
 		r.failed("planning iteration "+fmt.Sprint(r.state.Iteration), err)
 		r.meter.Hold(r.writing(r.meter.Limits().TokenBudget))
-		if err := r.note(&trace.Message{Head: head("planning failed: %v", err), Iteration: r.state.Iteration}); err != nil || r.interrupted {
+		if err := r.j.Note(&trace.Message{Head: head("planning failed: %v", err), Iteration: r.state.Iteration}); err != nil || r.state.Interrupted {
 			return reason.Plan{}, err
 		}
 	}
@@ -78,16 +84,15 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 		if _, err := r.meter.Iterate(); err != nil {
 			return reason.Plan{}, r.postpone(plan)
 		}
-		if err := r.note(&trace.Iteration{Head: head("iteration %d of at most %d", r.state.Iteration, r.state.Limits.MaxIterations), Iteration: r.state.Iteration}); err != nil {
+		if err := r.j.Note(&trace.Iteration{Head: head("iteration %d of at most %d", r.state.Iteration, r.state.Limits.MaxIterations), Iteration: r.state.Iteration}); err != nil {
 			return reason.Plan{}, err
 		}
 	}
 	r.live(marchwarden.StagePlan, 0, 0, plan.Decision)
-	return plan, r.note(&trace.Message{Head: head("%s", plan.Decision), Iteration: r.state.Iteration, Queries: queries})
+	return plan, r.j.Note(&trace.Message{Head: head("%s", plan.Decision), Iteration: r.state.Iteration, Queries: queries})
 }
 
-// postpone keeps a plan for which no iteration is left, for the case that the run
-// goes on one day, and says what it would have done.
+// postpone keeps a plan for which no iteration is left, in case the run goes on, and says what it would have done.
 func (r *run) postpone(plan reason.Plan) error {
 	r.pending = &plan
 	queries := queriesOf(plan)
@@ -99,7 +104,7 @@ func (r *run) postpone(plan reason.Plan) error {
 			r.leave(r.name(rd.Locator))
 		}
 	}
-	return r.note(&trace.Message{Head: head("no iteration is left for %d searches and %d documents", len(queries), len(plan.Reads)), Queries: queries})
+	return r.j.Note(&trace.Message{Head: head("no iteration is left for %d searches and %d documents", len(queries), len(plan.Reads)), Queries: queries})
 }
 
 // givenReads reads what the caller named, whatever the mind thinks of it.
@@ -120,8 +125,52 @@ func queriesOf(p reason.Plan) []string {
 	return queries
 }
 
-func (r *run) note(s trace.Step) error { return r.j.Note(s) }
-
 func head(format string, args ...any) trace.Head {
 	return trace.Head{Decision: fmt.Sprintf(format, args...)}
+}
+
+// extend goes past an end of the gathering, if the run did: what was cut short there may be done now, with what was
+// added to its limits. It reports false at the last end.
+func (r *run) extend() bool {
+	if r.past == len(r.start.Extended) {
+		return false
+	}
+	e := r.start.Extended[r.past]
+	r.past++
+	r.j.Past(r.past)
+	r.meter.Extend(e.Limits(), e.Wall, e.Spent)
+	limits := r.meter.Limits()
+	r.state.Limits, r.state.Past, r.fault = limits, r.past, ""
+	r.meter.Hold(r.writing(limits.TokenBudget - r.meter.Usage().Tokens))
+
+	r.vectors.Again()
+	r.state.Interrupted = false
+	r.leftover = nil
+	r.gaps = slices.DeleteFunc(r.gaps, func(g missed) bool { return g.cut })
+	cut := func(err error) bool { return marchwarden.CodeOf(err) == marchwarden.CodeCanceled }
+	r.state.Searches = slices.DeleteFunc(r.state.Searches, func(s reason.Searched) bool { return cut(s.Err) })
+	maps.DeleteFunc(r.state.Failed, func(locator string, err error) bool {
+		if cut(err) {
+			delete(r.state.Asked, locator)
+		}
+		return cut(err)
+	})
+	return true
+}
+
+// catchUp does what was cut short before the run went on, in the iteration in which that was planned.
+func (r *run) catchUp(ctx context.Context) error {
+	plan := r.undone
+	if r.past == 0 || len(plan.Searches)+len(plan.Reads) == 0 {
+		return nil
+	}
+	stop, err := r.checkpoint("going on")
+	if err != nil || stop {
+		return err
+	}
+	r.undone = reason.Plan{}
+	if err := r.j.Note(&trace.Message{Head: head("do what was left when the run ended before"), Iteration: r.state.Iteration, Queries: queriesOf(plan)}); err != nil {
+		return err
+	}
+	return r.gather(replay.Shield(ctx), plan)
 }

@@ -13,8 +13,11 @@ package pi
 
 import (
 	"context"
+	_ "embed" // the prompt
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -26,48 +29,36 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// AdviserVersion names this planner and changes when its prompt, or what it does with a
-// model's words, changes.
-const AdviserVersion = "advise/2"
+// adviserVersion changes when the prompt, or what is done with a model's words, does.
+const adviserVersion = "advise/2"
 
-// Limits of a plan.
 const (
 	maxItems    = 64 // of a reply that are looked at
 	reasonChars = 200
 )
 
-// Adviser asks a model. It keeps no state and is safe for concurrent use if its
-// fallback is.
-type Adviser struct {
+// adviser asks a model. It keeps no state and is safe for concurrent use if its fallback is.
+type adviser struct {
 	model    string
 	fallback Planner
 }
 
-var _ Planner = (*Adviser)(nil)
-
-// PlannerFor is the planner of a run: one that asks the model of this id, or, for "", the
-// plain one itself.
+// PlannerFor is the planner of a run: one that asks the model of this id, for people who read what
+// failed, or, for "", the plain one itself. Where the model does not plan, the plain one does; it
+// must not ask a model itself.
 func PlannerFor(id string, plain Planner) Planner {
 	if id == "" {
 		return plain
 	}
-	return NewAdviser(id, plain)
+	return &adviser{model: id, fallback: plain}
 }
 
-// NewAdviser makes a planner that asks the model of each Brief. The id is that model's,
-// for people who read what failed. The fallback plans where the model does not; it
-// must not be nil and must not ask a model itself.
-func NewAdviser(modelID string, fallback Planner) *Adviser {
-	return &Adviser{model: modelID, fallback: fallback}
-}
-
-// ID is Version.
-func (p *Adviser) ID() string { return AdviserVersion }
+func (p *adviser) ID() string { return adviserVersion }
 
 // Plan asks the model. The whole question reaches at least one of the members to
 // whom the fallback would send it. Where the model fails or the budget has no room
 // for it, the plan is the fallback's and comes with the fault.
-func (p *Adviser) Plan(ctx context.Context, b *Brief) ([]Sending, error) {
+func (p *adviser) Plan(ctx context.Context, b *Brief) ([]Sending, error) {
 	plain, failed := p.fallback.Plan(context.WithoutCancel(ctx), b)
 	if b.Model == nil || len(b.Members) == 0 || b.Most < 2 {
 		return plain, failed
@@ -83,14 +74,13 @@ func (p *Adviser) Plan(ctx context.Context, b *Brief) ([]Sending, error) {
 }
 
 // Follow is the fallback's: the model is not told what was found.
-func (p *Adviser) Follow(ctx context.Context, b *Brief, r Report) ([]Sending, error) {
+func (p *adviser) Follow(ctx context.Context, b *Brief, r Report) ([]Sending, error) {
 	return p.fallback.Follow(ctx, b, r)
 }
 
-// ask makes the call; once more, with up to half of the room there is, if the
-// reply was cut before it held anything: a model may think for long. A reply that
-// proposes nothing is no fault.
-func (p *Adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
+// ask makes the call; once more, with up to half of the room there is, if the reply was cut before it held anything.
+// A reply that proposes nothing is no fault.
+func (p *adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
 	c, err := planCall(b)
 	if err != nil {
 		return nil, err
@@ -105,7 +95,7 @@ func (p *Adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
 		}
 		items, ok := itemsOf(reply.Text)
 		cut := reply.Stop == llm.StopLength && len(items) == 0
-		if spare := min(thinking, roomFor(b)/2-priceOf(b, c)); cut && again && spare >= c.MaxTokens {
+		if spare := min(thinking, roomFor(b)/2-llm.Price(b.Scale, c)); cut && again && spare >= c.MaxTokens {
 			c.MaxTokens += spare
 			continue
 		}
@@ -129,8 +119,7 @@ func itemsOf(reply string) ([]json.RawMessage, bool) {
 	if !ok {
 		return nil, false
 	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(raw, &fields) == nil {
+	if fields := llm.Fields(raw); fields != nil {
 		raw = fields["rihlas"]
 	}
 	var items []json.RawMessage
@@ -140,8 +129,8 @@ func itemsOf(reply string) ([]json.RawMessage, bool) {
 	return items[:min(len(items), maxItems)], true
 }
 
-// readPlan turns proposals into rihlas, each by itself: what names no member, asks
-// nothing, points somewhere the user did not, or was asked already is left out.
+// readPlan turns proposals into rihlas. One that names no member, asks nothing, points somewhere the user did not, or
+// was asked already is left out.
 func readPlan(b *Brief, items []json.RawMessage) []Sending {
 	v := llm.NewQuoter(b.Nonce)
 	given := addressesIn(b.Request.Question)
@@ -151,19 +140,19 @@ func readPlan(b *Brief, items []json.RawMessage) []Sending {
 	}
 	var out []Sending
 	for _, item := range items {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(item, &fields) != nil {
-			continue
-		}
+		fields := llm.Fields(item)
+		name, _ := llm.Text(fields["researcher"])
+		question, _ := llm.Text(fields["question"])
+		why, _ := llm.Text(fields["reason"])
 		s := Sending{
-			Researcher: memberNamed(v, b.Members, textOf(fields["researcher"])),
-			Question:   v.Line(textOf(fields["question"]), marchwarden.MaxQuestionChars),
-			Reason:     v.Line(verify.Unlink(v.Line(textOf(fields["reason"]), 2*reasonChars), given), reasonChars),
+			Researcher: memberNamed(v, b.Members, name),
+			Question:   v.Line(question, marchwarden.MaxQuestionChars),
+			Reason:     v.Line(verify.Unlink(v.Line(why, 2*reasonChars), given), reasonChars),
 		}
 		if s.Researcher == "" || !strings.ContainsFunc(s.Question, unicode.IsLetter) || verify.Unlink(s.Question, given) != s.Question {
 			continue
 		}
-		if plainWords(s.Question) == plainWords(b.Request.Question) {
+		if flatten(s.Question) == flatten(b.Request.Question) {
 			s.Question = b.Request.Question
 		}
 		if !seen[sendingKey(s)] {
@@ -172,15 +161,6 @@ func readPlan(b *Brief, items []json.RawMessage) []Sending {
 		}
 	}
 	return out
-}
-
-// textOf is a JSON string; anything else is none.
-func textOf(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
 }
 
 // memberNamed is the member that a reply names as it was shown, or "".
@@ -196,8 +176,7 @@ func memberNamed(v llm.Quoter, members []dispatch.Member, name string) string {
 	return members[i].Name
 }
 
-// addressesIn knows the addresses that a text holds, as they are written there or
-// in their canonical form.
+// addressesIn knows the addresses that a text holds, as written there or in their canonical form.
 func addressesIn(question string) func(address string) bool {
 	known := map[string]bool{}
 	verify.Unlink(question, func(a string) bool { known[a] = true; return true })
@@ -207,20 +186,13 @@ func addressesIn(question string) func(address string) bool {
 	return func(a string) bool { return known[a] }
 }
 
-// plainWords is a question by its letters and digits alone.
-func plainWords(s string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }), " ")
-}
-
 // sendingKey is the same for two rihlas that ask the same researcher the same.
-func sendingKey(s Sending) string { return s.Researcher + "\n" + plainWords(s.Question) }
+func sendingKey(s Sending) string { return s.Researcher + "\n" + flatten(s.Question) }
 
-// withWhole holds the proposals to the number that there may be and sees to it
-// that the whole question goes to a member that the plain plan sends it to: to the
-// first one, at the head of the plan, if the model left it out, and to all of those
-// whose scope the model was not told, since it could not choose them.
+// withWhole bounds the proposals and sees to it that the whole question goes to a member that the plain plan sends it
+// to, the first one if the model left it out, and to all whose scope the model was not told.
 func withWhole(b *Brief, proposed, plain []Sending) []Sending {
-	whole := slices.DeleteFunc(slices.Clone(plain), func(s Sending) bool { return plainWords(s.Question) != plainWords(b.Request.Question) })
+	whole := slices.DeleteFunc(slices.Clone(plain), func(s Sending) bool { return flatten(s.Question) != flatten(b.Request.Question) })
 	if len(whole) == 0 {
 		whole = []Sending{{Researcher: b.Members[0].Name, Question: b.Request.Question, Reason: "the whole question"}}
 	}
@@ -238,4 +210,80 @@ func withWhole(b *Brief, proposed, plain []Sending) []Sending {
 		out = whole[:1:1]
 	}
 	return append(out, proposed[:min(len(proposed), b.Most-len(out))]...)
+}
+
+//go:embed prompts/plan.md
+var planText string
+
+const promptName = "investigate"
+
+// planSchema is strict, as providers want it.
+var planSchema = json.RawMessage(`{"type":"object","properties":{"rihlas":{"type":"array","items":{"type":"object","properties":{"researcher":{"type":"string"},"question":{"type":"string"},"reason":{"type":"string"}},"required":["researcher","question","reason"],"additionalProperties":false}}},"required":["rihlas"],"additionalProperties":false}`)
+
+// What a plan may cost, in tokens.
+const (
+	adviceShare = 0.25 // of the token budget
+	planMost    = 4000
+	leastReply  = 160
+	mostReply   = 1500
+	sendTokens  = 90 // of one rihla in the reply
+	thinking    = 4000
+)
+
+const (
+	nameChars    = 64
+	shownMembers = 64
+)
+
+// scopeChars are how much of a scope is shown, as the room allows.
+var scopeChars = []int{300, 120, 40, 0}
+
+// planCall asks for the plan. The members' scopes shrink until the call leaves half of the reply that would be well;
+// then the reply does. What does not fit even so is CodeExhausted, and nothing is asked.
+func planCall(b *Brief) (llm.Call, error) {
+	c := llm.Prompt{Name: promptName, Text: planText}.Call()
+	c.Schema = planSchema
+	v := llm.NewQuoter(b.Nonce)
+	whole := min(roomFor(b), int(adviceShare*float64(b.Limits.TokenBudget)), planMost)
+	well := min(mostReply, 80+sendTokens*b.Most)
+	for _, chars := range scopeChars {
+		told := v.Question(b.Request, b.Limits.TokenBudget, b.Now) + fmt.Sprintf("Rihlas: at most %d\n", b.Most) + v.Block("researchers", memberLines(v, b, chars))
+		c.Input, c.MaxTokens = llm.Limit(well)+told, 0
+		c.MaxTokens = min(well, whole-llm.Price(b.Scale, c))
+		c.Input = llm.Limit(c.MaxTokens) + told
+		if c.MaxTokens >= max(leastReply, well/2) || chars == 0 && c.MaxTokens >= leastReply {
+			return c, nil
+		}
+	}
+	return c, marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens can be spent on a plan, %d more are needed", whole, leastReply-c.MaxTokens)
+}
+
+// untold stands for a scope that is not shown.
+const untold = "sources of the user's own"
+
+// memberLines are the members, each with so many characters of its scope.
+func memberLines(v llm.Quoter, b *Brief, chars int) []string {
+	var out []string
+	for _, m := range b.Members[:min(len(b.Members), shownMembers)] {
+		name := v.Line(m.Name, nameChars)
+		if name == "" {
+			continue
+		}
+		if slices.Contains(b.Untold, m.Name) {
+			m.Scope = untold
+		}
+		if scope := v.Line(m.Scope, chars); chars > 0 && scope != "" {
+			name += " | " + scope
+		}
+		out = append(out, "- "+name)
+	}
+	return out
+}
+
+// roomFor is how many tokens a call could get now.
+func roomFor(b *Brief) int {
+	if b.Meter == nil {
+		return math.MaxInt
+	}
+	return b.Meter.Room()
 }

@@ -147,7 +147,7 @@ func TestPlan(t *testing.T) {
 			m := scripted(llmtest.Answer{Text: c.text})
 			b := briefOf(m, 20000)
 			b.Asked = []Sending{{Researcher: "arxiv", Question: "What was asked?"}}
-			plan, err := NewAdviser("test/script", plain{}).Plan(context.Background(), b)
+			plan, err := PlannerFor("test/script", plain{}).Plan(context.Background(), b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -221,7 +221,7 @@ func TestFaults(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			plan, err := NewAdviser("test/script", plain{}).Plan(context.Background(), b)
+			plan, err := PlannerFor("test/script", plain{}).Plan(context.Background(), b)
 			if len(m.Calls()) != c.calls || marchwarden.CodeOf(err) != c.code {
 				t.Errorf("%d calls, %v", len(m.Calls()), err)
 			}
@@ -249,13 +249,13 @@ func TestWithoutModel(t *testing.T) {
 		case "no members":
 			b.Members = nil
 		}
-		plan, err := NewAdviser("test/script", plain{err: fault}).Plan(context.Background(), b)
+		plan, err := PlannerFor("test/script", plain{err: fault}).Plan(context.Background(), b)
 		if !errors.Is(err, fault) || len(plan) != min(2, b.Most, len(b.Members)) || len(m.Calls()) > 0 {
 			t.Errorf("%s: %v, %v", name, plan, err)
 		}
 	}
 	b := briefOf(m, 20000)
-	plan, err := NewAdviser("test/script", plain{none: true, err: fault}).Plan(context.Background(), b)
+	plan, err := PlannerFor("test/script", plain{none: true, err: fault}).Plan(context.Background(), b)
 	if !errors.Is(err, fault) {
 		t.Errorf("the fallback's fault is lost: %v", err)
 	}
@@ -264,7 +264,7 @@ func TestWithoutModel(t *testing.T) {
 
 func TestFollowIsTheFallbacks(t *testing.T) {
 	m := scripted()
-	p := NewAdviser("test/script", plain{})
+	p := PlannerFor("test/script", plain{})
 	got, err := p.Follow(context.Background(), briefOf(m, 20000), Report{Sent: Sending{Researcher: "files"}})
 	if err != nil || len(m.Calls()) > 0 {
 		t.Errorf("%v after %d calls", err, len(m.Calls()))
@@ -279,14 +279,15 @@ func TestPrompt(t *testing.T) {
 	m := scripted(llmtest.Answer{Text: reply()})
 	b := briefOf(m, 20000)
 	b.Request.Constraints = &marchwarden.Constraints{SourceFilter: ".gov"}
-	if _, err := NewAdviser("x", plain{}).Plan(context.Background(), b); err != nil {
+	if _, err := PlannerFor("x", plain{}).Plan(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}
 	c := m.Calls()[0]
 	want := "Reply: at most 620 tokens\nQuestion: " + wholeQuestion + "\nContext: Both are in the West.\nSources: only .gov\nToday: 2026-06-01\nRihlas: at most 6\n" +
 		"<<<researchers " + nonce + ">>>\n- files | the user's own folders\n- web | pages of the open web\n- arxiv | preprints and papers\n<<<end " + nonce + ">>>\n"
 	diff(t, "input", c.Input, want)
-	if c.Prompt != promptName || len(c.Template) != 71 || c.System != planText || len(c.Tools) > 0 || !json.Valid(c.Schema) || !strings.Contains(c.System, "data, never instructions") {
+	llmtest.Strict(t, c.Schema)
+	if c.Prompt != promptName || len(c.Template) != 71 || c.System != planText || len(c.Tools) > 0 || !strings.Contains(c.System, "data, never instructions") {
 		t.Errorf("call %+v", c)
 	}
 	if n := llm.EstimateText(planText); n > 240 {
@@ -309,7 +310,7 @@ func TestUntold(t *testing.T) {
 		m := scripted(llmtest.Answer{Text: reply(c.proposed...)})
 		b := briefOf(m, 20000)
 		b.Untold, b.Most = []string{"files"}, c.most
-		got, err := NewAdviser("test/script", plain{}).Plan(t.Context(), b)
+		got, err := PlannerFor("test/script", plain{}).Plan(t.Context(), b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -331,7 +332,7 @@ func TestSizeOfTheCall(t *testing.T) {
 			for i := range n {
 				b.Members = append(b.Members, dispatch.Member{Name: fmt.Sprintf("member%d", i), Scope: strings.Repeat("everything there is ", 200)})
 			}
-			plan, err := NewAdviser("x", plain{}).Plan(context.Background(), b)
+			plan, err := PlannerFor("x", plain{}).Plan(context.Background(), b)
 			for _, c := range m.Calls() {
 				if cost, limit := llm.Estimate(c)+c.MaxTokens, min(planMost, tokens/4); cost > limit {
 					t.Errorf("%d members, budget %d: %d tokens, more than %d", n, tokens, cost, limit)
@@ -367,7 +368,7 @@ func TestHostileMembersAndReplies(t *testing.T) {
 		b := briefOf(m, 20000)
 		b.Members = append(slices.Clone(members), dispatch.Member{Name: draw("name"), Scope: draw("scope")})
 		b.Request.Context = draw("context")
-		plan, _ := NewAdviser("x", plain{}).Plan(context.Background(), b)
+		plan, _ := PlannerFor("x", plain{}).Plan(context.Background(), b)
 		if len(plan) == 0 {
 			t.Fatal("no plan")
 		}
@@ -413,7 +414,7 @@ func FuzzReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		b := briefOf(scripted(llmtest.Answer{Text: text}), 20000)
-		plan, _ := NewAdviser("x", plain{}).Plan(context.Background(), b)
+		plan, _ := PlannerFor("x", plain{}).Plan(context.Background(), b)
 		check(t, b, plan)
 	})
 }

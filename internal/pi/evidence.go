@@ -38,7 +38,6 @@ const (
 	howReported  = "reported"  // there is only the researcher's word
 )
 
-// admission is a citation that stood the check.
 type admission struct {
 	journey  int
 	index    int // in the report, from one
@@ -47,8 +46,7 @@ type admission struct {
 	citation marchwarden.Citation // as it was reported, with its place in the stored text
 }
 
-// admit checks every citation of a report: the document is got hold of, and the
-// excerpt must stand in it. What does not stand is dropped and named.
+// admit checks every citation of a report: the excerpt must stand in the document. What does not is dropped and named.
 func (f *findings) admit(ctx context.Context, jr *journey) error {
 	if jr.res == nil {
 		err := cmp.Or[error](jr.err, marchwarden.Errorf(marchwarden.CodeMalformed, "it gave neither a result nor an error"))
@@ -107,8 +105,7 @@ type document struct{ locator, hash string }
 
 func documentOf(c marchwarden.Citation) document { return document{bare(c), c.ContentHash} }
 
-// documents gets hold of what a report cites, each document once, several at a
-// time. One that cannot be had is missing.
+// documents gets hold of what a report cites, each document once. One that cannot be had is missing.
 func (f *findings) documents(ctx context.Context, jr *journey, citations []marchwarden.Citation) (map[document]replay.Held, error) {
 	var wanted []marchwarden.Citation
 	for _, c := range citations {
@@ -137,8 +134,7 @@ func (f *findings) documents(ctx context.Context, jr *journey, citations []march
 	return out, nil
 }
 
-// evidence runs one of the ways to a document as a recorded effect. What fails is
-// not there; only a broken record is an error.
+// evidence runs one of the ways to a document as a recorded effect. Only a broken record is an error.
 func (f *findings) evidence(ctx context.Context, jr *journey, c marchwarden.Citation, way func(context.Context, dispatch.Member, marchwarden.Citation) (replay.Held, error)) (replay.Held, error) {
 	h, err := replay.Evidence(replay.Shield(ctx), f.j, jr.Researcher, c, func(ctx context.Context) (h replay.Held, err error) {
 		defer panics.Caught(&err, "getting hold of evidence")
@@ -156,14 +152,12 @@ const (
 	maxDocuments = 64 << 20
 )
 
-// obtain gets hold of a cited document: as a researcher of this program has stored
-// it already, as the researcher hands it over by hash, or from where it says it
-// found it.
+// obtain gets hold of a cited document: as this program has stored it, as the researcher hands it over by hash, or
+// from where it says it found it.
 func (f *findings) obtain(ctx context.Context, m dispatch.Member, c marchwarden.Citation) (replay.Held, error) {
 	ours := context.WithoutCancel(ctx) // a caller who leaves must not make a liar of a researcher
 	if ref, err := blob.Parse(c.ContentHash); err == nil && m.Trust != dispatch.Unknown {
-		// A stranger may know a document of the user's by its hash alone: it has to
-		// hand over what it says it read.
+		// A stranger may know a document by its hash alone: it has to hand over what it says it read.
 		if _, err := f.blobs.Get(ours, ref); err == nil && (m.Trust == dispatch.Own || f.heard(ref)) {
 			return replay.Held{Text: ref, How: howStored}, nil
 		}
@@ -184,8 +178,7 @@ func (f *findings) obtain(ctx context.Context, m dispatch.Member, c marchwarden.
 	return replay.Held{}, marchwarden.Errorf(marchwarden.CodeNotFound, "%s has no document at %s that can be had", m.Name, c.Locator)
 }
 
-// heard reports whether a document is in the evidence already, from a member whose
-// findings are no secret: no member learns anything if another cites it, too.
+// heard reports whether a document is in the evidence already, from a member whose findings are no secret.
 func (f *findings) heard(ref blob.Ref) bool {
 	return slices.ContainsFunc(f.cited, func(a admission) bool {
 		src := f.set.Sources()[a.source-1]
@@ -193,8 +186,7 @@ func (f *findings) heard(ref blob.Ref) bool {
 	})
 }
 
-// handed is a document that a researcher hands over. Strangers cannot fill the
-// memory with it.
+// handed is a document that a researcher hands over. Strangers cannot fill the memory with it.
 func (f *findings) handed(ctx context.Context, m dispatch.Member, hash string) ([]byte, error) {
 	if m.Trust != dispatch.Own && f.taken.Load() > maxDocuments {
 		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "strangers have handed over more than %d bytes", maxDocuments)
@@ -210,7 +202,6 @@ func (f *findings) handed(ctx context.Context, m dispatch.Member, hash string) (
 	return content, nil
 }
 
-// report stores the bare word of a researcher.
 func (f *findings) report(ctx context.Context, _ dispatch.Member, c marchwarden.Citation) (replay.Held, error) {
 	ref, err := f.blobs.Put(context.WithoutCancel(ctx), []byte(wording(c.RawExcerpt)))
 	return replay.Held{Text: ref, How: howReported}, err
@@ -262,8 +253,7 @@ func (f *findings) hear(ctx context.Context, jr *journey, index int, c marchward
 	return nil
 }
 
-// rank orders the ways to a document: a better one takes the place of a worse one
-// at the same address.
+// rank orders the ways to a document: a better one takes the place of a worse one at the same address.
 func rank(h replay.Held, m dispatch.Member) int {
 	switch {
 	case h.How == howReported:
@@ -276,13 +266,11 @@ func rank(h replay.Held, m dispatch.Member) int {
 	return 1
 }
 
-// misquotes drops a citation and names it.
 func (jr *journey) misquotes(c marchwarden.Citation) {
 	jr.leavesOut(plaintext.Line(c.Locator, maxTopic), jr.Researcher+" cites an excerpt that is not in the document there; it was left out")
 }
 
-// supersede puts a document in the place of one that stands lower: a stranger's, or
-// its bare word. The member that brought it is held to the better one from then on.
+// supersede puts a document in the place of one that stands lower, to which the member that brought it is held then.
 func (f *findings) supersede(n int, c marchwarden.Citation, ref blob.Ref, text string) *evidence.Source {
 	set, moved := &evidence.Set{}, map[int]*evidence.Source{}
 	for _, s := range f.set.Sources() {
@@ -313,21 +301,21 @@ func (f *findings) supersede(n int, c marchwarden.Citation, ref blob.Ref, text s
 	return moved[n]
 }
 
-// inOrder puts the evidence into the order of the rihlas, in whatever order they came back: what
-// is written from it must not depend on who was fastest.
+// inOrder puts the evidence into the order of the rihlas: what is written must not depend on who was fastest.
 func (f *findings) inOrder() {
 	slices.SortStableFunc(f.cited, func(a, b admission) int {
 		return cmp.Or(cmp.Compare(a.journey, b.journey), cmp.Compare(a.index, b.index))
 	})
-	var order []int
+	var order, all []int
 	for _, a := range f.cited {
-		if !slices.Contains(order, a.source) {
-			order = append(order, a.source)
-		}
+		all = append(all, a.source)
 	}
 	for _, s := range f.set.Sources() { // those that no citation needs any more
-		if !slices.Contains(order, s.N) {
-			order = append(order, s.N)
+		all = append(all, s.N)
+	}
+	for _, n := range all {
+		if !slices.Contains(order, n) {
+			order = append(order, n)
 		}
 	}
 	if slices.IsSorted(order) { // a large document is not read again for nothing
@@ -356,8 +344,7 @@ func (f *findings) textOf(ctx context.Context, h replay.Held) (string, error) {
 	return string(b), nil
 }
 
-// placeOf is where an excerpt stands in a text: where the citation says, or where
-// it is found after folding white space and punctuation. Similar is not enough.
+// placeOf is where an excerpt stands in a text, as the citation says or after folding. Similar is not enough.
 func placeOf(c marchwarden.Citation, text string) (marchwarden.Span, bool) {
 	if c.Span != nil && c.Span.In(len(text)) {
 		if stands := text[c.Span.Start:c.Span.End]; c.RawExcerpt == stands || c.RawExcerpt == stands+marchwarden.ExcerptCut {
@@ -367,8 +354,7 @@ func placeOf(c marchwarden.Citation, text string) (marchwarden.Span, bool) {
 	return evidence.Locate(text, wording(c.RawExcerpt))
 }
 
-// attributed is a citation with what may be believed of its source: everything of
-// this program's researchers; of others, no more than the address tells.
+// attributed is a citation with what may be believed of its source: of strangers, no more than the address tells.
 func (f *findings) attributed(c marchwarden.Citation, h replay.Held, m dispatch.Member) marchwarden.Citation {
 	c.Locator, c.Unchecked = bare(c), h.How == howReported
 	if h.How == howRefetched {

@@ -79,7 +79,7 @@ func advised(m *llmtest.Model) pi.Config {
 		})
 	}
 	return pi.Config{Dispatcher: s, Model: m, Options: pi.Options{ModelSeesPrivate: true}, Minds: pi.Minds{
-		Planner: func(id string) pi.Planner { return pi.NewAdviser(id, everybody{}) },
+		Planner: func(id string) pi.Planner { return pi.PlannerFor(id, everybody{}) },
 		Writer: func(id string) reason.Reasoner {
 			if id == "" {
 				return extractive.New()

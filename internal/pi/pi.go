@@ -7,7 +7,7 @@
 //	queue.go       rihlas that wait, by priority; their shares; sending
 //	policy.go      the table from report to action; what may be told to whom
 //	evidence.go    every citation of every report, held against stored bytes
-//	external.go    external researchers: missed, heard, and asked where ours are unsure
+//	reports.go     claims and short answers of reports; external researchers, who are missed and heard
 //	synthesize.go  one draft from all reports
 //	result.go      the result
 //
@@ -34,6 +34,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
@@ -68,9 +69,7 @@ const Scope = "everything that the researchers of its network cover: it plans, a
 type Minds struct {
 	Planner func(model string) Planner
 	Writer  func(model string) reason.Reasoner
-	// Vectors finds what made the sentence vectors of an earlier run, by its id; nil
-	// finds none.
-	Vectors func(id string) (embed.Embedder, error)
+	Vectors func(id string) (embed.Embedder, error) // finds what made the sentence vectors of an earlier run, by its id; nil finds none
 }
 
 // Config is what an investigator works with. The caller closes what it passes in.
@@ -81,42 +80,29 @@ type Config struct {
 	Now     func() time.Time
 	NewID   func() marchwarden.TraceID
 
-	Dispatcher dispatch.Dispatcher
-	Minds      Minds
-	Options    Options
-	// Model plans and writes; nil leaves both to minds that need none.
-	Model llm.Model
-	// Vectors makes the sentence vectors of new runs; nil is to do without.
-	Vectors embed.Embedder
-	// Calibration is the table by which confidence is calibrated; nil leaves the scores
-	// as they are.
-	Calibration json.RawMessage
-	// Refetch gets a document again that a researcher cites and does not hand
-	// over; nil leaves such citations unchecked. It stores the text.
+	Dispatcher  dispatch.Dispatcher
+	Minds       Minds
+	Options     Options
+	Model       llm.Model       // plans and writes; nil leaves both to minds that need none
+	Vectors     embed.Embedder  // makes the sentence vectors of new runs; nil is to do without
+	Calibration json.RawMessage // the table by which confidence is calibrated; nil leaves the scores as they are
+	// Refetch gets and stores a cited document that is not handed over; nil leaves such citations unchecked.
 	Refetch func(ctx context.Context, locator string) (Document, error)
-	// Spent is told of every finished investigation, for the ledger; nil: unused.
-	Spent func(Call)
-	// Say is told what a person should know about an investigation that resumes; nil: unused.
-	Say func(string)
+	Spent   func(Call)   // told of every finished investigation, for the ledger; nil: unused
+	Say     func(string) // told what a person should know about an investigation that resumes; nil: unused
 }
 
 // Options are the user's wishes; the zero value of each is a sound default.
 type Options struct {
-	Parallel  int           // rihlas under way at once; 0 is 4
-	MaxRihlas int           // in all; 0 goes by the depth of the request
-	MaxDepth  int           // of follow-ups; 0 goes by the depth of the request, -1 is none
-	Deadline  time.Duration // for the whole investigation; 0 is none
-	// AllowEgress names the members whose findings may be told to others.
-	AllowEgress []string
-	// ModelSeesPrivate says that the model was named for everything, and not
-	// merely found: it may be shown what came from private sources.
-	ModelSeesPrivate bool
-	// PlanOnly ends an investigation with its plan.
-	PlanOnly bool
-	// Choice is who was asked with what, by which the run resumes.
-	Choice *marchwarden.Choice
-	// More is added to the time of an investigation that goes on.
-	More time.Duration
+	Parallel         int                 // rihlas under way at once; 0 is 4
+	MaxRihlas        int                 // in all; 0 goes by the depth of the request
+	MaxDepth         int                 // of follow-ups; 0 goes by the depth of the request, -1 is none
+	Deadline         time.Duration       // for the whole investigation; 0 is none
+	AllowEgress      []string            // names the members whose findings may be told to others
+	ModelSeesPrivate bool                // says that the model was named for everything: it may be shown what is private
+	PlanOnly         bool                // ends an investigation with its plan
+	Choice           *marchwarden.Choice // who was asked with what, by which the run resumes
+	More             time.Duration       // added to the time of an investigation that goes on
 }
 
 // Document is a document that was fetched again.
@@ -131,12 +117,10 @@ type Document struct {
 type Call struct {
 	Start  *trace.Start
 	Result *marchwarden.Result
-	// Before is what an earlier call for the same run has told of.
-	Before marchwarden.CostMetadata
+	Before marchwarden.CostMetadata // what an earlier call for the same run has told of
 }
 
-// PI is a principal investigator. It is a researcher like those that it asks, and
-// safe for concurrent use.
+// PI is a principal investigator. It is a researcher like those that it asks, and safe for concurrent use.
 type PI struct{ cfg Config }
 
 var _ marchwarden.Researcher = (*PI)(nil)
@@ -194,7 +178,6 @@ func (p *PI) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result,
 	return c.Result, nil
 }
 
-// resume resumes an investigation.
 func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (res *marchwarden.Result, err error) {
 	desk := outcome.Resumer{Traces: p.cfg.Traces, Blobs: p.cfg.Blobs, Version: p.cfg.Version, Now: p.cfg.Now, Researcher: Name, More: p.cfg.Options.More}
 	run, res, err := desk.Resume(ctx, req, sink)
@@ -243,52 +226,32 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 		Logic: Logic, Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, MaxDepth: o.MaxDepth,
 		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate,
 	}
-	caps := capsOf(req.Depth)
-	if inv.Parallel <= 0 {
-		inv.Parallel = 4
+	rihlas, depth := 8, 2
+	switch req.Depth {
+	case marchwarden.Shallow:
+		rihlas, depth = 4, 1
+	case marchwarden.Deep:
+		rihlas, depth = 16, 3
 	}
-	if inv.MaxRihlas <= 0 {
-		inv.MaxRihlas = caps.rihlas
-	}
-	switch {
-	case inv.MaxDepth < 0:
-		inv.MaxDepth = 0
-	case inv.MaxDepth == 0:
-		inv.MaxDepth = caps.depth
-	}
-	inv.MaxDepth = min(inv.MaxDepth, req.Limits().MaxIterations-1)
+	inv.Parallel, inv.MaxRihlas = cmp.Or(max(0, inv.Parallel), 4), cmp.Or(max(0, inv.MaxRihlas), rihlas)
+	inv.MaxDepth = min(max(0, cmp.Or(inv.MaxDepth, depth)), req.Limits().MaxIterations-1)
 	for _, m := range p.cfg.Dispatcher.Members() {
 		m.Transport = "" // where it runs decides nothing, and a command line may hold more than the user wants kept
 		inv.Members = append(inv.Members, m)
 	}
 	start := &trace.Start{
-		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %s", req.Question, count(len(inv.Members), "researcher"))},
+		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %s", req.Question, lexicon.Counted(len(inv.Members), "researcher", "researchers"))},
 		Format: trace.Format, TraceID: p.cfg.NewID(), Researcher: Name, Version: p.cfg.Version,
 		Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv, Choice: o.Choice,
 		Calibration: p.cfg.Calibration, Gate: verify.Rules,
 	}
-	if p.cfg.Model != nil {
-		start.Model = p.cfg.Model.ID()
-	}
+	start.Model = llm.ID(p.cfg.Model)
 	writer := p.cfg.Minds.Writer(start.Model)
 	start.Mind, start.MindVersion = writer.ID(), outcome.VersionOf(writer)
 	inv.Planner = p.cfg.Minds.Planner(start.Model).ID()
 	vectors.Describe(start, p.cfg.Vectors)
 	return start
-}
-
-// caps of an investigation by its depth.
-type caps struct{ rihlas, depth int }
-
-func capsOf(d marchwarden.Depth) caps {
-	switch d {
-	case marchwarden.Shallow:
-		return caps{4, 1}
-	case marchwarden.Deep:
-		return caps{16, 3}
-	}
-	return caps{8, 2}
 }
 
 // Again investigates once more on a record: no member is asked and nothing fetched.
@@ -325,8 +288,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 	return want, got, err
 }
 
-// reader is that of the run, nil where it has none, or none any more: the writer says
-// that.
+// reader is that of the run, or nil: where it is gone, the writer says so.
 func (f *findings) reader() reader.Reader {
 	read, err := vectors.Reader(f.start, f.embedder)
 	if err != nil {

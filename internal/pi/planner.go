@@ -35,28 +35,19 @@ type Planner interface {
 	Follow(ctx context.Context, b *Brief, r Report) ([]Sending, error)
 }
 
-// Brief is what a planner knows. The investigator owns it; a planner changes
-// nothing in it.
+// Brief is what a planner knows. A planner changes nothing in it.
 type Brief struct {
 	Request marchwarden.Request
 	Limits  marchwarden.Limits
 	Now     time.Time
 	Members []dispatch.Member
-	// Untold names members whose Scope no model may be shown: it says what is in
-	// sources of the user's own, such as the columns of tables, and what a plan asks
-	// goes out to all members.
-	Untold []string
-	// Most is how many rihlas there may still be.
-	Most int
-	// Asked are the rihlas so far, in order.
-	Asked []Sending
-	// Model is metered; nil for a planner without one, and once there are things
-	// that the model must not be shown. Scale and Nonce are as in
-	// reason.State.
-	Model llm.Model
-	Meter *budget.Meter
-	Scale func() float64
-	Nonce string
+	Untold  []string  // names members whose Scope no model may be shown: it tells of sources of the user's own
+	Most    int       // how many rihlas there may still be
+	Asked   []Sending // the rihlas so far, in order
+	Model   llm.Model // metered; nil for a planner without one, and once there are things that it must not be shown
+	Meter   *budget.Meter
+	Scale   func() float64
+	Nonce   string
 }
 
 // Sending is one rihla that is proposed.
@@ -68,13 +59,10 @@ type Sending struct {
 
 // Report is what came back from a rihla, as far as it stood the check.
 type Report struct {
-	Number    int
 	Sent      Sending
 	Citations []marchwarden.Citation
-	Gaps      []marchwarden.Gap
 }
 
-// brief is what the planner is told.
 func (r *run) brief() *Brief {
 	b := &Brief{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Members: r.inv.Members,
@@ -88,21 +76,15 @@ func (r *run) brief() *Brief {
 	for _, jr := range r.journeys {
 		b.Asked = append(b.Asked, jr.Sending)
 	}
-	if r.model != nil && (r.inv.ModelSeesPrivate || !r.heardPrivate()) {
+	heard := func(jr *journey) bool { return jr.arrived && r.private(jr.Researcher) } // what is asked from then on may come of it
+	if r.model != nil && (r.inv.ModelSeesPrivate || !slices.ContainsFunc(r.journeys, heard)) {
 		b.Model, b.Scale = r.model, r.model.Scale
 	}
 	return b
 }
 
-// heardPrivate reports whether a private member has reported. What is asked from
-// then on may come of it.
-func (b *book) heardPrivate() bool {
-	return slices.ContainsFunc(b.journeys, func(jr *journey) bool { return jr.arrived && b.private(jr.Researcher) })
-}
-
-// plan asks the planner for the first rihlas and puts them into the queue. What
-// the planner proposes that cannot be is left out; if nothing is left, every
-// member is asked the question itself.
+// plan asks the planner for the first rihlas. What cannot be is left out; if nothing is left, every member is asked the
+// question itself.
 func (r *run) plan(ctx context.Context) error {
 	r.live(marchwarden.StagePlan, "planning")
 	thinking, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
@@ -122,15 +104,13 @@ func (r *run) plan(ctx context.Context) error {
 			r.propose([]Sending{{m.Name, question, "the question itself"}})
 		}
 	}
-	step := &trace.Plan{Head: trace.Head{Decision: "begin with " + count(len(r.waiting), "rihla")}}
+	step := &trace.Plan{Head: trace.Head{Decision: "begin with " + lexicon.Counted(len(r.waiting), "rihla", "rihlas")}}
 	if len(r.waiting) == 0 {
 		step.Decision = "there is nobody to ask"
 		r.gaps = append(r.gaps, marchwarden.Gap{Topic: question, Category: marchwarden.ScopeExceeded, Detail: "there is no researcher in this network"})
 	}
 	r.passedOver()
-	planned := slices.Clone(r.waiting)
-	slices.SortFunc(planned, func(a, b *item) int { return a.seq - b.seq })
-	for _, it := range planned {
+	for _, it := range r.waiting {
 		step.Rihlas = append(step.Rihlas, trace.Sending(it.Sending))
 	}
 	r.live(marchwarden.StagePlan, step.Decision)
@@ -180,8 +160,7 @@ func (b *book) propose(sendings []Sending) {
 	}
 }
 
-// asQuestion is a text on one line that a request may ask: one that is too long is
-// cut, one that just fits is whole.
+// asQuestion is a text on one line that a request may ask, cut only if it is too long.
 func asQuestion(s string) string {
 	if line := plaintext.Line(s, marchwarden.MaxQuestionChars); utf8.RuneCountInString(line) <= marchwarden.MaxQuestionChars {
 		return line
@@ -189,9 +168,8 @@ func asQuestion(s string) string {
 	return plaintext.Line(s, marchwarden.MaxQuestionChars-1)
 }
 
-// extend goes past an end of the gathering, if the investigation did: it has what
-// was added to its limits, sends what it had left out, and resumes the rihlas
-// that had ended before they were done. It reports false at the last end.
+// extend goes past an end of the gathering, if the investigation did: with what was added to its limits it sends what it
+// had left out, and resumes the rihlas that were not done. It reports false at the last end.
 func (b *book) extend() (bool, error) {
 	if b.past == len(b.start.Extended) {
 		return false, nil
@@ -228,7 +206,7 @@ func (b *book) extend() (bool, error) {
 			jr.reserved.Settle(0)
 		}
 		from := jr
-		for (from.lost || from.res == nil) && from.goesOn != nil { // one that failed to go on leaves the report before it
+		for from.res == nil && from.goesOn != nil { // one that failed to go on leaves the report before it
 			from = from.goesOn
 		}
 		jr.followed = true
@@ -239,8 +217,7 @@ func (b *book) extend() (bool, error) {
 	return true, nil
 }
 
-// unfinished reports whether a journey ended at a cap, or with the patience of the
-// caller, or failed to resume such a one, and no rihla was sent after it.
+// unfinished reports whether a journey ended at a cap or with the caller's patience, and no rihla was sent after it.
 func (b *book) unfinished(jr *journey) bool {
 	switch {
 	case jr.followed || jr.replaced || b.sentAgain(jr):
@@ -253,14 +230,12 @@ func (b *book) unfinished(jr *journey) bool {
 	return jr.res.CostMetadata.BudgetExhausted
 }
 
-// continues reports whether a journey can resume as the same run: it is one
-// of this program's, and told which run it was. Any other is made anew.
+// continues reports whether a journey can resume as the same run: one of this program's that told which it was.
 func (b *book) continues(jr *journey) bool {
-	return jr != nil && !jr.lost && jr.res != nil && jr.res.TraceID.Valid() && b.members[jr.Researcher].Trust == dispatch.Own
+	return jr != nil && jr.res != nil && jr.res.TraceID.Valid() && b.own(jr.Researcher)
 }
 
-// replace takes a report in the place of the one that it resumes. If there is
-// none, the earlier one stands.
+// replace takes a report in the place of the one that it resumes; without one, the earlier stands.
 func (f *findings) replace(jr *journey) {
 	was := jr.goesOn
 	if was == nil || jr.res == nil {
@@ -275,33 +250,30 @@ func (f *findings) replace(jr *journey) {
 	}
 }
 
-// forsake leaves what was set aside for a rihla that broke off where it is: what it
-// used is not known, so that it is neither given to another nor counted as used.
+// forsake leaves what was set aside for a rihla that broke off: it is neither given to another nor counted as used.
 func (b *book) forsake(jr *journey) {
 	if !b.since(3) { // as it was counted before
 		jr.reserved.Settle(jr.grant)
 	}
 }
 
-// sourcesRead is how many documents were read. What a rihla that broke off had of them
-// is not known, and not counted.
+// sourcesRead is how many documents were read. What a rihla that broke off had of them is not counted.
 func (b *book) sourcesRead() int {
 	n := b.meter.Usage().Sources
 	for _, jr := range b.journeys {
-		if b.since(3) && (jr.lost || !jr.unasked && jr.res == nil) { // a lost one may still be written
+		if b.since(3) && !jr.unasked && jr.res == nil {
 			n -= jr.sources
 		}
 	}
 	return n
 }
 
-// used is what a rihla has used: what it says. A stranger cannot charge more than it
-// was given.
+// used is what a rihla says that it used. A stranger cannot charge more than it was given.
 func (b *book) used(jr *journey) int {
 	switch {
 	case jr.unasked:
 		return 0
-	case b.members[jr.Researcher].Trust != dispatch.Own:
+	case !b.own(jr.Researcher):
 		return min(jr.res.CostMetadata.TokensUsed, jr.grant)
 	case b.continues(jr.goesOn): // it reports for both
 		return max(0, jr.res.CostMetadata.TokensUsed-jr.goesOn.res.CostMetadata.TokensUsed)
@@ -318,8 +290,7 @@ func (b *book) read(jr *journey) int {
 	return max(0, n)
 }
 
-// inFull is an open question as it can be asked by itself: a part of the question that
-// its rihla was asked names its subject.
+// inFull is an open question as it can be asked by itself: a part of its rihla's question names its subject.
 func (b *book) inFull(n notice) string {
 	if !b.since(3) {
 		return n.topic

@@ -1,14 +1,12 @@
 package pi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
@@ -53,16 +51,13 @@ const (
 // aboutOpenQuestion is the About of a decision on an open question.
 const aboutOpenQuestion = "open_question"
 
-// rule is one row of the policy.
 type rule struct {
 	priority int
-	// target says whom to ask what; ok is false if there is no one to ask.
-	target func(b *book, n notice) (s Sending, tokens int, ok bool)
-	action marchwarden.Action // when there is no one to ask
-	why    string             // then
+	target   func(b *book, n notice) (s Sending, tokens int) // whom to ask what; no researcher if there is no one to ask
+	action   marchwarden.Action                              // when there is no one to ask
+	why      string                                          // then
 }
 
-// notice is one thing that a rihla reported.
 type notice struct {
 	about    string
 	topic    string
@@ -72,8 +67,7 @@ type notice struct {
 	from     *journey
 }
 
-// notices are what a report asks for attention for, bounded: gaps first, then
-// discoveries, then open questions of high priority.
+// notices are what a report asks for attention for, bounded: gaps, discoveries, open questions of high priority.
 func (f *findings) notices(jr *journey) []notice {
 	var out []notice
 	for _, g := range jr.gaps {
@@ -102,35 +96,38 @@ const (
 	maxPerReport = 4
 )
 
-// follow decides on everything that a rihla reported. Each decision is recorded
-// with its reason.
-func (f *findings) follow(jr *journey) error {
-	for _, n := range f.notices(jr) {
-		if err := f.followOne(n); err != nil {
+// follow decides on things that were reported. Each decision is recorded with its reason.
+func (b *book) follow(notices ...notice) error {
+	for _, n := range notices {
+		known, ok := policy[n.about]
+		if !ok {
+			continue // of no kind that there is: it stays in the report
+		}
+		d := marchwarden.Decision{About: n.about, Topic: plaintext.Line(n.topic, maxTopic), From: n.from.number, Action: known.action, Reason: known.why}
+		s, tokens := known.target(b, n)
+		if s.Researcher == "" {
+			s = Sending{}
+		}
+		if err := b.decide(d, n.from, &item{Sending: s, priority: known.priority, tokens: tokens}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// followOne decides on one thing.
-func (b *book) followOne(n notice) error {
-	known, ok := policy[n.about]
-	if !ok {
-		return nil // of no kind that there is: it stays in the report
-	}
-	d := marchwarden.Decision{About: n.about, Topic: plaintext.Line(n.topic, maxTopic), From: n.from.number, Action: known.action, Reason: known.why}
-	if s, tokens, ok := known.target(b, n); ok && s.Question != "" {
-		it := &item{Sending: s, priority: known.priority, parent: n.from.number, depth: n.from.depth + 1, tokens: tokens, about: len(b.decisions)}
-		if d.Action, d.Reason = b.judge(it, n.from); d.Action == marchwarden.Dispatched {
+// decide records a decision about what a rihla reported and, if there is a question to send, whether it is sent.
+func (b *book) decide(d marchwarden.Decision, from *journey, it *item) error {
+	if it.Question != "" {
+		it.parent, it.depth, it.about = from.number, from.depth+1, len(b.decisions)
+		if d.Action, d.Reason = b.judge(it, from); d.Action == marchwarden.Dispatched {
 			b.push(it)
 		}
 	}
-	return b.decide(d)
+	b.decisions = append(b.decisions, d)
+	return b.tell(d)
 }
 
-// judge says whether a follow-up goes ahead: not twice, not beyond the caps, and
-// not if it would tell another member what is private.
+// judge says whether a follow-up goes ahead: not twice, not beyond the caps, not if it tells what is private.
 func (b *book) judge(it *item, from *journey) (marchwarden.Action, string) {
 	same := key(it.Researcher, it.Question)
 	before, repeat := b.asked[same]
@@ -144,7 +141,7 @@ func (b *book) judge(it *item, from *journey) (marchwarden.Action, string) {
 		return marchwarden.Capped, "the investigation was ending"
 	case it.depth > b.inv.MaxDepth:
 		return marchwarden.Capped, fmt.Sprintf("follow-ups go %d deep at most", b.inv.MaxDepth)
-	case b.ledTo(from.number) >= maxPerReport:
+	case from.led >= maxPerReport:
 		return marchwarden.Capped, fmt.Sprintf("one report leads to %d rihlas at most", maxPerReport)
 	case len(b.journeys)+len(b.waiting) >= b.inv.MaxRihlas+b.extra:
 		return marchwarden.Capped, fmt.Sprintf("there are %d rihlas at most", b.inv.MaxRihlas)
@@ -152,24 +149,8 @@ func (b *book) judge(it *item, from *journey) (marchwarden.Action, string) {
 		b.withheld(from.Researcher, it)
 		return marchwarden.Withheld, fmt.Sprintf("it would tell %s what %s found, which is private", it.Researcher, from.Researcher)
 	}
-	b.asked[key(it.Researcher, it.Question)] = len(b.journeys) + len(b.waiting) + 1
+	b.asked[same] = len(b.journeys) + len(b.waiting) + 1
 	return marchwarden.Dispatched, it.Reason
-}
-
-// ledTo is how many rihlas a report has led to, waiting ones included.
-func (b *book) ledTo(report int) int {
-	n := 0
-	for _, jr := range b.journeys {
-		if jr.parent == report {
-			n++
-		}
-	}
-	for _, it := range b.waiting {
-		if it.parent == report {
-			n++
-		}
-	}
-	return n
 }
 
 // withheld is the gap of a rihla that would have told private things.
@@ -185,14 +166,12 @@ func (b *book) withheld(from string, it *item) {
 // was found: the user's own, and those of the plan. A question that a report led
 // to is as private as the member who reported.
 
-// mayTell reports whether a question that came of member from's report may be sent
-// to member to.
+// mayTell reports whether a question that came of member from's report may be sent to member to.
 func (b *book) mayTell(from, to, question string) bool {
 	return from == to || !b.secret(from) || b.clean(question)
 }
 
-// private reports whether what a member says is the user's own. One that is not
-// of this investigation is not private.
+// private reports whether what a member says is the user's own.
 func (b *book) private(member string) bool {
 	m, ok := b.members[member]
 	return ok && m.Private
@@ -201,19 +180,12 @@ func (b *book) private(member string) bool {
 // secret reports whether what a member says is kept from the others.
 func (b *book) secret(member string) bool { return b.private(member) && !b.allowed(member) }
 
-// clean reports whether a question tells nothing that was found: it is one of
-// those from before, to the letter. Even a part of one would tell which part, and
-// other capitals or marks could tell something too.
+// clean reports whether a question tells nothing that was found: it is one of those from before, to the letter. Even a
+// part of one would tell which part.
 func (b *book) clean(question string) bool { return slices.Contains(b.public, question) }
 
 // allowed reports whether a member's findings may be told to others.
 func (b *book) allowed(member string) bool { return slices.Contains(b.inv.AllowEgress, member) }
-
-// decide records a decision.
-func (b *book) decide(d marchwarden.Decision) error {
-	b.decisions = append(b.decisions, d)
-	return b.tell(d)
-}
 
 // tell writes a decision into the trace; one that came to be another is told again.
 func (b *book) tell(d marchwarden.Decision) error {
@@ -222,115 +194,102 @@ func (b *book) tell(d marchwarden.Decision) error {
 }
 
 // elsewhere asks another researcher the question of the rihla, once.
-func elsewhere(b *book, n notice) (Sending, int, bool) {
-	to, ok := b.onceElsewhere(n.from)
-	return Sending{to, n.from.Question, fmt.Sprintf("%s has nothing on %q", n.from.Researcher, plaintext.Line(n.topic, maxWord))}, 0, ok
+func elsewhere(b *book, n notice) (Sending, int) {
+	return Sending{b.onceElsewhere(n.from), n.from.Question, fmt.Sprintf("%s has nothing on %q", n.from.Researcher, plaintext.Line(n.topic, maxWord))}, 0
 }
 
-// instead asks another researcher when this one came back with nothing at all;
-// with one page out of reach among others the answer stands.
-func instead(b *book, n notice) (Sending, int, bool) {
+// instead asks another researcher when this one came back with nothing at all.
+func instead(b *book, n notice) (Sending, int) {
 	if n.from.admitted > 0 {
-		return Sending{}, 0, false
+		return Sending{}, 0
 	}
-	to, ok := b.onceElsewhere(n.from)
-	return Sending{to, n.from.Question, n.from.Researcher + " could not look"}, 0, ok
+	return Sending{b.onceElsewhere(n.from), n.from.Question, n.from.Researcher + " could not look"}, 0
 }
 
-// again sends the same researcher once more, with a larger budget, if what it
-// brought is little and the investigation can pay for it.
-func again(b *book, n notice) (Sending, int, bool) {
+// again sends the same researcher with a larger budget, if it brought little and the investigation can pay for it.
+func again(b *book, n notice) (Sending, int) {
 	const enough, larger = 0.7, 1.5
 	want := int(float64(n.from.grant) * larger)
 	if n.from.retry || n.from.res == nil || n.from.admitted > 0 && n.from.res.Confidence >= enough || b.meter.Room() < want {
-		return Sending{}, 0, false
+		return Sending{}, 0
 	}
 	n.from.retry = true
-	return Sending{n.from.Researcher, n.from.Question, fmt.Sprintf("%s ran out of budget; it gets more", n.from.Researcher)}, want, true
+	return Sending{n.from.Researcher, n.from.Question, fmt.Sprintf("%s ran out of budget; it gets more", n.from.Researcher)}, want
 }
 
 // arbiter asks a researcher who has no part in a disagreement about its very point.
-func arbiter(b *book, n notice) (Sending, int, bool) {
+func arbiter(b *book, n notice) (Sending, int) {
 	question := asQuestion("Which is right about " + n.topic + "?")
-	to, ok := b.another(n.from, question, n.parties...)
-	return Sending{to, question, n.from.Researcher + " found sources that disagree"}, 0, ok
+	return Sending{b.another(n.from, question, n.parties...), question, n.from.Researcher + " found sources that disagree"}, 0
 }
 
 // specialist asks the researcher whose scope speaks to the topic.
-func specialist(b *book, n notice) (Sending, int, bool) {
-	to, ok := b.suited(n.topic+" "+n.detail, n.from.Researcher)
-	return Sending{to, asQuestion(n.topic), "outside the scope of " + n.from.Researcher}, 0, ok
+func specialist(b *book, n notice) (Sending, int) {
+	return Sending{b.suited(n.topic+" "+n.detail, n.from.Researcher), asQuestion(n.topic), "outside the scope of " + n.from.Researcher}, 0
 }
 
 // suggested asks the researcher that a discovery suggests.
-func suggested(b *book, n notice) (Sending, int, bool) {
-	_, ok := b.members[n.suggests]
-	if !ok && n.suggests == "" {
-		n.suggests, ok = b.suited(n.topic+" "+n.detail, n.from.Researcher)
+func suggested(b *book, n notice) (Sending, int) {
+	to := b.members[n.suggests].Name
+	if n.suggests == "" {
+		to = b.suited(n.topic+" "+n.detail, n.from.Researcher)
 	}
-	return Sending{n.suggests, asQuestion(n.topic), fmt.Sprintf("%s met it: %s", n.from.Researcher, plaintext.Line(n.detail, maxWord))}, 0, ok
+	return Sending{to, asQuestion(n.topic), fmt.Sprintf("%s met it: %s", n.from.Researcher, plaintext.Line(n.detail, maxWord))}, 0
 }
 
 // answerer asks the member that covers an open question, or the one who raised it.
-func answerer(b *book, n notice) (Sending, int, bool) {
+func answerer(b *book, n notice) (Sending, int) {
 	open := b.inFull(n)
-	to, ok := b.suited(open, "")
-	if !ok || !b.mayTell(n.from.Researcher, to, open) {
+	to := b.suited(open, "")
+	if to == "" || !b.mayTell(n.from.Researcher, to, open) {
 		to = n.from.Researcher
 	}
-	return Sending{to, asQuestion(open), n.from.Researcher + " left it open"}, 0, true
+	return Sending{to, asQuestion(open), n.from.Researcher + " left it open"}, 0
 }
 
-// onceElsewhere is another researcher for the question of a rihla, unless one was
-// found for that question before.
-func (b *book) onceElsewhere(from *journey) (string, bool) {
+// onceElsewhere is another researcher for the question of a rihla, unless one was found for it before.
+func (b *book) onceElsewhere(from *journey) string {
 	words := flatten(from.Question)
 	if b.moved[words] {
-		return "", false
+		return ""
 	}
-	to, ok := b.another(from, from.Question)
-	b.moved[words] = ok
-	return to, ok
+	to := b.another(from, from.Question)
+	b.moved[words] = to != ""
+	return to
 }
 
-// another is the best researcher that was not asked a question yet: general ones
-// before specialists, in the order of the network.
-func (b *book) another(from *journey, question string, not ...string) (string, bool) {
+// another is the first researcher of the network, general ones first, that was not asked a question yet.
+func (b *book) another(from *journey, question string, not ...string) string {
 	for _, m := range b.inv.Members {
 		if _, done := b.asked[key(m.Name, question)]; m.Name != from.Researcher && !done && !slices.Contains(not, m.Name) {
-			return m.Name, true
+			return m.Name
 		}
 	}
-	return "", false
+	return ""
 }
 
-// suited is the researcher whose name or scope shares most words with a text; one
-// word of scope at least, in a tie the earlier one.
-func (b *book) suited(text, not string) (string, bool) {
-	words := lexicon.Terms(text)
-	shared := func(m dispatch.Member) int {
-		scope := lexicon.Terms(m.Name + " " + m.Scope)
+// suited is the researcher whose name or scope shares most words with a text, one at least; in a tie the earlier.
+func (b *book) suited(text, not string) string {
+	words := lexicon.TermSet(text)
+	best, most := "", 0
+	for _, m := range b.inv.Members {
 		n := 0
-		for _, w := range scope {
-			if slices.Contains(words, w) {
+		for _, w := range lexicon.Terms(m.Name + " " + m.Scope) {
+			if words[w] {
 				n++
 			}
 		}
-		if slices.Contains(words, lexicon.Stem(m.Name)) {
+		if words[lexicon.Stem(m.Name)] {
 			n += 5
 		}
-		return n
+		if m.Name != not && n > most {
+			best, most = m.Name, n
+		}
 	}
-	candidates := slices.DeleteFunc(slices.Clone(b.inv.Members), func(m dispatch.Member) bool { return m.Name == not || shared(m) == 0 })
-	if len(candidates) == 0 {
-		return "", false
-	}
-	best := slices.MaxFunc(candidates, func(a, b dispatch.Member) int { return cmp.Compare(shared(a), shared(b)) })
-	return best.Name, true
+	return best
 }
 
-// compareReports looks for contradictions across the first reports, once, and lets
-// the policy decide about them. It reports whether there is more to do.
+// compareReports looks for contradictions across the first reports, once. It reports whether there is more to do.
 func (f *findings) compareReports() (bool, error) {
 	if f.compared || f.stopped {
 		return len(f.waiting) > 0, nil
@@ -343,16 +302,15 @@ func (f *findings) compareReports() (bool, error) {
 			continue
 		}
 		n := notice{about: string(marchwarden.ContradictorySources), topic: c.Subject + ": " + c.Attribute, detail: c.Detail, from: from, parties: parties}
-		if err := f.followOne(n); err != nil {
+		if err := f.follow(n); err != nil {
 			return false, err
 		}
 	}
 	return len(f.waiting) > 0, nil
 }
 
-// reporter is the journey that reported the later side of a contradiction, the
-// one whose findings are secret if one is; parties are the researchers of both
-// sides, and several says that no single rihla reported both.
+// reporter is the journey that reported the later side of a contradiction, or one whose findings are secret; parties
+// are the researchers of both sides, and several says that no single rihla reported both.
 func (f *findings) reporter(c marchwarden.Contradiction) (from *journey, parties []string, several bool) {
 	a, b := map[int]bool{}, map[int]bool{}
 	for _, ad := range f.cited {

@@ -1,7 +1,7 @@
 package pi
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,64 +20,37 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// item is a rihla that waits for its turn.
 type item struct {
 	Sending
-	priority int // higher goes first
-	seq      int // of equal ones, the older
-	parent   int // number of the rihla that led to it; 0 for the plan's
-	depth    int // 0 for the plan's
-	tokens   int // at least so many are wanted; 0 for a share
-	about    int // index of the decision that it came of, or -1
-	// goesOn is the journey that it resumes, which had ended before it was done.
-	goesOn *journey
+	priority int      // higher goes first, of equal ones the older
+	parent   int      // number of the rihla that led to it; 0 for the plan's
+	depth    int      // 0 for the plan's
+	tokens   int      // at least so many are wanted; 0 for a share
+	about    int      // index of the decision that it came of, or -1
+	goesOn   *journey // the journey that it resumes, which had ended before it was done
 }
 
-// queue is a heap of items.
-type queue []*item
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, k int) bool {
-	if q[i].priority != q[k].priority {
-		return q[i].priority > q[k].priority
-	}
-	return q[i].seq < q[k].seq
-}
-func (q queue) Swap(i, k int) { q[i], q[k] = q[k], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(*item)) }
-func (q *queue) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return last
-}
-
+// push puts an item behind those that are no less urgent.
 func (b *book) push(it *item) {
-	it.seq = b.seq
-	b.seq++
-	heap.Push(&b.waiting, it)
-}
-
-func (b *book) pop() *item { return heap.Pop(&b.waiting).(*item) }
-
-// key makes the same question to the same researcher the same rihla, in whatever
-// order or form its words are.
-func key(researcher, question string) string {
-	words := lexicon.Terms(question)
-	if len(words) == 0 {
-		words = strings.Fields(strings.ToLower(question))
+	at := slices.IndexFunc(b.waiting, func(o *item) bool { return o.priority < it.priority })
+	if at < 0 {
+		at = len(b.waiting)
 	}
-	slices.Sort(words)
-	return researcher + "\x00" + strings.Join(slices.Compact(words), " ")
+	b.waiting = slices.Insert(b.waiting, at, it)
+	if it.parent > 0 {
+		b.journeys[it.parent-1].led++
+	}
 }
 
-// hold splits the tokens before anything is sent: some are kept for the writing,
-// the plan's rihlas share most of the rest. For a plan of one rihla nothing is
-// kept, since its own claims can be the answer; if there is no other member, it gets
-// everything. Nor is anything kept where the models of several would be left with too
-// little to write: what they wrote can be the answer, too. What is not used comes back.
-// A model whose plan cost more than it was allowed to does not cost the question its
-// answer: the plan's rihlas get the least.
+// key makes the same question to the same researcher the same rihla, in whatever order or form its words are.
+func key(researcher, question string) string {
+	return researcher + "\x00" + lexicon.SameWords(question)
+}
+
+// hold splits the tokens before anything is sent: some are kept for the writing, the plan's rihlas share most of the
+// rest. Nothing is kept where the researchers' own claims can be the answer: for a plan of one, and where the models of
+// several would have too little to write. A sole member gets everything, what is not used comes back, and after a plan
+// that cost too much its rihlas get the least.
 func (r *run) hold() {
 	r.overdrawn = r.model != nil && len(r.journeys) == 0 && r.meter.Room() < marchwarden.MinTokenBudget
 	keep, share := int(writeShare*float64(r.meter.Limits().TokenBudget)), firstShare
@@ -108,15 +81,12 @@ func (r *run) sendAll(ctx context.Context) error {
 		if r.stopped {
 			return r.drop("the investigation was ending")
 		}
-		it := r.pop()
+		it := r.waiting[0]
 		jr, why, err := r.grant(it)
-		if err != nil {
+		if err != nil || jr == nil && r.underWay() > 0 { // what those under way do not use comes back
 			return err
 		}
-		if jr == nil && r.underWay() > 0 { // what those under way do not use comes back
-			heap.Push(&r.waiting, it)
-			return nil
-		}
+		r.waiting = r.waiting[1:]
 		if jr == nil {
 			r.meter.Exhaust(why.cap)
 			if err := r.drop(why.words, it); err != nil {
@@ -137,16 +107,16 @@ func (r *run) sendAll(ctx context.Context) error {
 	return nil
 }
 
-// drop leaves rihlas out that cannot be sent any more: those given, or all that
-// wait. Each is a gap.
+// drop leaves rihlas out that cannot be sent any more: those given, or all that wait. Each is a gap.
 func (b *book) drop(why string, items ...*item) error {
 	if len(items) == 0 {
-		for len(b.waiting) > 0 {
-			items = append(items, b.pop())
-		}
+		items, b.waiting = b.waiting, nil
 	}
 	for _, it := range items {
 		b.unask(key(it.Researcher, it.Question))
+		if it.parent > 0 {
+			b.journeys[it.parent-1].led--
+		}
 		if it.about >= 0 {
 			d := &b.decisions[it.about]
 			d.Action, d.Reason = marchwarden.Capped, why
@@ -165,8 +135,7 @@ func (b *book) drop(why string, items ...*item) error {
 	return nil
 }
 
-// unask forgets a rihla that is left out after all; an earlier one that was the same
-// was sent, and stays known.
+// unask forgets a rihla that is left out; an earlier one that was the same was sent, and stays known.
 func (b *book) unask(same string) {
 	delete(b.asked, same)
 	for _, jr := range b.journeys {
@@ -182,19 +151,18 @@ type dropped struct {
 	gap marchwarden.Gap
 }
 
-// grant gives a rihla its share of tokens and documents by its weight: the plan's
-// rihlas of what was there for them, later ones of what is left. Without a journey
-// it says why there is none.
+// grant gives a rihla its share of tokens and documents by its weight: the plan's rihlas of what was there for them,
+// later ones of what is left. Without a journey it says why there is none.
 func (b *book) grant(it *item) (*journey, shortage, error) {
-	weight, all := b.weight(it), b.weight(it)
-	for _, w := range b.waiting {
+	weight, all := b.weight(it), 0.0
+	for _, w := range b.waiting { // it is the first of them
 		all += b.weight(w)
 	}
 	room, left := b.meter.Room(), b.meter.Limits().MaxSources-b.meter.Usage().Sources
-	if b.continues(it.goesOn) {
-		return b.grantMore(it, int(float64(room)*weight/all), int(float64(left)*weight/all))
-	}
 	tokens, sources := int(float64(room)*weight/all), int(float64(left)*weight/all)
+	if b.continues(it.goesOn) {
+		return b.grantMore(it, tokens, sources)
+	}
 	if b.overdrawn && it.depth == 0 {
 		room = marchwarden.MinTokenBudget
 	}
@@ -216,17 +184,14 @@ func (b *book) grant(it *item) (*journey, shortage, error) {
 	if err != nil {
 		return nil, shortage{}, err
 	}
-	return &journey{item: *it, grant: tokens, sources: b.meter.TakeSources(sources), reserved: reserved, retry: it.tokens > 0, back: make(chan struct{})}, shortage{}, nil
+	return &journey{item: *it, grant: tokens, sources: b.meter.TakeSources(sources), reserved: reserved, retry: it.tokens > 0, back: make(chan homecoming, 1)}, shortage{}, nil
 }
 
 // shortage is the cap that left no room for a rihla, and how, in words.
 type shortage struct{ cap, words string }
 
 func (b *book) weight(it *item) float64 {
-	if w := b.members[it.Researcher].Share; w > 0 {
-		return w
-	}
-	return 1
+	return cmp.Or(max(0, b.members[it.Researcher].Share), 1)
 }
 
 // depart sends a researcher on its journey. It comes back through r.ended.
@@ -246,25 +211,21 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 	jr.id = r.idFor(jr)
 	go func() {
 		defer done()
-		defer func() { close(jr.back); r.ended <- jr.number }()
-		defer panics.Caught(&jr.err, "a rihla")
-		jr.res, jr.err = replay.Rihla(replay.Within(replay.Shield(way), part), r.j,
+		var home homecoming
+		defer func() { jr.back <- home; r.ended <- jr.number }()
+		defer panics.Caught(&home.err, "a rihla")
+		home.res, home.err = replay.Rihla(replay.Within(replay.Shield(way), part), r.j,
 			replay.Journey{Number: jr.number, Researcher: jr.Researcher, Request: req, Reason: jr.Reason, Parent: jr.parent, TraceID: jr.id},
 			func(ctx context.Context) (*marchwarden.Result, error) { return r.ask(ctx, jr, req) })
-		jr.unasked = jr.err != nil && jr.res != nil
-		if jr.unasked {
-			jr.res = nil
-		}
 	}()
 	r.liveOf(jr, marchwarden.StagePlan, "sent: "+jr.Question)
 	return nil
 }
 
-// idFor is the id that the run of a journey is to have: it is written down before the
-// researcher can have done anything, so that nothing it does is ever lost. Strangers
-// choose for themselves, and a run that goes on has one.
+// idFor is the id that the run of a journey is to have, written down before the researcher can have done anything.
+// Strangers choose for themselves, and a run that goes on has one.
 func (r *run) idFor(jr *journey) marchwarden.TraceID {
-	if r.world == nil || r.continues(jr.goesOn) || r.members[jr.Researcher].Trust != dispatch.Own {
+	if r.world == nil || r.continues(jr.goesOn) || !r.own(jr.Researcher) {
 		return marchwarden.TraceID{}
 	}
 	if began, ok := r.began[jr.number]; ok {
@@ -279,7 +240,7 @@ func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (re
 	if r.world == nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no %s in a rerun", jr.Researcher)
 	}
-	if began, ok := r.began[jr.number]; ok && replay.Retried(ctx) && r.members[jr.Researcher].Trust == dispatch.Own {
+	if began, ok := r.began[jr.number]; ok && replay.Retried(ctx) && r.own(jr.Researcher) {
 		res, err = r.send(ctx, jr, marchwarden.Request{Question: req.Question, Resume: began.String()})
 		if err == nil || ctx.Err() != nil {
 			return res, err
@@ -289,11 +250,10 @@ func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (re
 	return r.send(ctx, jr, req)
 }
 
-// send sends one request, and writes down which run it began if it is not the one that
-// it was told to.
+// send sends one request, and notes which run it began if it is not the one that it was told to.
 func (r *run) send(ctx context.Context, jr *journey, req marchwarden.Request) (*marchwarden.Result, error) {
 	var once sync.Once
-	own := r.members[jr.Researcher].Trust == dispatch.Own
+	own := r.own(jr.Researcher)
 	if jr.id.Valid() {
 		ctx = marchwarden.WithTraceID(ctx, jr.id)
 	}
@@ -312,8 +272,7 @@ func (r *run) send(ctx context.Context, jr *journey, req marchwarden.Request) (*
 	return res, err
 }
 
-// requestOf is what a researcher is told: the question of its rihla, the context, and
-// the part of the budget that is its own. Nothing that was found is in it.
+// requestOf is what a researcher is told: question, context and its part of the budget; nothing that was found.
 func (b *book) requestOf(jr *journey) marchwarden.Request {
 	if b.continues(jr.goesOn) {
 		return b.moreOf(jr)
@@ -326,8 +285,7 @@ func (b *book) requestOf(jr *journey) marchwarden.Request {
 	}
 }
 
-// contextOf is the context of a rihla in the user's own words: what they said, and of an
-// open question also what they asked.
+// contextOf is the context of a rihla in the user's own words; of an open question, also what they asked.
 func (b *book) contextOf(jr *journey) string {
 	said, asked := b.start.Request.Context, b.start.Request.Question
 	if !b.since(3) || jr.about < 0 || b.decisions[jr.about].About != aboutOpenQuestion || jr.Question == asked {
@@ -336,8 +294,7 @@ func (b *book) contextOf(jr *journey) string {
 	return plaintext.Clip(strings.TrimSpace(said+"\nThis came up while answering: "+asked), marchwarden.MaxContextChars-1)
 }
 
-// grantMore lets a rihla resume one that had ended: what that one had left, and
-// so much more.
+// grantMore lets a rihla resume one that had ended, with what that one had left, and so much more.
 func (b *book) grantMore(it *item, tokens, sources int) (*journey, shortage, error) {
 	was := it.goesOn
 	room, free := b.meter.Room(), b.meter.Limits().MaxSources-b.meter.Usage().Sources
@@ -357,10 +314,9 @@ func (b *book) grantMore(it *item, tokens, sources int) (*journey, shortage, err
 		return nil, shortage{}, err
 	}
 	return &journey{item: *it, grant: tokens + rest, sources: b.meter.TakeSources(sources + unread), moreTokens: tokens, moreSources: sources,
-		reserved: reserved, retry: true, back: make(chan struct{})}, shortage{}, nil
+		reserved: reserved, retry: true, back: make(chan homecoming, 1)}, shortage{}, nil
 }
 
-// moreOf is the request of a rihla that resumes another.
 func (b *book) moreOf(jr *journey) marchwarden.Request {
 	var more marchwarden.Constraints
 	if jr.moreTokens > 0 {

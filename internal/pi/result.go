@@ -3,13 +3,13 @@ package pi
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
@@ -22,8 +22,7 @@ import (
 // maxLeads bounds the discoveries and open questions of a result, each.
 const maxLeads = 30
 
-// conclude grounds the draft once more, in the bytes that are stored here, and
-// makes the result of it.
+// conclude grounds the draft once more, in the bytes that are stored here, and makes the result of it.
 func (r *run) conclude(ctx context.Context, draft reason.Draft) (*marchwarden.Result, error) {
 	r.live(marchwarden.StageCheck, "checking every excerpt against the stored bytes")
 	grounded, err := verify.Gate(ctx, r.blobs, r.set, r.start.Gate, draft)
@@ -50,7 +49,6 @@ func (r *run) conclude(ctx context.Context, draft reason.Draft) (*marchwarden.Re
 	return res, nil
 }
 
-// assemble puts the result together.
 func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Result {
 	use := r.meter.Usage()
 	exhausted := len(use.Exhausted) > 0 || r.cutShort()
@@ -97,19 +95,18 @@ func (b *book) decided() []marchwarden.Decision {
 // cutShort reports whether a researcher ended at a cap, and was not sent again.
 func (b *book) cutShort() bool {
 	return slices.ContainsFunc(b.journeys, func(jr *journey) bool {
-		return !jr.lost && !jr.replaced && jr.res != nil && jr.res.CostMetadata.BudgetExhausted && !b.sentAgain(jr)
+		return !jr.replaced && jr.res != nil && jr.res.CostMetadata.BudgetExhausted && !b.sentAgain(jr)
 	})
 }
 
 // sentAgain reports whether a journey was made once more, with a larger budget.
 func (b *book) sentAgain(jr *journey) bool {
 	return slices.ContainsFunc(b.journeys, func(o *journey) bool {
-		return o.parent == jr.number && o.retry && o.Sending.Researcher == jr.Researcher && o.Question == jr.Question && (o.goesOn == nil || !o.lost && o.res != nil)
+		return o.parent == jr.number && o.retry && o.Sending.Researcher == jr.Researcher && o.Question == jr.Question && (o.goesOn == nil || o.res != nil)
 	})
 }
 
-// locatorOf is the locator of a citation: with the place in the document, if the
-// researcher that cited the same words said where they stand.
+// locatorOf is the locator of a citation, with the place in the document if a researcher said it of the same words.
 func (f *findings) locatorOf(source int, c *marchwarden.Citation) string {
 	at := f.set.Sources()[source-1].Page.Locator
 	for _, a := range f.cited {
@@ -126,7 +123,6 @@ func (f *findings) locatorOf(source int, c *marchwarden.Citation) string {
 	return c.Locator
 }
 
-// generations is how many rounds of rihlas there were.
 func (b *book) generations() int {
 	n := 0
 	for _, jr := range b.journeys {
@@ -141,14 +137,13 @@ func (b *book) rihlas() []marchwarden.Rihla {
 	for _, jr := range b.journeys {
 		rihla := marchwarden.Rihla{Researcher: jr.Researcher, Question: jr.Question, Reason: jr.Reason, Parent: jr.parent,
 			Outcome: outcomeOf(jr), WallTimeSec: jr.took.Seconds()}
-		if !jr.lost && jr.res != nil {
+		if jr.res != nil {
 			rihla.TraceID, rihla.TokensUsed, rihla.Citations = jr.res.TraceID, b.used(jr), jr.admitted
 		}
 		out = append(out, rihla)
 	}
 	if b.inv.PlanOnly {
-		for len(b.waiting) > 0 {
-			it := b.pop()
+		for _, it := range b.waiting {
 			out = append(out, marchwarden.Rihla{Researcher: it.Researcher, Question: it.Question, Reason: it.Reason, Outcome: "planned"})
 		}
 	}
@@ -179,7 +174,7 @@ func outcomeOf(jr *journey) string {
 // gapsOf are the gaps of a report as a result may carry them.
 func (f *findings) gapsOf(jr *journey) []marchwarden.Gap {
 	gaps := slices.Clone(jr.res.Gaps[:min(len(jr.res.Gaps), maxNotices)])
-	own := f.members[jr.Researcher].Trust == dispatch.Own
+	own := f.own(jr.Researcher)
 	for i := range gaps {
 		g := &gaps[i]
 		if !own {
@@ -192,8 +187,7 @@ func (f *findings) gapsOf(jr *journey) []marchwarden.Gap {
 	return gaps
 }
 
-// mergeGaps are the gaps that remain: what a later rihla answered is none any
-// more, and what several report is one.
+// mergeGaps are the gaps that remain: not what a later rihla answered, and what several report once.
 func (b *book) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []marchwarden.Gap {
 	var out []marchwarden.Gap
 	at := map[string]int{}
@@ -220,7 +214,9 @@ func (b *book) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []march
 	several, said := len(b.brought()) > 1, wordsOf(res)
 	for _, jr := range b.journeys {
 		for _, g := range jr.gaps {
-			if b.resolved(jr, g) || several && b.answeredBy(said, g) {
+			// What a rihla followed and filled is none any more, but for contradictions: they are shown.
+			filled := g.Category != marchwarden.ContradictorySources && b.filled(jr, string(g.Category), g.Topic)
+			if filled || several && answeredBy(said, g) {
 				continue
 			}
 			from := ""
@@ -248,21 +244,16 @@ func flatten(s string) string {
 func wordsOf(res *marchwarden.Result) map[string]bool {
 	words := map[string]bool{}
 	for _, c := range res.Claims {
-		for _, w := range lexicon.Terms(c.Text) {
-			words[w] = true
-		}
+		maps.Copy(words, lexicon.TermSet(c.Text))
 	}
 	for _, c := range res.Citations {
-		for _, w := range lexicon.Terms(c.RawExcerpt + " " + c.Title) {
-			words[w] = true
-		}
+		maps.Copy(words, lexicon.TermSet(c.RawExcerpt+" "+c.Title))
 	}
 	return words
 }
 
-// answeredBy reports whether the answer speaks of everything that one researcher
-// did not find: another did.
-func (b *book) answeredBy(said map[string]bool, g marchwarden.Gap) bool {
+// answeredBy reports whether the answer speaks of all that one researcher did not find: another did.
+func answeredBy(said map[string]bool, g marchwarden.Gap) bool {
 	topic := lexicon.Terms(g.Topic)
 	if g.Category != marchwarden.SourceNotFound || len(topic) == 0 {
 		return false
@@ -270,17 +261,7 @@ func (b *book) answeredBy(said map[string]bool, g marchwarden.Gap) bool {
 	return !slices.ContainsFunc(topic, func(w string) bool { return !said[w] })
 }
 
-// resolved reports whether a gap was followed by a rihla that found something.
-// Contradictions are never resolved that way: they are shown.
-func (b *book) resolved(jr *journey, g marchwarden.Gap) bool {
-	if g.Category == marchwarden.ContradictorySources {
-		return false
-	}
-	return b.filled(jr, string(g.Category), g.Topic)
-}
-
-// filled reports whether what a journey reported, or the one that it resumes, led
-// to a rihla that found something.
+// filled reports whether what a journey, or the one that it resumes, reported led to a rihla that found something.
 func (b *book) filled(jr *journey, about, topic string) bool {
 	topic = plaintext.Line(topic, maxTopic)
 	return slices.ContainsFunc(b.decisions, func(d marchwarden.Decision) bool {
@@ -288,9 +269,8 @@ func (b *book) filled(jr *journey, about, topic string) bool {
 	}) || jr.goesOn != nil && b.filled(jr.goesOn, about, topic)
 }
 
-// leads are the discoveries and open questions of all reports, each once. What a
-// rihla followed and answered is no open question any more; a discovery that
-// no member of this network could follow is one.
+// leads are the discoveries and open questions of all reports, each once. What a rihla answered is no open question any
+// more; a discovery that no member could follow is one.
 func (f *findings) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion) {
 	var events []marchwarden.DiscoveryEvent
 	var open []marchwarden.OpenQuestion
@@ -307,7 +287,7 @@ func (f *findings) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQues
 		}
 	}
 	for _, jr := range f.journeys {
-		if jr.lost || jr.res == nil {
+		if jr.res == nil {
 			continue
 		}
 		for _, e := range jr.res.DiscoveryEvents {
@@ -339,10 +319,9 @@ func (f *findings) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQues
 	return events, open
 }
 
-// said is a text of a journey's report as a result may carry it. Researchers of this
-// program have taken out the addresses that they did not meet.
+// said is a text of a report as a result may carry it. Our researchers have taken out addresses they did not meet.
 func (f *findings) said(jr *journey, s string, most int) string {
-	if f.members[jr.Researcher].Trust == dispatch.Own {
+	if f.own(jr.Researcher) {
 		return plaintext.Line(s, most)
 	}
 	return f.line(s, most)

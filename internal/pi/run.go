@@ -2,7 +2,6 @@ package pi
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -22,8 +21,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// How the budget is split. Of the tokens, some are kept for the writing; the plan's
-// rihlas share most of the rest, so that there is something to follow up with.
+// How the budget is split: some for the writing, most of the rest for the plan's rihlas, some to follow up with.
 const (
 	writeShare  = 0.3  // of all tokens
 	firstShare  = 0.85 // of what gathering has, for the plan's rihlas together
@@ -34,8 +32,7 @@ const (
 	waitForLate = 4 * time.Second
 )
 
-// book keeps the journeys of an investigation: what was asked of whom, what waits, what it may
-// spend, and what was decided.
+// book keeps the journeys of an investigation: what was asked, what waits, what it may spend, what was decided.
 type book struct {
 	j       replay.Journal
 	start   *trace.Start
@@ -43,22 +40,20 @@ type book struct {
 	meter   *budget.Meter
 	members map[string]dispatch.Member
 
-	waiting  queue
-	seq      int
-	asked    map[string]int  // rihla number by key
-	moved    map[string]bool // questions that were taken elsewhere
-	public   []string        // questions that were made before anything was found
-	journeys []*journey      // by number, from one
-	arrivals int
-	stopped  bool // no further rihla is sent
-	compared bool // across reports, when the first ones were in
-	dropped  []dropped
-	past     int // ends after which the investigation was resumed
-	extra    int // rihlas that only continue others, and count for none
-	// What the plan's rihlas share: tokens, and the sum of their weights.
-	firstTokens, firstWeight float64
-	firstSources             int  // documents
-	overdrawn                bool // the plan cost all tokens
+	waiting                  []*item         // the most urgent first
+	asked                    map[string]int  // rihla number by key
+	moved                    map[string]bool // questions that were taken elsewhere
+	public                   []string        // questions that were made before anything was found
+	journeys                 []*journey      // by number, from one
+	arrivals                 int
+	stopped                  bool // no further rihla is sent
+	compared                 bool // across reports, when the first ones were in
+	dropped                  []dropped
+	past                     int     // ends after which the investigation was resumed
+	extra                    int     // rihlas that only continue others, and count for none
+	firstTokens, firstWeight float64 // what the plan's rihlas share: tokens, and the sum of their weights
+	firstSources             int     // documents
+	overdrawn                bool    // the plan cost all tokens
 	interrupted              bool
 
 	decisions []marchwarden.Decision
@@ -78,8 +73,8 @@ type findings struct {
 	embedder embed.Embedder // nil for a run without vectors, and where they are recorded
 }
 
-// run is one investigation: its stages, over what they gather. Its fields belong to the
-// goroutine that investigates; rihlas under way touch only their own journey.
+// run is one investigation: its stages, over what they gather. Its fields belong to the goroutine that investigates;
+// rihlas under way touch only their own journey.
 type run struct {
 	findings
 	planner Planner
@@ -97,7 +92,6 @@ type run struct {
 	starved   bool   // the model had too few tokens left to write: what the researchers' models wrote stands
 }
 
-// journey is a rihla that was sent.
 type journey struct {
 	item
 	number   int
@@ -107,9 +101,8 @@ type journey struct {
 	reserved *budget.Reservation
 	retry    bool // was sent again with more
 
-	back chan struct{} // closed when res and err are set
-	res  *marchwarden.Result
-	err  error
+	back chan homecoming
+	homecoming
 
 	moreTokens, moreSources int // what is added to that which the journey it resumes had
 
@@ -117,10 +110,17 @@ type journey struct {
 	replaced bool // another resumed it, and reports for both
 	followed bool // another was to resume it
 	unasked  bool // was not reached: nothing was spent
-	lost     bool // never came back: res and err are not to be looked at
+	lost     bool // never came back
+	led      int  // rihlas that its report led to, waiting ones included
 	admitted int  // citations that stood the check
 	gaps     []marchwarden.Gap
 	took     time.Duration
+}
+
+// homecoming is what a journey came back with.
+type homecoming struct {
+	res *marchwarden.Result
+	err error
 }
 
 func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start) *run {
@@ -137,7 +137,6 @@ func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start)
 	return r
 }
 
-// investigate runs the whole investigation.
 func (r *run) investigate(ctx context.Context) (res *marchwarden.Result, err error) {
 	defer panics.Caught(&err, "an investigation")
 	if err := r.start.Request.Validate(); err != nil {
@@ -174,11 +173,11 @@ func (r *run) openModel() {
 	if r.start.Model == "" {
 		return
 	}
-	inner := replay.Model(r.j, r.start.Model, nil)
+	var outside llm.Model
 	if r.world != nil {
-		inner = replay.Model(r.j, r.start.Model, llm.Safe(r.world.Model))
+		outside = llm.Safe(r.world.Model)
 	}
-	r.model = llm.NewMetered(inner, r.meter, r.j.Note, func(prompt string) {
+	r.model = llm.NewMetered(replay.Model(r.j, r.start.Model, outside), r.meter, r.j.Note, func(prompt string) {
 		r.live(marchwarden.StagePlan, "asking "+r.start.Model+" to "+prompt)
 	})
 }
@@ -198,8 +197,7 @@ func (r *run) gather(ctx context.Context) error {
 	}
 }
 
-// gatherToEnd sends rihlas while there are any and looks at their reports as they
-// come in. It ends when nothing is under way and nothing waits.
+// gatherToEnd sends rihlas and looks at their reports as they come in, until nothing is under way and nothing waits.
 func (r *run) gatherToEnd(ctx context.Context) error {
 	r.hold()
 	for {
@@ -239,8 +237,7 @@ func (b *book) underWay() int {
 	return n
 }
 
-// next is the journey whose report is looked at next; nil when none comes any
-// more. Which one that is was decided by the world, so it is recorded.
+// next is the journey whose report is looked at next, or nil. The world decides which, so it is recorded.
 func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	r.arrivals++
 	a, err := replay.Arrival(replay.Shield(ctx), r.j, r.arrivals, r.wait, r.clock)
@@ -248,7 +245,8 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 		return nil, 0, err
 	}
 	if a.Interrupted {
-		r.interrupt()
+		r.interrupted, r.stopped = true, true
+		r.meter.Exhaust("patience of the caller, who stopped the run")
 	}
 	if r.meter.Elapsed(r.start.Counted(a.Elapsed)) != nil || a.Over {
 		r.stopped = true
@@ -257,18 +255,15 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 		return nil, a.Elapsed, nil
 	}
 	jr := r.journeys[a.Number-1]
-	<-jr.back
+	home := <-jr.back
+	if jr.err, jr.unasked = home.err, home.err != nil && home.res != nil; !jr.unasked {
+		jr.res = home.res
+	}
 	jr.arrived, jr.took = true, a.Elapsed-jr.took
 	return jr, a.Elapsed, nil
 }
 
-func (b *book) interrupt() {
-	b.interrupted, b.stopped = true, true
-	b.meter.Exhaust("patience of the caller, who stopped the run")
-}
-
-// wait is the number of the next journey that comes back, or 0 when the time is
-// over and none did although all were told.
+// wait is the number of the next journey that comes back, or 0 when the time is over and none did, though told.
 func (r *run) wait(ctx context.Context) int {
 	if n := r.back(ctx.Done()); n > 0 {
 		return n
@@ -282,8 +277,7 @@ func (r *run) wait(ctx context.Context) int {
 	return r.back(late.Done())
 }
 
-// back is the number of a journey that has come back, or 0 when enough is closed
-// first. One that the record knows to have come back has been looked at.
+// back is the number of a journey that has come back and was not looked at, or 0 when enough is closed first.
 func (r *run) back(enough <-chan struct{}) int {
 	for {
 		select {
@@ -310,8 +304,7 @@ func (b *book) abandon(at time.Duration) error {
 	return b.drop("the time was over")
 }
 
-// take looks at one report: it settles the budget, checks the evidence, and
-// decides what to do about the rest.
+// take looks at one report: it settles the budget, checks the evidence, and decides what to do about the rest.
 func (r *run) take(ctx context.Context, jr *journey) error {
 	if replay.Fatal(jr.err) {
 		return jr.err
@@ -333,9 +326,9 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	}
 	r.liveOf(jr, marchwarden.StageDone, outcomeOf(jr))
 	if r.stopped {
-		return r.follow(jr)
+		return r.follow(r.notices(jr)...)
 	}
-	report := Report{Number: jr.number, Sent: jr.Sending, Gaps: jr.gaps}
+	report := Report{Sent: jr.Sending}
 	for _, a := range r.cited {
 		if a.journey == jr.number {
 			report.Citations = append(report.Citations, a.citation)
@@ -348,23 +341,18 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	if err := r.hop(jr, append(hops, r.seconds(jr)...)); err != nil {
 		return err
 	}
-	return r.follow(jr)
+	return r.follow(r.notices(jr)...)
 }
 
-// hop puts a planner's further rihlas into the queue, under the same rules as
-// what the policy wants.
+// hop puts a planner's further rihlas into the queue, under the same rules as what the policy wants.
 func (b *book) hop(jr *journey, hops []Sending) error {
 	for _, s := range hops {
 		s.Question, s.Reason = asQuestion(s.Question), plaintext.Line(s.Reason, maxDetail)
 		if _, known := b.members[s.Researcher]; !known || s.Question == "" {
 			continue
 		}
-		it := &item{Sending: s, priority: hopPriority, parent: jr.number, depth: jr.depth + 1, about: len(b.decisions)}
 		d := marchwarden.Decision{About: "next_hop", Topic: plaintext.Line(s.Question, maxTopic), From: jr.number}
-		if d.Action, d.Reason = b.judge(it, jr); d.Action == marchwarden.Dispatched {
-			b.push(it)
-		}
-		if err := b.decide(d); err != nil {
+		if err := b.decide(d, jr, &item{Sending: s, priority: hopPriority}); err != nil {
 			return err
 		}
 	}
@@ -376,15 +364,6 @@ func (b *book) live(stage marchwarden.Stage, message string) {
 	b.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: b.start.TraceID})
 }
 
-// liveOf passes progress of a rihla on.
 func (b *book) liveOf(jr *journey, stage marchwarden.Stage, message string) {
 	b.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: b.start.TraceID, Rihla: jr.number, Researcher: jr.Researcher})
-}
-
-// count is a number of things in words.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

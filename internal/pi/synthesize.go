@@ -10,9 +10,9 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -22,10 +22,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// synthesize makes one draft of all reports. If one rihla brought everything, its
-// claims are the answer: writing it again could only lose. Otherwise the writer
-// writes from the evidence of all; where it cannot, the claims of the rihlas stand
-// one after the other.
+// synthesize makes one draft of all reports. If one rihla brought everything, its claims are the answer: writing it again
+// could only lose. Otherwise the writer writes from all evidence; where it cannot, the claims of the rihlas stand.
 func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	r.meter.Hold(0)
 	if r.since(2) {
@@ -34,9 +32,9 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	brought := r.brought()
 	sources, passages := len(r.set.Sources()), r.set.Len()
 	if !r.inv.PlanOnly {
-		r.live(marchwarden.StageSynthesize, "writing from "+count(sources, "source")+" of "+count(len(brought), "rihla"))
+		r.live(marchwarden.StageSynthesize, "writing from "+lexicon.Counted(sources, "source", "sources")+" of "+lexicon.Counted(len(brought), "rihla", "rihlas"))
 	}
-	if err := r.j.Note(&trace.SynthesisStart{Head: trace.Head{Decision: "write from " + count(sources, "source") + " of " + count(len(brought), "rihla")}, Sources: sources, Passages: passages}); err != nil {
+	if err := r.j.Note(&trace.SynthesisStart{Head: trace.Head{Decision: "write from " + lexicon.Counted(sources, "source", "sources") + " of " + lexicon.Counted(len(brought), "rihla", "rihlas")}, Sources: sources, Passages: passages}); err != nil {
 		return reason.Draft{}, err
 	}
 	var draft reason.Draft
@@ -64,10 +62,9 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	return draft, r.j.Note(&trace.SynthesisComplete{Head: trace.Head{Decision: decision}, Claims: len(draft.Claims)})
 }
 
-// refusal is what is said where nothing was brought: what the one researcher of this
-// program said who was asked, or else who gave no answer, and that the gaps say why.
+// refusal is what is said where nothing was brought, by the one researcher of ours that was asked, or of all.
 func (b *book) refusal() string {
-	if len(b.journeys) == 1 && b.journeys[0].res != nil && b.journeys[0].res.Refused() && b.members[b.journeys[0].Researcher].Trust == dispatch.Own {
+	if len(b.journeys) == 1 && b.journeys[0].res != nil && b.journeys[0].res.Refused() && b.own(b.journeys[0].Researcher) {
 		return b.journeys[0].res.Answer
 	}
 	if how := b.unheard(); len(how) > 0 {
@@ -76,7 +73,6 @@ func (b *book) refusal() string {
 	return "No researcher brought evidence, so the question is not answered; the gaps say why."
 }
 
-// compose writes from what was brought.
 func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, error) {
 	if len(brought) == 1 {
 		if draft := r.adopt(brought); len(draft.Claims) > 0 {
@@ -103,9 +99,8 @@ func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, er
 	return draft, nil
 }
 
-// completed adds what the writer passed over: the first claim of each rihla of the plan
-// that was sent for a part of the question, or of whose evidence nothing is said; and
-// what external researchers answered to the whole of it.
+// completed adds what the writer passed over: the first claim of each rihla of the plan that was sent for a part, or of
+// whose evidence nothing is said; and what external researchers answered to the whole.
 func (f *findings) completed(d reason.Draft, brought []*journey) reason.Draft {
 	said := map[string]bool{}
 	for _, c := range d.Claims {
@@ -146,15 +141,14 @@ func (f *findings) saysOf(d reason.Draft, jr *journey) bool {
 func (b *book) brought() []*journey {
 	var out []*journey
 	for _, jr := range b.journeys {
-		if !jr.lost && jr.admitted > 0 {
+		if jr.admitted > 0 {
 			out = append(out, jr)
 		}
 	}
 	return out
 }
 
-// write asks the writer. A model that was merely found, and not named for
-// everything, is not shown what is private: then the writer without one writes.
+// write asks the writer. A model that was merely found is not shown what is private: then the writer without one writes.
 func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	vs := vectors.New(r.j, r.start, r.embedder, r.meter)
 	st := &reason.State{
@@ -167,7 +161,8 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 		return reason.Draft{}, err
 	}
 	writer := r.plain
-	if r.model != nil && (r.inv.ModelSeesPrivate || !r.holdsPrivate()) {
+	private := func(a admission) bool { return r.private(r.journeys[a.journey-1].Researcher) }
+	if r.model != nil && (r.inv.ModelSeesPrivate || !slices.ContainsFunc(r.cited, private)) {
 		writer, st.Model, st.Scale, st.Paid = r.writer, r.model, r.model.Scale, r.model.Paid
 	}
 	draft, err := writer.Write(ctx, st)
@@ -197,11 +192,6 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	return draft, nil
 }
 
-// holdsPrivate reports whether any evidence came from a private source.
-func (f *findings) holdsPrivate() bool {
-	return slices.ContainsFunc(f.cited, func(a admission) bool { return f.private(f.journeys[a.journey-1].Researcher) })
-}
-
 // unseen reports whether only a reporter has seen the passages.
 func (f *findings) unseen(ids []evidence.ID) bool {
 	return !slices.ContainsFunc(ids, func(id evidence.ID) bool {
@@ -215,7 +205,7 @@ func (f *findings) adopt(journeys []*journey) reason.Draft {
 	var d reason.Draft
 	said := map[string]bool{}
 	for _, jr := range journeys {
-		own := f.members[jr.Researcher].Trust == dispatch.Own
+		own := f.own(jr.Researcher)
 		for i, c := range claimsOf(jr.res) {
 			claim := f.adopted(jr, c, own)
 			if len(claim.Passages) == 0 || said[flatten(c.Text)] {
@@ -225,30 +215,23 @@ func (f *findings) adopt(journeys []*journey) reason.Draft {
 			claim.Paragraph = i == 0 || breaks(jr.res.Answer, c.Text)
 			d.Claims = append(d.Claims, claim)
 		}
-		d.Match = max(d.Match, matchOf(jr, own))
+		match := float64(jr.res.ConfidenceFactors.QuerySpecificityMatch) // how much of the question it says it speaks to
+		if !own {
+			match = min(match, 0.7)
+		}
+		d.Match = max(d.Match, match)
 	}
 	if len(d.Claims) == 0 {
 		d.Refusal = "The evidence that was found does not answer the question; the gaps say what is missing."
-		if len(journeys) == 1 && f.members[journeys[0].Researcher].Trust == dispatch.Own {
+		if len(journeys) == 1 && f.own(journeys[0].Researcher) {
 			d.Refusal = journeys[0].res.Answer
 		}
 	}
 	return d
 }
 
-// matchOf is how much of the question a report says it speaks to. A stranger's
-// word on that goes only so far.
-func matchOf(jr *journey, own bool) float64 {
-	match := float64(jr.res.ConfidenceFactors.QuerySpecificityMatch)
-	if !own {
-		match = min(match, 0.7)
-	}
-	return match
-}
-
-// adopted is one claim of a report on the citations of it that stood the check.
-// The verdict of a stranger on its own sentence is none; the judge's counts, unless
-// the sentence is its source's.
+// adopted is one claim of a report on the citations that stood the check. A stranger's verdict on its own sentence is
+// none; the judge's counts, unless the sentence is its source's.
 func (f *findings) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
 	out := reason.Claim{Text: c.Text, Support: c.Support, Judge: c.Judge}
 	verbatim := false
@@ -289,8 +272,7 @@ func passageAt(src *evidence.Source, span marchwarden.Span) evidence.ID {
 	return id
 }
 
-// contradictions are all that were found: by the writer, across the reports, and
-// by the researchers themselves; each once, with what is known of both sides.
+// contradictions are all that were found, by the writer, across the reports and by the researchers, each once.
 func (f *findings) contradictions(written []marchwarden.Contradiction) []marchwarden.Contradiction {
 	all := slices.Concat(written, f.across())
 	for _, jr := range f.brought() {
@@ -311,8 +293,7 @@ func (f *findings) contradictions(written []marchwarden.Contradiction) []marchwa
 	return out
 }
 
-// side is one half of a contradiction with what is known of its source: the one
-// at its locator, or the one that has its words.
+// side is one half of a contradiction with what is known of its source, by locator or by words.
 func (f *findings) side(s marchwarden.Side) marchwarden.Side {
 	at := slices.IndexFunc(f.set.Sources(), func(src *evidence.Source) bool {
 		return src.Page.Locator == bare(marchwarden.Citation{Source: src.Page.Source, Locator: s.Locator}) && strings.Contains(src.Text, s.RawExcerpt)
@@ -332,8 +313,7 @@ func (f *findings) side(s marchwarden.Side) marchwarden.Side {
 	return s
 }
 
-// wroteIt are the models that answered, or else who wrote; and who wrote, where that
-// was not the model asked for.
+// wroteIt are the models that answered, or else who wrote; and who wrote in place of the model asked for.
 func (r *run) wroteIt() (model, by string) {
 	if b := r.brought(); len(b) == 1 && !r.wrote {
 		cost := b[0].res.CostMetadata
@@ -342,15 +322,13 @@ func (r *run) wroteIt() (model, by string) {
 	if r.model == nil {
 		return r.start.Mind, ""
 	}
-	if who := r.model.Who(); len(who) > 0 {
+	if who, _ := r.model.Answered(); len(who) > 0 {
 		return strings.Join(who, "+"), r.by
 	}
 	return r.plain.ID(), r.by
 }
 
-// warnings are that the model did not answer, and what the researchers of this
-// program warn of, each once: what is missing of their records is missing of the
-// investigation's.
+// warnings are that the model did not answer, and what the researchers of this program warn of, each once.
 func (r *run) warnings(by marchwarden.CostMetadata) []string {
 	var out []string
 	if who := cmp.Or(by.ReasonerID, by.ModelID); r.fault != "" && (by.ReasonerID != "" || who == r.plain.ID()) {
@@ -363,13 +341,13 @@ func (r *run) warnings(by marchwarden.CostMetadata) []string {
 		}
 	}
 	for _, jr := range r.journeys {
-		if jr.lost || jr.replaced {
+		if jr.replaced {
 			continue
 		}
 		if errors.Is(jr.err, replay.ErrGivenUp) {
 			out = append(out, jr.Researcher+": "+outcome.GivenUp(1))
 		}
-		if jr.res == nil || r.members[jr.Researcher].Trust != dispatch.Own {
+		if jr.res == nil || !r.own(jr.Researcher) {
 			continue
 		}
 		for _, w := range jr.res.Warnings {

@@ -277,7 +277,7 @@ func TestModelSeesPrivateOnlyIfNamed(t *testing.T) {
 					if i%2 == 0 {
 						return curious{everybody{plan}}
 					}
-					return pi.NewAdviser(id, everybody{plan})
+					return pi.PlannerFor(id, everybody{plan})
 				},
 				Writer: func(id string) reason.Reasoner {
 					if id == "" {

@@ -1,9 +1,7 @@
 package researcher
 
-// The researcher of scientific papers: engines that the caller chose, and the fetcher of
-// papers, from an arXiv id or a DOI to one document with what arXiv and the indexes say of the
-// paper, its abstract and, where it can be had, its full text. It speaks no protocol itself
-// (package scholar does) and downloads no page itself (a guarded web fetcher does).
+// The researcher of scientific papers: engines that the caller chose, and the fetcher of papers, from an arXiv id or a DOI
+// to one document. Package scholar speaks the protocols, and a guarded web fetcher downloads pages.
 
 import (
 	"context"
@@ -20,7 +18,6 @@ const ArxivName = "arxiv"
 // ArxivScope says in a sentence what the researcher covers.
 const ArxivScope = "scientific papers: arXiv preprints with their full text, and published work by DOI, with citation counts and retraction notices"
 
-// guide tells a reasoner with a model what a search may ask for.
 const guide = "Searches are of scientific papers, by title, abstract and author. Use a few content words of the field, not a sentence: every word must be in the paper. " +
 	`A phrase may stand in "quotation marks"; author:NAME and title:WORD ask for these alone; an arXiv id (arXiv:1706.03762) or a DOI finds that paper.`
 
@@ -31,28 +28,16 @@ type ArxivConfig struct {
 	Fetcher fetch.Fetcher // takes those locators; *Papers is one
 }
 
-// Arxiv answers from papers. It is safe for concurrent use.
-type Arxiv struct{ cfg ArxivConfig }
-
-var _ marchwarden.Researcher = (*Arxiv)(nil)
-
-// NewArxiv makes the researcher.
-func NewArxiv(cfg ArxivConfig) *Arxiv { return &Arxiv{cfg} }
-
-// Research runs the loop under a new trace. Papers that the question names are
-// read whatever a search finds.
-func (r *Arxiv) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return r.cfg.Answer(ctx, Asked{Name: ArxivName, Request: req, Sink: sink}, func(_ context.Context, req marchwarden.Request) (Setup, error) {
-		// What the caller knows may come from private sources: only the question's own
-		// papers are asked for.
+// NewArxiv makes the researcher that answers from papers; those that the question names are
+// read whatever a search finds. It is safe for concurrent use.
+func NewArxiv(cfg ArxivConfig) marchwarden.Researcher {
+	where := "papers by " + cfg.Engine.Name()
+	return Prepared{cfg.Lab, ArxivName, func(_ context.Context, req marchwarden.Request) (Setup, error) {
+		// What the caller knows may come from private sources: only the question's own papers are asked for.
 		var given []string
 		for _, id := range scholar.InText(req.Question) {
 			given = append(given, id.Locator())
 		}
-		where := "papers by " + r.cfg.Engine.Name()
-		return Setup{
-			Where: where, Engine: r.cfg.Engine, Fetcher: r.cfg.Fetcher,
-			Given: given, Library: []string{where}, Guide: guide,
-		}, nil
-	})
+		return Setup{Where: where, Engine: cfg.Engine, Fetcher: cfg.Fetcher, Given: given, Library: []string{where}, Guide: guide}, nil
+	}}
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 // customs keeps secrets in. It knows each in the ways that a simple trick would
@@ -23,28 +22,23 @@ import (
 // and in base64. No list of tricks is complete; what keeps secrets from a model is
 // that no prompt ever holds one.
 type customs struct {
-	forms []string       // as bare writes them
-	spelt *regexp.Regexp // the same in a text as it stands
+	forms []string // as bare writes them
+	hide  *secret.Redactor
 }
 
 // shortest is the length below which a value is too common to be looked for.
 const shortest = 8
 
 func newCustoms(secrets []string) customs {
-	var c customs
-	var patterns []string
+	c := customs{hide: secret.New(secrets...)}
 	for _, s := range secrets {
 		if len(s) < shortest {
 			continue
 		}
 		for _, form := range []string{s, hex.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s))} {
-			form = strings.Map(seen, form)
-			c.forms = append(c.forms, strings.ToLower(form))
-			patterns = append(patterns, pattern(form))
+			c.forms = append(c.forms, strings.ToLower(strings.Map(seen, form)))
 		}
 	}
-	slices.SortStableFunc(patterns, func(a, b string) int { return len(b) - len(a) }) // one secret may be a part of another
-	c.spelt = regexp.MustCompile("(?i)" + strings.Join(patterns, "|"))
 	return c
 }
 
@@ -77,20 +71,6 @@ func bare(text string) string {
 	return strings.ToLower(strings.Map(seen, string(decoded)))
 }
 
-// pattern finds a value in a text as it stands, each character of it plain or
-// encoded, with what takes no ink between them.
-func pattern(value string) string {
-	var parts []string
-	for _, c := range value {
-		plain := regexp.QuoteMeta(string(c))
-		if c < 0x80 {
-			plain = fmt.Sprintf(`(?:%s|%%%02x|\\u00%02x)`, plain, c, c)
-		}
-		parts = append(parts, plain)
-	}
-	return strings.Join(parts, `[\s\p{Cf}]*`)
-}
-
 func (c customs) check(text string) error {
 	if len(c.forms) == 0 {
 		return nil
@@ -102,20 +82,15 @@ func (c customs) check(text string) error {
 	return nil
 }
 
-// without is the text with no secret in it; a text whose secret cannot be cut out
-// is nothing.
+// without is the text with no secret in it; a text that hides one by a trick is nothing.
 func (c customs) without(text string) string {
-	if c.check(text) == nil {
-		return text
-	}
-	if text = c.spelt.ReplaceAllString(text, "(removed)"); c.check(text) != nil {
+	if text = c.hide.Text(text); c.check(text) != nil {
 		return ""
 	}
 	return text
 }
 
-// discreet is a model whose replies hold no secret, whatever it was told to say:
-// neither results nor traces nor later prompts get one.
+// discreet is a model whose replies hold no secret, whatever it was told to say.
 type discreet struct {
 	llm.Model
 	door customs
@@ -136,7 +111,6 @@ func (d *discreet) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) 
 	return reply, err
 }
 
-// engine searches for what may be asked outside.
 type engine struct {
 	search.Engine
 	door customs
@@ -150,7 +124,6 @@ func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	return e.Engine.Search(ctx, q)
 }
 
-// fetcher fetches what may be asked for outside.
 type fetcher struct {
 	fetch.Fetcher
 	door customs

@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
 )
@@ -31,15 +32,11 @@ func Embedded() *fetch.Folder { return fetch.EmbeddedFolder(corpus.Name, "embedd
 // FilesConfig is what the researcher works with. The caller closes what it passes in.
 type FilesConfig struct {
 	Lab
-	// Library is what is searched, at least one folder.
-	Library []*fetch.Folder
-	// IndexPath is the index file for user folders. Without user folders the
-	// index is kept in memory and no file is touched.
+	Library []*fetch.Folder // what is searched, at least one folder
+	// IndexPath is the index file for user folders. Without those the index is kept in memory.
 	IndexPath string
 	Extractor *extract.Extractor
-	// Warn is told, for people, of what went wrong beside the research, such as
-	// a file that could not be read; nil: unused.
-	Warn func(string)
+	Warn      func(string) // told of what went wrong beside the research, such as an unreadable file; nil: unused
 }
 
 // Files answers from local documents. It is safe for concurrent use.
@@ -52,8 +49,7 @@ type Files struct {
 
 var _ marchwarden.Researcher = (*Files)(nil)
 
-// NewFiles makes the researcher. It is cheap: nothing is opened before the first
-// call. Close it when done.
+// NewFiles makes the researcher. Nothing is opened before the first call. Close it when done.
 func NewFiles(cfg FilesConfig) *Files {
 	if cfg.Warn == nil {
 		cfg.Warn = func(string) {}
@@ -73,7 +69,7 @@ func (r *Files) Close() error {
 
 // Research brings the index up to date and runs the loop under a new trace.
 func (r *Files) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return r.cfg.Answer(ctx, Asked{Name: FilesName, Request: req, Sink: sink}, func(ctx context.Context, _ marchwarden.Request) (Setup, error) {
+	return Prepared{r.cfg.Lab, FilesName, func(ctx context.Context, _ marchwarden.Request) (Setup, error) {
 		lib, err := r.prepare(ctx, sink)
 		if err != nil {
 			return Setup{}, err
@@ -85,7 +81,7 @@ func (r *Files) Research(ctx context.Context, req marchwarden.Request, sink marc
 			Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
 			Library: lib.folders, Fingerprint: lib.fingerprint, Gaps: lib.gaps,
 		}, nil
-	})
+	}}.Research(ctx, req, sink)
 }
 
 // library is what a run searches, as it was found.
@@ -96,9 +92,8 @@ type library struct {
 	gaps        []marchwarden.Gap
 }
 
-// prepare opens the index and brings it up to date with the folders. When ctx
-// ends on the way, what is indexed is used; a folder that fails is a gap, and the
-// others are searched all the same.
+// prepare opens the index and brings it up to date. When ctx ends, what is indexed is used; a folder that fails is
+// a gap, and the others are searched all the same.
 func (r *Files) prepare(ctx context.Context, sink marchwarden.Sink) (library, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,8 +136,7 @@ func (r *Files) inMemory(ctx context.Context, sink marchwarden.Sink) (library, e
 	return lib, nil
 }
 
-// update brings the index up to date with the folders. Its error is the first
-// failure, each of which is a gap as well.
+// update brings the index up to date with the folders. Each failure is a gap; its error is the first.
 func (r *Files) update(ctx context.Context, sink marchwarden.Sink) (library, error) {
 	lib := library{index: r.index}
 	var failed error
@@ -172,15 +166,10 @@ func (r *Files) update(ctx context.Context, sink marchwarden.Sink) (library, err
 
 // describe says what was searched in one folder, for people.
 func describe(f *fetch.Folder, report local.Report) string {
-	n := report.Added + report.Changed + report.Unchanged
-	if n == 1 {
-		return f.Name + " (1 document)"
-	}
-	return fmt.Sprintf("%s (%d documents)", f.Name, n)
+	return f.Name + " (" + lexicon.Counted(report.Added+report.Changed+report.Unchanged, "document", "documents") + ")"
 }
 
-// indexPath is where the index is kept: in memory when there is nothing but the
-// program's own library, which is quicker to index than to look up.
+// indexPath is where the index is kept: in memory for the program's own library alone, which is quick to index.
 func (r *Files) indexPath() string {
 	for _, f := range r.cfg.Library {
 		if !f.Embedded() {

@@ -34,7 +34,7 @@ import (
 // search client, the guarded fetcher, the extractor, the stores. Only the other
 // ends of the connections are ours, on loopback.
 type lab struct {
-	*researcher.Web
+	marchwarden.Researcher
 	site   *webtest.Site
 	server *llmtest.Server
 	traces *trace.Dir
@@ -110,7 +110,7 @@ func newLab(t testing.TB, pages map[string]webtest.Page, answer func(llmtest.Tur
 		}
 		model = newModel(far.model, o)
 	}
-	l.Web = researcher.NewWeb(researcher.WebConfig{
+	l.Researcher = researcher.NewWeb(researcher.WebConfig{
 		Engine:  search.Chain([]search.Engine{engines.NewSearxng(engines.Config{BaseURL: far.search, Timeout: o.search})}, time.Now),
 		Fetcher: fetcher, Secrets: o.secrets,
 		Lab: researcher.Lab{Traces: traces, Blobs: blobs, Version: "test", Now: time.Now, NewID: newID, Deadline: o.deadline, Model: model},

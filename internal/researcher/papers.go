@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -22,22 +21,16 @@ import (
 // extractor names the way from a record to a text; it changes with compose.
 const extractor = "papers/1"
 
-// maxLinks bounds Page.Links.
 const maxLinks = 30
 
-// PapersConfig is what the fetcher of papers works with. The caller closes what it
-// passes in.
+// PapersConfig is what the fetcher of papers works with. The caller closes what it passes in.
 type PapersConfig struct {
-	Store   blob.Store
-	API     *scholar.Arxiv
-	Scholar *scholar.Service
-	// Web fetches full texts and guards what it dials; nil leaves papers with their
-	// abstracts. It must store where Store reads.
-	Web  fetch.Fetcher
-	Site string // arXiv's web site, for full texts; "" is https://arxiv.org
-	// Patience is how long a paper waits for its full text, turns at a polite host
-	// included, before it goes with its abstract; 0 is half a minute.
-	Patience time.Duration
+	Store    blob.Store
+	API      *scholar.Arxiv
+	Scholar  *scholar.Service
+	Web      fetch.Fetcher // fetches full texts, guarded, and stores where Store reads; nil leaves papers with their abstracts
+	Site     string        // arXiv's web site, for full texts; "" is https://arxiv.org
+	Patience time.Duration // how long a paper waits for its full text before it goes with its abstract; 0 is half a minute
 	Now      func() time.Time
 }
 
@@ -53,19 +46,15 @@ func NewPapers(cfg PapersConfig) *Papers {
 	return &Papers{cfg}
 }
 
-// record is all that was found about one paper: the raw form of its page. With the
-// blob of the full text it gives the text again. Fields are only ever added.
+// record is all that was found about one paper: the raw form of its page. Fields are only ever added.
 type record struct {
-	Paper *scholar.Preprint `json:"arxiv,omitempty"`
-	Work  *scholar.Work     `json:"indexes,omitempty"`
-	// APIFault is why arXiv did not say more; "" if it did or was not asked.
-	APIFault marchwarden.Code `json:"arxiv_fault,omitempty"`
-	Full     *full            `json:"full_text,omitempty"`
-	// FullFault is why there is no full text.
-	FullFault string `json:"full_text_fault,omitempty"`
+	Paper     *scholar.Preprint `json:"arxiv,omitempty"`
+	Work      *scholar.Work     `json:"indexes,omitempty"`
+	APIFault  marchwarden.Code  `json:"arxiv_fault,omitempty"` // why arXiv did not say more; "" if it did or was not asked
+	Full      *full             `json:"full_text,omitempty"`
+	FullFault string            `json:"full_text_fault,omitempty"` // why there is no full text
 }
 
-// full is the full text as it was fetched.
 type full struct {
 	URL       string   `json:"url"`
 	Raw       blob.Ref `json:"raw"`
@@ -102,14 +91,11 @@ func (p *Papers) fetch(ctx context.Context, loc string) (fetch.Page, error) {
 	if !fetch.Allowed(ctx, id.Host()) {
 		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "%s is outside the source filter", id.Host())
 	}
-	var r record
-	var text fetch.Page
-	var err error
+	gather := p.published
 	if id.ArXiv() != "" {
-		r, text, err = p.preprint(ctx, id)
-	} else {
-		r, text, err = p.published(ctx, id)
+		gather = p.preprint
 	}
+	r, text, err := gather(ctx, id)
 	if err == nil && ctx.Err() != nil {
 		err = marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "the reading of a paper was stopped")
 	}
@@ -119,8 +105,7 @@ func (p *Papers) fetch(ctx context.Context, loc string) (fetch.Page, error) {
 	return p.keep(ctx, loc, id, r, text)
 }
 
-// preprint gathers a paper of arXiv. If arXiv's own record cannot be had, what the
-// indexes know stands in for it.
+// preprint gathers a paper of arXiv, by what the indexes know if arXiv's own record cannot be had.
 func (p *Papers) preprint(ctx context.Context, id scholar.ID) (record, fetch.Page, error) {
 	var r record
 	paper, err := p.cfg.API.Paper(ctx, id)
@@ -133,13 +118,10 @@ func (p *Papers) preprint(ctx context.Context, id scholar.ID) (record, fetch.Pag
 	default:
 		r.APIFault = code
 	}
-	var g errgroup.Group
-	g.Go(func() error {
-		r.Work = p.known(ctx, id, r.Paper)
-		return nil
-	})
+	var g sync.WaitGroup
+	g.Go(func() { r.Work = p.known(ctx, id, r.Paper) })
 	page, fault := p.fullText(ctx, p.places(version), nil)
-	_ = g.Wait() // its only error is nil
+	g.Wait()
 	r.FullFault = fault
 	if r.Paper == nil && (r.Work == nil || r.Work.Title == "") {
 		return r, fetch.Page{}, err // what was read is unknown
@@ -147,7 +129,6 @@ func (p *Papers) preprint(ctx context.Context, id scholar.ID) (record, fetch.Pag
 	return r, page, nil
 }
 
-// published gathers a paper by its DOI.
 func (p *Papers) published(ctx context.Context, id scholar.ID) (record, fetch.Page, error) {
 	work, err := p.look(ctx, id)
 	if err != nil {
@@ -164,11 +145,8 @@ func (p *Papers) published(ctx context.Context, id scholar.ID) (record, fetch.Pa
 	return r, page, nil
 }
 
-// known is what the indexes say of a preprint; one that they do not answer about
-// does without, and the work says so. The DOI of the published version is the
-// authors' word, and an author can write down the DOI of any famous paper: it is
-// believed if what is published there looks like the preprint, or if an index
-// knows the two for one.
+// known is what the indexes say of a preprint. The DOI of the published version is the authors' word, who can write
+// down any: it is believed if what is published there looks like the preprint, or an index knows the two for one.
 func (p *Papers) known(ctx context.Context, id scholar.ID, paper *scholar.Preprint) *scholar.Work {
 	if paper != nil {
 		if doi, ok := scholar.ParseID(paper.DOI); ok {
@@ -181,8 +159,7 @@ func (p *Papers) known(ctx context.Context, id scholar.ID, paper *scholar.Prepri
 	return work
 }
 
-// alike reports whether two records are of one paper: most words of the titles are
-// the same, and so is the last name of an author, where both have authors.
+// alike reports whether two records are of one paper, by most words of the titles and the last name of an author.
 func alike(paper *scholar.Preprint, work *scholar.Work) bool {
 	if share(lexicon.Terms(paper.Title), lexicon.Terms(work.Title)) < titleShare || share(lexicon.Terms(work.Title), lexicon.Terms(paper.Title)) < titleShare {
 		return false
@@ -216,15 +193,13 @@ func share(words, others []string) float64 {
 	return float64(found) / float64(len(words))
 }
 
-// look asks the indexes. The work is there even with an error, if only to say who
-// was asked.
+// look asks the indexes. The work is there even with an error, if only to say who was asked.
 func (p *Papers) look(ctx context.Context, ids ...scholar.ID) (*scholar.Work, error) {
 	work, err := p.cfg.Scholar.Look(ctx, ids...)
 	return &work, err
 }
 
-// places are where arXiv has the full text: as a web page for most newer papers,
-// as PDF for nearly all.
+// places are where arXiv has the full text: as a web page for newer papers, as PDF for nearly all.
 func (p *Papers) places(id scholar.ID) []string {
 	var out []string
 	for _, form := range []string{"/html/", "/pdf/"} {
@@ -235,13 +210,11 @@ func (p *Papers) places(id scholar.ID) []string {
 	return out
 }
 
-// minText is the shortest text, in bytes, that can be a paper's; below it is an
-// error page or a notice.
+// minText is the shortest text, in bytes, that can be a paper's; below it is an error page or a notice.
 const minText = 1000
 
-// fullText fetches the first place that has a text, or says why none has. title,
-// where it is given, are the words of the title: a page that does not begin with
-// most of them, such as one that asks for a login, is not the paper.
+// fullText fetches the first place that has a text, or says why none has. A page that does not begin with most words
+// of title, where they are given, is not the paper: it may ask for a login.
 func (p *Papers) fullText(ctx context.Context, places []string, title []string) (fetch.Page, string) {
 	if p.cfg.Web == nil {
 		return fetch.Page{}, "not asked for"
@@ -319,8 +292,7 @@ func (p *Papers) keep(ctx context.Context, loc string, id scholar.ID, r record, 
 	return out, nil
 }
 
-// links are the papers that a full text links to, as locators, after the notice
-// that takes the paper back.
+// links are the papers that a full text links to, as locators, after the notice that takes the paper back.
 func links(a subject, r record, addresses []string) []string {
 	var out []string
 	add := func(id scholar.ID, ok bool) {

@@ -116,7 +116,7 @@ var filler = strings.Repeat("The remaining sections describe the setting of the 
 
 // paperLab is the researcher with every part real; only the far ends are ours.
 type paperLab struct {
-	*researcher.Arxiv
+	marchwarden.Researcher
 	papers *researcher.Papers
 	world  *paperWorld
 	traces *trace.Dir
@@ -141,7 +141,7 @@ func newPaperLab(t testing.TB, w *paperWorld) *paperLab {
 	indexes := scholar.New(scholar.Config{CrossrefURL: w.URL + "/cr", OpenAlexURL: w.URL + "/oa", SemanticScholarURL: w.URL + "/s2"})
 	l := &paperLab{world: w, traces: traces, blobs: blobs}
 	l.papers = researcher.NewPapers(researcher.PapersConfig{Store: blobs, API: api, Scholar: indexes, Web: web, Site: w.URL, Patience: w.patience, Now: time.Now})
-	l.Arxiv = researcher.NewArxiv(researcher.ArxivConfig{
+	l.Researcher = researcher.NewArxiv(researcher.ArxivConfig{
 		Lab:    researcher.Lab{Traces: traces, Blobs: blobs, Version: "test", Now: time.Now, NewID: newID},
 		Engine: researcher.Together(time.Now, api, indexes.Engine()), Fetcher: l.papers,
 	})

@@ -5,6 +5,7 @@
 package researcher
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,43 +32,29 @@ import (
 
 // Lab is where a researcher works. The caller closes what it passes in.
 type Lab struct {
-	Traces  trace.Book
-	Blobs   blob.Store
-	Version string // of the program, for the trace
-	Now     func() time.Time
-	NewID   func() marchwarden.TraceID
-	// Deadline is how long a run may take in all; zero is no limit. Some of it is
-	// kept for the writing.
-	Deadline time.Duration
-	// Model is the language model that plans and writes; nil leaves both to the
-	// extractive reasoner, which needs none.
-	Model llm.Model
-	// Vectors makes the sentence vectors of new runs; nil is to do without.
-	Vectors embed.Embedder
-	// VectorsOf finds what made the vectors of a run that goes on, by its id; nil knows
-	// Vectors alone.
-	VectorsOf func(id string) (embed.Embedder, error)
-	// Calibration is the table by which confidence is calibrated; nil leaves the scores
-	// as they are.
-	Calibration json.RawMessage
-	// PartOf marks the runs as rihlas of an investigation.
-	PartOf bool
-	// Choice is who was asked with what, by which the run resumes.
-	Choice *marchwarden.Choice
-	// More is added to the time of a run that goes on.
-	More time.Duration
-	// Spent is told of every finished call, for the ledger; nil: unused.
-	Spent func(Call)
-	// Say is told what a person should know about a run under way; nil: unused.
-	Say func(string)
+	Traces   trace.Book
+	Blobs    blob.Store
+	Version  string // of the program, for the trace
+	Now      func() time.Time
+	NewID    func() marchwarden.TraceID
+	Deadline time.Duration  // how long a run may take in all, the writing included; zero is no limit
+	Model    llm.Model      // the language model that plans and writes; nil leaves both to the extractive reasoner
+	Vectors  embed.Embedder // makes the sentence vectors of new runs; nil is to do without
+	// VectorsOf finds what made the vectors of a run that goes on, by its id; nil knows Vectors alone.
+	VectorsOf   func(id string) (embed.Embedder, error)
+	Calibration json.RawMessage     // the table by which confidence is calibrated; nil leaves the scores as they are
+	PartOf      bool                // marks the runs as rihlas of an investigation
+	Choice      *marchwarden.Choice // who was asked with what, by which the run resumes
+	More        time.Duration       // added to the time of a run that goes on
+	Spent       func(Call)          // told of every finished call, for the ledger; nil: unused
+	Say         func(string)        // told what a person should know about a run under way; nil: unused
 }
 
 // Call is a finished call as a ledger sees it.
 type Call struct {
 	Start  *trace.Start
 	Result *marchwarden.Result
-	// Before is what an earlier call for the same run has told of.
-	Before marchwarden.CostMetadata
+	Before marchwarden.CostMetadata // what an earlier call for the same run has told of
 }
 
 // gatherShare is the part of the deadline that gathering may use.
@@ -75,62 +62,49 @@ const gatherShare = 0.7
 
 // Setup is what one call works with.
 type Setup struct {
-	Started time.Time // when the call came in
-	Where   string    // what is searched, for people
-	Engine  search.Engine
-	// Ranked is Engine with an embedder, for one that can use it; nil for others. Its
-	// name is Engine's.
-	Ranked  func(embed.Embedder) search.Engine
-	Fetcher fetch.Fetcher
-	// Given are the addresses that the caller named and that may be read.
-	Given []string
-	// Library, Fingerprint and Gaps describe what is searched, as it was found.
-	Library     []string
+	Where       string // what is searched, for people
+	Engine      search.Engine
+	Ranked      func(embed.Embedder) search.Engine // engine with an embedder, under the same name; nil for one that cannot use it
+	Fetcher     fetch.Fetcher
+	Given       []string // the addresses that the caller named and that may be read
+	Library     []string // library, Fingerprint and Gaps describe what is searched, as it was found
 	Fingerprint string
 	Gaps        []marchwarden.Gap
-	// Guide tells a reasoner with a model what its searches may ask for.
-	Guide string
+	Guide       string // tells a reasoner with a model what its searches may ask for
 }
 
-// Asked is what a researcher was asked.
-type Asked struct {
-	Name    string // of the researcher
-	Request marchwarden.Request
-	Sink    marchwarden.Sink
+// Prepared is a researcher that prepares what each call works with. It is safe for concurrent use if Prepare is.
+type Prepared struct {
+	Lab     Lab
+	Name    string // in the network, in traces and in costs
+	Prepare Preparing
 }
 
-// Preparing prepares what a call works with, for the request as it is or, of a run that
-// goes on, as it was.
+var _ marchwarden.Researcher = Prepared{}
+
+// Preparing prepares what a call works with, for the request as it is or, of a run that goes on, as it was.
 type Preparing func(context.Context, marchwarden.Request) (Setup, error)
 
-// Answer answers a request: under a new trace, or as the run that it wants to
-// resume, which goes on, or gives its result if it had nothing left to do. Started of
-// what prepare gives is filled in here.
-func (l *Lab) Answer(ctx context.Context, asked Asked, prepare Preparing) (*marchwarden.Result, error) {
-	if err := asked.Request.Validate(); err != nil {
+// Research answers a request: under a new trace, or as the run that it wants to
+// resume, which goes on, or gives its result if it had nothing left to do.
+func (p Prepared) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	if err := req.Validate(); err != nil {
 		return nil, err
 	}
-	if asked.Request.Resume != "" {
-		return l.resume(ctx, asked, prepare)
+	if req.Resume != "" {
+		return p.resume(ctx, req, sink)
 	}
-	started := l.Now()
-	s, err := prepare(ctx, asked.Request)
+	l, started := &p.Lab, p.Lab.Now()
+	s, err := p.Prepare(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	s.Started = started
-	return l.run(ctx, asked, s)
-}
-
-// run answers a valid request under a new trace.
-func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Result, error) {
-	req := asked.Request
-	clock := func() time.Duration { return l.Now().Sub(s.Started) }
-	deadline := replay.Patience(ctx, l.Deadline, s.Started)
+	clock := func() time.Duration { return l.Now().Sub(started) }
+	deadline := replay.Patience(ctx, l.Deadline, started)
 	start := &trace.Start{
 		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, s.Where)},
-		Format: trace.Format, TraceID: l.id(ctx), Researcher: asked.Name, Engine: s.Engine.Name(),
-		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: s.Started.UTC(),
+		Format: trace.Format, TraceID: l.id(ctx), Researcher: p.Name, Engine: s.Engine.Name(),
+		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline,
 		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf, Choice: l.Choice,
 		Calibration: l.Calibration, Gate: verify.Rules,
@@ -145,7 +119,7 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 		start.TraceID = l.NewID()
 		w, err = l.Traces.Create(start.TraceID)
 	}
-	j := replay.Record(w, l.Blobs, clock, asked.Sink)
+	j := replay.Record(w, l.Blobs, clock, sink)
 	if err != nil {
 		j.Lose(err) // the answer is worth having all the same
 	}
@@ -154,8 +128,7 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 	return l.finish(j, Call{Start: start, Result: res}, err)
 }
 
-// id is the id of a new run: the one that its caller has chosen and written down, if it
-// has.
+// id is the id of a new run: the one that its caller has chosen, if it has.
 func (l *Lab) id(ctx context.Context) marchwarden.TraceID {
 	if id, ok := marchwarden.ChosenTraceID(ctx); ok {
 		return id
@@ -163,7 +136,6 @@ func (l *Lab) id(ctx context.Context) marchwarden.TraceID {
 	return l.NewID()
 }
 
-// loop makes the loop of one call.
 func (l *Lab) loop(s Setup, model string, e embed.Embedder) *loop.Loop {
 	if s.Ranked != nil && e != nil {
 		s.Engine = s.Ranked(vectors.Heard(e))
@@ -171,7 +143,6 @@ func (l *Lab) loop(s Setup, model string, e embed.Embedder) *loop.Loop {
 	return loop.New(loop.Config{Engine: s.Engine, Fetcher: s.Fetcher, Reasoner: Mind(model), Model: l.Model, Vectors: e, Blobs: l.Blobs})
 }
 
-// vectorsOf finds an embedder by its id.
 func (l *Lab) vectorsOf(id string) (embed.Embedder, error) {
 	if l.VectorsOf != nil {
 		return l.VectorsOf(id)
@@ -193,10 +164,10 @@ func (l *Lab) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result
 	return c.Result, nil
 }
 
-// resume resumes a run.
-func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *marchwarden.Result, err error) {
-	resumer := run.Resumer{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now, Researcher: asked.Name, PartOf: l.PartOf, More: l.More}
-	on, res, err := resumer.Resume(ctx, asked.Request, asked.Sink)
+func (p Prepared) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	l := &p.Lab
+	resumer := run.Resumer{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now, Researcher: p.Name, PartOf: l.PartOf, More: l.More}
+	on, res, err := resumer.Resume(ctx, req, sink)
 	if on == nil {
 		return res, err
 	}
@@ -209,7 +180,7 @@ func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *
 	if err != nil {
 		return nil, err
 	}
-	s, err := prepare(ctx, start.Request)
+	s, err := p.Prepare(ctx, start.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -228,23 +199,55 @@ func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *
 	if where := on.Diverged(); where != "" && err == nil {
 		said = append(said, where)
 	}
-	l.say(said)
-	return l.finish(on.Recorder, Call{Start: start, Result: res, Before: on.Before()}, err)
-}
-
-func (l *Lab) say(said []string) {
 	for _, s := range said {
 		if l.Say != nil {
 			l.Say(s)
 		}
 	}
+	return l.finish(on.Recorder, Call{Start: start, Result: res, Before: on.Before()}, err)
 }
 
-// Mind makes the reasoner of one run: the one that asks the model of this id, or, for
-// "", the one that needs none.
+// Mind makes the reasoner of one run: the one that asks the model of this id, or, for "", the one that needs none.
 func Mind(id string) reason.Reasoner {
 	if id != "" {
 		return model.New(id)
 	}
 	return extractive.New()
 }
+
+// Rerun is what re-executing a recorded run gave.
+type Rerun struct {
+	Start *trace.Start
+	Want  []byte // the result as it was recorded
+	Got   []byte // the result of the rerun
+}
+
+// Same reports whether the two results are equal to the byte.
+func (r Rerun) Same() bool { return bytes.Equal(r.Want, r.Got) }
+
+// Again re-executes a complete run on its record, without engine, fetcher and model. Every blob that the trace names is
+// checked first. vectorsOf finds the embedder of an id, or is nil; vectors that cannot be had are CodeUnsupported.
+func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (Rerun, error) {
+	var e embed.Embedder
+	start, want, err := run.Again(ctx, log, blobs, func(start *trace.Start) (err error) {
+		if err = run.SameMind(start, Mind(start.Model)); err == nil {
+			e, err = vectors.Recall(start, vectorsOf)
+		}
+		return err
+	})
+	if err != nil {
+		return Rerun{}, err
+	}
+	out := Rerun{Start: start, Want: want}
+	// The rerun stores nothing: what it would store, its result, is compared.
+	again := *start
+	res, err := loop.New(loop.Config{Reasoner: Mind(start.Model), Vectors: e, Blobs: blob.NamesOnly(blobs)}).Run(ctx, replay.Rerun(log, blobs), &again, noClock)
+	if err != nil {
+		return Rerun{}, fmt.Errorf("rerun %s: %w", start.TraceID, err)
+	}
+	out.Got, err = marchwarden.EncodeResult(res)
+	return out, err
+}
+
+// noClock is never called: a rerun takes its times from the record.
+func noClock() time.Duration { return 0 }

@@ -278,9 +278,9 @@ func (b *bench) answer(ctx context.Context, req marchwarden.Request) (*marchward
 	if b.model {
 		l.Model = oracle{b.world}
 	}
-	return l.Answer(ctx, researcher.Asked{Name: "test", Request: req}, func(context.Context, marchwarden.Request) (researcher.Setup, error) {
+	return researcher.Prepared{Lab: l, Name: "test", Prepare: func(context.Context, marchwarden.Request) (researcher.Setup, error) {
 		return researcher.Setup{Where: "the world", Engine: b.world, Fetcher: fetcher{b.world, b.Blobs}}, nil
-	})
+	}}.Research(ctx, req, nil)
 }
 
 func (b *bench) resume(ctx context.Context, more *marchwarden.Constraints) (*marchwarden.Result, error) {

@@ -34,7 +34,6 @@ func retracted(r record) bool {
 	return r.Work != nil && r.Work.Retracted || r.Paper != nil && r.Paper.Withdrawn()
 }
 
-// subject is a paper as its page describes it.
 type subject struct {
 	id        scholar.ID // what was read, at its version
 	doi       string     // of the published version, where an index knows it
@@ -46,13 +45,10 @@ type subject struct {
 	year      int
 	venue     string
 	abstract  string
-	// origin is one for all versions of a paper: its arXiv id where it has one, so
-	// that the preprint and the article of one paper do not corroborate each other.
-	origin string
+	origin    string // one for all versions of a paper, its arXiv id if it has one: they do not corroborate each other
 }
 
-// about joins what arXiv and the indexes say. arXiv's word goes first for what was
-// read there.
+// about joins what arXiv and the indexes say. arXiv's word goes first for what was read there.
 func about(id scholar.ID, r record) subject {
 	a := subject{id: id}
 	if w := r.Work; w != nil {
@@ -77,7 +73,6 @@ func about(id scholar.ID, r record) subject {
 	return a
 }
 
-// byline is the authors on one line.
 func (a subject) byline() string {
 	const most = 10
 	shown := a.authors[:min(len(a.authors), most)]
@@ -88,9 +83,8 @@ func (a subject) byline() string {
 	return line
 }
 
-// compose writes the document that is read and cited: first a notice if the paper
-// was taken back, then what is known of it, one paragraph each, then the abstract
-// and the full text. The same record and full text give the same bytes.
+// compose writes the document that is read and cited: notices, what is known of the paper, the abstract, the full
+// text. The same record and full text give the same bytes.
 func compose(a subject, r record, body string) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n\n", args...) }
@@ -178,8 +172,7 @@ func identifiers(a subject) string {
 	return strings.Join(out, ", ")
 }
 
-// known writes citations, retractions and who could not be asked: what is unknown
-// is never written as none.
+// known writes citations, retractions and who could not be asked: what is unknown is never written as none.
 func known(r record, say func(string, ...any)) {
 	w := r.Work
 	if w == nil {
@@ -217,7 +210,6 @@ func known(r record, say func(string, ...any)) {
 	}
 }
 
-// plain is a code in words.
 func plain(c marchwarden.Code) string {
 	if c == marchwarden.CodeDenied {
 		return "access was refused"

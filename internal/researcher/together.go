@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
@@ -45,14 +44,11 @@ func (t *together) Name() string { return t.name }
 func (t *together) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	found := make([][]search.Hit, len(t.engines))
 	errs := make([]error, len(t.engines))
-	var g errgroup.Group
+	var g sync.WaitGroup
 	for i, e := range t.engines {
-		g.Go(func() error {
-			found[i], errs[i] = e.Search(ctx, q)
-			return nil
-		})
+		g.Go(func() { found[i], errs[i] = e.Search(ctx, q) })
 	}
-	_ = g.Wait() // no branch returns an error here
+	g.Wait()
 	err := failure(errs)
 	if err != nil && ctx.Err() != nil {
 		return nil, err
@@ -60,8 +56,7 @@ func (t *together) Search(ctx context.Context, q search.Query) ([]search.Hit, er
 	return interleave(found, q.Limit), err
 }
 
-// failure is one error, on one line, for those that failed; its code is the first
-// one's.
+// failure is one error, on one line, for those that failed; its code is the first one's.
 func failure(errs []error) error {
 	var out *marchwarden.Error
 	for _, err := range errs {
@@ -80,8 +75,7 @@ func failure(errs []error) error {
 	return out
 }
 
-// interleave takes the hits in turn, each locator and each title once, at most
-// limit if there is one.
+// interleave takes the hits in turn, each locator and each title once, at most limit if there is one.
 func interleave(found [][]search.Hit, limit int) []search.Hit {
 	var hits []search.Hit
 	seen := map[string]bool{}

@@ -1,8 +1,7 @@
 package researcher
 
-// The researcher of the open web: search engines and a guarded fetcher that the caller chose.
-// It reads no file and knows no folder, so that nothing private can leave through it except by
-// the caller's own words.
+// The researcher of the open web: search engines and a guarded fetcher that the caller chose. It reads no file, so that
+// nothing private can leave through it except by the caller's own words.
 
 import (
 	"context"
@@ -24,39 +23,18 @@ type WebConfig struct {
 	Lab
 	Engine  search.Engine
 	Fetcher fetch.Fetcher // takes http and https addresses only, and guards what it dials
-	// Secrets are values that must never leave: a query or an address that holds
-	// one is refused, and what a model says is taken without them.
-	Secrets []string
+	Secrets []string      // must never leave: a query or an address that holds one is refused, and replies are taken without
 }
 
-// Web answers from the web. It is safe for concurrent use.
-type Web struct {
-	cfg  WebConfig
-	door customs
-}
-
-var _ marchwarden.Researcher = (*Web)(nil)
-
-// NewWeb makes the researcher.
-func NewWeb(cfg WebConfig) *Web {
+// NewWeb makes the researcher that answers from the web. It is safe for concurrent use.
+func NewWeb(cfg WebConfig) marchwarden.Researcher {
 	door := newCustoms(cfg.Secrets)
 	if cfg.Model != nil && len(door.forms) > 0 {
 		cfg.Model = &discreet{cfg.Model, door}
 	}
-	return &Web{cfg, door}
-}
-
-// Research runs the loop under a new trace.
-func (r *Web) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return r.cfg.Answer(ctx, Asked{Name: WebName, Request: req, Sink: sink}, func(_ context.Context, req marchwarden.Request) (Setup, error) {
-		return Setup{
-			Where:   "the web by " + r.cfg.Engine.Name(),
-			Engine:  &engine{r.cfg.Engine, r.door},
-			Fetcher: &fetcher{r.cfg.Fetcher, r.door},
-			// The context may hold what a caller read in private sources, and an address
-			// may carry it out: only the question's own addresses are read.
-			Given:   locator.InText(req.Question),
-			Library: []string{"the web by " + r.cfg.Engine.Name()},
-		}, nil
-	})
+	where := "the web by " + cfg.Engine.Name()
+	return Prepared{cfg.Lab, WebName, func(_ context.Context, req marchwarden.Request) (Setup, error) {
+		// The context may hold what is private, and an address may carry it out: only the question's own are read.
+		return Setup{Where: where, Engine: &engine{cfg.Engine, door}, Fetcher: &fetcher{cfg.Fetcher, door}, Given: locator.InText(req.Question), Library: []string{where}}, nil
+	}}
 }

@@ -220,11 +220,11 @@ func (l *library) researcher(model llm.Model, partOf bool) asked {
 
 // Research answers under a new trace.
 func (a asked) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	res, err := a.lab.Answer(ctx, researcher.Asked{Name: filesName, Request: req, Sink: sink}, func(context.Context, marchwarden.Request) (researcher.Setup, error) {
+	res, err := researcher.Prepared{Lab: a.lab, Name: filesName, Prepare: func(context.Context, marchwarden.Request) (researcher.Setup, error) {
 		return researcher.Setup{
 			Where: a.described, Engine: a.index.Engine(a.folder), Ranked: a.ranked, Fetcher: a.fetcher, Library: []string{a.described}, Fingerprint: a.fingerprint,
 		}, nil
-	})
+	}}.Research(ctx, req, sink)
 	if err == nil {
 		for _, w := range res.Warnings {
 			if strings.HasPrefix(w, trace.Unrecorded) {

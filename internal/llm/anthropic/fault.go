@@ -1,14 +1,10 @@
 package anthropic
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,18 +14,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
-// fault is a failed call.
-type fault struct {
-	llm.Fault
-	open bool // what became of the request is unknown
-}
-
-func newFault(code marchwarden.Code, retryable bool, hint, format string, args ...any) *fault {
-	e := marchwarden.Errorf(code, format, args...)
-	e.Hint = hint
-	return &fault{Fault: llm.Fault{Err: e, Retry: retryable}}
-}
-
 // The hints.
 const (
 	hintKey     = "check ANTHROPIC_API_KEY"
@@ -37,56 +21,6 @@ const (
 	hintModel   = "check that the key may use the model, or choose another with --model"
 	hintNetwork = "check the network and ANTHROPIC_BASE_URL"
 )
-
-// fault classifies the error of a call.
-func (m *Model) fault(ctx context.Context, w *watch, err error, opened bool) *fault {
-	var said *refusal
-	switch {
-	case ctx.Err() != nil:
-		f := newFault(marchwarden.CodeCanceled, false, "", "the call to %s was stopped", m.ID())
-		f.Err.Err, f.open = ctx.Err(), true
-		return f
-	case w.silent():
-		f := newFault(marchwarden.CodeTimeout, true, "", "anthropic sent nothing for %s", m.idle)
-		f.open = true
-		return f
-	case errors.Is(err, errTooLarge), errors.Is(err, bufio.ErrTooLong):
-		return newFault(marchwarden.CodeMalformed, false, "", "the reply of anthropic is over the size limit")
-	case errors.Is(err, errNoStream):
-		return newFault(marchwarden.CodeMalformed, false, hintNetwork, "what answered in place of anthropic does not speak its protocol")
-	case errors.Is(err, errRedirect):
-		return newFault(marchwarden.CodeUnavailable, false, hintNetwork, "what answered in place of anthropic is a redirect, which is not followed")
-	case errors.As(err, &said):
-		return m.refused(said)
-	case isTimeout(err):
-		f := newFault(marchwarden.CodeTimeout, true, hintNetwork, "anthropic did not answer in time")
-		f.open = true
-		return f
-	case opened && (errors.Is(err, errCut) || isNetwork(err)):
-		return newFault(marchwarden.CodeTruncated, true, "", "the reply of anthropic broke off in the middle")
-	case opened:
-		return newFault(marchwarden.CodeMalformed, true, "", "the reply of anthropic cannot be read")
-	}
-	var outer *url.Error // its text repeats the address, which may hold a secret
-	if errors.As(err, &outer) {
-		err = outer.Err
-	}
-	return newFault(marchwarden.CodeUnavailable, true, hintNetwork, "anthropic cannot be reached: %s", httpapi.Said(err.Error(), m.secrets))
-}
-
-// isTimeout reports whether a limit of the HTTP client or of the system ended the wait.
-func isTimeout(err error) bool {
-	var e net.Error
-	return errors.As(err, &e) && e.Timeout()
-}
-
-// isNetwork reports whether reading failed below the protocol: what is not about
-// JSON or the form of events is.
-func isNetwork(err error) bool {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	return !errors.As(err, &syntax) && !errors.As(err, &kind)
-}
 
 // codes are the codes by the type of an error, which says more than its status:
 // an error inside a stream has the status 200.
@@ -123,23 +57,33 @@ func byStatus(status int) marchwarden.Code {
 // and statuses and no end in sight.
 var spendWords = []string{"spend limit", "credit balance", "api usage limits", "enforced_spend_limit_reached"}
 
-// refused is the fault of an error that the provider reports.
-func (m *Model) refused(r *refusal) *fault {
-	code, known := codes[r.kind]
+// refused is the fault of an error that the provider reports, in place of a reply or inside one. A
+// body of another form has no message for people.
+func (m *Model) refused(status int, header http.Header, body []byte) error {
+	var said struct {
+		Error struct {
+			Type    string // such as "overloaded_error"
+			Message string
+			Details struct {
+				Code string `json:"error_code"`
+			}
+		}
+	}
+	_ = json.Unmarshal(body, &said)
+	e := said.Error
+	code, known := codes[e.Type]
 	if !known {
-		code = byStatus(r.status)
+		code = byStatus(status)
 	}
-	spent := r.kind == "billing_error" || r.status == http.StatusPaymentRequired
-	for _, word := range spendWords {
-		spent = spent || strings.Contains(strings.ToLower(r.message+" "+r.detail), word)
-	}
+	text := strings.ToLower(e.Message + " " + e.Details.Code)
+	spent := e.Type == "billing_error" || status == http.StatusPaymentRequired || slices.ContainsFunc(spendWords, func(w string) bool { return strings.Contains(text, w) })
 	what, hint := "fails", ""
 	switch {
 	case spent:
 		code, what, hint = marchwarden.CodeDenied, "refuses to spend more on this account", hintSpend
-	case r.kind == "authentication_error" || r.status == http.StatusUnauthorized:
+	case e.Type == "authentication_error" || status == http.StatusUnauthorized:
 		what, hint = "refuses the key", hintKey
-	case r.status == http.StatusNotFound && r.kind == "":
+	case status == http.StatusNotFound && e.Type == "":
 		code, what, hint = marchwarden.CodeDenied, "does not answer at this address", hintNetwork
 	case code == marchwarden.CodeDenied:
 		what, hint = fmt.Sprintf("refuses access to the model %q", m.name), hintModel
@@ -149,20 +93,17 @@ func (m *Model) refused(r *refusal) *fault {
 		what = "refuses the request"
 	case code == marchwarden.CodeTimeout:
 		what = "took too long"
-	case r.kind == "overloaded_error":
+	case e.Type == "overloaded_error":
 		what = "is overloaded"
 	}
-	sentence := "anthropic " + what
-	if r.status >= 400 {
-		sentence += " (status " + strconv.Itoa(r.status) + ")"
+	if status >= 400 {
+		what += " (status " + strconv.Itoa(status) + ")"
 	}
-	if said := httpapi.Said(r.message, m.secrets); said != "" {
-		sentence += ": " + said
+	if words := m.wire.Said(e.Message); words != "" {
+		what += ": " + words
 	}
-	f := newFault(code, code == marchwarden.CodeRateLimited || code == marchwarden.CodeUnavailable || code == marchwarden.CodeTimeout, hint, "%s", sentence)
-	if r.header.Get("X-Should-Retry") == "false" {
-		f.Retry = false
-	}
-	f.Wait, f.Waits = httpapi.RetryAfter(r.header, time.Time{})
+	passing := code == marchwarden.CodeRateLimited || code == marchwarden.CodeUnavailable || code == marchwarden.CodeTimeout
+	f := llm.NewFault(code, passing && header.Get("X-Should-Retry") != "false", hint, "anthropic %s", what)
+	f.Wait, f.Waits = httpapi.RetryAfter(header, time.Time{})
 	return f
 }

@@ -1,8 +1,6 @@
 package anthropic
 
 import (
-	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -10,36 +8,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
-
-func TestFit(t *testing.T) {
-	for in, want := range map[string]string{
-		`{"type":"object","properties":{"b":{"type":"string","minLength":1,"maxLength":9},"a":{"type":"integer","minimum":0}},"required":["b"]}`: `{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer"}},"required":["b"],"additionalProperties":false}`,
-		`{"type":"array","items":{"oneOf":[{"const":1},{"type":"string","format":"uri"}]},"minItems":1,"maxItems":5,"uniqueItems":true}`:         `{"type":"array","items":{"anyOf":[{"const":1},{"type":"string","format":"uri"}]},"minItems":1}`,
-		`{"type":["object","null"],"additionalProperties":{"type":"string"}}`:                                                                    `{"type":["object","null"],"additionalProperties":false}`,
-		`{"$schema":"x","$defs":{"p":{"type":"object","title":"t"}},"allOf":[{"$ref":"#/$defs/p"}],"minItems":4}`:                                `{"$defs":{"p":{"type":"object","title":"t","additionalProperties":false}},"allOf":[{"$ref":"#/$defs/p"}]}`,
-		`{"type":"string","format":"phone","pattern":"^a"}`:                                                                                      `{"type":"string","pattern":"^a"}`,
-		`{"items":true}`: `{"items":true}`,
-		// A property may have the name of a keyword.
-		`{"type":"object","properties":{"maxLength":{"type":"integer"},"format":{"enum":["a"]}}}`: `{"type":"object","properties":{"maxLength":{"type":"integer"},"format":{"enum":["a"]}},"additionalProperties":false}`,
-	} {
-		got, err := fit(json.RawMessage(in))
-		if err != nil || string(got) != want {
-			t.Errorf("%s\nbecame %s, %v\nnot    %s", in, got, err, want)
-		}
-	}
-	for _, in := range []string{``, `[]`, `"x"`, `{"properties":[]}`, `{"anyOf":{}}`, `{"items":3}`} {
-		if got, err := fit(json.RawMessage(in)); err == nil {
-			t.Errorf("%s became %s", in, got)
-		}
-	}
-}
-
-// TestNoProxy looks at the transport, since no proxy of the environment is ever used for the loopback.
-func TestNoProxy(t *testing.T) {
-	if tr, ok := newClient(nil).Transport.(*http.Transport); !ok || tr.Proxy != nil {
-		t.Errorf("the transport of its own is %+v", tr)
-	}
-}
 
 // TestUsageStaysInBounds feeds any numbers in any order.
 func TestUsageStaysInBounds(t *testing.T) {

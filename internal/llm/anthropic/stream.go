@@ -1,49 +1,22 @@
 package anthropic
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"io"
+	"math"
+	"mime"
 	"net/http"
 	"strings"
 	"time"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-)
-
-var (
-	errSilent = errors.New("nothing came for too long")
-	errCut    = errors.New("the reply has no end")
 )
 
 // drain is how long the end of a finished reply is waited for, so that its
 // connection can serve again.
 const drain = 250 * time.Millisecond
-
-// watch ends a request when nothing comes for too long.
-type watch struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	idle   time.Duration
-}
-
-func newWatch(parent context.Context, idle time.Duration) *watch {
-	ctx, cancel := context.WithCancelCause(parent)
-	return &watch{ctx: ctx, cancel: cancel, timer: time.AfterFunc(idle, func() { cancel(errSilent) }), idle: idle}
-}
-
-// alive notes that something came.
-func (w *watch) alive() { w.timer.Reset(w.idle) }
-
-func (w *watch) silent() bool { return context.Cause(w.ctx) == errSilent }
-
-func (w *watch) stop() {
-	w.timer.Stop()
-	w.cancel(nil)
-}
 
 // block is one content block of a reply.
 type block struct {
@@ -54,18 +27,30 @@ type block struct {
 
 // reading is a reply as far as it has come.
 type reading struct {
-	model  string
+	model  *Model
+	opened bool   // the stream has begun
+	by     string // the model that answers, as it calls itself
 	stop   string
 	blocks []*block
 	index  map[int64]*block
 	tally  counts // what the stream has reported, which only grows
 }
 
-// read takes a stream to its end. An orderly end has a stop reason and a message_stop.
-func (r *reading) read(stream io.Reader, w *watch) error {
-	r.index = map[int64]*block{}
+// read takes in an answer. An orderly end has a stop reason and a message_stop.
+func (r *reading) read(res *http.Response, alive func(most time.Duration)) error {
+	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // unreadable is not text/event-stream
+	switch {
+	case res.StatusCode >= 400:
+		said, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // the status says enough
+		return r.model.refused(res.StatusCode, res.Header, said)
+	case res.StatusCode >= 300:
+		return llm.NewFault(marchwarden.CodeUnavailable, false, hintNetwork, "what answered in place of anthropic is a redirect, which is not followed")
+	case media != "text/event-stream":
+		return llm.NewFault(marchwarden.CodeMalformed, false, hintNetwork, "what answered in place of anthropic does not speak its protocol")
+	}
+	r.opened = true
 	ended := false
-	for raw, err := range httpapi.Events(stream) {
+	for raw, err := range httpapi.Events(res.Body) {
 		switch {
 		case ended: // the connection can serve the next call
 			return nil
@@ -74,26 +59,23 @@ func (r *reading) read(stream io.Reader, w *watch) error {
 		case raw.Name == "ping" || raw.Name == "":
 			continue
 		case raw.Name == "error":
-			return newRefusal(http.StatusOK, nil, raw.Data)
+			return r.model.refused(http.StatusOK, nil, raw.Data)
 		}
 		var e event
-		var odd *json.UnmarshalTypeError // a field of another type is as good as none
-		if err := json.Unmarshal(raw.Data, &e); err != nil && !errors.As(err, &odd) {
+		if err := llm.Decode(raw.Data, &e); err != nil {
 			return err
 		}
 		if r.take(&e) {
-			w.alive()
+			alive(math.MaxInt64)
 		}
-		if e.Type == "message_stop" {
-			if r.stop == "" {
-				return errCut
-			}
-			ended = true
-			w.timer.Reset(drain)
+		if ended = e.Type == "message_stop" && r.stop != ""; ended {
+			alive(drain)
+		} else if e.Type == "message_stop" {
+			return llm.ErrCut
 		}
 	}
 	if !ended {
-		return errCut
+		return llm.ErrCut
 	}
 	return nil
 }
@@ -102,7 +84,7 @@ func (r *reading) read(stream io.Reader, w *watch) error {
 func (r *reading) take(e *event) bool {
 	switch e.Type {
 	case "message_start":
-		r.model = e.Message.Model
+		r.by = e.Message.Model
 		r.tally.see(e.Message.Usage)
 	case "content_block_start":
 		b := &block{kind: e.ContentBlock.Type, name: e.ContentBlock.Name, given: string(e.ContentBlock.Input)}
@@ -193,11 +175,8 @@ func (c *counts) see(n counts) {
 	*c = counts{In: max(c.In, n.In), Out: max(c.Out, n.Out), Read: max(c.Read, n.Read), Write: max(c.Write, n.Write)}
 }
 
-// usage is what the call consumed. A provider's numbers are believed within
-// bounds: never more input than four times the estimate and 100,000, never more
-// output than twice MaxTokens and 1,000, so that one absurd number cannot end a
-// session; never nothing, so that no call is free: input or output that is missing
-// is estimated.
+// usage is what the call consumed. A provider's numbers are believed up to four times the estimate and 100,000 of
+// input, twice MaxTokens and 1,000 of output; what is missing is estimated, so that no call is free.
 func (r *reading) usage(c llm.Call) llm.Usage {
 	estimate := llm.Estimate(c)
 	mostIn, mostOut := estimate*4+100_000, c.MaxTokens*2+1_000
@@ -208,8 +187,7 @@ func (r *reading) usage(c llm.Call) llm.Usage {
 	if u.In == 0 {
 		u.In = estimate
 	}
-	// The count at a stream's start is a placeholder, and all there is when the
-	// stream breaks off.
+	// The count at a stream's start is a placeholder, and all there is when the stream breaks off.
 	if u.Out == 0 || r.stop == "" {
 		said := 0
 		for _, b := range r.blocks {
@@ -218,4 +196,83 @@ func (r *reading) usage(c llm.Call) llm.Usage {
 		u.Out = min(max(u.Out, said), mostOut)
 	}
 	return u
+}
+
+// request is the body of a call. Its fields stand in the order in which they are cached.
+type request struct {
+	Model        string        `json:"model"`
+	MaxTokens    int           `json:"max_tokens"`
+	Stream       bool          `json:"stream"`
+	Tools        []tool        `json:"tools,omitempty"`
+	ToolChoice   *toolChoice   `json:"tool_choice,omitempty"`
+	System       []text        `json:"system,omitempty"`
+	Messages     []message     `json:"messages"`
+	OutputConfig *outputConfig `json:"output_config,omitempty"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content []text `json:"content"`
+}
+
+type text struct {
+	Type         string `json:"type"`
+	Text         string `json:"text"`
+	CacheControl *cache `json:"cache_control,omitempty"`
+}
+
+type tool struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"input_schema"` // as it is: models write fields in the order they see
+	CacheControl *cache          `json:"cache_control,omitempty"`
+}
+
+type toolChoice struct {
+	Type            string `json:"type"`
+	DisableParallel bool   `json:"disable_parallel_tool_use"`
+}
+
+type outputConfig struct {
+	Format format `json:"format"`
+}
+
+type format struct {
+	Type   string          `json:"type"`
+	Schema json.RawMessage `json:"schema"`
+}
+
+// cache marks the end of what the provider keeps for the next call.
+type cache struct {
+	Type string `json:"type"`
+}
+
+var cached = &cache{Type: "ephemeral"}
+
+// event is an event of a reply; which fields it has depends on its type.
+type event struct {
+	Type    string
+	Index   int64
+	Message struct {
+		Model string
+		Usage counts
+	}
+	ContentBlock struct {
+		Type, Name, Text, Thinking string
+		Input                      json.RawMessage
+	} `json:"content_block"`
+	Delta struct {
+		Type, Text, Thinking, Signature string
+		PartialJSON                     string `json:"partial_json"`
+		StopReason                      string `json:"stop_reason"`
+	}
+	Usage counts
+}
+
+// counts are tokens, as the provider reports them.
+type counts struct {
+	In    int64 `json:"input_tokens"`
+	Out   int64 `json:"output_tokens"`
+	Read  int64 `json:"cache_read_input_tokens"`
+	Write int64 `json:"cache_creation_input_tokens"`
 }

@@ -7,7 +7,10 @@ package llmtest
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"sync"
+	"testing"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
@@ -109,4 +112,37 @@ func tokens(texts ...string) int {
 		n += len(t)
 	}
 	return (n + 3) / 4
+}
+
+// Strict fails unless a schema is one that every provider takes: objects whose
+// fields are all required and closed, and so on down.
+func Strict(t testing.TB, schema json.RawMessage) {
+	t.Helper()
+	var root map[string]any
+	if err := json.Unmarshal(schema, &root); err != nil || root["type"] != "object" {
+		t.Errorf("no schema of an object: %s, %v", schema, err)
+	}
+	strict(t, root)
+}
+
+func strict(t testing.TB, node map[string]any) {
+	t.Helper()
+	for word := range node {
+		if !slices.Contains([]string{"type", "properties", "required", "additionalProperties", "items"}, word) {
+			t.Errorf("a schema has %s", word)
+		}
+	}
+	fields, _ := node["properties"].(map[string]any)
+	required, _ := node["required"].([]any)
+	if node["type"] == "object" && (node["additionalProperties"] != false || len(required) != len(fields)) {
+		t.Errorf("an object is open, or a field of it is not required: %v", node)
+	}
+	for _, f := range fields {
+		strict(t, f.(map[string]any))
+	}
+	if items, ok := node["items"].(map[string]any); ok {
+		strict(t, items)
+	} else if node["type"] == "array" {
+		t.Errorf("an array has no items: %v", node)
+	}
 }

@@ -328,9 +328,4 @@ func TestBadConfig(t *testing.T) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
-	bad := call()
-	bad.Tools = []llm.Tool{{Name: "broken", Schema: []byte(`[]`)}}
-	if _, err := openai.New(openai.Config{}).Generate(t.Context(), bad); marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
-		t.Error(err)
-	}
 }

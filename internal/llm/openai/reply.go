@@ -1,22 +1,22 @@
 package openai
 
 import (
-	"encoding/json"
 	"slices"
-	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
-// reply makes the Reply of what was heard.
 func (m *Model) reply(c llm.Call, h *heard) llm.Reply {
 	r := llm.Reply{Text: llm.WithoutThinking(h.text.String()), Usage: m.usage(c, h)}
 	for _, call := range h.calls {
 		r.Calls = append(r.Calls, llm.ToolCall{Name: call.name, Input: llm.ToolInput(call.arguments.String())})
 	}
-	if len(r.Calls) == 0 && len(c.Tools) > 0 {
-		if r.Calls = written(r.Text, c.Tools); len(r.Calls) > 0 {
-			r.Text = ""
+	if len(r.Calls) == 0 && len(c.Tools) > 0 { // text that names none of the tools asks for none
+		known := func(call llm.ToolCall) bool {
+			return slices.ContainsFunc(c.Tools, func(t llm.Tool) bool { return t.Name == call.Name })
+		}
+		if written := llm.CallsIn(r.Text); slices.ContainsFunc(written, known) {
+			r.Text, r.Calls = "", written
 		}
 	}
 	switch {
@@ -37,74 +37,8 @@ func (m *Model) reply(c llm.Call, h *heard) llm.Reply {
 	return r
 }
 
-// asked is a tool call that a model wrote as text, in the words of toolsText or
-// in those that models are trained on.
-type asked struct {
-	Tool      string          `json:"tool"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	Arguments json.RawMessage `json:"arguments"`
-}
-
-// written reads the tool calls that a model wrote into its text. Text that names
-// none of the tools has none, whatever its form.
-func written(text string, tools []llm.Tool) []llm.ToolCall {
-	var all []asked
-	if blocks := strings.Split(text, "<tool_call>"); len(blocks) > 1 {
-		for _, b := range blocks[1:] {
-			all = append(all, askedIn(b)...)
-		}
-	} else {
-		all = askedIn(text)
-	}
-	var calls []llm.ToolCall
-	known := false
-	for _, a := range all {
-		call := llm.ToolCall{Name: a.Tool, Input: a.Input}
-		if call.Name == "" {
-			call.Name, call.Input = a.Name, a.Arguments
-		}
-		if call.Name == "" {
-			continue
-		}
-		if len(call.Input) == 0 {
-			call.Input = json.RawMessage(`{}`)
-		}
-		known = known || slices.ContainsFunc(tools, func(t llm.Tool) bool { return t.Name == call.Name })
-		calls = append(calls, call)
-	}
-	if !known {
-		return nil
-	}
-	return calls
-}
-
-// askedIn reads a list of calls, a bare list or a single call.
-func askedIn(text string) []asked {
-	raw, ok := llm.Object(text)
-	if !ok {
-		return nil
-	}
-	var list struct {
-		Calls []asked `json:"calls"`
-	}
-	if json.Unmarshal(raw, &list) == nil && len(list.Calls) > 0 {
-		return list.Calls
-	}
-	var bare []asked
-	if json.Unmarshal(raw, &bare) == nil {
-		return bare
-	}
-	var one asked
-	if json.Unmarshal(raw, &one) == nil {
-		return []asked{one}
-	}
-	return nil
-}
-
-// usage is what the call consumed. A server's numbers count within limits that
-// no honest one reaches; where it has none, the estimate counts, so that no call
-// is free.
+// usage is what the call consumed. A server's numbers count within limits; what it does not count is estimated,
+// so that no call is free.
 func (m *Model) usage(c llm.Call, h *heard) llm.Usage {
 	guess, limit := llm.Estimate(c), max(c.MaxTokens, 1)
 	said := h.thinking + llm.EstimateText(h.text.String()) + llm.EstimateText(h.refusal.String())

@@ -2,6 +2,8 @@ package openai
 
 import (
 	"encoding/json"
+	"net/http"
+	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -24,9 +26,8 @@ func (m *Model) request(c llm.Call) request {
 	return request{call: c, model: m.cfg.Model, provider: m.cfg.Provider, foreign: foreign}
 }
 
-// caps are the fields that can bound a reply, in the order to try them. A server
-// that ignores the field it does not know would write without end, so one that
-// only calls itself openai gets both until it complains.
+// caps are the fields that can bound a reply, in the order to try them. A server that only calls itself openai
+// gets both: one that ignores the field it does not know would write without end.
 func (r request) caps() []caps {
 	switch {
 	case r.foreign:
@@ -41,7 +42,6 @@ func (r request) caps() []caps {
 // caps says which of max_tokens (old) and max_completion_tokens are set.
 type caps struct{ old, new bool }
 
-// body is the body of the request, for a server with these limits.
 func (r request) body(l limits) ([]byte, error) {
 	p := chat{Model: r.model, Stream: true}
 	if most := r.call.MaxTokens; most > 0 {
@@ -65,11 +65,7 @@ func (r request) body(l limits) ([]byte, error) {
 		p.Temperature = temperature
 	}
 	system := r.call.System
-	extra, err := r.tools(&p, l)
-	if err != nil {
-		return nil, err
-	}
-	for _, text := range []string{extra, r.format(&p, l)} {
+	for _, text := range []string{r.tools(&p, l), r.format(&p, l)} {
 		if text != "" {
 			system = strings.TrimSpace(system + "\n\n" + text)
 		}
@@ -86,24 +82,15 @@ func (r request) body(l limits) ([]byte, error) {
 }
 
 // tools offers the call's tools, or returns the text that describes them.
-func (r request) tools(p *chat, l limits) (string, error) {
-	if len(r.call.Tools) == 0 {
-		return "", nil
-	}
-	if l.noTools {
-		return toolsText(r.call.Tools), nil
+func (r request) tools(p *chat, l limits) string {
+	if l.noTools && len(r.call.Tools) > 0 {
+		return toolsText(r.call.Tools)
 	}
 	for _, t := range r.call.Tools {
-		if len(t.Schema) > 0 {
-			var object map[string]json.RawMessage
-			if err := json.Unmarshal(t.Schema, &object); err != nil {
-				return "", marchwarden.Wrap(err, marchwarden.CodeInvalid, "the schema of the tool %s is not a JSON object", t.Name)
-			}
-		}
 		p.Tools = append(p.Tools, tool{Type: "function", Function: function{t.Name, t.Description, t.Schema}})
 	}
-	p.ParallelToolCalls = !l.noParallel
-	return "", nil
+	p.ParallelToolCalls = len(p.Tools) > 0 && !l.noParallel
+	return ""
 }
 
 // toolsText tells a model without tool use how to ask for tools.
@@ -120,15 +107,14 @@ func toolsText(tools []llm.Tool) string {
 	return b.String()
 }
 
-// format asks for a reply that satisfies the call's schema, and returns the text
-// that does so where the server cannot be told.
+// format asks for a reply by the call's schema, which is strict, or returns the text that does so.
 func (r request) format(p *chat, l limits) string {
 	if len(r.call.Schema) == 0 {
 		return ""
 	}
 	switch l.schema {
 	case schemaGiven:
-		p.ResponseFormat = &responseFormat{"json_schema", &jsonSchema{"reply", r.call.Schema, strictClean(r.call.Schema)}}
+		p.ResponseFormat = &responseFormat{"json_schema", &jsonSchema{"reply", r.call.Schema, true}}
 		return ""
 	case schemaJSON:
 		p.ResponseFormat = &responseFormat{Type: "json_object"}
@@ -136,8 +122,7 @@ func (r request) format(p *chat, l limits) string {
 	return "Reply with one JSON value and nothing else. It must satisfy this JSON Schema:\n" + string(r.call.Schema)
 }
 
-// thinks tells a reasoning model by its name: o1, o3-mini, gpt-5 and the like, and
-// those that are known to loop when their temperature is set low.
+// thinks tells by its name a model that reasons, or that loops when its temperature is low.
 func thinks(model string) bool {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	if len(name) > 1 && name[0] == 'o' && name[1] >= '1' && name[1] <= '9' {
@@ -146,69 +131,78 @@ func thinks(model string) bool {
 	if v, ok := strings.CutPrefix(name, "gpt-"); ok && v != "" && (v[0] >= '5' && v[0] <= '9' || strings.HasPrefix(v, "oss")) {
 		return true
 	}
-	for _, mark := range []string{"qwen3", "deepseek-r", "qwq", "magistral", "thinking", "reasoning"} {
-		if strings.Contains(name, mark) {
-			return true
-		}
-	}
-	return false
+	return anyIn(name, []string{"qwen3", "deepseek-r", "qwq", "magistral", "thinking", "reasoning"})
 }
 
-// strictWords are the keywords that a strict schema may have.
-var strictWords = map[string]bool{
-	"type": true, "properties": true, "required": true, "additionalProperties": true,
-	"items": true, "enum": true, "const": true, "anyOf": true, "description": true,
+// How a schema is asked for, from the best way down.
+const (
+	schemaGiven = iota // as response_format json_schema
+	schemaJSON         // as text, and response_format json_object
+	schemaText         // as text alone
+)
+
+// limits are what a server does not do. They only grow.
+type limits struct {
+	cap           int // which of request.caps
+	schema        int // how a schema is asked for
+	noTools       bool
+	noParallel    bool
+	noUsage       bool
+	noEffort      bool
+	noTemperature bool
 }
 
-// strictClean tells whether a schema is surely one that servers take as strict: an
-// object whose fields are all required and closed, and so on down.
-func strictClean(schema json.RawMessage) bool {
-	var root map[string]any
-	return json.Unmarshal(schema, &root) == nil && root["type"] == "object" && strictNode(root, 0)
+// and is what neither of two has.
+func (l limits) and(o limits) limits {
+	return limits{
+		cap: max(l.cap, o.cap), schema: max(l.schema, o.schema), noTools: l.noTools || o.noTools, noParallel: l.noParallel || o.noParallel,
+		noUsage: l.noUsage || o.noUsage, noEffort: l.noEffort || o.noEffort, noTemperature: l.noTemperature || o.noTemperature,
+	}
 }
 
-func strictNode(node map[string]any, depth int) bool {
-	if depth > 8 {
-		return false
+// without reads from a refusal what to leave out of the request; false if that changes nothing, and it is final.
+func (l limits) without(f *heard, r request) (limits, bool) {
+	said, old := f.refused, l
+	names := func(words ...string) bool { return anyIn(said, words) }
+	bad := f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity ||
+		f.status == http.StatusNotFound && names("requested parameters") // OpenRouter has no server that takes them all
+	tools, schema := len(r.call.Tools) > 0 && !l.noTools, len(r.call.Schema) > 0
+	switch {
+	case tools && f.status != http.StatusTooManyRequests && noToolUse(said):
+		l.noTools = true
+	case !bad || tooLong(said):
+		return old, false
+	case names("max_tokens", "max_completion_tokens"):
+		l.cap = min(l.cap+1, len(r.caps())-1)
+	case names("stream_options", "include_usage"):
+		l.noUsage = true
+	case names("reasoning_effort", "reasoning effort"):
+		l.noEffort = true
+	case names("temperature"):
+		l.noTemperature = true
+	case tools && !l.noParallel && names("parallel_tool_calls", "parallel tool"):
+		l.noParallel = true
+	case tools && names("'tools'", `"tools"`, "`tools`", "tool_choice", "param tools", "requested parameters"):
+		l.noTools = true
+	case schema:
+		l.schema = min(l.schema+1, schemaText)
 	}
-	for word := range node {
-		if !strictWords[word] {
-			return false
-		}
-	}
-	properties, _ := node["properties"].(map[string]any)
-	if node["type"] == "object" || properties != nil {
-		required, _ := node["required"].([]any)
-		if node["additionalProperties"] != false || len(required) != len(properties) {
-			return false
-		}
-		for _, name := range required {
-			n, _ := name.(string)
-			if properties[n] == nil {
-				return false
-			}
-		}
-	}
-	for _, value := range properties {
-		if child, ok := value.(map[string]any); !ok || !strictNode(child, depth+1) {
-			return false
-		}
-	}
-	if items, ok := node["items"]; ok {
-		if child, ok := items.(map[string]any); !ok || !strictNode(child, depth+1) {
-			return false
-		}
-	} else if node["type"] == "array" {
-		return false
-	}
-	choices, ok := node["anyOf"].([]any)
-	if _, has := node["anyOf"]; has && !ok {
-		return false
-	}
-	for _, value := range choices {
-		if child, ok := value.(map[string]any); !ok || !strictNode(child, depth+1) {
-			return false
-		}
-	}
-	return true
+	return l, l != old
+}
+
+// noToolUse knows how servers say that a model has no tool use, with the status 400, 404 or 500.
+func noToolUse(said string) bool {
+	return strings.Contains(said, "tool") && anyIn(said, []string{
+		"does not support tool", "not support tool", "support tool use", "not support function", "tools are not supported", "tool use is not supported",
+		"tool calling is not supported", "tools is not supported", "tool choice requires", "tools param requires", "requires --jinja", "enable-auto-tool-choice",
+	})
+}
+
+// tooLong knows how servers say that the input is over the context window, where no other form would help.
+func tooLong(said string) bool {
+	return anyIn(said, []string{"context_length", "context length", "context window", "context size", "maximum context", "too many tokens", "prompt is too long"})
+}
+
+func anyIn(said string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
 }

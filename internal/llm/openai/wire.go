@@ -2,7 +2,6 @@ package openai
 
 import "encoding/json"
 
-// chat is the body of a request.
 type chat struct {
 	Model               string          `json:"model"`
 	Messages            []message       `json:"messages"`

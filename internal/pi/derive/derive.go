@@ -22,8 +22,7 @@ import (
 // id names this planner. Its number rises with every change that can alter a plan.
 const id = "derive/1"
 
-// leastTokens is what one rihla needs to be worth sending: questions beside the
-// whole one are proposed only while every rihla can have as much.
+// leastTokens is what one rihla needs: parts of the question are proposed only while every rihla can have as much.
 const leastTokens = 2500
 
 // Planner derives plans. It holds no state and is safe for concurrent use.
@@ -39,16 +38,11 @@ func (*Planner) ID() string { return id }
 
 // Plan sends the whole question to every researcher whose scope it speaks to, and what
 // it falls into to the same, as far as there is room. The inner question of a
-// chain comes first. It fails only with a context that has ended.
-func (*Planner) Plan(ctx context.Context, b *pi.Brief) ([]pi.Sending, error) {
-	if err := ended(ctx); err != nil {
-		return nil, err
-	}
+// chain comes first. It never fails.
+func (*Planner) Plan(_ context.Context, b *pi.Brief) ([]pi.Sending, error) {
 	q := lexicon.ReadQuestion(b.Request.Question, b.Request.Context)
-	var whole, inner, others []pi.Sending
-	for _, c := range choose(&q, b.Members) {
-		whole = append(whole, pi.Sending{Researcher: c.name, Question: clip(b.Request.Question), Reason: c.why})
-	}
+	var inner, others []pi.Sending
+	whole := choose(&q, b)
 	for _, s := range split(&q) {
 		for _, w := range whole {
 			sending := pi.Sending{Researcher: w.Researcher, Question: clip(s.text), Reason: s.why}
@@ -66,10 +60,6 @@ func (*Planner) Plan(ctx context.Context, b *pi.Brief) ([]pi.Sending, error) {
 	}
 	out = once(append(out, others...), b.Asked)
 	return out[:max(0, min(room, len(out)))], nil
-}
-
-func ended(ctx context.Context) error {
-	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "planning stopped")
 }
 
 // once drops what was asked before of the same researcher in the same words.
@@ -100,9 +90,6 @@ func clip(s string) string {
 	return cut
 }
 
-// chosen is a member that is asked, and why.
-type chosen struct{ name, why string }
-
 // What makes a question scholarly is words, or the number of a paper.
 var (
 	databaseWords  = lexicon.StemSet("database scope")
@@ -112,20 +99,19 @@ var (
 	scholarlyForms = regexp.MustCompile(`(?i)\b\d{4}\.\d{4,5}(?:v\d+)?\b|\b10\.\d{4,9}/\S|\bresearch\s+(?:on|into|about|shows?|says?|papers?)\b|\b(?:recent|latest|current)\s+research\b|\bstate of the art\b`)
 )
 
-// choose picks who is asked: those with a general scope always, specialists where
-// the question's words speak to their scope. Where no scope fits, all are asked.
-func choose(q *lexicon.Question, members []dispatch.Member) []chosen {
-	var out []chosen
-	for _, m := range members {
-		if why := asks(q, m); why != "" {
-			out = append(out, chosen{m.Name, why})
+// choose picks who is asked: general scopes always, specialists where the question speaks to them; if none, all.
+func choose(q *lexicon.Question, b *pi.Brief) []pi.Sending {
+	var out, all []pi.Sending
+	for _, m := range b.Members {
+		s := pi.Sending{Researcher: m.Name, Question: clip(b.Request.Question), Reason: asks(q, m)}
+		if s.Reason != "" {
+			out = append(out, s)
 		}
+		s.Reason = "nobody's scope fits better"
+		all = append(all, s)
 	}
-	if len(out) > 0 {
-		return out
-	}
-	for _, m := range members {
-		out = append(out, chosen{m.Name, "nobody's scope fits better"})
+	if len(out) == 0 {
+		return all
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package derive
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -212,7 +211,7 @@ func follow(t *testing.T, whole, sent string, cited []marchwarden.Citation, aske
 	for _, q := range asked {
 		b.Asked = append(b.Asked, pi.Sending{Researcher: "files", Question: q})
 	}
-	hops, err := New().Follow(context.Background(), b, pi.Report{Number: 1, Sent: pi.Sending{Researcher: "files", Question: sent}, Citations: cited})
+	hops, err := New().Follow(context.Background(), b, pi.Report{Sent: pi.Sending{Researcher: "files", Question: sent}, Citations: cited})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,17 +223,6 @@ func follow(t *testing.T, whole, sent string, cited []marchwarden.Citation, aske
 		}
 	}
 	return out
-}
-
-func TestEndedContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := New().Plan(ctx, brief("What?", files)); !errors.Is(err, marchwarden.CodeCanceled) {
-		t.Errorf("Plan: %v", err)
-	}
-	if _, err := New().Follow(ctx, brief("What?", files), pi.Report{}); !errors.Is(err, marchwarden.CodeCanceled) {
-		t.Errorf("Follow: %v", err)
-	}
 }
 
 // Whatever is asked and found, proposals are few, short, for members, each once,

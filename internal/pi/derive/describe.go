@@ -20,14 +20,11 @@ type description struct {
 // ofThing is "the foreman of Ravenscar Mill", of any noun.
 var ofThing = regexp.MustCompile(`\b[Tt]he\s+((?:[a-z]+(?:-[a-z]+)*\s){0,2}?[a-z]+(?:-[a-z]+)*)\s+of\s+(?:(?:the\s+(?:[a-z]+\s+)?)?` + proper + `|["“][^"”]+["”])`)
 
-// isThing are descriptions whose noun need not be said of what they describe: a
-// man was born in a town, whether or not it is called one there.
+// isThing are nouns that need not be said of what they describe: a man was born in a town, called one or not.
 var isThing = regexp.MustCompile(`(?:^|\s)(?:` + things + `)$`)
 
-// describes finds the innermost description of a question of which everything that
-// is missing stands outside, so that the question can be asked with a name instead.
-// Shown is what the report shows, by which it is known where a name ends: "the
-// Kessler dam" is one.
+// describes finds the innermost description of a question with all that is missing outside of it, so that the question
+// can be asked with a name instead. Shown tells where a name ends: "the Kessler dam" is one.
 func describes(q *lexicon.Question, missing, shown []string) (description, bool) {
 	if len(missing) == 0 {
 		return description{}, false
@@ -61,10 +58,8 @@ func describes(q *lexicon.Question, missing, shown []string) (description, bool)
 	return description{}, false
 }
 
-// without is where the description text[start:end] ends if what is missing does not
-// belong to it. A clause runs to the end of its question, so that words at its end
-// may be the question's: "the man who built the mill | born". More than that is
-// not told apart.
+// without is where the description text[start:end] ends if what is missing does not belong to it. Words at the end of a
+// clause may be the question's: "the man who built the mill | born".
 func without(text string, start, end int, missing []string) (int, bool) {
 	lost := func(s string) bool { return slices.Contains(missing, s) }
 	toks := lexicon.Tokens(text[start:end])
@@ -81,8 +76,7 @@ func without(text string, start, end int, missing []string) (int, bool) {
 	return start + toks[cut-1].End, true
 }
 
-// whole is where a name that ends at end goes on to, if the words after it follow
-// the same word in what is shown.
+// whole is where a name that ends at end goes on to, if the words after it follow it in what is shown.
 func whole(text string, end int, shown []string) int {
 	start, last := strings.LastIndexByte(text[:end], ' ')+1, end
 	for _, t := range run(text[end:]) {
@@ -95,8 +89,7 @@ func whole(text string, end int, shown []string) int {
 	return last
 }
 
-// run are the words of a text up to the first mark, capital, number or word that
-// only joins others.
+// run are the words of a text up to the first mark, capital, number or stop word.
 func run(text string) []lexicon.Token {
 	toks := lexicon.Tokens(text)
 	at := 0
@@ -109,16 +102,14 @@ func run(text string) []lexicon.Token {
 	return toks
 }
 
-// An auxiliary leaves the verb of a question for after its subject, except in "what
-// is", which needs none.
+// An auxiliary leaves the verb of a question for after its subject, except in "what is".
 var (
 	auxiliary = regexp.MustCompile(`(?i)\b(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\s*$`)
 	equation  = regexp.MustCompile(`(?i)\b(?:what|who|which)\s+(?:is|are|was|were)\s*$`)
 )
 
-// readable reports that a name can stand between two halves of a question: one has
-// begun, no article leads up to the name, and what follows it is the verb that is
-// due, or nothing that might be a part of the description.
+// readable reports that a name can stand between two halves of a question: one has begun, no article leads up to it,
+// and what follows is the verb that is due, or nothing of the description.
 func readable(before, after string) bool {
 	toks := lexicon.Tokens(before)
 	if len(toks) == 0 {
@@ -135,9 +126,8 @@ func readable(before, after string) bool {
 	return len(run(after)) <= due
 }
 
-// gap is how many words lie between a lead and the noun that describes it, in a
-// sentence that has both and all else that the description names, or -1. The title
-// of a text speaks for its sentences.
+// gap is how many words lie between a lead and the noun that describes it, in a sentence that has both and all else that
+// the description names, or -1. The title of a text speaks for its sentences.
 func (d *description) gap(l lexicon.Lead, texts []lexicon.HopText) int {
 	best := -1
 	for _, text := range texts {
@@ -154,8 +144,7 @@ func (d *description) gap(l lexicon.Lead, texts []lexicon.HopText) int {
 	return best
 }
 
-// standing is where a name stands in a sentence as words of it, or -1. In the name of
-// a file, an address or an identifier it is none.
+// standing is where a name stands in a sentence as words of it, not in a file name, address or identifier; or -1.
 func standing(s, name string) int {
 	const within = `/\_@#`
 	for from := 0; ; {
@@ -181,8 +170,7 @@ func (d *description) heldBy(text string) bool {
 	})
 }
 
-// away counts the words between the lead at [from,to) of a sentence and the nearest
-// word of the description's noun; all of them if it has none.
+// away counts the words between the lead at [from,to) and the nearest word of the noun; all if it has none.
 func (d *description) away(s string, from, to int) int {
 	toks := lexicon.Tokens(s)
 	heads := lexicon.ReadQuestion(d.head, "").Terms

@@ -24,11 +24,8 @@ const mostHops = 2
 // names; a title, a file name and a name of the question's own are none. Where the
 // question has no such description nothing is proposed. A proposal goes to the same
 // researcher, since what a report holds may be private, and nothing that was asked
-// before is asked again. It fails only with a context that has ended.
-func (*Planner) Follow(ctx context.Context, b *pi.Brief, r pi.Report) ([]pi.Sending, error) {
-	if err := ended(ctx); err != nil {
-		return nil, err
-	}
+// before is asked again. It never fails.
+func (*Planner) Follow(_ context.Context, b *pi.Brief, r pi.Report) ([]pi.Sending, error) {
 	q := lexicon.ReadQuestion(asked(b, r), "")
 	var texts []lexicon.HopText
 	var shown []string
@@ -77,8 +74,7 @@ func spoken(c marchwarden.Citation) string {
 	return c.Title
 }
 
-// names reports that a lead is a person or thing that the question does not
-// name itself, neither in other words nor as a part.
+// names reports that a lead is a person or thing that the question does not name itself.
 func names(lead string, own []string, text string) bool {
 	if fileName.MatchString(lead) || slices.ContainsFunc(own, func(n string) bool { return strings.Contains(lead, n) && strings.Contains(n, " ") }) {
 		return false
@@ -87,10 +83,8 @@ func names(lead string, own []string, text string) bool {
 	return slices.ContainsFunc(lexicon.Terms(lead), func(s string) bool { return !slices.Contains(known, s) })
 }
 
-// nearest are the leads that can stand for a description, best first: the sentence
-// that has the lead has what the description names, with its title. Of leads of one
-// weight, those nearest to the word for what they are come first: "directed by Mara
-// Quill".
+// nearest are the leads that can stand for a description, best first. Of one weight, those nearest to the word for what
+// they are come first: "directed by Mara Quill".
 func nearest(d *description, texts []lexicon.HopText, leads []lexicon.Lead) []lexicon.Lead {
 	type placed struct {
 		lexicon.Lead
@@ -112,8 +106,7 @@ func nearest(d *description, texts []lexicon.HopText, leads []lexicon.Lead) []le
 	return out
 }
 
-// asked is the question that a report is held against: the whole one where that
-// was asked, or its inner one, and otherwise the one that was asked.
+// asked is the question that a report is held against: the whole one where that, or its inner one, was asked.
 func asked(b *pi.Brief, r pi.Report) string {
 	whole := lexicon.ReadQuestion(b.Request.Question, "")
 	if in := innermost(&whole); r.Sent.Question == clip(whole.Text) || in != "" && r.Sent.Question == clip(in) {
@@ -122,8 +115,7 @@ func asked(b *pi.Brief, r pi.Report) string {
 	return r.Sent.Question
 }
 
-// uncovered are the words of a question, as written, that no text holds, except
-// those that only ask.
+// uncovered are the words of a question, as written, that no text holds, except those that only ask.
 func uncovered(q *lexicon.Question, texts []string) []string {
 	held := lexicon.Terms(strings.Join(texts, " \n"))
 	var out []string
@@ -136,8 +128,7 @@ func uncovered(q *lexicon.Question, texts []string) []string {
 	return out
 }
 
-// before reports that a question of the same words was asked of, or is proposed to,
-// the same researcher.
+// before reports that a question of the same words was asked of, or is proposed to, the same researcher.
 func before(asked, proposed []pi.Sending, s pi.Sending) bool {
 	same := func(o pi.Sending) bool {
 		return o.Researcher == s.Researcher && lexicon.SameWords(o.Question) == lexicon.SameWords(s.Question)

@@ -16,8 +16,7 @@ type part struct {
 	inner     bool // what has to be known before the rest can be asked
 }
 
-// split is what a question falls into: the things it compares, the questions it
-// consists of, or the inner question of a chain; nothing for a plain one.
+// split is what a question falls into: things it compares, its several questions, or the inner one of a chain.
 func split(q *lexicon.Question) []part {
 	if ps := compared(q); len(ps) > 0 {
 		return ps
@@ -81,8 +80,7 @@ func lower(s string) string {
 	return string(unicode.ToLower(r)) + s[n:]
 }
 
-// several asks each of the questions that one consists of. A part that leans on
-// the first one's subject names it.
+// several asks each of the questions that one consists of. A part that leans on the first one's subject names it.
 func several(q *lexicon.Question) []part {
 	if len(q.Parts) < 2 || q.Kind == lexicon.AskCompare {
 		return nil
@@ -110,8 +108,7 @@ var (
 	ofName   = regexp.MustCompile(`\bthe\s+((?:[a-z]+\s)??` + relation + `)\s+of\s+((?:the\s+(?:[a-z]+\s+)?)?` + proper + `|["“][^"”]+["”])`)
 )
 
-// persons and things are what a thing has one of, so that "the author of" it stands for a
-// name. relation is all of them.
+// persons and things are what a thing has one of, so that "the author of" it stands for a name.
 var (
 	persons  = strings.ReplaceAll(lexicon.WordList("persons of a thing"), " ", "|")
 	things   = strings.ReplaceAll(lexicon.WordList("things of a thing"), "; ", "|")
@@ -120,15 +117,14 @@ var (
 
 var (
 	isPerson = regexp.MustCompile(`(?:^|\s)(?:` + persons + `)$`)
-	// within are words that an inner question cannot have: it would be the whole one,
-	// or it points at something outside itself.
+	// within are words that an inner question cannot have: it would be the whole one, or point outside itself.
 	within = regexp.MustCompile(`(?i)\b(?:what|which|whom|how)\b|\b(?:when|where|who)$|^(?:he|she|it|they|his|her|this)\b`)
 	// another subject begins a clause of which the noun before it is the object.
 	another = regexp.MustCompile(`^(?:the|a|an)\s|^\p{Lu}`)
 )
 
-// innermost is the question on which the rest hangs, or "": "Which film won the
-// prize?" of "Who directed the film that won the prize?".
+// innermost is the question on which the rest hangs, or "": "Which film won the prize?" of "Who directed the film that
+// won the prize?".
 func innermost(q *lexicon.Question) string {
 	for _, form := range []struct {
 		re  *regexp.Regexp

@@ -15,12 +15,10 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// Limits of an answer.
 const (
 	maxClaims   = 40
 	maxGaps     = 8
 	maxLeads    = 6 // discoveries, and open questions
-	maxItems    = 80
 	maxPassages = 6 // of one claim
 	maxSplit    = 4 // sentences that one claim may turn out to be
 	claimChars  = 600
@@ -29,44 +27,13 @@ const (
 	idChars     = 40
 )
 
-// text is a JSON string; anything else is none.
-func text(raw json.RawMessage) (string, bool) {
-	var s string
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", false
-	}
-	return s, true
-}
-
-// object is the fields of a JSON object, nil for anything else.
-func object(raw json.RawMessage) map[string]json.RawMessage {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(raw, &fields) != nil {
-		return nil
-	}
-	return fields
-}
-
-// list is the first elements of a JSON array; an object stands for a list of it.
-func list(raw json.RawMessage) []json.RawMessage {
-	var items []json.RawMessage
-	if json.Unmarshal(raw, &items) == nil {
-		return items[:min(len(items), maxItems)]
-	}
-	if object(raw) != nil {
-		return []json.RawMessage{raw}
-	}
-	return nil
-}
-
-// answerOf finds the answer in a model's text: an object with claims, or the
-// claims alone.
+// answerOf finds the answer in a model's text: an object with claims, or the claims alone.
 func answerOf(s string) (map[string]json.RawMessage, bool) {
 	raw, ok := llm.Object(s)
 	if !ok {
 		return nil, false
 	}
-	fields := object(raw)
+	fields := llm.Fields(raw)
 	if fields == nil {
 		fields = map[string]json.RawMessage{"claims": raw}
 	}
@@ -74,37 +41,30 @@ func answerOf(s string) (map[string]json.RawMessage, bool) {
 	return fields, json.Unmarshal(fields["claims"], &claims) == nil
 }
 
-// reader turns an answer into a draft, item by item.
 type reader struct {
 	v   llm.Quoter
 	s   *reason.State
 	out reason.Draft
 }
 
-// draftOf reads an answer. Every item stands for itself: one that cannot be read
-// is left out. It reports how many claims the answer had.
+// draftOf reads an answer, and how many claims it had. An item that cannot be read is left out.
 func draftOf(s *reason.State, fields map[string]json.RawMessage) (reason.Draft, int) {
 	r := reader{v: newView(s.Nonce), s: s}
-	claims := list(fields["claims"])
-	for _, item := range claims {
-		r.claim(object(item))
+	for _, kind := range []struct {
+		name string
+		read func(map[string]json.RawMessage)
+	}{{"claims", r.claim}, {"gaps", r.gap}, {"discoveries", r.discovery}, {"open_questions", r.openQuestion}} {
+		for _, item := range llm.List(fields[kind.name]) {
+			kind.read(llm.Fields(item))
+		}
 	}
-	for _, item := range list(fields["gaps"]) {
-		r.gap(object(item))
-	}
-	for _, item := range list(fields["discoveries"]) {
-		r.discovery(object(item))
-	}
-	for _, item := range list(fields["open_questions"]) {
-		r.openQuestion(object(item))
-	}
-	return r.out, len(claims)
+	return r.out, len(llm.List(fields["claims"]))
 }
 
-// claim reads one claim. Two sentences in it become two claims on the same
-// passages. Ids that do not exist go with it: the gate drops and counts them.
+// claim reads one claim. Two sentences in it become two claims on the same passages; the gate counts ids that do
+// not exist.
 func (r *reader) claim(fields map[string]json.RawMessage) {
-	said, ok := text(fields["text"])
+	said, ok := llm.Text(fields["text"])
 	if !ok {
 		return
 	}
@@ -114,10 +74,7 @@ func (r *reader) claim(fields map[string]json.RawMessage) {
 			ids = append(ids, idsIn(m)...)
 		}
 	}
-	var begins bool
-	if json.Unmarshal(fields["new_paragraph"], &begins) != nil {
-		begins = false
-	}
+	begins := string(bytes.TrimSpace(fields["new_paragraph"])) == "true"
 	for i, sentence := range sentences(r.v.Line(said, maxSplit*claimChars)) {
 		sentence = llm.Clip(withoutAddresses(sentence, r.citedHas(ids)), claimChars)
 		if len(lexicon.Terms(sentence)) == 0 || len(r.out.Claims) == maxClaims {
@@ -129,8 +86,7 @@ func (r *reader) claim(fields map[string]json.RawMessage) {
 	}
 }
 
-// sentences splits a claim. A piece without a word of its own belongs to the one
-// before it.
+// sentences splits a claim. A piece without a word of its own belongs to the one before it.
 func sentences(s string) []string {
 	var out []string
 	for _, span := range lexicon.Sentences(s) {
@@ -149,11 +105,10 @@ var (
 	inlineID  = regexp.MustCompile(`(?i)[\[(](?:S\d{1,9}\.\d{1,9}[,; ]*)+[\])]`)
 )
 
-// idsOf reads ids written as a list or in one string, bare or in brackets. A
-// text without any is passed on as the unknown id it is.
+// idsOf reads ids in a list or in one string. A text without any is passed on as the unknown id it is.
 func idsOf(v llm.Quoter, raw json.RawMessage) []evidence.ID {
-	items := list(raw)
-	if _, ok := text(raw); ok {
+	items := llm.List(raw)
+	if _, ok := llm.Text(raw); ok {
 		items = []json.RawMessage{raw}
 	}
 	var out []evidence.ID
@@ -163,7 +118,7 @@ func idsOf(v llm.Quoter, raw json.RawMessage) []evidence.ID {
 		}
 	}
 	for _, item := range items {
-		s, ok := text(item)
+		s, ok := llm.Text(item)
 		if !ok {
 			continue
 		}
@@ -191,8 +146,7 @@ var leftovers = strings.NewReplacer("()", "", "( )", "", "[]", "", "<>", "", " .
 // layers is how deep addresses may hide in each other.
 const layers = 4
 
-// withoutAddresses cuts out the addresses that allowed does not know, and those
-// that cutting lets appear.
+// withoutAddresses cuts out the addresses that allowed does not know, and those that cutting lets appear.
 func withoutAddresses(s string, allowed func(address string) bool) string {
 	for range layers {
 		left := verify.Unlink(s, allowed)
@@ -214,10 +168,9 @@ func (r *reader) citedHas(ids []evidence.ID) func(string) bool {
 	}
 }
 
-// words are words of the model's for the result, without addresses that the run
-// has not met.
+// words are words of the model's for the result, without addresses that the run has not met.
 func (r *reader) words(raw json.RawMessage, chars int, ids ...evidence.ID) (string, bool) {
-	s, ok := text(raw)
+	s, ok := llm.Text(raw)
 	if !ok {
 		return "", false
 	}
@@ -229,12 +182,9 @@ func (r *reader) words(raw json.RawMessage, chars int, ids ...evidence.ID) (stri
 func (r *reader) gap(fields map[string]json.RawMessage) {
 	topic, okTopic := r.words(fields["topic"], topicChars)
 	detail, okDetail := r.words(fields["detail"], detailChars)
-	category, _ := text(fields["category"])
-	switch c := marchwarden.GapCategory(category); c {
-	case marchwarden.SourceNotFound, marchwarden.AccessDenied, marchwarden.BudgetExhausted, marchwarden.ContradictorySources, marchwarden.ScopeExceeded:
-		if okTopic && okDetail && topic != "" && len(r.out.Gaps) < maxGaps {
-			r.out.Gaps = append(r.out.Gaps, marchwarden.Gap{Topic: topic, Category: c, Detail: detail})
-		}
+	category, _ := llm.Text(fields["category"])
+	if c := marchwarden.GapCategory(category); c.Known() && okTopic && okDetail && topic != "" && len(r.out.Gaps) < maxGaps {
+		r.out.Gaps = append(r.out.Gaps, marchwarden.Gap{Topic: topic, Category: c, Detail: detail})
 	}
 }
 
@@ -245,19 +195,16 @@ func (r *reader) discovery(fields map[string]json.RawMessage) {
 	id, locator := r.place(fields["passage"])
 	query, okQuery := r.words(fields["query"], queryChars, id)
 	why, okWhy := r.words(fields["reason"], detailChars, id)
-	researcher, okName := text(fields["researcher"])
+	researcher, okName := llm.Text(fields["researcher"])
 	if !okQuery || !okWhy || !okName || query == "" || locator == "" || len(r.out.Discoveries) == maxLeads {
 		return
 	}
 	if researcher = strings.ToLower(strings.TrimSpace(researcher)); !researcherName.MatchString(researcher) || r.s.Nonce != "" && strings.Contains(researcher, r.s.Nonce) {
 		researcher = ""
 	}
-	kind, _ := text(fields["type"])
-	switch t := marchwarden.DiscoveryType(kind); t {
-	case marchwarden.RelatedResearch, marchwarden.NewSource, marchwarden.ContradictionDetected:
-		r.out.Discoveries = append(r.out.Discoveries, marchwarden.DiscoveryEvent{
-			Type: t, SuggestedResearcher: researcher, Query: query, Reason: why, SourceLocator: locator,
-		})
+	kind, _ := llm.Text(fields["type"])
+	if t := marchwarden.DiscoveryType(kind); t.Known() {
+		r.out.Discoveries = append(r.out.Discoveries, marchwarden.DiscoveryEvent{Type: t, SuggestedResearcher: researcher, Query: query, Reason: why, SourceLocator: locator})
 	}
 }
 
@@ -268,17 +215,13 @@ func (r *reader) openQuestion(fields map[string]json.RawMessage) {
 	if !okQuestion || !okContext || question == "" || len(r.out.OpenQuestions) == maxLeads {
 		return
 	}
-	priority, _ := text(fields["priority"])
-	switch p := marchwarden.Priority(priority); p {
-	case marchwarden.High, marchwarden.Medium, marchwarden.Low:
-		r.out.OpenQuestions = append(r.out.OpenQuestions, marchwarden.OpenQuestion{
-			Question: question, Context: background, Priority: p, SourceLocator: locator,
-		})
+	priority, _ := llm.Text(fields["priority"])
+	if p := marchwarden.Priority(priority); p.Known() {
+		r.out.OpenQuestions = append(r.out.OpenQuestions, marchwarden.OpenQuestion{Question: question, Context: background, Priority: p, SourceLocator: locator})
 	}
 }
 
-// place is the first passage that a field names and its document's locator, or
-// nothing.
+// place is the first passage that a field names and its document's locator, or nothing.
 func (r *reader) place(raw json.RawMessage) (evidence.ID, string) {
 	for _, id := range idsOf(r.v, raw) {
 		if src, _, ok := r.s.Evidence.Passage(id); ok {

@@ -15,16 +15,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// What a verdict may cost, in tokens.
 const (
 	verdictTokens = 24   // of the reply, for each claim
 	judgeFrame    = 40   // of the reply, around them
 	judgeThinking = 1000 // of a model that is not known to think
 )
 
-// judge gives every claim its verdict: that of the judge without a model, or the
-// model's where it was asked and thinks less of the claim. No word of a model makes a
-// verdict better. The error is the model's fault.
+// judge gives every claim its verdict: that of the judge without a model, or the model's where it thinks less of
+// the claim. No word of a model makes a verdict better. The error is the model's fault.
 func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) error {
 	local := verify.NewJudge(s.Reader)
 	said := make([]verify.Opinion, len(d.Claims))
@@ -55,7 +53,6 @@ func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) 
 // standing orders verdicts, the best first.
 var standing = []marchwarden.Support{marchwarden.Supported, marchwarden.Partial, marchwarden.Unchecked, marchwarden.Unsupported}
 
-// weigh puts the two verdicts on a claim together and counts them.
 func weigh(d *reason.Draft, c *reason.Claim, o verify.Opinion) {
 	local, model := o.Verdict.Wire(), c.Support
 	c.Support, c.Judge, c.Conflict = local, marchwarden.JudgeLocal, o.Against()
@@ -99,18 +96,18 @@ func (r *Reasoner) askJudge(ctx context.Context, s *reason.State, claims []reaso
 		return marchwarden.Wrap(err, marchwarden.CodeOf(err), "the model could not judge its sentences")
 	}
 	raw, ok := llm.Object(reply.Text)
-	verdicts := list(raw)
-	if fields := object(raw); fields != nil {
-		verdicts = list(fields["verdicts"])
+	verdicts := llm.List(raw)
+	if fields := llm.Fields(raw); fields != nil {
+		verdicts = llm.List(fields["verdicts"])
 	}
 	if !ok || len(verdicts) == 0 {
 		return marchwarden.Errorf(marchwarden.CodeMalformed, "the model's verdicts on its sentences could not be read")
 	}
 	rank := map[marchwarden.Support]int{marchwarden.Unsupported: 3, marchwarden.Partial: 2, marchwarden.Supported: 1}
 	for _, item := range verdicts {
-		fields := object(item)
+		fields := llm.Fields(item)
 		at, _ := strconv.Atoi(strings.Trim(string(fields["claim"]), `" `))
-		word, _ := text(fields["support"])
+		word, _ := llm.Text(fields["support"])
 		verdict := marchwarden.Support(strings.ToLower(strings.TrimSpace(word)))
 		if at < 1 || at > n {
 			continue
@@ -122,13 +119,12 @@ func (r *Reasoner) askJudge(ctx context.Context, s *reason.State, claims []reaso
 	return nil
 }
 
-// judgeCall shows the first n open claims with their passages, as many as the
-// room allows; each passage is shown once.
+// judgeCall shows the first n open claims with their passages, as many as the room allows.
 func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int) (llm.Call, int) {
 	v := newView(s.Nonce)
 	room := s.Meter.Room()
 	build := func(n int) llm.Call {
-		c := judgePrompt.call()
+		c := judgePrompt.Call()
 		c.Schema = judgeSchema
 		p := newPacker(v, s.Evidence, room, evidence.MaxPassageChars)
 		var lines []string
@@ -151,7 +147,7 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 	}
 	for n := len(open); n > 0; n-- {
 		c := build(n)
-		spare := room - price(s, c)
+		spare := room - llm.Price(s.Scale, c)
 		if spare < 0 {
 			continue
 		}
@@ -165,8 +161,7 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 	return llm.Call{}, 0
 }
 
-// matchOf is how likely the answer is right, by how much of what was asked the cited
-// passages and their titles speak to, and how many of its sentences stand.
+// matchOf is how likely the answer is right, by what the cited passages speak to and how many sentences stand.
 func matchOf(s *reason.State, claims []reason.Claim, gaps []marchwarden.Gap) float64 {
 	if len(claims) == 0 {
 		return 0
@@ -202,13 +197,7 @@ const (
 	matchStands = 0.1
 )
 
-// shareOf is the share of the question's words that a text holds.
-func shareOf(question, text string) float64 {
-	return share(question, lexicon.TermSet(text))
-}
-
-// share is the share of the question's words that are held; names and numbers
-// count more.
+// share is the share of the question's words that are held; names and numbers count more.
 func share(question string, held map[string]bool) float64 {
 	sum, all := 0.0, 0.0
 	for i, t := range lexicon.Tokens(question) {

@@ -18,7 +18,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -31,9 +30,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-// Reasoner asks a language model. It serves one run and is not safe for
-// concurrent use. What it does depends on the states it was given and the
-// replies it got, in their order, and on nothing else.
+// Reasoner asks a language model. It serves one run and is not safe for concurrent use. What it does depends on the states
+// it was given and the replies it got, in their order, alone.
 type Reasoner struct {
 	id    string
 	plain *extractive.Reasoner // what goes on when the model does not
@@ -49,19 +47,16 @@ type Reasoner struct {
 	thinks  bool            // the model thinks before it answers, which takes tokens
 }
 
-// thinking is how many tokens more a reply may have of a model that thinks, where
-// the budget has room for them.
+// thinking is how many tokens more a reply may have of a model that thinks, where there is room for them.
 const thinking = 4000
 
 var _ reason.Reasoner = (*Reasoner)(nil)
 
-// Version names this reasoner and changes when its prompts, or what it does with a
-// model's words, change: a run that another version recorded cannot be rerun by
-// this one.
+// Version changes when the prompts, or what is done with a model's words, change: a run that another version recorded
+// cannot be rerun by this one.
 const Version = "model/6"
 
-// New makes the reasoner of one run. The id is the model's, such as
-// "anthropic/…"; it becomes the result's model_id.
+// New makes the reasoner of one run. The id is the model's, and becomes the result's model_id.
 func New(id string) *Reasoner {
 	return &Reasoner{id: id, plain: extractive.New(), asked: map[string]bool{}, steps: map[string]bool{}}
 }
@@ -94,22 +89,6 @@ func thought(reply llm.Reply) bool {
 	return reply.Usage.Out > 2*shown+200
 }
 
-// price is what the metered model will reserve for a call.
-func price(s *reason.State, c llm.Call) int { return scaled(s, llm.Estimate(c)) + c.MaxTokens }
-
-// scaled is what the provider counts for an estimate.
-func scaled(s *reason.State, tokens int) int { return int(math.Ceil(float64(tokens) * scale(s))) }
-
-// unscaled is the estimate that the provider's count has room for.
-func unscaled(s *reason.State, tokens int) int { return int(float64(tokens) / scale(s)) }
-
-func scale(s *reason.State) float64 {
-	if s.Scale == nil {
-		return 1
-	}
-	return max(1, s.Scale())
-}
-
 // apart is the state for the reasoner that stands in for the model. It charges what
 // it reads as a model's reading would be. Where the model failed and cost nothing it is
 // charged to the run, as if no model had been asked for; else it has a meter of its
@@ -125,7 +104,6 @@ func (r *Reasoner) apart(s *reason.State) *reason.State {
 	return &other
 }
 
-// dead reports whether the model failed and has cost nothing.
 func (r *Reasoner) dead(s *reason.State) bool { return r.failed && s.Paid != nil && !s.Paid() }
 
 // standIn is the plan of the reasoner without a model.
@@ -147,7 +125,6 @@ func tell(s, other *reason.State) {
 	}
 }
 
-// fusionK is the usual constant of reciprocal rank fusion.
 const fusionK = 60
 
 // Choose fuses the ranks that this iteration's searches gave and takes the best,
@@ -175,18 +152,15 @@ func (r *Reasoner) Choose(ctx context.Context, s *reason.State, hits []search.Hi
 		hosts[host] = true
 		first = append(first, h)
 	}
+	best := slices.Concat(first, later)
 	reads := []reason.Read{}
-	for _, h := range slices.Concat(first, later) {
-		if len(reads) < n {
-			reads = append(reads, reason.Read{Locator: h.Locator, Reason: "among the best hits of this step's searches"})
-		}
+	for _, h := range best[:min(n, len(best))] {
+		reads = append(reads, reason.Read{Locator: h.Locator, Reason: "among the best hits of this step's searches"})
 	}
 	return reads, nil
 }
 
-// fused are the hits that can still be read, best first: one over the rank,
-// added up over the searches of this iteration. Hits that none of them holds
-// follow in the order given.
+// fused are the hits that can still be read, by one over their rank, added up over this iteration's searches.
 func (r *Reasoner) fused(s *reason.State, hits []search.Hit) []search.Hit {
 	score := fusedRanks(slices.DeleteFunc(slices.Clone(s.Searches), func(sd reason.Searched) bool { return sd.Iteration != s.Iteration }))
 	done := readAlready(s)
@@ -213,13 +187,10 @@ func fusedRanks(searches []reason.Searched) map[string]float64 {
 	return score
 }
 
-// readAlready are the locators that were read or could not be, copies of other
-// pages among them.
+// readAlready are the locators that were read or could not be.
 func readAlready(s *reason.State) map[string]bool {
-	done := maps.Clone(s.Asked)
-	if done == nil {
-		done = map[string]bool{}
-	}
+	done := map[string]bool{}
+	maps.Copy(done, s.Asked)
 	for locator := range s.Failed {
 		done[locator] = true
 	}

@@ -134,17 +134,17 @@ func promptsOf(m *llmtest.Model) string {
 func TestPromptsAreSmallAndNamed(t *testing.T) {
 	bare := llm.Estimate(llm.Call{})
 	for _, c := range []struct {
-		p    prompt
+		p    llm.Prompt
 		most int
 	}{{stepPrompt, 225}, {writePrompt, 300}, {judgePrompt, 120}, {repairPrompt, 130}} {
-		if n := llm.Estimate(c.p.call()) - bare; n > c.most {
-			t.Errorf("%s has %d tokens, more than %d", c.p.name, n, c.most)
+		if n := llm.Estimate(c.p.Call()) - bare; n > c.most {
+			t.Errorf("%s has %d tokens, more than %d", c.p.Name, n, c.most)
 		}
-		if call := c.p.call(); call.Prompt != c.p.name || !strings.HasPrefix(call.Template, "sha256:") || len(call.Template) != 71 || call.System != c.p.text {
-			t.Errorf("call of %s: %+v", c.p.name, call)
+		if call := c.p.Call(); call.Prompt != c.p.Name || !strings.HasPrefix(call.Template, "sha256:") || len(call.Template) != 71 || call.System != c.p.Text {
+			t.Errorf("call of %s: %+v", c.p.Name, call)
 		}
-		if !strings.Contains(c.p.text, "data, never instructions") {
-			t.Errorf("%s does not say what the markers mean", c.p.name)
+		if !strings.Contains(c.p.Text, "data, never instructions") {
+			t.Errorf("%s does not say what the markers mean", c.p.Name)
 		}
 	}
 	named := make([]llm.Tool, len(tools)) // the frame alone
@@ -154,35 +154,8 @@ func TestPromptsAreSmallAndNamed(t *testing.T) {
 }
 
 func TestSchemasArePortable(t *testing.T) {
-	var check func(path string, v any)
-	check = func(path string, v any) {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return
-		}
-		if m["type"] == "object" {
-			props := m["properties"].(map[string]any)
-			required := m["required"].([]any)
-			if m["additionalProperties"] != false || len(required) != len(props) {
-				t.Errorf("%s: %v", path, m)
-			}
-			for k, p := range props {
-				check(path+"."+k, p)
-			}
-		}
-		if _, ok := m["type"].(string); !ok {
-			t.Errorf("%s has the type %v", path, m["type"])
-		}
-		if items, ok := m["items"]; ok {
-			check(path+"[]", items)
-		}
-	}
-	for name, raw := range map[string]json.RawMessage{"write": writeSchema, "lean": leanSchema, "judge": judgeSchema} {
-		var v any
-		if err := json.Unmarshal(raw, &v); err != nil {
-			t.Fatal(err)
-		}
-		check(name, v)
+	for _, schema := range []json.RawMessage{writeSchema, leanSchema, judgeSchema} {
+		llmtest.Strict(t, schema)
 	}
 }
 

@@ -10,15 +10,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
-// Limits of what is packed.
 const (
 	titleChars = 100 // of a source's title that are shown
 	briefTitle = 50  // … where there is little room
 	briefBelow = 900 // tokens of allowance that are little room
 )
 
-// packer takes passages while they fit an allowance of tokens, counted as they
-// will be shown. Each source costs its heading once.
+// packer takes passages while they fit an allowance of tokens, as they will be shown, each source with its heading.
 type packer struct {
 	v     llm.Quoter
 	set   *evidence.Set
@@ -34,8 +32,7 @@ func newPacker(v llm.Quoter, set *evidence.Set, tokens, chars int) *packer {
 	return &packer{v: v, set: set, chars: chars, brief: tokens < briefBelow, left: tokens, taken: map[evidence.ID]bool{}, heads: map[int]bool{}, shown: map[evidence.ID]string{}}
 }
 
-// head is the line above the passages of a source. Where there is little room
-// it is a short title alone.
+// head is the line above the passages of a source, a short title alone where there is little room.
 func (p *packer) head(src *evidence.Source) string {
 	id := "S" + strconv.Itoa(src.N)
 	if p.brief && src.Page.Title != "" {
@@ -71,8 +68,7 @@ func (p *packer) line(ps evidence.Passage) string {
 	return line
 }
 
-// cost is what showing a passage adds; with the first one its source's head is
-// shown.
+// cost is what showing a passage adds, for the first of a source with its head.
 func (p *packer) cost(ps evidence.Passage, first bool) int {
 	n := llm.EstimateText(p.line(ps)) + 1
 	if src, _, ok := p.set.Passage(ps.ID); ok && first {
@@ -81,7 +77,6 @@ func (p *packer) cost(ps evidence.Passage, first bool) int {
 	return n
 }
 
-// add takes a passage if it fits.
 func (p *packer) add(ps evidence.Passage) bool {
 	if p.taken[ps.ID] || p.line(ps) == "" {
 		return false
@@ -95,8 +90,7 @@ func (p *packer) add(ps evidence.Passage) bool {
 	return true
 }
 
-// fill takes the passages that serve the question and the queries of the run
-// best.
+// fill takes the passages that serve the question and the queries of the run best.
 func (p *packer) fill(s *reason.State) {
 	price := func(ps evidence.Passage, first bool) int {
 		if p.line(ps) == "" {
@@ -109,8 +103,7 @@ func (p *packer) fill(s *reason.State) {
 	}
 }
 
-// queriesOf are the question and the queries of the run so far as stems, each
-// once.
+// queriesOf are the question and the queries of the run so far as stems, each once.
 func queriesOf(s *reason.State) [][]string {
 	texts := []string{s.Request.Question}
 	for _, sd := range s.Searches {

@@ -19,7 +19,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-// Limits of a step.
 const (
 	maxSearches  = 4
 	maxReads     = 6
@@ -28,7 +27,6 @@ const (
 	guidedChars  = 1000 // of a query where a guide says what it may be
 	reasonChars  = 200
 	locatorChars = 2000
-	dateForm     = "2006-01-02"
 )
 
 // Plan asks the model what to search and read. Where the model fails, the plan
@@ -49,7 +47,7 @@ func (r *Reasoner) Plan(ctx context.Context, s *reason.State) (reason.Plan, erro
 		return capped(s, budget.IterationCap(s.Limits.MaxIterations)), nil
 	case used.Sources >= s.Limits.MaxSources:
 		return capped(s, budget.SourceCap(s.Limits.MaxSources)), nil
-	case len(s.Searches) == 0 && price(s, r.stepCall(s)) > s.Meter.Room():
+	case len(s.Searches) == 0 && llm.Price(s.Scale, r.stepCall(s)) > s.Meter.Room():
 		r.mute = true // there will not be more room later, and nothing ends: the question's own words do
 		return r.opening(ctx, s, noRoom)
 	}
@@ -60,8 +58,7 @@ func (r *Reasoner) Plan(ctx context.Context, s *reason.State) (reason.Plan, erro
 	return r.planOf(ctx, s, reply)
 }
 
-// askStep makes the call; once more, with all the room there is for it, if the
-// reply was cut before it asked for anything: a model may think for long.
+// askStep makes the call; once more, with all the room there is, if the reply was cut before it asked for anything.
 func (r *Reasoner) askStep(ctx context.Context, s *reason.State) (llm.Reply, error) {
 	c := r.stepCall(s)
 	for again := true; ; again = false {
@@ -69,7 +66,7 @@ func (r *Reasoner) askStep(ctx context.Context, s *reason.State) (llm.Reply, err
 		if err != nil || reply.Stop != llm.StopLength || len(callsOf(reply)) > 0 {
 			return reply, err
 		}
-		spare := min(thinking, s.Meter.Room()-price(s, c))
+		spare := min(thinking, s.Meter.Room()-llm.Price(s.Scale, c))
 		if !again || spare < c.MaxTokens {
 			return reply, marchwarden.Errorf(marchwarden.CodeTruncated, "its reply was cut at %d tokens, before it asked for anything", c.MaxTokens)
 		}
@@ -83,8 +80,7 @@ func capped(s *reason.State, what string) reason.Plan {
 	return reason.Plan{Decision: "The " + what + " is reached."}
 }
 
-// planFault goes on without the model. After a fault that comes and goes it is
-// asked once more in a later step, after any other never.
+// planFault goes on without the model, which is asked once more later if the fault is one that comes and goes.
 func (r *Reasoner) planFault(ctx context.Context, s *reason.State, fault error) (reason.Plan, error) {
 	code := marchwarden.CodeOf(fault)
 	if code == marchwarden.CodeExhausted {
@@ -120,7 +116,6 @@ func (r *Reasoner) opening(ctx context.Context, s *reason.State, why string) (re
 	return plan, err
 }
 
-// step is what one reply asks for.
 type step struct {
 	plan    reason.Plan
 	known   int // reads of something that was shown
@@ -129,7 +124,6 @@ type step struct {
 	cut     int // calls beyond the limits
 }
 
-// planOf reads a reply.
 func (r *Reasoner) planOf(ctx context.Context, s *reason.State, reply llm.Reply) (reason.Plan, error) {
 	v := newView(s.Nonce)
 	calls := callsOf(reply)
@@ -192,32 +186,12 @@ func (st *step) decision() string {
 	return d + "."
 }
 
-// callsOf are the tool calls of a reply. A model without tools writes them as
-// JSON in its text.
+// callsOf are the tool calls of a reply.
 func callsOf(reply llm.Reply) []llm.ToolCall {
 	if len(reply.Calls) > 0 {
 		return reply.Calls
 	}
-	raw, ok := llm.Object(reply.Text)
-	if !ok {
-		return nil
-	}
-	items := list(raw)
-	if calls, ok := object(raw)["calls"]; ok {
-		items = list(calls)
-	}
-	var out []llm.ToolCall
-	for _, item := range items {
-		fields := object(item)
-		name, _ := text(fields["name"])
-		for _, key := range []string{"input", "arguments", "parameters"} {
-			if input, ok := fields[key]; ok && name != "" {
-				out = append(out, llm.ToolCall{Name: name, Input: input})
-				break
-			}
-		}
-	}
-	return out
+	return llm.CallsIn(reply.Text)
 }
 
 // fingerprint tells steps apart by what they ask for, in whatever order.
@@ -225,10 +199,10 @@ func fingerprint(calls []llm.ToolCall) string {
 	keys := make([]string, 0, min(len(calls), maxCalls))
 	for _, c := range calls[:min(len(calls), maxCalls)] {
 		in := arguments(c)
-		query, _ := text(in["query"])
-		id, _ := text(in["id"])
-		since, _ := text(in["since"])
-		until, _ := text(in["until"])
+		query, _ := llm.Text(in["query"])
+		id, _ := llm.Text(in["id"])
+		since, _ := llm.Text(in["since"])
+		until, _ := llm.Text(in["until"])
 		key, _ := json.Marshal([]string{c.Name, query, id, since, until})
 		keys = append(keys, string(key))
 	}
@@ -236,18 +210,16 @@ func fingerprint(calls []llm.ToolCall) string {
 	return strings.Join(slices.Compact(keys), "\n")
 }
 
-// arguments are the fields of a call's input; a string that holds an object
-// counts as that object.
+// arguments are the fields of a call's input; a string that holds an object counts as that object.
 func arguments(c llm.ToolCall) map[string]json.RawMessage {
-	if s, ok := text(c.Input); ok {
+	if s, ok := llm.Text(c.Input); ok {
 		raw, _ := llm.Object(s)
-		return object(raw)
+		return llm.Fields(raw)
 	}
-	return object(c.Input)
+	return llm.Fields(c.Input)
 }
 
-// readCalls turns calls into searches and reads. A call that cannot be read
-// loses itself only.
+// readCalls turns calls into searches and reads. A call that cannot be read loses itself only.
 func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall) step {
 	st := step{cut: max(0, len(calls)-maxCalls)}
 	for _, sd := range s.Searches {
@@ -257,13 +229,13 @@ func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall
 	hits := hitsOf(s)
 	for _, c := range calls[:min(len(calls), maxCalls)] {
 		in := arguments(c)
-		why, _ := text(in["reason"])
+		why, _ := llm.Text(in["reason"])
 		why = v.Line(why, reasonChars)
 		switch c.Name {
 		case toolSearch:
 			r.readSearch(v, s, in, why, &st)
 		case toolRead:
-			id, ok := text(in["id"])
+			id, ok := llm.Text(in["id"])
 			if id = strings.TrimSpace(id); !ok || id == "" {
 				st.lost++
 				continue
@@ -288,11 +260,10 @@ func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall
 	return st
 }
 
-// queryOf is a query as it may be sent, or "". Plain words are cut to their
-// bound; a guided query that is too long is none, because half of it would ask
-// for something else.
+// queryOf is a query as it may be sent, or "". A guided query that is too long is none: half of it would ask for
+// something else.
 func queryOf(v llm.Quoter, s *reason.State, raw json.RawMessage) string {
-	query, _ := text(raw)
+	query, _ := llm.Text(raw)
 	if s.Guide == "" {
 		return v.Line(query, queryChars)
 	}
@@ -305,8 +276,7 @@ func queryOf(v llm.Quoter, s *reason.State, raw json.RawMessage) string {
 	return query
 }
 
-// askedKey tells queries apart: plain ones by their words, guided ones, in which
-// every sign may matter, as they are written.
+// askedKey tells queries apart: plain ones by their words, guided ones as they are written.
 func askedKey(s *reason.State, query string) string {
 	if s.Guide != "" {
 		return query
@@ -314,7 +284,6 @@ func askedKey(s *reason.State, query string) string {
 	return lexicon.SameWords(query)
 }
 
-// readSearch reads one search.
 func (r *Reasoner) readSearch(v llm.Quoter, s *reason.State, in map[string]json.RawMessage, why string, st *step) {
 	query := queryOf(v, s, in["query"])
 	if query == "" {
@@ -342,9 +311,9 @@ func (r *Reasoner) readSearch(v llm.Quoter, s *reason.State, in map[string]json.
 
 // date is a day in the form of the contract, or "".
 func date(raw json.RawMessage) string {
-	s, _ := text(raw)
+	s, _ := llm.Text(raw)
 	s = strings.TrimSpace(s)
-	if _, err := time.Parse(dateForm, s); err != nil {
+	if _, err := time.Parse(time.DateOnly, s); err != nil {
 		return ""
 	}
 	return s
@@ -352,8 +321,7 @@ func date(raw json.RawMessage) string {
 
 var shownID = regexp.MustCompile(`^\[?([HhLlUu])([1-9]\d{0,5})\]?$`)
 
-// resolve is the locator that an id was given for. What is no such id stands for
-// itself, so that the loop can refuse it: nothing is guessed.
+// resolve is the locator that an id was given for. What is no such id stands for itself, for the loop to refuse.
 func (r *Reasoner) resolve(s *reason.State, hits []search.Hit, id string) (locator string, shown bool) {
 	if m := shownID.FindStringSubmatch(id); m != nil {
 		n, _ := strconv.Atoi(m[2])

@@ -1,17 +1,14 @@
 package model
 
 import (
-	"crypto/sha256"
 	_ "embed" // the prompts
-	"encoding/hex"
 	"encoding/json"
 	"regexp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
-// The instructions, one file each. They are sent as they stand, so that a
-// provider can cache them and a trace can name them by their hash.
+// The instructions, one file each.
 var (
 	//go:embed prompts/step.md
 	stepText string
@@ -22,26 +19,12 @@ var (
 	//go:embed prompts/repair.md
 	repairText string
 
-	stepPrompt   = newPrompt("step", stepText)
-	writePrompt  = newPrompt("write", writeText)
-	judgePrompt  = newPrompt("judge", judgeText)
-	repairPrompt = newPrompt("repair", repairText)
+	stepPrompt   = llm.Prompt{Name: "step", Text: stepText}
+	writePrompt  = llm.Prompt{Name: "write", Text: writeText}
+	judgePrompt  = llm.Prompt{Name: "judge", Text: judgeText}
+	repairPrompt = llm.Prompt{Name: "repair", Text: repairText}
 )
 
-// prompt is a file of instructions.
-type prompt struct{ name, text, hash string }
-
-func newPrompt(name, text string) prompt {
-	sum := sha256.Sum256([]byte(text))
-	return prompt{name, text, "sha256:" + hex.EncodeToString(sum[:])}
-}
-
-// call begins a call with the prompt's instructions.
-func (p prompt) call() llm.Call {
-	return llm.Call{Prompt: p.name, Template: p.hash, System: p.text}
-}
-
-// The names of the tools.
 const (
 	toolSearch = "web_search"
 	toolRead   = "read_page"
@@ -54,8 +37,7 @@ var tools = []llm.Tool{
 		`{"type":"object","properties":{"id":{"type":"string"},"reason":{"type":"string"}}}`)},
 }
 
-// The parts of the schemas. They keep to what every provider with structured
-// output takes: no unions, all properties required, none besides.
+// The parts of the schemas, strict as providers want them.
 const (
 	claimItems     = `{"type":"array","items":{"type":"object","properties":{"text":{"type":"string"},"passages":{"type":"array","items":{"type":"string"}},"new_paragraph":{"type":"boolean"}},"required":["text","passages","new_paragraph"],"additionalProperties":false}}`
 	gapItems       = `{"type":"array","items":{"type":"object","properties":{"topic":{"type":"string"},"category":{"type":"string"},"detail":{"type":"string"}},"required":["topic","category","detail"],"additionalProperties":false}}`
@@ -67,8 +49,7 @@ var (
 	// writeSchema asks for everything an answer can have.
 	writeSchema = json.RawMessage(`{"type":"object","properties":{"claims":` + claimItems + `,"gaps":` + gapItems + `,"discoveries":` + discoveryItems + `,"open_questions":` + openItems +
 		`},"required":["claims","gaps","discoveries","open_questions"],"additionalProperties":false}`)
-	// leanSchema leaves out what a small budget cannot afford: the full one costs
-	// as much as five passages.
+	// leanSchema leaves out what a small budget cannot afford: the full one costs as much as five passages.
 	leanSchema = json.RawMessage(`{"type":"object","properties":{"claims":` + claimItems + `,"gaps":` + gapItems + `},"required":["claims","gaps"],"additionalProperties":false}`)
 
 	judgeSchema = json.RawMessage(`{"type":"object","properties":{"verdicts":{"type":"array","items":{"type":"object","properties":{"claim":{"type":"integer"},"support":{"type":"string"}},"required":["claim","support"],"additionalProperties":false}}},"required":["verdicts"],"additionalProperties":false}`)

@@ -14,7 +14,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-// Limits of what a step shows.
 const (
 	stepShare   = 0.28 // of the token budget that one step may cost at most
 	guidedShare = 0.4  // the same with a guide: where rows are the evidence, asking is most of the work
@@ -27,12 +26,10 @@ const (
 	guideChars  = 600 // of one line of the guide
 )
 
-// detail is how many characters of a passage, a hit's snippet and its title are
-// shown in a step.
+// detail is how many characters of a passage, a hit's snippet and its title a step shows.
 type detail struct{ passage, snippet, title int }
 
-// detailFor spends an allowance of tokens on more things rather than on longer
-// ones.
+// detailFor spends an allowance of tokens on more things rather than on longer ones.
 func detailFor(tokens int) detail {
 	switch {
 	case tokens < 400:
@@ -43,9 +40,7 @@ func detailFor(tokens int) detail {
 	return detail{360, 160, titleChars}
 }
 
-// stepCall asks what to do next. Its size depends on the budget and the
-// iterations that are left, not on how much was gathered: everything is packed
-// anew each time.
+// stepCall asks what to do next. Its size depends on the budget and the iterations left, not on what was gathered.
 func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 	rounds := max(1, s.Limits.MaxIterations-s.Iteration+1)
 	share := stepShare
@@ -53,7 +48,7 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 		share = guidedShare
 	}
 	whole := min(s.Meter.Room()/rounds, int(share*float64(s.Limits.TokenBudget)), stepMost)
-	c := stepPrompt.call()
+	c := stepPrompt.Call()
 	c.Tools = tools
 	c.MaxTokens = min(1200, max(leastStep, (whole-500)/4))
 	if r.thinks { // fewer rounds, each with time to think
@@ -62,16 +57,18 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 	}
 
 	v := newView(s.Nonce)
-	c.Input = llm.Limit(c.MaxTokens) + question(v, s) + r.progress(s)
-	fixed := func() int { return scaled(s, llm.Estimate(c)+llm.EstimateText(v.Open("known")+v.End())) }
-	c.Input += guide(v, s, unscaled(s, whole-c.MaxTokens-fixed()))
-	c.Input += v.Block("known", r.known(v, s, unscaled(s, whole-c.MaxTokens-fixed())))
+	c.Input = llm.Limit(c.MaxTokens) + v.Question(s.Request, s.Limits.TokenBudget, s.Now) +
+		fmt.Sprintf("Turn %d of %d, %d of %d pages read\n", s.Iteration, s.Limits.MaxIterations, s.Meter.Usage().Sources, s.Limits.MaxSources)
+	if failed := r.failures(s); len(failed) > 0 {
+		c.Input += "Unreadable: " + strings.Join(failed, ", ") + "\n"
+	}
+	fixed := func() int { return llm.Scaled(s.Scale, llm.Estimate(c)+llm.EstimateText(v.Open("known")+v.End())) }
+	c.Input += guide(v, s, llm.Unscaled(s.Scale, whole-c.MaxTokens-fixed()))
+	c.Input += v.Block("known", r.known(v, s, llm.Unscaled(s.Scale, whole-c.MaxTokens-fixed())))
 	return c
 }
 
-// guide is what the searches of this run may ask for, as far as the allowance
-// goes: most of it before anything was searched, two thirds later. There is none
-// for a source that is searched by plain words.
+// guide is what the searches of this run may ask for, as far as the allowance goes; "" where plain words do.
 func guide(v llm.Quoter, s *reason.State, tokens int) string {
 	if s.Guide == "" {
 		return ""
@@ -98,27 +95,6 @@ func guide(v llm.Quoter, s *reason.State, tokens int) string {
 	return rule + v.Block("guide", l.lines)
 }
 
-// question is what is asked, with what the caller knows already.
-func question(v llm.Quoter, s *reason.State) string {
-	text := "Question: " + v.Line(s.Request.Question, marchwarden.MaxQuestionChars) + "\n"
-	if known := v.Line(s.Request.Context, min(marchwarden.MaxContextChars, s.Limits.TokenBudget/20)); known != "" {
-		text += "Context: " + known + "\n"
-	}
-	if f := s.Request.Filter(); !f.Empty() {
-		text += "Sources: only " + v.Line(f.String(), 200) + "\n"
-	}
-	return text + "Today: " + s.Now.Format(dateForm) + "\n"
-}
-
-// progress is where the run stands, in words of the program's.
-func (r *Reasoner) progress(s *reason.State) string {
-	text := fmt.Sprintf("Turn %d of %d, %d of %d pages read\n", s.Iteration, s.Limits.MaxIterations, s.Meter.Usage().Sources, s.Limits.MaxSources)
-	if failed := r.failures(s); len(failed) > 0 {
-		text += "Unreadable: " + strings.Join(failed, ", ") + "\n"
-	}
-	return text
-}
-
 // failures are the ids of documents that could not be read, with the codes.
 func (r *Reasoner) failures(s *reason.State) []string {
 	ids := map[string]string{}
@@ -141,8 +117,7 @@ func (r *Reasoner) failures(s *reason.State) []string {
 	return out[max(0, len(out)-shownFailed):]
 }
 
-// hitsOf are the hits of all searches in their order, each locator once. Hit n
-// of them is H n: searches are only ever added, so an id never changes.
+// hitsOf are the hits of all searches in their order, each locator once. Hit n is H n: an id never changes.
 func hitsOf(s *reason.State) []search.Hit {
 	var out []search.Hit
 	seen := map[string]bool{}
@@ -173,8 +148,7 @@ func (l *lister) add(line string) bool {
 	return true
 }
 
-// known is what the run has met, within an allowance: what was searched, what
-// was read, and what could be read next. Passages get what the others leave.
+// known is what the run has met, within an allowance: searched, read, and what could be read next.
 func (r *Reasoner) known(v llm.Quoter, s *reason.State, tokens int) []string {
 	done := readAlready(s)
 	ids := lister{left: tokens / 2}
@@ -214,8 +188,7 @@ func (r *Reasoner) known(v llm.Quoter, s *reason.State, tokens int) []string {
 	return slices.Concat(ids.lines, links.lines, p.lines())
 }
 
-// searchedLine is one search and what came of it. A guided query is more than its
-// words: it is shown at length, and what was wrong with it in the source's words.
+// searchedLine is one search and what came of it. A guided query is shown at length, with what was wrong with it.
 func searchedLine(v llm.Quoter, s *reason.State, sd reason.Searched) string {
 	chars, outcome := 60, fmt.Sprintf(" (%d hits)", len(sd.Hits))
 	if sd.Err != nil {
@@ -230,8 +203,7 @@ func searchedLine(v llm.Quoter, s *reason.State, sd reason.Searched) string {
 	return "searched: " + v.Line(sd.Query, chars) + outcome
 }
 
-// openHits are the positions in hitsOf of those not read yet, best first: one
-// over the rank, added up over all searches.
+// openHits are the positions in hitsOf of those not read yet, best first.
 func openHits(s *reason.State, done map[string]bool) []int {
 	score := fusedRanks(s.Searches)
 	all := hitsOf(s)
@@ -248,9 +220,7 @@ func openHits(s *reason.State, done map[string]bool) []int {
 // pathWords separates the words of an address.
 var pathWords = strings.NewReplacer("-", " ", "_", " ", "/", " ", ".", " ", "?", " ", "=", " ", "&", " ", "+", " ", "%20", " ")
 
-// worthOffering are links of the pages that were read, by how many words of the
-// question and the queries their addresses share; those that share none are not
-// offered, nor those that have an id of another kind.
+// worthOffering are links of the pages that were read, by how many words of the question their addresses share.
 func (r *Reasoner) worthOffering(s *reason.State, done map[string]bool) []string {
 	asked := lexicon.TermSet(s.Request.Question)
 	skip := map[string]bool{}

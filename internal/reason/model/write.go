@@ -9,12 +9,12 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// What writing may cost, in tokens.
 const (
 	leastReply    = 350
 	mostReply     = 3000
@@ -24,8 +24,7 @@ const (
 	leanBelow     = 9000  // budgets under it get the lean schema
 )
 
-// nudge is the attempt number of a call that is repeated because its reply was
-// empty; smaller numbers are the metered model's.
+// nudge is the attempt number of a call whose reply was empty; smaller numbers are the metered model's.
 const nudge = 10
 
 // maxQuarrels bounds the contradictions reported as discoveries.
@@ -60,8 +59,7 @@ func (r *Reasoner) standInWrite(ctx context.Context, s *reason.State) (reason.Dr
 	return d, err
 }
 
-// compose asks for the answer, again if it is empty or cannot be read, and reads
-// it. Packed is what the model was shown.
+// compose asks for the answer, again if it is empty or cannot be read. Packed is what the model was shown.
 func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, []evidence.Passage, error) {
 	reply, call, packed, err := r.askAnswer(ctx, s)
 	if err != nil {
@@ -73,9 +71,8 @@ func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, 
 		if reply, err = r.repair(ctx, s, reply.Text, call.MaxTokens); err != nil {
 			return reason.Draft{}, nil, err
 		}
-		if fields, ok = answerOf(reply.Text); !ok || len(list(fields["claims"])) == 0 {
-			// A repair leaves out what it cannot mend; an empty one says nothing about
-			// the sources.
+		if fields, ok = answerOf(reply.Text); !ok || len(llm.List(fields["claims"])) == 0 {
+			// A repair leaves out what it cannot mend; an empty one says nothing about the sources.
 			return reason.Draft{}, nil, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, nor could its repair")
 		}
 	}
@@ -95,9 +92,7 @@ func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, 
 	return d, packed, nil
 }
 
-// askAnswer makes the call; with less evidence if the metered model thinks that
-// it does not fit, which costs nothing, and once more as it is if the reply was
-// empty.
+// askAnswer makes the call; with less evidence if it does not fit, and once more if the reply was empty.
 func (r *Reasoner) askAnswer(ctx context.Context, s *reason.State) (reply llm.Reply, call llm.Call, packed []evidence.Passage, err error) {
 	for _, share := range []float64{1, 0.5, 0.2} {
 		if call, packed, err = r.writeCall(s, share); err != nil {
@@ -109,7 +104,7 @@ func (r *Reasoner) askAnswer(ctx context.Context, s *reason.State) (reply llm.Re
 	}
 	if err == nil && blank(reply) {
 		call.Attempt = nudge
-		if spare := s.Meter.Room() - price(s, call); reply.Stop == llm.StopLength && spare > 0 {
+		if spare := s.Meter.Room() - llm.Price(s.Scale, call); reply.Stop == llm.StopLength && spare > 0 {
 			call.MaxTokens += min(spare, max(thinking, call.MaxTokens)) // it was thinking
 		}
 		reply, err = r.ask(ctx, s, call)
@@ -129,14 +124,12 @@ func blank(reply llm.Reply) bool {
 	return strings.TrimSpace(llm.WithoutThinking(reply.Text)) == ""
 }
 
-// writeCall asks for the answer from as much evidence as the room has place for
-// beside a reply, the repair of a short one and the instructions. The share scales the
-// evidence down. What is left is the reply's, and the model is told how much that is.
-// A room too small for any is CodeExhausted.
+// writeCall asks for the answer from as much evidence as there is room for beside a reply and its repair. The share
+// scales the evidence down; what is left is the reply's. A room too small for any is CodeExhausted.
 func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []evidence.Passage, error) {
 	room := s.Meter.Room()
 	v := newView(s.Nonce)
-	c := writePrompt.call()
+	c := writePrompt.Call()
 	c.Schema = writeSchema
 	if s.Limits.TokenBudget < leanBelow {
 		c.Schema = leanSchema
@@ -147,32 +140,31 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		most += thinking
 		c.MaxTokens += min(thinking, room/4)
 	}
-	c.Input = llm.Limit(most) + question(v, s)
+	c.Input = llm.Limit(most) + v.Question(s.Request, s.Limits.TokenBudget, s.Now)
 	frame := llm.EstimateText(v.Open("sources") + v.End())
-	fixed := price(s, c) + scaled(s, frame)
+	fixed := llm.Price(s.Scale, c) + llm.Scaled(s.Scale, frame)
 	mend := repairPrice(s, leastReply)
 	left := room - fixed - mend
-	if left < scaled(s, leastEvidence) { // better an answer that cannot be repaired than none
+	if left < llm.Scaled(s.Scale, leastEvidence) { // better an answer that cannot be repaired than none
 		left = room - fixed
 	}
-	if left < scaled(s, leastEvidence) {
+	if left < llm.Scaled(s.Scale, leastEvidence) {
 		if !r.dead(s) { // or it would not have answered anyway
 			s.Meter.Exhaust(budget.TokenCap(s.Limits.TokenBudget))
 		}
 		return c, nil, marchwarden.Errorf(marchwarden.CodeExhausted, "the %d tokens left of a budget of %d are too few for it", room, s.Limits.TokenBudget)
 	}
-	p := newPacker(v, s.Evidence, int(share*float64(min(mostEvidence, unscaled(s, left)))), evidence.MaxPassageChars)
+	p := newPacker(v, s.Evidence, int(share*float64(min(mostEvidence, llm.Unscaled(s.Scale, left)))), evidence.MaxPassageChars)
 	p.fill(s)
 	c.Input += v.Block("sources", p.lines())
-	c.MaxTokens = min(most, c.MaxTokens+max(0, room-price(s, c)-mend))
+	c.MaxTokens = min(most, c.MaxTokens+max(0, room-llm.Price(s.Scale, c)-mend))
 	c.Input = llm.Limit(c.MaxTokens) + strings.TrimPrefix(c.Input, llm.Limit(most))
 	return c, p.passages(), nil
 }
 
-// repairPrice is what the repair of a reply may cost: the reply comes in once
-// more and goes out once more.
+// repairPrice is what the repair of a reply may cost: it comes in once more and goes out once more.
 func repairPrice(s *reason.State, reply int) int {
-	return scaled(s, llm.Estimate(repairPrompt.call())+repairFrame+reply) + reply
+	return llm.Scaled(s.Scale, llm.Estimate(repairPrompt.Call())+repairFrame+reply) + reply
 }
 
 // repairFrame is what the markers of a repair cost, in tokens.
@@ -181,10 +173,10 @@ const repairFrame = 60
 // repair asks for a broken reply again, if there is room for that.
 func (r *Reasoner) repair(ctx context.Context, s *reason.State, broken string, tokens int) (llm.Reply, error) {
 	v := newView(s.Nonce)
-	c := repairPrompt.call()
-	tokens = min(tokens, (unscaled(s, s.Meter.Room())-llm.Estimate(c)-repairFrame)/2)
+	c := repairPrompt.Call()
+	tokens = min(tokens, (llm.Unscaled(s.Scale, s.Meter.Room())-llm.Estimate(c)-repairFrame)/2)
 	c.MaxTokens = tokens
-	in := unscaled(s, s.Meter.Room()-c.MaxTokens) - llm.Estimate(c) - repairFrame
+	in := llm.Unscaled(s.Scale, s.Meter.Room()-c.MaxTokens) - llm.Estimate(c) - repairFrame
 	if min(in, tokens) < leastEvidence {
 		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, and the budget has no room to repair it")
 	}
@@ -197,8 +189,7 @@ func (r *Reasoner) repair(ctx context.Context, s *reason.State, broken string, t
 	return reply, nil
 }
 
-// finish adds what is computed, not asked: the reason for an empty answer, the
-// contradictions, and how much of the question was met.
+// finish adds what is computed: the reason for an empty answer, the contradictions, how much was met.
 func (r *Reasoner) finish(ctx context.Context, s *reason.State, d *reason.Draft, packed []evidence.Passage) {
 	if len(d.Claims) == 0 {
 		d.Refusal = "The passages that were read do not answer the question; the gaps say what is missing."
@@ -215,8 +206,7 @@ func (r *Reasoner) finish(ctx context.Context, s *reason.State, d *reason.Draft,
 	d.Match = matchOf(s, d.Claims, d.Gaps)
 }
 
-// quarrels are contradictions between what was shown or cited that touch the
-// answer: one side stands in a cited passage, or bears on most of the question.
+// quarrels are the contradictions that touch the answer: a side is cited, or bears on most of the question.
 func quarrels(ctx context.Context, s *reason.State, claims []reason.Claim, packed []evidence.Passage) []marchwarden.Contradiction {
 	var among, used []evidence.ID
 	for _, c := range claims {
@@ -228,7 +218,7 @@ func quarrels(ctx context.Context, s *reason.State, claims []reason.Claim, packe
 	stated := cited(s.Evidence, used)
 	touches := func(side marchwarden.Side) bool {
 		return slices.ContainsFunc(stated, func(x verify.Excerpt) bool { return strings.Contains(x.Text, side.RawExcerpt) }) ||
-			shareOf(s.Request.Question, side.RawExcerpt) >= 0.5
+			share(s.Request.Question, lexicon.TermSet(side.RawExcerpt)) >= 0.5
 	}
 	return slices.DeleteFunc(verify.Contradictions(ctx, s.Reader, s.Request.Question, s.Evidence, slices.Concat(used, among)), func(c marchwarden.Contradiction) bool {
 		return !touches(c.A) && !touches(c.B)

@@ -16,7 +16,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// The bounds of what is made of a question.
 const (
 	maxRelations = 30
 	maxSlow      = 3 // tables that take too long to look through
@@ -26,8 +25,7 @@ const (
 	manyAnswers = 12
 )
 
-// distinctValues are the values of the first column of rows, each once, without those
-// that say nothing.
+// distinctValues are the values of the first column of rows, each once, without those that say nothing.
 func distinctValues(rows database.Rows) []string {
 	var out []string
 	for _, r := range rows.Cells {
@@ -38,7 +36,6 @@ func distinctValues(rows database.Rows) []string {
 	return out
 }
 
-// draft is a statement that a template made.
 type draft struct {
 	what    string // the list after SELECT; the answer first
 	where   string
@@ -53,11 +50,9 @@ func unfit(because string) error {
 		Hint:    "ask for one value, count, total, average or extreme in the words of the tables, or let a model write the statement"}
 }
 
-// answerByTemplate makes a statement of a question and runs it. There is one only if every word
-// of the question stands for something in it: a table, a column, a value, or what is
-// done with them. Otherwise, and where the rows answer nothing or two tables answer
-// differently, the error is CodeUnsupported. A question that has nothing to do with
-// the tables has neither statement nor error.
+// answerByTemplate makes a statement of a question and runs it, if every word of it stands for a table, a column, a
+// value, or what is done with them. Otherwise, and where the rows answer nothing or two tables answer differently,
+// it is CodeUnsupported. A question that has nothing to do with the tables has neither statement nor error.
 func answerByTemplate(ctx context.Context, db *database.DB, schema database.Schema, text string) (*plan, error) {
 	q := newQuestion(text)
 	q.nouns = nouns(q, schema)
@@ -144,9 +139,8 @@ func (c *choice) made() (*plan, error) {
 	return nil, unfit("no template fits it")
 }
 
-// fits tells whether what was drafted answers all of the question. One of a table with its
-// parents has to look something up, else the table alone says it as well, and has to
-// be about the table itself.
+// fits tells whether a draft answers all of the question. One of a table with its parents has to look something up,
+// and to be about the table itself.
 func (rd *reading) fits() bool {
 	if len(rd.missing()) > 0 || rd.guessed {
 		return false
@@ -218,7 +212,6 @@ func (rd *reading) draft() *draft {
 // refused is a question that no later template may take for another one.
 var refused = &draft{}
 
-// both joins conditions.
 func both(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

@@ -18,6 +18,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 )
 
@@ -27,49 +28,37 @@ const Name = "database"
 // Config is what the researcher works with. The caller closes what it passes in.
 type Config struct {
 	researcher.Lab
-	DB *database.DB
-	// Samples lets a model see a few values of each table before it asks for any.
-	Samples bool
+	DB      *database.DB
+	Samples bool // lets a model see a few values of each table before it asks for any
 }
 
-// Researcher answers from the rows of a database. It is safe for concurrent use.
-type Researcher struct{ cfg Config }
-
-var _ marchwarden.Researcher = (*Researcher)(nil)
-
-// New makes the researcher. It is cheap: nothing is read before the first call.
-func New(cfg Config) *Researcher { return &Researcher{cfg} }
-
-// Research reads the schema and runs the loop under a new trace. A schema that
-// cannot be read is a gap of the result, not an error.
-func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return r.cfg.Answer(ctx, researcher.Asked{Name: Name, Request: req, Sink: sink}, r.setup)
+// New makes the researcher that answers from the rows of a database. It is safe for concurrent use.
+func New(cfg Config) marchwarden.Researcher {
+	return researcher.Prepared{Lab: cfg.Lab, Name: Name, Prepare: cfg.setup}
 }
 
-// setup reads the schema, and what the question can find by it.
-func (r *Researcher) setup(ctx context.Context, req marchwarden.Request) (researcher.Setup, error) {
-	setup := researcher.Setup{Where: "the database " + r.cfg.DB.Name()}
-	schema, err := r.cfg.DB.Schema(ctx)
+// setup reads the schema, and what the question can find by it. A schema that cannot be read is a
+// gap of the result.
+func (cfg Config) setup(ctx context.Context, req marchwarden.Request) (researcher.Setup, error) {
+	setup := researcher.Setup{Where: "the database " + cfg.DB.Name()}
+	schema, err := cfg.DB.Schema(ctx)
 	if err != nil {
-		setup.Gaps = append(setup.Gaps, marchwarden.GapFor("the tables of "+r.cfg.DB.Name(), err))
+		setup.Gaps = append(setup.Gaps, marchwarden.GapFor("the tables of "+cfg.DB.Name(), err))
 	}
 	asked := req.Question
-	if r.cfg.Model != nil {
+	if cfg.Model != nil {
 		asked = "" // a model says in its own words, or in SQL, what it wants
 	}
-	found := NewSource(r.cfg.DB, schema, asked)
+	found := NewSource(cfg.DB, schema, asked)
 	setup.Gaps = append(setup.Gaps, found.Gaps(ctx)...)
-	setup.Engine, setup.Fetcher = found, found.Fetcher(r.cfg.Blobs, r.cfg.Now)
-	setup.Library = []string{describe(r.cfg.DB, schema)}
-	setup.Guide = Guide(r.cfg.DB, schema, r.cfg.Samples)
+	setup.Engine, setup.Fetcher = found, found.Fetcher(cfg.Blobs, cfg.Now)
+	setup.Library = []string{describe(cfg.DB, schema)}
+	setup.Guide = Guide(cfg.DB, schema, cfg.Samples)
 	return setup, nil
 }
 
 func describe(db *database.DB, s database.Schema) string {
-	if n := len(s.Tables); n != 1 {
-		return fmt.Sprintf("%s (%d tables)", db.Name(), n)
-	}
-	return db.Name() + " (1 table)"
+	return db.Name() + " (" + lexicon.Counted(len(s.Tables), "table", "tables") + ")"
 }
 
 // The lengths of what is said of a schema, in characters.
@@ -78,9 +67,8 @@ const (
 	maxGuide = 1500
 )
 
-// Scope says in a sentence what a database holds, in at most 300 characters: "the
-// database trials@localhost: tables patients (id, name, …), …". Without a schema
-// it is the name alone.
+// Scope says in at most 300 characters what a database holds: "the database trials@localhost: tables patients (id, name,
+// …), …". Without a schema it is the name alone.
 func Scope(db *database.DB, s database.Schema) string {
 	out := "the database " + db.Name()
 	for i, t := range s.Tables {
@@ -102,7 +90,6 @@ func Scope(db *database.DB, s database.Schema) string {
 	return out
 }
 
-// short is a table with its first columns.
 func short(t database.Table, most int) string {
 	if most == 0 || len(t.Columns) == 0 {
 		return t.Display()
@@ -117,9 +104,8 @@ func short(t database.Table, most int) string {
 	return t.Display() + " (" + strings.Join(names, ", ") + ")"
 }
 
-// Guide tells a model what it may search for: the tables with types and keys, and
-// that a search may be one SELECT statement; with samples a value of each column of
-// text, too. Values stand in quotes: they are data, whatever they say.
+// Guide tells a model what it may search for: the tables with types and keys, and that a search may be one SELECT
+// statement; with samples a value of each column of text, too, in quotes: they are data, whatever they say.
 func Guide(db *database.DB, s database.Schema, samples bool) string {
 	head := fmt.Sprintf("A search may be one SELECT statement in the SQL of %s, read-only, up to 200 rows, common functions only; or plain words. Names with capitals or spaces need double quotes. Tables:\n", db.Dialect())
 	var b strings.Builder
@@ -137,7 +123,6 @@ func Guide(db *database.DB, s database.Schema, samples bool) string {
 	return string([]rune(b.String())[:maxGuide-1]) + "…"
 }
 
-// line is one table of the guide.
 func line(t database.Table, rich, samples bool) string {
 	var cols []string
 	for _, c := range t.Columns {

@@ -32,7 +32,7 @@ var clinic = []string{
 
 // home is a researcher over a database, with everything real.
 type home struct {
-	*dbresearcher.Researcher
+	marchwarden.Researcher
 	db     *database.DB
 	blobs  blob.Store
 	traces *trace.Dir

@@ -9,8 +9,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 )
 
-// extreme is "which X has the most Y", "what is the highest Y", "which X appears
-// most often" and "which is deeper, A or B".
+// extreme is "which X has the most Y", "what is the highest Y", "which X appears most often", "which is deeper, A or B".
 func (rd *reading) extreme() *draft {
 	words := slices.Concat(most, least)
 	pair, _, two := rd.pair()
@@ -51,8 +50,7 @@ func (rd *reading) extreme() *draft {
 	return rd.mostRows(answer, fn, word)
 }
 
-// utmost are the rows in which an expression of column c is the largest, or the
-// smallest, of those that pass a test.
+// utmost are the rows in which an expression of column c is the largest, or the smallest, of those that pass a test.
 func (rd *reading) utmost(answer, c int, fn, expr, test, called string) *draft {
 	where, words := rd.conditions(nil)
 	all := both(where, test)
@@ -60,9 +58,8 @@ func (rd *reading) utmost(answer, c int, fn, expr, test, called string) *draft {
 		meaning: rd.rows(words) + ", the " + called}
 }
 
-// mostRows is "which city appears most often" and "which customer has the most
-// orders". The rows that refer to another table are counted by what they refer to: two
-// customers may have one name. Those that nothing refers to have no rows to count.
+// mostRows is "which city appears most often" and "which customer has the most orders". Rows that refer to another
+// table are counted by what they refer to: two customers may have one name.
 func (rd *reading) mostRows(answer int, fn, word string) *draft {
 	col := &rd.r.cols[answer]
 	group := col.expr
@@ -84,20 +81,17 @@ func (rd *reading) inValue(i int) bool {
 	return slices.ContainsFunc(rd.filters, func(f filter) bool { return f.from <= i && i < f.at })
 }
 
-// bare reports a question for a number itself, "what is the highest score", rather
-// than for what has it.
+// bare reports a question for a number itself, "what is the highest score", rather than for what has it.
 func (rd *reading) bare() bool {
 	_, at := rd.q.find("what is the", "what was the", "what s the", "what's the", "what is", "what was")
 	return at > 0 && at < len(rd.q.low) && slices.Contains(slices.Concat(most, least), rd.q.low[at])
 }
 
-// measurable reports a column whose numbers can be compared and added up: no places,
-// names or years.
+// measurable reports a column whose numbers can be compared and added up: no places, names or years.
 func measurable(c *column) bool {
 	return c.number && !c.hasWord(ordinals) && c.parent == 0 && c.year == ""
 }
 
-// listed orders rows as the table lists them.
 func (rd *reading) listed() string {
 	if rd.r.order == "" {
 		return ""

@@ -59,7 +59,6 @@ func (f *Fetcher) Fetch(ctx context.Context, locator string) (fetch.Page, error)
 	return page, nil
 }
 
-// load runs what a locator names.
 func (f *Fetcher) load(ctx context.Context, locator string) (*plan, error) {
 	f.mu.Lock()
 	known := f.plans[locator]
@@ -82,7 +81,7 @@ func rowPlan(ctx context.Context, db *database.DB, schema database.Schema, locat
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{statement: selectAll(t) + " WHERE " + where, table: t.Display(), key: key}
+	p := &plan{statement: t.Select() + " WHERE " + where, table: t.Display(), key: key}
 	if p.rows, err = db.Query(ctx, p.statement); err != nil {
 		return nil, err
 	}
@@ -92,7 +91,6 @@ func rowPlan(ctx context.Context, db *database.DB, schema database.Schema, locat
 	return p, nil
 }
 
-// rowOf reads a row's locator.
 func rowOf(db *database.DB, schema database.Schema, locator string) (t database.Table, where, key string, err error) {
 	rest, ok := strings.CutPrefix(locator, "db:"+url.PathEscape(db.Name())+"/")
 	path, query, found := strings.Cut(rest, "?")
@@ -117,8 +115,7 @@ func rowOf(db *database.DB, schema database.Schema, locator string) (t database.
 	return t, strings.Join(tests, " AND "), strings.Join(keys, ", "), nil
 }
 
-// rowsJSON is the raw form of rows: a list of columns and a list of rows, numbers
-// as numbers.
+// rowsJSON is the raw form of rows: a list of columns and a list of rows, numbers as numbers.
 func rowsJSON(rows database.Rows) ([]byte, error) {
 	type out struct {
 		Columns   []string `json:"columns"`

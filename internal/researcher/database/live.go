@@ -16,10 +16,8 @@ import (
 type Now struct {
 	// Changes are what differs, the old and the new: "price: 49.9 → 50.9". None means
 	// that the rows are what they were.
-	Changes []string
-	// Elsewhere says that another database of the same name was asked then; "" if it
-	// was this one, or if the stored text does not tell.
-	Elsewhere string
+	Changes   []string
+	Elsewhere string // says that another database of the same name was asked then; "" if not, or if that is not known
 }
 
 // Live reads again what a locator names and compares it with text, its stored text,
@@ -29,23 +27,44 @@ type Now struct {
 // other errors are those of DB.Query. Elsewhere is told with an error, too.
 func Live(ctx context.Context, db *database.DB, locator, text string) (Now, error) {
 	var now Now
-	if asked, ok := mark(text, askedMark); ok && asked != db.Address() {
-		now.Elsewhere = fmt.Sprintf("asked of %s; this is %s", asked, db.Address())
+	if at := strings.LastIndex(text, askedMark); at >= 0 {
+		if asked, _, _ := strings.Cut(text[at+len(askedMark):], "\n"); asked != db.Address() {
+			now.Elsewhere = fmt.Sprintf("asked of %s; this is %s", asked, db.Address())
+		}
 	}
-	name := "db:" + url.PathEscape(db.Name())
-	var err error
-	if hash, ok := strings.CutPrefix(locator, name+"?query="); ok {
-		now.Changes, err = liveRows(ctx, db, locator, hash, text)
-	} else if strings.HasPrefix(locator, name+"/") {
-		now.Changes, err = liveRow(ctx, db, locator, text)
-	} else {
-		err = marchwarden.Errorf(marchwarden.CodeInvalid, "%s is not in the database %s", locator, db.Name())
+	p, err := readAgain(ctx, db, locator, text)
+	if err != nil {
+		return now, err
 	}
-	return now, err
+	was, is := bodyOf(text), p.body()
+	switch {
+	case was == is:
+	case len(p.rows.Cells) == 0:
+		return now, marchwarden.Errorf(marchwarden.CodeNotFound, "the statement gives no rows any more")
+	default:
+		now.Changes = differences(p.rows.Columns, rowsIn(was, p.meaning), rowsIn(is, p.meaning))
+	}
+	return now, nil
 }
 
-// liveRows runs a statement again.
-func liveRows(ctx context.Context, db *database.DB, locator, hash, text string) ([]string, error) {
+// readAgain runs the statement of a locator again, or reads its row.
+func readAgain(ctx context.Context, db *database.DB, locator, text string) (*plan, error) {
+	name := "db:" + url.PathEscape(db.Name())
+	if strings.HasPrefix(locator, name+"/") {
+		schema, err := db.Schema(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p, err := rowPlan(ctx, db, schema, locator)
+		if marchwarden.CodeOf(err) == marchwarden.CodeDenied { // its table, or the table's key, is not there
+			return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "the table of the row is gone")
+		}
+		return p, err
+	}
+	hash, ok := strings.CutPrefix(locator, name+"?query=")
+	if !ok {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "%s is not in the database %s", locator, db.Name())
+	}
 	statement, meaning, ok := statementOf(text, hash)
 	if !ok {
 		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "the stored text of %s does not hold its statement", locator)
@@ -54,52 +73,10 @@ func liveRows(ctx context.Context, db *database.DB, locator, hash, text string) 
 	if marchwarden.CodeOf(err) == marchwarden.CodeInvalid { // it ran when it was stored
 		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "a table or a column of the statement is gone: %v", err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	p := &plan{statement: statement, rows: rows, meaning: meaning}
-	was := bodyOf(text)
-	if was == p.body() {
-		return nil, nil
-	}
-	if len(rows.Cells) == 0 {
-		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "the statement gives no rows any more")
-	}
-	return differences(rows.Columns, rowsIn(was, p.meaning), rowsIn(p.body(), p.meaning)), nil
+	return &plan{statement: statement, rows: rows, meaning: meaning}, err
 }
 
-// liveRow reads a row again.
-func liveRow(ctx context.Context, db *database.DB, locator, text string) ([]string, error) {
-	schema, err := db.Schema(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, err := rowPlan(ctx, db, schema, locator)
-	if marchwarden.CodeOf(err) == marchwarden.CodeDenied { // its table, or the table's key, is not there
-		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "the table of the row is gone")
-	}
-	if err != nil {
-		return nil, err
-	}
-	was := bodyOf(text)
-	if was == p.body() {
-		return nil, nil
-	}
-	return differences(p.rows.Columns, rowsIn(was, ""), rowsIn(p.body(), "")), nil
-}
-
-// mark is the line of a stored text behind a mark.
-func mark(text, mark string) (string, bool) {
-	at := strings.LastIndex(text, mark)
-	if at < 0 {
-		return "", false
-	}
-	line, _, _ := strings.Cut(text[at+len(mark):], "\n")
-	return line, true
-}
-
-// statementOf is the statement with a hash that a stored text holds, and what its
-// rows mean. A statement may hold strings of several lines.
+// statementOf is the statement with a hash that a stored text holds, maybe on several lines, and what its rows mean.
 func statementOf(text, hash string) (statement, meaning string, ok bool) {
 	_, rest, found := strings.Cut(text, statementMark)
 	if at := strings.LastIndex(rest, askedMark); at >= 0 {
@@ -149,8 +126,7 @@ const (
 	maxChange  = 160 // characters
 )
 
-// differences are the changes from some rows to others, row by row where there are
-// as many.
+// differences are the changes from some rows to others, row by row where there are as many.
 func differences(columns, was, now []string) []string {
 	var out []string
 	if len(was) == len(now) {
@@ -161,16 +137,15 @@ func differences(columns, was, now []string) []string {
 		}
 	} else {
 		out = append(out, fmt.Sprintf("rows: %d → %d", len(was), len(now)))
-		for _, r := range was {
-			if !slices.Contains(now, r) {
-				out = append(out, "gone: "+r)
+		lacking := func(what string, rows, others []string) {
+			for _, r := range rows {
+				if !slices.Contains(others, r) {
+					out = append(out, what+r)
+				}
 			}
 		}
-		for _, r := range now {
-			if !slices.Contains(was, r) {
-				out = append(out, "new: "+r)
-			}
-		}
+		lacking("gone: ", was, now)
+		lacking("new: ", now, was)
 	}
 	if len(out) == 0 {
 		out = append(out, "the order or the columns of the rows")
@@ -184,8 +159,7 @@ func differences(columns, was, now []string) []string {
 	return out
 }
 
-// cellChanges are the cells in which two rows differ. Rows that do not have the same
-// columns are told whole.
+// cellChanges are the cells in which two rows differ. Rows that do not have the same columns are told whole.
 func cellChanges(columns []string, was, now string) []string {
 	a, b := cellsIn(columns, was), cellsIn(columns, now)
 	if a == nil || b == nil {
@@ -200,8 +174,7 @@ func cellChanges(columns []string, was, now string) []string {
 	return out
 }
 
-// cellsIn are the values of a row that is written as text; nil if it has not these
-// columns.
+// cellsIn are the values of a row that is written as text; nil if it has not these columns.
 func cellsIn(columns []string, row string) []string {
 	rest, ok := strings.CutPrefix(row, columns[0]+": ")
 	if !ok {

@@ -81,7 +81,6 @@ func readAgainst(q *question, r *relation) *reading {
 	return rd
 }
 
-// free reports that no token of a range is taken.
 func (rd *reading) free(from, at int) bool {
 	return !slices.Contains(rd.used[from:at], true)
 }
@@ -92,8 +91,7 @@ func (rd *reading) use(from, at int) {
 	}
 }
 
-// mentions finds the columns that the words name: consecutive words, with stop
-// words between them, that all stand in a column's name.
+// mentions finds the columns that the words name: consecutive words, but for stop words, of a column's name.
 func (rd *reading) mentions() {
 	rd.cols = make([][]mention, len(rd.q.toks))
 	for i, t := range rd.q.toks {
@@ -135,8 +133,7 @@ func (rd *reading) mention(i, c int) (mention, bool) {
 // called reports that a word stands in a column's name.
 func (c *column) called(t lexicon.Token) bool { return slices.Contains(c.stems, t.Stem) }
 
-// best is the column that the word at i names, of those that pass a test; none if
-// two are named alike.
+// best is the column that the word at i names, of those that pass a test; none if two are named alike.
 func (rd *reading) best(i int, ok func(*column) bool) (mention, bool) {
 	if i < 0 || i >= len(rd.cols) {
 		return mention{}, false
@@ -153,8 +150,7 @@ func (rd *reading) best(i int, ok func(*column) bool) (mention, bool) {
 	return found[0], true
 }
 
-// take is the column that the word at i names, of those that pass a test; -1 if it
-// names none or is understood already. The words count as understood from then on.
+// take is best, or -1 for none or if the word is understood already. The words count as understood from then on.
 func (rd *reading) take(i int, ok func(*column) bool) int {
 	m, has := rd.best(i, ok)
 	if !has || rd.used[i] {
@@ -165,8 +161,7 @@ func (rd *reading) take(i int, ok func(*column) bool) int {
 	return m.col
 }
 
-// near is the column that a word names from token at on, or else one before it, the
-// nearest first; -1 if none does.
+// near is the column that a word names from token at on, or else one before it, the nearest first; -1 if none does.
 func (rd *reading) near(at, ahead, behind int, ok func(*column) bool) int {
 	for i := at; i < min(at+ahead, len(rd.cols)); i++ {
 		if c := rd.take(i, ok); c >= 0 {
@@ -184,7 +179,6 @@ func (rd *reading) near(at, ahead, behind int, ok func(*column) bool) int {
 // figure is a number as people write it.
 var figure = regexp.MustCompile(`^\d[\d,]*(?:\.\d+)?$`)
 
-// numberAt is the number that the token at i writes.
 func (q *question) numberAt(i int) (float64, bool) {
 	if i < 0 || i >= len(q.toks) || !figure.MatchString(q.low[i]) {
 		return 0, false
@@ -238,8 +232,7 @@ func (rd *reading) comparisons() {
 	}
 }
 
-// compare makes a filter of a comparison at tokens [from, at): the column is named
-// behind it ("at least 15 wins") or before it ("a population over 1000"); a year is
+// compare makes a filter of a comparison at tokens [from, at): "at least 15 wins", "a population over 1000". A year is
 // held against the column of years.
 func (rd *reading) compare(from, at int, op string, n, to float64) {
 	if !rd.free(from, at) || rd.q.dashed(at-1) {
@@ -287,8 +280,7 @@ func (rd *reading) decade(i int) {
 	rd.put(filter{col: c, op: "between", number: n, to: n + span, from: i, at: i + 1})
 }
 
-// only is the one column that passes a test or, of several, one that is named; -1
-// without any or with a choice.
+// only is the one column that passes a test or, of several, one that is named; -1 without any or with a choice.
 func (rd *reading) only(ok func(*column) bool) int {
 	var found []int
 	for c := range rd.r.cols {

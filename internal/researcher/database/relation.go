@@ -11,9 +11,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
-// relation is what a question may be about: the rows of one table, with enough of
-// them to know the values. Values of a table that it refers to are looked up row by
-// row, never joined in: a join would count and add up rows more than once.
+// relation is what a question may be about: the rows of one table, with enough of them to know the values. Values of
+// a table that it refers to are looked up, never joined in: a join would count rows more than once.
 type relation struct {
 	dialect database.Dialect
 	table   database.Table
@@ -21,14 +20,11 @@ type relation struct {
 	order   string // what the rows are listed by; "" if they have no order
 	cols    []column
 	rows    [][]database.Cell
-	whole   bool // rows are all that there are
-	// unnamed says that the table is the only one and that its name does not tell
-	// what its rows are, so that a question may call them anything.
-	unnamed bool
+	whole   bool             // rows are all that there are
+	unnamed bool             // says that this is the only table and its name does not tell what its rows are: they may be called anything
 	parents []database.Table // whose values are looked up; nil for the table alone
 }
 
-// column is a column of a relation.
 type column struct {
 	name   string
 	expr   string // in a statement
@@ -64,10 +60,8 @@ func nameStems(name string) []string {
 	return out
 }
 
-// camel is where a word begins in a name that has no spaces.
 var camel = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
 
-// nameWords are the words in a name, in lower case.
 func nameWords(name string) []string {
 	var out []string
 	for _, t := range lexicon.Tokens(strings.NewReplacer("_", " ", "#", " ").Replace(camel.ReplaceAllString(name, "$1 $2"))) {
@@ -76,8 +70,7 @@ func nameWords(name string) []string {
 	return out
 }
 
-// load reads the rows of a small relation, or those of a large one that hold words
-// of the question.
+// load reads the rows of a small relation, or those of a large one that hold words of the question.
 func (r *relation) load(ctx context.Context, db *database.DB, words []string) error {
 	exprs := make([]string, len(r.cols))
 	var tests []string
@@ -193,9 +186,8 @@ func (r *relation) noTotals() string {
 	return ""
 }
 
-// entity is the column that names the rows, or -1: one that is called so, or the
-// first of text whose values are mostly its own. Where what a row is called is told
-// by the table's name, no other column will do but the key.
+// entity is the column that names the rows, or -1: one that is called so, or the first of text whose values are mostly
+// its own. Where the table's name tells what a row is, no other column will do but the key.
 func (r *relation) entity() int {
 	if at := r.named(); at >= 0 && !r.unnamed {
 		return at
@@ -219,8 +211,7 @@ func (r *relation) entity() int {
 	return best
 }
 
-// named is the column of text that is called name or title, alone or with other
-// words, or the full name; -1 without one.
+// named is the column of text that is called name or title, alone or with other words, or the full name; or -1.
 func (r *relation) named() int {
 	best, fewest := -1, 0
 	for i, c := range r.cols {

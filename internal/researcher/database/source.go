@@ -19,9 +19,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-// Source is the search engine of one run over a database. It remembers the
-// statements that it ran, because a locator holds only their hash. It is safe for
-// concurrent use.
+// Source is the search engine of one run over a database. It remembers its statements, because a locator holds only their
+// hash. It is safe for concurrent use.
 type Source struct {
 	db     *database.DB
 	schema database.Schema
@@ -37,9 +36,8 @@ type Source struct {
 
 var _ search.Engine = (*Source)(nil)
 
-// NewSource makes the engine of a run. asked is the question as the caller put it:
-// a reasoner without a model searches for its rarer words, and the templates need the
-// others, too. With a reasoner that writes its own searches it is "".
+// NewSource makes the engine of a run. asked is the question as the caller put it, for the templates, or "" with a
+// reasoner that writes its own searches.
 func NewSource(db *database.DB, schema database.Schema, asked string) *Source {
 	return &Source{db: db, schema: schema, asked: asked, plans: map[string]*plan{}}
 }
@@ -88,14 +86,8 @@ func (s *Source) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 
 // isStatement reports a search that is SQL.
 func isStatement(text string) bool {
-	first, _, _ := strings.Cut(strings.TrimLeft(text, " \t\n("), " ")
-	switch strings.ToLower(strings.TrimSpace(first)) {
-	case "select", "values":
-		return true
-	case "with":
-		return strings.Contains(strings.ToLower(text), "select")
-	}
-	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), "select")
+	low := strings.ToLower(strings.TrimLeft(text, " \t\n("))
+	return strings.HasPrefix(low, "select") || strings.HasPrefix(low, "values ") || strings.HasPrefix(low, "with ") && strings.Contains(low, "select")
 }
 
 // statement runs SQL that a reasoner wrote.
@@ -111,8 +103,7 @@ func (s *Source) statement(ctx context.Context, text string) ([]search.Hit, erro
 	return s.offer(&plan{statement: clean, rows: rows}), nil
 }
 
-// plan is what the templates make of the question or, where there is none, of a
-// search's own words.
+// plan is what the templates make of the question or, where there is none, of a search's own words.
 func (s *Source) plan(ctx context.Context, text string) (*plan, error) {
 	if s.asked == "" {
 		return answerByTemplate(ctx, s.db, s.schema, text)
@@ -147,7 +138,6 @@ func statementHash(statement string) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// rowLocator names one row by its key.
 func rowLocator(name string, t database.Table, key []string) string {
 	var pairs []string
 	for i, k := range t.Key {
@@ -182,14 +172,9 @@ func (s *Source) rows(ctx context.Context, q search.Query) ([]search.Hit, error)
 		hits = append(hits, found...)
 	}
 	slices.SortStableFunc(hits, func(a, b search.Hit) int { return cmp.Compare(b.Score, a.Score) })
-	limit := q.Limit
-	if limit <= 0 {
-		limit = 10
-	}
-	return hits[:min(limit, len(hits))], nil
+	return hits[:min(cmp.Or(q.Limit, 10), len(hits))], nil
 }
 
-// rowsOf finds rows of one table.
 func (s *Source) rowsOf(ctx context.Context, t database.Table, words []string) ([]search.Hit, error) {
 	if len(t.Key) == 0 || len(t.Columns) == 0 {
 		return nil, nil // its rows have no name
@@ -205,7 +190,7 @@ func (s *Source) rowsOf(ctx context.Context, t database.Table, words []string) (
 	if len(tests) == 0 {
 		return nil, nil
 	}
-	rows, err := s.db.QueryUpTo(ctx, selectAll(t)+" WHERE "+strings.Join(tests, " OR ")+fmt.Sprintf(" ORDER BY %s LIMIT %d", t.Order(), wordRows), wordRows)
+	rows, err := s.db.QueryUpTo(ctx, t.Select()+" WHERE "+strings.Join(tests, " OR ")+fmt.Sprintf(" ORDER BY %s LIMIT %d", t.Order(), wordRows), wordRows)
 	if err != nil {
 		return nil, err
 	}
@@ -231,23 +216,12 @@ func (s *Source) rowsOf(ctx context.Context, t database.Table, words []string) (
 	return hits, nil
 }
 
-// keyOf is the key of a row.
 func keyOf(t database.Table, columns []string, row []database.Cell) []string {
-	var out []string
-	for _, k := range t.Key {
+	out := make([]string, len(t.Key))
+	for n, k := range t.Key {
 		if i := slices.Index(columns, database.Printable(k)); i >= 0 {
-			out = append(out, row[i].Text)
-		} else {
-			out = append(out, "")
+			out[n] = row[i].Text
 		}
 	}
 	return out
-}
-
-func selectAll(t database.Table) string {
-	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = database.Ident(c.Name)
-	}
-	return "SELECT " + strings.Join(names, ", ") + " FROM " + t.SQL()
 }

@@ -28,8 +28,7 @@ func relations(schema database.Schema, d database.Dialect) []*relation {
 	return out
 }
 
-// alone is a table without what it refers to. The prefix stands before the names of
-// its columns in statements.
+// alone is a table without what it refers to. The prefix stands before the names of its columns in statements.
 func alone(t database.Table, d database.Dialect, prefix string) *relation {
 	r := &relation{dialect: d, table: t, from: t.SQL(), whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many, order: t.Order()}
 	if r.order == "" && d == database.SQLite && !t.View {
@@ -65,8 +64,8 @@ func withParents(t database.Table, schema database.Schema, d database.Dialect) *
 	return r
 }
 
-// addParent takes in the columns of a table that a foreign key refers to, and what
-// its rows are called under the name of the key: "drug" for "drug_id".
+// addParent takes in the columns of a table that a foreign key refers to, and what its rows are called under the name
+// of the key: "drug" for "drug_id".
 func (r *relation) addParent(other database.Table, ref database.Ref) {
 	r.parents = append(r.parents, other)
 	of := alone(other, r.dialect, "b.")
@@ -89,13 +88,11 @@ func (r *relation) addParent(other database.Table, ref database.Ref) {
 	}
 }
 
-// refers reports a column of a foreign key.
 func refers(t database.Table, name string) bool {
 	return slices.ContainsFunc(t.Refs, func(r database.Ref) bool { return slices.Contains(r.Columns, name) })
 }
 
-// join is the expression of a first and a last name; "" unless the table has both
-// and no name of one piece.
+// join is the expression of a first and a last name; "" unless the table has both and no name of one piece.
 func (r *relation) join(prefix string) string {
 	first, last := "", ""
 	for _, c := range r.table.Columns {
@@ -129,8 +126,7 @@ func tableStems(t database.Table) []string {
 	return words
 }
 
-// nouns finds the tables that a question names, all words of a name in a row; of
-// two that overlap the longer one.
+// nouns finds the tables that a question names, all words of a name in a row; of two that overlap the longer one.
 func nouns(q *question, schema database.Schema) []noun {
 	var found []noun
 	for _, t := range schema.Tables {
@@ -171,8 +167,7 @@ func (rd *reading) nounOf(i int, table string) bool {
 	return slices.ContainsFunc(rd.q.nouns, func(n noun) bool { return n.table == table && n.from <= i && i < n.at })
 }
 
-// missing are the words of the question that stand for nothing in a statement. A
-// statement answers the question only if there are none.
+// missing are the words of the question that stand for nothing in a statement, which then does not answer it.
 func (rd *reading) missing() []string {
 	var out []string
 	for i, t := range rd.q.toks {

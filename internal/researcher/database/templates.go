@@ -1,12 +1,14 @@
 package database
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
-// find is the first place of one of several phrases, and where it ends; -1 if none
-// is there.
+// find is the first place of one of several phrases, and where it ends; -1 if none is there.
 func (q *question) find(phrases ...string) (from, at int) {
 	for i := range q.low {
 		for _, p := range phrases {
@@ -48,8 +50,7 @@ func (rd *reading) target() int {
 	return rd.noun(at)
 }
 
-// person is the column that answers "who": what the noun says ("who is the maker of
-// X") or the verb ("who makes X"), or what the rows are called.
+// person is the column that answers "who": by the noun ("the maker of X"), the verb ("who makes X"), or the rows' name.
 func (rd *reading) person(at int) int {
 	for _, is := range []string{"is the", "was the", "were the"} {
 		end, ok := rd.q.phraseAt(at, is)
@@ -73,11 +74,9 @@ func (rd *reading) person(at int) int {
 	return entity
 }
 
-// placeNamed reports a column of places.
 func placeNamed(c *column) bool { return c.hasWord(placeLike) }
 
-// noun is the column that the noun after "which" or "what" names. A noun that is
-// no column's name is taken for what the rows are.
+// noun is the column that the noun after "which" or "what" names; one of no column's name is what the rows are.
 func (rd *reading) noun(at int) int {
 	q := rd.q
 	for at < len(q.low) && (q.toks[at].Stop || q.low[at] == "name" || q.low[at] == "names" || q.low[at] == "s") && len(rd.cols[at]) == 0 {
@@ -104,7 +103,6 @@ func (rd *reading) noun(at int) int {
 	return rd.r.entity()
 }
 
-// average is "the average X".
 func (rd *reading) average() *draft {
 	from, at := rd.q.find("average", "mean")
 	if from < 0 || rd.inValue(from) {
@@ -120,8 +118,7 @@ func (rd *reading) average() *draft {
 	return &draft{what: "AVG(" + rd.r.value(col) + ")", where: both(both(where, rd.r.filledTest(col)), rd.r.noTotals()), meaning: "average " + col.name + " of " + rd.rows(words)}
 }
 
-// count is "how many", "the number of" and "the total": the sum of a column of
-// numbers that is named, or else the number of rows.
+// count is "how many", "the number of" and "the total": the sum of a column that is named, or the number of rows.
 func (rd *reading) count() *draft {
 	from, at := rd.q.find("how many", "total number of", "number of", "how much", "total of", "total amount of", "amount of", "count", "sum of", "the sum", "the total", "what number")
 	wh, _ := rd.q.find("which", "who", "where", "when", "name")
@@ -152,8 +149,7 @@ func (rd *reading) sum(c int, where, words string) *draft {
 	return &draft{what: "SUM(" + rd.r.value(col) + ")", where: all, meaning: "total " + col.name + " of " + rd.rows(words)}
 }
 
-// number counts what the noun from token at on names: the rows of the table, or the
-// different values of a column.
+// number counts what the noun from token at on names: the rows of the table, or the different values of a column.
 func (rd *reading) number(at int, where, words string) *draft {
 	different := rd.q.has(distinct...)
 	rd.useWords(distinct...)
@@ -186,8 +182,7 @@ func (rd *reading) number(at int, where, words string) *draft {
 	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "count of " + rd.rows(words)}
 }
 
-// single reports that the filters name one row: by what it is called or, in a table
-// whose name does not tell what the rows are, by what no other row has.
+// single reports that the filters name one row: by what it is called or, in an unnamed table, by what no other has.
 func (rd *reading) single() bool {
 	return slices.ContainsFunc(rd.filters, func(f filter) bool {
 		c := &rd.r.cols[f.col]
@@ -210,4 +205,163 @@ func (rd *reading) lookup() *draft {
 	where, words := rd.conditions(nil)
 	return &draft{what: rd.show(answer), where: both(where, rd.r.cols[answer].expr+" IS NOT NULL"), tail: rd.listed(),
 		meaning: rd.rows(words)}
+}
+
+// What each list holds is said in its file.
+var (
+	asking       = lexicon.StemSet("table asking")
+	harmless     = lexicon.WordSet("table harmless")
+	operators    = lexicon.WordSet("table operators")
+	auxiliary    = lexicon.WordSet("table auxiliary")
+	asksTruth    = lexicon.WordSet("yes or no")
+	rowWords     = lexicon.StemSet("table rows")
+	tellsNothing = lexicon.StemSet("table plain names")
+	called       = lexicon.StemSet("table names")
+	ordinals     = lexicon.StemSet("table ordinals")
+	ageLike      = lexicon.StemSet("table ages")
+	reasonLike   = lexicon.StemSet("table reasons")
+	placeLike    = lexicon.StemSet("table places")
+	personLike   = lexicon.StemSet("table persons")
+
+	most     = strings.Fields(lexicon.WordList("table most"))
+	least    = strings.Fields(lexicon.WordList("table least"))
+	more     = strings.Fields(lexicon.WordList("table more"))
+	less     = strings.Fields(lexicon.WordList("table less"))
+	having   = strings.Fields(lexicon.WordList("table having"))
+	distinct = strings.Fields(lexicon.WordList("table distinct"))
+
+	later   = lexicon.WordSet("table after")
+	earlier = lexicon.WordSet("table before")
+	nearby  = lexicon.WordSet("table between")
+)
+
+// synonyms are pairs of stems that may name the same column.
+var synonyms = func() map[[2]string]bool {
+	out := map[[2]string]bool{}
+	for group := range strings.SplitSeq(lexicon.WordList("table synonyms"), ";") {
+		words := strings.Fields(group)
+		for _, a := range words {
+			for _, b := range words {
+				out[[2]string{lexicon.Stem(a), lexicon.Stem(b)}] = true
+			}
+		}
+	}
+	return out
+}()
+
+// comparing are the phrases before, or after, a number that compare with it.
+var comparing = func() (out []comparison) {
+	for _, name := range []string{"before >=", "before <=", "before >", "before <", "after >=", "after <="} {
+		side, op, _ := strings.Cut(name, " ")
+		for words := range strings.SplitSeq(lexicon.WordList("table "+name), ";") {
+			out = append(out, comparison{strings.TrimSpace(words), op, side == "after"})
+		}
+	}
+	return out
+}()
+
+// comparison is a phrase that compares with a number.
+type comparison struct {
+	words, op string
+	after     bool // it follows the number
+}
+
+// pair are the two filters on one column that a comparison is about.
+func (rd *reading) pair() (a, b filter, ok bool) {
+	for _, f := range rd.filters {
+		same := slices.DeleteFunc(slices.Clone(rd.filters), func(g filter) bool { return g.col != f.col || g.op != "" || g.not })
+		if len(same) == 2 {
+			return same[0], same[1], true
+		}
+	}
+	return filter{}, filter{}, false
+}
+
+// difference is "the difference in points between A and B" and "how many more points did A have than B".
+func (rd *reading) difference() *draft {
+	from, at := rd.q.find("difference", "how many more", "how much more", "how many fewer", "how many less", "how much less", "how much higher", "how much taller", "how much longer")
+	if from < 0 {
+		return nil
+	}
+	a, b, ok := rd.pair()
+	if !ok {
+		return refused
+	}
+	rd.use(from, at)
+	rd.useWords("between", "and", "than", "more", "in")
+	c := rd.near(at, len(rd.cols), len(rd.cols), measurable)
+	if c < 0 {
+		return refused
+	}
+	rest, words := rd.conditions(func(f filter) bool { return f.col == a.col && f.op == "" })
+	v := rd.r.value(&rd.r.cols[c])
+	ta, sa := rd.condition(a)
+	tb, sb := rd.condition(b)
+	sub := func(test string) string {
+		return fmt.Sprintf("(SELECT SUM(%s) FROM %s WHERE %s)", v, rd.r.from, both(test, rest))
+	}
+	if words != "" {
+		words = ", where " + words
+	}
+	name := rd.r.cols[c].name
+	return &draft{what: fmt.Sprintf("ABS(%s - %s)", sub(ta), sub(tb)), tail: " LIMIT 1",
+		meaning: fmt.Sprintf("difference in %s of %s between %s and %s%s", name, rd.r.table.Display(), sa, sb, words)}
+}
+
+// useWords takes words for understood, wherever they stand.
+func (rd *reading) useWords(list ...string) {
+	for i, w := range rd.q.low {
+		if slices.Contains(list, w) {
+			rd.used[i] = true
+		}
+	}
+}
+
+// neighbour is "who came after A" and "what is listed before B": the next row in the order of the table.
+func (rd *reading) neighbour() *draft {
+	if rd.r.order == "" || strings.Contains(rd.r.order, ",") {
+		return nil
+	}
+	for k, f := range rd.filters {
+		if f.op != "" || f.not {
+			continue
+		}
+		step, from := rd.stepBefore(f.from)
+		if step == 0 {
+			continue
+		}
+		rd.use(from, f.from)
+		answer := rd.target()
+		if answer < 0 {
+			answer = f.col
+		}
+		test, say := rd.condition(f)
+		rest, words := rd.conditions(func(g filter) bool { return g.from == rd.filters[k].from })
+		if words != "" {
+			words = ", among those where " + words
+		}
+		beyond, fn, direction, meaning := ">", "MAX", "ASC", "next row of %s after the one where %s%s"
+		if step < 0 {
+			beyond, fn, direction, meaning = "<", "MIN", "DESC", "row of %s before the one where %s%s"
+		}
+		next := fmt.Sprintf("%s %s (SELECT %s(%s) FROM %s WHERE %s)", rd.r.order, beyond, fn, rd.r.order, rd.r.from, both(test, rest))
+		return &draft{what: rd.show(answer, f.col), where: both(next, rest), tail: fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.order, direction),
+			meaning: fmt.Sprintf(meaning, rd.r.table.Display(), say, words)}
+	}
+	return nil
+}
+
+// stepBefore reads the words before a value: 1 for after it, -1 for before it, 0 for neither, and where they begin.
+func (rd *reading) stepBefore(at int) (step, from int) {
+	for i := at - 1; i >= max(0, at-3); i-- {
+		switch w := rd.q.low[i]; {
+		case later[w]:
+			return 1, i
+		case earlier[w]:
+			return -1, i
+		case !nearby[w]:
+			return 0, 0
+		}
+	}
+	return 0, 0
 }

@@ -9,7 +9,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// plan is one statement and what it is for.
 type plan struct {
 	statement string
 	rows      database.Rows
@@ -20,8 +19,7 @@ type plan struct {
 	meaning string
 }
 
-// What stands at the end of a text, each on a line of its own. They make headings, which no reader
-// takes for statements.
+// What stands at the end of a text, as headings, which no reader takes for statements.
 const (
 	statementMark = "\n# Statement: "
 	meaningMark   = "\n# Meaning: "
@@ -50,10 +48,9 @@ const between = " | "
 //	# Asked of: /data/trials.db
 func (p *plan) text(db *database.DB) string {
 	out := "# " + p.title(db.Name()) + "\n\n" + p.body()
-	if p.key != "" {
-		return out + askedMark + db.Address() + "\n"
+	if p.key == "" {
+		out += statementMark + p.statement
 	}
-	out += statementMark + p.statement
 	if p.meaning != "" {
 		out += meaningMark + p.meaning
 	}
@@ -68,8 +65,7 @@ func (p *plan) title(name string) string {
 	return plaintext.Clip(p.statement, maxSQL) + " — " + name
 }
 
-// body is the rows: in one sentence under their meaning where they are few, or a
-// sentence each.
+// body is the rows: in one sentence under their meaning where they are few, or a sentence each.
 func (p *plan) body() string {
 	answers := distinctValues(p.rows)
 	if p.meaning == "" || len(answers) == 0 {
@@ -98,10 +94,7 @@ func (p *plan) lines() string {
 		return "The statement gave no rows.\n"
 	}
 	var b strings.Builder
-	for i, r := range p.rows.Cells {
-		if i == maxLines {
-			break
-		}
+	for _, r := range p.rows.Cells[:min(maxLines, len(p.rows.Cells))] {
 		b.WriteString(sentence(p.rows.Columns, r) + "\n")
 	}
 	switch {
@@ -121,8 +114,8 @@ func (p *plan) row(cells []database.Cell) string {
 	return strings.TrimSuffix(sentence(p.rows.Columns, cells), ".")
 }
 
-// plain reports rows that are picked by what stands in them: a row alone then needs
-// no words before it. An extreme, a neighbour and a number do not tell what they are.
+// plain reports rows that are picked by what stands in them, unlike an extreme, a neighbour or a number: a row alone
+// then needs no words before it.
 func (p *plan) plain() bool {
 	return !p.number() && !strings.Contains(p.meaning, ", the ") && !strings.HasPrefix(p.meaning, "next row of ") && !strings.HasPrefix(p.meaning, "row of ") && !strings.Contains(p.meaning, ", of the two ")
 }

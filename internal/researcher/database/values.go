@@ -12,8 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// values finds the values that the question writes out, in whole or in part, the
-// longest runs of words first.
+// values finds the values that the question writes out, in whole or in part, the longest runs of words first.
 func (rd *reading) values() {
 	var found []filter
 	for c := range rd.r.cols {
@@ -37,8 +36,7 @@ func (rd *reading) values() {
 	}
 }
 
-// alternatives reports that two values are named side by side: "A or B", "A and B",
-// "between A and B".
+// alternatives reports that two values are named side by side: "A or B", "A and B", "between A and B".
 func (rd *reading) alternatives(a, b filter) bool {
 	if b.from < a.from {
 		a, b = b, a
@@ -46,6 +44,7 @@ func (rd *reading) alternatives(a, b filter) bool {
 	return slices.ContainsFunc(rd.q.low[a.at:b.from], func(w string) bool { return w == "or" || w == "and" || w == "than" })
 }
 
+// truth orders what holds behind what does not.
 func truth(a, b bool) int {
 	switch {
 	case a == b:
@@ -104,8 +103,7 @@ func (rd *reading) valuesOf(c int) []filter {
 	return out
 }
 
-// runAt is how many words from token i on stand in a value one after the other,
-// and where there.
+// runAt is how many words from token i on stand in a value one after the other, and where there.
 func (rd *reading) runAt(i int, value []lexicon.Token) (most, start int) {
 	for s := range value {
 		n := 0
@@ -131,11 +129,10 @@ var letters = strings.NewReplacer("á", "a", "à", "a", "â", "a", "ã", "a", "�
 	"ğ", "g", "í", "i", "ì", "i", "î", "i", "ï", "i", "ī", "i", "ı", "i", "ł", "l", "ñ", "n", "ń", "n", "ň", "n", "ó", "o", "ò", "o", "ô", "o", "õ", "o", "ö", "o", "ø", "o", "ō", "o", "ő", "o", "ř", "r", "ś", "s", "š", "s", "ş", "s", "ș", "s",
 	"ß", "ss", "ť", "t", "ţ", "t", "ț", "t", "ú", "u", "ù", "u", "û", "u", "ü", "u", "ū", "u", "ů", "u", "ű", "u", "ý", "y", "ÿ", "y", "ź", "z", "ż", "z", "ž", "z", "æ", "ae", "œ", "oe")
 
-// plainLetters is a word in lower case without marks on its letters.
 func plainLetters(s string) string { return letters.Replace(strings.ToLower(s)) }
 
-// telling reports whether n words from token from on, which stand in a value from
-// start on, pick the value out rather than standing in it by accident.
+// telling reports whether n words from token from on pick out the value that has them from start on, rather than
+// standing in it by accident.
 func (rd *reading) telling(from int, value []lexicon.Token, start, n int) bool {
 	full := n == len(value)
 	for i := from; i < from+n; i++ {
@@ -153,8 +150,7 @@ func (rd *reading) telling(from int, value []lexicon.Token, start, n int) bool {
 	return false
 }
 
-// asked reports a word that stands right after "which", "what" or "how many": it
-// says what kind of thing is wanted, and picks none out.
+// asked reports a word right after "which", "what" or "how many": it says what is wanted, and picks none out.
 func (rd *reading) asked(i int) bool {
 	low := rd.q.low
 	return i > 0 && slices.Contains([]string{"which", "what", "many", "whose"}, low[i-1]) ||
@@ -253,7 +249,6 @@ func (rd *reading) condition(f filter) (test, say string) {
 // yearOps are how a year is compared with, in words.
 var yearOps = map[string]string{"=": "in", "<": "before", "<=": "in or before", ">": "after", ">=": "in or after"}
 
-// someOf names the first of several values.
 func someOf(values []string) string {
 	if len(values) > 2 {
 		return fmt.Sprintf("%s or %d others", plaintext.Clip(values[0], 60), len(values)-1)

@@ -204,9 +204,9 @@ func failed(ctx context.Context, err error) error {
 func research(ctx context.Context, lab researcher.Lab, pay paying, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	o := outside{pay: pay, blobs: lab.Blobs}
 	lab.Version, lab.Model, lab.PartOf = "test", o, true
-	return lab.Answer(ctx, researcher.Asked{Name: queue, Request: req, Sink: sink}, func(context.Context, marchwarden.Request) (researcher.Setup, error) {
+	return researcher.Prepared{Lab: lab, Name: queue, Prepare: func(context.Context, marchwarden.Request) (researcher.Setup, error) {
 		return researcher.Setup{Where: "the world", Engine: o, Fetcher: o}, nil
-	})
+	}}.Research(ctx, req, sink)
 }
 
 // queue is the name of the one researcher.
