@@ -86,7 +86,6 @@ func (a *app) runReplay(ctx context.Context, o replayOptions, arg string) error 
 		if err != nil {
 			return err
 		}
-		defer vs.Close() // it was only read from, or costs nothing but time
 		return a.rerun(ctx, log, rec.Blobs, vs.Of, id)
 	}
 	return a.printJourney(log)

@@ -240,7 +240,6 @@ func (h *Host) SearchLibrary(ctx context.Context, c *settings.Settings, library 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, vs.Close()) }()
 	e, pure := vs.Embedder.(embed.Pure)
 	if !pure { // a provider of vectors is for research, which has a budget
 		return listed(ix.Engine(library...).Search(ctx, q))

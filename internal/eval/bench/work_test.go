@@ -219,9 +219,7 @@ func vectors(t testing.TB) []result {
 			t.Fatal(err)
 		}
 	}
-	store := embed.OpenDiskStore(t.TempDir(), 0)
-	t.Cleanup(func() { store.Close() })
-	kept := embed.Cached(e, store)
+	kept := embed.Cached(e, embed.OpenDiskStore(t.TempDir(), 0))
 	embedAll(kept)
 	return times("vectors of 16 passages, kept since the first time", 3, side{"", func() { embedAll(kept) }},
 		side{"computed again", func() { embedAll(e) }})
