@@ -35,7 +35,9 @@ func (c cached) Read(ctx context.Context, question string, passages []Passage) (
 		return c.Reader.Read(ctx, question, passages)
 	}
 	key := func(p Passage) string { return frame(question, p.Heading, p.Text) }
-	read := func(ctx context.Context, some []Passage) ([]Reading, error) { return c.Reader.Read(ctx, question, some) }
+	read := func(ctx context.Context, some []Passage) ([]Reading, error) {
+		return c.Reader.Read(ctx, question, some)
+	}
 	return through(ctx, c, " read", passages, kept[Passage, Reading]{key, read, packReading, unpackReading})
 }
 
@@ -89,7 +91,9 @@ type maker struct {
 
 func (m maker) ID() string { return m.id }
 
-func (m maker) Embed(ctx context.Context, keys []string) ([]embed.Vector, error) { return m.make(ctx, keys) }
+func (m maker) Embed(ctx context.Context, keys []string) ([]embed.Vector, error) {
+	return m.make(ctx, keys)
+}
 
 func packReading(r Reading) embed.Vector {
 	v := make(embed.Vector, 2+3*MaxSpans)

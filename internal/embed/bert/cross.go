@@ -150,12 +150,9 @@ func PackCross(layers, embedder []byte, window int) ([]byte, error) {
 	if err := e.readCross(&tensors{file: f}); err != nil {
 		return nil, err
 	}
-	w := &writer{b: e.head()}
-	e.walk(w)
-	if _, err := unpack(w.b); err != nil {
-		return nil, err
-	}
-	return w.b, nil
+	packed := e.packed()
+	_, err = unpack(packed)
+	return packed, err
 }
 
 // readCross fills in the weights by the names of train.py.

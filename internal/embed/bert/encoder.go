@@ -2,6 +2,8 @@ package bert
 
 import (
 	"math"
+	"runtime"
+	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
@@ -143,4 +145,139 @@ func invalid(field, format string, args ...any) error {
 	e := marchwarden.Errorf(marchwarden.CodeInvalid, format, args...)
 	e.Field = field
 	return e
+}
+
+// masked is a score that no position can have: what is not there is not attended to.
+const masked = -1e30
+
+// scratch is the room that one run needs. It grows and is used again.
+type scratch struct {
+	x     []float32 // the state: a row for each token
+	qkv   []float32 // queries, keys and values, side by side
+	mixed []float32 // what attention gives
+	delta []float32 // what is added to the state
+	inner []float32 // the wide layer
+	keys  []float32 // the keys of one head, a column for each token
+	score []float32 // of one head, a row for each token
+	short []int16   // a quantised input, and by row what one of its steps stands for
+	steps []float32
+}
+
+// Passes at once, of all models of the process: more than there are processors are not
+// faster, and each needs megabytes.
+var (
+	passes = make(chan struct{}, runtime.GOMAXPROCS(0))
+	spare  = sync.Pool{New: func() any { return &scratch{} }}
+)
+
+// room waits until a pass may run and gives it scratch, until done.
+func room() (s *scratch, done func()) {
+	passes <- struct{}{}
+	s = spare.Get().(*scratch)
+	return s, func() {
+		spare.Put(s)
+		<-passes
+	}
+}
+
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// run leaves the last hidden state of the tokens in s.x; from second on, they are
+// of the second of two texts. Kernels want an even number of rows: an odd number
+// gets one more, which no row attends to.
+func (e *encoder) run(k *kernel.Kernel, s *scratch, ids []int32, second int) {
+	n, h := len(ids), e.hidden
+	rows, cols := n+n&1, (n+kernel.Panel-1)/kernel.Panel*kernel.Panel
+	s.x, s.mixed, s.delta = grow(s.x, rows*h), grow(s.mixed, rows*h), grow(s.delta, rows*h)
+	s.qkv, s.inner = grow(s.qkv, rows*3*h), grow(s.inner, rows*e.inner)
+	s.keys, s.score = grow(s.keys, h/e.heads*cols), grow(s.score, rows*cols)
+	s.short, s.steps = grow(s.short, rows*max(h, e.inner)), grow(s.steps, rows)
+
+	e.look(k, s, ids, second)
+	for i := range e.layers {
+		l := &e.layers[i]
+		linear(k, s, s.qkv, s.x, &l.qkv)
+		e.attend(k, s, n, cols)
+		linear(k, s, s.delta, s.mixed, &l.out)
+		e.norm(k, s, &l.attended)
+		linear(k, s, s.inner, s.x, &l.up)
+		k.GELU(s.inner)
+		linear(k, s, s.delta, s.inner, &l.down)
+		e.norm(k, s, &l.done)
+	}
+}
+
+// look fills the state with the rows of the tokens, their places and their kind.
+func (e *encoder) look(k *kernel.Kernel, s *scratch, ids []int32, second int) {
+	h, kind := e.hidden, e.kind[:e.hidden]
+	clear(s.x[len(ids)*h:])
+	clear(s.delta[len(ids)*h:])
+	for t, id := range ids {
+		if t == second {
+			kind = e.kind[h:]
+		}
+		x := s.x[t*h:][:h]
+		e.tokens.row(x, int(id))
+		for i, v := range kind {
+			x[i] += v
+		}
+		e.places.row(s.delta[t*h:][:h], t)
+	}
+	e.norm(k, s, &e.looked)
+}
+
+// norm adds the delta to the state and normalises each row.
+func (e *encoder) norm(k *kernel.Kernel, s *scratch, by *normal) {
+	for o := 0; o < len(s.x); o += e.hidden {
+		k.Norm(s.x[o:][:e.hidden], s.delta[o:][:e.hidden], by.gain, by.shift, e.eps)
+	}
+}
+
+// linear gives y = m·x, the rows of x quantised each by itself.
+func linear(k *kernel.Kernel, s *scratch, y, x []float32, m *kernel.Matrix) {
+	rows, limit := len(x)/m.In, kernel.Limit(m.In)
+	for t := range rows {
+		s.steps[t] = k.Quantise(s.short[t*m.In:][:m.In], x[t*m.In:][:m.In], limit)
+	}
+	k.Linear(y, s.short, s.steps, m, rows)
+}
+
+// attend mixes the values of n tokens for every row and head.
+func (e *encoder) attend(k *kernel.Kernel, s *scratch, n, cols int) {
+	h, size := e.hidden, e.hidden/e.heads
+	rows := len(s.x) / h
+	scale := float32(1 / math.Sqrt(float64(size)))
+	for head := 0; head < h; head += size {
+		for t := range n {
+			for i, v := range s.qkv[t*3*h+h+head:][:size] {
+				s.keys[i*cols+t] = v
+			}
+		}
+		queries := kernel.Block{Data: s.qkv[head:], Rows: rows, Cols: size, Stride: 3 * h}
+		keys := kernel.Block{Data: s.keys, Rows: size, Cols: cols, Stride: cols}
+		scores := kernel.Block{Data: s.score, Rows: rows, Cols: cols, Stride: cols}
+		values := kernel.Block{Data: s.qkv[2*h+head:], Rows: n, Cols: size, Stride: 3 * h}
+		mixed := kernel.Block{Data: s.mixed[head:], Rows: rows, Cols: size, Stride: h}
+
+		k.Product(scores, queries, keys, size)
+		for t := range rows {
+			row := s.score[t*cols:][:cols]
+			for i := n; i < cols; i++ {
+				row[i] = masked
+			}
+			s.steps[t] = 1 / k.ExpSum(row, scale)
+		}
+		k.Product(mixed, scores, values, n)
+		for t := range rows {
+			by, row := s.steps[t], s.mixed[t*h+head:][:size]
+			for i, v := range row {
+				row[i] = float32(v * by)
+			}
+		}
+	}
 }

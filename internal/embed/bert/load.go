@@ -53,24 +53,12 @@ func Load(fsys fs.FS) (embed.Embedder, error) {
 func contentID(enc *encoder, words []string) string {
 	h := sha256.New()
 	io.WriteString(h, "marchwarden encoder 1\x00")
-	h.Write(enc.head())
-	enc.walk(hasher{h})
+	h.Write(enc.packed())
 	for _, w := range words {
 		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(w))))
 		io.WriteString(h, w)
 	}
 	return "bert-" + hex.EncodeToString(h.Sum(nil)[:12]) + "/1"
-}
-
-// hasher hashes the parts of an encoder, whose sizes are in its head.
-type hasher struct{ w io.Writer }
-
-func (h hasher) bytes(_ string, p *[]byte, _ int) { h.w.Write(*p) }
-
-func (h hasher) floats(name string, p *[]float32, n int) {
-	var w writer
-	w.floats(name, p, n)
-	h.w.Write(w.b)
 }
 
 // config is what is read of config.json.

@@ -48,9 +48,14 @@ func Pack(fsys fs.FS) (packed []byte, vocabulary string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	w := &writer{b: enc.head()}
-	enc.walk(w)
-	return w.b, strings.Join(words, "\n") + "\n", nil
+	return enc.packed(), strings.Join(words, "\n") + "\n", nil
+}
+
+// packed is the packed file of an encoder.
+func (e *encoder) packed() []byte {
+	w := &writer{b: e.head()}
+	e.walk(w)
+	return w.b
 }
 
 // codec goes through the parts of an encoder: one way of it reads, one writes.

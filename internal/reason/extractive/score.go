@@ -22,12 +22,11 @@ type answer struct {
 	date  lexicon.Date     // of the statement, as far as it is known
 	feats [numFeatures]float64
 	score float64 // log-odds that this answers, before the calibration
-	bonus float64 // beside what the features give
 }
 
 // weigh scores an answer.
 func (a *answer) weigh(weights *[numFeatures]float64) {
-	a.score = a.bonus
+	a.score = 0
 	for f, w := range weights {
 		a.score += w * a.feats[f]
 	}
@@ -80,9 +79,6 @@ func (lk *look) answers() []answer {
 			a.date = lk.dateOf(a.unit)
 			if dated {
 				a.feats[featDate] = agreement(asked, a.date, a.text)
-			}
-			if lk.q.Kind == lexicon.AskDefine && defines(lk.q, a.text) {
-				a.bonus += definesIt
 			}
 			a.weigh(weights)
 			out = append(out, a)
@@ -188,23 +184,6 @@ func (lk *look) shows(u unit) (from, to int) {
 		from = strings.LastIndexByte(w.Text[:from], '\n') + 1
 	}
 	return from, to
-}
-
-// definesIt is what a sentence gains that says what a thing is where that is asked.
-const definesIt = 2.0
-
-// defines reports a sentence that begins with what is asked about, and says what it is.
-func defines(q *lexicon.Question, text string) bool {
-	toks := lexicon.Tokens(text)
-	for i := 0; i+1 < min(len(toks), len(q.Terms)+4); i++ {
-		if len(q.Terms) > 0 && toks[i].Stem == q.Terms[len(q.Terms)-1].Stem {
-			switch strings.ToLower(toks[i+1].Text) {
-			case "is", "are", "was", "were", "means", "refers", "stands":
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // wasRead reports whether a reader has read.
@@ -340,3 +319,33 @@ func (lk *look) show(ctx context.Context, list []answer) {
 	}
 	see(w)
 }
+
+// scale is how features become scores: the weights of an answer, the line that says how
+// likely what is said is right, and the one that says whether there is an answer at all.
+type scale struct {
+	weights       [numFeatures]float64
+	closer        [numFeatures]float64 // after a closer look
+	right, exists [numOdds + 1]float64
+	refuse        float64 // odds of there being an answer under which nothing is said
+	hedge         float64 // probability of being right under which it is said as partly supported
+}
+
+// The scales are fitted by tools/reader/score.py on questions whose answers are known;
+// docs/reader.md says on which, and what came of it.
+var (
+	withReader = scale{
+		weights: [numFeatures]float64{featAnswers: 0.058, featAbout: 0.138, featSpan: 0.223, featOwn: 2.027, featWindow: 0.907, featRank: 1.113, featNear: 0.927, featNames: -0.451, featNumbers: -0.151, featDate: 0.360, featThin: -0.275},
+		closer:  [numFeatures]float64{featAnswers: -0.160, featAbout: 0.185, featSpan: 0.164, featOwn: 1.462, featWindow: 0.738, featRank: 0.905, featNear: 0.469, featNames: -0.116, featNumbers: -0.224, featDate: 0.288, featThin: -0.083, featCloserAnswers: 0.148, featCloserAbout: 0.316, featCloserSpan: -0.104, featCloserNear: 0.933},
+		right:   [numOdds + 1]float64{featAnswers: 0.136, featRank: 1.039, oddsMargin: 0.475, oddsMost: 0.111, numOdds: -1.378},
+		exists:  [numOdds + 1]float64{featAnswers: 0.163, featAbout: -0.101, featSpan: -0.011, featOwn: -0.179, featWindow: -2.006, featRank: 1.068, featNear: -1.121, featNames: -0.972, featNumbers: -1.934, featDate: 0.632, featThin: 1.293, featCloserAnswers: 0.303, featCloserAbout: -0.182, featCloserSpan: -0.015, featCloserNear: 1.179, oddsScore: -0.172, oddsMargin: -0.014, oddsMost: 0.245, oddsSpan: 0.061, numOdds: 2.012},
+		hedge:   0.4,
+		refuse:  -0.861,
+	}
+	withoutReader = scale{
+		weights: [numFeatures]float64{featOwn: 3.723, featWindow: 2.267, featRank: 2.146, featNames: -0.489, featNumbers: -0.271, featDate: 0.229, featThin: -0.268},
+		right:   [numOdds + 1]float64{featOwn: -0.064, featWindow: 1.652, featRank: 0.437, featNames: -0.780, featNumbers: -0.901, featDate: 0.858, featThin: -3.488, oddsScore: 0.113, oddsMargin: 0.299, numOdds: -3.627},
+		exists:  [numOdds + 1]float64{featOwn: 0.435, featWindow: -0.874, featRank: -1.984, featNames: -1.663, featNumbers: -1.723, featDate: 0.513, featThin: -0.243, oddsScore: -0.002, oddsMargin: -0.169, numOdds: 2.895},
+		hedge:   0.15,
+		refuse:  -0.322,
+	}
+)

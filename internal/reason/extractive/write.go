@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -21,7 +22,6 @@ const (
 	broadlyOwn   = 0.5  // and for a broad question
 	// surelyAnswers is what the reader gives a window that it is sure of, in log-odds.
 	surelyAnswers = 2
-	longRow       = 200 // characters from which a row is told by the cells that matter
 	overruled     = 0.8 // how much surer a reader must be of the contrary, of two readings, to overrule whether a sentence denies
 )
 
@@ -272,4 +272,40 @@ func says(text, title string) bool {
 	title, _, _ = strings.Cut(title, " (")
 	title = lexicon.Plain(title)
 	return len(title) >= bridgeTitle && strings.Contains(" "+lexicon.Plain(text)+" ", " "+title+" ")
+}
+
+// together is the draft of a question of several clauses, put together from theirs.
+func together(drafts []reason.Draft, parts []lexicon.Part) reason.Draft {
+	var all reason.Draft
+	for i, d := range drafts {
+		if len(d.Claims) == 0 {
+			all.Refusal, all.Closest = d.Refusal, append(all.Closest, d.Closest...)
+			all.Gaps = append(all.Gaps, marchwarden.Gap{Topic: parts[i].Label, Category: marchwarden.SourceNotFound, Detail: "no sentence of the documents read answers this part of the question"})
+			all.OpenQuestions = append(all.OpenQuestions, marchwarden.OpenQuestion{Question: parts[i].Question(), Priority: marchwarden.High,
+				Context: "a part of the question that no sentence of the evidence answers"})
+		} else {
+			if !slices.ContainsFunc(all.Claims, func(o reason.Claim) bool { return o.Text == d.Claims[0].Text }) {
+				all.Claims = append(all.Claims, d.Claims[0])
+			}
+			all.Match += d.Match / float64(len(drafts))
+			all.Gaps = append(all.Gaps, d.Gaps...)
+		}
+		all.Contradictions, all.Discoveries = union(all.Contradictions, d.Contradictions), union(all.Discoveries, d.Discoveries)
+	}
+	all.OpenQuestions = all.OpenQuestions[:min(maxOpen, len(all.OpenQuestions))]
+	all.Closest = all.Closest[:min(closest, len(all.Closest))]
+	if len(all.Claims) > 0 {
+		all.Refusal, all.Closest = "", nil
+	}
+	return all
+}
+
+// union adds to a list what it lacks.
+func union[T comparable](list, more []T) []T {
+	for _, e := range more {
+		if !slices.Contains(list, e) {
+			list = append(list, e)
+		}
+	}
+	return list
 }
