@@ -133,7 +133,6 @@ func agreeing(in Input) int {
 	return len(origins(cited))
 }
 
-// citedSources are the sources that at least one citation is from.
 func citedSources(in Input) []*evidence.Source {
 	var out []*evidence.Source
 	seen := map[int]bool{}
@@ -166,7 +165,6 @@ func recencyOf(cited []*evidence.Source, now time.Time) marchwarden.Recency {
 	return marchwarden.Dated
 }
 
-// clamp keeps v within bounds; what is no number is the lower one.
 func clamp(v, low, high float64) float64 {
 	if math.IsNaN(v) {
 		return low

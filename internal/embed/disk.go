@@ -310,7 +310,6 @@ func (s *DiskStore) put(m *diskModel, keys []vectorKey, vs []Vector) error {
 	return m.readKeys(file, file.read+len(records)/recordLen)
 }
 
-// begin starts the generation after the one with a stem, or the first.
 func (m *diskModel) begin(last string, numbers int) (*diskFile, error) {
 	number, _ := strconv.Atoi(strings.TrimPrefix(last, m.prefix())) // 0 where there is none
 	stem := fmt.Sprintf("%s%06d", m.prefix(), number+1)
@@ -415,7 +414,6 @@ func diskGenerations(dir string) ([]diskGeneration, error) {
 // prefix is how the names of the model's files begin.
 func (m *diskModel) prefix() string { return hex.EncodeToString(m.hash[:8]) + "-" }
 
-// headOf is the head of a file of keys.
 func headOf(model vectorKey, numbers int) []byte {
 	head := append(make([]byte, 0, headLen), diskMagic...)
 	head = binary.LittleEndian.AppendUint64(head, uint64(numbers))

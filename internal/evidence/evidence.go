@@ -22,7 +22,6 @@ import (
 // counted from one.
 type ID string
 
-// makeID returns the id of passage index of source n.
 func makeID(n, index int) ID {
 	return ID("S" + strconv.Itoa(n) + "." + strconv.Itoa(index))
 }
@@ -240,7 +239,6 @@ type vocabulary struct {
 
 func newVocabulary() vocabulary { return vocabulary{map[string]word{}, map[string]word{}} }
 
-// wordsOf adds the terms of a text to words.
 func (v *vocabulary) wordsOf(words []word, text string) []word {
 	for spelling := range lexicon.Words(text) {
 		w, known := v.spelled[spelling]

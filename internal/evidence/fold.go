@@ -62,7 +62,6 @@ type mark struct{ key, src int }
 // markEvery is how far marks are apart, in bytes of the source.
 const markEvery = 1 << 10
 
-// fold reads the whole source.
 func (f *folder) fold() {
 	f.key = slices.Grow(f.key, len(f.src))
 	next := 0 // where a mark is due
@@ -128,7 +127,6 @@ func (f *folder) slow(i int) int {
 	return next
 }
 
-// emit appends the cluster that was read from src[start:end].
 func (f *folder) emit(start, end int) {
 	out := f.cluster
 	if norm.NFC.QuickSpan(out) != len(out) {
@@ -151,7 +149,6 @@ func (f *folder) emit(start, end int) {
 	f.key = append(f.key, out...)
 }
 
-// space appends the space that is due.
 func (f *folder) space() {
 	if f.gap && f.spaces && len(f.key) > 0 {
 		f.key = append(f.key, ' ')
@@ -159,7 +156,6 @@ func (f *folder) space() {
 	f.gap = false
 }
 
-// plain appends src[start:end] as it is.
 func (f *folder) plain(start, end int) {
 	if f.mapped {
 		if last := len(f.runs) - 1; last >= 0 && f.runs[last].plain && f.runs[last].end == start {
@@ -173,54 +169,40 @@ func (f *folder) plain(start, end int) {
 
 // start returns where in the source key[at] begins; it is false inside a unit.
 func (f *folder) start(at int) (int, bool) {
-	r := f.runs[f.find(at)]
+	r, _ := f.runOf(at)
 	if r.plain {
 		return r.src + at - r.key, true
 	}
 	return r.src, at == r.key
 }
 
-// end returns where in the source the key up to at ends; it is false inside a
-// unit.
+// end returns where in the source the key up to at ends; it is false inside a unit.
 func (f *folder) end(at int) (int, bool) {
-	i := f.find(at - 1)
-	r := f.runs[i]
+	r, end := f.runOf(at - 1)
 	if r.plain {
 		return r.src + at - r.key, true
 	}
-	if i+1 < len(f.runs) {
-		return r.end, at == f.runs[i+1].key
-	}
-	return r.end, at == len(f.key)
+	return r.end, at == end
 }
 
-// find returns the run that holds key[at].
-func (f *folder) find(at int) int {
-	return sort.Search(len(f.runs), func(i int) bool { return f.runs[i].key > at }) - 1
-}
-
-// window is the part of a marked folder between two marks, with its runs. The
-// zero window is none.
-type window struct {
-	folder
-	from, to mark
-}
-
-// move sets the window to the part of f that holds key[at].
-func (w *window) move(f *folder, at int) {
-	if w.src != "" && w.from.key <= at && at < w.to.key {
-		return
-	}
+// runOf folds the source between two marks again to find the run that holds key[at], and
+// where it ends in the key.
+func (f *folder) runOf(at int) (r run, end int) {
 	i := sort.Search(len(f.marks), func(i int) bool { return f.marks[i].key > at }) - 1
-	w.from, w.to = f.marks[i], mark{len(f.key), len(f.src)}
+	from, to := f.marks[i], len(f.src)
 	if i+1 < len(f.marks) {
-		w.to = f.marks[i+1]
+		to = f.marks[i+1].src
 	}
-	w.folder = folder{src: f.src[w.from.src:w.to.src], mapped: true, key: w.key[:0], runs: w.runs[:0], cluster: w.cluster}
-	w.fold()
+	part := folder{src: f.src[from.src:to], mapped: true}
+	part.fold()
+	k := sort.Search(len(part.runs), func(k int) bool { return part.runs[k].key > at-from.key }) - 1
+	r, end = part.runs[k], len(part.key)
+	if k+1 < len(part.runs) {
+		end = part.runs[k+1].key
+	}
+	return run{r.key + from.key, r.src + from.src, r.end + from.src, r.plain}, end + from.key
 }
 
-// appendFolded appends what r stands for.
 func appendFolded(b []byte, r rune) []byte {
 	switch r {
 	case '‘', '’', '‚', '‛', '′', '´', 'ʼ', '\u1FFD':

@@ -40,16 +40,13 @@ func Locate(text, quote string) (marchwarden.Span, bool) {
 func (f *folder) locate(want string) (marchwarden.Span, bool) {
 	var first marchwarden.Span
 	found := false
-	var left, right window
 	for at := range occurrences(f.key, want) {
-		left.move(f, at)
-		start, okStart := left.start(at - left.from.key)
-		right.move(f, at+len(want)-1)
-		end, okEnd := right.end(at + len(want) - right.from.key)
+		start, okStart := f.start(at)
+		end, okEnd := f.end(at + len(want))
 		if !okStart || !okEnd {
 			continue
 		}
-		span := marchwarden.Span{Start: left.from.src + start, End: right.from.src + end}
+		span := marchwarden.Span{Start: start, End: end}
 		if wholeWords(f.src, span) {
 			return span, true
 		}

@@ -294,7 +294,6 @@ func (t *MultiHop) holds(stems map[string]bool) []bool {
 	return out
 }
 
-// share is how much of the question's weight is held.
 func (t *MultiHop) share(holds []bool) float64 {
 	sum := 0.0
 	for i, h := range holds {

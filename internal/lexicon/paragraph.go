@@ -88,7 +88,6 @@ func splitLines(s string) []line {
 	return lines
 }
 
-// lineEnd is where the first line of s ends, or -1.
 func lineEnd(s string) int {
 	for i := range len(s) {
 		switch s[i] {
@@ -120,7 +119,6 @@ func skipQuoted(s string, i int) int {
 	return i + len(signs)
 }
 
-// appendBlock puts the lines of one block together into paragraphs.
 func appendBlock(out []Paragraph, s string, lines []line, block int) []Paragraph {
 	b := newBlock(s, lines)
 	first := len(out)
@@ -147,7 +145,6 @@ func appendBlock(out []Paragraph, s string, lines []line, block int) []Paragraph
 	return out
 }
 
-// markHeadings finds the headings among the paragraphs.
 func markHeadings(s string, ps []Paragraph) {
 	chain := 0 // how many paragraphs before this one look like headings as well
 	for i := range ps {
@@ -183,7 +180,6 @@ func markHeadings(s string, ps []Paragraph) {
 	}
 }
 
-// numbered reports whether a paragraph is an item with a number.
 func numbered(s string, p *Paragraph) bool { return p.Kind == Item && isDigit(s[p.Start]) }
 
 // headingRun returns how many paragraphs look like headings from the first on,

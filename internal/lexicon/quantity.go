@@ -211,7 +211,6 @@ func (p *quantityParser) unit(i int) (string, int) {
 	return "", i
 }
 
-// dayOfMonth reports whether the number stands beside the name of a month.
 func (p *quantityParser) dayOfMonth(q *Quantity) bool {
 	if q.Value < 1 || q.Value > 31 || q.End-q.Start > 2 {
 		return false

@@ -89,10 +89,8 @@ func unaddressed(text string) string { return located.ReplaceAllString(text, " "
 // label is a number that counts questions rather than asks: "… in Utah? no. 4".
 var label = regexp.MustCompile(`(?i)\?\s*[(\[#,;:-]*\s*(?:(?:number|no|nr|question|version|try|part)\b[.:]?\s*)?#?\d{1,6}[)\].]*\s*$`)
 
-// unlabelled is a question without such a number behind it.
 func unlabelled(text string) string { return label.ReplaceAllString(text, "?") }
 
-// firstClause is the part of the text that is asked first.
 func firstClause(text string) string {
 	for _, c := range splitClauses(text) {
 		if len(newPart(c).Stems) > 0 {

@@ -62,7 +62,6 @@ type stop struct {
 	spaced bool // white space follows
 }
 
-// terminator reports whether a mark ends sentences.
 func terminator(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r == '.' || r == '!' || r == '?'
@@ -113,7 +112,6 @@ func (c *cutter) after(st *stop) {
 	}
 }
 
-// ends reports whether the sentence ends at st.
 func (c *cutter) ends(st stop) bool {
 	if !st.spaced {
 		return c.endsUnspaced(st)
@@ -139,7 +137,6 @@ func (c *cutter) ends(st stop) bool {
 	return c.endsDot(st, next)
 }
 
-// endsBang decides after a question or exclamation mark.
 func (c *cutter) endsBang(st stop, next opening) bool {
 	if st.quote && speaker.MatchString(c.s[next.at:min(len(c.s), next.at+64)]) {
 		return false
@@ -285,7 +282,6 @@ func firstRune(s string) rune {
 	return r
 }
 
-// skipSpace returns the first place from i on that is no white space.
 func skipSpace(s string, i int) int {
 	return len(s) - len(strings.TrimLeftFunc(s[i:], unicode.IsSpace))
 }
@@ -297,7 +293,6 @@ func trimSpaceLeft(s string, low, i int) int {
 
 func asciiSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// byteAt is s[i], or 0 beyond the end.
 func byteAt(s string, i int) byte {
 	if i < len(s) {
 		return s[i]

@@ -23,7 +23,6 @@ const (
 	widest    = 180
 )
 
-// newBlock looks at the lines of a block as a whole.
 func newBlock(s string, lines []line) *block {
 	b := &block{s: s, lines: lines, starts: make([]bool, len(lines))}
 	for _, l := range lines {
@@ -119,7 +118,6 @@ func (b *block) startsItem(i int) bool {
 	return i+1 < len(b.lines) && marker(b.text(i+1)) > 0
 }
 
-// row reports whether a line is a row of a table.
 func row(s string) bool {
 	return s[0] == '|' || strings.Count(s, " | ") > 0 || strings.Count(s, "\t") > 1
 }

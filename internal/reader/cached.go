@@ -115,7 +115,6 @@ func unpackReading(v embed.Vector) Reading {
 	return r
 }
 
-// frame joins parts, each with its length before it.
 func frame(parts ...string) string {
 	var b []byte
 	for _, p := range parts {

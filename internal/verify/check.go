@@ -83,7 +83,6 @@ func (r Report) String() string {
 	return strings.Join(all[:min(3, len(all))], "; ")
 }
 
-// problems says what does not stand.
 func (r Report) problems() []string {
 	var all []string
 	for _, f := range slices.Concat(r.Citations, r.Closest) {
@@ -330,7 +329,6 @@ func citation(ctx context.Context, blobs blob.Store, c marchwarden.Citation) err
 	return nil
 }
 
-// stands is what stands at a place of a stored text.
 func stands(ctx context.Context, blobs blob.Store, hash string, at marchwarden.Span) (string, error) {
 	text, err := stored(ctx, blobs, hash)
 	if err != nil {
@@ -342,7 +340,6 @@ func stands(ctx context.Context, blobs blob.Store, hash string, at marchwarden.S
 	return text[at.Start:at.End], nil
 }
 
-// stored is a text by its hash.
 func stored(ctx context.Context, blobs blob.Store, hash string) (string, error) {
 	ref, err := blob.Parse(hash)
 	if err != nil {

@@ -32,7 +32,6 @@ var forces = func() map[string]force {
 	return m
 }()
 
-// forceAt is the force of token i.
 func (s *sentence) forceAt(i int) force {
 	if s.tokens[i].Contracted() {
 		return denies
@@ -104,7 +103,6 @@ func (p *evidenced) look() findings {
 	return f
 }
 
-// named reports that token i of the claim is a name or part of one.
 func (p *evidenced) named(i int) bool {
 	t := p.claim.tokens[i]
 	return strings.IndexFunc(t.Text[1:], unicode.IsUpper) >= 0 || t.Capital && i > 0 && !strings.ContainsAny(p.claim.text[p.claim.tokens[i-1].End:t.Start], ".!?:")

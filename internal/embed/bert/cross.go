@@ -24,7 +24,6 @@ type heads struct {
 	columns    []float32 // rows, turned for a product: Panel numbers for each of the state
 }
 
-// turn lays the rows side by side.
 func (h *heads) turn(hidden int) {
 	h.columns = make([]float32, hidden*kernel.Panel)
 	for o := range outputs {

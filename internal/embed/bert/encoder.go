@@ -112,7 +112,6 @@ func steps(dst []int8, row []float32) float32 {
 	return scale
 }
 
-// newTable turns rows of n numbers into int8.
 func newTable(rows []float32, n int) table {
 	t := table{make([]float32, len(rows)/n), make([]byte, len(rows))}
 	short := make([]int8, n)
@@ -231,7 +230,6 @@ func (e *encoder) look(k *kernel.Kernel, s *scratch, ids []int32, second int) {
 	e.norm(k, s, &e.looked)
 }
 
-// norm adds the delta to the state and normalises each row.
 func (e *encoder) norm(k *kernel.Kernel, s *scratch, by *normal) {
 	for o := 0; o < len(s.x); o += e.hidden {
 		k.Norm(s.x[o:][:e.hidden], s.delta[o:][:e.hidden], by.gain, by.shift, e.eps)

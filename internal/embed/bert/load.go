@@ -109,7 +109,6 @@ func readFolder(fsys fs.FS) (*encoder, []string, error) {
 	return e, words, nil
 }
 
-// readSettings reads the window, the pooling and the vocabulary.
 func (e *encoder) readSettings(fsys fs.FS) ([]string, error) {
 	var sentence struct {
 		Window int `json:"max_seq_length"`
@@ -305,7 +304,6 @@ func (r *tensors) packed(in, out int, name string) (m kernel.Matrix) {
 	return m
 }
 
-// readFile reads a file of at most limit bytes.
 func readFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -341,7 +339,6 @@ func fileError(name string, err error) error {
 	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: name, Message: "cannot be read", Err: err}
 }
 
-// optional forgives that a file is not there.
 func optional(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

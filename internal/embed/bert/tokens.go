@@ -80,7 +80,6 @@ func (f *traced) fold(t *Tokenizer, text string, at int) {
 	}
 }
 
-// ascii writes a character that has no marks.
 func (f *traced) ascii(t *Tokenizer, c byte, at int) {
 	switch {
 	case c <= ' ' && shapeless(rune(c)) || c == 0x7F:

@@ -156,7 +156,6 @@ func sent(t string) string {
 	return t
 }
 
-// request makes one request, if the payer can pay.
 func (s *service) request(ctx context.Context, texts []string) ([]embed.Vector, error) {
 	estimate, least := 0, 0
 	for _, t := range texts {
@@ -177,7 +176,6 @@ func (s *service) request(ctx context.Context, texts []string) ([]embed.Vector, 
 	return s.vectors(a.lists, len(texts))
 }
 
-// vectors are the lists of an answer, each brought to the length of one.
 func (s *service) vectors(lists [][]float32, texts int) ([]embed.Vector, error) {
 	if len(lists) != texts {
 		return nil, s.malformed("%d vectors for %d texts", len(lists), texts)

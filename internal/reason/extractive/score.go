@@ -24,7 +24,6 @@ type answer struct {
 	score float64 // log-odds that this answers, before the calibration
 }
 
-// weigh scores an answer.
 func (a *answer) weigh(weights *[numFeatures]float64) {
 	a.score = 0
 	for f, w := range weights {
@@ -32,7 +31,6 @@ func (a *answer) weigh(weights *[numFeatures]float64) {
 	}
 }
 
-// order puts answers in order, best first.
 func order(list []answer) {
 	slices.SortStableFunc(list, func(a, b answer) int { return cmp.Compare(b.score, a.score) })
 }
@@ -125,7 +123,6 @@ func (lk *look) hush() {
 	}
 }
 
-// isQuestion reports a text that asks and says nothing else.
 func isQuestion(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), "?") }
 
 // closely is how many answers get a closer look.
@@ -186,7 +183,6 @@ func (lk *look) shows(u unit) (from, to int) {
 	return from, to
 }
 
-// wasRead reports whether a reader has read.
 func (lk *look) wasRead() bool {
 	return slices.ContainsFunc(lk.windows, func(w window) bool { return w.reading != nil })
 }

@@ -65,7 +65,6 @@ func clauses(q *lexicon.Question, st *reason.State) []*lexicon.Question {
 	return out
 }
 
-// write answers one question.
 func write(ctx context.Context, st *reason.State, q *lexicon.Question) (reason.Draft, error) {
 	ws := rank(q, st.Evidence, considered+perPart*(len(q.Parts)-1))
 	mean(ctx, st, q, ws)
@@ -300,7 +299,6 @@ func together(drafts []reason.Draft, parts []lexicon.Part) reason.Draft {
 	return all
 }
 
-// union adds to a list what it lacks.
 func union[T comparable](list, more []T) []T {
 	for _, e := range more {
 		if !slices.Contains(list, e) {
