@@ -8,7 +8,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -158,7 +157,7 @@ func (p *plan) relation() Relation {
 	var entailed, contradicted float64
 	for _, w := range p.windows {
 		said := w.scores.Relation
-		kernel.Softmax(said[:])
+		bert.Softmax(said[:])
 		entailed, contradicted = max(entailed, float64(said[0])), max(contradicted, float64(said[2]))
 	}
 	return newRelation(entailed, contradicted)

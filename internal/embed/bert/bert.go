@@ -2,9 +2,8 @@
 // text to its vector and from two texts to what heads say of them, the packed files
 // of weights, and reading a model from a folder. Weights are of 8
 // bits and activations of 16, so that all matrix products are of integers, and a
-// result has the same bits on every machine. The tokenizer is here, too, the
-// arithmetic in embed/kernel, the models that come with the program in embed/minilm
-// and in reader.
+// result has the same bits on every machine. The tokenizer and the arithmetic are here,
+// too; the models that come with the program are in embed/minilm and in reader.
 package bert
 
 import (
@@ -14,7 +13,6 @@ import (
 	"runtime"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -23,7 +21,7 @@ type model struct {
 	id     string
 	words  *Tokenizer
 	enc    *encoder
-	kernel *kernel.Kernel
+	kernel *Kernel
 }
 
 // Open makes an embedder of a packed file of weights, as Pack writes it, and a
@@ -45,7 +43,7 @@ func newModel(id string, enc *encoder, vocabulary []string) (embed.Embedder, err
 	if err != nil {
 		return nil, err
 	}
-	return &model{id: id, words: words, enc: enc, kernel: kernel.Best()}, nil
+	return &model{id: id, words: words, enc: enc, kernel: BestKernel()}, nil
 }
 
 // tokenizer makes that of a vocabulary, with the settings of the encoder.
@@ -131,16 +129,16 @@ const (
 
 // heads speak of two texts.
 type heads struct {
-	pool       kernel.Matrix // the first row of the state, before its tanh
+	pool       Matrix // the first row of the state, before its tanh
 	rows, bias []float32
 	columns    []float32 // rows, turned for a product: Panel numbers for each of the state
 }
 
 func (h *heads) turn(hidden int) {
-	h.columns = make([]float32, hidden*kernel.Panel)
+	h.columns = make([]float32, hidden*Panel)
 	for o := range outputs {
 		for i, v := range h.rows[o*hidden:][:hidden] {
-			h.columns[i*kernel.Panel+o] = v
+			h.columns[i*Panel+o] = v
 		}
 	}
 }
@@ -151,7 +149,7 @@ func (h *heads) turn(hidden int) {
 type Cross struct {
 	enc    *encoder
 	words  *Tokenizer
-	kernel *kernel.Kernel
+	kernel *Kernel
 }
 
 // Scores are what the heads say, none of them scaled.
@@ -188,11 +186,11 @@ func OpenCross(packed, embedder []byte, vocabulary string) (*Cross, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cross{enc: enc, words: words, kernel: kernel.Best()}, nil
+	return &Cross{enc: enc, words: words, kernel: BestKernel()}, nil
 }
 
 // With is c with another kernel.
-func (c *Cross) With(k *kernel.Kernel) *Cross { return &Cross{enc: c.enc, words: c.words, kernel: k} }
+func (c *Cross) With(k *Kernel) *Cross { return &Cross{enc: c.enc, words: c.words, kernel: k} }
 
 // Words is the tokenizer.
 func (c *Cross) Words() *Tokenizer { return c.words }
@@ -213,13 +211,13 @@ func (c *Cross) Run(ids []int32, second int) Scores {
 }
 
 // speak gives what the heads say of the state of n tokens.
-func (e *encoder) speak(k *kernel.Kernel, s *scratch, n int) Scores {
-	const wide = kernel.Panel
+func (e *encoder) speak(k *Kernel, s *scratch, n int) Scores {
+	const wide = Panel
 	h, rows := e.hidden, len(s.x)/e.hidden
-	columns := kernel.Block{Data: e.says.columns, Rows: h, Cols: wide, Stride: wide}
+	columns := Block{Data: e.says.columns, Rows: h, Cols: wide, Stride: wide}
 	say := func(x []float32, rows int) []float32 {
 		s.score = grow(s.score, rows*wide)
-		k.Product(kernel.Block{Data: s.score, Rows: rows, Cols: wide, Stride: wide}, kernel.Block{Data: x, Rows: rows, Cols: h, Stride: h}, columns, h)
+		k.Product(Block{Data: s.score, Rows: rows, Cols: wide, Stride: wide}, Block{Data: x, Rows: rows, Cols: h, Stride: h}, columns, h)
 		return s.score
 	}
 	bias := e.says.bias
@@ -231,7 +229,7 @@ func (e *encoder) speak(k *kernel.Kernel, s *scratch, n int) Scores {
 	}
 	pooled := s.delta[:2*h] // a row and one for the kernel
 	linear(k, s, pooled, s.x[:2*h], &e.says.pool)
-	kernel.Tanh(pooled)
+	Tanh(pooled)
 	said = say(pooled, 2)
 	for i := range out.Relation {
 		out.Relation[i] = said[rowRelation+i] + bias[rowRelation+i]

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
 )
 
 // maxWeight bounds every number of a model: real ones are far below, and no sum of
@@ -41,7 +40,7 @@ type encoder struct {
 }
 
 type layer struct {
-	qkv, out, up, down kernel.Matrix
+	qkv, out, up, down Matrix
 	attended, done     normal
 }
 
@@ -83,7 +82,7 @@ func (s *shape) check() error {
 			return invalid(f.name, "%d is not within %d and %d%s", f.value, f.low, f.up, of)
 		}
 	}
-	if s.hidden%(s.heads*kernel.Panel) != 0 {
+	if s.hidden%(s.heads*Panel) != 0 {
 		return invalid("num_attention_heads", "%d heads do not share a hidden size of %d in steps of 16", s.heads, s.hidden)
 	}
 	if int64(s.vocabulary)*int64(s.hidden) > maxTable {
@@ -125,7 +124,7 @@ func newTable(rows []float32, n int) table {
 }
 
 // fill turns rows of weights into those of a matrix, from output o on.
-func fill(m *kernel.Matrix, o int, rows, bias []float32) {
+func fill(m *Matrix, o int, rows, bias []float32) {
 	short := make([]int8, m.In)
 	for r, b := range bias {
 		m.Scale[o+r] = steps(short, rows[r*m.In:][:m.In])
@@ -136,8 +135,8 @@ func fill(m *kernel.Matrix, o int, rows, bias []float32) {
 	}
 }
 
-func newMatrix(in, out int) kernel.Matrix {
-	return kernel.Matrix{In: in, Out: out, Weights: make([]byte, in*out), Scale: make([]float32, out), Bias: make([]float32, out)}
+func newMatrix(in, out int) Matrix {
+	return Matrix{In: in, Out: out, Weights: make([]byte, in*out), Scale: make([]float32, out), Bias: make([]float32, out)}
 }
 
 func invalid(field, format string, args ...any) error {
@@ -189,9 +188,9 @@ func grow[T any](s []T, n int) []T {
 // run leaves the last hidden state of the tokens in s.x; from second on, they are
 // of the second of two texts. Kernels want an even number of rows: an odd number
 // gets one more, which no row attends to.
-func (e *encoder) run(k *kernel.Kernel, s *scratch, ids []int32, second int) {
+func (e *encoder) run(k *Kernel, s *scratch, ids []int32, second int) {
 	n, h := len(ids), e.hidden
-	rows, cols := n+n&1, (n+kernel.Panel-1)/kernel.Panel*kernel.Panel
+	rows, cols := n+n&1, (n+Panel-1)/Panel*Panel
 	s.x, s.mixed, s.delta = grow(s.x, rows*h), grow(s.mixed, rows*h), grow(s.delta, rows*h)
 	s.qkv, s.inner = grow(s.qkv, rows*3*h), grow(s.inner, rows*e.inner)
 	s.keys, s.score = grow(s.keys, h/e.heads*cols), grow(s.score, rows*cols)
@@ -212,7 +211,7 @@ func (e *encoder) run(k *kernel.Kernel, s *scratch, ids []int32, second int) {
 }
 
 // look fills the state with the rows of the tokens, their places and their kind.
-func (e *encoder) look(k *kernel.Kernel, s *scratch, ids []int32, second int) {
+func (e *encoder) look(k *Kernel, s *scratch, ids []int32, second int) {
 	h, kind := e.hidden, e.kind[:e.hidden]
 	clear(s.x[len(ids)*h:])
 	clear(s.delta[len(ids)*h:])
@@ -230,15 +229,15 @@ func (e *encoder) look(k *kernel.Kernel, s *scratch, ids []int32, second int) {
 	e.norm(k, s, &e.looked)
 }
 
-func (e *encoder) norm(k *kernel.Kernel, s *scratch, by *normal) {
+func (e *encoder) norm(k *Kernel, s *scratch, by *normal) {
 	for o := 0; o < len(s.x); o += e.hidden {
 		k.Norm(s.x[o:][:e.hidden], s.delta[o:][:e.hidden], by.gain, by.shift, e.eps)
 	}
 }
 
 // linear gives y = m·x, the rows of x quantised each by itself.
-func linear(k *kernel.Kernel, s *scratch, y, x []float32, m *kernel.Matrix) {
-	rows, limit := len(x)/m.In, kernel.Limit(m.In)
+func linear(k *Kernel, s *scratch, y, x []float32, m *Matrix) {
+	rows, limit := len(x)/m.In, Limit(m.In)
 	for t := range rows {
 		s.steps[t] = k.Quantise(s.short[t*m.In:][:m.In], x[t*m.In:][:m.In], limit)
 	}
@@ -246,7 +245,7 @@ func linear(k *kernel.Kernel, s *scratch, y, x []float32, m *kernel.Matrix) {
 }
 
 // attend mixes the values of n tokens for every row and head.
-func (e *encoder) attend(k *kernel.Kernel, s *scratch, n, cols int) {
+func (e *encoder) attend(k *Kernel, s *scratch, n, cols int) {
 	h, size := e.hidden, e.hidden/e.heads
 	rows := len(s.x) / h
 	scale := float32(1 / math.Sqrt(float64(size)))
@@ -256,11 +255,11 @@ func (e *encoder) attend(k *kernel.Kernel, s *scratch, n, cols int) {
 				s.keys[i*cols+t] = v
 			}
 		}
-		queries := kernel.Block{Data: s.qkv[head:], Rows: rows, Cols: size, Stride: 3 * h}
-		keys := kernel.Block{Data: s.keys, Rows: size, Cols: cols, Stride: cols}
-		scores := kernel.Block{Data: s.score, Rows: rows, Cols: cols, Stride: cols}
-		values := kernel.Block{Data: s.qkv[2*h+head:], Rows: n, Cols: size, Stride: 3 * h}
-		mixed := kernel.Block{Data: s.mixed[head:], Rows: rows, Cols: size, Stride: h}
+		queries := Block{Data: s.qkv[head:], Rows: rows, Cols: size, Stride: 3 * h}
+		keys := Block{Data: s.keys, Rows: size, Cols: cols, Stride: cols}
+		scores := Block{Data: s.score, Rows: rows, Cols: cols, Stride: cols}
+		values := Block{Data: s.qkv[2*h+head:], Rows: n, Cols: size, Stride: 3 * h}
+		mixed := Block{Data: s.mixed[head:], Rows: rows, Cols: size, Stride: h}
 
 		k.Product(scores, queries, keys, size)
 		for t := range rows {

@@ -16,7 +16,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
 )
 
 // The largest files that are read.
@@ -258,7 +257,7 @@ func (r *tensors) normal(name string, n int) normal {
 }
 
 // matrix joins the linear layers of the names below each other.
-func (r *tensors) matrix(in, out int, names ...string) (m kernel.Matrix) {
+func (r *tensors) matrix(in, out int, names ...string) (m Matrix) {
 	if r.err != nil {
 		return m // sizes that the file does not have must not cost memory
 	}
@@ -288,7 +287,7 @@ func (r *tensors) bytes(name string, shape ...int) []byte {
 }
 
 // packed reads a linear layer whose rows are int8 already.
-func (r *tensors) packed(in, out int, name string) (m kernel.Matrix) {
+func (r *tensors) packed(in, out int, name string) (m Matrix) {
 	t, bias := r.table(name+".weight", out, in), r.get(name+".bias", out)
 	if r.err != nil {
 		return m

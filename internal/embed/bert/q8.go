@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"math"
 	"strings"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
 )
 
 // The packed file, little endian:
@@ -25,7 +23,7 @@ import (
 // and their biases.
 //
 // A table is its scales as floats, then its rows of int8. A matrix is its scales and
-// biases as floats, then its weights as kernel.Matrix has them, so that they are
+// biases as floats, then its weights as Matrix has them, so that they are
 // used where they lie.
 const (
 	magic     = "MWQ8"
@@ -75,7 +73,7 @@ func (e *encoder) walk(c codec) {
 		c.floats(name+".gain", &n.gain, h)
 		c.floats(name+".shift", &n.shift, h)
 	}
-	matrix := func(name string, m *kernel.Matrix, in, out int) {
+	matrix := func(name string, m *Matrix, in, out int) {
 		m.In, m.Out = in, out
 		c.floats(name+".scale", &m.Scale, out)
 		c.floats(name+".bias", &m.Bias, out)

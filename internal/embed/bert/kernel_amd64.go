@@ -1,4 +1,4 @@
-package kernel
+package bert
 
 import "math"
 
@@ -58,7 +58,7 @@ func quantiseAVX2(dst []int16, x []float32, limit int) float32 {
 	if n == 0 || n%16 != 0 || len(dst) < n {
 		panic("kernel: a row to quantise is not of sixteens")
 	}
-	to, from := steps(absMax(&x[0], n, &spread), limit)
+	to, from := factors(absMax(&x[0], n, &spread), limit)
 	round(&dst[0], &x[0], n, to)
 	return from
 }
