@@ -33,7 +33,8 @@ func (lk *look) claims(picks []answer, hedged bool) []reason.Claim {
 }
 
 // cited is what the citation of an answer shows: it and what stands around it in its
-// paragraph, as far as an excerpt may go, or the line and what it leads to.
+// paragraph, as far as an excerpt may go. Items that are said together are shown
+// together, and what a line leads to with the line.
 func (lk *look) cited(a answer) marchwarden.Span {
 	src := lk.windows[a.at].src
 	if led := lk.led(a.unit); led != a.span {
@@ -71,6 +72,9 @@ func (lk *look) said(a answer) string {
 	text := flat(lk.telling(a))
 	if a.passage.Columns != nil {
 		text = lk.rowText(w, a)
+	}
+	if items := lk.items(a); items != "" {
+		text = items
 	}
 	if led := lk.led(a.unit); led != a.span {
 		text = flat(w.src.Text[led.Start:led.End])
@@ -151,14 +155,56 @@ func (lk *look) subject(text string) bool {
 	return len(held) == 0 || slices.Max(held) > 0
 }
 
-// rowText is a row of a table with the names of its columns.
+// rowText is a row of a table: all of it, or where it is long the first cell and the
+// one that answers.
 func (lk *look) rowText(w *window, a answer) string {
 	from, to, ok := w.At(a.span)
 	if !ok {
 		return flat(a.text)
 	}
 	// The name of the first column stands before what is the document's.
-	return strings.TrimSpace(w.Text[strings.LastIndexAny(w.Text[:from], ".\n")+1 : to])
+	if i := strings.LastIndexAny(w.Text[:from], ".\n"); i >= 0 {
+		from = i + 1
+	} else {
+		from = 0
+	}
+	row := strings.TrimSpace(w.Text[from:to])
+	if utf8.RuneCountInString(row) <= longRow || a.words.End == 0 {
+		return row
+	}
+	start, _, _ := w.At(a.words)
+	var cells []string
+	at := from
+	for i, cell := range strings.SplitAfter(w.Text[from:to], "; ") {
+		if i == 0 || start >= at && start < at+len(cell) {
+			cells = append(cells, strings.Trim(cell, "; \n"))
+		}
+		at += len(cell)
+	}
+	return strings.Join(cells, "; ")
+}
+
+// items are the items of the list that an answer is one of, where several are asked
+// for: said together, after the line that leads to them.
+func (lk *look) items(a answer) string {
+	if lk.q.Kind != lexicon.AskList || a.passage.Columns != nil || len(a.passage.Sentences) < 2 || !isItem(a.text) {
+		return ""
+	}
+	src := lk.windows[a.at].src
+	var out []string
+	for _, sp := range a.passage.Sentences {
+		out = append(out, strings.TrimRight(flat(src.Text[sp.Start:sp.End]), ";,"))
+	}
+	if strings.HasSuffix(out[0], ":") {
+		return out[0] + " " + strings.Join(out[1:], "; ")
+	}
+	return strings.Join(out, "; ")
+}
+
+// isItem reports an item of a list by its mark.
+func isItem(text string) bool {
+	r, n := utf8.DecodeRuneInString(text)
+	return strings.ContainsRune("-*+•◦▪‣–", r) && n < len(text) && text[n] == ' ' || unicode.IsDigit(r) && strings.IndexAny(text, ".)") > 0 && strings.IndexAny(text, ".)") < 4
 }
 
 func endsSentence(s string) bool {

@@ -22,10 +22,11 @@ type answer struct {
 	date  lexicon.Date     // of the statement, as far as it is known
 	feats [numFeatures]float64
 	score float64 // log-odds that this answers, before the calibration
+	bonus float64 // beside what the features give
 }
 
 func (a *answer) weigh(weights *[numFeatures]float64) {
-	a.score = 0
+	a.score = a.bonus
 	for f, w := range weights {
 		a.score += w * a.feats[f]
 	}
@@ -77,6 +78,9 @@ func (lk *look) answers() []answer {
 			a.date = lk.dateOf(a.unit)
 			if dated {
 				a.feats[featDate] = agreement(asked, a.date, a.text)
+			}
+			if lk.q.Kind == lexicon.AskDefine && defines(lk.q, a.text) {
+				a.bonus += definesIt
 			}
 			a.weigh(weights)
 			out = append(out, a)
@@ -181,6 +185,23 @@ func (lk *look) shows(u unit) (from, to int) {
 		from = strings.LastIndexByte(w.Text[:from], '\n') + 1
 	}
 	return from, to
+}
+
+// definesIt is what a sentence gains that says what a thing is where that is asked.
+const definesIt = 2.0
+
+// defines reports a sentence that begins with what is asked about, and says what it is.
+func defines(q *lexicon.Question, text string) bool {
+	toks := lexicon.Tokens(text)
+	for i := 0; i+1 < min(len(toks), len(q.Terms)+4); i++ {
+		if len(q.Terms) > 0 && toks[i].Stem == q.Terms[len(q.Terms)-1].Stem {
+			switch strings.ToLower(toks[i+1].Text) {
+			case "is", "are", "was", "were", "means", "refers", "stands":
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (lk *look) wasRead() bool {

@@ -22,6 +22,7 @@ const (
 	broadlyOwn   = 0.5  // and for a broad question
 	// surelyAnswers is what the reader gives a window that it is sure of, in log-odds.
 	surelyAnswers = 2
+	longRow       = 200 // characters from which a row is told by the cells that matter
 	overruled     = 0.8 // how much surer a reader must be of the contrary, of two readings, to overrule whether a sentence denies
 )
 
