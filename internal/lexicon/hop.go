@@ -5,7 +5,7 @@ package lexicon
 // man, which names the city, and then one on the city, which has hardly a word of the
 // question. It finds the names that lead on, the query each of them is worth and how well
 // another text takes one up, and puts a name into the question in the place of what it
-// describes (put.go). It runs no search, reads no document and judges no answer.
+// describes. It runs no search, reads no document and judges no answer.
 
 import (
 	"cmp"

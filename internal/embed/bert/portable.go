@@ -46,7 +46,7 @@ func abs(v float32) float32 {
 	return math.Float32frombits(math.Float32bits(v) &^ (1 << 31))
 }
 
-// linear takes four rows at a time and two outputs in one multiplication: their
+// linearPlain takes four rows at a time and two outputs in one multiplication: their
 // weights share a word, 32 bits apart, and so do their sums. The lower sum is an
 // int32 by Limit, so what it borrowed from the upper one can be given back.
 func linearPlain(y []float32, x []int16, scale []float32, m *Matrix, rows int) {
