@@ -48,7 +48,7 @@ type Config struct {
 	Model     string        // "" is its usual one
 	HTTP      *http.Client  // nil is a client of its own
 	UserAgent string        // "" is "marchwarden"
-	Timeout   time.Duration // of one request; 0 is a minute, or five of a server that may first load its model
+	Timeout   time.Duration // of one request; 0 is 20 seconds, or two minutes of a server that may first load its model
 }
 
 // service is one of them. It is safe for concurrent use.
