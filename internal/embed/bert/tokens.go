@@ -36,10 +36,9 @@ func (t *Tokenizer) Tokens(text string, limit int) []Token {
 		part := head(text[at:])
 		f.fold(t, part, at)
 		at += len(part)
-		words := folded{f.text.String()}
-		all := len(words.text)
-		for w, ok := words.next(); ok && len(out) < limit; w, ok = words.next() {
-			end := all - len(words.text)
+		all := f.text.String()
+		for w, rest := cutWord(all); w != "" && len(out) < limit; w, rest = cutWord(rest) {
+			end := len(all) - len(rest)
 			start := end - len(w)
 			ids = t.pieces(ids[:0], w)
 			for _, id := range ids {
@@ -75,7 +74,7 @@ func (f *traced) fold(t *Tokenizer, text string, at int) {
 			continue
 		}
 		end, next := part(text, i)
-		f.write(t.fold(text[i:next]).text, at+i, at+end)
+		f.write(t.fold(text[i:next]), at+i, at+end)
 		i = next
 	}
 }

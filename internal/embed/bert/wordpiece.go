@@ -162,18 +162,13 @@ func (t *Tokenizer) pieces(ids []int32, word string) []int32 {
 	return ids
 }
 
-// folded is a text after folding: words with single spaces between some of them.
-type folded struct{ text string }
-
-// next takes the next word: a punctuation mark or a run of other characters.
-func (f *folded) next() (word string, ok bool) {
-	f.text = strings.TrimLeft(f.text, " ")
-	if f.text == "" {
-		return "", false
-	}
+// cutWord cuts the first word off a folded text, "" where there is none: a punctuation
+// mark or a run of other characters.
+func cutWord(text string) (word, rest string) {
+	text = strings.TrimLeft(text, " ")
 	end := 0
-	for end < len(f.text) {
-		r, size := utf8.DecodeRuneInString(f.text[end:])
+	for end < len(text) {
+		r, size := utf8.DecodeRuneInString(text[end:])
 		if r == ' ' {
 			break
 		}
@@ -185,19 +180,18 @@ func (f *folded) next() (word string, ok bool) {
 		}
 		end += size
 	}
-	word, f.text = f.text[:end], f.text[end:]
-	return word, true
+	return text[:end], text[end:]
 }
 
 // fold cleans a text and folds case and accents, in the order of the reference: the
 // dot of İ goes as an accent before the letter becomes small.
-func (t *Tokenizer) fold(text string) folded {
+func (t *Tokenizer) fold(text string) string {
 	text = t.clean(text)
 	if t.cfg.StripAccents {
 		text = norm.NFD.String(text)
 	}
 	if !t.cfg.StripAccents && !t.cfg.Lower {
-		return folded{text}
+		return text
 	}
 	var b strings.Builder
 	b.Grow(len(text))
@@ -217,7 +211,7 @@ func (t *Tokenizer) fold(text string) folded {
 			b.WriteRune(r)
 		}
 	}
-	return folded{b.String()}
+	return b.String()
 }
 
 // clean drops what has no shape, makes every kind of space one space, and sets Han

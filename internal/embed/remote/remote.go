@@ -142,13 +142,11 @@ func portions(texts []string) func(yield func([]string) bool) {
 // is refused.
 func sent(t string) string {
 	if len(t) > maxText {
-		t = t[:maxText]
-		for len(t) > 0 {
-			if r, n := utf8.DecodeLastRuneInString(t); r != utf8.RuneError || n != 1 {
-				break
-			}
-			t = t[:len(t)-1] // part of a character
+		end := maxText
+		for end > 0 && !utf8.RuneStart(t[end]) {
+			end-- // part of a character
 		}
+		t = t[:end]
 	}
 	if t = strings.ToValidUTF8(t, "\uFFFD"); strings.TrimSpace(t) == "" {
 		return "."
