@@ -96,9 +96,6 @@ func (b *bench) close() error {
 	if b.extractor != nil {
 		errs = append(errs, b.extractor.Close())
 	}
-	if b.vectors != nil {
-		errs = append(errs, b.vectors.Close())
-	}
 	return errors.Join(errs...)
 }
 

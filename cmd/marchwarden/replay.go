@@ -80,7 +80,6 @@ func runReplay(ctx context.Context, a *app, c *settings.Settings, o replayOption
 		if err != nil {
 			return err
 		}
-		defer vs.Close() // it was only read from, or costs nothing but time
 		return rerunTrace(ctx, a, log, rec.Blobs, vs.Of, id)
 	}
 	return printJourney(a, log)

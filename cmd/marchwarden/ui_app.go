@@ -125,7 +125,6 @@ func (b *uiApp) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, w
 	if err != nil {
 		return false, "", err
 	}
-	defer vs.Close() // it was only read from, or costs nothing but time
 	again, err := network.Again(ctx, log, b.answers.Records.Blobs, vs.Of)
 	if err != nil || again.Same() {
 		return err == nil, "", err

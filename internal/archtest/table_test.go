@@ -22,7 +22,6 @@ var layers = []layer{
 	{"internal/database/dbtest", nil},
 	{"internal/datatest", nil},                 // public data, for the tests that measure
 	{"internal/dispatch/cluster/torture", nil}, // a test of the whole
-	{"internal/embed/kernel", nil},
 	{"internal/lexicon", nil},
 	{"internal/locator", nil},
 	{"internal/mdtable", nil},
@@ -59,7 +58,7 @@ var layers = []layer{
 	{"internal/search/searchtest", []string{".", "internal/search"}},
 	{"internal/dispatch/dispatchtest", []string{".", "internal/blob", "internal/dispatch"}}, // what an engine is
 	{"internal/dispatch/pool", []string{".", "internal/blob", "internal/dispatch", "internal/durable"}},
-	{"internal/embed/bert", []string{".", "internal/embed", "internal/embed/kernel"}},
+	{"internal/embed/bert", []string{".", "internal/embed"}},
 	{"internal/evidence", []string{".", "internal/blob", "internal/fetch", "internal/lexicon", "internal/plaintext"}},
 	{"internal/fetch/fetchtest", []string{".", "internal/blob", "internal/fetch"}},
 	{"internal/fetch/web", []string{".", "internal/blob", "internal/fetch", "internal/fetch/extract", "internal/fetch/guard", "internal/httpapi", "internal/locator", "internal/panics"}},
@@ -80,7 +79,7 @@ var layers = []layer{
 	{"internal/llm/llmtest", []string{".", "internal/datatest", "internal/llm"}},
 	{"internal/llm/openai", []string{".", "internal/httpapi", "internal/llm", "internal/secret"}},
 	{"internal/mcpkit/client", []string{".", "internal/dispatch", "internal/durable", "internal/httpapi", "internal/mcpkit"}},
-	{"internal/reader", []string{".", "internal/embed", "internal/embed/bert", "internal/embed/kernel", "internal/embed/minilm"}},
+	{"internal/reader", []string{".", "internal/embed", "internal/embed/bert", "internal/embed/minilm"}},
 	{"internal/replay", []string{".", "internal/blob", "internal/embed", "internal/fetch", "internal/llm", "internal/search", "internal/trace"}},
 	{"internal/telemetry", []string{".", "internal/httpapi", "internal/llm"}},
 	{"internal/conform", []string{".", "internal/lexicon", "internal/mcpkit/client", "internal/plaintext"}},
@@ -122,7 +121,7 @@ var layers = []layer{
 	{"internal/audit", []string{".", "internal/blob", "internal/bundle", "internal/database", "internal/httpapi", "internal/locator", "internal/plaintext", "internal/reader",
 		"internal/replay", "internal/researcher/database", "internal/run", "internal/scholar", "internal/term", "internal/trace", "internal/verify"}},
 	{"internal/network", []string{".", "corpus", "internal/audit", "internal/blob", "internal/blob/dir", "internal/confidence", "internal/database", "internal/dispatch", "internal/dispatch/pool",
-		"internal/drift", "internal/durable", "internal/embed", "internal/embed/bert", "internal/embed/kernel", "internal/embed/minilm", "internal/embed/remote", "internal/fetch", "internal/fetch/extract",
+		"internal/drift", "internal/durable", "internal/embed", "internal/embed/bert", "internal/embed/minilm", "internal/embed/remote", "internal/fetch", "internal/fetch/extract",
 		"internal/fetch/guard", "internal/fetch/render", "internal/fetch/web", "internal/ledger", "internal/limit", "internal/llm", "internal/llm/anthropic", "internal/llm/openai",
 		"internal/mcpkit", "internal/mcpkit/client", "internal/pi", "internal/pi/derive", "internal/plaintext", "internal/reader", "internal/reason/extractive", "internal/record",
 		"internal/researcher", "internal/researcher/database", "internal/run", "internal/runs", "internal/scholar", "internal/search", "internal/search/engines", "internal/search/local", "internal/secret", "internal/settings",

@@ -4,18 +4,31 @@ package embed
 // once. A vector comes back bit for bit as it was put, or not at all: every one has a
 // checksum. What a crash or another process left unfinished costs a vector, never gives a
 // wrong one. The folder may be deleted at any time.
+//
+// A generation is two files that only grow:
+//
+//	<model>-<number>.keys  64 bytes of head, then 40 bytes a vector: the key and a checksum over key and vector
+//	<model>-<number>.vec   the vectors, four bytes a number, in the order of their keys
+//
+// A vector is written before its key. A writer holds the lock of the folder and writes where the
+// last whole key ends, so that what a crash left is overwritten.
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc64"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,20 +39,27 @@ import (
 // DiskStoreBytes is room for about 170,000 vectors of 384 numbers.
 const DiskStoreBytes = 256 << 20
 
-// generations is into how many files the room is divided: that much of it goes at a
-// time when it is full, the oldest first.
-const generations = 8
-
-// patience is how long Put waits for another process that writes, and turnPatience how
-// long Turn waits for one that makes vectors, which takes about a second at a time: a
-// process that stands still must not stop the others.
 const (
+	// generations is into how many files the room is divided: that much of it goes at a
+	// time when it is full, the oldest first.
+	generations = 8
+
+	// patience is how long Put waits for another process that writes, and turnPatience how
+	// long Turn waits for one that makes vectors, which takes about a second at a time: a
+	// process that stands still must not stop the others.
 	patience     = time.Second
 	turnPatience = 10 * time.Second
+
+	keysEnd    = ".keys"
+	dataEnd    = ".vec"
+	diskMagic  = "marchwarden vec1"
+	headLen    = 64
+	recordLen  = len(vectorKey{}) + 8
+	maxNumbers = 1 << 16
 )
 
 // DiskStore is a folder of vectors. It is safe for concurrent use, also by several
-// processes. Close it when done.
+// processes. No file stays open.
 type DiskStore struct {
 	dir string
 	max int64
@@ -62,19 +82,7 @@ func OpenDiskStore(dir string, maxBytes int64) *DiskStore {
 	return &DiskStore{dir: dir, max: cmp.Or(maxBytes, DiskStoreBytes), making: make(chan struct{}, 1), models: map[string]*diskModel{}}
 }
 
-// Close closes the files.
-func (s *DiskStore) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var errs []error
-	for _, m := range s.models {
-		errs = append(errs, m.close())
-	}
-	clear(s.models)
-	return errors.Join(errs...)
-}
-
-// Turn implements Turns: within the process those who ask stand in line, and
+// Turn waits for the caller's turn. In the process those who ask stand in line, and
 // processes take turns by a lock in the folder, which ends with its process. A process
 // that holds it for longer than turnPatience is waited for no more until it lets go.
 func (s *DiskStore) Turn(ctx context.Context) (end func()) {
@@ -101,53 +109,144 @@ func (s *DiskStore) Turn(ctx context.Context) (end func()) {
 	}
 }
 
-// Get gives the vectors of texts, nil for those that are not kept or are damaged. The
-// error says that the folder cannot be read.
-func (s *DiskStore) Get(name string, texts []string) ([]Vector, error) {
-	keys := make([]vectorKey, len(texts))
-	for i, t := range texts {
-		keys[i] = vectorKeyOf(name, t)
-	}
-	found := make([]Vector, len(texts))
-	if s.look(name, keys, found) == 0 {
-		return found, nil
-	}
-	if err := s.refresh(name); err != nil {
-		return found, fmt.Errorf("read the kept vectors: %w", err)
-	}
-	s.look(name, keys, found)
-	return found, nil
+// diskModel is what is kept for one model, as far as it was read.
+type diskModel struct {
+	dir   string
+	hash  vectorKey
+	files map[string]*diskFile // by stem
+	where map[vectorKey]diskPlace
 }
 
-// look fills in what is known and returns how many are missing.
-func (s *DiskStore) look(name string, keys []vectorKey, found []Vector) (missing int) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	m := s.models[name]
-	for i, k := range keys {
-		if found[i] == nil && m != nil {
-			found[i] = m.get(k)
-		}
-		if found[i] == nil {
-			missing++
-		}
-	}
-	return missing
+// diskFile is one generation of a model.
+type diskFile struct {
+	path    string // without its end
+	numbers int    // of a vector; 0 of files that are none of this model
+	read    int    // keys that are known
 }
 
-// refresh reads what others have added.
-func (s *DiskStore) refresh(name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.open(name).refresh()
+// diskPlace is where a vector is.
+type diskPlace struct {
+	in  *diskFile
+	at  int
+	sum uint64
 }
 
 // open is the state of a model; s.mu is held.
 func (s *DiskStore) open(name string) *diskModel {
 	if s.models[name] == nil {
-		s.models[name] = &diskModel{dir: s.dir, hash: hashOf("marchwarden/vectors/v1", name), where: map[vectorKey]diskPlace{}}
+		s.models[name] = &diskModel{s.dir, hashOf("marchwarden/vectors/v1", name), map[string]*diskFile{}, map[vectorKey]diskPlace{}}
 	}
 	return s.models[name]
+}
+
+// Get gives the vectors of texts, nil for those that are not kept or are damaged. The
+// error says that the folder cannot be read.
+func (s *DiskStore) Get(name string, texts []string) ([]Vector, error) {
+	keys := keysOf(name, texts)
+	s.mu.RLock()
+	found := s.models[name].get(keys)
+	s.mu.RUnlock()
+	if !slices.ContainsFunc(found, func(v Vector) bool { return v == nil }) {
+		return found, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.open(name)
+	if _, err := m.refresh(); err != nil {
+		return found, fmt.Errorf("read the kept vectors: %w", err)
+	}
+	return m.get(keys), nil
+}
+
+// get reads vectors, nil for those that are not there.
+func (m *diskModel) get(keys []vectorKey) []Vector {
+	found := make([]Vector, len(keys))
+	if m == nil {
+		return found
+	}
+	open := map[*diskFile]*os.File{}
+	for i, k := range keys {
+		p, ok := m.where[k]
+		if !ok {
+			continue
+		}
+		if open[p.in] == nil {
+			f, err := os.Open(p.in.path + dataEnd)
+			if err != nil {
+				continue
+			}
+			defer f.Close()
+			open[p.in] = f
+		}
+		raw := make([]byte, 4*p.in.numbers)
+		if _, err := open[p.in].ReadAt(raw, int64(p.at)*int64(len(raw))); err != nil || sumOf(k, raw) != p.sum {
+			continue
+		}
+		found[i] = make(Vector, p.in.numbers)
+		_, _ = binary.Decode(raw, binary.LittleEndian, []float32(found[i])) // it is as long
+	}
+	return found
+}
+
+// refresh reads the keys that were added since the last time. It gives the newest
+// generation, sound or not, as it is in the folder.
+func (m *diskModel) refresh() (last diskGeneration, err error) {
+	kept, err := diskGenerations(m.dir)
+	if err != nil {
+		return last, err
+	}
+	kept = slices.DeleteFunc(kept, func(g diskGeneration) bool { return !strings.HasPrefix(g.stem, m.prefix()) })
+	there := map[string]int{}
+	for _, g := range kept {
+		there[g.stem] = g.records
+		if g.stem > last.stem {
+			last = g
+		}
+	}
+	for stem, f := range m.files {
+		if n, ok := there[stem]; !ok || n < f.read {
+			clear(m.files) // one was removed or begun anew: all are read again
+			clear(m.where)
+			break
+		}
+	}
+	for _, g := range kept {
+		if m.files[g.stem] == nil {
+			m.files[g.stem] = &diskFile{path: filepath.Join(m.dir, g.stem)}
+		}
+		if f := m.files[g.stem]; g.records > f.read {
+			if err := m.readKeys(f, g.records); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return last, err
+			}
+		}
+	}
+	return last, nil
+}
+
+// readKeys takes in the keys of a file that are not known yet, up to n. A file that is
+// not one of ours is left alone.
+func (m *diskModel) readKeys(file *diskFile, n int) error {
+	f, err := os.Open(file.path + keysEnd)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head := make([]byte, headLen)
+	if _, err := f.ReadAt(head, 0); err != nil {
+		return err
+	}
+	if file.numbers = readHead(head, m.hash); file.numbers == 0 {
+		return nil
+	}
+	raw := make([]byte, (n-file.read)*recordLen)
+	if _, err := f.ReadAt(raw, headLen+int64(file.read)*int64(recordLen)); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for ; file.read < n; file.read++ {
+		m.where[vectorKey(raw)] = diskPlace{file, file.read, binary.LittleEndian.Uint64(raw[len(vectorKey{}):])}
+		raw = raw[recordLen:]
+	}
+	return nil
 }
 
 // Put keeps vectors, as many as texts and all of one length. Those that are kept
@@ -166,55 +265,72 @@ func (s *DiskStore) Put(name string, texts []string, vs []Vector) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.put(name, texts, vs); err != nil {
+	lock, err := durable.Own(filepath.Join(s.dir, "lock"), func(f *os.File) error { return durable.Hold(f, patience) })
+	if err == nil {
+		err = errors.Join(s.put(s.open(name), keysOf(name, texts), vs), lock.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("keep vectors: %w", err)
 	}
 	return nil
 }
 
-func (s *DiskStore) put(name string, texts []string, vs []Vector) (err error) {
-	if err := durable.MakeDir(s.dir); err != nil {
-		return err
-	}
-	lock, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+// put writes the vectors that are not kept yet. The lock of the folder is held.
+func (s *DiskStore) put(m *diskModel, keys []vectorKey, vs []Vector) error {
+	last, err := m.refresh()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := durable.Hold(lock, patience); err != nil {
-		return err
-	}
-	m := s.open(name)
-	if m.gone() { // the folder was deleted
-		err := m.close()
-		delete(s.models, name)
-		if m = s.open(name); err != nil {
-			return err
+	var records, raw []byte
+	for i, old := range m.get(keys) {
+		if old == nil {
+			from := len(raw)
+			raw, _ = binary.Append(raw, binary.LittleEndian, []float32(vs[i])) // numbers can always be written
+			records = binary.LittleEndian.AppendUint64(append(records, keys[i][:]...), sumOf(keys[i], raw[from:]))
 		}
 	}
-	if err := m.refresh(); err != nil {
-		return err
-	}
-	var fresh []diskRecord
-	for i, t := range texts {
-		k := vectorKeyOf(name, t)
-		if m.get(k) == nil {
-			fresh = append(fresh, diskRecord{k, vs[i]})
-		}
-	}
-	if len(fresh) == 0 {
+	if len(records) == 0 {
 		return nil
 	}
-	last := m.last()
-	if last == nil || last.numbers != len(vs[0]) || last.size() >= s.max/generations {
-		if last, err = m.begin(len(vs[0])); err != nil {
+	file := m.files[last.stem]
+	if file == nil || file.numbers != len(vs[0]) || last.bytes >= s.max/generations {
+		if file, err = m.begin(last.stem, len(vs[0])); err != nil {
 			return err
 		}
-		if err := s.trim(last.stem); err != nil {
+		if err := s.trim(filepath.Base(file.path)); err != nil {
 			return err
 		}
 	}
-	return last.append(m, fresh)
+	if err := writeAt(file.path+dataEnd, raw, int64(file.read)*int64(4*file.numbers), 0); err != nil {
+		return err
+	}
+	if err := writeAt(file.path+keysEnd, records, headLen+int64(file.read)*int64(recordLen), 0); err != nil {
+		return err
+	}
+	return m.readKeys(file, file.read+len(records)/recordLen)
+}
+
+func (m *diskModel) begin(last string, numbers int) (*diskFile, error) {
+	number, _ := strconv.Atoi(strings.TrimPrefix(last, m.prefix())) // 0 where there is none
+	stem := fmt.Sprintf("%s%06d", m.prefix(), number+1)
+	f := &diskFile{path: filepath.Join(m.dir, stem), numbers: numbers}
+	if err := writeAt(f.path+dataEnd, nil, 0, os.O_CREATE|os.O_EXCL); err != nil {
+		return nil, err
+	}
+	if err := writeAt(f.path+keysEnd, headOf(m.hash, numbers), 0, os.O_CREATE|os.O_EXCL); err != nil {
+		return nil, err
+	}
+	m.files[stem] = f
+	return f, nil
+}
+
+func writeAt(path string, content []byte, at int64, flags int) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|flags, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(content, at)
+	return errors.Join(err, f.Close())
 }
 
 // trim removes the oldest files of all models until there is room for one more
@@ -255,11 +371,11 @@ func DiskStoreSize(dir string) (bytes int64, vectors int, err error) {
 	return bytes, vectors, err
 }
 
-// diskGeneration is one pair of files.
+// diskGeneration is one pair of files as they are in the folder.
 type diskGeneration struct {
 	stem    string
 	bytes   int64
-	records int
+	records int // whole keys
 	written time.Time
 }
 
@@ -285,7 +401,7 @@ func diskGenerations(dir string) ([]diskGeneration, error) {
 		g := &kept[len(kept)-1]
 		g.bytes += info.Size()
 		if end == keysEnd {
-			g.records = wholeRecords(info.Size())
+			g.records = int(max(0, info.Size()-headLen) / int64(recordLen))
 		}
 		if info.ModTime().After(g.written) {
 			g.written = info.ModTime()
@@ -295,10 +411,42 @@ func diskGenerations(dir string) ([]diskGeneration, error) {
 	return kept, nil
 }
 
+// prefix is how the names of the model's files begin.
+func (m *diskModel) prefix() string { return hex.EncodeToString(m.hash[:8]) + "-" }
+
+func headOf(model vectorKey, numbers int) []byte {
+	head := append(make([]byte, 0, headLen), diskMagic...)
+	head = binary.LittleEndian.AppendUint64(head, uint64(numbers))
+	head = append(head, model[:]...)
+	return binary.LittleEndian.AppendUint64(head, crc64.Checksum(head, crcTable))
+}
+
+// readHead is how many numbers a vector has by the head of its file, or 0 if that is
+// none of this model.
+func readHead(head []byte, model vectorKey) int {
+	n := binary.LittleEndian.Uint64(head[len(diskMagic):])
+	if n == 0 || n > maxNumbers || !bytes.Equal(head, headOf(model, int(n))) {
+		return 0
+	}
+	return int(n)
+}
+
+var crcTable = crc64.MakeTable(crc64.ECMA)
+
+func sumOf(k vectorKey, raw []byte) uint64 {
+	return crc64.Update(crc64.Checksum(k[:], crcTable), crcTable, raw)
+}
+
 // vectorKey is the identity of a text under a model.
 type vectorKey [sha256.Size]byte
 
-func vectorKeyOf(model, text string) vectorKey { return hashOf("marchwarden/vector/v1", model, text) }
+func keysOf(model string, texts []string) []vectorKey {
+	keys := make([]vectorKey, len(texts))
+	for i, t := range texts {
+		keys[i] = hashOf("marchwarden/vector/v1", model, t)
+	}
+	return keys
+}
 
 // hashOf hashes parts, each framed by its length, the first of which is a tag.
 func hashOf(parts ...string) vectorKey {

@@ -53,13 +53,7 @@ func vectorsOf(texts []string, n int) []embed.Vector {
 
 func open(t testing.TB, dir string, most int64) *embed.DiskStore {
 	t.Helper()
-	s := embed.OpenDiskStore(dir, most)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return embed.OpenDiskStore(dir, most)
 }
 
 func put(t testing.TB, s *embed.DiskStore, texts []string) {
@@ -186,9 +180,6 @@ func TestDamage(t *testing.T) {
 				dir := t.TempDir()
 				s := embed.OpenDiskStore(dir, 0)
 				put(t, s, textsOf(0, 20))
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
 				path := only(t, dir, end)
 				b, err := os.ReadFile(path)
 				if err == nil {
@@ -204,9 +195,6 @@ func TestDamage(t *testing.T) {
 				for _, s := range []*embed.DiskStore{s, again} {
 					if n := check(t, s, textsOf(0, 40)); n != 40 {
 						t.Errorf("%s %s: %d of 40", name, end, n)
-					}
-					if err := s.Close(); err != nil {
-						t.Error(err)
 					}
 				}
 			}
@@ -365,9 +353,6 @@ func filled(tb testing.TB, n int) string {
 			tb.Fatal(err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		tb.Fatal(err)
-	}
 	return dir
 }
 
@@ -377,9 +362,6 @@ func BenchmarkOpen50k(b *testing.B) {
 	for b.Loop() {
 		s := embed.OpenDiskStore(dir, 0)
 		if got, err := s.Get(diskModel, texts); err != nil || got[0] == nil {
-			b.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
 			b.Fatal(err)
 		}
 	}

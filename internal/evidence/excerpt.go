@@ -24,7 +24,6 @@ func Excerpt(text string, span marchwarden.Span) (excerpt string, used marchward
 	return text[used.Start:used.End] + marchwarden.ExcerptCut, used
 }
 
-// longer reports whether s has more than n characters.
 func longer(s string, n int) bool {
 	if len(s) <= n {
 		return false
@@ -57,7 +56,6 @@ func fit(text string, span marchwarden.Span, n int) (marchwarden.Span, bool) {
 	return marchwarden.Span{Start: span.Start, End: span.Start + end}, true
 }
 
-// wordEnd returns where to cut s at or before limit.
 func wordEnd(s string, limit int) int {
 	if r, _ := utf8.DecodeRuneInString(s[limit:]); unicode.IsSpace(r) {
 		if end := trimRight(s, limit); end > 0 {
@@ -87,7 +85,6 @@ func wordEnd(s string, limit int) int {
 	return limit
 }
 
-// trimRight returns end less the white space before it.
 func trimRight(s string, end int) int { return len(strings.TrimRightFunc(s[:end], unicode.IsSpace)) }
 
 // Around widens the span of a sentence to whole neighbouring sentences of the

@@ -166,7 +166,6 @@ func (s *Set) showable() []bool {
 	return shown
 }
 
-// levelled scales scores so that the best is 1, in place.
 func levelled(scores []float64) []float64 {
 	best := 0.0
 	for _, s := range scores {

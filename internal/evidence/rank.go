@@ -129,7 +129,6 @@ func (x *index) take(ws *words) {
 	}
 }
 
-// own are the words of a passage.
 func (x *index) own(at int) []word {
 	if at == 0 {
 		return x.words[:x.ends[0]]

@@ -37,7 +37,6 @@ func Split(text string) []Passage {
 	return passages
 }
 
-// split is Split until ctx ends.
 func split(ctx context.Context, text string) ([]Passage, error) {
 	b := builder{text: text}
 	paragraphs := lexicon.Paragraphs(text)
@@ -119,7 +118,6 @@ func isQuestion(text string, s lexicon.Span) bool {
 	return s.End-s.Start <= 160 && text[s.End-1] == '?' && text[s.Start] != '['
 }
 
-// question puts what follows under a question.
 func (b *builder) question(s lexicon.Span) {
 	b.flush()
 	b.sentence(marchwarden.Span(s), true)
@@ -193,7 +191,6 @@ func (b *builder) under(line string) {
 	b.bare, b.mail, b.asked = true, mail{}, ""
 }
 
-// titled reports that the text begins with a heading.
 func (b *builder) titled() bool { return len(b.passages) > 0 && b.passages[0].IsHeading }
 
 // level is where a heading goes that stands after other text: under the title, if
@@ -286,7 +283,6 @@ func (b *builder) sentence(s marchwarden.Span, heading bool) {
 	}
 }
 
-// piece adds what fits into one passage.
 func (b *builder) piece(s marchwarden.Span, heading bool) {
 	grown := b.chars
 	if n := len(b.open.Sentences); n > 0 {
@@ -307,7 +303,6 @@ func (b *builder) piece(s marchwarden.Span, heading bool) {
 	b.chars = grown
 }
 
-// flush ends the open passage.
 func (b *builder) flush() {
 	n := len(b.open.Sentences)
 	if n == 0 {

@@ -94,7 +94,6 @@ func bullet(item string) int {
 	return len(item) - len(rest)
 }
 
-// view is one passage as a reader sees it.
 func (s *Source) view(p *Passage) Window {
 	if w, ok := s.asItStands(p); ok {
 		return w
@@ -133,7 +132,6 @@ func (s *Source) asItStands(p *Passage) (Window, bool) {
 	return w, len(p.Sentences) > 0
 }
 
-// add writes a stretch of the document.
 func (w *Window) add(text string, sp marchwarden.Span) {
 	w.pieces = append(w.pieces, piece{len(w.Text), sp.Start, sp.End - sp.Start})
 	w.Text += text[sp.Start:sp.End]
@@ -179,7 +177,6 @@ func (w *Window) addRow(text string, sp marchwarden.Span, columns []string) {
 	}
 }
 
-// append puts another view behind this one.
 func (w *Window) append(o Window, passage int) {
 	if w.Text != "" {
 		w.Text += "\n"

@@ -36,7 +36,6 @@ func EstimateTokens(s string) int { return (len(s) + 3) / 4 }
 // "6000"). What holds digits or letters beyond a-z is not reduced any further.
 func Stem(word string) string { return stem(normalise(word)) }
 
-// stem reduces a normalised word.
 func stem(w string) string {
 	if strings.ContainsFunc(w, func(r rune) bool { return (r < 'a' || r > 'z') && r != '\'' }) {
 		return w
@@ -91,7 +90,6 @@ var acronym = regexp.MustCompile(`^.(?:\..)+\.?$`)
 // is a country, not a pronoun.
 func IsStop(word string) bool { return isStop(word, normalise(word)) }
 
-// isStop is IsStop for a word and its normalised form.
 func isStop(word, normal string) bool {
 	switch word {
 	case "US", "IT", "WHO", "U.S.", "U.S", "I.T.", "W.H.O.":
@@ -168,7 +166,6 @@ func Words(s string) iter.Seq[string] {
 	}
 }
 
-// eachToken yields the tokens of s.
 func eachToken(s string) iter.Seq[Token] {
 	return func(yield func(Token) bool) {
 		for start, end := range spans(s) {
@@ -179,7 +176,6 @@ func eachToken(s string) iter.Seq[Token] {
 	}
 }
 
-// spans yields where the tokens of s start and end.
 func spans(s string) iter.Seq2[int, int] {
 	return func(yield func(start, end int) bool) {
 		for i := 0; i < len(s); {
@@ -282,10 +278,8 @@ func joins(s string, start, j int) int {
 	return n
 }
 
-// digits is how many digits s begins with.
 func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
-// wordAt reports whether a letter or digit stands at i.
 func wordAt(s string, i int) bool {
 	return i < len(s) && wordRune(firstRune(s[i:]))
 }

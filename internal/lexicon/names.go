@@ -72,7 +72,6 @@ func (n nameFinder) name(i int) int {
 	return end
 }
 
-// part reports whether token i can be part of a name.
 func (n nameFinder) part(i int) bool {
 	t := n.tokens[i]
 	if t.Stop || t.Number || months[t.Text] || weekdays[t.Text] {

@@ -142,7 +142,6 @@ var (
 	}
 )
 
-// readUnits makes a table of the lists that are called unit.
 func readUnits() map[string]string {
 	table := make(map[string]string)
 	for name, forms := range lists() {

@@ -93,7 +93,6 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 	if err != nil {
 		return err
 	}
-	d.Closers = append(d.Closers, vs.Close)
 	if d.Records, err = d.Host.OpenWorking(d.Settings); err != nil {
 		return err
 	}

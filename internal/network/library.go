@@ -239,7 +239,6 @@ func (h *Host) SearchLibrary(ctx context.Context, c *settings.Settings, library 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, vs.Close()) }()
 	engine := ix.Engine(library...)
 	if e, pure := vs.Embedder.(embed.Pure); pure { // another provider of vectors is for research, which has a budget
 		engine = ix.EngineWith(e, library...)

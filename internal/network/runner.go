@@ -93,12 +93,7 @@ func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	}
 	lab := researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
 		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table}
-	d, err := builtins[name].open(h, c, o, lab)
-	if err != nil {
-		return nil, errors.Join(err, vs.Close())
-	}
-	d.Closers = append(d.Closers, vs.Close)
-	return d, nil
+	return builtins[name].open(h, c, o, lab)
 }
 
 // flagsOf says which researchers a flag is for.

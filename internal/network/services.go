@@ -15,7 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
@@ -247,7 +247,7 @@ func (d Doctor) vectorPart() service {
 		return service{Part: row}
 	}
 	if _, pure := e.(embed.Pure); pure {
-		row.Detail = e.ID() + " on this machine, " + kernel.Best().Name + " arithmetic; answers are picked by " + reader.ID
+		row.Detail = e.ID() + " on this machine, " + bert.BestKernel().Name + " arithmetic; answers are picked by " + reader.ID
 		return service{Part: row}
 	}
 	row.Detail = e.ID() + " (by " + d.c.Label(settings.Embed) + "): what is searched and read is sent there"

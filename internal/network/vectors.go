@@ -15,7 +15,6 @@ import (
 )
 
 // Vectors is what makes the sentence vectors of a command, with what was made before.
-// Close it when done.
 type Vectors struct {
 	Embedder embed.Embedder // nil for none
 	shelf    *embed.DiskStore
@@ -64,8 +63,6 @@ func BuiltinVectors(id string) (embed.Embedder, error) {
 	}
 	return minilm.New()
 }
-
-func (v *Vectors) Close() error { return v.shelf.Close() }
 
 // bareEmbedder is the embedder that the settings name, or nil. It is minilm.ErrNoModel
 // where the one in the program is meant and there is none.

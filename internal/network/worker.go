@@ -237,9 +237,6 @@ func (s *Worker) Close() error {
 	for _, f := range s.files {
 		errs = append(errs, f())
 	}
-	if s.Vectors != nil {
-		errs = append(errs, s.Vectors.Close())
-	}
 	return errors.Join(errs...)
 }
 

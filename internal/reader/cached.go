@@ -3,8 +3,7 @@ package reader
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
-	"math"
+	"slices"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
@@ -26,185 +25,100 @@ type cached struct {
 	store embed.Store
 }
 
-// The lengths of the vectors.
-const (
-	readingNumbers  = 2 + 3*MaxSpans
-	relationNumbers = 2
-)
-
-// maxExact is the first place in a text that a number of a vector may not give
-// exactly: a reading with such a span is not kept.
+// maxExact is the length of a text from which a number of a vector may not give a place
+// in it exactly.
 const maxExact = 1 << 24
 
 // Read gives what the store knows and asks the reader for the rest.
 func (c cached) Read(ctx context.Context, question string, passages []Passage) ([]Reading, error) {
-	keys := make([]string, len(passages))
-	for i, p := range passages {
-		keys[i] = frame(question, p.Heading, p.Text)
+	if slices.ContainsFunc(passages, func(p Passage) bool { return len(p.Text) >= maxExact }) {
+		return c.Reader.Read(ctx, question, passages)
 	}
-	s := shelved[Reading]{store: c.store, model: c.ID() + " read", pack: packReading,
-		unpack: func(i int, v embed.Vector) (Reading, bool) { return unpackReading(v, len(passages[i].Text)) }}
-	return s.get(ctx, keys, func(missing []int) ([]Reading, error) {
-		return c.Reader.Read(ctx, question, pick(passages, missing))
-	})
+	key := func(p Passage) string { return frame(question, p.Heading, p.Text) }
+	read := func(ctx context.Context, some []Passage) ([]Reading, error) {
+		return c.Reader.Read(ctx, question, some)
+	}
+	return through(ctx, c, " read", passages, kept[Passage, Reading]{key, read, packReading, unpackReading})
 }
 
 // Relate gives what the store knows and asks the reader for the rest.
 func (c cached) Relate(ctx context.Context, pairs []Pair) ([]Relation, error) {
-	keys := make([]string, len(pairs))
-	for i, p := range pairs {
-		keys[i] = frame(p.Claim, p.Evidence)
-	}
-	s := shelved[Relation]{store: c.store, model: c.ID() + " relate", pack: packRelation,
-		unpack: func(_ int, v embed.Vector) (Relation, bool) { return unpackRelation(v) }}
-	return s.get(ctx, keys, func(missing []int) ([]Relation, error) {
-		return c.Reader.Relate(ctx, pick(pairs, missing))
-	})
+	key := func(p Pair) string { return frame(p.Claim, p.Evidence) }
+	pack := func(r Relation) embed.Vector { return embed.Vector{float32(r.Entailed), float32(r.Contradicted)} }
+	unpack := func(v embed.Vector) Relation { return newRelation(float64(v[0]), float64(v[1])) }
+	return through(ctx, c, " relate", pairs, kept[Pair, Relation]{key, c.Reader.Relate, pack, unpack})
 }
 
-// shelved is a kind of value in a store of vectors.
-type shelved[T any] struct {
-	store  embed.Store
-	model  string
-	pack   func(T) embed.Vector // nil for what cannot be kept
-	unpack func(i int, v embed.Vector) (T, bool)
+// kept is how a kind of value is made, and how it becomes a vector and comes back.
+type kept[K, V any] struct {
+	key    func(K) string
+	read   func(context.Context, []K) ([]V, error)
+	pack   func(V) embed.Vector
+	unpack func(embed.Vector) V
 }
 
-// get gives the values of the keys: those of the store, and those that read gives
-// for the places whose keys are not in it.
-func (s *shelved[T]) get(ctx context.Context, keys []string, read func(missing []int) ([]T, error)) ([]T, error) {
-	if len(keys) == 0 {
-		return nil, ctx.Err()
+// through asks for values as for vectors that are kept.
+func through[K, V any](ctx context.Context, c cached, kind string, asked []K, how kept[K, V]) ([]V, error) {
+	keys, of := make([]string, len(asked)), map[string]K{}
+	for i, k := range asked {
+		keys[i] = how.key(k)
+		of[keys[i]] = k
 	}
-	found, err := s.store.Get(s.model, keys)
-	if err != nil || len(found) != len(keys) {
-		found = make([]embed.Vector, len(keys))
-	}
-	out := make([]T, len(keys))
-	first := map[string]int{} // missing key → its place in missing
-	var missing, again []int
-	for i, k := range keys {
-		var ok bool
-		if out[i], ok = s.unpack(i, found[i]); ok {
-			continue
+	vectors, err := embed.Cached(maker{c.ID() + kind, func(ctx context.Context, keys []string) ([]embed.Vector, error) {
+		missing := make([]K, len(keys))
+		for i, key := range keys {
+			missing[i] = of[key]
 		}
-		if _, ok := first[k]; ok {
-			again = append(again, i)
-			continue
+		values, err := how.read(ctx, missing)
+		out := make([]embed.Vector, len(values))
+		for i, v := range values {
+			out[i] = how.pack(v)
 		}
-		first[k] = len(missing)
-		missing = append(missing, i)
+		return out, err
+	}}, c.store).Embed(ctx, keys)
+	out := make([]V, len(vectors))
+	for i, v := range vectors {
+		out[i] = how.unpack(v)
 	}
-	if len(missing) == 0 {
-		return out, ctx.Err()
-	}
-	made, err := read(missing)
-	if err != nil {
-		return nil, err
-	}
-	if len(made) != len(missing) {
-		return nil, fmt.Errorf("reader: %d readings for %d texts", len(made), len(missing))
-	}
-	for j, i := range missing {
-		out[i] = made[j]
-	}
-	for _, i := range again {
-		out[i] = made[first[keys[i]]]
-	}
-	s.put(pick(keys, missing), made)
-	return out, nil
+	return out, err
 }
 
-// put keeps values. What cannot be kept is made again next time.
-func (s *shelved[T]) put(keys []string, values []T) {
-	var (
-		names   []string
-		vectors []embed.Vector
-	)
-	for i, value := range values {
-		if v := s.pack(value); v != nil {
-			names, vectors = append(names, keys[i]), append(vectors, v)
-		}
-	}
-	if len(names) > 0 {
-		_ = s.store.Put(s.model, names, vectors)
-	}
+// maker is a function as an embedder.
+type maker struct {
+	id   string
+	make func(context.Context, []string) ([]embed.Vector, error)
+}
+
+func (m maker) ID() string { return m.id }
+
+func (m maker) Embed(ctx context.Context, keys []string) ([]embed.Vector, error) {
+	return m.make(ctx, keys)
 }
 
 func packReading(r Reading) embed.Vector {
-	v := make(embed.Vector, readingNumbers)
+	v := make(embed.Vector, 2+3*MaxSpans)
 	v[0], v[1] = float32(r.Relevance), float32(r.Answerable)
 	for i, s := range r.Spans {
-		if s.Span.End >= maxExact {
-			return nil
-		}
 		v[2+3*i], v[3+3*i], v[4+3*i] = float32(s.Span.Start), float32(s.Span.End), float32(s.Score)
 	}
 	return v
 }
 
-// unpackReading is the way back, for a passage of n bytes. What cannot be a reading
-// is none.
-func unpackReading(v embed.Vector, n int) (Reading, bool) {
-	if len(v) != readingNumbers {
-		return Reading{}, false
-	}
-	for _, f := range v {
-		if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
-			return Reading{}, false
-		}
-	}
+func unpackReading(v embed.Vector) Reading {
 	r := Reading{Relevance: float64(v[0]), Answerable: float64(v[1]), SpanScore: NoSpan}
 	for i := 2; i < len(v) && v[i+1] != 0; i += 3 {
-		if v[i] < 0 || v[i+1] >= maxExact {
-			return Reading{}, false
-		}
-		s := Scored{marchwarden.Span{Start: int(v[i]), End: int(v[i+1])}, float64(v[i+2])}
-		if !s.Span.In(n) {
-			return Reading{}, false
-		}
-		r.Spans = append(r.Spans, s)
+		r.Spans = append(r.Spans, Scored{marchwarden.Span{Start: int(v[i]), End: int(v[i+1])}, float64(v[i+2])})
 	}
 	if len(r.Spans) > 0 {
 		r.Span, r.SpanScore = r.Spans[0].Span, r.Spans[0].Score
 	}
-	return r, true
+	return r
 }
 
-func packRelation(r Relation) embed.Vector {
-	return embed.Vector{float32(r.Entailed), float32(r.Contradicted)}
-}
-
-// unpackRelation is the way back.
-func unpackRelation(v embed.Vector) (Relation, bool) {
-	if len(v) != relationNumbers {
-		return Relation{}, false
-	}
-	for _, f := range v {
-		if !(f >= 0 && f <= 1) {
-			return Relation{}, false
-		}
-	}
-	return newRelation(float64(v[0]), float64(v[1])), true
-}
-
-// frame joins parts, each with its length before it.
 func frame(parts ...string) string {
-	n := 0
-	for _, p := range parts {
-		n += 8 + len(p)
-	}
-	b := make([]byte, 0, n)
+	var b []byte
 	for _, p := range parts {
 		b = append(binary.BigEndian.AppendUint64(b, uint64(len(p))), p...)
 	}
 	return string(b)
-}
-
-func pick[T any](all []T, at []int) []T {
-	out := make([]T, len(at))
-	for i, j := range at {
-		out[i] = all[j]
-	}
-	return out
 }

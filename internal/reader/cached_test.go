@@ -3,7 +3,6 @@ package reader
 import (
 	"context"
 	"errors"
-	"math"
 	"testing"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -46,18 +45,6 @@ type broken struct{}
 func (broken) Get(string, []string) ([]embed.Vector, error) { return nil, errors.New("broken") }
 func (broken) Put(string, []string, []embed.Vector) error   { return errors.New("broken") }
 
-// lying gives one vector for everything.
-type lying struct{ v embed.Vector }
-
-func (l lying) Get(_ string, texts []string) ([]embed.Vector, error) {
-	out := make([]embed.Vector, len(texts))
-	for i := range out {
-		out[i] = l.v
-	}
-	return out, nil
-}
-func (lying) Put(string, []string, []embed.Vector) error { return nil }
-
 // forgetful is a store that keeps nothing.
 type forgetful struct{}
 
@@ -73,7 +60,6 @@ var cachedPairs = []Pair{{"a", "bc"}, {"ab", "c"}, {"a", "bc"}}
 // something ask once.
 func TestCached(t *testing.T) {
 	kept := embed.OpenDiskStore(t.TempDir(), 0)
-	t.Cleanup(func() { kept.Close() })
 	for name, c := range map[string]struct {
 		store         embed.Store
 		read, related int
@@ -81,7 +67,6 @@ func TestCached(t *testing.T) {
 		"kept":      {kept, 4, 2},
 		"forgetful": {forgetful{}, 8, 4},
 		"broken":    {broken{}, 8, 4},
-		"lying":     {lying{make(embed.Vector, 7)}, 8, 4},
 	} {
 		plain, behind := &counting{}, &counting{}
 		r := Cached(behind, c.store)
@@ -103,26 +88,5 @@ func TestCached(t *testing.T) {
 		if behind.read != c.read || behind.related != c.related {
 			t.Errorf("%s: read %d times and related %d times, want %d and %d", name, behind.read, behind.related, c.read, c.related)
 		}
-	}
-}
-
-// TestUnpackRefuses: what cannot be a reading is not taken for one.
-func TestUnpackRefuses(t *testing.T) {
-	nan := float32(math.NaN())
-	for _, v := range []embed.Vector{
-		nil, {1}, {0, 0, 5, 50, 1, 0, 0, 0, 0, 0, 0}, {0, 0, -1, 5, 1, 0, 0, 0, 0, 0, 0}, {0, 0, 5, 4, 1, 0, 0, 0, 0, 0, 0},
-		{nan, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 1e30, 0, 0, 0, 0, 0, 0, 0},
-	} {
-		if r, ok := unpackReading(v, 10); ok {
-			t.Errorf("%v is %+v", v, r)
-		}
-	}
-	for _, v := range []embed.Vector{nil, {0.5}, {0.5, 2}, {nan, 0}} {
-		if r, ok := unpackRelation(v); ok {
-			t.Errorf("%v is %+v", v, r)
-		}
-	}
-	if v := packReading(Reading{Spans: []Scored{{marchwarden.Span{Start: 1, End: maxExact}, 1}}}); v != nil {
-		t.Errorf("a span beyond what is exact is kept: %v", v)
 	}
 }

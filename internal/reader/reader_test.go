@@ -19,7 +19,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -136,7 +136,7 @@ func TestSameBits(t *testing.T) {
 		processors int
 	}
 	ways := map[string]way{"the best kernel on one processor": {best, 1}, "the best kernel on four": {best, 4}}
-	for _, k := range kernel.Every() {
+	for _, k := range bert.Kernels() {
 		if !datatest.Full() {
 			break // the kernels are held against each other in their own package
 		}
@@ -306,7 +306,7 @@ func TestWindows(t *testing.T) {
 // BenchmarkRead reads one passage on one processor; the number is that of all tokens.
 func BenchmarkRead(b *testing.B) {
 	m := open(b).(*model)
-	for _, k := range kernel.Every() {
+	for _, k := range bert.Kernels() {
 		r := &model{m.net.With(k)}
 		for _, tokens := range []int{64, 128, 256} {
 			passages := []Passage{{"", strings.Repeat("word ", tokens-marks-8)}}

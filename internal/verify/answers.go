@@ -30,7 +30,6 @@ func inquire(question string) *inquiry {
 	return q
 }
 
-// share is how much of the question's words a text has.
 func (q *inquiry) share(text string) float64 {
 	if len(q.terms) == 0 {
 		return 1
@@ -96,7 +95,6 @@ func (q *inquiry) answers(ctx context.Context, r reader.Reader, all []*statement
 	return slices.SortedFunc(maps.Values(best), func(a, b answer) int { return cmp.Compare(a.source.N, b.source.N) })
 }
 
-// windows are those that bear most on the question.
 func (q *inquiry) windows(all []*statement) []window {
 	type place struct {
 		source  *evidence.Source
@@ -182,7 +180,6 @@ func differ(a, b answer) bool {
 	return len(ya) == 0 || len(yb) == 0 || slices.ContainsFunc(ya, func(y int) bool { return slices.Contains(yb, y) })
 }
 
-// holds reports whether a sentence has words, wherever.
 func (s *statement) holds(words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool {
 		return !slices.ContainsFunc(s.toks, func(t lexicon.Token) bool { return t.Stem == w })

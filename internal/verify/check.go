@@ -83,7 +83,6 @@ func (r Report) String() string {
 	return strings.Join(all[:min(3, len(all))], "; ")
 }
 
-// problems says what does not stand.
 func (r Report) problems() []string {
 	var all []string
 	for _, f := range slices.Concat(r.Citations, r.Closest) {
@@ -304,8 +303,12 @@ func outside(res *marchwarden.Result) string {
 }
 
 func citation(ctx context.Context, blobs blob.Store, c marchwarden.Citation) error {
-	if c.RawExcerpt == marchwarden.ExcerptNonText {
-		return nonText(ctx, blobs, c)
+	if c.RawExcerpt == marchwarden.ExcerptNonText { // no claim may rest on it, and it needs no stored bytes
+		if c.ContentHash == "" {
+			return nil
+		}
+		_, err := stored(ctx, blobs, c.ContentHash)
+		return err
 	}
 	if !utf8.ValidString(c.RawExcerpt) {
 		return errors.New("raw_excerpt is not valid UTF-8 and cannot be sent as it stands")
@@ -326,33 +329,24 @@ func citation(ctx context.Context, blobs blob.Store, c marchwarden.Citation) err
 	return nil
 }
 
-// stands is what stands at a place of a stored text.
 func stands(ctx context.Context, blobs blob.Store, hash string, at marchwarden.Span) (string, error) {
+	text, err := stored(ctx, blobs, hash)
+	if err != nil {
+		return "", err
+	}
+	if !at.In(len(text)) {
+		return "", fmt.Errorf("span %d–%d is outside the %d bytes of %s", at.Start, at.End, len(text), hash)
+	}
+	return text[at.Start:at.End], nil
+}
+
+func stored(ctx context.Context, blobs blob.Store, hash string) (string, error) {
 	ref, err := blob.Parse(hash)
 	if err != nil {
 		return "", err
 	}
 	text, err := blobs.Get(ctx, ref)
-	if err != nil {
-		return "", err
-	}
-	if !at.In(len(text)) {
-		return "", fmt.Errorf("span %d–%d is outside the %d bytes of %s", at.Start, at.End, len(text), ref)
-	}
-	return string(text[at.Start:at.End]), nil
-}
-
-// nonText is a citation of a source without text: if it names stored bytes, they
-// are there. It needs none, because no claim may rest on it.
-func nonText(ctx context.Context, blobs blob.Store, c marchwarden.Citation) error {
-	if c.ContentHash == "" {
-		return nil
-	}
-	ref, err := blob.Parse(c.ContentHash)
-	if err == nil {
-		_, err = blobs.Get(ctx, ref)
-	}
-	return err
+	return string(text), err
 }
 
 func claim(c marchwarden.Claim, citations []Finding, res *marchwarden.Result) ClaimFinding {

@@ -93,7 +93,6 @@ func reports(pairs []*pair) []marchwarden.Contradiction {
 	return out
 }
 
-// report says what a pair disagrees on.
 func (p *pair) report() marchwarden.Contradiction {
 	c := marchwarden.Contradiction{
 		Subject: p.subject(), Attribute: p.on,
@@ -213,5 +212,4 @@ func newStatement(text string) *statement {
 	return s
 }
 
-// framed is a sentence under what stands above it.
 func (s *statement) framed() string { return strings.TrimPrefix(s.head+". "+s.text, ". ") }

@@ -105,7 +105,6 @@ func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, rules string
 	return g.out, nil
 }
 
-// refusal is the answer when there is none.
 func refusal(d reason.Draft) string {
 	if text := plainSentence(d.Refusal); text != "" {
 		return escapeMarkdown(text) // it may quote a question, with what looks like a marker in it
@@ -193,7 +192,6 @@ func snippet(title, claim string) string {
 	return plaintext.Clip(claim, marchwarden.MaxSnippetChars-1) // and the sign that it was cut
 }
 
-// leftOut is the gap where a sentence is missing.
 func leftOut(text, conflict string) marchwarden.Gap {
 	if conflict != "" {
 		return marchwarden.Gap{Topic: clip(text), Category: marchwarden.ContradictorySources,
@@ -366,5 +364,4 @@ func escapeMarkdown(s string) string {
 	})
 }
 
-// clip shortens a claim to name it by.
 func clip(s string) string { return plaintext.Clip(s, 80) }

@@ -195,15 +195,11 @@ func short(ctx context.Context, blobs blob.Store, citations []Finding, res *marc
 func quotes(ctx context.Context, blobs blob.Store, c marchwarden.Claim, res *marchwarden.Result) bool {
 	for _, n := range c.Citations {
 		cited := res.Citations[n-1]
-		stored := func(from int) string {
-			ref, err := blob.Parse(cited.ContentHash)
-			if err != nil {
-				return ""
-			}
-			text, _ := blobs.Get(ctx, ref) // the excerpt was found in it
-			return string(text[min(from, len(text)):])
+		rest := func(from int) string {
+			text, _ := stored(ctx, blobs, cited.ContentHash) // the excerpt was found in it
+			return text[min(from, len(text)):]
 		}
-		if copied(c.Text, cited, stored) {
+		if copied(c.Text, cited, rest) {
 			return true
 		}
 	}

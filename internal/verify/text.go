@@ -82,7 +82,6 @@ func root(stem string) string {
 	return stem[:min(5, len(stem))]
 }
 
-// heldShare is the share of words that are held.
 func heldShare(words []string, held map[string]bool) float64 {
 	n := 0
 	for _, w := range words {

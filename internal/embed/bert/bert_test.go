@@ -14,12 +14,11 @@ import (
 	"testing"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
 	"github.com/google/go-cmp/cmp"
 )
 
 // shipped is the model that comes with the program, by a kernel.
-func shipped(t testing.TB, k *kernel.Kernel) *model {
+func shipped(t testing.TB, k *Kernel) *model {
 	t.Helper()
 	packed, err := os.ReadFile("../minilm/minilm.q8")
 	if err != nil {
@@ -50,7 +49,7 @@ var goldenTexts = []string{
 
 // TestSameBits holds the promise of embed.Pure: every kernel, every machine.
 func TestSameBits(t *testing.T) {
-	for _, k := range kernel.Every() {
+	for _, k := range Kernels() {
 		h := sha256.New()
 		for _, v := range vectors(t, shipped(t, k), goldenTexts...) {
 			for _, f := range v {
@@ -94,7 +93,7 @@ func TestEmbedStops(t *testing.T) {
 // BenchmarkEmbed runs texts of 16 to 256 tokens by every kernel, each on one
 // processor.
 func BenchmarkEmbed(b *testing.B) {
-	for _, k := range kernel.Every() {
+	for _, k := range Kernels() {
 		m := shipped(b, k)
 		for _, tokens := range []int{16, 64, 128, 256} {
 			text := strings.Repeat("word ", tokens-2)

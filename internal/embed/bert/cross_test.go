@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -100,7 +99,7 @@ func TestCross(t *testing.T) {
 	if len(first.Start) != len(ids) || len(first.End) != len(ids) {
 		t.Fatalf("%d starts and %d ends", len(first.Start), len(first.End))
 	}
-	for _, k := range kernel.Every() {
+	for _, k := range Kernels() {
 		if diff := cmp.Diff(first, c.With(k).Run(ids, 4)); diff != "" {
 			t.Errorf("%s (-best +got):\n%s", k.Name, diff)
 		}

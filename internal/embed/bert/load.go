@@ -16,7 +16,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
 )
 
 // The largest files that are read.
@@ -53,24 +52,12 @@ func Load(fsys fs.FS) (embed.Embedder, error) {
 func contentID(enc *encoder, words []string) string {
 	h := sha256.New()
 	io.WriteString(h, "marchwarden encoder 1\x00")
-	h.Write(enc.head())
-	enc.walk(hasher{h})
+	h.Write(enc.packed())
 	for _, w := range words {
 		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(w))))
 		io.WriteString(h, w)
 	}
 	return "bert-" + hex.EncodeToString(h.Sum(nil)[:12]) + "/1"
-}
-
-// hasher hashes the parts of an encoder, whose sizes are in its head.
-type hasher struct{ w io.Writer }
-
-func (h hasher) bytes(_ string, p *[]byte, _ int) { h.w.Write(*p) }
-
-func (h hasher) floats(name string, p *[]float32, n int) {
-	var w writer
-	w.floats(name, p, n)
-	h.w.Write(w.b)
 }
 
 // config is what is read of config.json.
@@ -121,7 +108,6 @@ func readFolder(fsys fs.FS) (*encoder, []string, error) {
 	return e, words, nil
 }
 
-// readSettings reads the window, the pooling and the vocabulary.
 func (e *encoder) readSettings(fsys fs.FS) ([]string, error) {
 	var sentence struct {
 		Window int `json:"max_seq_length"`
@@ -271,7 +257,7 @@ func (r *tensors) normal(name string, n int) normal {
 }
 
 // matrix joins the linear layers of the names below each other.
-func (r *tensors) matrix(in, out int, names ...string) (m kernel.Matrix) {
+func (r *tensors) matrix(in, out int, names ...string) (m Matrix) {
 	if r.err != nil {
 		return m // sizes that the file does not have must not cost memory
 	}
@@ -301,7 +287,7 @@ func (r *tensors) bytes(name string, shape ...int) []byte {
 }
 
 // packed reads a linear layer whose rows are int8 already.
-func (r *tensors) packed(in, out int, name string) (m kernel.Matrix) {
+func (r *tensors) packed(in, out int, name string) (m Matrix) {
 	t, bias := r.table(name+".weight", out, in), r.get(name+".bias", out)
 	if r.err != nil {
 		return m
@@ -317,7 +303,6 @@ func (r *tensors) packed(in, out int, name string) (m kernel.Matrix) {
 	return m
 }
 
-// readFile reads a file of at most limit bytes.
 func readFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -353,7 +338,6 @@ func fileError(name string, err error) error {
 	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: name, Message: "cannot be read", Err: err}
 }
 
-// optional forgives that a file is not there.
 func optional(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

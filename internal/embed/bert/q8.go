@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"math"
 	"strings"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
 )
 
 // The packed file, little endian:
@@ -25,7 +23,7 @@ import (
 // and their biases.
 //
 // A table is its scales as floats, then its rows of int8. A matrix is its scales and
-// biases as floats, then its weights as kernel.Matrix has them, so that they are
+// biases as floats, then its weights as Matrix has them, so that they are
 // used where they lie.
 const (
 	magic     = "MWQ8"
@@ -48,9 +46,14 @@ func Pack(fsys fs.FS) (packed []byte, vocabulary string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	w := &writer{b: enc.head()}
-	enc.walk(w)
-	return w.b, strings.Join(words, "\n") + "\n", nil
+	return enc.packed(), strings.Join(words, "\n") + "\n", nil
+}
+
+// packed is the packed file of an encoder.
+func (e *encoder) packed() []byte {
+	w := &writer{b: e.head()}
+	e.walk(w)
+	return w.b
 }
 
 // codec goes through the parts of an encoder: one way of it reads, one writes.
@@ -70,7 +73,7 @@ func (e *encoder) walk(c codec) {
 		c.floats(name+".gain", &n.gain, h)
 		c.floats(name+".shift", &n.shift, h)
 	}
-	matrix := func(name string, m *kernel.Matrix, in, out int) {
+	matrix := func(name string, m *Matrix, in, out int) {
 		m.In, m.Out = in, out
 		c.floats(name+".scale", &m.Scale, out)
 		c.floats(name+".bias", &m.Bias, out)

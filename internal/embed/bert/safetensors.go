@@ -107,7 +107,6 @@ func (f *tensorFile) check(name string, t storedTensor) error {
 	return nil
 }
 
-// has reports whether there is a tensor of that name.
 func (f *tensorFile) has(name string) bool {
 	_, ok := f.tensors[name]
 	return ok

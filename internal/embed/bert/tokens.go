@@ -1,7 +1,11 @@
 package bert
 
 import (
+	_ "embed"
+	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -32,10 +36,9 @@ func (t *Tokenizer) Tokens(text string, limit int) []Token {
 		part := head(text[at:])
 		f.fold(t, part, at)
 		at += len(part)
-		words := folded{f.text.String()}
-		all := len(words.text)
-		for w, ok := words.next(); ok && len(out) < limit; w, ok = words.next() {
-			end := all - len(words.text)
+		all := f.text.String()
+		for w, rest := cutWord(all); w != "" && len(out) < limit; w, rest = cutWord(rest) {
+			end := len(all) - len(rest)
 			start := end - len(w)
 			ids = t.pieces(ids[:0], w)
 			for _, id := range ids {
@@ -71,12 +74,11 @@ func (f *traced) fold(t *Tokenizer, text string, at int) {
 			continue
 		}
 		end, next := part(text, i)
-		f.write(t.fold(text[i:next]).text, at+i, at+end)
+		f.write(t.fold(text[i:next]), at+i, at+end)
 		i = next
 	}
 }
 
-// ascii writes a character that has no marks.
 func (f *traced) ascii(t *Tokenizer, c byte, at int) {
 	switch {
 	case c <= ' ' && shapeless(rune(c)) || c == 0x7F:
@@ -118,4 +120,49 @@ func part(text string, i int) (end, next int) {
 		end, next = j, j
 	}
 	return end, next
+}
+
+//go:embed tables.txt
+var tablesFile string
+
+// What each table holds is said in the file.
+var (
+	tables  = readTables(tablesFile)
+	formats = tables["formats"]
+	marks   = tables["marks"]
+	points  = tables["points"]
+)
+
+// readTables reads ranges of characters in rising order. The file is part of the program:
+// one that cannot be read is a panic.
+func readTables(file string) map[string]*unicode.RangeTable {
+	all := map[string]*unicode.RangeTable{}
+	var table *unicode.RangeTable
+	for line := range strings.Lines(file) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		for field := range strings.FieldsSeq(line) {
+			if name, ok := strings.CutSuffix(field, ":"); ok {
+				table = &unicode.RangeTable{}
+				all[name] = table
+				continue
+			}
+			first, last, found := strings.Cut(field, "-")
+			if !found {
+				last = first
+			}
+			low, errLow := strconv.ParseUint(first, 16, 32)
+			high, errHigh := strconv.ParseUint(last, 16, 32)
+			if errLow != nil || errHigh != nil {
+				panic(fmt.Sprintf("%q is no range of characters", field))
+			}
+			if high <= 0xFFFF {
+				table.R16 = append(table.R16, unicode.Range16{Lo: uint16(low), Hi: uint16(high), Stride: 1})
+			} else {
+				table.R32 = append(table.R32, unicode.Range32{Lo: uint32(low), Hi: uint32(high), Stride: 1})
+			}
+		}
+	}
+	return all
 }

@@ -8,7 +8,10 @@ package bert
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // The limits of a vocabulary and of a word.
@@ -94,7 +97,9 @@ func (t *Tokenizer) Encode(text string, limit int) []int32 {
 	ids[0] = t.cls
 	for text != "" && len(ids) < room {
 		plain, special, rest := t.cut(text)
-		ids = t.encodePlain(ids, plain, room)
+		for _, token := range t.Tokens(plain, room-len(ids)) {
+			ids = append(ids, token.ID)
+		}
 		if special >= 0 {
 			ids = append(ids, special)
 		}
@@ -117,20 +122,6 @@ func (t *Tokenizer) cut(text string) (plain string, special int32, rest string) 
 			}
 		}
 	}
-}
-
-// encodePlain appends the pieces of a text without special tokens, and stops soon
-// after there are room of them.
-func (t *Tokenizer) encodePlain(ids []int32, text string, room int) []int32 {
-	for text != "" && len(ids) < room {
-		part := head(text)
-		text = text[len(part):]
-		words := t.fold(part)
-		for w, ok := words.next(); ok && len(ids) < room; w, ok = words.next() {
-			ids = t.pieces(ids, w)
-		}
-	}
-	return ids
 }
 
 // head is the part of a text that is folded at a time.
@@ -169,4 +160,107 @@ func (t *Tokenizer) pieces(ids []int32, word string) []int32 {
 		word, table = word[end:], t.goes
 	}
 	return ids
+}
+
+// cutWord cuts the first word off a folded text, "" where there is none: a punctuation
+// mark or a run of other characters.
+func cutWord(text string) (word, rest string) {
+	text = strings.TrimLeft(text, " ")
+	end := 0
+	for end < len(text) {
+		r, size := utf8.DecodeRuneInString(text[end:])
+		if r == ' ' {
+			break
+		}
+		if punctuation(r) {
+			if end == 0 {
+				end = size
+			}
+			break
+		}
+		end += size
+	}
+	return text[:end], text[end:]
+}
+
+// fold cleans a text and folds case and accents, in the order of the reference: the
+// dot of İ goes as an accent before the letter becomes small.
+func (t *Tokenizer) fold(text string) string {
+	text = t.clean(text)
+	if t.cfg.StripAccents {
+		text = norm.NFD.String(text)
+	}
+	if !t.cfg.StripAccents && !t.cfg.Lower {
+		return text
+	}
+	var b strings.Builder
+	b.Grow(len(text))
+	for _, r := range text {
+		switch {
+		case r < utf8.RuneSelf:
+			if t.cfg.Lower && 'A' <= r && r <= 'Z' {
+				r += 'a' - 'A'
+			}
+			b.WriteByte(byte(r))
+		case t.cfg.StripAccents && unicode.Is(marks, r):
+		case t.cfg.Lower && r == 'İ':
+			b.WriteString("i\u0307") // the one letter that becomes two
+		case t.cfg.Lower:
+			b.WriteRune(unicode.ToLower(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// clean drops what has no shape, makes every kind of space one space, and sets Han
+// characters apart.
+func (t *Tokenizer) clean(text string) string {
+	var b strings.Builder
+	b.Grow(len(text) + len(text)/8)
+	for _, r := range text {
+		switch {
+		case r > ' ' && r < 0x7F:
+			b.WriteByte(byte(r))
+		case dropped(r):
+		case space(r):
+			b.WriteByte(' ')
+		case t.cfg.SplitHan && han(r):
+			b.WriteByte(' ')
+			b.WriteRune(r)
+			b.WriteByte(' ')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// dropped reports what leaves no trace in a folded text. Bytes that are not UTF-8 are
+// read as RuneError.
+func dropped(r rune) bool { return r == utf8.RuneError || shapeless(r) }
+
+// shapeless reports control and format characters and those of private use, apart
+// from the three that count as space.
+func shapeless(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7F
+	}
+	return unicode.Is(formats, r)
+}
+
+func space(r rune) bool { return unicode.Is(unicode.White_Space, r) }
+
+func punctuation(r rune) bool {
+	if r < utf8.RuneSelf {
+		return '!' <= r && r <= '/' || ':' <= r && r <= '@' || '[' <= r && r <= '`' || '{' <= r && r <= '~'
+	}
+	return unicode.Is(points, r)
+}
+
+// han reports the ideographs that the reference sets apart, its gap included.
+func han(r rune) bool {
+	return 0x4E00 <= r && r <= 0x9FFF || 0x3400 <= r && r <= 0x4DBF || 0xF900 <= r && r <= 0xFAFF ||
+		0x20000 <= r && r <= 0x2A6DF || 0x2A700 <= r && r <= 0x2B81F || 0x2B920 <= r && r <= 0x2CEAF || 0x2F800 <= r && r <= 0x2FA1F
 }

@@ -159,9 +159,9 @@ func (v *Vectors) Embed(ctx context.Context, texts []string) ([]embed.Vector, er
 	if len(texts) == 0 {
 		return nil, nil
 	}
-	b := &bill{meter: v.meter}
+	b := &bill{v: v}
 	e, err := replay.Embed(ctx, v.j, v.id, texts, func(ctx context.Context) (e replay.Embedded, err error) {
-		defer func() { e.Tokens = b.total() }()
+		defer func() { e.Tokens, _ = b.sum() }()
 		defer panics.Caught(&err, "an embedder")
 		if v.inner == nil {
 			return e, marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no embedder in a rerun")
@@ -208,10 +208,11 @@ func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	}
 	b := e.v.billOf(q)
 	tokens, failed := replay.SearchVectors(ctx, e.v.j, e.v.id, e.Name(), q, func() (int, error) {
+		used, failed := b.sum()
 		if marchwarden.CodeOf(err) == marchwarden.CodeCanceled { // it may be tried again, and paid for again
-			return b.total(), err
+			failed = err
 		}
-		return b.total(), b.failure()
+		return used, failed
 	})
 	if replay.Fatal(failed) {
 		return nil, failed
@@ -230,11 +231,7 @@ type billed struct {
 }
 
 func (e *billed) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	b := e.v.billOf(q)
-	if err := e.v.failure(); err != nil {
-		b.refuse(err)
-	}
-	return e.Engine.Search(embed.WithAccount(ctx, b), q)
+	return e.Engine.Search(embed.WithAccount(ctx, e.v.billOf(q)), q)
 }
 
 // billOf is the bill of a search; equal searches are one.
@@ -243,7 +240,7 @@ func (v *Vectors) billOf(q search.Query) *bill {
 	defer v.mu.Unlock()
 	key := searchKey(q)
 	if v.bills[key] == nil {
-		v.bills[key] = &bill{meter: v.meter}
+		v.bills[key] = &bill{v: v}
 	}
 	return v.bills[key]
 }
@@ -272,4 +269,83 @@ func keyOf(texts ...string) string {
 		h.Write([]byte(t))
 	}
 	return string(h.Sum(nil))
+}
+
+// bill is what one effect has cost. What was set aside for it stays so until it is
+// paid by what is recorded, so that a run and its rerun pay the same.
+type bill struct {
+	v *Vectors
+
+	mu     sync.Mutex // guards what follows
+	open   []*budget.Reservation
+	used   int
+	failed error // of the embedder
+}
+
+// Reserve sets tokens aside, unless the vectors of the run have failed.
+func (b *bill) Reserve(tokens int) (settle func(used int), err error) {
+	if err := b.v.failure(); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.v.meter.Spare(tokens)
+	if err != nil {
+		return nil, err
+	}
+	b.open = append(b.open, r)
+	return func(used int) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.used += max(0, used)
+	}, nil
+}
+
+// pay settles everything that was set aside with what the record says was used.
+func (b *bill) pay(tokens int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.open) == 0 {
+		r, err := b.v.meter.Spare(0)
+		if err != nil {
+			return // nothing always fits
+		}
+		b.open = append(b.open, r)
+	}
+	for _, r := range b.open[1:] {
+		r.Settle(0)
+	}
+	b.open[0].Settle(tokens)
+	b.open, b.used = nil, 0
+}
+
+// sum is what was used, and why there are no vectors.
+func (b *bill) sum() (used int, failed error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used, b.failed
+}
+
+// Heard is an embedder for an engine, which goes on without vectors when they fail and
+// says nothing: the bill of the search hears of it. One that is nil or needs no bill
+// is given back as it is.
+func Heard(e embed.Embedder) embed.Embedder {
+	if _, pure := e.(embed.Pure); e == nil || pure {
+		return e
+	}
+	return heard{e}
+}
+
+type heard struct{ embed.Embedder }
+
+func (h heard) Embed(ctx context.Context, texts []string) ([]embed.Vector, error) {
+	vs, err := h.Embedder.Embed(ctx, texts)
+	if b, ok := embed.AccountOf(ctx).(*bill); ok && err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.failed == nil {
+			b.failed = err
+		}
+	}
+	return vs, err
 }

@@ -48,7 +48,7 @@ type Config struct {
 	Model     string        // "" is its usual one
 	HTTP      *http.Client  // nil is a client of its own
 	UserAgent string        // "" is "marchwarden"
-	Timeout   time.Duration // of one request; 0 is a minute, or five of a server that may first load its model
+	Timeout   time.Duration // of one request; 0 is 20 seconds, or two minutes of a server that may first load its model
 }
 
 // service is one of them. It is safe for concurrent use.
@@ -142,13 +142,11 @@ func portions(texts []string) func(yield func([]string) bool) {
 // is refused.
 func sent(t string) string {
 	if len(t) > maxText {
-		t = t[:maxText]
-		for len(t) > 0 {
-			if r, n := utf8.DecodeLastRuneInString(t); r != utf8.RuneError || n != 1 {
-				break
-			}
-			t = t[:len(t)-1] // part of a character
+		end := maxText
+		for end > 0 && !utf8.RuneStart(t[end]) {
+			end-- // part of a character
 		}
+		t = t[:end]
 	}
 	if t = strings.ToValidUTF8(t, "\uFFFD"); strings.TrimSpace(t) == "" {
 		return "."
@@ -156,7 +154,6 @@ func sent(t string) string {
 	return t
 }
 
-// request makes one request, if the payer can pay.
 func (s *service) request(ctx context.Context, texts []string) ([]embed.Vector, error) {
 	estimate, least := 0, 0
 	for _, t := range texts {
@@ -177,7 +174,6 @@ func (s *service) request(ctx context.Context, texts []string) ([]embed.Vector, 
 	return s.vectors(a.lists, len(texts))
 }
 
-// vectors are the lists of an answer, each brought to the length of one.
 func (s *service) vectors(lists [][]float32, texts int) ([]embed.Vector, error) {
 	if len(lists) != texts {
 		return nil, s.malformed("%d vectors for %d texts", len(lists), texts)

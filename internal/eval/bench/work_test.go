@@ -15,7 +15,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -188,7 +188,7 @@ func tracing(t testing.TB) []result {
 func embedding(testing.TB) []result {
 	const rows = 128
 	r := rand.New(rand.NewPCG(6, 6))
-	m := &kernel.Matrix{In: 384, Out: 1536, Weights: make([]byte, 384*1536), Scale: make([]float32, 1536), Bias: make([]float32, 1536)}
+	m := &bert.Matrix{In: 384, Out: 1536, Weights: make([]byte, 384*1536), Scale: make([]float32, 1536), Bias: make([]float32, 1536)}
 	for i := range m.Weights {
 		m.Weights[i] = byte(r.IntN(255) - 127)
 	}
@@ -196,10 +196,10 @@ func embedding(testing.TB) []result {
 	for i := range x {
 		x[i] = int16(r.IntN(2000) - 1000)
 	}
-	best := kernel.Best()
+	best := bert.BestKernel()
 	return rates("sentence vectors, the widest layer ("+best.Name+")", "GMAC/s", rows*384*1536/1e9, 20,
 		side{"", func() { best.Linear(y, x, scale, m, rows) }},
-		side{"the portable kernel", func() { kernel.Portable.Linear(y, x, scale, m, rows) }})
+		side{"the portable kernel", func() { bert.Portable.Linear(y, x, scale, m, rows) }})
 }
 
 // vectors measures whole texts, first and again.
@@ -219,9 +219,7 @@ func vectors(t testing.TB) []result {
 			t.Fatal(err)
 		}
 	}
-	store := embed.OpenDiskStore(t.TempDir(), 0)
-	t.Cleanup(func() { store.Close() })
-	kept := embed.Cached(e, store)
+	kept := embed.Cached(e, embed.OpenDiskStore(t.TempDir(), 0))
 	embedAll(kept)
 	return times("vectors of 16 passages, kept since the first time", 3, side{"", func() { embedAll(kept) }},
 		side{"computed again", func() { embedAll(e) }})

@@ -128,9 +128,7 @@ func builtin(t *testing.T) embed.Embedder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := embed.OpenDiskStore(t.TempDir(), 0)
-	t.Cleanup(func() { kept.Close() })
-	return embed.Cached(e, kept)
+	return embed.Cached(e, embed.OpenDiskStore(t.TempDir(), 0))
 }
 
 // measured are the metrics of a sample, each with its number of cases.

@@ -199,7 +199,6 @@ func (lk *look) giving(c *chain) answer {
 	return best
 }
 
-// either is what one window or the other holds.
 func either(a, b []float64) []float64 {
 	out := slices.Clone(a)
 	for t := range out {

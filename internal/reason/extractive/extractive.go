@@ -204,7 +204,6 @@ func (c *candidate) weigh(q *lexicon.Question, way *lexicon.MultiHop, leads []le
 	}
 }
 
-// listed joins the first n words for a sentence.
 func listed(words []string, n int) string {
 	if len(words) > n {
 		return strings.Join(words[:n], ", ") + fmt.Sprintf(" and %d more", len(words)-n)

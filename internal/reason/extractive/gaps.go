@@ -127,7 +127,6 @@ var (
 	address   = regexp.MustCompile(`https?://[^\s<>()\[\]"']+[^\s<>()\[\]"'.,;:!?]`)
 )
 
-// bearing are the sentences of the windows that bear on the question.
 func (lk *look) bearing() []unit {
 	var out []unit
 	for i := range lk.windows {

@@ -70,7 +70,6 @@ func study(st *reason.State, q *lexicon.Question, ws []window, keep int) (lk *lo
 	return lk, unread
 }
 
-// cost is what reading windows costs in tokens.
 func cost(ws []window) int {
 	n := 0
 	for _, w := range ws {
@@ -230,7 +229,6 @@ func (lk *look) partShare(p, i int) float64 {
 	return sum / all
 }
 
-// anywhere is what anything that was looked at holds.
 func (lk *look) anywhere() []float64 {
 	held := make([]float64, len(lk.q.Terms))
 	for i := range lk.windows {
@@ -249,7 +247,6 @@ type unit struct {
 	text    string // as the document has it
 }
 
-// units are those of the window at i, in order.
 func (lk *look) units(i int) []unit {
 	w := &lk.windows[i]
 	var out []unit

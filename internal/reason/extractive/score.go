@@ -25,7 +25,6 @@ type answer struct {
 	bonus float64 // beside what the features give
 }
 
-// weigh scores an answer.
 func (a *answer) weigh(weights *[numFeatures]float64) {
 	a.score = a.bonus
 	for f, w := range weights {
@@ -33,7 +32,6 @@ func (a *answer) weigh(weights *[numFeatures]float64) {
 	}
 }
 
-// order puts answers in order, best first.
 func order(list []answer) {
 	slices.SortStableFunc(list, func(a, b answer) int { return cmp.Compare(b.score, a.score) })
 }
@@ -129,7 +127,6 @@ func (lk *look) hush() {
 	}
 }
 
-// isQuestion reports a text that asks and says nothing else.
 func isQuestion(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), "?") }
 
 // closely is how many answers get a closer look.
@@ -207,7 +204,6 @@ func defines(q *lexicon.Question, text string) bool {
 	return false
 }
 
-// wasRead reports whether a reader has read.
 func (lk *look) wasRead() bool {
 	return slices.ContainsFunc(lk.windows, func(w window) bool { return w.reading != nil })
 }

@@ -60,9 +60,7 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		kept := embed.OpenDiskStore(filepath.Join(os.TempDir(), "marchwarden-fit"), 0)
-		defer kept.Close()
-		cfg.Embed = embed.Cached(model, kept)
+		cfg.Embed = embed.Cached(model, embed.OpenDiskStore(filepath.Join(os.TempDir(), "marchwarden-fit"), 0))
 	}
 	d, err := desk.New(cfg)
 	if err != nil {

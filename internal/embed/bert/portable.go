@@ -1,4 +1,4 @@
-package kernel
+package bert
 
 import "math"
 
@@ -6,11 +6,11 @@ import "math"
 var Portable = Kernel{
 	Name:     "portable",
 	Quantise: quantise,
-	Linear:   linear,
+	Linear:   linearPlain,
 	Product:  product,
 	ExpSum:   expSum,
 	GELU:     gelu,
-	Norm:     norm,
+	Norm:     normPlain,
 }
 
 // lanes are the sums of every eighth number: what a register of AVX holds.
@@ -26,7 +26,7 @@ func quantise(dst []int16, x []float32, limit int) float32 {
 	for _, v := range x {
 		top = max(top, abs(v))
 	}
-	back, scale := steps(top, limit)
+	back, scale := factors(top, limit)
 	for i, v := range x {
 		dst[i] = int16(math.RoundToEven(float64(float32(v * back))))
 	}
@@ -35,7 +35,7 @@ func quantise(dst []int16, x []float32, limit int) float32 {
 
 // steps gives the factor from numbers to integers, and back. A row that is all but
 // zero is zero: the factor would be infinite.
-func steps(top float32, limit int) (to, from float32) {
+func factors(top float32, limit int) (to, from float32) {
 	if top < 1e-30 {
 		return 0, 0
 	}
@@ -46,10 +46,10 @@ func abs(v float32) float32 {
 	return math.Float32frombits(math.Float32bits(v) &^ (1 << 31))
 }
 
-// linear takes four rows at a time and two outputs in one multiplication: their
+// linearPlain takes four rows at a time and two outputs in one multiplication: their
 // weights share a word, 32 bits apart, and so do their sums. The lower sum is an
 // int32 by Limit, so what it borrowed from the upper one can be given back.
-func linear(y []float32, x []int16, scale []float32, m *Matrix, rows int) {
+func linearPlain(y []float32, x []int16, scale []float32, m *Matrix, rows int) {
 	in, out := m.In, m.Out
 	wide := make([]int64, in)
 	for o := 0; o < out; o += 2 {
@@ -185,7 +185,7 @@ func gelu(x []float32) {
 	}
 }
 
-func norm(x, y, gain, shift []float32, eps float32) {
+func normPlain(x, y, gain, shift []float32, eps float32) {
 	var sum lanes
 	for i, v := range y {
 		s := x[i] + v
@@ -208,4 +208,30 @@ func norm(x, y, gain, shift []float32, eps float32) {
 // inverse is one over the root of a variance.
 func inverse(variance, eps float32) float32 {
 	return 1 / float32(math.Sqrt(float64(variance+eps)))
+}
+
+// Functions of few numbers have one code for all machines.
+
+// Tanh replaces each x by its hyperbolic tangent, to 2·10⁻⁷.
+func Tanh(x []float32) {
+	for i, v := range x {
+		e := exp(float32(abs(v) * -2))
+		t := (1 - e) / (1 + e)
+		if v < 0 {
+			t = -t
+		}
+		x[i] = t
+	}
+}
+
+// Softmax replaces numbers by positive ones whose sum is 1, each the exponential of
+// what was there but for a common factor.
+func Softmax(x []float32) {
+	if len(x) == 0 {
+		return
+	}
+	sum := expSum(x, 1)
+	for i, v := range x {
+		x[i] = v / sum
+	}
 }

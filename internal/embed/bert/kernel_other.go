@@ -1,5 +1,5 @@
 //go:build !amd64 && !arm64
 
-package kernel
+package bert
 
 func accelerated() []*Kernel { return nil }

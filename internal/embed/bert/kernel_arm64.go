@@ -1,4 +1,4 @@
-package kernel
+package bert
 
 // neon is Portable with the products of matrices, which are most of the work, four
 // and eight numbers at a time. Every 64-bit ARM processor has it.

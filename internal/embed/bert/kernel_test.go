@@ -1,4 +1,4 @@
-package kernel
+package bert
 
 import (
 	"fmt"
@@ -110,7 +110,7 @@ func TestLinear(t *testing.T) {
 			}
 			steps := floats(rnd, size.rows, 1e-3)
 			want := slow(t, x, steps, m, size.rows)
-			for _, k := range Every() {
+			for _, k := range Kernels() {
 				got := make([]float32, size.rows*size.out)
 				k.Linear(got, x, steps, m, size.rows)
 				if diff := cmp.Diff(bits(want), bits(got)); diff != "" {
@@ -155,7 +155,7 @@ func TestProduct(t *testing.T) {
 				want = append(want, sum)
 			}
 		}
-		for _, k := range Every() {
+		for _, k := range Kernels() {
 			c := Block{Data: floats(rnd, size.rows*size.cols, 1), Rows: size.rows, Cols: size.cols, Stride: size.cols}
 			k.Product(c, a, b, size.k)
 			if diff := cmp.Diff(bits(want), bits(c.Data)); diff != "" {
@@ -218,7 +218,7 @@ func TestNorm(t *testing.T) {
 }
 
 // TestLimit holds the promise that no sum overflows, for the sizes there are.
-func TestLimit(t *testing.T) {
+func TestQuantisedLimit(t *testing.T) {
 	for n := 2; n <= 16384; n *= 2 {
 		if l := int64(Limit(n)); l < 1000 || l > math.MaxInt16 || l*127*int64(n) > math.MaxInt32 {
 			t.Errorf("Limit(%d) = %d", n, l)
@@ -235,7 +235,7 @@ func BenchmarkLinear(b *testing.B) {
 		x[i] = int16(rnd.IntN(2000) - 1000)
 	}
 	y := make([]float32, rows*m.Out)
-	for _, k := range Every() {
+	for _, k := range Kernels() {
 		b.Run(k.Name, func(b *testing.B) {
 			for b.Loop() {
 				k.Linear(y, x, steps, m, rows)

@@ -1,10 +1,10 @@
-// Package kernel owns the arithmetic of the encoder: multiplying by a matrix of
-// small integers, attention's products, the exponential, GELU and layer
-// normalisation. Every operation is defined down to its rounding, so that the
-// portable code and those for AVX2, AVX-512 and NEON give the same bits, on every
-// machine: sums of products of integers are exact in any order, sums of floats have a
-// fixed order, and nothing of floats is fused. It knows no model and no layer.
-package kernel
+package bert
+
+// This part owns the arithmetic: multiplying by a matrix of small integers, attention's
+// products, the exponential, GELU and layer normalisation. Every operation is defined down
+// to its rounding, so that the portable code and those for AVX2, AVX-512 and NEON give the
+// same bits, on every machine: sums of products of integers are exact in any order, sums of
+// floats have a fixed order, and nothing of floats is fused. It knows no model and no layer.
 
 // Panel is how many outputs of a matrix lie side by side.
 const Panel = 16
@@ -89,8 +89,8 @@ func (c *Block) fits(a, b Block, k int) {
 	}
 }
 
-// Every gives the kernels that this machine runs: the fastest first, Portable last.
-func Every() []*Kernel { return append(accelerated(), &Portable) }
+// Kernels gives the kernels that this machine runs: the fastest first, Portable last.
+func Kernels() []*Kernel { return append(accelerated(), &Portable) }
 
-// Best is the fastest kernel for this machine.
-func Best() *Kernel { return Every()[0] }
+// BestKernel is the fastest kernel for this machine.
+func BestKernel() *Kernel { return Kernels()[0] }
