@@ -268,7 +268,7 @@ func TestRenderEndlessPages(t *testing.T) {
 	if marchwarden.CodeOf(err) != marchwarden.CodeTimeout {
 		t.Errorf("err %v", err)
 	}
-	if spent := time.Since(start); spent > 15*time.Second {
+	if spent := time.Since(start); spent > time.Minute {
 		t.Errorf("took %v", spent)
 	}
 	clean(t, dir)
@@ -284,9 +284,15 @@ func TestRenderEndlessPages(t *testing.T) {
 	defer waits.Close()
 	defer close(release)
 	g = &gate{allow: []string{waits.Listener.Addr().String()}}
-	got, err := New(Config{Chromium: path, Dial: g.dial, TempDir: dir, Timeout: 15 * time.Second}).Render(t.Context(), waits.URL)
-	if err != nil || !strings.Contains(string(got.HTML), "what there is") {
-		t.Errorf("html %s err %v", got.HTML, err)
+	for limit := 5 * time.Second; ; limit *= 3 { // a busy machine needs longer to start the browser
+		got, err := New(Config{Chromium: path, Dial: g.dial, TempDir: dir, Timeout: limit}).Render(t.Context(), waits.URL)
+		if marchwarden.CodeOf(err) == marchwarden.CodeTimeout && limit < time.Minute {
+			continue
+		}
+		if err != nil || !strings.Contains(string(got.HTML), "what there is") {
+			t.Errorf("html %s err %v", got.HTML, err)
+		}
+		break
 	}
 	clean(t, dir)
 }
