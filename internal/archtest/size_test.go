@@ -6,12 +6,12 @@ import (
 	"regexp"
 )
 
-// How large the house may be. These numbers only fall; the ones to reach are 95,000, 7,000 and none.
+// How large the house may be. These numbers only fall; the lines of product are to reach 95,000.
 const (
-	maxProductLines       = 118_500 // without tests, test kits, the lab and the examples
-	maxCommandLines       = 8_300   // of cmd/marchwarden, which holds flags, wiring and printing
-	maxCommandResearchers = 1       // types there that answer questions themselves
-	maxPackages           = 120
+	maxProductLines       = 108_900 // without tests, test kits, the lab and the examples
+	maxCommandLines       = 7_000   // of cmd/marchwarden, which holds flags, wiring and printing
+	maxCommandResearchers = 0       // types there that answer questions themselves
+	maxPackages           = 116
 	maxTypeMethods        = 60
 	maxTypeFields         = 25
 	minPackageLines       = 100 // below it a package needs a reason of its own
@@ -50,13 +50,6 @@ func houseSize(t *tree) []string {
 	return bad
 }
 
-// typeExceptions are the types that may be larger, each with its reason.
-var typeExceptions = map[string]string{
-	"internal/mcpkit/client.Session": "one external researcher, with its times",
-	"internal/trace.Start":           "a step as it lies in the file",
-	"internal/web/page.Answer":       "all that the page of an answer shows",
-}
-
 // typeSizes finds types that know everything.
 func typeSizes(t *tree) []string {
 	var bad []string
@@ -71,7 +64,7 @@ func typeSizes(t *tree) []string {
 		}
 		if id, ok := on.(*ast.Ident); ok {
 			name := f.pkg + "." + id.Name
-			if methods[name]++; methods[name] == maxTypeMethods+1 && typeExceptions[name] == "" {
+			if methods[name]++; methods[name] == maxTypeMethods+1 {
 				bad = append(bad, fmt.Sprintf("%s has more than %d methods: it is several things", name, maxTypeMethods))
 			}
 		}
@@ -85,7 +78,7 @@ func typeSizes(t *tree) []string {
 			if !ok {
 				return true
 			}
-			if st, ok := spec.Type.(*ast.StructType); ok && st.Fields.NumFields() > maxTypeFields && typeExceptions[f.pkg+"."+spec.Name.Name] == "" {
+			if st, ok := spec.Type.(*ast.StructType); ok && st.Fields.NumFields() > maxTypeFields {
 				bad = append(bad, fmt.Sprintf("%s: %s has %d fields, over %d: put those that belong together into types of their own", t.where(f, spec), spec.Name.Name, st.Fields.NumFields(), maxTypeFields))
 			}
 			return true

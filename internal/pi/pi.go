@@ -244,7 +244,7 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 		Format: trace.Format, TraceID: p.cfg.NewID(), Researcher: Name, Version: p.cfg.Version,
 		Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv, Choice: o.Choice,
-		Calibration: p.cfg.Calibration, Gate: verify.Rules,
+		Instruments: trace.Instruments{Calibration: p.cfg.Calibration, Gate: verify.Rules},
 	}
 	start.Model = llm.ID(p.cfg.Model)
 	writer := p.cfg.Minds.Writer(start.Model)

@@ -107,7 +107,7 @@ func (p Prepared) Research(ctx context.Context, req marchwarden.Request, sink ma
 		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline,
 		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf, Choice: l.Choice,
-		Calibration: l.Calibration, Gate: verify.Rules,
+		Instruments: trace.Instruments{Calibration: l.Calibration, Gate: verify.Rules},
 	}
 	if l.Model != nil {
 		start.Model, start.MindVersion = l.Model.ID(), model.Version

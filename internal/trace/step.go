@@ -140,18 +140,7 @@ type Start struct {
 	// the same and MindVersion says which reasoner asks it.
 	Model       string `json:"model,omitempty"`
 	MindVersion string `json:"mind_version,omitempty"`
-	// Gate names the rules of the grounding gate, or is "" for the first ones.
-	Gate string `json:"gate,omitempty"`
-	// Vectors is the id of what made sentence vectors, or "" for a run without. Where
-	// VectorsRecorded is set they are in the record; else they are computed again.
-	Vectors         string `json:"vectors,omitempty"`
-	VectorsRecorded bool   `json:"vectors_recorded,omitempty"`
-	// Reader is the id of what read passages with the question, or "" for a run
-	// without. Its readings are made again.
-	Reader string `json:"reader,omitempty"`
-	// Calibration is the table that turned the score of the result into a probability;
-	// without one the score is the confidence.
-	Calibration json.RawMessage `json:"calibration,omitempty"`
+	Instruments
 	// Given are the addresses in the caller's words, which may be read unsearched.
 	Given []string `json:"given,omitempty"`
 	// Library says what was searched and in which state, for people.
@@ -170,15 +159,35 @@ type Start struct {
 	Investigation *Investigation `json:"investigation,omitempty"`
 	// Choice is who was asked with what, by which the run resumes. Flags are how earlier
 	// versions recorded that: a command line.
-	Choice *marchwarden.Choice `json:"choice,omitempty"`
-	Flags  []string            `json:"flags,omitempty"`
+	Choice    *marchwarden.Choice `json:"choice,omitempty"`
+	Flags     []string            `json:"flags,omitempty"`
+	Additions `json:"-"`
+}
 
+// Instruments are what a run reads and judges with besides its reasoner.
+type Instruments struct {
+	// Gate names the rules of the grounding gate, or is "" for the first ones.
+	Gate string `json:"gate,omitempty"`
+	// Vectors is the id of what made sentence vectors, or "" for a run without. Where
+	// VectorsRecorded is set they are in the record; else they are computed again.
+	Vectors         string `json:"vectors,omitempty"`
+	VectorsRecorded bool   `json:"vectors_recorded,omitempty"`
+	// Reader is the id of what read passages with the question, or "" for a run
+	// without. Its readings are made again.
+	Reader string `json:"reader,omitempty"`
+	// Calibration is the table that turned the score of the result into a probability;
+	// without one the score is the confidence.
+	Calibration json.RawMessage `json:"calibration,omitempty"`
+}
+
+// Additions are what the resume steps added to a run.
+type Additions struct {
 	// Extended are the additions with which the run went past its ends, Lengthened is
 	// the time it got when it was cut off, and Worked is how long it had worked when it
-	// went on last. All are told by the resume steps.
-	Extended   []Extension   `json:"-"`
-	Lengthened []Lengthening `json:"-"`
-	Worked     time.Duration `json:"-"`
+	// went on last.
+	Extended   []Extension
+	Lengthened []Lengthening
+	Worked     time.Duration
 }
 
 // Iteration begins one round of planning and gathering.

@@ -119,7 +119,7 @@ func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Boar
 func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, why string) error {
 	live := s.live(g.ID, board, true)
 	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Question: board.Question, Researcher: board.Researcher, Began: s.local(board.Began),
-		Warnings: []string{why}, Lanes: live.Picture, Gaps: live.Gaps, Discoveries: live.Discoveries, Decisions: live.Decisions}
+		View: report.View{Notices: []string{why}, Gaps: live.Gaps}, Lanes: live.Picture, Discoveries: live.Discoveries, Decisions: live.Decisions}
 	v.Can = can(r.Context(), page.Can{Resume: g.Resumable, Delete: true})
 	return s.html(w, r, s.pages.Answer(v))
 }
@@ -127,9 +127,8 @@ func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.B
 func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	res := t.Result
 	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Researcher: t.Researcher, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
-		Partial: g.Partial, Warnings: t.view.Notices, Lead: t.view.Lead, LeadsTo: t.view.LeadsTo, Body: report.AnswerHTML(res), Closest: t.view.Closest,
-		Confidence: confidenceOf(res, t.view.Factors), Claims: t.view.Claims, Contradictions: t.view.Contradictions, Gaps: t.view.Gaps, Questions: res.OpenQuestions,
-		Rihlas: t.view.Rihlas, Cost: t.view.Cost, Provenance: t.view.Provenance, Lanes: page.Lanes(t.board, t.board.Last, false), Stages: stagesTable(t.board.Stages())}
+		Partial: g.Partial, View: *t.view, Body: report.AnswerHTML(res), Confidence: confidenceOf(res, t.view.Factors), Questions: res.OpenQuestions,
+		Lanes: page.Lanes(t.board, t.board.Last, false), Stages: stagesTable(t.board.Stages())}
 	for _, d := range res.DiscoveryEvents {
 		if d.Type == marchwarden.ContradictionDetected && len(res.Contradictions) > 0 {
 			continue // it stands with the contradictions

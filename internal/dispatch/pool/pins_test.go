@@ -138,7 +138,7 @@ func TestPinsElsewhere(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, FilePins(filepath.Join(dir, "file", "pins")).Set("web", "aa"), marchwarden.CodeUnavailable, "find the file of pins")
+	wantError(t, FilePins(filepath.Join(dir, "file", "pins")).Set("web", "aa"), marchwarden.CodeUnavailable, "the file of pins")
 	stale := filepath.Join(dir, "pins.json")
 	if err := os.WriteFile(stale+".tmp", []byte("left by a crash"), 0o600); err != nil {
 		t.Fatal(err)

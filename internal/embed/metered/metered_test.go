@@ -46,7 +46,7 @@ func TestRecall(t *testing.T) {
 		"recorded, the service gone": {paid, nil, "", marchwarden.CodeInvalid, true},
 		"recorded, another service":  {paid, service{"paid/2"}, "", marchwarden.CodeInvalid, true},
 	} {
-		start := &trace.Start{Vectors: "left over", VectorsRecorded: true}
+		start := &trace.Start{Instruments: trace.Instruments{Vectors: "left over", VectorsRecorded: true}}
 		metered.Describe(start, tt.made)
 		e, err := metered.Recall(start, has(tt.has))
 		if marchwarden.CodeOf(err) != tt.recall || (e == nil) != tt.nothing {

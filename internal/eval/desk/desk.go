@@ -195,7 +195,7 @@ func (l *library) straight(ctx context.Context, req marchwarden.Request, model l
 	id := llm.ID(model)
 	mind := researcher.Mind(id)
 	run := loop.New(loop.Config{Engine: l.engine, Fetcher: l.fetcher, Reasoner: mind, Model: model, Vectors: l.cfg.Embed, Blobs: l.blobs})
-	start := &trace.Start{Request: req, Limits: req.Limits(), StartedAt: Today(), Engine: l.engine.Name(), Model: id, Mind: mind.ID(), Calibration: l.cfg.Calibration, Gate: verify.Rules}
+	start := &trace.Start{Request: req, Limits: req.Limits(), StartedAt: Today(), Engine: l.engine.Name(), Model: id, Mind: mind.ID(), Instruments: trace.Instruments{Calibration: l.cfg.Calibration, Gate: verify.Rules}}
 	vectors.Describe(start, l.cfg.Embed)
 	return run.Run(ctx, unwritten{}, start, func() time.Duration { return 0 })
 }

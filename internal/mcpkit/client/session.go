@@ -63,6 +63,11 @@ type Session struct {
 	done chan struct{}
 	once sync.Once
 
+	traffic
+}
+
+// traffic is the calls of a session that are under way.
+type traffic struct {
 	mu        sync.Mutex // guards what follows
 	calls     int
 	wanted    int  // calls that a caller still waits for
@@ -76,7 +81,7 @@ type Session struct {
 
 func (d *Dialer) newSession() *Session {
 	s := &Session{now: d.Now, grace: cmp.Or(d.Grace, mcpkit.Grace), log: cmp.Or(d.Log, slog.New(slog.DiscardHandler)), done: make(chan struct{}),
-		listeners: map[string]*listener{}, handover: make(chan struct{}), trace: d.Trace, pollPatience: pollPatience, absence: absencePatience}
+		traffic: traffic{listeners: map[string]*listener{}, handover: make(chan struct{})}, trace: d.Trace, pollPatience: pollPatience, absence: absencePatience}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }

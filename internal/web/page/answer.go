@@ -18,30 +18,21 @@ type Answer struct {
 	Researcher   string
 	Began        time.Time
 	Took         time.Duration
-	Partial      bool     // it was stopped before its end
-	Warnings     []string // what a reader must know before all else
-	Lead         string   // above the answer: the short one, or that there is none
-	LeadsTo      int      // the citation that it is from, or 0
+	Partial      bool // it was stopped before its end
+	View         report.View
 	Body         h.Node
-	Closest      []report.SideView // to a question that is not answered
 
 	// Evidence is the source in the panel; nil if none was chosen.
 	Evidence *Evidence
 
-	Confidence     Confidence
-	Claims         []report.ClaimView
-	Support        string // the verdict whose claims are shown; "" is all
-	Contradictions []report.ContradictionView
-	Gaps           []report.GapGroup
-	Discoveries    []Discovery
-	Questions      []marchwarden.OpenQuestion
-	Decisions      []marchwarden.Decision // those about other things than gaps
-	Rihlas         []report.Item
-	Lanes          h.Node
-	Sources        []SourceLine
-	Stages         h.Node // tokens and time by stage
-	Cost           []report.Fact
-	Provenance     []report.Fact
+	Confidence  Confidence
+	Support     string // the verdict whose claims are shown; "" is all
+	Discoveries []Discovery
+	Questions   []marchwarden.OpenQuestion
+	Decisions   []marchwarden.Decision // those about other things than gaps
+	Lanes       h.Node
+	Sources     []SourceLine
+	Stages      h.Node // tokens and time by stage
 
 	// Drift is the last check of the sources in one sentence, or "".
 	Drift string
@@ -120,7 +111,7 @@ func (s *Set) Answer(v Answer) h.Node {
 <article class="column">
 {}{}{}<nav class="contents" aria-label="Parts of this page"><ul>{}</ul></nav>
 {}</article>
-{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), section{id: "closest", title: "Closest passages (not an answer)", body: h.If(len(v.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.Closest, side))}.node(),
+{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), section{id: "closest", title: "Closest passages (not an answer)", body: h.If(len(v.View.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.View.Closest, side))}.node(),
 		h.Each(parts, section.entry), h.Each(parts, section.node), panel)})
 }
 
@@ -131,13 +122,13 @@ func (v Answer) parts() []section {
 	}
 	return []section{
 		{"confidence", "Confidence", "", confidence},
-		{"contradictions", "Contradictions", "", h.Each(v.Contradictions, contradiction)},
-		{"gaps", "Gaps", "", gaps(v.Gaps)},
+		{"contradictions", "Contradictions", "", h.Each(v.View.Contradictions, contradiction)},
+		{"gaps", "Gaps", "", gaps(v.View.Gaps)},
 		{"claims", "Claims", "", v.claims()},
 		{"sources", "Sources", "", sourceList(v.Sources)},
 		{"leads", "Leads", "", v.leads()},
-		{"rihlas", "Researchers asked", "Researchers", h.Join(v.Lanes, rihlas(v.Rihlas))},
-		{"cost", "Cost and record", "Cost", h.If(!v.Stages.Empty() || len(v.Cost)+len(v.Provenance) > 0, `{}{}{}`, v.Stages, facts(v.Cost), facts(v.Provenance))},
+		{"rihlas", "Researchers asked", "Researchers", h.Join(v.Lanes, rihlas(v.View.Rihlas))},
+		{"cost", "Cost and record", "Cost", h.If(!v.Stages.Empty() || len(v.View.Cost)+len(v.View.Provenance) > 0, `{}{}{}`, v.Stages, facts(v.View.Cost), facts(v.View.Provenance))},
 	}
 }
 
@@ -161,17 +152,17 @@ func (v Answer) head() h.Node {
 
 func (v Answer) notes() h.Node {
 	stopped := v.Partial && !v.Body.Empty()
-	return h.If(stopped || len(v.Warnings) > 0, `<div class="warn"><p><strong>Take note</strong></p><ul>{}{}</ul></div>`,
+	return h.If(stopped || len(v.View.Notices) > 0, `<div class="warn"><p><strong>Take note</strong></p><ul>{}{}</ul></div>`,
 		h.If(stopped, `<li>This run was stopped before its end: the answer is what there was by then.</li>`),
-		h.Each(v.Warnings, func(s string) h.Node { return h.Fill(`<li lang="" dir="auto">{}</li>`, line(s)) }))
+		h.Each(v.View.Notices, func(s string) h.Node { return h.Fill(`<li lang="" dir="auto">{}</li>`, line(s)) }))
 }
 
 func (v Answer) answer() h.Node {
 	lead := h.Node{}
-	if s := line(v.Lead); s != "" {
+	if s := line(v.View.Lead); s != "" {
 		source := h.Node{}
-		if v.LeadsTo > 0 {
-			source = h.Join(h.Text(" "), cite(v.LeadsTo))
+		if v.View.LeadsTo > 0 {
+			source = h.Join(h.Text(" "), cite(v.View.LeadsTo))
 		}
 		lead = h.Fill(`<p class="short"><strong lang="" dir="auto">{}</strong>{}</p>`, s, source)
 	}
@@ -189,11 +180,11 @@ func (v Answer) glance() h.Node {
 		return h.Node{}
 	}
 	missing := 0
-	for _, g := range v.Gaps {
+	for _, g := range v.View.Gaps {
 		missing += len(g.Gaps)
 	}
 	return h.Fill(`<ul class="glance" aria-label="At a glance">{}{}{}<li><a class="chip plain" href="#confidence">confidence {}{}</a></li></ul>`, v.standing(),
-		h.If(len(v.Contradictions) > 0, `<li><a class="chip bad" href="#contradictions"><span aria-hidden="true">≠ </span>{}</a></li>`, term.Plural(len(v.Contradictions), "contradiction")),
+		h.If(len(v.View.Contradictions) > 0, `<li><a class="chip bad" href="#contradictions"><span aria-hidden="true">≠ </span>{}</a></li>`, term.Plural(len(v.View.Contradictions), "contradiction")),
 		h.If(missing > 0, `<li><a class="chip plain" href="#gaps"><span aria-hidden="true">◌ </span>{}</a></li>`, term.Plural(missing, "gap")),
 		unit(v.Confidence.Value), meter(v.Confidence.Value))
 }
@@ -201,7 +192,7 @@ func (v Answer) glance() h.Node {
 // standing is how many claims stand. What is copied from a source is not proved by it.
 func (v Answer) standing() h.Node {
 	stands, quoted := 0, 0
-	for _, c := range v.Claims {
+	for _, c := range v.View.Claims {
 		if s := marchwarden.Support(c.Verdict); s.Stands() {
 			stands++
 			if s == marchwarden.Quoted {
@@ -218,14 +209,14 @@ func (v Answer) standing() h.Node {
 	}
 	tone, sign := "plain", "✓"
 	switch {
-	case stands < len(v.Claims):
+	case stands < len(v.View.Claims):
 		tone, sign = "fair", "◐"
 	case words == "supported":
 		tone = "good"
 	case words == "quoted":
 		sign = "❝"
 	}
-	return h.If(len(v.Claims) > 0, `<li><a class="chip {}" href="#claims"><span aria-hidden="true">{} </span>{} of {} {}</a></li>`, tone, sign, stands, term.Plural(len(v.Claims), "sentence"), words)
+	return h.If(len(v.View.Claims) > 0, `<li><a class="chip {}" href="#claims"><span aria-hidden="true">{} </span>{} of {} {}</a></li>`, tone, sign, stands, term.Plural(len(v.View.Claims), "sentence"), words)
 }
 
 func (v Answer) actions() h.Node {
@@ -280,7 +271,7 @@ func side(s report.SideView) h.Node {
 // claims is a table of the claims, of which those of one verdict may be shown alone.
 func (v Answer) claims() h.Node {
 	counts := map[string]int{}
-	rows := h.Each(v.Claims, func(c report.ClaimView) h.Node {
+	rows := h.Each(v.View.Claims, func(c report.ClaimView) h.Node {
 		verdict := verdictOf(c.Verdict)
 		counts[verdict.name]++
 		return h.Fill(`<tr class="{}"><td>{}</td><td lang="" dir="auto">{}</td><td>{}</td></tr>
@@ -294,9 +285,9 @@ func (v Answer) claims() h.Node {
 		known = known || w.name == v.Support
 		return show(w.name, w.title, counts[w.name], w.name == v.Support)
 	})
-	return h.If(len(v.Claims) > 0, `<fieldset class="filter"><legend class="sr">Which to show</legend>{}{}</fieldset>
+	return h.If(len(v.View.Claims) > 0, `<fieldset class="filter"><legend class="sr">Which to show</legend>{}{}</fieldset>
 <table class="claims"><caption class="sr">Sentences of the answer, the verdict on each, and its sources</caption><thead><tr><th scope="col">Verdict</th><th scope="col">Sentence</th><th scope="col">Sources</th></tr></thead><tbody>
-{}</tbody></table>`, show("all", "All", len(v.Claims), !known), choices, rows)
+{}</tbody></table>`, show("all", "All", len(v.View.Claims), !known), choices, rows)
 }
 
 func cites(all []int, one func(int) h.Node) h.Node {

@@ -284,17 +284,17 @@ func TestNothingIsClaimed(t *testing.T) {
 		view       Answer
 		want, lack []string
 	}{
-		"cut off": {Answer{ID: "a", Researcher: "files", Partial: true, Warnings: []string{"cut off"}, Can: Can{Resume: true}},
+		"cut off": {Answer{ID: "a", Researcher: "files", Partial: true, View: report.View{Notices: []string{"cut off"}}, Can: Can{Resume: true}},
 			[]string{"asked of", "There is no answer yet"}, []string{"answered by", "0.00", "what there was by then", `id="confidence"`, `id="cost"`, `id="source"`, "Check the sources", "Compare"}},
-		"refused": {Answer{ID: "a", Researcher: "pi", Body: h.Fill(`<p>No evidence was found.</p>`), Confidence: confidence, Gaps: []report.GapGroup{{Words: "Not found", Gaps: []report.Gap{{Topic: "it"}}}}, Can: Can{Check: true}},
+		"refused": {Answer{ID: "a", Researcher: "pi", Body: h.Fill(`<p>No evidence was found.</p>`), Confidence: confidence, View: report.View{Gaps: []report.GapGroup{{Words: "Not found", Gaps: []report.Gap{{Topic: "it"}}}}}, Can: Can{Check: true}},
 			[]string{"asked of", "the investigator", `href="#gaps"`}, []string{"answered by", "0.90", "How likely", `id="source"`, "Check the sources"}},
-		"cited": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Confidence: confidence, Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: claimsOf("supported", "partial"), Can: Can{Check: true}},
+		"cited": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Confidence: confidence, Sources: []SourceLine{{Number: 1, Title: "T"}}, View: report.View{Claims: claimsOf("supported", "partial")}, Can: Can{Check: true}},
 			[]string{"1 of 2 sentences supported<", "confidence 0.90", "How likely", `id="source"`, "Check the sources"}, []string{"contradiction"}},
-		"quoted": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Lead: "So <b>", LeadsTo: 1, Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: claimsOf("quoted", "quoted")},
+		"quoted": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Sources: []SourceLine{{Number: 1, Title: "T"}}, View: report.View{Lead: "So <b>", LeadsTo: 1, Claims: claimsOf("quoted", "quoted")}},
 			[]string{"2 of 2 sentences quoted<", `<strong lang="" dir="auto">So &lt;b&gt;</strong> <a class="cite"`, `tr class="quoted"`}, []string{"supported<", `id="closest"`}},
-		"both": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: claimsOf("quoted", "supported", "")},
+		"both": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Sources: []SourceLine{{Number: 1, Title: "T"}}, View: report.View{Claims: claimsOf("quoted", "supported", "")}},
 			[]string{"2 of 3 sentences supported or quoted<"}, []string{`class="short"`}},
-		"closest": {Answer{ID: "a", Body: h.Fill(`<p>Nothing says so.</p>`), Lead: "I don't know.", Closest: []report.SideView{{Heading: "<i>T", Locator: "a\x1b.md", Excerpt: "Near <script>\nit.", Facts: []string{"of \u202eit"}}, {Heading: "b.md", Locator: "b.md", Excerpt: "x"}}},
+		"closest": {Answer{ID: "a", Body: h.Fill(`<p>Nothing says so.</p>`), View: report.View{Lead: "I don't know.", Closest: []report.SideView{{Heading: "<i>T", Locator: "a\x1b.md", Excerpt: "Near <script>\nit.", Facts: []string{"of \u202eit"}}, {Heading: "b.md", Locator: "b.md", Excerpt: "x"}}}},
 			[]string{"I don&#39;t know.", "Closest passages (not an answer)", "&lt;i&gt;T", "Near &lt;script&gt;", ">b.md<"}, []string{"<script>\nit", "\x1b", "of \u202eit", "data-source"}},
 	} {
 		got := string(page("answer", c.view, (*Set).Answer).render(t, newSet(t)))
@@ -364,7 +364,7 @@ func claimsOf(verdicts ...string) []report.ClaimView {
 
 // TestTally: the claims are counted by verdict, and those of one may be chosen.
 func TestTally(t *testing.T) {
-	a := Answer{Claims: claimsOf("supported", "supported", "partial", "nonsense"), Support: "partial"}
+	a := Answer{View: report.View{Claims: claimsOf("supported", "supported", "partial", "nonsense")}, Support: "partial"}
 	got := a.claims().String()
 	for _, want := range []string{`value="all"> All <span class="soft">4<`, `value="supported"> Supported <span class="soft">2<`, `value="quoted"> Quoted <span class="soft">0<`, `value="partial" checked> Partly supported <span class="soft">1<`, `value="unchecked"> Not checked <span class="soft">1<`} {
 		if !strings.Contains(got, want) {

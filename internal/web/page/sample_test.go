@@ -194,23 +194,30 @@ var sentences = []string{
 
 func sampleAnswer(n int, open bool) Answer {
 	a := Answer{
-		Frame: sampleFrame(question), ID: "0195-a", Question: question, Researcher: "pi", Began: began, Took: 41 * time.Second, Partial: true, Warnings: []string{"One source could not be stored."}, Lead: "26 April on average", LeadsTo: 1, Closest: []report.SideView{{Heading: "Frost days", Locator: "https://meteo.example/valley/frost-days", Excerpt: "The number of frost days a year fell.", Facts: []string{"it speaks of frost"}}}, Body: sampleBody(n),
+		Frame: sampleFrame(question), ID: "0195-a", Question: question, Researcher: "pi", Began: began, Took: 41 * time.Second, Partial: true, Body: sampleBody(n),
 		Confidence: Confidence{Value: .82, Words: "Of answers with this score, about 8 in 10 were right.", Factors: []Factor{
 			{"Independent origins", "3", ptr(.75), "pages of one publisher count once"}, {"Authority of the sources", "high", ptr(1), "weather service, university"},
 			{"Evidence on what was asked", "0.84", ptr(.84), "how much of the question the excerpts speak to"}, {"Recency", "current", ptr(1), "the newest source is under a year old"},
 			{"Contradictions", "one found", ptr(.3), "lowers the score"}, {"Budget", "not exhausted", nil, ""}}},
-		Contradictions: []report.ContradictionView{{About: "last frost: date", Detail: "One source says 26 April, the other 1 May.", Sides: [2]report.SideView{
-			{Source: 1, Heading: "Frost days in the upper valley", Locator: "https://meteo.example/valley/frost-days", Excerpt: "the average last frost falls on 26 April", Value: "26 April", Facts: []string{"published 2025-11-02", "authority high", "reported by web"}},
-			{Source: 2, Heading: "notes/garden.md", Locator: "notes/garden.md", Excerpt: "Never plant out before the first of May:\nthe last frost comes then.", Value: "1 May", Facts: []string{"published 2011-04-03"}}}}},
-		Gaps: sampleGaps(), Discoveries: sampleDiscoveries(), Decisions: sampleDecisions()[:1], Questions: []marchwarden.OpenQuestion{{Question: "Do the slopes follow the floor of the valley?", Context: "only one station is on a slope", Priority: "medium"}},
-		Rihlas: []report.Item{{Head: "files", Text: question, Facts: []string{"general researchers get the whole question", "3 citations"}}, {Head: "web", Text: question, Facts: []string{"after rihla 1", "4 citations"}}},
-		Lanes:  sampleLanes(false), Cost: []report.Fact{{Label: "Tokens", Value: "14,210 of 20,000"}, {Label: "Cost", Value: "$0.04"}, {Label: "Nothing"}},
-		Stages:     Bars("Tokens by stage", []string{"Stage", "Tokens"}, [][]Cell{{{Text: "planning"}, {Text: "1,200", Bar: true, Part: .2}}, {{Text: "writing"}, {Text: "7,900", Bar: true, Part: 1}}}),
-		Provenance: []report.Fact{{Label: "Trace", Value: "0195-a"}, {Label: "Marchwarden", Value: "1.9.0"}}, Drift: "checked 16 March: 6 sources unchanged, 1 gone",
-		Can: Can{Resume: true, Rerun: true, Check: true, Delete: true, More: 10000, Exports: []Format{{Name: "html", About: "a report as one page"}, {Name: "md", About: "a report in Markdown"}, {Name: "mwz", About: "everything, to be checked anywhere"}, {Name: "json", About: "the result"}, {Name: "bibtex", About: "the sources"}}},
+		View: report.View{
+			Notices: []string{"One source could not be stored."}, Lead: "26 April on average", LeadsTo: 1,
+			Closest: []report.SideView{{Heading: "Frost days", Locator: "https://meteo.example/valley/frost-days", Excerpt: "The number of frost days a year fell.", Facts: []string{"it speaks of frost"}}},
+			Contradictions: []report.ContradictionView{{About: "last frost: date", Detail: "One source says 26 April, the other 1 May.", Sides: [2]report.SideView{
+				{Source: 1, Heading: "Frost days in the upper valley", Locator: "https://meteo.example/valley/frost-days", Excerpt: "the average last frost falls on 26 April", Value: "26 April", Facts: []string{"published 2025-11-02", "authority high", "reported by web"}},
+				{Source: 2, Heading: "notes/garden.md", Locator: "notes/garden.md", Excerpt: "Never plant out before the first of May:\nthe last frost comes then.", Value: "1 May", Facts: []string{"published 2011-04-03"}}}}},
+			Gaps:       sampleGaps(),
+			Rihlas:     []report.Item{{Head: "files", Text: question, Facts: []string{"general researchers get the whole question", "3 citations"}}, {Head: "web", Text: question, Facts: []string{"after rihla 1", "4 citations"}}},
+			Cost:       []report.Fact{{Label: "Tokens", Value: "14,210 of 20,000"}, {Label: "Cost", Value: "$0.04"}, {Label: "Nothing"}},
+			Provenance: []report.Fact{{Label: "Trace", Value: "0195-a"}, {Label: "Marchwarden", Value: "1.9.0"}},
+		},
+		Discoveries: sampleDiscoveries(), Decisions: sampleDecisions()[:1], Questions: []marchwarden.OpenQuestion{{Question: "Do the slopes follow the floor of the valley?", Context: "only one station is on a slope", Priority: "medium"}},
+		Lanes:  sampleLanes(false),
+		Stages: Bars("Tokens by stage", []string{"Stage", "Tokens"}, [][]Cell{{{Text: "planning"}, {Text: "1,200", Bar: true, Part: .2}}, {{Text: "writing"}, {Text: "7,900", Bar: true, Part: 1}}}),
+		Drift:  "checked 16 March: 6 sources unchanged, 1 gone",
+		Can:    Can{Resume: true, Rerun: true, Check: true, Delete: true, More: 10000, Exports: []Format{{Name: "html", About: "a report as one page"}, {Name: "md", About: "a report in Markdown"}, {Name: "mwz", About: "everything, to be checked anywhere"}, {Name: "json", About: "the result"}, {Name: "bibtex", About: "the sources"}}},
 	}
 	for i := 1; i <= n; i++ {
-		a.Claims = append(a.Claims, report.ClaimView{Number: i, Text: sentences[i%len(sentences)], Verdict: []string{"supported", "partial", "unsupported", "unchecked", "quoted"}[i%5], Sources: []int{i}})
+		a.View.Claims = append(a.View.Claims, report.ClaimView{Number: i, Text: sentences[i%len(sentences)], Verdict: []string{"supported", "partial", "unsupported", "unchecked", "quoted"}[i%5], Sources: []int{i}})
 		a.Sources = append(a.Sources, SourceLine{i, "Frost days in the upper valley, 1961–2025", fmt.Sprintf("https://meteo.example/valley/frost-days/%d", i), "2025-11-02", "high", []string{"", "unchanged", "gone"}[i%3]})
 	}
 	if open {
