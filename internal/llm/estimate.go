@@ -2,6 +2,7 @@ package llm
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -31,7 +32,7 @@ const (
 // common are frequent words of English that other languages with the same letters
 // do not have, or seldom: "a", "in", "on", "at" and "an" are left out. None has
 // more than six letters.
-var common = func() map[uint64]bool {
+var common = sync.OnceValue(func() map[uint64]bool {
 	m := map[uint64]bool{}
 	for _, w := range strings.Fields("the of and to is was for with as by that it from are be this or which were have has had not but " +
 		"they their his its can will would been who when than these into other about more") {
@@ -42,7 +43,7 @@ var common = func() map[uint64]bool {
 		m[key] = true
 	}
 	return m
-}()
+})
 
 // EstimateText counts the tokens of a text, on the high side, line by line: the count of lines is the
 // sum of their counts and one for every line end.
@@ -182,7 +183,7 @@ func (t *tally) word() {
 		return
 	}
 	t.words++
-	if common[t.key] {
+	if common()[t.key] {
 		t.common++
 	}
 	t.key = 0

@@ -10,7 +10,6 @@ package mdtable
 import (
 	"bytes"
 
-	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
@@ -18,15 +17,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Table is goldmark's extension of that name with the bound, for parsing alone.
-var Table goldmark.Extender = table{}
-
-type table struct{}
-
-// Extend implements goldmark.Extender.
-func (table) Extend(m goldmark.Markdown) { m.Parser().AddOptions(Options()...) }
-
-// Options are the same as options of a parser.
+// Options are goldmark's extension of tables with the bound, for parsing alone.
 func Options() []parser.Option {
 	return []parser.Option{
 		parser.WithParagraphTransformers(util.Prioritized(bounded{extension.NewTableParagraphTransformer()}, 200)),

@@ -28,7 +28,7 @@ func count(t *testing.T, m goldmark.Markdown, src string) int {
 }
 
 func TestTablesThatPeopleWrite(t *testing.T) {
-	ours, theirs := goldmark.New(goldmark.WithExtensions(Table)), goldmark.New(goldmark.WithExtensions(extension.Table))
+	ours, theirs := goldmark.New(goldmark.WithParserOptions(Options()...)), goldmark.New(goldmark.WithExtensions(extension.Table))
 	for name, src := range map[string]string{
 		"small":         "a | b\n--|--\n1 | 2\n",
 		"long":          "|a|b|c|\n|-|-|-|\n" + strings.Repeat("|1|2|3|\n", 5000),
@@ -45,7 +45,7 @@ func TestTablesThatPeopleWrite(t *testing.T) {
 }
 
 func TestTablesOfNothing(t *testing.T) {
-	m := goldmark.New(goldmark.WithExtensions(Table))
+	m := goldmark.New(goldmark.WithParserOptions(Options()...))
 	for name, src := range map[string]string{
 		"wide head":  strings.Repeat("|a", 1500) + "\n" + strings.Repeat("|-", 1500) + "\n" + strings.Repeat("|b\n", 1500),
 		"after text": "words\nmore\n" + strings.Repeat("|a", 1500) + "\n" + strings.Repeat("|-", 1500) + "\n" + strings.Repeat("b\n", 1500),

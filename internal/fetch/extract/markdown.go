@@ -18,7 +18,7 @@ import (
 )
 
 // markdownParser is shared: a goldmark parser keeps no state between documents.
-var markdownParser = goldmark.New(goldmark.WithExtensions(extension.Linkify, mdtable.Table, extension.Strikethrough, extension.TaskList, extension.Footnote, extension.DefinitionList)).Parser()
+var markdownParser = goldmark.New(goldmark.WithParserOptions(mdtable.Options()...), goldmark.WithExtensions(extension.Linkify, extension.Strikethrough, extension.TaskList, extension.Footnote, extension.DefinitionList)).Parser()
 
 // maxFrontMatter bounds the block of metadata at the start of a Markdown file.
 const maxFrontMatter = 64 << 10

@@ -115,7 +115,7 @@ func (rd *reading) mentions() {
 func (rd *reading) mention(i, c int) (mention, bool) {
 	col := &rd.r.cols[c]
 	if first := rd.q.toks[i]; !col.called(first) {
-		return mention{col: c, at: i + 1, share: 0.6, words: 1}, len(col.stems) == 1 && synonyms[[2]string{first.Stem, col.stems[0]}]
+		return mention{col: c, at: i + 1, share: 0.6, words: 1}, len(col.stems) == 1 && synonyms()[[2]string{first.Stem, col.stems[0]}]
 	}
 	found := map[string]bool{}
 	end := i
@@ -205,7 +205,7 @@ func (rd *reading) comparisons() {
 		if ok && also && rd.q.low[i] == "between" && rd.q.low[i+2] == "and" {
 			rd.compare(i, i+4, "between", a, b)
 		}
-		for _, c := range comparing {
+		for _, c := range comparing() {
 			if c.after {
 				if n, ok := rd.q.numberAt(i); ok {
 					if end, ok := rd.q.phraseAt(i+1, c.words); ok {

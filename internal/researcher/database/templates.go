@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
@@ -236,7 +237,7 @@ var (
 )
 
 // synonyms are pairs of stems that may name the same column.
-var synonyms = func() map[[2]string]bool {
+var synonyms = sync.OnceValue(func() map[[2]string]bool {
 	out := map[[2]string]bool{}
 	for group := range strings.SplitSeq(lexicon.WordList("table synonyms"), ";") {
 		words := strings.Fields(group)
@@ -247,10 +248,10 @@ var synonyms = func() map[[2]string]bool {
 		}
 	}
 	return out
-}()
+})
 
 // comparing are the phrases before, or after, a number that compare with it.
-var comparing = func() (out []comparison) {
+var comparing = sync.OnceValue(func() (out []comparison) {
 	for _, name := range []string{"before >=", "before <=", "before >", "before <", "after >=", "after <="} {
 		side, op, _ := strings.Cut(name, " ")
 		for words := range strings.SplitSeq(lexicon.WordList("table "+name), ";") {
@@ -258,7 +259,7 @@ var comparing = func() (out []comparison) {
 		}
 	}
 	return out
-}()
+})
 
 // comparison is a phrase that compares with a number.
 type comparison struct {

@@ -104,7 +104,7 @@ func (s *Set) Answer(v Answer) h.Node {
 	alone, skip, panel := h.Fill(` alone`), h.Node{}, h.Node{}
 	if v.cites() {
 		alone, skip = h.Node{}, h.Fill(`<a href="#source">Skip to the source</a>`)
-		panel = h.Fill(`{}<template id="no-source">{}</template>`, v.Evidence.panel(), noSource)
+		panel = h.Fill(`{}<template id="no-source">{}</template>`, v.Evidence.panel(), noSource())
 	}
 	parts := v.parts()
 	return s.frame(shell{Frame: v.Frame, name: "answer", skip: skip, main: h.Fill(`<div class="split{}" id="split" data-run="{}">

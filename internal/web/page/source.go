@@ -48,14 +48,16 @@ func (e *Evidence) title() string {
 func (s *Set) Panel(v Evidence) h.Node { return v.panel() }
 
 // keys are how a keyboard goes through the sources. The script shows them.
-var keys = h.Fill(`<div class="keys" hidden><p class="soft"><kbd>j</kbd> and <kbd>k</kbd>, or the arrows on a sentence, go on and back; <kbd>Enter</kbd> opens its source; <kbd>Esc</kbd> closes it.</p>
-<label><input type="checkbox" data-keys checked> Use the letters j and k</label></div>`)
+const keys h.Literal = `<div class="keys" hidden><p class="soft"><kbd>j</kbd> and <kbd>k</kbd>, or the arrows on a sentence, go on and back; <kbd>Enter</kbd> opens its source; <kbd>Esc</kbd> closes it.</p>
+<label><input type="checkbox" data-keys checked> Use the letters j and k</label></div>`
 
-var noSource = h.Fill(`<h2>Source</h2><p class="soft">Choose a sentence, or a number behind it, to see the text that it rests on.</p>{}`, keys)
+func noSource() h.Node {
+	return h.Fill(`<h2>Source</h2><p class="soft">Choose a sentence, or a number behind it, to see the text that it rests on.</p>{}`, h.Fill(keys))
+}
 
 func (e *Evidence) panel() h.Node {
 	if e == nil {
-		return h.Fill(`<aside class="panel" id="source" tabindex="-1" aria-label="Source">{}</aside>`, noSource)
+		return h.Fill(`<aside class="panel" id="source" tabindex="-1" aria-label="Source">{}</aside>`, noSource())
 	}
 	opened, preview, shut := h.Fill(` open`), h.Node{}, h.Fill(`<a class="close" href="{}"><span aria-hidden="true">✕</span><span class="sr">Close the source</span></a>`, h.Local(RunPath(e.RunID)+"#answer"))
 	if e.Preview {
@@ -73,7 +75,7 @@ func (e *Evidence) panel() h.Node {
 `, opened, preview, e.Number, h.If(e.Of > 0, ` of {}`, e.Of),
 		step(e.Number > 1, e.Number-1, "prev", "‹", "Previous source"), step(e.Number < e.Of, e.Number+1, "next", "›", "Next source"), shut, e.title(), e.locator(),
 		h.If(e.Cited.Unchecked, `<p class="warn">Known from its researcher’s report alone: this excerpt could not be checked against the source.</p>`),
-		e.text(), h.If(len(e.Claims) > 0, `<h3>What rests on it</h3><ul class="items small">{}</ul>`, claims), e.about(), h.Local(SourcePath(e.RunID, e.Number)), keys)
+		e.text(), h.If(len(e.Claims) > 0, `<h3>What rests on it</h3><ul class="items small">{}</ul>`, claims), e.about(), h.Local(SourcePath(e.RunID, e.Number)), h.Fill(keys))
 }
 
 func (e *Evidence) locator() h.Node {
