@@ -186,16 +186,12 @@ func TestServeSaysWhatWentWrong(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	cert, key := certificate(t)
+	gate := make(chan struct{})
 	s := open(t, Config{CertFile: cert, KeyFile: key, Heartbeat: 20 * time.Millisecond, Auth: someTokens(), Metadata: []byte("{}"),
-		MaxBody: 1000, BodyTimeout: 200 * time.Millisecond, MCP: handler(func(w http.ResponseWriter, r *http.Request) {
-			time.Sleep(100 * time.Millisecond)
-			events(w)
-			_, _ = io.WriteString(w, "data: {}\n\n")
-		})})
+		MaxBody: 1000, BodyTimeout: 200 * time.Millisecond, MCP: behind(gate)})
 	good := header{"Authorization": "Bearer ann-secret"}
-	resp, text := s.do("POST", "/mcp", "{}", good)
-	if resp.ProtoMajor != 2 || resp.StatusCode != 200 || !strings.HasPrefix(text, hb) || !strings.HasSuffix(text, "data: {}\n\n") {
-		t.Errorf("%s %d %q", resp.Proto, resp.StatusCode, text)
+	if resp := headFirst(s, gate, good); resp.ProtoMajor != 2 {
+		t.Error(resp.Proto)
 	}
 	if resp, _ := s.do("POST", "/mcp", "{}", nil); resp.Header.Get("WWW-Authenticate") != `Bearer resource_metadata="https://`+s.addr+`/.well-known/oauth-protected-resource/mcp"` {
 		t.Errorf("%v", resp.Header)

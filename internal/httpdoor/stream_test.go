@@ -109,27 +109,42 @@ func TestHeartbeat(t *testing.T) {
 
 func TestTheHeadComesBeforeTheAnswer(t *testing.T) {
 	gate := make(chan struct{})
-	s := open(t, Config{Heartbeat: 20 * time.Millisecond, MCP: handler(func(w http.ResponseWriter, r *http.Request) {
+	headFirst(open(t, Config{Heartbeat: 20 * time.Millisecond, MCP: behind(gate)}), gate, header{})
+}
+
+// behind answers when the gate is opened.
+func behind(gate chan struct{}) http.Handler {
+	return handler(func(w http.ResponseWriter, r *http.Request) {
 		<-gate
 		events(w)
 		_, _ = io.WriteString(w, "data: {}\n\n")
-	})})
-	req, _ := http.NewRequestWithContext(t.Context(), "POST", s.url+"/mcp", strings.NewReader("{}"))
+	})
+}
+
+// headFirst asks a server behind a gate: the head and a beat come before the gate is opened, and the
+// answer after it.
+func headFirst(s *site, gate chan struct{}, h header) *http.Response {
+	s.t.Helper()
+	req, _ := http.NewRequestWithContext(s.t.Context(), "POST", s.url+"/mcp", strings.NewReader("{}"))
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for k, v := range h {
+		req.Header.Set(k, v)
+	}
 	resp, err := s.client.Do(req) // returns with the head
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	buf := make([]byte, len(hb))
-	if _, err := io.ReadFull(resp.Body, buf); err != nil || string(buf) != hb {
-		t.Fatalf("%q %v", buf, err)
+	if _, err := io.ReadFull(resp.Body, buf); err != nil || string(buf) != hb || resp.StatusCode != 200 {
+		s.t.Fatalf("%d %q %v", resp.StatusCode, buf, err)
 	}
 	close(gate)
 	if rest, err := io.ReadAll(resp.Body); err != nil || !strings.HasSuffix(string(rest), "data: {}\n\n") {
-		t.Errorf("%q %v", rest, err)
+		s.t.Errorf("%q %v", rest, err)
 	}
+	return resp
 }
 
 // Beats and the handler write at the same time; every event arrives whole.

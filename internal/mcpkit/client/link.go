@@ -197,3 +197,16 @@ func (a *address) send(req *http.Request) (resp *http.Response, token string, er
 	resp, err = a.base.RoundTrip(req)
 	return resp, token, err
 }
+
+// traffic is the calls of a session that are under way.
+type traffic struct {
+	mu        sync.Mutex // guards what follows
+	calls     int
+	wanted    int  // calls that a caller still waits for
+	broken    bool // a call was broken off
+	listeners map[string]*listener
+	told      bool           // the process was told to end
+	handover  chan struct{}  // closed when it was
+	underway  sync.WaitGroup // calls; counted up while the process was not told to end
+	farewells sync.WaitGroup // tasks that may have to be cancelled; counted up before life ends
+}

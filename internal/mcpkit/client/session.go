@@ -55,8 +55,8 @@ type Session struct {
 	direct  *exchange    // with a server at an address that knows tasks, or nil
 	release func()       // lets go of connections of our own; may be nil
 
-	trace                 func(context.Context, map[string]any) (context.Context, func(error))
-	pollPatience, absence time.Duration
+	trace                                 func(context.Context, map[string]any) (context.Context, func(error))
+	pollPatience, cancelPatience, absence time.Duration
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -66,22 +66,9 @@ type Session struct {
 	traffic
 }
 
-// traffic is the calls of a session that are under way.
-type traffic struct {
-	mu        sync.Mutex // guards what follows
-	calls     int
-	wanted    int  // calls that a caller still waits for
-	broken    bool // a call was broken off
-	listeners map[string]*listener
-	told      bool           // the process was told to end
-	handover  chan struct{}  // closed when it was
-	underway  sync.WaitGroup // calls; counted up while the process was not told to end
-	farewells sync.WaitGroup // tasks that may have to be cancelled; counted up before life ends
-}
-
 func (d *Dialer) newSession() *Session {
 	s := &Session{now: d.Now, grace: cmp.Or(d.Grace, mcpkit.Grace), log: cmp.Or(d.Log, slog.New(slog.DiscardHandler)), done: make(chan struct{}),
-		traffic: traffic{listeners: map[string]*listener{}, handover: make(chan struct{})}, trace: d.Trace, pollPatience: pollPatience, absence: absencePatience}
+		traffic: traffic{listeners: map[string]*listener{}, handover: make(chan struct{})}, trace: d.Trace, pollPatience: pollPatience, cancelPatience: cancelPatience, absence: absencePatience}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }

@@ -328,7 +328,7 @@ func (t *task) leave(ctx context.Context) {
 	if t.over {
 		return
 	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.s.cancelPatience)
 	defer cancel()
 	left := int64(maxRefusalBytes)
 	last := t.turn("tasks/cancel")

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -110,6 +111,7 @@ func TestHostileTasks(t *testing.T) {
 			t.Parallel()
 			o := &office{call: tc.call, get: tc.get}
 			s := openOffice(t, o)
+			s.cancelPatience = time.Minute
 			res, err := s.Research(t.Context(), ask("q"), nil)
 			if res != nil || !errors.Is(err, tc.code) || !strings.HasPrefix(fmt.Sprint(err), tc.want) {
 				t.Errorf("got %v, %v (%s), want %s: %s", res, err, marchwarden.CodeOf(err), tc.code, tc.want)
