@@ -21,7 +21,7 @@ const (
 	Worse  Verdict = "worse"
 	Noise  Verdict = "noise"
 	// Untold is the verdict on a metric that is no mean over cases, such as an area
-	// under a curve, where nobody could score drawn cases anew.
+	// under a curve, where drawn cases cannot be scored anew.
 	Untold Verdict = "untold"
 )
 

@@ -212,7 +212,7 @@ func (d Data) unzip(name string, read func(io.Reader) error) (err error) {
 // Docs are the documents of a library in memory, text by name. Names have no slash.
 type Docs map[string]string
 
-// FS is the documents as a file system. It is safe for concurrent use if nobody changes
+// FS is the documents as a file system. It is safe for concurrent use while nothing changes
 // them.
 func (d Docs) FS() fs.FS { return docsFS{d} }
 

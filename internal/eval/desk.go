@@ -110,7 +110,7 @@ func Count(ctx context.Context, s Suite, env Env) (int, error) {
 	return len(sess.Cases()), sess.Close()
 }
 
-// idle opens libraries that nobody can ask.
+// idle opens libraries that cannot be asked.
 type idle struct{}
 
 func (idle) Open(context.Context, string, fs.FS) (Library, error) { return idle{}, nil }
@@ -145,7 +145,7 @@ func Watch(ctx context.Context) (watched context.Context, read func() []string) 
 	}
 }
 
-// Fetched notes that a document was read, if somebody watches. It is for a Desk.
+// Fetched notes that a document was read, if a watcher is set. It is for a Desk.
 func Fetched(ctx context.Context, locator string) {
 	if w, ok := ctx.Value(watchKey{}).(*watch); ok {
 		w.mu.Lock()

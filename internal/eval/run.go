@@ -41,14 +41,14 @@ type Options struct {
 	// Parallel bounds the cases under way at once; less than one is one.
 	Parallel int
 	// Journal is the file that keeps the rows of a run until it is whole; "" keeps
-	// none. The rows of a run with the same settings, data and build are gone on with.
+	// none. The rows of a run with the same settings, data and build are taken over.
 	Journal string
 	// Fresh starts from nothing, whatever the journal holds.
 	Fresh bool
 	// Version is the program's, for the report. Build names the very program: rows of
-	// another are not gone on with.
+	// another are not taken over.
 	Version, Build string
-	// Progress is told after every case; nil for nobody. It is called by one goroutine
+	// Progress is told after every case; may be nil. It is called by one goroutine
 	// at a time.
 	Progress func(done, total int)
 	// Now tells the time that a run takes.

@@ -1,6 +1,6 @@
 // Package plainbm25 is the ranking of the textbooks, Okapi BM25 over whole texts: what
 // the search of this program is held against wherever it is measured. It owns the
-// formula and its usual parameters; what a word is, whoever measures decides.
+// formula and its usual parameters; the caller decides what a word is.
 package plainbm25
 
 import (

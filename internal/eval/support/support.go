@@ -87,7 +87,7 @@ func open(s set, env eval.Env) (eval.Session, error) {
 	return out, nil
 }
 
-// once is a function that is called once, with the context of whoever came first.
+// once is a function that is called once, with the context of the first caller.
 func once[T any](f func(context.Context) (T, error)) func(context.Context) (T, error) {
 	var first sync.Once
 	var value T
