@@ -92,6 +92,7 @@ func watchPart(b *bench) {
 		b.end(e, part)
 		return answering("whole\n")(ctx, t, l, sink)
 	})
+	b.end(e, whole) // and so its part has ended
 	for id, want := range map[marchwarden.TraceID]string{whole.ID: `taken 1; "whole\n"; done`, part.ID: `taken 1; "part\n"; done`} {
 		if got := kinds(b.kept(b.events(e, dispatch.Watching{Task: id}))); got != want {
 			b.Errorf("it is watched as %s, not as %s", got, want)
