@@ -271,11 +271,3 @@ var sizeExceptions = map[string]string{
 	".":               "the nouns of the contract, one file each",
 	"cmd/marchwarden": "one file a subcommand, beside configuration and wiring",
 }
-
-// wordExceptions are the packages whose comments are still to be put into plain words, and how
-// many lines may be left there. The list only shrinks.
-var wordExceptions = map[string]int{
-	"internal/eval":           7,
-	"internal/eval/plainbm25": 1,
-	"internal/eval/support":   1,
-}
