@@ -152,8 +152,7 @@ type Start struct {
 	// Guide says to a reasoner with a model what its searches may ask for, such as the
 	// tables of a database.
 	Guide string `json:"guide,omitempty"`
-	// PartOf says that the run is a rihla of an investigation, which has a trace of
-	// its own.
+	// PartOf says that the run is a rihla of an investigation, which has its own trace.
 	PartOf bool `json:"part_of_investigation,omitempty"`
 	// Investigation is what an investigator depends on besides; nil for others.
 	Investigation *Investigation `json:"investigation,omitempty"`
