@@ -224,9 +224,6 @@ func Follow(ctx context.Context, engine dispatch.Client, w *dispatch.Watching, h
 				break
 			}
 			w.After, tries = max(w.After, e.Seq), 0
-			if e.Task != w.Task {
-				continue
-			}
 			if hear != nil && ctx.Err() == nil {
 				hear(e)
 			}
