@@ -144,11 +144,7 @@ func problems(t testing.TB, data []byte, by ...PublicKey) []string {
 	}
 	r, err := b.Verify(context.Background(), by...)
 	check(t, err)
-	var all []string
-	for _, p := range r.Problems {
-		all = append(all, p)
-	}
-	return all
+	return r.Problems
 }
 
 func TestBundle(t *testing.T) {

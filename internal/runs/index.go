@@ -28,38 +28,38 @@ func isHash(s string) bool {
 }
 
 // add takes in a record, in the place of an earlier version of it.
-func (x *shelf) add(rec record) {
+func (s *shelf) add(rec record) {
 	if rec.over() || !rec.Kept { // nothing goes on by what the index has of it
 		rec.Request, rec.Message, rec.Failure = marchwarden.Request{}, "", nil
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.records[rec.ID] = rec
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records[rec.ID] = rec
 }
 
 // forget forgets a record.
-func (x *shelf) forget(id marchwarden.TraceID) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.records, id)
-	delete(x.stamps, id)
+func (s *shelf) forget(id marchwarden.TraceID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.records, id)
+	delete(s.stamps, id)
 }
 
 // owns reports whether a principal owns a run, or a run of a rihla.
-func (x *shelf) owns(owner string, id marchwarden.TraceID) bool {
-	return x.has(owner, func(rec record) bool { return rec.ID == id || slices.Contains(rec.Traces, id) })
+func (s *shelf) owns(owner string, id marchwarden.TraceID) bool {
+	return s.has(owner, func(rec record) bool { return rec.ID == id || slices.Contains(rec.Traces, id) })
 }
 
 // cites reports whether a result of a principal cites a document.
-func (x *shelf) cites(owner, hash string) bool {
-	return x.has(owner, func(rec record) bool { return slices.Contains(rec.Evidence, hash) })
+func (s *shelf) cites(owner, hash string) bool {
+	return s.has(owner, func(rec record) bool { return slices.Contains(rec.Evidence, hash) })
 }
 
 // has reports whether a principal has a record of which something holds.
-func (x *shelf) has(owner string, holds func(record) bool) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, rec := range x.records {
+func (s *shelf) has(owner string, holds func(record) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, rec := range s.records {
 		if rec.Owner == owner && holds(rec) {
 			return true
 		}
@@ -68,23 +68,23 @@ func (x *shelf) has(owner string, holds func(record) bool) bool {
 }
 
 // of are the records of a researcher.
-func (x *shelf) of(researcher string) []record {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return slices.DeleteFunc(slices.Collect(maps.Values(x.records)), func(rec record) bool { return rec.Researcher != researcher })
+func (s *shelf) of(researcher string) []record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Collect(maps.Values(s.records)), func(rec record) bool { return rec.Researcher != researcher })
 }
 
 // full reports whether there are more records than there should be of one researcher.
-func (x *shelf) full() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.records) > maxRecords
+func (s *shelf) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.records) > maxRecords
 }
 
 // unended are the records of kept runs of a researcher that have not ended, from the first
 // that was begun to the last.
-func (x *shelf) unended(researcher string) []record {
-	recs := slices.DeleteFunc(x.of(researcher), func(rec record) bool { return !rec.Kept || rec.over() })
+func (s *shelf) unended(researcher string) []record {
+	recs := slices.DeleteFunc(s.of(researcher), func(rec record) bool { return !rec.Kept || rec.over() })
 	slices.SortFunc(recs, byAge)
 	return recs
 }
@@ -96,8 +96,8 @@ func byAge(a, b record) int {
 // expired are the records of a researcher that are to be removed: those that ended before a
 // time, and calls that never ended, which began before it; and of too many the oldest of those
 // who have the most.
-func (x *shelf) expired(researcher string, before time.Time) []record {
-	all := x.of(researcher)
+func (s *shelf) expired(researcher string, before time.Time) []record {
+	all := s.of(researcher)
 	surplus := len(all) - maxRecords
 	if surplus > 0 {
 		surplus += maxRecords / 10 // so that it is not done for each
@@ -137,19 +137,19 @@ func oldestOfMost(recs []record, n int) []record {
 const lookEvery = time.Second
 
 // look takes in what other processes have written, and reports whether it looked.
-func (x *shelf) look(now time.Time) bool {
-	x.mu.Lock()
-	age := now.Sub(x.looked)
-	due := x.dir != "" && (age < 0 || age >= lookEvery)
+func (s *shelf) look(now time.Time) bool {
+	s.mu.Lock()
+	age := now.Sub(s.looked)
+	due := s.dir != "" && (age < 0 || age >= lookEvery)
 	if due {
-		x.looked = now
+		s.looked = now
 	}
-	x.mu.Unlock()
+	s.mu.Unlock()
 	if !due {
 		return false
 	}
-	if err := x.refresh(); err != nil {
-		x.log.Error("the folder of the runs could not be read", "error", err)
+	if err := s.refresh(); err != nil {
+		s.log.Error("the folder of the runs could not be read", "error", err)
 		return false
 	}
 	return true
@@ -163,8 +163,8 @@ type stamp struct {
 
 // refresh reads the records that are new or have changed, and forgets those that are gone. A
 // folder is of use without one that cannot be read now, which is tried again next time.
-func (x *shelf) refresh() error {
-	entries, err := os.ReadDir(x.dir)
+func (s *shelf) refresh() error {
+	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return err
 	}
@@ -180,25 +180,25 @@ func (x *shelf) refresh() error {
 		}
 	}
 	var news []marchwarden.TraceID
-	x.mu.Lock()
+	s.mu.Lock()
 	for id, now := range stamps {
-		if x.stamps[id] != now {
+		if s.stamps[id] != now {
 			news = append(news, id)
 		}
 	}
-	for id := range x.stamps {
+	for id := range s.stamps {
 		if _, there := stamps[id]; !there {
-			delete(x.records, id)
+			delete(s.records, id)
 		}
 	}
-	x.stamps = stamps
-	x.mu.Unlock()
+	s.stamps = stamps
+	s.mu.Unlock()
 	for _, id := range news {
-		if _, err := x.read(id); err != nil && !isNone(err) {
-			x.mu.Lock()
-			delete(x.stamps, id)
-			x.mu.Unlock()
-			x.log.Error("the record of a run could not be read: for now it has no owner", "run", id.String(), "error", err)
+		if _, err := s.read(id); err != nil && !isNone(err) {
+			s.mu.Lock()
+			delete(s.stamps, id)
+			s.mu.Unlock()
+			s.log.Error("the record of a run could not be read: for now it has no owner", "run", id.String(), "error", err)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ func TestScaling(t *testing.T) {
 	rounds := size(1, 3)
 	c := newCluster(t, plan{hubs: 1, workers: 4, slots: slots, lease: 15 * time.Second, latency: size(250*time.Millisecond, time.Second)})
 	tell := size(0.4, 0.9) // a machine that does other things as well shares out its processors anew every moment
-	var one float64 // tasks a second
+	var one float64        // tasks a second
 	for i, n := range []int{1, 2, 4} {
 		for _, w := range c.workers[:n] {
 			if w.process == nil {
