@@ -52,11 +52,11 @@ func (b body) read(resp *http.Response) ([]byte, error) {
 		defer decoded.Close()
 		r = decoded
 	}
-	raw, err := io.ReadAll(httpapi.Limit(r, b.limit, errTooLarge))
+	pieces, err := gather(httpapi.Limit(r, b.limit, errTooLarge))
 	if err != nil && !(b.cut && errors.Is(err, errTooLarge)) {
 		return nil, b.explain(err)
 	}
-	return raw, nil
+	return slices.Concat(pieces...), nil
 }
 
 func (b body) tooLarge() error {
@@ -108,4 +108,28 @@ func decompress(coding string, r io.Reader) (io.ReadCloser, error) {
 		return zr.IOReadCloser(), nil
 	}
 	return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "content encoding %.40q is not one that was asked for", coding)
+}
+
+// gather reads to the end. It grows by pieces that are joined last, so that a
+// large body costs twice its size at most. On an error what was read comes with
+// it, in pieces.
+func gather(r io.Reader) ([][]byte, error) {
+	const smallest, largest = 32 << 10, 1 << 20
+	var pieces [][]byte
+	for size := smallest; ; size = min(2*size, largest) {
+		piece, filled := make([]byte, size), 0
+		var err error
+		for filled < size && err == nil {
+			var n int
+			n, err = r.Read(piece[filled:])
+			filled += n
+		}
+		pieces = append(pieces, piece[:filled])
+		if err == io.EOF { // as it is, never wrapped: that is how a reader says that it ended well
+			return pieces, nil
+		}
+		if err != nil {
+			return pieces, err
+		}
+	}
 }
