@@ -90,7 +90,7 @@ func From(ctx context.Context) Principal {
 	return p
 }
 
-// Authenticator turns a bearer token into a principal. A refusal is CodeDenied, and ErrScope besides if
+// Authenticator turns a bearer token into a principal. A refusal is CodeDenied, and also ErrScope if
 // the token is good and grants nothing here; CodeUnavailable says that it could not be checked. The
 // message is for the server's log and never holds a part of the token. All are safe for concurrent use.
 type Authenticator interface {

@@ -32,7 +32,7 @@ import (
 // Config is what an audit works with. Print, Note and Warn are required.
 type Config struct {
 	Print func(line string) error          // a check
-	Note  func(format string, args ...any) // what a person should know besides
+	Note  func(format string, args ...any) // what else a person should know
 	Warn  func(message string)
 
 	// Version is that of this program, and Rerun executes a run again on its record. Only

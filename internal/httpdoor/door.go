@@ -46,7 +46,7 @@ type Config struct {
 	// Hosts are the names, with or without port, that requests may be for, besides
 	// loopback and the address the connection came to. Without port, any port will do.
 	Hosts []string
-	// Origins are those that browsers may call from, as scheme://host[:port], besides those of Hosts.
+	// Origins are those that browsers may call from, as scheme://host[:port], in addition to those of Hosts.
 	Origins []string
 
 	MaxBody     int64   // bytes of a request; 0 is 1 MiB

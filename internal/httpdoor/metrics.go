@@ -42,7 +42,7 @@ type Gauges struct {
 // The buckets that the conventions of OpenTelemetry name for MCP operations, in seconds.
 var seconds = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 
-// outcomes are the values of the label outcome besides the codes of failures.
+// outcomes are the values of the label outcome that are not codes of failures.
 var outcomes = []string{"ok", "answered", "budget_exhausted"}
 
 // other stands for every value of a label beyond those that are known.

@@ -49,7 +49,7 @@ type Config struct {
 	// Strict says that slots of a paced limit begin a moment later where there is no
 	// state, as it may be lost and others may hold slots of it.
 	Strict bool
-	// Tell is told, besides what is written into the store, that no call may be made before a moment
+	// Tell hears, in addition to what the store records, that no call may be made before a moment
 	// of the shared clock, to tell others at once; nil tells no one.
 	Tell func(until time.Time)
 }

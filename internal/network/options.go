@@ -168,7 +168,7 @@ func (h *Host) openAddress(db string) string {
 // who else is served. Those of an engine and of a hub are, too.
 var aside = []string{settings.Home, settings.TraceDir, settings.Ledger, settings.LogFormat, settings.Debug, settings.NoColor, settings.HTTPToken, settings.Worker, settings.Limits, settings.Blobs, settings.S3Key, settings.S3Secret}
 
-// Means are everything besides a question that can change its answer: the settings, or the
+// Means are everything that can change the answer to a question: the settings, or the
 // flags in their place, the folders of the library, the researchers of config.yaml and the
 // table of confidence. Of a secret they tell that it is there.
 func (o Options) Means(a *Host, c *settings.Settings) ([]string, error) {

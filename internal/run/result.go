@@ -182,7 +182,7 @@ func (s Store) page(ctx context.Context, step trace.Step) (fetch.Page, error) {
 	return fetch.Page{}, nil
 }
 
-// Ending is how a run ended, besides its result.
+// Ending is how a run ended, without its result.
 type Ending struct {
 	Exhausted   []string // the caps that ended the work
 	Interrupted bool     // by the caller

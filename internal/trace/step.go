@@ -163,7 +163,7 @@ type Start struct {
 	Additions `json:"-"`
 }
 
-// Instruments are what a run reads and judges with besides its reasoner.
+// Instruments are what a run reads and judges with, apart from its reasoner.
 type Instruments struct {
 	// Gate names the rules of the grounding gate, or is "" for the first ones.
 	Gate string `json:"gate,omitempty"`

@@ -74,7 +74,7 @@ func AllStages(runs [][]run.Stage) page.Figure {
 			sum[i].Critical += s.Critical
 		}
 	}
-	return page.Figure{Title: stagesTitle, About: "Where the work of these runs went, and how much of the time their ends waited for; the rest was done besides.", Body: stagesTable(sum)}
+	return page.Figure{Title: stagesTitle, About: "Where the work of these runs went, and how much of the time their ends waited for; the rest was done in parallel.", Body: stagesTable(sum)}
 }
 
 type spending struct {

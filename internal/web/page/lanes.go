@@ -16,7 +16,7 @@ import (
 // its board. Colour is never alone: states differ in the height and rhythm of their bars,
 // too. What is too much to be drawn is counted and stays in the table below the picture.
 
-// look is how the bars of a state are told from others besides by colour: by their
+// look is how the bars of a state are told from others, not by colour alone: by their
 // height, by a letter, and by the rhythm of their strokes, which the style sheet has.
 type look struct {
 	state  run.State // also its class

@@ -132,7 +132,7 @@ func (s *Static) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Size is how many bytes a first visit loads besides its page.
+// Size is how many bytes a first visit loads in addition to its page.
 func (s *Static) Size() int {
 	n := 0
 	for _, f := range s.files {
