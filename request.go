@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -20,6 +21,12 @@ const (
 	MaxIterations    = 20
 	MinTokenBudget   = 1000
 	MinSources       = 1
+
+	MaxWritingChars = 500 // of audience and of instructions
+	MinLength       = 20  // words
+	MaxLength       = 5000
+	MinOutputTokens = 200
+	MaxCostUSD      = 10_000
 )
 
 // MaxRequestBytes bounds a request on the wire. The longest legal texts are below
@@ -37,6 +44,16 @@ type Request struct {
 	Depth Depth `json:"depth,omitempty"`
 	// Constraints override the preset, each on its own.
 	Constraints *Constraints `json:"constraints,omitempty"`
+	// Format is the form of the answer; empty goes by the depth, see Form.
+	Format Format `json:"format,omitempty"`
+	// Length is about how many words the answer has; 0 goes by the form.
+	Length int `json:"length,omitempty"`
+	// Audience and Instructions say for whom and how to write, never what is true.
+	Audience     string `json:"audience,omitempty"`
+	Instructions string `json:"instructions,omitempty"`
+	// Follow is the trace id of an earlier run of the same caller: the question
+	// continues that conversation.
+	Follow string `json:"follow,omitempty"`
 	// Resume resumes an earlier run of the same caller: one that was cut off or
 	// stopped, or one that ended at a cap if Constraints, which are added to what it
 	// had, give it more. A run that has nothing left to do is returned.
@@ -50,6 +67,38 @@ type Constraints struct {
 	TokenBudget   *int   `json:"token_budget,omitempty"`
 	MaxSources    *int   `json:"max_sources,omitempty"`
 	SourceFilter  string `json:"source_filter,omitempty"`
+	// MaxCostUSD caps what the models of this research may cost, in US dollars.
+	MaxCostUSD *float64 `json:"max_cost_usd,omitempty"`
+	// Since and Until bound when a source was published, as 2006-01-02, both inclusive.
+	Since string `json:"since,omitempty"`
+	Until string `json:"until,omitempty"`
+	// MaxOutputTokens caps the text that a host's model is given of the result.
+	MaxOutputTokens *int `json:"max_output_tokens,omitempty"`
+}
+
+// Format is the form of an answer.
+type Format string
+
+// The forms. An empty Format goes by the depth of the request.
+const (
+	Brief  Format = "brief"  // a few sentences
+	Plain  Format = "answer" // paragraphs
+	Report Format = "report" // an answer in short, sections, lists and tables
+	Table  Format = "table"  // a comparison as one table
+)
+
+// Form is the form that a request asks for: its Format, or by its depth brief,
+// answer or report.
+func (r Request) Form() Format {
+	switch {
+	case r.Format != "":
+		return r.Format
+	case r.Depth == Shallow:
+		return Brief
+	case r.Depth == Deep:
+		return Report
+	}
+	return Plain
 }
 
 // Depth is how thoroughly to research.
@@ -118,7 +167,7 @@ func (r Request) Filter() SourceFilter {
 	}
 	f, err := ParseSourceFilter(r.Constraints.SourceFilter)
 	if err != nil {
-		return SourceFilter{entries: []string{r.Constraints.SourceFilter}} // unreachable unless Validate was skipped
+		return SourceFilter{entries: []string{""}, hosts: []string{""}} // unreachable unless Validate was skipped
 	}
 	return f
 }
@@ -137,7 +186,38 @@ func (r Request) Validate() error {
 	if r.Depth != "" && !known(r.Depth) {
 		return invalid("depth", "", "must be shallow, balanced or deep, not %q", clip(string(r.Depth), 40))
 	}
+	if err := r.validateWriting(); err != nil {
+		return err
+	}
 	return r.Constraints.validate()
+}
+
+// validateWriting checks what says how to write, and what the question follows.
+func (r Request) validateWriting() error {
+	if r.Format != "" && !known(r.Format) {
+		return invalid("format", "", "must be brief, answer, report or table, not %q", clip(string(r.Format), 40))
+	}
+	if r.Length != 0 && (r.Length < MinLength || r.Length > MaxLength) {
+		return invalid("length", "", "must be from %d to %d words, not %d", MinLength, MaxLength, r.Length)
+	}
+	for field, text := range map[string]string{"audience": r.Audience, "instructions": r.Instructions} {
+		if !utf8.ValidString(text) {
+			return invalid(field, "", "must be valid UTF-8")
+		}
+		if n := utf8.RuneCountInString(text); n > MaxWritingChars {
+			return invalid(field, "", "must be at most %d characters, has %d", MaxWritingChars, n)
+		}
+	}
+	if r.Follow == "" {
+		return nil
+	}
+	if _, err := ParseTraceID(r.Follow); err != nil {
+		return invalid("follow", "pass the trace_id of an earlier result", "%q is not a trace id", clip(r.Follow, 60))
+	}
+	if r.Resume != "" {
+		return invalid("follow", "resume continues one run; follow asks a new question", "cannot be given together with resume")
+	}
+	return nil
 }
 
 func (r Request) validateText() error {
@@ -169,8 +249,32 @@ func (c *Constraints) validate() error {
 	if v := c.MaxSources; v != nil && *v < MinSources {
 		return invalid("constraints.max_sources", "", "must be at least %d, not %d", MinSources, *v)
 	}
+	if v := c.MaxOutputTokens; v != nil && *v < MinOutputTokens {
+		return invalid("constraints.max_output_tokens", "", "must be at least %d, not %d", MinOutputTokens, *v)
+	}
+	if v := c.MaxCostUSD; v != nil && !(*v > 0 && *v <= MaxCostUSD) {
+		return invalid("constraints.max_cost_usd", "for example 0.50", "must be more than 0 and at most %d, not %v", MaxCostUSD, *v)
+	}
+	if err := validDates(c.Since, c.Until); err != nil {
+		return err
+	}
 	_, err := ParseSourceFilter(c.SourceFilter)
 	return err
+}
+
+func validDates(since, until string) error {
+	for _, d := range []struct{ field, date string }{{"constraints.since", since}, {"constraints.until", until}} {
+		if d.date == "" {
+			continue
+		}
+		if _, err := time.Parse(time.DateOnly, d.date); err != nil {
+			return invalid(d.field, "for example 2024-05-31", "must be a date such as 2024-05-31, not %q", clip(d.date, 40))
+		}
+	}
+	if since != "" && until != "" && since > until {
+		return invalid("constraints.until", "", "must not be before constraints.since, %s", since)
+	}
+	return nil
 }
 
 // DecodeRequest reads one request from its wire form and validates it. Unknown

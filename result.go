@@ -26,6 +26,8 @@ type Result struct {
 	ShortAnswer *ShortAnswer `json:"short_answer,omitempty"`
 	// Closest are, with a refusal, the passages nearest to the question.
 	Closest []Closest `json:"closest,omitempty"`
+	// Blocks are the answer as typed parts, of which Answer is the Markdown.
+	Blocks []Block `json:"blocks,omitempty"`
 	// Claims links each sentence of the answer to its evidence and verdict.
 	Claims []Claim `json:"claims,omitempty"`
 	// Rihlas are the journeys of a principal investigator's run.
@@ -41,6 +43,10 @@ type Result struct {
 	// CheckedAt is when the cited sources were last fetched again, after the run. The
 	// stored result has none: it is added when a result is handed on later.
 	CheckedAt *time.Time `json:"checked_at,omitempty"`
+	// Follows is the run whose conversation this one continues, and CompletedQuestion
+	// the question as it was understood from it.
+	Follows           TraceID `json:"follows,omitzero"`
+	CompletedQuestion string  `json:"completed_question,omitempty"`
 }
 
 // Normalize makes nil lists empty, so that the wire form has [] and never null.
@@ -49,9 +55,20 @@ func (r *Result) Normalize() {
 	empty(&r.Gaps)
 	empty(&r.DiscoveryEvents)
 	empty(&r.OpenQuestions)
-	for i := range r.Claims {
-		empty(&r.Claims[i].Citations)
+	r.Claims = cited(r.Claims)
+	r.Blocks = slices.Clone(r.Blocks)
+	for i := range r.Blocks {
+		r.Blocks[i].Claims, r.Blocks[i].Items = cited(r.Blocks[i].Claims), cited(r.Blocks[i].Items)
 	}
+}
+
+// cited is a copy of claims whose lists of citations are not nil.
+func cited(claims []Claim) []Claim {
+	claims = slices.Clone(claims)
+	for i := range claims {
+		empty(&claims[i].Citations)
+	}
+	return claims
 }
 
 func empty[T any](list *[]T) {
@@ -77,6 +94,8 @@ type CostMetadata struct {
 	// OverBudget says that more tokens were used than the budget had: a provider
 	// counted more than was set aside for a call.
 	OverBudget bool `json:"over_budget,omitempty"`
+	// CostUSD is what the models cost, in US dollars; nil where a price is unknown.
+	CostUSD *float64 `json:"cost_usd,omitempty"`
 }
 
 // EncodeResult is the wire form of a result: one line of JSON, text as it is
@@ -87,7 +106,6 @@ func EncodeResult(r *Result) ([]byte, error) {
 		return nil, Errorf(CodeInternal, "encode the result: there is none")
 	}
 	normal := *r
-	normal.Claims = slices.Clone(r.Claims)
 	normal.Normalize()
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

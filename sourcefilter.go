@@ -11,11 +11,12 @@ import (
 // allows everything.
 type SourceFilter struct {
 	entries []string // as written, in lower case and without a final dot
-	hosts   []string // the same in the form that hosts are compared in
+	hosts   []string // those that are allowed, in the form that hosts are compared in; none is all
+	barred  []string // those that are excluded, in the same form
 }
 
 // ParseSourceFilter reads a comma-separated list of domains or suffixes, such as
-// ".gov,.edu,nasa.gov". Blank text gives the zero filter. A domain may be written
+// ".gov,.edu,nasa.gov"; "!example.com" excludes. Blank text gives the zero filter. A domain may be written
 // in its own script ("bücher.example") or in the ASCII form that URLs carry
 // ("xn--bcher-kva.example"): both mean the same hosts.
 func ParseSourceFilter(s string) (SourceFilter, error) {
@@ -25,13 +26,17 @@ func ParseSourceFilter(s string) (SourceFilter, error) {
 	var f SourceFilter
 	for part := range strings.SplitSeq(s, ",") {
 		e := strings.ToLower(strings.TrimSpace(part))
-		if !isFilterEntry(e) {
-			return SourceFilter{}, invalid("constraints.source_filter", "for example .gov,.edu,nasa.gov",
+		name, bars := strings.CutPrefix(e, "!")
+		if !isFilterEntry(name) {
+			return SourceFilter{}, invalid("constraints.source_filter", "for example .gov,.edu,nasa.gov or !example.com",
 				"must be comma-separated domains or suffixes, not %q", clip(part, 60))
 		}
-		e = strings.TrimSuffix(e, ".")
-		f.entries = append(f.entries, e)
-		f.hosts = append(f.hosts, asciiHost(e))
+		f.entries = append(f.entries, strings.TrimSuffix(e, "."))
+		if host := asciiHost(strings.TrimSuffix(name, ".")); bars {
+			f.barred = append(f.barred, host)
+		} else {
+			f.hosts = append(f.hosts, host)
+		}
 	}
 	return f, nil
 }
@@ -54,20 +59,22 @@ func (f SourceFilter) Empty() bool { return len(f.entries) == 0 }
 // Allows reports whether a source may be used. A name is a host ("www.nasa.gov")
 // or, for sources without one, a file name ("report.pdf"). The entry "nasa.gov"
 // allows nasa.gov and every host below it, but not notnasa.gov; the entry ".gov"
-// allows every name that ends in it. Case and one final dot do not matter.
+// allows every name that ends in it. "!" before an entry excludes what it names, whatever
+// else allows it. Case and one final dot do not matter.
 //
 //	filter ".gov,nasa.gov"   www.nasa.gov  yes    nasa.gov.example  no
 //	filter "edu"             usu.edu       yes    edu.example.com   no
+//	filter "!example.com"    usu.edu       yes    www.example.com   no
 func (f SourceFilter) Allows(names ...string) bool {
-	if f.Empty() {
-		return true
-	}
-	return slices.ContainsFunc(names, func(n string) bool {
-		n = asciiHost(strings.ToLower(strings.TrimSuffix(n, ".")))
-		return n != "" && slices.ContainsFunc(f.hosts, func(e string) bool {
-			return n == e || strings.HasSuffix(n, "."+strings.TrimPrefix(e, "."))
+	among := func(entries []string) bool {
+		return slices.ContainsFunc(names, func(n string) bool {
+			n = asciiHost(strings.ToLower(strings.TrimSuffix(n, ".")))
+			return n != "" && slices.ContainsFunc(entries, func(e string) bool {
+				return n == e || strings.HasSuffix(n, "."+strings.TrimPrefix(e, "."))
+			})
 		})
-	})
+	}
+	return (len(f.hosts) == 0 || among(f.hosts)) && !among(f.barred)
 }
 
 // String is the filter in its wire form.

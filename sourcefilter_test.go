@@ -11,6 +11,37 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
+// What is excluded is so by any of its names, whatever else allows it.
+func TestSourceFilterExcludes(t *testing.T) {
+	for _, c := range []struct {
+		filter  string
+		names   []string
+		allowed bool
+	}{
+		{"!example.com", []string{"usu.edu"}, true},
+		{"!example.com", []string{"notexample.com"}, true},
+		{"!example.com", []string{"notes.md"}, true},
+		{"!example.com", []string{"WWW.example.com."}, false},
+		{"!example.com", []string{"usu.edu", "example.com"}, false},
+		{".edu,!www.usu.edu", []string{"usu.edu"}, true},
+		{".edu,!www.usu.edu", []string{"a.www.usu.edu"}, false},
+		{".edu,!www.usu.edu", []string{"nasa.gov"}, false},
+	} {
+		f, err := marchwarden.ParseSourceFilter(c.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Allows(c.names...) != c.allowed || f.String() != c.filter {
+			t.Errorf("filter %q allows %q: %v, want %v", f, c.names, !c.allowed, c.allowed)
+		}
+	}
+	for _, bad := range []string{"!", "!!example.com", "! ", "!a b"} {
+		if _, err := marchwarden.ParseSourceFilter(bad); err == nil {
+			t.Errorf("the filter %q is taken", bad)
+		}
+	}
+}
+
 func TestSourceFilterAllows(t *testing.T) {
 	for _, c := range []struct {
 		filter  string

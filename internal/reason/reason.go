@@ -132,6 +132,8 @@ type Draft struct {
 	// By is the id of the reasoner that wrote it in place of the one that was asked, or "".
 	By     string
 	Claims []Claim
+	// Blocks are the claims in typed parts; nil are paragraphs, as the claims say.
+	Blocks []Block
 	// Refusal says why there is no answer; used when Claims is empty. It is a
 	// sentence of the program's, never a model's: that would be an answer without a
 	// citation.
@@ -163,6 +165,24 @@ type Claim struct {
 	// it; "" if they merely do not state it.
 	Conflict string
 	Judge    string // who gave the verdict: marchwarden.JudgeLocal or JudgeBoth
+}
+
+// Block is one typed part of a draft.
+type Block struct {
+	Type    marchwarden.BlockType
+	Level   int    // of a heading
+	Text    string // of a heading; the program's words, the question's, or checked against the evidence
+	Claims  []int  // of Draft.Claims, from 0: the sentences of a paragraph or the entries of a list
+	Ordered bool
+	Columns []string
+	Rows    [][]Cell
+	Passage evidence.ID // of a quote
+}
+
+// Cell is one cell of a table, and the passages that its words stand in.
+type Cell struct {
+	Text     string
+	Passages []evidence.ID
 }
 
 // Short is where the short answer stands; the gate cuts it out. With ShortUnknown
