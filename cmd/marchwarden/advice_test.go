@@ -13,6 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 func TestAdvised(t *testing.T) {
@@ -40,9 +41,7 @@ func TestAdvised(t *testing.T) {
 		"its own":           {dir, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "m", Hint: "h", Err: syscall.ENOSPC}, "h"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := world(t, nil)
-			a.home = tc.home
-			got := a.advised(tc.err)
+			got := settings.Advised(tc.err, tc.home)
 			if hint := marchwarden.HintOf(got); hint != tc.want {
 				t.Errorf("hint %q, want %q", hint, tc.want)
 			}

@@ -170,7 +170,7 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 		if start, err = d.Complete(res); err != nil {
 			return errors.Join(err, d.Close())
 		}
-		a.note("%s", nothingLeft(req, o.desk.More > 0, res))
+		a.note("%s", network.NothingLeft(req, o.desk.More > 0, res))
 	}
 	partial, err := showResult(a, c, o, d, res, start, watch)
 	if err := errors.Join(err, d.Close()); err != nil {
@@ -196,10 +196,10 @@ func showResult(a *app, c *settings.Settings, o askOptions, d *network.Runner, r
 		Verbose: o.verbose, Timings: watch.timings,
 	}
 	if !o.away { // what is searched there, its workers decide
-		screen.Hints = hintsFor(c, start, o.desk, searched)
+		screen.Hints = network.HintsFor(start, searched)
 	}
 	if res.CostMetadata.BudgetExhausted && !partial && !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.Contains(w, trace.Unrecorded) }) {
-		screen.Hints = append(screen.Hints, fmt.Sprintf("to continue with more: marchwarden resume %s %s", asMuchAgain(f.Exhausted, start), shortID(res.TraceID)))
+		screen.Hints = append(screen.Hints, fmt.Sprintf("to continue with more: marchwarden resume %s %s", network.AsMuchAgain(f.Exhausted, start), shortID(res.TraceID)))
 	}
 	if where := strings.Join(searched, ", "); d.OpenWorld {
 		screen.Searched = where

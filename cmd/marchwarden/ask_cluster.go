@@ -16,7 +16,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 )
@@ -105,7 +104,7 @@ func askCluster(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 	}
 	defer e.Close()
 	if err := handIn(ctx, a, e, t); err != nil {
-		return unreachable(ctx, at, err)
+		return cluster.Unreachable(ctx, at, err)
 	}
 	sent := submit.Sent{ID: id, Engine: at, Question: t.Request.Question, At: a.Now().UTC()}
 	if err := sent.Remember(c.SentPath()); err != nil { // then the whole id is needed
@@ -155,16 +154,9 @@ func followTask(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 }
 
 func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, w *watch) error {
-	if !end.Result.Valid() {
-		return &marchwarden.Error{Code: cmp.Or(end.Code, marchwarden.CodeUnavailable), Message: cmp.Or(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}
-	}
-	stored, err := e.Blobs().Get(ctx, end.Result)
+	res, _, err := submit.ResultOf(ctx, e.Blobs(), id.String(), end)
 	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "get the result of %s", id)
-	}
-	res, err := marchwarden.DecodeResult(stored)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the result of %s", id)
+		return err
 	}
 	rec, err := a.OpenWorking(c)
 	if err != nil {
@@ -259,7 +251,7 @@ func runCancel(ctx context.Context, a *app, c *settings.Settings, engine, arg st
 // is: the cluster of the flag, else the one to which it was submitted, else that of the
 // settings. The caller closes it.
 func openSent(ctx context.Context, a *app, c *settings.Settings, flag, arg string) (e *cluster.Engine, state dispatch.State, err error) {
-	sent, err := findSent(a, c, arg)
+	sent, err := submit.FindSent(c.SentPath(), arg, a.warn)
 	if err != nil {
 		return nil, state, err
 	}
@@ -276,34 +268,4 @@ func openSent(ctx context.Context, a *app, c *settings.Settings, flag, arg strin
 		return nil, state, errors.Join(err, e.Close())
 	}
 	return e, state, nil
-}
-
-// findSent finds the task that an argument means. Of a whole id it may know nothing more.
-func findSent(a *app, c *settings.Settings, arg string) (submit.Sent, error) {
-	id, notWhole := marchwarden.ParseTraceID(arg)
-	all, err := submit.ReadSent(c.SentPath())
-	switch {
-	case err != nil && notWhole == nil:
-		a.warn("the list of what was submitted from here cannot be read: " + err.Error())
-	case err != nil:
-		return submit.Sent{}, err
-	case arg == "last" && len(all) == 0:
-		return submit.Sent{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing was submitted from here yet")
-	case arg == "last":
-		id = all[0].ID
-	case notWhole != nil:
-		id, err = run.OneID(arg, "give the whole id", fmt.Sprintf("nothing that was submitted from here begins with %q", plaintext.Clip(arg, 40)), func() (ids []marchwarden.TraceID, _ error) {
-			for _, s := range all {
-				ids = append(ids, s.ID)
-			}
-			return ids, nil
-		})
-		if err != nil {
-			return submit.Sent{}, err
-		}
-	}
-	if i := slices.IndexFunc(all, func(s submit.Sent) bool { return s.ID == id }); i >= 0 {
-		return all[i], nil
-	}
-	return submit.Sent{ID: id}, nil
 }

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -71,34 +68,5 @@ func (a *app) openCluster(ctx context.Context, c *settings.Settings, at string, 
 	if err != nil {
 		return nil, err
 	}
-	within, done := context.WithTimeout(ctx, dialTime)
-	defer done()
-	e, err := cluster.Open(within, cfg)
-	if err != nil {
-		return nil, unreachable(ctx, at, err)
-	}
-	return e, nil
-}
-
-// dialTime is how long a hub may take to answer a waiting command.
-const dialTime = 10 * time.Second
-
-// unreachable says that a cluster does not answer.
-func unreachable(ctx context.Context, at string, err error) error {
-	if errors.Is(err, marchwarden.CodeDenied) && marchwarden.HintOf(err) == "" {
-		return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "the cluster at " + at + " refuses", Err: err,
-			Hint: "name the file of a key that its hubs know by " + settings.EnvOf(settings.EngineKey) + "; 'marchwarden cluster key list' on a hub shows them"}
-	}
-	if ctx.Err() != nil || errors.Is(err, marchwarden.CodeInvalid) || errors.Is(err, marchwarden.CodeDenied) || errors.Is(err, marchwarden.CodeUnsupported) {
-		return err
-	}
-	e := &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "reach the cluster at " + at, Err: err, Hint: "is the hub running? marchwarden hub starts one"}
-	var untrusted *tls.CertificateVerificationError
-	switch hint := marchwarden.HintOf(err); {
-	case hint != "":
-		e.Hint = hint
-	case errors.As(err, &untrusted):
-		e.Hint = "its certificate must name that host; " + settings.EnvOf(settings.EngineCA) + " names the file of the authority that signed it"
-	}
-	return e
+	return cluster.Dial(ctx, cfg)
 }

@@ -100,7 +100,7 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error
 	if len(args) == 0 {
 		return invalid("ID", "run 'marchwarden traces' to list the ids there are", "is missing")
 	}
-	if err := notFolder(o.out); err != nil { // whose name tells no format
+	if err := settings.NotFolder(o.out); err != nil { // whose name tells no format
 		return err
 	}
 	format, err := formatOf(o)
@@ -209,7 +209,7 @@ func runImport(ctx context.Context, a *app, c *settings.Settings, by []string, p
 	if err != nil {
 		return err
 	}
-	b, file, err := openBundle(path)
+	b, file, err := bundle.OpenFile(path)
 	if err != nil {
 		return err
 	}

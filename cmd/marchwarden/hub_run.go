@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
@@ -17,22 +15,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// running is a hub that runs, with the engine and the steward of each of its accounts.
+// running is a hub that runs, with its accounts.
 type running struct {
-	a    *app
-	c    *settings.Settings
-	hub  *hub.Hub
-	plan hubPlan
-	log  *slog.Logger
-
-	group sync.WaitGroup // stewards, and the watcher for new accounts
-
-	engine  *cluster.Engine  // of the default account
-	steward *cluster.Steward // of the default account
-
-	// engines are those of all accounts. They are made by one goroutine at a time: serve, then
-	// newcomers until the group has ended.
-	engines map[string]*cluster.Engine
+	a        *app
+	c        *settings.Settings
+	hub      *hub.Hub
+	plan     hubPlan
+	log      *slog.Logger
+	accounts cluster.Accounts
 }
 
 func runHub(ctx context.Context, a *app, c *settings.Settings, o hubOptions) error {
@@ -56,7 +46,13 @@ func runHub(ctx context.Context, a *app, c *settings.Settings, o hubOptions) err
 	if err != nil {
 		return p.blame(err)
 	}
-	r := &running{a: a, c: c, hub: h, plan: p, log: log, engines: map[string]*cluster.Engine{}}
+	r := &running{a: a, c: c, hub: h, plan: p, log: log, accounts: cluster.Accounts{Hub: h.Name(), Names: h.Accounts, Facts: p.facts, Log: log, Config: func(account string) (cluster.Config, error) {
+		own, err := h.Account(account)
+		if err != nil {
+			return cluster.Config{}, err
+		}
+		return cluster.Config{InProcess: own, Seed: own.Seed, Name: h.Name(), Now: a.Now, Log: log, AccessKey: c.Text(settings.S3Key), SecretKey: c.Text(settings.S3Secret)}, nil
+	}}}
 	err = r.serve(ctx, o)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil || errors.Is(err, errInterrupted) {
 		err = nil // told to end, which is how a server ends
@@ -66,7 +62,7 @@ func runHub(ctx context.Context, a *app, c *settings.Settings, o hubOptions) err
 
 func (r *running) serve(ctx context.Context, o hubOptions) error {
 	ctx, stop := context.WithCancelCause(ctx)
-	defer r.group.Wait()
+	defer r.accounts.Wait()
 	defer stop(nil)
 	if r.plan.hub.ClusterListen != "" {
 		r.a.note("hub %s waits for the other hubs", r.hub.Name())
@@ -74,13 +70,11 @@ func (r *running) serve(ctx context.Context, o hubOptions) error {
 	if err := r.hub.Ready(ctx); err != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
-	for _, account := range r.hub.Accounts() {
-		if err := r.tend(ctx, account); err != nil {
-			return cmp.Or(context.Cause(ctx), err)
-		}
+	engine, steward, err := r.accounts.Tend(ctx, hub.DefaultAccount)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), err)
 	}
-	r.group.Go(func() { r.newcomers(ctx) })
-	m := meter.New(meter.Config{Now: r.a.Now, Status: r.engine.Status, Steward: r.steward.Stats})
+	m := meter.New(meter.Config{Now: r.a.Now, Status: engine.Status, Steward: steward.Stats})
 	if o.metrics != "" {
 		if err := serveProbe(ctx, r.a, o.metrics, m, r.ready); err != nil {
 			return err
@@ -91,65 +85,21 @@ func (r *running) serve(ctx context.Context, o hubOptions) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	return r.front(ctx, o, m)
+	return r.front(ctx, o, m, engine)
 }
 
 // front serves MCP by the workers of the default account.
-func (r *running) front(ctx context.Context, o hubOptions, m *meter.Meter) error {
+func (r *running) front(ctx context.Context, o hubOptions, m *meter.Meter, engine *cluster.Engine) error {
 	s := &mcpServer{log: r.log, metrics: httpdoor.NewMetrics(programVersion())}
 	if err := s.metrics.Add(m); err != nil {
 		return err
 	}
-	d := r.a.OpenCluster(r.c, network.Options{Warn: func(message string) { r.log.Warn(message) }, Told: s.count}, r.engine, r.plan.timeout)
+	d := r.a.OpenCluster(r.c, network.Options{Warn: func(message string) { r.log.Warn(message) }, Told: s.count}, engine, r.plan.timeout)
 	if err := s.open(r.a, r.c, d, &o.serve); err != nil {
 		return errors.Join(err, d.Close())
 	}
 	err := serveHTTP(ctx, r.a, r.c, &o.serve, s)
 	return errors.Join(err, s.server.Close(), d.Close())
-}
-
-// tend prepares an account for a cluster and begins to keep it in order.
-func (r *running) tend(ctx context.Context, account string) error {
-	access, err := r.hub.Account(account)
-	if err != nil {
-		return err
-	}
-	cfg := cluster.Config{InProcess: access, Seed: access.Seed, Name: r.hub.Name(), Now: r.a.Now, Log: r.log,
-		AccessKey: r.c.Text(settings.S3Key), SecretKey: r.c.Text(settings.S3Secret)}
-	if err := cluster.Prepare(ctx, cfg, r.plan.facts); err != nil {
-		return fmt.Errorf("prepare the account %s: %w", account, err)
-	}
-	e, err := cluster.Open(ctx, cfg)
-	if err != nil {
-		return fmt.Errorf("open the account %s: %w", account, err)
-	}
-	s := cluster.NewSteward(e, r.hub.Name())
-	if account == hub.DefaultAccount {
-		r.engine, r.steward = e, s
-	}
-	r.engines[account] = e
-	r.group.Go(func() { s.Run(ctx) })
-	return nil
-}
-
-// newcomers prepares accounts whose first key is added while the hub runs.
-func (r *running) newcomers(ctx context.Context) {
-	const every = 2 * time.Second
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(every):
-		}
-		for _, account := range r.hub.Accounts() {
-			if r.engines[account] != nil {
-				continue
-			}
-			if err := r.tend(ctx, account); err != nil && ctx.Err() == nil {
-				r.log.Error("an account cannot be used yet", "account", account, "error", err)
-			}
-		}
-	}
 }
 
 // ready says what keeps the hub from being of use.
@@ -161,11 +111,7 @@ func (r *running) ready() error {
 
 // close ends the hub, and all that uses it first.
 func (r *running) close() error {
-	var errs []error
-	for _, e := range r.engines {
-		errs = append(errs, e.Close())
-	}
-	errs = append(errs, r.hub.Close())
+	err := errors.Join(r.accounts.Close(), r.hub.Close())
 	r.a.note("hub has ended; everything is kept")
-	return errors.Join(errs...)
+	return err
 }

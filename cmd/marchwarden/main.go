@@ -152,7 +152,7 @@ func execute(ctx context.Context, a *app, args []string) int {
 	if errors.As(err, &told) {
 		return int(told)
 	}
-	a.complain(a.advised(err))
+	a.complain(settings.Advised(err, a.home))
 	return exitCode(ctx, err)
 }
 

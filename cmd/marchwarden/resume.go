@@ -3,17 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -89,41 +83,6 @@ func tellResume(a *app, log *trace.Log) {
 	}
 }
 
-// nothingLeft says why a run did not go on.
-func nothingLeft(req marchwarden.Request, time bool, res *marchwarden.Result) string {
-	switch {
-	case !res.CostMetadata.BudgetExhausted && (req.Constraints != nil || time):
-		return "no cap has cut the run short: there was nothing left to do with more"
-	case res.CostMetadata.BudgetExhausted:
-		return "the run has ended at a cap; its gaps say which: to go on, add --budget N, --max-iterations N, --max-sources N or --timeout TIME"
-	}
-	return "the run has ended, and nothing was left to do"
-}
-
-// asMuchAgain are the flags that give a run as much again of what it ran out of, by
-// the names that its trace has for the caps.
-func asMuchAgain(exhausted []string, start *trace.Start) string {
-	had := start.LimitsNow()
-	var flags []string
-	for _, what := range exhausted {
-		switch budget.LimitOf(what) {
-		case budget.Tokens:
-			flags = append(flags, fmt.Sprintf("--budget %d", had.TokenBudget))
-		case budget.Iterations:
-			flags = append(flags, fmt.Sprintf("--max-iterations %d", min(had.MaxIterations, marchwarden.MaxIterations)))
-		case budget.Sources:
-			flags = append(flags, fmt.Sprintf("--max-sources %d", had.MaxSources))
-		case budget.Wall:
-			flags = append(flags, fmt.Sprintf("--timeout %s", max(time.Second, start.Wall.Round(time.Second))))
-		}
-	}
-	if len(flags) == 0 {
-		return fmt.Sprintf("--budget %d", had.TokenBudget)
-	}
-	slices.Sort(flags)
-	return strings.Join(slices.Compact(flags), " ")
-}
-
 // stoppable lets the page stop a run that a terminal began, as Ctrl-C does. The run is a new
 // one with an id of its own, or the one that resumes.
 func stoppable(ctx context.Context, a *app, c *settings.Settings, resume string) (context.Context, func()) {
@@ -135,38 +94,4 @@ func stoppable(ctx context.Context, a *app, c *settings.Settings, resume string)
 	ctx, stop := context.WithCancelCause(ctx)
 	go runs.HeedStop(ctx, c.RunsPath(), id, func() { stop(errInterrupted) })
 	return ctx, func() { stop(nil) }
-}
-
-// hintsFor tell how to search more than what was searched, and what else would help.
-func hintsFor(c *settings.Settings, start *trace.Start, o network.Options, searched []string) []string {
-	var hints []string
-	if start.Mind != "" && start.Model == "" && start.Reader == "" {
-		hints = append(hints, "the reader is off: sentences were picked by their words alone; marchwarden doctor tells why")
-	}
-	names := []string{start.Researcher}
-	if start.Investigation != nil {
-		names = nil
-		for _, m := range start.Investigation.Members {
-			names = append(names, m.Name)
-		}
-	}
-	if slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName) {
-		if slices.ContainsFunc(searched, func(where string) bool { return strings.HasSuffix(where, "by wikipedia") }) {
-			hints = append(hints, "of the web, only Wikipedia was searched; TAVILY_API_KEY, BRAVE_API_KEY or SEARXNG_URL open the rest")
-		}
-		if start.Model == "" {
-			hints = append(hints, "no model was asked; ANTHROPIC_API_KEY, OPENAI_API_KEY or --model ollama/MODEL add one")
-		}
-		return hints
-	}
-	if !slices.Contains(names, researcher.FilesName) { // one researcher was asked alone
-		return nil
-	}
-	folders := "to search your own documents: marchwarden library add DIR"
-	if slices.ContainsFunc(searched, func(name string) bool {
-		return strings.Contains(name, " document") && !strings.HasPrefix(name, corpus.Name)
-	}) {
-		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
-	}
-	return append(hints, folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers")
 }

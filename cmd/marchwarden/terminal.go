@@ -3,21 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -116,7 +108,7 @@ func (a *app) readStdin(ctx context.Context, most int64, what string) ([]byte, e
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		data, err := network.ReadLimited(a.stdin, most, what)
+		data, err := settings.ReadLimited(a.stdin, most, what)
 		done <- outcome{data, err}
 	}()
 	select {
@@ -185,101 +177,6 @@ func (a *app) show(asJSON bool, v any, head []string, rows [][]string, none stri
 	return a.outStyle().Table(a.stdout, head, rows)
 }
 
-// checkOut makes sure, before any work is done, that the file can be written
-// later. It leaves nothing behind.
-func checkOut(path string) error {
-	if path == "" {
-		return nil
-	}
-	if path == "-" {
-		return invalid("--out", "the result goes to stdout without it", "must name a file")
-	}
-	if err := notFolder(path); err != nil {
-		return err
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && !info.Mode().IsRegular():
-		return invalid("--out", "use a shell redirection instead", fmt.Sprintf("%q is not a regular file", path))
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, durable.Cause(err)))
-	}
-	target := durable.Linked(path)
-	probe, err := durable.TempBeside(target)
-	if err != nil {
-		hint, what := "give a path in a folder that can be written", fmt.Sprintf("%q", path)
-		if target != path {
-			what += fmt.Sprintf(" is a link to %q, which", target)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			hint = "make the folder " + filepath.Dir(target) + " first"
-		}
-		return invalid("--out", hint, what+" cannot be written: "+durable.Cause(err))
-	}
-	return durable.Discard(probe)
-}
-
-// notFolder refuses a path that is a folder, or that can only be one.
-func notFolder(path string) error {
-	info, err := os.Stat(path)
-	if err == nil && info.IsDir() || path != "" && os.IsPathSeparator(path[len(path)-1]) {
-		return invalid("--out", "give the path of a file", fmt.Sprintf("%q is a folder", path))
-	}
-	return nil
-}
-
-func writeOut(path string, write func(io.Writer) error) error {
-	err := durable.WriteWhole(path, write)
-	var at *fs.PathError
-	if errors.As(err, &at) { // of a file that the user did not name
-		err = at.Err
-	}
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", path)
-}
-
-// advised gives an error that has no hint one that fits what the system said: a
-// disk without room, or a home folder that is no folder. Its code and its words
-// stay.
-func (a *app) advised(err error) error {
-	if marchwarden.HintOf(err) != "" {
-		return err
-	}
-	var path *fs.PathError
-	atHome := a.home != "" && errors.As(err, &path) && below(path.Path, a.home)
-	hint := ""
-	switch full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT); {
-	case full && atHome:
-		hint = "make room on the disk, or set " + settings.EnvOf(settings.Home) + " to a folder on another one"
-	case full:
-		hint = "make room on the disk"
-	case errors.Is(err, syscall.ENOTDIR) && atHome:
-		if file := fileAbove(a.home); file != "" {
-			hint = file + " is a file; set " + settings.EnvOf(settings.Home) + " to a folder that can be written"
-		}
-	}
-	if hint == "" {
-		return err
-	}
-	return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: err.Error(), Hint: hint}
-}
-
-// below reports whether path is folder or in it.
-func below(path, folder string) bool {
-	return path == folder || strings.HasPrefix(path, folder+string(filepath.Separator))
-}
-
-// fileAbove is path, or what is above it, if that is no folder; "" if all of it
-// is or could be one.
-func fileAbove(path string) string {
-	for {
-		info, err := os.Stat(path)
-		switch parent := filepath.Dir(path); {
-		case err == nil && !info.IsDir():
-			return path
-		case err == nil || parent == path:
-			return ""
-		default:
-			path = parent
-		}
-	}
-}
+// checkOut looks at the file of --out before any work is done, and writeOut writes it at once or
+// not at all.
+var checkOut, writeOut = settings.CheckOut, settings.WriteOut

@@ -7,6 +7,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
@@ -24,7 +25,7 @@ var _ web.App = (*uiApp)(nil)
 func (b *uiApp) Members() []web.Member {
 	var out []web.Member
 	if b.answers.Cluster != nil {
-		ctx, done := context.WithTimeout(context.Background(), dialTime)
+		ctx, done := context.WithTimeout(context.Background(), cluster.DialTime)
 		defer done()
 		members, err := b.engine.Members(ctx)
 		if err != nil {

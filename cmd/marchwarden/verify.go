@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +14,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -85,9 +82,6 @@ func stopped(ctx context.Context, message string, err error) error {
 
 const unfinishedCheck = "the check is not complete"
 
-// maxResultBytes bounds a result read from a file, and what is read from stdin.
-const maxResultBytes = 64 << 20
-
 func runVerify(ctx context.Context, a *app, o verifyOptions, arg string) error {
 	if bundle.Named(arg) {
 		return verifyBundle(ctx, a, o, arg, nil)
@@ -95,9 +89,9 @@ func runVerify(ctx context.Context, a *app, o verifyOptions, arg string) error {
 	var piped []byte
 	if arg == "-" {
 		var err error
-		piped, err = a.readStdin(ctx, maxResultBytes, "stdin")
+		piped, err = a.readStdin(ctx, audit.MaxResultBytes, "stdin")
 		if errors.Is(err, marchwarden.CodeInvalid) {
-			return invalid("FILE", "give the path of the file", fmt.Sprintf("stdin holds more than %d bytes", maxResultBytes))
+			return invalid("FILE", "give the path of the file", fmt.Sprintf("stdin holds more than %d bytes", audit.MaxResultBytes))
 		}
 		if err != nil {
 			return err
@@ -116,7 +110,7 @@ func runVerify(ctx context.Context, a *app, o verifyOptions, arg string) error {
 	if err != nil {
 		return err
 	}
-	fromFile, err := resultFile(arg, piped)
+	fromFile, err := audit.ResultFile(arg, piped)
 	if err != nil {
 		return err
 	}
@@ -167,45 +161,6 @@ func newAudit(a *app, o verifyOptions, c *settings.Settings) *audit.Audit {
 	return audit.New(cfg)
 }
 
-// resultFile reads the result that arg names, piped if that is stdin, or gives nil when
-// arg is an id.
-func resultFile(arg string, piped []byte) (*marchwarden.Result, error) {
-	if _, err := marchwarden.ParseTraceID(arg); err == nil || arg == "last" {
-		return nil, nil
-	}
-	data := piped
-	if arg != "-" {
-		var err error
-		if data, err = readResult(arg); data == nil || err != nil {
-			return nil, err
-		}
-	}
-	const hint = "give a trace id, or a file written by 'marchwarden ask --json' or by --out NAME.json"
-	res, err := marchwarden.DecodeResult(data)
-	if err != nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeOf(err), Field: "FILE", Message: fmt.Sprintf("%q", arg), Err: err, Hint: hint}
-	}
-	if res.Answer == "" && len(res.Citations) == 0 && !res.TraceID.Valid() {
-		return nil, invalid("FILE", hint, fmt.Sprintf("%q holds no result", arg))
-	}
-	return res, nil
-}
-
-// readResult reads the file of that name; nil when arg is neither a file nor the name
-// of one.
-func readResult(arg string) ([]byte, error) {
-	info, err := os.Stat(arg)
-	if (err != nil || !info.Mode().IsRegular()) && !strings.HasSuffix(arg, ".json") {
-		return nil, nil
-	}
-	f, err := durable.OpenRegular(arg)
-	if err != nil {
-		return nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", arg, durable.Cause(err)))
-	}
-	defer f.Close()
-	return network.ReadLimited(f, maxResultBytes, "result")
-}
-
 // verifyBundle is verify for a bundle: the file at path, or what was piped in. It needs
 // no configuration and no home, writes nothing, and uses the network only if it is told to.
 func verifyBundle(ctx context.Context, a *app, o verifyOptions, path string, piped []byte) error {
@@ -219,7 +174,7 @@ func verifyBundle(ctx context.Context, a *app, o verifyOptions, path string, pip
 	var b *bundle.Bundle
 	if piped == nil {
 		var file io.Closer
-		if b, file, err = openBundle(path); err == nil {
+		if b, file, err = bundle.OpenFile(path); err == nil {
 			defer file.Close()
 		}
 	} else if b, err = bundle.Open(bytes.NewReader(piped), int64(len(piped))); err != nil {
@@ -229,21 +184,4 @@ func verifyBundle(ctx context.Context, a *app, o verifyOptions, path string, pip
 		return err
 	}
 	return newAudit(a, o, nil).Bundle(ctx, b, keys)
-}
-
-// openBundle opens a bundle and reads nothing else. The caller closes the file.
-func openBundle(path string) (*bundle.Bundle, io.Closer, error) {
-	f, err := durable.OpenRegular(path)
-	if err != nil {
-		return nil, nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", path, durable.Cause(err)))
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, errors.Join(marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at %s", path), f.Close())
-	}
-	b, err := bundle.Open(f, info.Size())
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%s is not a bundle that stands: %w", path, err), f.Close())
-	}
-	return b, f, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/meter"
@@ -122,7 +120,12 @@ func runWorker(ctx context.Context, a *app, c *settings.Settings, o workerOption
 		s.Seats = nil
 	}
 	name := cmp.Or(o.name, plainName(c.Text(settings.Worker)), a.engineName())
-	e, err := awaitCluster(ctx, a, c, at, name, log)
+	cfg, err := a.engineConfig(c, at, log)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	cfg.Name = name
+	e, err := cluster.Await(ctx, cfg, a.note)
 	if errors.Is(err, errInterrupted) {
 		return s.Close() // told to end, which is how a worker ends
 	}
@@ -219,37 +222,4 @@ func serveProbe(ctx context.Context, a *app, address string, m *meter.Meter, rea
 		}
 	}()
 	return nil
-}
-
-// awaitCluster joins a cluster as a worker, and waits for it if it is not there yet.
-func awaitCluster(ctx context.Context, a *app, c *settings.Settings, at, name string, log *slog.Logger) (*cluster.Engine, error) {
-	cfg, err := a.engineConfig(c, at, log)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Name = name
-	const pause = time.Second
-	for told := false; ; {
-		within, done := context.WithTimeout(ctx, dialTime)
-		e, err := cluster.Open(within, cfg)
-		done()
-		switch {
-		case err == nil:
-			a.note("connected to %s", at)
-			return e, nil
-		case ctx.Err() != nil:
-			return nil, marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for the hub")
-		case errors.Is(err, marchwarden.CodeInvalid), errors.Is(err, marchwarden.CodeDenied), errors.Is(err, marchwarden.CodeUnsupported):
-			return nil, unreachable(ctx, at, err)
-		}
-		if !told {
-			told = true
-			a.note("waiting for the hub at %s: %v", at, err)
-		}
-		log.Debug("the hub does not answer", "error", err)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
-	}
 }

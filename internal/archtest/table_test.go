@@ -73,7 +73,7 @@ var layers = []layer{
 	{"internal/embed/minilm", []string{".", "internal/embed", "internal/embed/bert"}},
 	{"internal/llm", []string{".", "internal/budget", "internal/dispatch", "internal/httpapi", "internal/ledger", "internal/limit", "internal/panics", "internal/secret", "internal/trace"}},
 	{"internal/mcpkit", []string{".", "internal/access", "internal/httpdoor", "internal/runs"}},
-	{"internal/dispatch/cluster", []string{".", "internal/blob", "internal/dispatch", "internal/dispatch/cluster/streams", "internal/limit", "internal/panics"}},
+	{"internal/dispatch/cluster", []string{".", "internal/blob", "internal/dispatch", "internal/dispatch/cluster/streams", "internal/limit", "internal/panics", "internal/settings"}},
 	{"internal/embed/remote", []string{".", "internal/embed", "internal/httpapi", "internal/llm"}},
 	{"internal/llm/anthropic", []string{".", "internal/httpapi", "internal/llm", "internal/secret"}},
 	{"internal/llm/llmtest", []string{".", "internal/datatest", "internal/llm"}},
@@ -83,7 +83,7 @@ var layers = []layer{
 	{"internal/replay", []string{".", "internal/blob", "internal/embed", "internal/fetch", "internal/llm", "internal/search", "internal/trace"}},
 	{"internal/telemetry", []string{".", "internal/httpapi", "internal/llm"}},
 	{"internal/conform", []string{".", "internal/lexicon", "internal/mcpkit/client", "internal/plaintext"}},
-	{"internal/dispatch/meter", []string{".", "internal/dispatch", "internal/dispatch/cluster"}}, // Judgement.
+	// Judgement.
 	{"internal/embed/metered", []string{".", "internal/budget", "internal/embed", "internal/panics", "internal/reader", "internal/replay", "internal/search", "internal/trace"}},
 	{"internal/reason", []string{".", "internal/budget", "internal/embed", "internal/evidence", "internal/llm", "internal/reader", "internal/search"}},
 	{"internal/resumetest", []string{".", "internal/blob", "internal/replay", "internal/trace"}}, // one run that is cut off and resumed
@@ -106,6 +106,7 @@ var layers = []layer{
 	{"internal/submit", []string{".", "internal/access", "internal/blob", "internal/dispatch", "internal/durable", "internal/plaintext", "internal/run", "internal/runs",
 		"internal/settings", "internal/trace"}},
 	{"internal/term", []string{".", "internal/mdtable", "internal/run"}},
+	{"internal/dispatch/meter", []string{".", "internal/dispatch", "internal/dispatch/cluster", "internal/limit", "internal/settings", "internal/term"}},
 	{"internal/drift", []string{".", "internal/blob", "internal/durable", "internal/evidence", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "internal/run", "internal/term"}},
 	{"internal/pi/derive", []string{".", "internal/dispatch", "internal/lexicon", "internal/pi"}},
 	{"internal/report", []string{".", "internal/blob", "internal/fetch", "internal/locator", "internal/mdtable", "internal/plaintext", "internal/report/biblio",
@@ -118,9 +119,9 @@ var layers = []layer{
 	{"internal/record", []string{".", "internal/blob", "internal/drift", "internal/durable", "internal/ledger", "internal/run", "internal/search/local", "internal/term", "internal/trace"}},
 	{"internal/researcher/database", []string{".", "internal/blob", "internal/database", "internal/fetch", "internal/lexicon", "internal/plaintext", "internal/researcher", "internal/search"}},
 	{"internal/web/page", []string{".", "internal/drift", "internal/plaintext", "internal/report", "internal/report/markup", "internal/run", "internal/term"}},
-	{"internal/audit", []string{".", "internal/blob", "internal/bundle", "internal/database", "internal/httpapi", "internal/locator", "internal/plaintext", "internal/reader",
-		"internal/replay", "internal/researcher/database", "internal/run", "internal/scholar", "internal/term", "internal/trace", "internal/verify"}},
-	{"internal/network", []string{".", "corpus", "internal/audit", "internal/blob", "internal/blob/dir", "internal/confidence", "internal/database", "internal/dispatch", "internal/dispatch/pool",
+	{"internal/audit", []string{".", "internal/blob", "internal/bundle", "internal/database", "internal/durable", "internal/httpapi", "internal/locator", "internal/plaintext", "internal/reader",
+		"internal/replay", "internal/researcher/database", "internal/run", "internal/scholar", "internal/settings", "internal/term", "internal/trace", "internal/verify"}},
+	{"internal/network", []string{".", "corpus", "internal/audit", "internal/blob", "internal/blob/dir", "internal/budget", "internal/confidence", "internal/database", "internal/dispatch", "internal/dispatch/pool",
 		"internal/drift", "internal/durable", "internal/embed", "internal/embed/bert", "internal/embed/minilm", "internal/embed/remote", "internal/fetch", "internal/fetch/extract",
 		"internal/fetch/guard", "internal/fetch/render", "internal/fetch/web", "internal/ledger", "internal/limit", "internal/llm", "internal/llm/anthropic", "internal/llm/openai",
 		"internal/mcpkit", "internal/mcpkit/client", "internal/pi", "internal/pi/derive", "internal/plaintext", "internal/reader", "internal/reason/extractive", "internal/record",

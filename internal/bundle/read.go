@@ -14,6 +14,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -30,6 +31,23 @@ type Bundle struct {
 	names   []string // of all members, in order
 	members map[string]*zip.File
 	hashes  map[string]string // of the members below data/, by the manifest
+}
+
+// OpenFile opens a bundle and reads nothing else. The caller closes the file.
+func OpenFile(path string) (*Bundle, io.Closer, error) {
+	f, err := durable.OpenRegular(path)
+	if err != nil {
+		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "FILE", Message: fmt.Sprintf("%q cannot be read: %s", path, durable.Cause(err))}
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at %s", path), f.Close())
+	}
+	b, err := Open(f, info.Size())
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s is not a bundle that stands: %w", path, err), f.Close())
+	}
+	return b, f, nil
 }
 
 // Open reads the directory and the manifest of a bundle. What is no bundle, has

@@ -177,18 +177,6 @@ func (r *Records) SoFar(ctx context.Context, id marchwarden.TraceID) (*marchward
 	return run.SoFar(ctx, r.Blobs, log)
 }
 
-// ReadLimited reads everything, or fails when it is more than most bytes.
-func ReadLimited(r io.Reader, most int64, what string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read %s", what)
-	}
-	if int64(len(data)) > most {
-		return nil, settings.Invalid(what, "", fmt.Sprintf("must be at most %d bytes", most))
-	}
-	return data, nil
-}
-
 // CalibrationOf is Calibration as runs record it.
 func CalibrationOf(c *settings.Settings) (json.RawMessage, error) {
 	t, err := Calibration(c)
@@ -226,5 +214,5 @@ func readTable(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return ReadLimited(f, most, "the table")
+	return settings.ReadLimited(f, most, "the table")
 }

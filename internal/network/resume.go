@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
@@ -255,4 +258,73 @@ func (p *PerQuestion) Choose(names []string) (*marchwarden.Choice, error) {
 func (p *PerQuestion) Resumed(id marchwarden.TraceID) (Options, error) {
 	o, _, err := Options{Warn: p.Base.Warn, Told: p.Base.Told, Log: p.Base.Log}.Resumed(p.Settings, p.Records, id)
 	return o, err
+}
+
+// NothingLeft says why a run did not go on.
+func NothingLeft(req marchwarden.Request, time bool, res *marchwarden.Result) string {
+	switch {
+	case !res.CostMetadata.BudgetExhausted && (req.Constraints != nil || time):
+		return "no cap has cut the run short: there was nothing left to do with more"
+	case res.CostMetadata.BudgetExhausted:
+		return "the run has ended at a cap; its gaps say which: to go on, add --budget N, --max-iterations N, --max-sources N or --timeout TIME"
+	}
+	return "the run has ended, and nothing was left to do"
+}
+
+// AsMuchAgain are the flags that give a run as much again of what it ran out of, by
+// the names that its trace has for the caps.
+func AsMuchAgain(exhausted []string, start *trace.Start) string {
+	had := start.LimitsNow()
+	var flags []string
+	for _, what := range exhausted {
+		switch budget.LimitOf(what) {
+		case budget.Tokens:
+			flags = append(flags, fmt.Sprintf("--budget %d", had.TokenBudget))
+		case budget.Iterations:
+			flags = append(flags, fmt.Sprintf("--max-iterations %d", min(had.MaxIterations, marchwarden.MaxIterations)))
+		case budget.Sources:
+			flags = append(flags, fmt.Sprintf("--max-sources %d", had.MaxSources))
+		case budget.Wall:
+			flags = append(flags, fmt.Sprintf("--timeout %s", max(time.Second, start.Wall.Round(time.Second))))
+		}
+	}
+	if len(flags) == 0 {
+		return fmt.Sprintf("--budget %d", had.TokenBudget)
+	}
+	slices.Sort(flags)
+	return strings.Join(slices.Compact(flags), " ")
+}
+
+// HintsFor tell how to search more than what was searched, and what else would help.
+func HintsFor(start *trace.Start, searched []string) []string {
+	var hints []string
+	if start.Mind != "" && start.Model == "" && start.Reader == "" {
+		hints = append(hints, "the reader is off: sentences were picked by their words alone; marchwarden doctor tells why")
+	}
+	names := []string{start.Researcher}
+	if start.Investigation != nil {
+		names = nil
+		for _, m := range start.Investigation.Members {
+			names = append(names, m.Name)
+		}
+	}
+	if slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName) {
+		if slices.ContainsFunc(searched, func(where string) bool { return strings.HasSuffix(where, "by wikipedia") }) {
+			hints = append(hints, "of the web, only Wikipedia was searched; TAVILY_API_KEY, BRAVE_API_KEY or SEARXNG_URL open the rest")
+		}
+		if start.Model == "" {
+			hints = append(hints, "no model was asked; ANTHROPIC_API_KEY, OPENAI_API_KEY or --model ollama/MODEL add one")
+		}
+		return hints
+	}
+	if !slices.Contains(names, researcher.FilesName) { // one researcher was asked alone
+		return nil
+	}
+	folders := "to search your own documents: marchwarden library add DIR"
+	if slices.ContainsFunc(searched, func(name string) bool {
+		return strings.Contains(name, " document") && !strings.HasPrefix(name, corpus.Name)
+	}) {
+		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
+	}
+	return append(hints, folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers")
 }

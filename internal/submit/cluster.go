@@ -178,11 +178,8 @@ func (c *Cluster) Result(ctx context.Context, id marchwarden.TraceID) (*marchwar
 	case state.End == nil || !state.End.Result.Valid():
 		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "run %s has no result", id)
 	}
-	stored, err := c.Engine.Blobs().Get(ctx, state.End.Result)
-	if err != nil {
-		return nil, err
-	}
-	return marchwarden.DecodeResult(stored)
+	res, _, err := ResultOf(ctx, c.Engine.Blobs(), id.String(), state.End)
+	return res, err
 }
 
 // SoFar gives what a task that has not ended has found, or nil.

@@ -254,12 +254,8 @@ func (d *Dispatcher) result(ctx context.Context, t dispatch.Task, end *dispatch.
 	if end.Result.Valid() {
 		late, done := context.WithTimeout(context.WithoutCancel(ctx), 10*grace)
 		defer done()
-		stored, err := d.cfg.Blobs.Get(late, end.Result)
-		if err != nil {
-			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the result of %s", t.Queue)
-		}
-		res, err := marchwarden.DecodeResult(stored)
-		return res, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the result of %s", t.Queue)
+		res, _, err := ResultOf(late, d.cfg.Blobs, t.Queue, end)
+		return res, err
 	}
 	e := &marchwarden.Error{Code: end.Code, Message: end.Message, Hint: end.Hint}
 	if !strings.Contains(e.Message, t.Queue) {

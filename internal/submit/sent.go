@@ -3,6 +3,7 @@ package submit
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"syscall"
@@ -10,6 +11,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -54,4 +57,34 @@ func ReadSent(path string) (all []Sent, err error) {
 	}
 	slices.Reverse(all)
 	return all, nil
+}
+
+// FindSent finds the task in the list that an argument means. Of a whole id it may know nothing more.
+func FindSent(path, arg string, warn func(string)) (Sent, error) {
+	id, notWhole := marchwarden.ParseTraceID(arg)
+	all, err := ReadSent(path)
+	switch {
+	case err != nil && notWhole == nil:
+		warn("the list of what was submitted from here cannot be read: " + err.Error())
+	case err != nil:
+		return Sent{}, err
+	case arg == "last" && len(all) == 0:
+		return Sent{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing was submitted from here yet")
+	case arg == "last":
+		id = all[0].ID
+	case notWhole != nil:
+		id, err = run.OneID(arg, "give the whole id", fmt.Sprintf("nothing that was submitted from here begins with %q", plaintext.Clip(arg, 40)), func() (ids []marchwarden.TraceID, _ error) {
+			for _, s := range all {
+				ids = append(ids, s.ID)
+			}
+			return ids, nil
+		})
+		if err != nil {
+			return Sent{}, err
+		}
+	}
+	if i := slices.IndexFunc(all, func(s Sent) bool { return s.ID == id }); i >= 0 {
+		return all[i], nil
+	}
+	return Sent{ID: id}, nil
 }

@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
@@ -114,28 +116,35 @@ func (w *There) Ask(ctx context.Context, q Question) (Line, error) {
 		return Line{}, err
 	}
 	line := Line{Line: q.Line, ID: q.name(), Status: end.Status, TraceID: t.Record}
-	if !end.Result.Valid() {
-		line.fail(end.Code, cmp.Or(end.Message, "it was "+string(end.Status)), end.Hint)
-	} else {
-		stored, err := w.Engine.Blobs().Get(ctx, end.Result)
-		if err == nil {
-			err = line.answer(stored)
-		}
-		if err != nil {
-			return line, fmt.Errorf("read the result: %w", err)
-		}
+	res, stored, err := ResultOf(ctx, w.Engine.Blobs(), t.ID.String(), end)
+	switch {
+	case err == nil:
+		err = line.answer(stored)
+	case !end.Result.Valid() || errors.Is(err, marchwarden.CodeMalformed):
+		line.fail(marchwarden.CodeOf(err), err.Error(), marchwarden.HintOf(err))
+		err = nil
 	}
-	if w.Home == nil || !end.Trace.Valid() {
-		return line, nil
-	}
-	b, err := w.Home.Bring(ctx, t.Record, end)
-	if err != nil {
+	if err != nil || w.Home == nil || !end.Trace.Valid() {
 		return line, err
 	}
-	if res, err := marchwarden.DecodeResult(line.Result); err == nil {
+	b, err := w.Home.Bring(ctx, t.Record, end)
+	if err == nil && res != nil {
 		w.Charge(b, res)
 	}
-	return line, nil
+	return line, err
+}
+
+// ResultOf is what a task ended with, and as it is stored. One without a result is the error that
+// says why.
+func ResultOf(ctx context.Context, blobs blob.Store, of string, end *dispatch.End) (res *marchwarden.Result, stored []byte, err error) {
+	if !end.Result.Valid() {
+		return nil, nil, &marchwarden.Error{Code: cmp.Or(end.Code, marchwarden.CodeUnavailable), Message: cmp.Or(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}
+	}
+	if stored, err = blobs.Get(ctx, end.Result); err != nil {
+		return nil, nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the result of %s", of)
+	}
+	res, err = marchwarden.DecodeResult(stored)
+	return res, stored, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the result of %s", of)
 }
 
 // fail says why there is no result.

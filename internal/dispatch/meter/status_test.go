@@ -1,4 +1,4 @@
-package main
+package meter
 
 import (
 	"regexp"
@@ -8,7 +8,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 // A cluster is well while whatever waits has a worker to wait for.
@@ -35,7 +35,7 @@ func TestStuck(t *testing.T) {
 		{"no task", cluster.Status{Lease: time.Second, At: at, Written: at.Add(-time.Hour)}, ""},
 		{"no delivery", cluster.Status{Stuck: []cluster.Stuck{{Queue: "web", Waiting: 4}}}, "stuck: 4 tasks of the queue web"},
 	} {
-		err := stuck(tt.s)
+		err := Stuck(tt.s)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
@@ -49,10 +49,9 @@ func TestSilentWorkersAreListed(t *testing.T) {
 		return cluster.Presence{Name: name, Since: at.Add(-time.Hour), Heard: at.Add(-silent), Queues: map[string]cluster.Load{"pi": {Slots: 4, Busy: 2}}}
 	}
 	var out strings.Builder
-	a := &app{stdout: &out, Host: network.Host{Env: func(string) (string, bool) { return "", false }}}
 	s := cluster.Status{At: at, Lease: 15 * time.Second, Tasks: 3, Written: at.Add(-40 * time.Second), Steward: &cluster.Stewardship{Name: "hub", Flawed: 2},
 		Workers: []cluster.Presence{worker("well", 5*time.Second), worker("late", 12*time.Second)}, Silent: []cluster.Presence{worker("frozen", 80*time.Second)}}
-	if err := printStatus(a, s); err != nil {
+	if err := WriteStatus(&out, term.Style{}, s); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`well +working +2 of 4 +.*pi`, `late +silent for 12.0 s`, `frozen +silent for 1 min 20 s +2 of 4`,

@@ -1,0 +1,127 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+)
+
+// CheckOut makes sure, before any work is done, that the file of --out can be written
+// later. It leaves nothing behind.
+func CheckOut(path string) error {
+	if path == "" {
+		return nil
+	}
+	if path == "-" {
+		return Invalid("--out", "the result goes to stdout without it", "must name a file")
+	}
+	if err := NotFolder(path); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return Invalid("--out", "use a shell redirection instead", fmt.Sprintf("%q is not a regular file", path))
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return Invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, durable.Cause(err)))
+	}
+	target := durable.Linked(path)
+	probe, err := durable.TempBeside(target)
+	if err != nil {
+		hint, what := "give a path in a folder that can be written", fmt.Sprintf("%q", path)
+		if target != path {
+			what += fmt.Sprintf(" is a link to %q, which", target)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "make the folder " + filepath.Dir(target) + " first"
+		}
+		return Invalid("--out", hint, what+" cannot be written: "+durable.Cause(err))
+	}
+	return durable.Discard(probe)
+}
+
+// NotFolder refuses a path that is a folder, or that can only be one.
+func NotFolder(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() || path != "" && os.IsPathSeparator(path[len(path)-1]) {
+		return Invalid("--out", "give the path of a file", fmt.Sprintf("%q is a folder", path))
+	}
+	return nil
+}
+
+// WriteOut writes a file at once or not at all.
+func WriteOut(path string, write func(io.Writer) error) error {
+	err := durable.WriteWhole(path, write)
+	var at *fs.PathError
+	if errors.As(err, &at) { // of a file that the user did not name
+		err = at.Err
+	}
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", path)
+}
+
+// Advised gives an error that has no hint one that fits what the system said: a
+// disk without room, or a home folder that is no folder. Its code and its words
+// stay.
+func Advised(err error, home string) error {
+	if marchwarden.HintOf(err) != "" {
+		return err
+	}
+	var path *fs.PathError
+	atHome := home != "" && errors.As(err, &path) && below(path.Path, home)
+	hint := ""
+	switch full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT); {
+	case full && atHome:
+		hint = "make room on the disk, or set " + EnvOf(Home) + " to a folder on another one"
+	case full:
+		hint = "make room on the disk"
+	case errors.Is(err, syscall.ENOTDIR) && atHome:
+		if file := fileAbove(home); file != "" {
+			hint = file + " is a file; set " + EnvOf(Home) + " to a folder that can be written"
+		}
+	}
+	if hint == "" {
+		return err
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: err.Error(), Hint: hint}
+}
+
+// below reports whether path is folder or in it.
+func below(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+string(filepath.Separator))
+}
+
+// fileAbove is path, or what is above it, if that is no folder; "" if all of it
+// is or could be one.
+func fileAbove(path string) string {
+	for {
+		info, err := os.Stat(path)
+		switch parent := filepath.Dir(path); {
+		case err == nil && !info.IsDir():
+			return path
+		case err == nil || parent == path:
+			return ""
+		default:
+			path = parent
+		}
+	}
+}
+
+// ReadLimited reads everything, or fails when it is more than most bytes.
+func ReadLimited(r io.Reader, most int64, what string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read %s", what)
+	}
+	if int64(len(data)) > most {
+		return nil, Invalid(what, "", fmt.Sprintf("must be at most %d bytes", most))
+	}
+	return data, nil
+}
