@@ -60,6 +60,11 @@ func (m *Metered) Paid() bool {
 // below already.
 func (m *Metered) Generate(ctx context.Context, c Call) (Reply, error) {
 	reply, err := m.once(ctx, c)
+	return m.again(ctx, c, reply, err)
+}
+
+// again repeats a call that broke off.
+func (m *Metered) again(ctx context.Context, c Call, reply Reply, err error) (Reply, error) {
 	if err == nil || reply.Usage.Total() == 0 || !slices.Contains(passing, marchwarden.CodeOf(err)) {
 		return reply, err
 	}
@@ -77,33 +82,43 @@ func (m *Metered) Generate(ctx context.Context, c Call) (Reply, error) {
 var passing = []marchwarden.Code{marchwarden.CodeTruncated, marchwarden.CodeMalformed, marchwarden.CodeUnavailable, marchwarden.CodeTimeout}
 
 func (m *Metered) once(ctx context.Context, c Call) (Reply, error) {
+	end, err := m.begin(c)
+	if err != nil {
+		return Reply{}, err
+	}
+	m.live(c.Prompt)
+	return end(m.inner.Generate(ctx, c))
+}
+
+// begin reserves what a call may cost. What it returns ends the call with its outcome.
+func (m *Metered) begin(c Call) (end func(Reply, error) (Reply, error), err error) {
 	if c.MaxTokens <= 0 {
-		return Reply{}, marchwarden.Errorf(marchwarden.CodeInternal, "a call of %s has no bound on its reply", c.Prompt)
+		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "a call of %s has no bound on its reply", c.Prompt)
 	}
 	estimate := Estimate(c)
 	in := Scaled(m.Scale, estimate)
 	res, err := m.meter.Reserve(in + c.MaxTokens)
 	if err != nil {
-		return Reply{}, err
+		return nil, err
 	}
-	m.live(c.Prompt)
-	reply, err := m.inner.Generate(ctx, c)
-	used := reply.Usage.Total()
-	switch {
-	case err != nil && used > 0: // how much of the reply had been written is unknown
-		used = max(used, reply.Usage.In+c.MaxTokens)
-	case err == nil:
-		m.answered(reply)
-		used = max(used, leastUsed(c, reply))
-	}
-	res.Settle(used)
-	m.learn(estimate, used, reply.Usage.In)
-	if over := used - in - c.MaxTokens; over > 0 {
-		if noted := m.note(&trace.Message{Head: trace.Head{Decision: fmt.Sprintf("%s counted %d tokens more than the %d that were set aside", m.ID(), over, in+c.MaxTokens)}}); noted != nil {
-			return reply, noted
+	return func(reply Reply, err error) (Reply, error) {
+		used := reply.Usage.Total()
+		switch {
+		case err != nil && used > 0: // how much of the reply had been written is unknown
+			used = max(used, reply.Usage.In+c.MaxTokens)
+		case err == nil:
+			m.answered(reply)
+			used = max(used, leastUsed(c, reply))
 		}
-	}
-	return reply, err
+		res.Settle(used)
+		m.learn(estimate, used, reply.Usage.In)
+		if over := used - in - c.MaxTokens; over > 0 {
+			if noted := m.note(&trace.Message{Head: trace.Head{Decision: fmt.Sprintf("%s counted %d tokens more than the %d that were set aside", m.ID(), over, in+c.MaxTokens)}}); noted != nil {
+				return reply, noted
+			}
+		}
+		return reply, err
+	}, nil
 }
 
 // leastUsed is what a call took at least, whatever its provider says: a token for every eight bytes.

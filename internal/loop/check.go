@@ -24,7 +24,7 @@ func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Resul
 	if r.blind() {
 		draft.Refusal = "No source could be read, so the question is not answered; the gaps say why."
 	}
-	grounded, err := verify.Gate(ctx, r.cfg.Blobs, r.state.Evidence, r.start.Gate, draft)
+	grounded, err := verify.Gate(ctx, r.cfg.Blobs, r.state.Evidence, verify.Basis{Rules: r.start.Gate, Asked: []string{r.start.Request.Question}, Reader: r.state.Reader}, draft)
 	if err != nil {
 		return nil, outcome.StoreError(err)
 	}
@@ -154,7 +154,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	use := r.meter.Usage()
 	exhausted := len(use.Exhausted) > 0
 	res := &marchwarden.Result{
-		Answer: g.Answer, ShortAnswer: g.ShortAnswer, Closest: g.Closest, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
+		Answer: g.Answer, Blocks: g.Blocks, ShortAnswer: g.ShortAnswer, Closest: g.Closest, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
 		DiscoveryEvents: draft.Discoveries, OpenQuestions: draft.OpenQuestions,
 		TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{

@@ -166,7 +166,7 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
 			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Vectors: vs.Embedder(), Nonce: llm.Nonce(start.TraceID),
-			Leads: start.Gate == verify.Rules,
+			Leads: verify.HasLeads(start.Gate), Blocks: verify.HasBlocks(start.Gate),
 		},
 	}
 	for _, g := range start.Gaps {

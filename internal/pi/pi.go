@@ -52,10 +52,11 @@ const Name = "pi"
 // does: a run that another one recorded is rerun as that one worked, or not at all.
 // The first had no name, and took evidence in the order in which it came; the second
 // counted all that a rihla which broke off might have used as used; the third did not
-// heed external researchers, and kept tokens for its own writing that its researchers had too few of.
-const Logic = "pi/4"
+// heed external researchers, and kept tokens for its own writing that its researchers had too few of; the fourth knew
+// one form of answer.
+const Logic = "pi/5"
 
-var logics = []string{"", "pi/2", "pi/3", Logic}
+var logics = []string{"", "pi/2", "pi/3", "pi/4", Logic}
 
 // since reports whether a run works by the logic of a number, from 1, or a later one.
 func (b *book) since(n int) bool { return slices.Index(logics, b.inv.Logic) >= n-1 }

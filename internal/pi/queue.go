@@ -58,7 +58,10 @@ func (r *run) hold() {
 	if r.since(4) && r.model != nil {
 		least = fed * len(r.waiting)
 	}
-	if len(r.waiting) < 2 || r.meter.Room()-keep < least {
+	if r.composes() {
+		keep = int(reportShare * float64(r.meter.Limits().TokenBudget))
+	}
+	if len(r.waiting) < 2 && !r.composes() || r.meter.Room()-keep < least {
 		keep = 0
 	}
 	switch {
@@ -278,11 +281,34 @@ func (b *book) requestOf(jr *journey) marchwarden.Request {
 		return b.moreOf(jr)
 	}
 	tokens, sources, iterations := jr.grant, jr.sources, b.meter.Limits().MaxIterations
-	return marchwarden.Request{
+	req := marchwarden.Request{
 		Question: jr.Question, Context: b.contextOf(jr), Depth: b.start.Request.Depth,
 		Constraints: &marchwarden.Constraints{MaxIterations: &iterations, TokenBudget: &tokens, MaxSources: &sources,
 			SourceFilter: b.start.Request.Filter().String()},
 	}
+	if b.since(5) {
+		b.inForm(jr, &req)
+	}
+	return req
+}
+
+// inForm asks a researcher for the form of the answer where what it writes may be the answer, else for a plain one.
+func (b *book) inForm(jr *journey, req *marchwarden.Request) {
+	req.Format = marchwarden.Plain
+	if b.asksAll(jr) && !b.composes() {
+		asked := b.start.Request
+		req.Format, req.Length = asked.Format, asked.Length
+		if b.own(jr.Researcher) {
+			req.Audience, req.Instructions = asked.Audience, asked.Instructions
+		}
+	}
+}
+
+// composes reports whether the investigator writes the answer itself, whoever brought its evidence: a form that takes
+// several passages over all of it, and a model.
+func (b *book) composes() bool {
+	form := b.start.Request.Form()
+	return b.since(5) && b.start.Model != "" && (form == marchwarden.Report || form == marchwarden.Table)
 }
 
 // contextOf is the context of a rihla in the user's own words; of an open question, also what they asked.

@@ -187,6 +187,59 @@ func (f *findings) nearBy(ctx context.Context, jr *journey, near marchwarden.Clo
 	return nil
 }
 
+// questions are those of the plan beside the whole one, each once: what a report may have sections for.
+func (b *book) questions() []string {
+	var out []string
+	for _, q := range b.public {
+		if flatten(q) != flatten(b.start.Request.Question) && !slices.Contains(out, q) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// adoptBlocks takes over the blocks of a report with their claims and cells, on the citations that stood the check.
+// Nothing in them is trusted: the gate holds them to the evidence like a draft's.
+func (f *findings) adoptBlocks(jr *journey, d *reason.Draft, said map[string]bool) {
+	for _, b := range jr.res.Blocks[:min(len(jr.res.Blocks), maxBlocks)] {
+		block := reason.Block{Type: b.Type, Level: b.Level, Text: b.Text, Ordered: b.Ordered, Columns: b.Columns}
+		for _, c := range slices.Concat(b.Claims, b.Items) {
+			claim := f.adopted(jr, c, f.own(jr.Researcher))
+			if len(claim.Passages) == 0 || said[flatten(c.Text)] {
+				continue
+			}
+			said[flatten(c.Text)] = true
+			claim.Paragraph = len(block.Claims) == 0
+			block.Claims, d.Claims = append(block.Claims, len(d.Claims)), append(d.Claims, claim)
+		}
+		for _, row := range b.Rows {
+			var cells []reason.Cell
+			for _, c := range row {
+				cells = append(cells, reason.Cell{Text: c.Text, Passages: f.passagesOf(jr, c.Citations)})
+			}
+			block.Rows = append(block.Rows, cells)
+		}
+		if ids := f.passagesOf(jr, []int{b.Citation}); len(ids) > 0 {
+			block.Passage = ids[0]
+		}
+		d.Blocks = append(d.Blocks, block)
+	}
+}
+
+// maxBlocks bounds the blocks of a report that are looked at.
+const maxBlocks = 100
+
+// passagesOf are where the citations of a report stand that stood the check.
+func (f *findings) passagesOf(jr *journey, citations []int) []evidence.ID {
+	var out []evidence.ID
+	for _, a := range f.cited {
+		if a.journey == jr.number && slices.Contains(citations, a.index) {
+			out = append(out, passageAt(f.set.Sources()[a.source-1], a.span))
+		}
+	}
+	return out
+}
+
 // mark is a marker, as it stands after a sentence.
 var mark = regexp.MustCompile(`\[(\d{1,4})\]`)
 

@@ -25,7 +25,7 @@ const maxLeads = 30
 // conclude grounds the draft once more, in the bytes that are stored here, and makes the result of it.
 func (r *run) conclude(ctx context.Context, draft reason.Draft) (*marchwarden.Result, error) {
 	r.live(marchwarden.StageCheck, "checking every excerpt against the stored bytes")
-	grounded, err := verify.Gate(ctx, r.blobs, r.set, r.start.Gate, draft)
+	grounded, err := verify.Gate(ctx, r.blobs, r.set, verify.Basis{Rules: r.start.Gate, Asked: r.public, Reader: r.reader()}, draft)
 	if err != nil {
 		return nil, outcome.StoreError(err)
 	}
@@ -53,7 +53,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	use := r.meter.Usage()
 	exhausted := len(use.Exhausted) > 0 || r.cutShort()
 	res := &marchwarden.Result{
-		Answer: g.Answer, ShortAnswer: g.ShortAnswer, Closest: g.Closest, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
+		Answer: g.Answer, Blocks: g.Blocks, ShortAnswer: g.ShortAnswer, Closest: g.Closest, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
 		Decisions: r.decided(), TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
 			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, SourcesRead: r.sourcesRead(), OverBudget: use.OverBudget,

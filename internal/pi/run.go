@@ -24,6 +24,7 @@ import (
 // How the budget is split: some for the writing, most of the rest for the plan's rihlas, some to follow up with.
 const (
 	writeShare  = 0.3  // of all tokens
+	reportShare = 0.5  // the same, for a report or a table that a model writes
 	firstShare  = 0.85 // of what gathering has, for the plan's rihlas together
 	soleShare   = 0.8  // the same, for a plan of one when there are others to ask
 	fed         = 2500 // tokens that a researcher with a model needs to plan, write and judge

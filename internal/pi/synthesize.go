@@ -74,7 +74,7 @@ func (b *book) refusal() string {
 }
 
 func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, error) {
-	if len(brought) == 1 {
+	if len(brought) == 1 && !r.composes() {
 		if draft := r.adopt(brought); len(draft.Claims) > 0 {
 			return draft, nil
 		}
@@ -114,7 +114,7 @@ func (f *findings) completed(d reason.Draft, brought []*journey) reason.Draft {
 			}
 			continue
 		}
-		if jr.depth > 0 || f.asksAll(jr) && f.saysOf(d, jr) {
+		if jr.depth > 0 || (f.asksAll(jr) || d.Blocks != nil) && f.saysOf(d, jr) {
 			continue
 		}
 		part := f.adopt([]*journey{jr}).Claims
@@ -154,7 +154,7 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	st := &reason.State{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Iteration: 1, Evidence: r.set,
 		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Vectors: vs.Embedder(), Nonce: llm.Nonce(r.start.TraceID), Interrupted: r.interrupted,
-		Leads: r.start.Gate == verify.Rules,
+		Leads: verify.HasLeads(r.start.Gate), Blocks: verify.HasBlocks(r.start.Gate), Questions: r.questions(),
 	}
 	var err error
 	if st.Reader, err = vectors.Reader(r.start, r.embedder); err != nil {
@@ -204,6 +204,9 @@ func (f *findings) unseen(ids []evidence.ID) bool {
 func (f *findings) adopt(journeys []*journey) reason.Draft {
 	var d reason.Draft
 	said := map[string]bool{}
+	if len(journeys) == 1 && verify.HasBlocks(f.start.Gate) {
+		f.adoptBlocks(journeys[0], &d, said)
+	}
 	for _, jr := range journeys {
 		own := f.own(jr.Researcher)
 		for i, c := range claimsOf(jr.res) {

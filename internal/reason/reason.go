@@ -13,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -56,6 +57,10 @@ type State struct {
 	// Guide says what a search may ask for where that is not plain words, such as
 	// the tables of a database and that a query may be SQL; "" for nothing.
 	Guide string
+	// Questions are what the evidence was gathered for beside the question itself: the parts of a plan.
+	Questions []string
+	// Blocks says that the run knows forms: without, every answer is paragraphs.
+	Blocks bool
 	// Leads lets a sentence be shown with the lines that it leads to, as runs of these rules do.
 	Leads bool
 	// Interrupted is set when the caller has stopped the run: what is written now
@@ -64,6 +69,14 @@ type State struct {
 	// Past is how many ends of its own the run has gone past: what kept a reasoner from
 	// its model before may be over.
 	Past int
+}
+
+// Form is the form that the answer is to have.
+func (s *State) Form() marchwarden.Format {
+	if !s.Blocks {
+		return marchwarden.Plain
+	}
+	return s.Request.Form()
 }
 
 // Offered reports whether a locator may be read: it is in the caller's own
@@ -171,12 +184,54 @@ type Claim struct {
 type Block struct {
 	Type    marchwarden.BlockType
 	Level   int    // of a heading
-	Text    string // of a heading; the program's words, the question's, or checked against the evidence
+	Text    string // of a heading
+	Asks    string // of a heading: the question that the section is about; it stands in for a Text that the gate refuses
 	Claims  []int  // of Draft.Claims, from 0: the sentences of a paragraph or the entries of a list
 	Ordered bool
 	Columns []string
 	Rows    [][]Cell
 	Passage evidence.ID // of a quote
+}
+
+// Paragraphs are claims as the blocks that they are without any.
+func Paragraphs(claims []Claim) []Block {
+	var out []Block
+	for i, c := range claims {
+		if c.Paragraph || len(out) == 0 {
+			out = append(out, Block{Type: marchwarden.Paragraph})
+		}
+		out[len(out)-1].Claims = append(out[len(out)-1].Claims, i)
+	}
+	return out
+}
+
+// Join appends a part to a draft: its claims, its blocks and its gaps.
+func (d *Draft) Join(part Draft) {
+	for _, b := range part.Blocks {
+		b.Claims = slices.Clone(b.Claims)
+		for i := range b.Claims {
+			b.Claims[i] += len(d.Claims)
+		}
+		d.Blocks = append(d.Blocks, b)
+	}
+	d.Claims, d.Gaps = append(d.Claims, part.Claims...), append(d.Gaps, part.Gaps...)
+}
+
+// Once takes out what says again, in the same words, what was said before. Every claim must be in a block.
+func (d *Draft) Once() {
+	said := map[string]bool{}
+	var claims []Claim
+	for i := range d.Blocks {
+		var left []int
+		for _, k := range d.Blocks[i].Claims {
+			if key := lexicon.SameWords(d.Claims[k].Text); !said[key] {
+				said[key] = true
+				left, claims = append(left, len(claims)), append(claims, d.Claims[k])
+			}
+		}
+		d.Blocks[i].Claims = left
+	}
+	d.Claims = claims
 }
 
 // Cell is one cell of a table, and the passages that its words stand in.

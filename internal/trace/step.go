@@ -314,14 +314,14 @@ type Verify struct {
 	Citations      int `json:"citations"`
 	Claims         int `json:"claims"`
 	DroppedClaims  int `json:"dropped_claims"`
+	DroppedCells   int `json:"dropped_cells,omitempty"`
 	UnknownIDs     int `json:"unknown_ids"`
 	DroppedQuotes  int `json:"dropped_quotes"`
 	DroppedLeads   int `json:"dropped_leads"` // discoveries and open questions
 	DroppedShort   int `json:"dropped_short,omitempty"`
 	Contradictions int `json:"contradictions"`
 	RefusedReads   int `json:"refused_reads,omitempty"` // documents asked for that nothing had offered
-	// Judged is how many claims a model and the judge without one both gave a verdict
-	// on, and Agreed on how many of these they said the same.
+	// Judged is how many claims a model and the local judge gave a verdict on, and Agreed on how many they said the same.
 	Judged int `json:"judged,omitempty"`
 	Agreed int `json:"agreed,omitempty"`
 }

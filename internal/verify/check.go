@@ -100,7 +100,7 @@ func (r Report) problems() []string {
 }
 
 // Check holds a result against the stored bytes: every excerpt at its span, every
-// marker and every claim against the citations. A damaged or missing blob is a
+// marker, every claim and every block against the citations. A damaged or missing blob is a
 // finding that names it; an error means only that ctx ended. It judges no claim: what
 // stood once stands for good, whatever judge comes later. CheckSupport does.
 func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Report, error) {
@@ -123,7 +123,9 @@ func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Repo
 		r.Claims = append(r.Claims, f)
 	}
 	r.Answer = markers(res.Answer, len(res.Citations))
-	if loose := outside(res); loose != "" {
+	if len(res.Blocks) > 0 {
+		r.Answer = append(r.Answer, checkBlocks(ctx, blobs, r.Citations, res)...)
+	} else if loose := outside(res); loose != "" {
 		r.Answer = append(r.Answer, fmt.Sprintf("the answer says what no claim does: %q", clip(loose)))
 	}
 	if err := short(ctx, blobs, r.Citations, res); err != nil {

@@ -28,6 +28,7 @@ import (
 // Grounded is the part of a draft that stands.
 type Grounded struct {
 	Answer         string
+	Blocks         []marchwarden.Block // nil by rules that have none
 	Claims         []marchwarden.Claim
 	Citations      []marchwarden.Citation
 	ShortAnswer    *marchwarden.ShortAnswer
@@ -42,6 +43,7 @@ type Grounded struct {
 
 	UnknownIDs    int // passage ids that do not exist
 	DroppedClaims int // sentences left without evidence
+	DroppedCells  int // cells of tables whose words stand in nothing that they cite
 	DroppedQuotes int // contradiction sides that are not in the evidence
 	DroppedShort  int // short answers that no citation of the answer holds
 
@@ -54,7 +56,7 @@ func (g Grounded) Step() *trace.Verify {
 		Head: trace.Head{Decision: fmt.Sprintf("%d claims stand on %d citations; %d claims and %d unknown ids were dropped",
 			len(g.Claims), len(g.Citations), g.DroppedClaims, g.UnknownIDs)},
 		Citations: len(g.Citations), Claims: len(g.Claims), DroppedClaims: g.DroppedClaims,
-		UnknownIDs: g.UnknownIDs, DroppedQuotes: g.DroppedQuotes, DroppedShort: g.DroppedShort, Contradictions: len(g.Contradictions),
+		UnknownIDs: g.UnknownIDs, DroppedCells: g.DroppedCells, DroppedQuotes: g.DroppedQuotes, DroppedShort: g.DroppedShort, Contradictions: len(g.Contradictions),
 		Judged: g.Judged, Agreed: g.Agreed,
 	}
 }
@@ -62,38 +64,35 @@ func (g Grounded) Step() *trace.Verify {
 // Rules names how the gate works, and changes when that does. A run keeps those that
 // it began with, so that it can be run again: those without a name, "", called
 // nothing quoted, named no judge, did not say that a refusal is one and gave no snippets;
-// under "gate/3" a sentence was shown without the lines that it leads to.
-const Rules = "gate/4"
+// under "gate/3" a sentence was shown without the lines that it leads to, and under
+// "gate/4" an answer had no blocks and one form.
+const Rules = "gate/5"
+
+var allRules = []string{"", "gate/3", "gate/4", Rules}
 
 // KnowsRules reports whether this program can work by the rules of a run.
-func KnowsRules(rules string) bool { return rules == "" || rules == "gate/3" || rules == Rules }
+func KnowsRules(rules string) bool { return slices.Contains(allRules, rules) }
 
-// Gate grounds a draft in the evidence, by the rules of the run. Every text it cuts
+// HasLeads reports whether, by the rules of a run, a sentence is shown with the lines that it leads to.
+func HasLeads(rules string) bool { return rules == "gate/4" || HasBlocks(rules) }
+
+// HasBlocks reports whether, by the rules of a run, an answer has blocks, and the form that is asked for.
+func HasBlocks(rules string) bool { return rules == Rules }
+
+// Gate grounds a draft in the evidence. Every text it cuts
 // from is read from the store, where its hash is checked; an error means that the
 // store failed.
-func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, rules string, d reason.Draft) (Grounded, error) {
-	g := &gate{ctx: ctx, blobs: blobs, set: set, first: rules == "", texts: map[int]string{}, places: map[int]func(int) string{}, cited: map[place]int{}}
+func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, basis Basis, d reason.Draft) (Grounded, error) {
+	g := &gate{Basis: basis, ctx: ctx, blobs: blobs, set: set, first: basis.Rules == "", texts: map[int]string{}, places: map[int]func(int) string{}, cited: map[place]int{}}
 	g.out.Judged, g.out.Agreed = d.Judged, d.Agreed
-	var paragraphs []string
-	for _, c := range d.Claims {
-		marked, err := g.claim(c)
-		if err != nil {
-			return Grounded{}, err
-		}
-		switch {
-		case marked == "":
-		case c.Paragraph || len(paragraphs) == 0:
-			paragraphs = append(paragraphs, marked)
-		default:
-			paragraphs[len(paragraphs)-1] += " " + marked
-		}
-	}
-	g.out.Answer = strings.Join(paragraphs, "\n\n")
-	var err error
-	if len(g.out.Claims) == 0 {
-		g.out.Answer = refusal(d)
+	err := g.lay(d)
+	switch {
+	case err != nil:
+	case len(g.out.Claims) == 0: // a table alone is no answer
+		g.out.Answer, g.out.Blocks, g.out.Citations, g.out.Sources, g.out.Support = refusal(d), nil, nil, nil, nil
+		clear(g.cited)
 		err = g.refuse(d)
-	} else {
+	default:
 		err = g.short(d.Short)
 	}
 	if err == nil {
@@ -113,6 +112,7 @@ func refusal(d reason.Draft) string {
 }
 
 type gate struct {
+	Basis
 	ctx    context.Context
 	blobs  blob.Store
 	set    *evidence.Set
@@ -129,9 +129,8 @@ type place struct {
 	span   marchwarden.Span
 }
 
-// claim grounds one sentence and returns it with its markers, or "" when
-// nothing supports it.
-func (g *gate) claim(c reason.Claim) (string, error) {
+// claim grounds one sentence, or drops it when nothing supports it.
+func (g *gate) claim(c reason.Claim) error {
 	text := plainSentence(c.Text)
 	switch c.Support {
 	case marchwarden.Supported, marchwarden.Partial, marchwarden.Unsupported, marchwarden.Quoted:
@@ -156,7 +155,7 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 		}
 		n, err := g.cite(src, span, c.Support)
 		if err != nil {
-			return "", err
+			return err
 		}
 		if n > 0 && !slices.Contains(numbers, n) {
 			numbers = append(numbers, n)
@@ -165,7 +164,7 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 	if len(numbers) == 0 {
 		g.out.DroppedClaims++
 		g.out.Gaps = append(g.out.Gaps, leftOut(text, c.Conflict))
-		return "", nil
+		return nil
 	}
 	g.out.Claims = append(g.out.Claims, g.judged(c, text, numbers))
 	for _, n := range numbers {
@@ -173,11 +172,7 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 			cited.Snippet = snippet(cited.Title, text)
 		}
 	}
-	var markers strings.Builder
-	for _, n := range numbers {
-		fmt.Fprintf(&markers, "[%d]", n)
-	}
-	return escapeMarkdown(text) + " " + markers.String(), nil
+	return nil
 }
 
 // snippet says in the researcher's own words what a citation is for: the first sentence

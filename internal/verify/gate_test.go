@@ -36,7 +36,7 @@ func library(t testing.TB, blobs blob.Store, texts ...string) *evidence.Set {
 
 func ground(t testing.TB, blobs blob.Store, set *evidence.Set, d reason.Draft) verify.Grounded {
 	t.Helper()
-	g, err := verify.Gate(ctx, blobs, set, verify.Rules, d)
+	g, err := verify.Gate(ctx, blobs, set, verify.Basis{Rules: verify.Rules}, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestGateRefusesDamagedEvidence(t *testing.T) {
 	blobs := blob.NewMem()
 	set := library(t, blobs, "Peas like cool soil.")
 	empty := blob.NewMem()
-	_, err := verify.Gate(ctx, empty, set, verify.Rules, reason.Draft{Claims: []reason.Claim{{Text: "Peas.", Passages: []evidence.ID{"S1.1"}}}})
+	_, err := verify.Gate(ctx, empty, set, verify.Basis{Rules: verify.Rules}, reason.Draft{Claims: []reason.Claim{{Text: "Peas.", Passages: []evidence.ID{"S1.1"}}}})
 	if marchwarden.CodeOf(err) != marchwarden.CodeCorrupt {
 		t.Errorf("error %v, want one with code corrupt", err)
 	}

@@ -147,7 +147,7 @@ func TestGateCallsQuotedWhatIsCopied(t *testing.T) {
 		"called so, and is not":  {reason.Claim{Text: "Artichokes do.", Passages: []evidence.ID{"S1.1"}, Support: "quoted"}, "unchecked", "unchecked"},
 	} {
 		for rules, want := range map[string]marchwarden.Support{verify.Rules: c.want, "": c.first} {
-			g, err := verify.Gate(ctx, blobs, set, rules, reason.Draft{Claims: []reason.Claim{c.claim}})
+			g, err := verify.Gate(ctx, blobs, set, verify.Basis{Rules: rules}, reason.Draft{Claims: []reason.Claim{c.claim}})
 			if err != nil || len(g.Claims) != 1 || g.Claims[0].Support != want {
 				t.Errorf("%s, rules %q: %v %+v, want %s", name, rules, err, g.Claims, want)
 			}
@@ -175,7 +175,7 @@ func TestGateNamesTheJudge(t *testing.T) {
 		{claim("supported", "local"), verify.Rules, "local"}, {claim("partial", "model+local"), verify.Rules, "model+local"},
 		{claim("supported", "the page itself"), verify.Rules, ""}, {claim("unchecked", "local"), verify.Rules, ""}, {claim("supported", "local"), "", ""},
 	} {
-		g, err := verify.Gate(ctx, blobs, set, c.rules, reason.Draft{Claims: []reason.Claim{c.claim}})
+		g, err := verify.Gate(ctx, blobs, set, verify.Basis{Rules: c.rules}, reason.Draft{Claims: []reason.Claim{c.claim}})
 		if err != nil || g.Claims[0].Judge != c.want {
 			t.Errorf("%+v by %q: judge %q, %v, want %q", c.claim, c.rules, g.Claims[0].Judge, err, c.want)
 		}
@@ -187,7 +187,7 @@ func TestTheFirstRulesSayNothingNew(t *testing.T) {
 	blobs := blob.NewMem()
 	set := library(t, blobs, "Peas like cool soil.")
 	for rules, want := range map[string]bool{"": false, verify.Rules: true} {
-		g, err := verify.Gate(ctx, blobs, set, rules, reason.Draft{Refusal: "Nothing says so."})
+		g, err := verify.Gate(ctx, blobs, set, verify.Basis{Rules: rules}, reason.Draft{Refusal: "Nothing says so."})
 		if err != nil || (g.ShortAnswer != nil) != want {
 			t.Errorf("rules %q: %+v, %v", rules, g.ShortAnswer, err)
 		}

@@ -48,6 +48,7 @@ type look struct {
 	loud    map[*evidence.Source]bool // documents in which a sentence shouts
 	total   float64                   // the sum of idf
 	below   bool                      // sentences are shown with what they lead to
+	long    bool                      // the answer is a report
 }
 
 // study pays for windows that may answer. Keep is held back for what is written
@@ -65,7 +66,7 @@ func study(st *reason.State, q *lexicon.Question, ws []window, keep int) (lk *lo
 	if err == nil {
 		res.Settle(cost(ws))
 	}
-	lk = &look{q: q, windows: ws, below: st.Leads}
+	lk = &look{q: q, windows: ws, below: st.Leads, long: inSections(st, q)}
 	lk.weigh(st.Evidence)
 	return lk, unread
 }

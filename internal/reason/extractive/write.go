@@ -34,9 +34,14 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 		return reason.Draft{}, err
 	}
 	q := lexicon.ReadQuestion(st.Request.Question, st.Request.Context)
+	if inSections(st, &q) {
+		d, err := report(ctx, st, &q)
+		return shortened(st, d), err
+	}
 	parts := clauses(&q, st)
 	if len(parts) == 0 {
-		return write(ctx, st, &q)
+		d, err := write(ctx, st, &q)
+		return shortened(st, d), err
 	}
 	drafts := make([]reason.Draft, len(parts))
 	for i, p := range parts {
@@ -45,7 +50,7 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 			return reason.Draft{}, err
 		}
 	}
-	return together(drafts, q.Parts), nil
+	return shortened(st, together(drafts, q.Parts)), nil
 }
 
 // clauses are the questions that a question of several clauses asks, each by itself,
@@ -169,8 +174,12 @@ func pay(st *reason.State, claims []reason.Claim) []reason.Claim {
 // hangs on two documents both.
 func (lk *look) choose(list []answer) []answer {
 	picks := []answer{list[0]}
+	most, broad, each := 2, maxSentences, perDocument
+	if lk.long {
+		most, broad, each = maxSentences, reportSentences, reportDocument
+	}
 	add := func(a answer) {
-		if len(picks) < maxSentences && !slices.ContainsFunc(picks, func(p answer) bool { return lexicon.Plain(p.text) == lexicon.Plain(a.text) }) {
+		if len(picks) < broad && !slices.ContainsFunc(picks, func(p answer) bool { return lexicon.Plain(p.text) == lexicon.Plain(a.text) }) {
 			picks = append(picks, a)
 		}
 	}
@@ -187,9 +196,8 @@ func (lk *look) choose(list []answer) []answer {
 		add(b)
 	}
 	margin := rivalMargin
-	most := 2
 	if lk.q.Broad {
-		margin, most = moreMargin, maxSentences
+		margin, most = moreMargin, broad
 	}
 	if !lk.wasRead() {
 		margin *= 2 // words alone set sentences further apart
@@ -200,7 +208,7 @@ func (lk *look) choose(list []answer) []answer {
 			break
 		}
 		src := lk.windows[a.at].src
-		if lk.bears(a, list[0]) && !(lk.q.Broad && lk.q.Kind != lexicon.AskCompare && given[src] >= perDocument) {
+		if lk.bears(a, list[0]) && !(lk.q.Broad && lk.q.Kind != lexicon.AskCompare && given[src] >= each) {
 			add(a)
 			given[src]++
 		}

@@ -68,7 +68,7 @@ func (r *reader) claim(fields map[string]json.RawMessage) {
 	if !ok {
 		return
 	}
-	ids := idsOf(r.v, fields["passages"])
+	ids := idsOf(r.v, fields["passages"], maxPassages)
 	if len(ids) == 0 {
 		for _, m := range inlineID.FindAllString(llm.ClipBytes(said, 4*claimChars), maxPassages) {
 			ids = append(ids, idsIn(m)...)
@@ -106,14 +106,14 @@ var (
 )
 
 // idsOf reads ids in a list or in one string. A text without any is passed on as the unknown id it is.
-func idsOf(v llm.Quoter, raw json.RawMessage) []evidence.ID {
+func idsOf(v llm.Quoter, raw json.RawMessage, most int) []evidence.ID {
 	items := llm.List(raw)
 	if _, ok := llm.Text(raw); ok {
 		items = []json.RawMessage{raw}
 	}
 	var out []evidence.ID
 	add := func(id evidence.ID) {
-		if id != "" && len(out) < maxPassages && !slices.Contains(out, id) {
+		if id != "" && len(out) < most && !slices.Contains(out, id) {
 			out = append(out, id)
 		}
 	}
@@ -223,7 +223,7 @@ func (r *reader) openQuestion(fields map[string]json.RawMessage) {
 
 // place is the first passage that a field names and its document's locator, or nothing.
 func (r *reader) place(raw json.RawMessage) (evidence.ID, string) {
-	for _, id := range idsOf(r.v, raw) {
+	for _, id := range idsOf(r.v, raw, maxPassages) {
 		if src, _, ok := r.s.Evidence.Passage(id); ok {
 			return id, src.Page.Locator
 		}

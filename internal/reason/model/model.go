@@ -11,7 +11,7 @@
 //	prompt.go  instructions, schemas, markers   plan.go   tool calls → reason.Plan
 //	view.go    what a planning step is shown    write.go  the answer, its repair, the fallback
 //	pack.go    passages under an allowance      draft.go  reply → reason.Draft
-//	judge.go   support of each claim
+//	judge.go   support of each claim            outline.go, report.go  a report: sections, summary, contradictions
 package model
 
 import (
@@ -54,7 +54,7 @@ var _ reason.Reasoner = (*Reasoner)(nil)
 
 // Version changes when the prompts, or what is done with a model's words, change: a run that another version recorded
 // cannot be rerun by this one.
-const Version = "model/6"
+const Version = "model/7"
 
 // New makes the reasoner of one run. The id is the model's, and becomes the result's model_id.
 func New(id string) *Reasoner {
@@ -70,14 +70,19 @@ func (*Reasoner) Version() string { return Version }
 // ask makes one call. A refusal of the model is an error with CodeRefused.
 func (r *Reasoner) ask(ctx context.Context, s *reason.State, c llm.Call) (llm.Reply, error) {
 	reply, err := s.Model.Generate(ctx, c)
-	if err != nil {
-		return reply, err
+	if err == nil {
+		err = r.heard(c, reply)
 	}
+	return reply, err
+}
+
+// heard notes how a model answers. A refusal is an error.
+func (r *Reasoner) heard(c llm.Call, reply llm.Reply) error {
 	r.thinks = r.thinks || thought(reply)
 	if reply.Stop == llm.StopRefusal {
-		return reply, marchwarden.Errorf(marchwarden.CodeRefused, "the model would not answer the %s prompt", c.Prompt)
+		return marchwarden.Errorf(marchwarden.CodeRefused, "the model would not answer the %s prompt", c.Prompt)
 	}
-	return reply, nil
+	return nil
 }
 
 // thought reports a reply that took far more tokens than it shows.

@@ -91,14 +91,17 @@ func (p *packer) add(ps evidence.Passage) bool {
 }
 
 // fill takes the passages that serve the question and the queries of the run best.
-func (p *packer) fill(s *reason.State) {
+func (p *packer) fill(s *reason.State) { p.fillFor(queriesOf(s)) }
+
+// fillFor takes the passages that serve some queries best, in stems.
+func (p *packer) fillFor(queries [][]string) {
 	price := func(ps evidence.Passage, first bool) int {
 		if p.line(ps) == "" {
 			return math.MaxInt // nothing of it can be shown
 		}
 		return p.cost(ps, first)
 	}
-	for _, ps := range evidence.PackFor(p.set, queriesOf(s), p.left, price) {
+	for _, ps := range evidence.PackFor(p.set, queries, p.left, price) {
 		p.add(ps.Passage)
 	}
 }

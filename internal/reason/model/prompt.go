@@ -14,15 +14,24 @@ var (
 	stepText string
 	//go:embed prompts/write.md
 	writeText string
+	//go:embed prompts/outline.md
+	outlineText string
+	//go:embed prompts/section.md
+	sectionText string
+	//go:embed prompts/summary.md
+	summaryText string
 	//go:embed prompts/judge.md
 	judgeText string
 	//go:embed prompts/repair.md
 	repairText string
 
-	stepPrompt   = llm.Prompt{Name: "step", Text: stepText}
-	writePrompt  = llm.Prompt{Name: "write", Text: writeText}
-	judgePrompt  = llm.Prompt{Name: "judge", Text: judgeText}
-	repairPrompt = llm.Prompt{Name: "repair", Text: repairText}
+	outlinePrompt = llm.Prompt{Name: "outline", Text: outlineText}
+	sectionPrompt = llm.Prompt{Name: "section", Text: sectionText}
+	summaryPrompt = llm.Prompt{Name: "summary", Text: summaryText}
+	stepPrompt    = llm.Prompt{Name: "step", Text: stepText}
+	writePrompt   = llm.Prompt{Name: "write", Text: writeText}
+	judgePrompt   = llm.Prompt{Name: "judge", Text: judgeText}
+	repairPrompt  = llm.Prompt{Name: "repair", Text: repairText}
 )
 
 const (
@@ -39,6 +48,8 @@ var tools = []llm.Tool{
 
 // The parts of the schemas, strict as providers want them.
 const (
+	idItems        = `{"type":"array","items":{"type":"string"}}`
+	saidItems      = `{"type":"array","items":{"type":"object","properties":{"text":{"type":"string"},"passages":` + idItems + `},"required":["text","passages"],"additionalProperties":false}}`
 	claimItems     = `{"type":"array","items":{"type":"object","properties":{"text":{"type":"string"},"passages":{"type":"array","items":{"type":"string"}},"new_paragraph":{"type":"boolean"}},"required":["text","passages","new_paragraph"],"additionalProperties":false}}`
 	gapItems       = `{"type":"array","items":{"type":"object","properties":{"topic":{"type":"string"},"category":{"type":"string"},"detail":{"type":"string"}},"required":["topic","category","detail"],"additionalProperties":false}}`
 	discoveryItems = `{"type":"array","items":{"type":"object","properties":{"type":{"type":"string"},"researcher":{"type":"string"},"query":{"type":"string"},"reason":{"type":"string"},"passage":{"type":"string"}},"required":["type","researcher","query","reason","passage"],"additionalProperties":false}}`
@@ -51,6 +62,12 @@ var (
 		`},"required":["claims","gaps","discoveries","open_questions"],"additionalProperties":false}`)
 	// leanSchema leaves out what a small budget cannot afford: the full one costs as much as five passages.
 	leanSchema = json.RawMessage(`{"type":"object","properties":{"claims":` + claimItems + `,"gaps":` + gapItems + `},"required":["claims","gaps"],"additionalProperties":false}`)
+
+	outlineSchema = json.RawMessage(`{"type":"object","properties":{"sections":{"type":"array","items":{"type":"object","properties":{"heading":{"type":"string"},"question":{"type":"string"},"passages":` + idItems +
+		`,"form":{"type":"string"}},"required":["heading","question","passages","form"],"additionalProperties":false}}},"required":["sections"],"additionalProperties":false}`)
+	sectionSchema = json.RawMessage(`{"type":"object","properties":{"blocks":{"type":"array","items":{"type":"object","properties":{"type":{"type":"string"},"claims":` + saidItems + `,"columns":` + idItems +
+		`,"rows":{"type":"array","items":` + saidItems + `}},"required":["type","claims","columns","rows"],"additionalProperties":false}},"gaps":` + gapItems + `},"required":["blocks","gaps"],"additionalProperties":false}`)
+	summarySchema = json.RawMessage(`{"type":"object","properties":{"claims":` + saidItems + `},"required":["claims"],"additionalProperties":false}`)
 
 	judgeSchema = json.RawMessage(`{"type":"object","properties":{"verdicts":{"type":"array","items":{"type":"object","properties":{"claim":{"type":"integer"},"support":{"type":"string"}},"required":["claim","support"],"additionalProperties":false}}},"required":["verdicts"],"additionalProperties":false}`)
 )

@@ -168,7 +168,7 @@ func TestSmallestPreset(t *testing.T) {
 		if sizes[1] > 1400 {
 			t.Errorf("the second step reserves %d tokens", sizes[1])
 		}
-		g, err := verify.Gate(context.Background(), l.blobs, s.Evidence, verify.Rules, d)
+		g, err := verify.Gate(context.Background(), l.blobs, s.Evidence, verify.Basis{Rules: verify.Rules}, d)
 		if err != nil || len(g.Citations) < 2 || g.UnknownIDs > 0 {
 			t.Errorf("%d citations, %d unknown ids, %v", len(g.Citations), g.UnknownIDs, err)
 		}
@@ -198,7 +198,7 @@ func TestSmallestPresetOfAHarshProvider(t *testing.T) {
 			names = append(names, c.Prompt)
 			input += int(float64(llm.Estimate(c)) * tt.counts)
 		}
-		g, err := verify.Gate(context.Background(), l.blobs, s.Evidence, verify.Rules, d)
+		g, err := verify.Gate(context.Background(), l.blobs, s.Evidence, verify.Basis{Rules: verify.Rules}, d)
 		used := s.Meter.Usage()
 		t.Logf("%.1f: %v, %d citations, %d of 5000 tokens, of which %d input; %v", tt.counts, names, len(g.Citations), used.Tokens, input, used.Exhausted)
 		if err != nil || len(g.Citations) < tt.least || !strings.HasPrefix(strings.Join(names, " "), tt.prompts) {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,9 @@ const (
 	leanBelow     = 9000  // budgets under it get the lean schema
 )
 
+// mostBrief is how many sentences a brief answer has.
+const mostBrief = 3
+
 // nudge is the attempt number of a call whose reply was empty; smaller numbers are the metered model's.
 const nudge = 10
 
@@ -36,8 +40,8 @@ func (r *Reasoner) Write(ctx context.Context, s *reason.State) (reason.Draft, er
 	if s.Model == nil || s.Interrupted || s.Evidence.Len() == 0 {
 		return r.standInWrite(ctx, s)
 	}
-	d, packed, err := r.compose(ctx, s)
-	if err != nil {
+	d, packed, err := r.draft(ctx, s)
+	if err != nil && len(d.Claims) == 0 {
 		r.failed = r.failed || marchwarden.CodeOf(err) != marchwarden.CodeExhausted
 		stand, failed := r.standInWrite(ctx, s)
 		if failed != nil {
@@ -45,9 +49,29 @@ func (r *Reasoner) Write(ctx context.Context, s *reason.State) (reason.Draft, er
 		}
 		return stand, marchwarden.Wrap(err, marchwarden.CodeOf(err), "the model could not write the answer, which is made of sentences of the sources instead")
 	}
-	err = r.judge(ctx, s, &d)
+	err = errors.Join(err, r.judge(ctx, s, &d))
 	r.finish(ctx, s, &d, packed)
+	if s.Form() == marchwarden.Report {
+		oppose(s, &d)
+	}
 	return d, err
+}
+
+// draft writes in the form that is asked for, as far as there is room for it. It may come with an error.
+func (r *Reasoner) draft(ctx context.Context, s *reason.State) (reason.Draft, []evidence.Passage, error) {
+	switch room := s.Meter.Room(); {
+	case s.Form() == marchwarden.Report && room >= reportRoom:
+		return r.report(ctx, s)
+	case s.Form() == marchwarden.Table && room >= tableRoom:
+		if d, packed, err := r.table(ctx, s); err == nil && len(d.Claims) > 0 {
+			return d, packed, nil
+		}
+	}
+	d, packed, err := r.compose(ctx, s)
+	if s.Form() == marchwarden.Brief {
+		d.Claims = d.Claims[:min(len(d.Claims), mostBrief)]
+	}
+	return d, packed, err
 }
 
 // standInWrite is the draft of the reasoner without a model, which needs no time.
@@ -141,6 +165,10 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		c.MaxTokens += min(thinking, room/4)
 	}
 	c.Input = llm.Limit(most) + v.Question(s.Request, s.Limits.TokenBudget, s.Now)
+	if s.Form() == marchwarden.Brief {
+		c.Input += "Form: one to three sentences\n"
+	}
+	c.Input += words(s.Request.Length) + wishes(v, s.Request)
 	frame := llm.EstimateText(v.Open("sources") + v.End())
 	fixed := llm.Price(s.Scale, c) + llm.Scaled(s.Scale, frame)
 	mend := repairPrice(s, leastReply)

@@ -1,0 +1,312 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+)
+
+// Basis is what a draft is held to beside its evidence.
+type Basis struct {
+	Rules  string        // of the run
+	Asked  []string      // the question and what was asked on the way: words that headings and tables may have
+	Reader reader.Reader // helps to judge cells; may be nil
+}
+
+const (
+	maxHeading      = 80 // characters
+	maxHeadingWords = 12
+	deepestLevel    = 3
+)
+
+// lay grounds the claims of a draft in their blocks, and makes the answer of them. Claims that are in no block are
+// paragraphs, and come last.
+func (g *gate) lay(d reason.Draft) error {
+	placed := make([]bool, len(d.Claims))
+	for _, b := range d.Blocks {
+		if err := g.block(d, b, placed); err != nil {
+			return err
+		}
+	}
+	for i, c := range d.Claims {
+		before := len(g.out.Blocks)
+		if err := g.block(d, reason.Block{Type: marchwarden.Paragraph, Claims: []int{i}}, placed); err != nil {
+			return err
+		}
+		if !c.Paragraph && before > 0 && len(g.out.Blocks) > before && g.out.Blocks[before-1].Type == marchwarden.Paragraph {
+			last := &g.out.Blocks[before-1]
+			last.Claims, g.out.Blocks = append(last.Claims, g.out.Blocks[before].Claims...), g.out.Blocks[:before]
+		}
+	}
+	g.headings()
+	g.out.Answer = Markdown(g.out.Blocks, g.out.Citations)
+	if !HasBlocks(g.Rules) {
+		g.out.Blocks = nil
+	}
+	return nil
+}
+
+// block grounds one block. A claim is said once.
+func (g *gate) block(d reason.Draft, b reason.Block, placed []bool) error {
+	add := func(b marchwarden.Block) { g.out.Blocks = append(g.out.Blocks, b) }
+	switch b.Type {
+	case marchwarden.Heading:
+		add(marchwarden.Block{Type: b.Type, Level: min(max(b.Level, 2), deepestLevel), Text: g.heading(b)})
+	case marchwarden.Paragraph, marchwarden.List:
+		first := len(g.out.Claims)
+		for _, i := range b.Claims {
+			if i < 0 || i >= len(placed) || placed[i] {
+				continue
+			}
+			placed[i] = true
+			if err := g.claim(d.Claims[i]); err != nil {
+				return err
+			}
+		}
+		claims := slices.Clone(g.out.Claims[first:])
+		switch {
+		case len(claims) == 0:
+		case b.Type == marchwarden.List:
+			add(marchwarden.Block{Type: b.Type, Ordered: b.Ordered, Items: claims})
+		default:
+			add(marchwarden.Block{Type: b.Type, Claims: claims})
+		}
+	case marchwarden.TableBlock:
+		t, err := g.table(b)
+		if err != nil || t == nil {
+			return err
+		}
+		add(*t)
+	case marchwarden.Quote:
+		src, passage, ok := g.set.Passage(b.Passage)
+		if !ok {
+			g.out.UnknownIDs++
+			return nil
+		}
+		n, err := g.cite(src, passage.Span, marchwarden.Quoted)
+		if err != nil || n == 0 {
+			return err
+		}
+		add(marchwarden.Block{Type: b.Type, Citation: n})
+	}
+	return nil
+}
+
+// headings takes out those with nothing below them, and those whose words stand nowhere.
+func (g *gate) headings() {
+	asked := lexicon.TermSet(strings.Join(g.Asked, "\n"))
+	var out []marchwarden.Block
+	for i, b := range g.out.Blocks {
+		if b.Type == marchwarden.Heading {
+			below := g.out.Blocks[i+1:]
+			if end := slices.IndexFunc(below, func(o marchwarden.Block) bool { return o.Type == marchwarden.Heading && o.Level <= b.Level }); end >= 0 {
+				below = below[:end]
+			}
+			known := maps.Clone(asked)
+			said := false
+			for _, n := range citedBy(below) {
+				said = true
+				maps.Copy(known, lexicon.TermSet(g.out.Citations[n-1].Title+"\n"+g.out.Citations[n-1].RawExcerpt))
+			}
+			text, asks, _ := strings.Cut(b.Text, "\n")
+			if b.Text = text; !isHeading(text, known) {
+				b.Text = asks
+			}
+			if !said || !isHeading(b.Text, known) {
+				continue
+			}
+		}
+		out = append(out, b)
+	}
+	g.out.Blocks = out
+}
+
+// heading is a heading as it was drafted and, on a second line, the question that stands in where it may not.
+func (g *gate) heading(b reason.Block) string {
+	text := strings.TrimRight(plainSentence(Unlink(b.Text, func(string) bool { return false })), " .:;!")
+	if at := slices.IndexFunc(g.Asked, func(q string) bool { return lexicon.Plain(q) == lexicon.Plain(b.Asks) }); b.Asks != "" && at >= 0 {
+		text += "\n" + plaintext.Line(plainSentence(g.Asked[at]), maxHeading)
+	}
+	return text
+}
+
+// isHeading reports whether a text names something in known words, and says nothing about it: what follows a name of
+// something and a verb is a claim. A question states nothing.
+func isHeading(text string, known map[string]bool) bool {
+	toks := lexicon.Tokens(text)
+	if len(toks) == 0 || len(toks) > maxHeadingWords && !strings.HasSuffix(text, "?") || utf8.RuneCountInString(text) > maxHeading {
+		return false
+	}
+	for _, t := range toks {
+		if !t.Stop && !known[t.Stem] {
+			return false
+		}
+		if !strings.HasSuffix(text, "?") && (states[strings.ToLower(t.Text)] || t.Contracted() || forces[t.Stem]&(denies|causes) != 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// states are the words that make a sentence of a few others.
+var states = func() map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields("is are was were be been being am has have had do does did will would can cannot could shall should must may might") {
+		set[w] = true
+	}
+	return set
+}()
+
+// citedBy are the numbers of the citations that blocks rest on, as they come.
+func citedBy(blocks []marchwarden.Block) []int {
+	var out []int
+	for _, b := range blocks {
+		for _, c := range slices.Concat(b.Claims, b.Items) {
+			out = append(out, c.Citations...)
+		}
+		for _, c := range slices.Concat(b.Rows...) {
+			out = append(out, c.Citations...)
+		}
+		if b.Citation > 0 {
+			out = append(out, b.Citation)
+		}
+	}
+	return out
+}
+
+// Markdown is the answer that blocks make. Nothing in it can be loaded, followed or formatted but what the blocks say.
+func Markdown(blocks []marchwarden.Block, citations []marchwarden.Citation) string {
+	parts := make([]string, 0, len(blocks))
+	for _, b := range blocks {
+		var lines []string
+		switch b.Type {
+		case marchwarden.Heading:
+			lines = []string{strings.Repeat("#", b.Level) + " " + escapeMarkdown(b.Text)}
+		case marchwarden.Paragraph:
+			var said []string
+			for _, c := range b.Claims {
+				said = append(said, marked(c.Text, c.Citations))
+			}
+			lines = []string{strings.Join(said, " ")}
+		case marchwarden.List:
+			for i, c := range b.Items {
+				mark := "- "
+				if b.Ordered {
+					mark = fmt.Sprintf("%d. ", i+1)
+				}
+				lines = append(lines, mark+marked(c.Text, c.Citations))
+			}
+		case marchwarden.TableBlock:
+			lines = []string{tableRow(b.Columns, escapeMarkdown), strings.Repeat("|---", len(b.Columns)) + "|"}
+			for _, row := range b.Rows {
+				lines = append(lines, tableRow(row, func(c marchwarden.Cell) string { return marked(c.Text, c.Citations) }))
+			}
+		case marchwarden.Quote:
+			if b.Citation > 0 && b.Citation <= len(citations) {
+				lines = []string{"> " + marked(plainSentence(citations[b.Citation-1].RawExcerpt), []int{b.Citation})}
+			}
+		}
+		parts = append(parts, strings.Join(lines, "\n"))
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// marked is a text with the markers of what it rests on.
+func marked(text string, citations []int) string {
+	text = escapeMarkdown(text)
+	for i, n := range citations {
+		if i == 0 {
+			text += " "
+		}
+		text += fmt.Sprintf("[%d]", n)
+	}
+	return text
+}
+
+func tableRow[T any](cells []T, say func(T) string) string {
+	line := "|"
+	for _, c := range cells {
+		line += " " + strings.ReplaceAll(say(c), "|", `\|`) + " |"
+	}
+	return line
+}
+
+// checkBlocks says what is wrong with the blocks of a result: they have its claims, their cells stand in what they
+// cite, and they make its answer.
+func checkBlocks(ctx context.Context, blobs blob.Store, citations []Finding, res *marchwarden.Result) []string {
+	var bad []string
+	var claims []marchwarden.Claim
+	for i, b := range res.Blocks {
+		claims = slices.Concat(claims, b.Claims, b.Items)
+		if why := checkBlock(ctx, blobs, citations, res, b); why != "" {
+			bad = append(bad, fmt.Sprintf("block %d, a %s, does not stand: %s", i+1, clip(string(b.Type)), why))
+		}
+	}
+	if len(claims)+len(res.Claims) > 0 && !reflect.DeepEqual(claims, res.Claims) {
+		bad = append(bad, "the claims of the blocks are not the claims of the result")
+	}
+	if res.Answer != Markdown(res.Blocks, res.Citations) {
+		bad = append(bad, "the answer is not what its blocks say")
+	}
+	return bad
+}
+
+func checkBlock(ctx context.Context, blobs blob.Store, citations []Finding, res *marchwarden.Result, b marchwarden.Block) string {
+	for _, n := range citedBy([]marchwarden.Block{b}) {
+		if n < 1 || n > len(citations) {
+			return fmt.Sprintf("citation %d does not exist", n)
+		}
+		if citations[n-1].Problem != "" {
+			return fmt.Sprintf("citation %d does not stand", n)
+		}
+	}
+	switch b.Type {
+	case marchwarden.Heading:
+		if n := utf8.RuneCountInString(b.Text); n == 0 || n > maxHeading+1 || strings.ContainsAny(b.Text, "\r\n") || b.Level < 1 || b.Level > deepestLevel {
+			return fmt.Sprintf("a heading is one line of 1 to %d characters", maxHeading+1)
+		}
+	case marchwarden.Paragraph, marchwarden.List, marchwarden.Quote:
+	case marchwarden.TableBlock:
+		return checkTable(ctx, blobs, res, b)
+	default:
+		return "there is no such block"
+	}
+	return ""
+}
+
+// checkTable finds the words of each cell in the documents that it cites. What a row is called needs no citation.
+func checkTable(ctx context.Context, blobs blob.Store, res *marchwarden.Result, b marchwarden.Block) string {
+	for _, row := range b.Rows {
+		if len(row) != len(b.Columns) {
+			return "its rows are not as long as its head"
+		}
+		for k, c := range row {
+			if c.Text != "" && len(c.Citations) == 0 && k > 0 {
+				return fmt.Sprintf("the cell %q cites nothing", clip(c.Text))
+			}
+			known := map[string]bool{}
+			for _, n := range c.Citations {
+				text, err := stored(ctx, blobs, res.Citations[n-1].ContentHash)
+				if err != nil {
+					return err.Error()
+				}
+				maps.Copy(known, lexicon.TermSet(res.Citations[n-1].Title+"\n"+text))
+			}
+			if lacks := func(w string) bool { return !known[w] }; len(c.Citations) > 0 && slices.ContainsFunc(lexicon.Terms(c.Text), lacks) {
+				return fmt.Sprintf("the words of the cell %q are not in what it cites", clip(c.Text))
+			}
+		}
+	}
+	return ""
+}
