@@ -34,7 +34,11 @@ func (c Call) InWords() string {
 	if len(c.Schema) == 0 {
 		return ""
 	}
-	return "\nReply with one JSON value and nothing else. It must satisfy this JSON Schema:\n" + string(c.Schema)
+	none := ""
+	if len(c.Tools) > 0 {
+		none = "Call no tool. "
+	}
+	return "\n" + none + "Reply with one JSON value and nothing else. It must satisfy this JSON Schema:\n" + string(c.Schema)
 }
 
 // Prefix estimates the tokens that the call has in common with others: Tools, System and Shared.

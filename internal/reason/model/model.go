@@ -11,7 +11,7 @@
 //	prompt.go  instructions, schemas, markers   plan.go   tool calls → reason.Plan
 //	view.go    what a planning step is shown    write.go  the answer, its repair, the fallback
 //	pack.go    passages under an allowance      draft.go  reply → reason.Draft
-//	judge.go   support of each claim
+//	judge.go   support of each claim            shared.go what the calls of a run have in common
 package model
 
 import (
@@ -36,6 +36,8 @@ type Reasoner struct {
 	id    string
 	plain *extractive.Reasoner // what goes on when the model does not
 
+	told    told            // what the calls so far have in common
+	notes   string          // the model's, of the step before
 	links   []string        // L1, L2… as they were first shown
 	asked   map[string]bool // queries, see lexicon.SameWords
 	steps   map[string]bool // the calls of each step so far
@@ -54,7 +56,7 @@ var _ reason.Reasoner = (*Reasoner)(nil)
 
 // Version changes when the prompts, or what is done with a model's words, change: a run that another version recorded
 // cannot be rerun by this one.
-const Version = "model/6"
+const Version = "model/7"
 
 // New makes the reasoner of one run. The id is the model's, and becomes the result's model_id.
 func New(id string) *Reasoner {
