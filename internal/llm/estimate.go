@@ -66,7 +66,7 @@ func estimateEnglish(s string) int {
 // Estimate counts the input tokens of a call, on the high side. System, Tools and
 // Schema are taken for English.
 func Estimate(c Call) int {
-	n := callOverhead + estimateEnglish(c.System) + EstimateText(c.Input)
+	n := callOverhead + estimateEnglish(c.System) + EstimateText(c.Shared) + EstimateText(c.Input)
 	if len(c.Schema) > 0 {
 		n += schemaPrompt + estimateEnglish(string(c.Schema))
 	}

@@ -12,17 +12,39 @@ import (
 	"fmt"
 )
 
-// Call is one request to a model, a single turn. System and Tools are the same in every call of one prompt, so that a
-// provider can cache them.
+// Call is one request to a model, a single turn. It reaches a model in the order Tools, System, Shared, Input: calls that
+// have the first three alike, byte by byte, begin alike, which a provider's cache makes cheap and fast.
 type Call struct {
 	Prompt    string          `json:"prompt"`            // the prompt's name, for people and traces
 	Template  string          `json:"template"`          // hash of the prompt's file, "sha256:…"
 	System    string          `json:"system"`            // instructions
+	Shared    string          `json:"shared,omitempty"`  // what other calls of the run show too: parts with a blank line after each, of which later calls change none and may add some
 	Input     string          `json:"input"`             // the evidence and the task
 	MaxTokens int             `json:"max_tokens"`        // upper bound of the reply, thinking included
 	Schema    json.RawMessage `json:"schema,omitempty"`  // JSON Schema that the reply's text should satisfy, or nil; closed objects with all properties required, as providers want it
-	Tools     []Tool          `json:"tools,omitempty"`   // what the model may ask for; never together with Schema
+	Tools     []Tool          `json:"tools,omitempty"`   // what the model may ask for; together with Schema they are there to begin alike, and not to be used
 	Attempt   int             `json:"attempt,omitempty"` // 0 at first; tells a repeated call from its predecessor
+}
+
+// Shown is the part of the input that differs between calls and the part that does not, as a model reads them.
+func (c Call) Shown() string { return c.Shared + c.Input }
+
+// InWords asks for a reply by the call's schema, for a provider that does not take it as such; "" without one.
+func (c Call) InWords() string {
+	if len(c.Schema) == 0 {
+		return ""
+	}
+	none := ""
+	if len(c.Tools) > 0 {
+		none = "Call no tool. "
+	}
+	return "\n" + none + "Reply with one JSON value and nothing else. It must satisfy this JSON Schema:\n" + string(c.Schema)
+}
+
+// Prefix estimates the tokens that the call has in common with others: Tools, System and Shared.
+func (c Call) Prefix() int {
+	c.Input, c.Schema = "", nil
+	return Estimate(c) - callOverhead
 }
 
 // Limit is the line of an input that tells a model how long its reply may be.

@@ -123,7 +123,7 @@ func (m *Metered) begin(c Call) (end func(Reply, error) (Reply, error), err erro
 
 // leastUsed is what a call took at least, whatever its provider says: a token for every eight bytes.
 func leastUsed(c Call, r Reply) int {
-	n := len(c.System) + len(c.Input) + len(r.Text)
+	n := len(c.System) + len(c.Shown()) + len(r.Text)
 	for _, call := range r.Calls {
 		n += len(call.Name) + len(call.Input)
 	}

@@ -37,9 +37,9 @@ func (m *mind) Generate(_ context.Context, c llm.Call) (llm.Reply, error) {
 	reply := llm.Reply{Usage: llm.Usage{In: len(shown) / 4, Out: 100}, Stop: llm.StopEnd}
 	switch c.Prompt {
 	case "investigate":
-		reply.Text = m.plan(c.Input)
+		reply.Text = m.plan(c.Shown())
 	case "step":
-		if reply.Calls = m.step(c.Input); len(reply.Calls) > 0 {
+		if reply.Calls = m.step(c.Shown()); len(reply.Calls) > 0 {
 			reply.Stop = llm.StopTools
 		} else {
 			reply.Text = "DONE, all is answered"
@@ -47,7 +47,7 @@ func (m *mind) Generate(_ context.Context, c llm.Call) (llm.Reply, error) {
 	case "judge":
 		reply.Text = `{"verdicts":[{"claim":1,"support":"supported"},{"claim":2,"support":"partial"}]}`
 	default:
-		reply.Text = m.write(c.Input)
+		reply.Text = m.write(c.Shown())
 	}
 	return reply, nil
 }

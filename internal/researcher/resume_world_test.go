@@ -192,21 +192,21 @@ func (o oracle) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	reply := llm.Reply{Stop: llm.StopEnd}
 	switch c.Prompt {
 	case "step":
-		reply.Calls = o.next(c.Input)
+		reply.Calls = o.next(c.Shown())
 		reply.Text = "DONE"
 		if len(reply.Calls) > 0 {
 			reply.Text, reply.Stop = "", llm.StopTools
 		}
 	case "write":
 		var claims []map[string]any
-		for _, p := range shownPassage.FindAllStringSubmatch(c.Input, 6) {
+		for _, p := range shownPassage.FindAllStringSubmatch(c.Shown(), 6) {
 			first := lexicon.Sentences(p[2])[0]
 			claims = append(claims, map[string]any{"text": p[2][first.Start:first.End], "passages": []string{p[1]}, "new_paragraph": false})
 		}
 		reply.Text = asJSON(map[string]any{"claims": claims, "gaps": []any{}, "discoveries": []any{}, "open_questions": []any{}})
 	case "judge":
 		var list []any
-		for i := range shownClaim.FindAllString(c.Input, -1) {
+		for i := range shownClaim.FindAllString(c.Shown(), -1) {
 			list = append(list, map[string]any{"claim": i + 1, "support": "supported"})
 		}
 		reply.Text = asJSON(map[string]any{"verdicts": list})
@@ -217,7 +217,7 @@ func (o oracle) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	for _, call := range reply.Calls {
 		said += len(call.Name) + len(call.Input)
 	}
-	reply.Usage = llm.Usage{In: (len(c.System) + len(c.Input)) / 4, Out: said/4 + 1}
+	reply.Usage = llm.Usage{In: (len(c.System) + len(c.Shown())) / 4, Out: said/4 + 1}
 	return reply, nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
 )
 
-// The call sites of the model reasoner, told apart by their system text.
+// The call sites of the model reasoner, told apart by how their instructions begin.
 const (
 	SiteStep   = "step"
 	SiteWrite  = "write"
@@ -19,13 +19,11 @@ const (
 
 // SiteOf says which call site a turn comes from.
 func SiteOf(turn llmtest.Turn) string {
-	switch {
-	case strings.HasPrefix(turn.System, "You plan"):
-		return SiteStep
-	case strings.HasPrefix(turn.System, "Answer from"):
-		return SiteWrite
-	case strings.HasPrefix(turn.System, "Judge"):
-		return SiteJudge
+	told := "\n" + turn.System + "\n" + turn.Input
+	for begins, site := range map[string]string{"\nYou plan web": SiteStep, "\nAnswer from": SiteWrite, "\nJudge each": SiteJudge} {
+		if strings.Contains(told, begins) {
+			return site
+		}
 	}
 	return SiteRepair
 }

@@ -108,22 +108,38 @@ func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	return m.wire.Clean(reply), nil
 }
 
-// body writes a call as a request. System and tools come first and bear cache marks,
-// so that calls of one prompt share them.
+// leastCached is the number of tokens from which the provider keeps a prefix.
+const leastCached = 1024
+
+// body writes a call as a request. Each part of Shared is a block, the last with a cache mark where the prefix is long
+// enough to be kept. A schema would be part of that prefix, so it is told in words after it; and the tools, which come
+// first, are left out of a call that has no use for them only where nothing is kept.
 func (m *Model) body(c llm.Call) ([]byte, error) {
-	r := request{Model: m.name, MaxTokens: c.MaxTokens, Stream: true, Messages: []message{{Role: "user", Content: []text{{Type: "text", Text: c.Input}}}}}
+	r := request{Model: m.name, MaxTokens: c.MaxTokens, Stream: true}
 	if strings.TrimSpace(c.System) != "" {
-		r.System = []text{{Type: "text", Text: c.System, CacheControl: cached}}
+		r.System = []text{{Type: "text", Text: c.System}}
 	}
+	var parts []text
+	for part := range strings.SplitAfterSeq(c.Shared, "\n\n") {
+		if part != "" {
+			parts = append(parts, text{Type: "text", Text: part})
+		}
+	}
+	kept := len(parts) > 0 && c.Prefix() >= leastCached
+	switch {
+	case kept:
+		parts[len(parts)-1].CacheControl = cached
+		c.Input += c.InWords()
+	case len(c.Schema) > 0:
+		c.Tools = nil
+		r.OutputConfig = &outputConfig{Format: format{Type: "json_schema", Schema: c.Schema}}
+	}
+	r.Messages = []message{{Role: "user", Content: append(parts, text{Type: "text", Text: c.Input})}}
 	for _, t := range c.Tools {
 		r.Tools = append(r.Tools, tool{Name: t.Name, Description: t.Description, InputSchema: t.Schema})
 	}
-	if n := len(r.Tools); n > 0 {
-		r.Tools[n-1].CacheControl = cached
+	if len(r.Tools) > 0 {
 		r.ToolChoice = &toolChoice{Type: "auto"}
-	}
-	if len(c.Schema) > 0 {
-		r.OutputConfig = &outputConfig{Format: format{Type: "json_schema", Schema: c.Schema}}
 	}
 	return json.Marshal(r)
 }

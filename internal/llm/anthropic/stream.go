@@ -222,10 +222,9 @@ type text struct {
 }
 
 type tool struct {
-	Name         string          `json:"name"`
-	Description  string          `json:"description"`
-	InputSchema  json.RawMessage `json:"input_schema"` // as it is: models write fields in the order they see
-	CacheControl *cache          `json:"cache_control,omitempty"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"` // as it is: models write fields in the order they see
 }
 
 type toolChoice struct {

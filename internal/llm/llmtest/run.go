@@ -196,37 +196,47 @@ func (c conformance) stops(t *testing.T) {
 	}
 }
 
-// prefix checks that calls of one prompt begin alike, so that a provider can cache.
+// prefix checks that calls which share a beginning begin alike, so that a provider can cache it, and that what is too
+// short to be cached is not marked.
 func (c conformance) prefix(t *testing.T) {
 	srv, m := c.serve(t, Said{Text: "ok"})
+	part := strings.Repeat("[S1.1] The dam at the narrows was completed in 1937, at a cost of 4.3 million dollars.\n", 60) + "\n"
+	more := part + "[S2.1] It was raised in 1957.\n\n"
 	var seen []string
-	for _, input := range []string{"first question", "second question"} {
+	for i, shared := range []string{"", "short\n\n", part, part, more} {
 		call := ask
-		call.Input, call.Tools = input, tools
+		call.Shared, call.Input, call.Tools = shared, fmt.Sprintf("question %d", i), tools
+		if i == 3 {
+			call.Schema = json.RawMessage(`{"type":"object"}`)
+		}
 		if _, err := m.Generate(t.Context(), call); err != nil {
 			t.Fatal(err)
 		}
 		var q struct {
-			System   json.RawMessage   `json:"system"`
-			Messages []json.RawMessage `json:"messages"`
-			Tools    json.RawMessage   `json:"tools"`
+			System   json.RawMessage
+			Messages []struct{ Content json.RawMessage }
+			Tools    json.RawMessage
 		}
-		if err := json.Unmarshal(srv.Turns()[len(seen)].Body, &q); err != nil {
+		turn := srv.Turns()[i]
+		if err := json.Unmarshal(turn.Body, &q); err != nil {
 			t.Fatal(err)
 		}
-		head := string(q.System) + string(q.Tools)
-		if c.wire == WireOpenAI {
-			head += string(q.Messages[0])
-		} else if !strings.Contains(string(q.System), `"cache_control"`) || strings.Count(string(q.Tools), `"cache_control"`) != 1 {
-			t.Errorf("the prefix is not marked for the cache: %s %s", q.System, q.Tools)
+		if marked := strings.Contains(string(turn.Body), `"cache_control"`); marked != (c.wire == WireAnthropic && i >= 2) {
+			t.Errorf("call %d is marked for the cache: %t", i, marked)
 		}
-		if strings.Contains(head, input) || !strings.Contains(head, ask.System) {
+		head := string(q.System) + strings.Split(strings.ReplaceAll(turn.Input, "\n\n\n", "\n\n"), "question")[0]
+		if c.wire == WireAnthropic {
+			head += string(q.Tools)
+		} else {
+			head += string(q.Messages[0].Content)
+		}
+		if !strings.Contains(head, ask.System) || !strings.Contains(turn.Input, call.Input) {
 			t.Errorf("what should stay the same is %s", head)
 		}
 		seen = append(seen, head)
 	}
-	if seen[0] != seen[1] {
-		t.Errorf("two calls begin differently:\n%s\n%s", seen[0], seen[1])
+	if seen[2] != seen[3] || !strings.Contains(seen[4], part) {
+		t.Errorf("two calls begin differently:\n%s\n%s", seen[2], seen[3])
 	}
 }
 

@@ -1,6 +1,8 @@
 package openai_test
 
 import (
+	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -254,4 +256,48 @@ func TestFallbacksAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// recorder answers for the real host and keeps what was sent.
+type recorder struct{ bodies []string }
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	raw, err := io.ReadAll(req.Body)
+	r.bodies = append(r.bodies, string(raw))
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Request: req,
+		Body: io.NopCloser(strings.NewReader("data: " + content("ok") + "\n\ndata: " + finish("stop") + "\n\ndata: [DONE]\n\n"))}, err
+}
+
+// OpenAI keeps tools, schema and messages as one prefix: calls that share a long one have them alike up to the input.
+func TestSharedPrefixOfTheRealHost(t *testing.T) {
+	rec := &recorder{}
+	m := openai.New(openai.Config{Key: key, Model: "gpt-4.1", HTTP: &http.Client{Transport: rec}})
+	shared := strings.Repeat("[S1.1] The dam at the narrows was completed in 1937, at a cost of 4.3 million dollars.\n", 60) + "\n"
+	step, judge := withTools(call()), withSchema(withTools(call()))
+	step.Shared, judge.Shared, judge.Input = shared, shared, "1. It was completed in 1937."
+	for _, c := range []llm.Call{step, judge, withSchema(withTools(call()))} {
+		if _, err := m.Generate(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got [3]struct {
+		Messages       []struct{ Content string }
+		Tools          json.RawMessage
+		ToolChoice     string          `json:"tool_choice"`
+		ResponseFormat json.RawMessage `json:"response_format"`
+	}
+	for i, b := range rec.bodies {
+		if err := json.Unmarshal([]byte(b), &got[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(got[0].Tools) != string(got[1].Tools) || got[0].Messages[0] != got[1].Messages[0] || !strings.HasPrefix(got[1].Messages[1].Content, shared) || !strings.HasPrefix(got[0].Messages[1].Content, shared) {
+		t.Errorf("they begin differently:\n%s\n%s", rec.bodies[0], rec.bodies[1])
+	}
+	if got[1].ToolChoice != "none" || got[0].ToolChoice != "" || strings.Contains(string(got[1].ResponseFormat), "schema") || !strings.HasSuffix(got[1].Messages[1].Content, string(judge.Schema)) {
+		t.Errorf("the judge is asked %s", rec.bodies[1])
+	}
+	if got[2].Tools != nil || !strings.Contains(string(got[2].ResponseFormat), "json_schema") {
+		t.Errorf("without a prefix worth keeping it is asked %s", rec.bodies[2])
+	}
 }

@@ -64,16 +64,12 @@ func (r request) body(l limits) ([]byte, error) {
 	} else if !l.noTemperature {
 		p.Temperature = temperature
 	}
-	system := r.call.System
-	for _, text := range []string{r.tools(&p, l), r.format(&p, l)} {
-		if text != "" {
-			system = strings.TrimSpace(system + "\n\n" + text)
-		}
-	}
+	format := r.format(&p, l) // after the input, so that calls with another one begin alike
+	system := strings.TrimSpace(r.call.System + "\n\n" + r.tools(&p, l))
 	if system != "" {
 		p.Messages = append(p.Messages, message{"system", system})
 	}
-	p.Messages = append(p.Messages, message{"user", r.call.Input})
+	p.Messages = append(p.Messages, message{"user", r.call.Shown() + format})
 	raw, err := json.Marshal(p)
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "the schema of a call cannot be sent")
@@ -81,15 +77,30 @@ func (r request) body(l limits) ([]byte, error) {
 	return raw, nil
 }
 
-// tools offers the call's tools, or returns the text that describes them.
+// leastCached is the number of tokens from which OpenAI keeps a prefix. Tools and a schema are part of it, so the calls
+// that share a longer one have the same tools, and their schemas in words.
+const leastCached = 1024
+
+func (r request) kept() bool {
+	return r.provider == "openai" && !r.foreign && r.call.Shared != "" && r.call.Prefix() >= leastCached
+}
+
+// tools offers the call's tools, or returns the text that describes them. A call for a reply by a schema has no use
+// for them, and many servers know no such call with tools.
 func (r request) tools(p *chat, l limits) string {
+	if len(r.call.Schema) > 0 {
+		if !r.kept() {
+			return ""
+		}
+		p.ToolChoice = "none"
+	}
 	if l.noTools && len(r.call.Tools) > 0 {
 		return toolsText(r.call.Tools)
 	}
 	for _, t := range r.call.Tools {
 		p.Tools = append(p.Tools, tool{Type: "function", Function: function{t.Name, t.Description, t.Schema}})
 	}
-	p.ParallelToolCalls = len(p.Tools) > 0 && !l.noParallel
+	p.ParallelToolCalls = len(p.Tools) > 0 && p.ToolChoice == "" && !l.noParallel
 	return ""
 }
 
@@ -112,14 +123,18 @@ func (r request) format(p *chat, l limits) string {
 	if len(r.call.Schema) == 0 {
 		return ""
 	}
-	switch l.schema {
+	way := l.schema
+	if r.kept() {
+		way = max(way, schemaJSON)
+	}
+	switch way {
 	case schemaGiven:
 		p.ResponseFormat = &responseFormat{"json_schema", &jsonSchema{"reply", r.call.Schema, true}}
 		return ""
 	case schemaJSON:
 		p.ResponseFormat = &responseFormat{Type: "json_object"}
 	}
-	return "Reply with one JSON value and nothing else. It must satisfy this JSON Schema:\n" + string(r.call.Schema)
+	return r.call.InWords()
 }
 
 // thinks tells by its name a model that reasons, or that loops when its temperature is low.

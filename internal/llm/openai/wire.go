@@ -12,6 +12,7 @@ type chat struct {
 	Temperature         float64         `json:"temperature,omitempty"`
 	ReasoningEffort     string          `json:"reasoning_effort,omitempty"`
 	Tools               []tool          `json:"tools,omitempty"`
+	ToolChoice          string          `json:"tool_choice,omitempty"`
 	ParallelToolCalls   bool            `json:"parallel_tool_calls,omitempty"`
 	ResponseFormat      *responseFormat `json:"response_format,omitempty"`
 }

@@ -96,14 +96,17 @@ var forgeriesOf = []string{
 
 var (
 	marker  = regexp.MustCompile(`^<<<(\w+) ` + nonce + `>>>$`)
-	inside  = regexp.MustCompile(`^(\[S\d+\.\d+\] \S|S\d+ |H\d+ |L\d+ |U\d+ |searched: |guide: |\d+\. \S)`)
-	outside = regexp.MustCompile(`^(Reply: at most \d+ tokens$|Question: |Context: |Sources: |Today: |Turn |Unreadable: |Searches: )`)
+	inside  = regexp.MustCompile(`^(\[S\d+\.\d+\] \S|S\d+ |H\d+ |L\d+ |U\d+ |searched: |guide: |notes: |\d+\. \S)`)
+	outside = regexp.MustCompile(`^($|Reply: at most \d+ tokens$|Question: |Context: |Sources: |Today: |Turn |Unreadable: |Searches: )`)
 	badRune = []*unicode.RangeTable{unicode.Cf, unicode.Co, unicode.Cs, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}
 )
 
 // checkInput parses an input by its markers and says what is wrong with it.
 func checkInput(in string) string {
 	within := false
+	for _, own := range []string{stepText + stepMore, writeText, judgeText + judgeMore} {
+		in = strings.Replace(in, own, "", 1)
+	}
 	for line := range strings.Lines(in) {
 		line = strings.TrimSuffix(line, "\n")
 		for _, r := range line {
@@ -158,7 +161,7 @@ func TestNoTextBreaksABlock(t *testing.T) {
 			continue
 		}
 		for _, c := range inputs(a+" <<<end "+nonce+">>>\n"+a, a) {
-			if wrong := checkInput(c.Input); wrong != "" {
+			if wrong := checkInput(c.Shown()); wrong != "" {
 				t.Fatalf("%s of %q: %s", c.Prompt, a, wrong)
 			}
 		}
@@ -169,7 +172,7 @@ func TestNoTextBreaksABlock(t *testing.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 1, 14).Draw(t, "text"), "")
 		title := strings.Join(rapid.SliceOfN(piece, 0, 5).Draw(t, "title"), "")
 		for _, c := range inputs(text, title) {
-			if wrong := checkInput(c.Input); wrong != "" {
+			if wrong := checkInput(c.Shown()); wrong != "" {
 				t.Fatalf("%s: %s", c.Prompt, wrong)
 			}
 		}

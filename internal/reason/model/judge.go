@@ -119,34 +119,15 @@ func (r *Reasoner) askJudge(ctx context.Context, s *reason.State, claims []reaso
 	return nil
 }
 
-// judgeCall shows the first n open claims with their passages, as many as the room allows.
+// judgeCall shows the first n open claims with their passages, as many as the room allows: after what the calls so far
+// have in common, where the claims cite a good part of that, else alone.
 func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int) (llm.Call, int) {
-	v := newView(s.Nonce)
 	room := s.Meter.Room()
-	build := func(n int) llm.Call {
-		c := judgePrompt.Call()
-		c.Schema = judgeSchema
-		p := newPacker(v, s.Evidence, room, evidence.MaxPassageChars)
-		var lines []string
-		for k, i := range open[:n] {
-			line := strconv.Itoa(k+1) + ". " + v.Line(claims[i].Text, claimChars)
-			for _, id := range claims[i].Passages {
-				if _, ps, ok := s.Evidence.Passage(id); ok {
-					line += " " + string(id)
-					p.add(ps)
-				}
-			}
-			lines = append(lines, line)
-		}
-		for _, ps := range p.passages() {
-			lines = append(lines, p.line(ps))
-		}
-		c.Input = v.Block("claims", lines)
-		c.MaxTokens = judgeFrame + verdictTokens*n
-		return c
-	}
 	for n := len(open); n > 0; n-- {
-		c := build(n)
+		c := r.judging(s, claims, open[:n], told{}, room)
+		if shared := r.judging(s, claims, open[:n], r.told, room); llm.Price(s.Scale, shared) <= min(room, sharedJudge*llm.Price(s.Scale, c)) {
+			c = shared
+		}
 		spare := room - llm.Price(s.Scale, c)
 		if spare < 0 {
 			continue
@@ -159,6 +140,44 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 		return c, n
 	}
 	return llm.Call{}, 0
+}
+
+// sharedJudge is how many times as long as it need be a call to the judge may be for the sake of a cached beginning: what
+// is read from a cache costs a tenth, but a quarter more when it is written.
+const sharedJudge = 3
+
+// judging asks about claims after what was told; their other passages come with them.
+func (r *Reasoner) judging(s *reason.State, claims []reason.Claim, open []int, before told, room int) llm.Call {
+	v := newView(s.Nonce)
+	c := judgePrompt.Call()
+	told := ""
+	p := newPacker(v, s.Evidence, room, evidence.MaxPassageChars)
+	if before.text != "" {
+		c, told = r.begin(s, judgePrompt, judgeMore)
+		p.after(before)
+	} else if roomy(s) {
+		c.System += judgeMore
+	}
+	c.Schema = judgeSchema
+	var lines []string
+	for k, i := range open {
+		line := strconv.Itoa(k+1) + ". " + v.Line(claims[i].Text, claimChars)
+		for _, id := range claims[i].Passages {
+			if _, ps, ok := s.Evidence.Passage(id); ok {
+				line += " " + string(id)
+				p.add(ps)
+			}
+		}
+		lines = append(lines, line)
+	}
+	for _, ps := range p.passages() {
+		if !before.ids[ps.ID] {
+			lines = append(lines, p.line(ps))
+		}
+	}
+	c.Input = told + v.Block("claims", lines)
+	c.MaxTokens = judgeFrame + verdictTokens*len(open)
+	return c
 }
 
 // matchOf is how likely the answer is right, by what the cited passages speak to and how many sentences stand.

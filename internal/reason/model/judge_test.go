@@ -32,7 +32,7 @@ func TestVerdicts(t *testing.T) {
 				got = append(got, string(cl.Support))
 			}
 			diff(t, "support", strings.Join(got, " "), c.want)
-			in := m.Calls()[1].Input
+			in := m.Calls()[1].Shown()
 			if !strings.Contains(in, "1. The Pineview Dam was completed in 1937. S1.1\n[S1.1] The") || strings.Contains(in, "anana") || strings.Contains(in, "million") {
 				t.Errorf("the judge is shown\n%s", in)
 			}
@@ -98,7 +98,7 @@ func TestJudgeIsIsolated(t *testing.T) {
 	}
 	call := m.Calls()[1]
 	for _, secret := range []string{s.Request.Question, "a.example", "Water of Ogden", "110,000", "Limestone"} {
-		if strings.Contains(call.System+call.Input, secret) {
+		if strings.Contains(call.System+call.Shown(), secret) {
 			t.Errorf("the judge is shown %q", secret)
 		}
 	}

@@ -12,6 +12,7 @@
 //	view.go    what a planning step is shown    write.go  the answer, its repair, the fallback
 //	pack.go    passages under an allowance      draft.go  reply → reason.Draft
 //	judge.go   support of each claim            outline.go, report.go  a report: sections, summary, contradictions
+//	shared.go  what the calls of a run have in common
 package model
 
 import (
@@ -36,6 +37,8 @@ type Reasoner struct {
 	id    string
 	plain *extractive.Reasoner // what goes on when the model does not
 
+	told    told            // what the calls so far have in common
+	notes   string          // the model's, of the step before
 	links   []string        // L1, L2… as they were first shown
 	asked   map[string]bool // queries, see lexicon.SameWords
 	steps   map[string]bool // the calls of each step so far

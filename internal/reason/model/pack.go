@@ -1,9 +1,12 @@
 package model
 
 import (
+	"maps"
 	"math"
 	"strconv"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
@@ -24,6 +27,7 @@ type packer struct {
 	brief bool
 	left  int
 	taken map[evidence.ID]bool
+	told  told // of what was taken, what was shown before this part
 	heads map[int]bool
 	shown map[evidence.ID]string // lines made so far
 }
@@ -32,13 +36,23 @@ func newPacker(v llm.Quoter, set *evidence.Set, tokens, chars int) *packer {
 	return &packer{v: v, set: set, chars: chars, brief: tokens < briefBelow, left: tokens, taken: map[evidence.ID]bool{}, heads: map[int]bool{}, shown: map[evidence.ID]string{}}
 }
 
+// after takes what was told before, which costs nothing.
+func (p *packer) after(t told) {
+	p.brief, p.told = false, t
+	p.taken, p.heads = maps.Clone(t.ids), maps.Clone(t.heads)
+}
+
 // head is the line above the passages of a source, a short title alone where there is little room.
 func (p *packer) head(src *evidence.Source) string {
 	id := "S" + strconv.Itoa(src.N)
 	if p.brief && src.Page.Title != "" {
 		return id + " " + p.v.Line(src.Page.Title, briefTitle)
 	}
-	return id + describe(p.v, src.Page.Title, src.Page.Locator, src.Page.Published, titleChars)
+	line := id + describe(p.v, src.Page.Title, src.Page.Locator, src.Page.Published, titleChars)
+	if class := confidence.Authority(src.Page); p.told.text != "" && class != marchwarden.LowAuthority {
+		line += " | " + string(class)
+	}
+	return line
 }
 
 // describe is a document in a few words: title, host, date.
@@ -99,7 +113,10 @@ func (p *packer) fillFor(queries [][]string) {
 		if p.line(ps) == "" {
 			return math.MaxInt // nothing of it can be shown
 		}
-		return p.cost(ps, first)
+		if p.told.ids[ps.ID] {
+			return 0
+		}
+		return p.cost(ps, first && !p.heads[ps.Source])
 	}
 	for _, ps := range evidence.PackFor(p.set, queries, p.left, price) {
 		p.add(ps.Passage)
@@ -136,12 +153,15 @@ func (p *packer) passages() []evidence.Passage {
 	return out
 }
 
-// lines are the passages as they are shown, each source under its head.
+// lines are the passages as they are shown, each source under its head; those told before are left out.
 func (p *packer) lines() []string {
 	var out []string
 	last := 0
 	for _, ps := range p.passages() {
-		if ps.Source != last {
+		if p.told.ids[ps.ID] {
+			continue
+		}
+		if ps.Source != last && !p.told.heads[ps.Source] {
 			src, _, _ := p.set.Passage(ps.ID)
 			out = append(out, p.head(src))
 			last = ps.Source

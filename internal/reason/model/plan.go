@@ -126,7 +126,7 @@ type step struct {
 
 func (r *Reasoner) planOf(ctx context.Context, s *reason.State, reply llm.Reply) (reason.Plan, error) {
 	v := newView(s.Nonce)
-	calls := callsOf(reply)
+	calls := r.noted(s, reply)
 	if key := fingerprint(calls); len(calls) > 0 && r.steps[key] {
 		return reason.Plan{Decision: "The model asked for the same again, so the gathering ends."}, nil
 	} else if len(calls) > 0 {
@@ -192,6 +192,24 @@ func callsOf(reply llm.Reply) []llm.ToolCall {
 		return reply.Calls
 	}
 	return llm.CallsIn(reply.Text)
+}
+
+// noted keeps the notes of a reply, which are its text where it has no call for them, and gives back its other calls.
+func (r *Reasoner) noted(s *reason.State, reply llm.Reply) []llm.ToolCall {
+	r.notes = ""
+	if len(reply.Calls) > 0 && s.Limits.TokenBudget >= leanBelow {
+		r.notes = llm.WithoutThinking(reply.Text)
+	}
+	return slices.DeleteFunc(slices.Clone(callsOf(reply)), func(c llm.ToolCall) bool {
+		if c.Name != toolNote {
+			return false
+		}
+		in := arguments(c)
+		plan, _ := llm.Text(in["plan"])
+		missing, _ := llm.Text(in["missing"])
+		r.notes = "Plan: " + llm.Clip(plan, notesChars/2) + " Missing: " + missing
+		return true
+	})
 }
 
 // fingerprint tells steps apart by what they ask for, in whatever order.

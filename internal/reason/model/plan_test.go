@@ -251,11 +251,11 @@ func TestStepIsOfConstantSize(t *testing.T) {
 			planOf(t, New("m"), s)
 			c := m.Calls()[0]
 			most = max(most, llm.Estimate(c)+c.MaxTokens)
-			if hits > 0 && !strings.Contains(c.Input, "H1 Hit 1 | h1.example | 2023-02-01") {
-				t.Errorf("no hit in %s", c.Input)
+			if hits > 0 && !strings.Contains(c.Shown(), "H1 Hit 1 | h1.example | 2023-02-01") {
+				t.Errorf("no hit in %s", c.Shown())
 			}
-			if !strings.Contains(c.Input, "[S1.") {
-				t.Errorf("no passage in %s", c.Input)
+			if !strings.Contains(c.Shown(), "[S1.") {
+				t.Errorf("no passage in %s", c.Shown())
 			}
 		}
 		if limit := min(stepMost, l.TokenBudget*28/100); most > limit {
@@ -272,7 +272,7 @@ func TestStepShowsWhatFailedAndWhatWasGiven(t *testing.T) {
 	searched(s, "dam", 4)
 	s.Failed["https://h2.example/page"] = marchwarden.Errorf(marchwarden.CodeDenied, "robots.txt")
 	planOf(t, New("m"), s)
-	in := m.Calls()[0].Input
+	in := m.Calls()[0].Shown()
 	for _, want := range []string{"Question: " + damQuestion, "Context: I know", "Today: 2026-06-01", "Turn 2 of 5", "Unreadable: H2 denied", "U1 https://given.example/dam.pdf",
 		"searched: dam (4 hits)", "H1 Hit 1", "H3 Hit 3", "S1 Pineview Dam | a.example | 2024-05-01", "[S1.1] The Pineview Dam", "L1 https://a.example/pineview/history", "L2 https://b.example/ogden-dam"} {
 		if !strings.Contains(in, want) {
@@ -295,7 +295,7 @@ func TestStableNumbers(t *testing.T) {
 	if p := planOf(t, r, s); reads(p) != "https://h3.example/page|https://a.example/pineview/history" {
 		t.Errorf("reads %q", reads(p))
 	}
-	if in := m.Calls()[1].Input; !strings.Contains(in, "L3 https://z.example/") {
+	if in := m.Calls()[1].Shown(); !strings.Contains(in, "L3 https://z.example/") {
 		t.Errorf("the new link has no new number in\n%s", in)
 	}
 }

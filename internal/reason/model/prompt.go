@@ -10,8 +10,12 @@ import (
 
 // The instructions, one file each.
 var (
+	//go:embed prompts/common.md
+	commonText string
 	//go:embed prompts/step.md
 	stepText string
+	//go:embed prompts/step_more.md
+	stepMore string
 	//go:embed prompts/write.md
 	writeText string
 	//go:embed prompts/outline.md
@@ -22,6 +26,8 @@ var (
 	summaryText string
 	//go:embed prompts/judge.md
 	judgeText string
+	//go:embed prompts/judge_more.md
+	judgeMore string
 	//go:embed prompts/repair.md
 	repairText string
 
@@ -37,14 +43,27 @@ var (
 const (
 	toolSearch = "web_search"
 	toolRead   = "read_page"
+	toolNote   = "note"
 )
 
-var tools = []llm.Tool{
-	{Name: toolSearch, Description: "Search", Schema: json.RawMessage(
-		`{"type":"object","properties":{"query":{"type":"string"},"reason":{"type":"string"},"since":{"type":"string"},"until":{"type":"string"}},"required":["query"]}`)},
-	{Name: toolRead, Description: "Read", Schema: json.RawMessage(
-		`{"type":"object","properties":{"id":{"type":"string"},"reason":{"type":"string"}}}`)},
-}
+// tools are for small budgets, fullTools for others; with the last of them only in calls that begin alike.
+var (
+	tools = []llm.Tool{
+		{Name: toolSearch, Description: "Search", Schema: json.RawMessage(
+			`{"type":"object","properties":{"query":{"type":"string"},"reason":{"type":"string"},"since":{"type":"string"},"until":{"type":"string"}},"required":["query"]}`)},
+		{Name: toolRead, Description: "Read", Schema: json.RawMessage(
+			`{"type":"object","properties":{"id":{"type":"string"},"reason":{"type":"string"}}}`)},
+	}
+	fullTools = []llm.Tool{
+		{Name: toolSearch, Description: "Finds documents. The next turn shows hits, with ids H1, H2…, and passages of the best, which are read at once.", Schema: json.RawMessage(
+			`{"type":"object","properties":{"query":{"type":"string","description":"words that the document has, for one part of the question"},"reason":{"type":"string","description":"which part, in a few words"},` +
+				`"since":{"type":"string","description":"published from YYYY-MM-DD on"},"until":{"type":"string"}},"required":["query","reason"]}`)},
+		{Name: toolRead, Description: "Reads a document that was shown. The next turn shows passages of it.", Schema: json.RawMessage(
+			`{"type":"object","properties":{"id":{"type":"string","description":"H3, L1 or U1, as shown"},"reason":{"type":"string"}},"required":["id","reason"]}`)},
+		{Name: toolNote, Description: "Keeps your plan for the next turn, which shows it to you.", Schema: json.RawMessage(
+			`{"type":"object","properties":{"plan":{"type":"string","description":"the parts of the question, each with the passages that answer it"},"missing":{"type":"string","description":"what is still to be found"}},"required":["plan","missing"]}`)},
+	}
+)
 
 // The parts of the schemas, strict as providers want them.
 const (

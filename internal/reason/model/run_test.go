@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -26,6 +27,7 @@ import (
 type readerModel struct {
 	calls  []llm.Call
 	counts float64 // tokens for each that is estimated; zero is one
+	cites  int     // passages of its claims; zero is four
 }
 
 func (*readerModel) ID() string { return "test/reader" }
@@ -36,13 +38,13 @@ func (m *readerModel) Generate(_ context.Context, c llm.Call) (llm.Reply, error)
 	m.calls = append(m.calls, c)
 	switch c.Prompt {
 	case "step":
-		if hit := regexp.MustCompile(`(?m)^(H\d+) `).FindStringSubmatch(c.Input); hit != nil {
+		if hit := regexp.MustCompile(`(?m)^(H\d+) `).FindStringSubmatch(c.Shown()); hit != nil {
 			return llm.Reply{Calls: []llm.ToolCall{open(hit[1]), find("gene editing therapy trial results")}, Stop: llm.StopTools}, nil
 		}
 		return llm.Reply{Calls: []llm.ToolCall{find("CRISPR startups gene therapy"), find("biotech companies gene editing")}, Stop: llm.StopTools}, nil
 	case "write":
 		var claims []obj
-		for _, p := range shownPassage.FindAllStringSubmatch(c.Input, 4) {
+		for _, p := range shownPassage.FindAllStringSubmatch(c.Shown(), cmp.Or(m.cites, 4)) {
 			first := lexicon.Sentences(p[2])[0]
 			claims = append(claims, claim(p[2][first.Start:first.End], p[1]))
 		}
@@ -172,7 +174,7 @@ func TestSmallestPreset(t *testing.T) {
 		if err != nil || len(g.Citations) < 2 || g.UnknownIDs > 0 {
 			t.Errorf("%d citations, %d unknown ids, %v", len(g.Citations), g.UnknownIDs, err)
 		}
-		shown := len(shownPassage.FindAllString(m.calls[2].Input, -1))
+		shown := len(shownPassage.FindAllString(m.calls[2].Shown(), -1))
 		t.Logf("%q: %v reserved %v, %d passages shown, %d of 5000 tokens, %d citations, exhausted %v", question, names, sizes, shown, s.Meter.Usage().Tokens, len(g.Citations), s.Meter.Usage().Exhausted)
 		if slices.ContainsFunc(s.Meter.Usage().Exhausted, func(w string) bool { return strings.HasPrefix(w, "token") }) || s.Meter.Usage().Tokens > 5000 {
 			t.Errorf("used %+v", s.Meter.Usage())

@@ -18,12 +18,14 @@ const (
 	stepShare   = 0.28 // of the token budget that one step may cost at most
 	guidedShare = 0.4  // the same with a guide: where rows are the evidence, asking is most of the work
 	stepMost    = 6000 // tokens that one step may cost at most
+	leastRoomy  = 2600 // tokens that a step may cost at least where prompts are told in full
 	leastStep   = 220  // tokens of a step's reply: a few calls
 	shownHits   = 14
 	shownLinks  = 8
 	shownGiven  = 5
 	shownFailed = 6
 	guideChars  = 600 // of one line of the guide
+	notesChars  = 800
 )
 
 // detail is how many characters of a passage, a hit's snippet and its title a step shows.
@@ -48,8 +50,15 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 		share = guidedShare
 	}
 	whole := min(s.Meter.Room()/rounds, int(share*float64(s.Limits.TokenBudget)), stepMost)
-	c := stepPrompt.Call()
-	c.Tools = tools
+	c, told := r.begin(s, stepPrompt, stepMore)
+	switch {
+	case s.Limits.TokenBudget < leanBelow:
+		c.Tools = tools
+	case roomy(s): // what it has in common with others is worth fewer rounds
+		whole = max(whole, min(leastRoomy, s.Meter.Room()))
+	default:
+		c.Tools = fullTools[:2]
+	}
 	c.MaxTokens = min(1200, max(leastStep, (whole-500)/4))
 	if r.thinks { // fewer rounds, each with time to think
 		extra := min(thinking, s.Meter.Room()/2)
@@ -57,14 +66,20 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 	}
 
 	v := newView(s.Nonce)
-	c.Input = llm.Limit(c.MaxTokens) + v.Question(s.Request, s.Limits.TokenBudget, s.Now) +
+	c.Input = llm.Limit(c.MaxTokens) + told +
 		fmt.Sprintf("Turn %d of %d, %d of %d pages read\n", s.Iteration, s.Limits.MaxIterations, s.Meter.Usage().Sources, s.Limits.MaxSources)
 	if failed := r.failures(s); len(failed) > 0 {
 		c.Input += "Unreadable: " + strings.Join(failed, ", ") + "\n"
 	}
-	fixed := func() int { return llm.Scaled(s.Scale, llm.Estimate(c)+llm.EstimateText(v.Open("known")+v.End())) }
-	c.Input += guide(v, s, llm.Unscaled(s.Scale, whole-c.MaxTokens-fixed()))
-	c.Input += v.Block("known", r.known(v, s, llm.Unscaled(s.Scale, whole-c.MaxTokens-fixed())))
+	if notes := v.Line(r.notes, min(notesChars, whole/8)); notes != "" {
+		c.Input += v.Block("notes", []string{"notes: " + notes})
+	}
+	left := func() int {
+		return llm.Unscaled(s.Scale, whole-c.MaxTokens-llm.Scaled(s.Scale, llm.Estimate(c)+llm.EstimateText(v.Open("known")+v.End())))
+	}
+	r.forget(&c, s, (left()+llm.EstimateText(c.Shared))*3/4) // what is new has a quarter at least
+	c.Input += guide(v, s, left())
+	c.Input += v.Block("known", r.known(&c, s, left()))
 	return c
 }
 
@@ -148,8 +163,10 @@ func (l *lister) add(line string) bool {
 	return true
 }
 
-// known is what the run has met, within an allowance: searched, read, and what could be read next.
-func (r *Reasoner) known(v llm.Quoter, s *reason.State, tokens int) []string {
+// known is what the run has met, within an allowance: searched, what could be read next, and the passages, which a roomy
+// call has in its shared part.
+func (r *Reasoner) known(c *llm.Call, s *reason.State, tokens int) []string {
+	v := newView(s.Nonce)
 	done := readAlready(s)
 	ids := lister{left: tokens / 2}
 	for i, l := range s.Given[:min(len(s.Given), shownGiven)] {
@@ -183,9 +200,12 @@ func (r *Reasoner) known(v llm.Quoter, s *reason.State, tokens int) []string {
 			r.links = append(r.links, l) // from now on this is its id
 		}
 	}
-	p := newPacker(v, s.Evidence, ids.left+links.left+tokens-tokens/2-tokens/8, show.passage)
-	p.fill(s)
-	return slices.Concat(ids.lines, links.lines, p.lines())
+	rest := ids.left + links.left + tokens - tokens/2 - tokens/8
+	if roomy(s) {
+		rest = rest * 2 / 3 // the next steps add to what this one tells
+	}
+	_, lines := r.show(c, s, rest, show.passage)
+	return slices.Concat(ids.lines, links.lines, lines)
 }
 
 // searchedLine is one search and what came of it. A guided query is shown at length, with what was wrong with it.

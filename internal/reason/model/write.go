@@ -153,7 +153,8 @@ func blank(reply llm.Reply) bool {
 func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []evidence.Passage, error) {
 	room := s.Meter.Room()
 	v := newView(s.Nonce)
-	c := writePrompt.Call()
+	c, told := r.begin(s, writePrompt, "")
+	r.forget(&c, s, int(share)*room/2)
 	c.Schema = writeSchema
 	if s.Limits.TokenBudget < leanBelow {
 		c.Schema = leanSchema
@@ -164,7 +165,7 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		most += thinking
 		c.MaxTokens += min(thinking, room/4)
 	}
-	c.Input = llm.Limit(most) + v.Question(s.Request, s.Limits.TokenBudget, s.Now)
+	c.Input = llm.Limit(most) + told
 	if s.Form() == marchwarden.Brief {
 		c.Input += "Form: one to three sentences\n"
 	}
@@ -182,9 +183,9 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		}
 		return c, nil, marchwarden.Errorf(marchwarden.CodeExhausted, "the %d tokens left of a budget of %d are too few for it", room, s.Limits.TokenBudget)
 	}
-	p := newPacker(v, s.Evidence, int(share*float64(min(mostEvidence, llm.Unscaled(s.Scale, left)))), evidence.MaxPassageChars)
-	p.fill(s)
-	c.Input += v.Block("sources", p.lines())
+	tokens := int(share * float64(min(mostEvidence, llm.Unscaled(s.Scale, left))))
+	p, lines := r.show(&c, s, tokens, evidence.MaxPassageChars)
+	c.Input += v.Block("sources", lines)
 	c.MaxTokens = min(most, c.MaxTokens+max(0, room-llm.Price(s.Scale, c)-mend))
 	c.Input = llm.Limit(c.MaxTokens) + strings.TrimPrefix(c.Input, llm.Limit(most))
 	return c, p.passages(), nil

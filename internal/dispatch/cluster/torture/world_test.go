@@ -111,26 +111,26 @@ func say(c llm.Call) (llm.Reply, error) {
 	switch c.Prompt {
 	case "step":
 		r.Text = "DONE"
-		if call, ok := next(c.Input); ok {
+		if call, ok := next(c.Shown()); ok {
 			r.Text, r.Stop, r.Calls = "", llm.StopTools, []llm.ToolCall{call}
 		}
 	case "write":
 		claims := []any{}
-		for _, p := range shownPassage.FindAllStringSubmatch(c.Input, 6) {
+		for _, p := range shownPassage.FindAllStringSubmatch(c.Shown(), 6) {
 			first := lexicon.Sentences(p[2])[0]
 			claims = append(claims, map[string]any{"text": p[2][first.Start:first.End], "passages": []string{p[1]}, "new_paragraph": false})
 		}
 		r.Text = asJSON(map[string]any{"claims": claims, "gaps": []any{}, "discoveries": []any{}, "open_questions": []any{}})
 	case "judge":
 		list := []any{}
-		for i := range shownClaim.FindAllString(c.Input, -1) {
+		for i := range shownClaim.FindAllString(c.Shown(), -1) {
 			list = append(list, map[string]any{"claim": i + 1, "support": "supported"})
 		}
 		r.Text = asJSON(map[string]any{"verdicts": list})
 	default:
 		return r, fmt.Errorf("no such prompt: %s", c.Prompt)
 	}
-	r.Usage = llm.Usage{In: (len(c.System) + len(c.Input)) / 4, Out: len(r.Text)/4 + 9}
+	r.Usage = llm.Usage{In: (len(c.System) + len(c.Shown())) / 4, Out: len(r.Text)/4 + 9}
 	return r, nil
 }
 
