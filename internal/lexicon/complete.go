@@ -50,6 +50,8 @@ func Complete(asked, before, answer string) string {
 		if persons[word] || q.Kind != "who" && q.Kind != "whom" && q.Kind != "whose" {
 			if word == "his" || word == "its" || word == "their" || word == "her" && i+1 < len(toks) && !toks[i+1].Stop {
 				name += "'s"
+			} else if word == "there" {
+				name = "in " + name
 			}
 			return begun(clause[:toks[i].Start]+name+clause[toks[i].End:]) + "?"
 		}
@@ -101,7 +103,12 @@ func alone(clause string, toks []Token) bool {
 
 // pronoun is the first token that stands for what was named before, or -1.
 func pronoun(toks []Token) int {
-	return slices.IndexFunc(toks, func(t Token) bool { return pronouns[strings.ToLower(t.Text)] })
+	for i, t := range toks {
+		if word := strings.ToLower(t.Text); pronouns[word] || word == "there" && !yesOrNo[strings.ToLower(WordAt(toks, i-1))] {
+			return i
+		}
+	}
+	return -1
 }
 
 // nameOf is the name that a short answer gives, or "".

@@ -19,7 +19,7 @@ func TestComplete(t *testing.T) {
 		{"How deep is it?", "What is the largest lake in Utah?", "Great Salt Lake", "How deep is Great Salt Lake?"},
 		{"why does it fail?", "What is an aquifer?", "", "Aquifer: why does it fail?"},
 		{"Which is the cheapest to grow?", crops, "", "Utah: Which is the cheapest to grow?"},
-		{"How many people live there?", "What is the capital of Utah?", "Salt Lake City", "Utah: How many people live there?"},
+		{"How many people live there?", "What is the capital of Utah?", "Salt Lake City", "How many people live in Salt Lake City?"},
 		{"Why?", "When should I plant peppers?", "", "Plant peppers: Why?"},
 		{"and?", crops, "", crops},
 		// These stand alone.
