@@ -17,6 +17,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -26,6 +27,7 @@ type askOptions struct {
 	depth      string
 	cons       marchwarden.Constraints
 	context    string
+	follow     string // the run whose conversation goes on: an id, the beginning of one, or last
 	json       bool
 	jsonEvents bool
 	out        string
@@ -57,6 +59,11 @@ or a setting that says so; no key switches them on. What was found in your files
 or your database is told to no other researcher unless --allow-egress says so,
 and goes to a language model only if you name one.
 
+--follow continues a conversation: the question may leave out what was named
+before, is asked of the same researchers unless flags say of whom, and pages that
+were fetched for the conversation are read first. 'marchwarden chat' asks so line
+by line.
+
 With --engine a cluster does the work, and its workers decide what is searched.
 Ctrl-C then only stops waiting: 'marchwarden watch ID' comes back to it,
 'marchwarden cancel ID' ends it. At its end the record comes home.
@@ -76,19 +83,22 @@ const askExamples = `  marchwarden ask "What are ideal crops for a garden in Uta
   marchwarden ask --researcher arxiv "What is known about attention sinks?"
   marchwarden ask --model ollama/qwen3 --search searxng --plan "What is new in CRISPR therapy?"
   marchwarden ask --json "Who wrote the transformer paper?" | jq .citations
+  marchwarden ask --follow last "And in St George?"
   echo "What is CRISPR?" | marchwarden ask --out report.md -
   marchwarden ask --engine nats://hub1:4222 "What is known about attention sinks?"`
 
 func newAsk(a *app) *cobra.Command {
+	cmd := asking(a, runAsk)
+	cmd.Use, cmd.Short, cmd.Long, cmd.Example = "ask [flags] QUESTION… | -", "answer a question from documents, with citations", askHelp, askExamples
+	return cmd
+}
+
+// asking is a command with the flags of a question.
+func asking(a *app, do func(context.Context, *app, *settings.Settings, askOptions, []string) error) *cobra.Command {
 	var o askOptions
-	cmd := &cobra.Command{
-		Use: "ask [flags] QUESTION… | -", Short: "answer a question from documents, with citations",
-		Long: askHelp, Example: askExamples,
-		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-			return runAsk(ctx, a, c, o, args)
-		}),
-	}
+	cmd := &cobra.Command{RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error { return do(ctx, a, c, o, args) })}
 	f := cmd.Flags()
+	f.StringVar(&o.follow, "follow", "", "continue the conversation of the run `ID`; last is the newest run")
 	f.StringVar(&o.depth, "depth", "", "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
 	f.Func("budget", fmt.Sprintf("use at most `N` tokens for the whole research, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
 	f.Func("max-iterations", fmt.Sprintf("search at most `N` times, %d to %d", marchwarden.MinIterations, marchwarden.MaxIterations), number(&o.cons.MaxIterations))
@@ -126,7 +136,11 @@ func (o *askOptions) showFlags(f *pflag.FlagSet) {
 }
 
 func runAsk(ctx context.Context, a *app, c *settings.Settings, o askOptions, args []string) error {
-	req, err := requestOf(ctx, a, o, c, args)
+	question, err := questionOf(ctx, a, args)
+	if err != nil {
+		return err
+	}
+	req, err := requestOf(a, &o, c, question)
 	if err != nil {
 		return err
 	}
@@ -140,11 +154,12 @@ func runAsk(ctx context.Context, a *app, c *settings.Settings, o askOptions, arg
 	if at != "" {
 		return askCluster(ctx, a, c, o, at, req)
 	}
-	return research(ctx, a, c, o, req)
+	_, err = research(ctx, a, c, o, req)
+	return err
 }
 
-// research asks a researcher and shows its result.
-func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, req marchwarden.Request) error {
+// research asks a researcher and shows its result. It returns the id of the run, if there was one.
+func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, req marchwarden.Request) (id marchwarden.TraceID, err error) {
 	watch := newWatch(a, c, o)
 	defer watch.close()
 	var told network.Finished
@@ -155,7 +170,7 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 	}, watch.warn
 	d, err := a.Open(c, o.desk)
 	if err != nil {
-		return err
+		return id, err
 	}
 	ctx, done := stoppable(ctx, a, c, req.Resume)
 	defer done()
@@ -163,23 +178,23 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 	interrupted := ctx.Err() != nil
 	watch.close()
 	if err != nil {
-		return errors.Join(err, d.Close())
+		return id, errors.Join(err, d.Close())
 	}
 	start := told.Start
 	if start == nil { // an earlier run had nothing left to do
 		if start, err = d.Complete(res); err != nil {
-			return errors.Join(err, d.Close())
+			return id, errors.Join(err, d.Close())
 		}
 		a.note("%s", network.NothingLeft(req, o.desk.More > 0, res))
 	}
 	partial, err := showResult(a, c, o, d, res, start, watch)
 	if err := errors.Join(err, d.Close()); err != nil {
-		return err
+		return res.TraceID, err
 	}
 	if interrupted && partial { // one that came too late has cost nothing
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted, Hint: "to resume it: marchwarden resume " + shortID(res.TraceID)}
+		return res.TraceID, &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted, Hint: "to resume it: marchwarden resume " + shortID(res.TraceID)}
 	}
-	return nil
+	return res.TraceID, nil
 }
 
 // showResult shows the result of a run that is recorded here, and reports whether its record
@@ -209,13 +224,10 @@ func showResult(a *app, c *settings.Settings, o askOptions, d *network.Runner, r
 	return partial, deliver(a, o, res, screen)
 }
 
-// requestOf makes a valid request of flags, settings and arguments. Its errors
-// name the flag that is wrong.
-func requestOf(ctx context.Context, a *app, o askOptions, c *settings.Settings, args []string) (marchwarden.Request, error) {
-	question, err := questionOf(ctx, a, args)
-	if err != nil {
-		return marchwarden.Request{}, err
-	}
+// requestOf makes a valid request of flags, settings and a question. Its errors name the flag
+// that is wrong. A question that follows is asked of those who were asked before, unless flags
+// say of whom.
+func requestOf(a *app, o *askOptions, c *settings.Settings, question string) (marchwarden.Request, error) {
 	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(o.depth)}
 	if o.depth == "" {
 		req.Depth = marchwarden.Depth(c.Text(settings.Depth))
@@ -223,7 +235,32 @@ func requestOf(ctx context.Context, a *app, o askOptions, c *settings.Settings, 
 	if o.cons != (marchwarden.Constraints{}) {
 		req.Constraints = &o.cons
 	}
+	if o.follow != "" {
+		start, err := followed(a, c, o.follow)
+		if err != nil {
+			return req, byFlag(talk.About(err))
+		}
+		req.Follow, o.desk = start.TraceID.String(), o.desk.Continued(c, start)
+	}
 	return req, byFlag(req.Validate())
+}
+
+// followed is the start of the run that a question follows.
+func followed(a *app, c *settings.Settings, name string) (*trace.Start, error) {
+	rec, err := a.OpenKept(c)
+	if err != nil {
+		return nil, err
+	}
+	defer rec.Close()
+	id, err := run.FindID(rec.Traces, name)
+	if err != nil {
+		return nil, err
+	}
+	log, err := rec.Traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	return log.Start()
 }
 
 // byFlag names in an error about a request the flag that filled the field.
@@ -233,6 +270,7 @@ func byFlag(err error) error { return settings.Renamed(err, flagNames) }
 var flagNames = map[string]string{
 	"context":                    "--context",
 	"depth":                      "--depth",
+	"follow":                     "--follow",
 	"constraints.max_iterations": "--max-iterations",
 	"constraints.token_budget":   "--budget",
 	"constraints.max_sources":    "--max-sources",

@@ -72,7 +72,7 @@ func workElsewhere(c *settings.Settings, o network.Options, instead string) erro
 
 // askCluster has a cluster answer a question, and shows what happens and what comes of it.
 func askCluster(ctx context.Context, a *app, c *settings.Settings, o askOptions, at string, req marchwarden.Request) error {
-	if err := workElsewhere(c, o.desk, "it"); err != nil {
+	if err := cmp.Or(byFlag(submit.NotFollowing(req)), workElsewhere(c, o.desk, "it")); err != nil {
 		return err
 	}
 	id, name := a.NewID(), network.ResearcherFor(c, o.desk)

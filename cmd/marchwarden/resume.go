@@ -71,7 +71,8 @@ func runResume(ctx context.Context, a *app, c *settings.Settings, o askOptions, 
 		return err
 	}
 	tellResume(a, log)
-	return research(ctx, a, c, o, req)
+	_, err = research(ctx, a, c, o, req)
+	return err
 }
 
 func tellResume(a *app, log *trace.Log) {

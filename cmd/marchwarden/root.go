@@ -62,7 +62,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "", "`FORMAT` of logs on stderr: text or json; MARCHWARDEN_DEBUG=1 logs more")
 	group(root,
-		newAsk(a), newUI(a), newShow(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
+		newAsk(a), newChat(a), newUI(a), newShow(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
 		newResume(a), newDrift(a), newExport(a), newImport(a), newCheck(a), newGc(a),
 		newSubmit(a), newHub(a), newWorker(a), newCluster(a), newWatchCommand(a), newCancel(a),
 		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a),
@@ -222,7 +222,7 @@ func countFlag(f *pflag.FlagSet, to *int, name string, usual, least, most int, u
 // notBlank refuses flags that were given with nothing: such a value comes from a
 // variable that is not set, and is not meant to be the default.
 func notBlank(cmd *cobra.Command) error {
-	for _, name := range []string{"researcher", "researchers", "db", "allow-egress", "out", "format", "sign", "new-key", "max-size", "status", "http", "max-wall", "public-url", "allowed-hosts", "allowed-origins", "session-timeout",
+	for _, name := range []string{"researcher", "researchers", "db", "allow-egress", "follow", "out", "format", "sign", "new-key", "max-size", "status", "http", "max-wall", "public-url", "allowed-hosts", "allowed-origins", "session-timeout",
 		"engine", "file", "priority", "tls-cert", "tls-key", "oauth-issuer", "oauth-audience", "oauth-jwks", "scope", "expires",
 		"listen", "store", "max-store", "keys", "name", "tls-ca", "cluster", "cluster-listen", "cluster-secret-file", "cluster-cert", "cluster-key", "cluster-ca", "replicas", "lease", "keep-log", "keep-task", "keep-done", "blobs", "routes",
 		"limit", "metrics", "drain", "account", "role"} {

@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 var (
@@ -80,8 +78,7 @@ func (p Part) Question() string {
 		}
 		text = strings.Join(subject, " ") + ": " + text
 	}
-	r, n := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(r)) + text[n:]
+	return begun(text)
 }
 
 func splitClauses(text string) []string {

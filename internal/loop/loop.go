@@ -38,6 +38,7 @@ import (
 type Config struct {
 	Engine   search.Engine
 	Fetcher  fetch.Fetcher
+	Kept     search.Engine // finds what the conversation has stored, which Fetcher has; nil for none
 	Reasoner reason.Reasoner
 	Model    llm.Model // answers the reasoner's calls when the run's start names a model
 	// Vectors makes the sentence vectors of runs whose start names it. A run of another must not get here.
@@ -98,6 +99,9 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	r := l.newRun(j, start, clock)
 	r.state.Reader = reads
 	r.caller, r.table = replay.Shield(ctx), table
+	if err := r.recall(gathering); err != nil {
+		return nil, err
+	}
 	if err := r.gatherAll(gathering); err != nil {
 		return nil, err
 	}

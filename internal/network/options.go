@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Options are a choice, and how one command carries it out.
@@ -133,6 +135,18 @@ func (o Options) PartFor(name string) Options {
 		part.DB, part.AllowSamples = o.DB, o.AllowSamples
 	}
 	return part
+}
+
+// Continued are the options of a question that follows a run: where they choose nothing, those who were asked there are
+// asked again. What the settings keep from leaving this machine now stays here.
+func (o Options) Continued(c *settings.Settings, start *trace.Start) Options {
+	if start.Choice == nil || !reflect.ValueOf(o.Choice).IsZero() {
+		return o
+	}
+	if o.Choice = *start.Choice; c.Given(settings.Online) && !c.On(settings.Online) {
+		o.Online, o.Search, o.Render = false, "", ""
+	}
+	return o
 }
 
 // Recorded is the choice as a run records it, wherever it was set. A database's address

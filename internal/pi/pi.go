@@ -41,6 +41,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -145,6 +146,9 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	started := p.cfg.Now()
 	clock := func() time.Duration { return p.cfg.Now().Sub(started) }
 	start := p.start(req, started, replay.Patience(ctx, p.cfg.Options.Deadline, started))
+	if err := p.continues(ctx, start); err != nil {
+		return nil, err
+	}
 	if chosen {
 		start.TraceID = id
 	}
@@ -162,6 +166,23 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	res, err := r.investigate(ctx)
 	_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
 	return p.finish(j, Call{Start: start, Result: res}, err)
+}
+
+// continues reads the conversation that the question follows. Where a member or the model may not be told what is the
+// user's own, findings of such sources are left out.
+func (p *PI) continues(ctx context.Context, start *trace.Start) error {
+	if start.Request.Follow == "" {
+		return nil
+	}
+	chain, err := talk.Chain(p.cfg.Traces, start.Request.Follow)
+	if err != nil {
+		return err
+	}
+	inv := start.Investigation
+	outside := slices.ContainsFunc(inv.Members, func(m dispatch.Member) bool { return m.OpenWorld }) || start.Model != "" && !inv.ModelSeesPrivate
+	turns, err := talk.Turns(ctx, p.cfg.Blobs, chain, func(s *trace.Start) bool { return outside && talk.Private(s, inv.AllowEgress) })
+	start.Talk = &trace.Talk{Turns: turns}
+	return err
 }
 
 // finish ends an investigation: a result of which there is no record says so.

@@ -15,6 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -81,6 +82,26 @@ func (r *run) brief() *Brief {
 		b.Model, b.Scale = r.model, r.model.Scale
 	}
 	return b
+}
+
+// understand completes the question from the conversation that it follows.
+func (r *run) understand(ctx context.Context) error {
+	if r.start.Talk == nil {
+		return nil
+	}
+	thinking, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
+	defer done()
+	understood, err := talk.Understand(replay.Shield(thinking), r.start, r.model)
+	if replay.Fatal(err) {
+		return err
+	}
+	if err != nil {
+		r.failed("completing the question", err)
+	}
+	r.start = understood
+	step := &trace.Message{Head: trace.Head{Decision: "understood as: " + r.start.Request.Question}}
+	r.live(marchwarden.StagePlan, step.Decision)
+	return r.j.Note(step)
 }
 
 // plan asks the planner for the first rihlas. What cannot be is left out; if nothing is left, every member is asked the

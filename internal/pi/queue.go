@@ -281,8 +281,12 @@ func (b *book) requestOf(jr *journey) marchwarden.Request {
 		return b.moreOf(jr)
 	}
 	tokens, sources, iterations := jr.grant, jr.sources, b.meter.Limits().MaxIterations
+	follow := ""
+	if b.own(jr.Researcher) { // its own documents of the conversation are read first
+		follow = b.start.Request.Follow
+	}
 	req := marchwarden.Request{
-		Question: jr.Question, Context: b.contextOf(jr), Depth: b.start.Request.Depth,
+		Question: jr.Question, Context: b.contextOf(jr), Depth: b.start.Request.Depth, Follow: follow,
 		Constraints: &marchwarden.Constraints{MaxIterations: &iterations, TokenBudget: &tokens, MaxSources: &sources,
 			SourceFilter: b.start.Request.Filter().String()},
 	}

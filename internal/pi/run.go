@@ -155,6 +155,9 @@ func (r *run) investigate(ctx context.Context) (res *marchwarden.Result, err err
 	defer done()
 	r.caller = replay.Shield(ctx)
 	r.openModel()
+	if err := r.understand(gathering); err != nil {
+		return nil, err
+	}
 	if err := r.plan(gathering); err != nil {
 		return nil, err
 	}

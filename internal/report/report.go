@@ -10,6 +10,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func Gather(ctx context.Context, s run.Store, run *run.Run) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the result: %w", err)
 	}
-	r := &Report{Question: run.Start.Request.Question, Researcher: run.Start.Researcher, Version: run.Start.Version,
+	r := &Report{Question: cmp.Or(res.CompletedQuestion, run.Start.Request.Question), Researcher: run.Start.Researcher, Version: run.Start.Version,
 		StartedAt: run.Start.StartedAt.UTC(), Limits: run.Start.LimitsNow(), Result: res}
 	docs, err := s.Documents(ctx, run)
 	if err := r.damage(err); err != nil {

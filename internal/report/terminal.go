@@ -49,7 +49,7 @@ func Screen(w io.Writer, st term.Style, res *marchwarden.Result, o ScreenOptions
 	for _, w := range res.Warnings {
 		p.Text("", "  ", term.Run{Text: "warning: ", Look: term.Yellow}, normal(term.CleanLine(w)))
 	}
-	p.header(o)
+	p.header(o, res.CompletedQuestion)
 	if lead := term.CleanLine(res.Lead()); lead != "" {
 		p.Text("", "", bold(lead))
 		p.Gap()
@@ -97,7 +97,7 @@ func Screen(w io.Writer, st term.Style, res *marchwarden.Result, o ScreenOptions
 // All text is cleaned. It returns the error of its one write.
 func Plan(w io.Writer, st term.Style, question string, rihlas []marchwarden.Rihla) error {
 	p := screen{st.NewPage()}
-	p.header(ScreenOptions{Question: question})
+	p.header(ScreenOptions{Question: question}, "")
 	if len(rihlas) == 0 {
 		p.Text("", "", term.Run{Text: "no researcher would be asked", Look: term.Italic})
 	} else {
@@ -110,9 +110,9 @@ func Plan(w io.Writer, st term.Style, question string, rihlas []marchwarden.Rihl
 	return err
 }
 
-func (p screen) header(o ScreenOptions) {
+func (p screen) header(o ScreenOptions, understood string) {
 	shown := false
-	for _, f := range []Fact{{"", o.Question}, {"library used: ", o.Library}, {"searched: ", o.Searched}} {
+	for _, f := range []Fact{{"", o.Question}, {"understood as: ", understood}, {"library used: ", o.Library}, {"searched: ", o.Searched}} {
 		value := term.CleanLine(f.Value)
 		switch {
 		case value == "":

@@ -38,6 +38,6 @@ func NewArxiv(cfg ArxivConfig) marchwarden.Researcher {
 		for _, id := range scholar.InText(req.Question) {
 			given = append(given, id.Locator())
 		}
-		return Setup{Where: where, Engine: cfg.Engine, Fetcher: cfg.Fetcher, Given: given, Library: []string{where}, Guide: guide}, nil
+		return Setup{Where: where, Outside: true, Engine: cfg.Engine, Fetcher: cfg.Fetcher, Given: given, Library: []string{where}, Guide: guide}, nil
 	}}
 }

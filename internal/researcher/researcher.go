@@ -70,7 +70,10 @@ type Setup struct {
 	Library     []string // library, Fingerprint and Gaps describe what is searched, as it was found
 	Fingerprint string
 	Gaps        []marchwarden.Gap
+	Outside     bool   // what is read is public, and costs a way out: what a conversation has stored is read first
 	Guide       string // tells a reasoner with a model what its searches may ask for
+
+	kept search.Engine // of the conversation; nil for none
 }
 
 // Prepared is a researcher that prepares what each call works with. It is safe for concurrent use if Prepare is.
@@ -99,6 +102,10 @@ func (p Prepared) Research(ctx context.Context, req marchwarden.Request, sink ma
 	if err != nil {
 		return nil, err
 	}
+	talking, err := p.continues(ctx, req, &s)
+	if err != nil {
+		return nil, err
+	}
 	clock := func() time.Duration { return l.Now().Sub(started) }
 	deadline := replay.Patience(ctx, l.Deadline, started)
 	start := &trace.Start{
@@ -106,7 +113,7 @@ func (p Prepared) Research(ctx context.Context, req marchwarden.Request, sink ma
 		Format: trace.Format, TraceID: l.id(ctx), Researcher: p.Name, Engine: s.Engine.Name(),
 		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline,
-		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf, Choice: l.Choice,
+		Pointers: trace.Pointers{Given: s.Given, Talk: talking}, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf, Choice: l.Choice,
 		Instruments: trace.Instruments{Calibration: l.Calibration, Gate: verify.Rules},
 	}
 	if l.Model != nil {
@@ -140,7 +147,7 @@ func (l *Lab) loop(s Setup, model string, e embed.Embedder) *loop.Loop {
 	if s.Ranked != nil && e != nil {
 		s.Engine = s.Ranked(vectors.Heard(e))
 	}
-	return loop.New(loop.Config{Engine: s.Engine, Fetcher: s.Fetcher, Reasoner: Mind(model), Model: l.Model, Vectors: e, Blobs: l.Blobs})
+	return loop.New(loop.Config{Engine: s.Engine, Fetcher: s.Fetcher, Kept: s.kept, Reasoner: Mind(model), Model: l.Model, Vectors: e, Blobs: l.Blobs})
 }
 
 func (l *Lab) vectorsOf(id string) (embed.Embedder, error) {
@@ -183,6 +190,11 @@ func (p Prepared) resume(ctx context.Context, req marchwarden.Request, sink marc
 	s, err := p.Prepare(ctx, start.Request)
 	if err != nil {
 		return nil, err
+	}
+	if start.Talk != nil {
+		if _, err := p.continues(ctx, start.Request, &s); err != nil { // what is gone meanwhile is fetched
+			s.kept = nil
+		}
 	}
 	if now := s.Engine.Name(); now != start.Engine {
 		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "run %s searched by %s, and cannot go on by %s", start.TraceID, start.Engine, now)

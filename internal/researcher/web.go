@@ -35,6 +35,6 @@ func NewWeb(cfg WebConfig) marchwarden.Researcher {
 	where := "the web by " + cfg.Engine.Name()
 	return Prepared{cfg.Lab, WebName, func(_ context.Context, req marchwarden.Request) (Setup, error) {
 		// The context may hold what is private, and an address may carry it out: only the question's own are read.
-		return Setup{Where: where, Engine: &engine{cfg.Engine, door}, Fetcher: &fetcher{cfg.Fetcher, door}, Given: locator.InText(req.Question), Library: []string{where}}, nil
+		return Setup{Where: where, Outside: true, Engine: &engine{cfg.Engine, door}, Fetcher: &fetcher{cfg.Fetcher, door}, Given: locator.InText(req.Question), Library: []string{where}}, nil
 	}}
 }

@@ -107,7 +107,20 @@ func (d *Dispatcher) may(ctx context.Context, member string, req marchwarden.Req
 	if !slices.ContainsFunc(known, func(m dispatch.Member) bool { return m.Name == member }) {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "researcher", Message: fmt.Sprintf("no researcher in the network is called %.80q", member)}
 	}
-	return req.Validate()
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	return NotFollowing(req)
+}
+
+// NotFollowing refuses a question that continues a conversation: the workers of a cluster
+// do not have the runs that it follows.
+func NotFollowing(req marchwarden.Request) error {
+	if req.Follow == "" {
+		return nil
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "follow", Message: "a cluster continues no conversation: its workers do not have the earlier runs",
+		Hint: "ask the whole question, or without the cluster"}
 }
 
 // task is the task of a request.

@@ -141,8 +141,7 @@ type Start struct {
 	Model       string `json:"model,omitempty"`
 	MindVersion string `json:"mind_version,omitempty"`
 	Instruments
-	// Given are the addresses in the caller's words, which may be read unsearched.
-	Given []string `json:"given,omitempty"`
+	Pointers
 	// Library says what was searched and in which state, for people.
 	Library []string `json:"library,omitempty"`
 	// Fingerprint is a hash over the names and contents of all documents in it.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
@@ -44,6 +45,7 @@ func TestScriptsThatGoToAnotherSite(t *testing.T) {
 		fmt.Fprintf(w, `<!doctype html><title>App</title><div id="root"></div><script>location.href = '%s%s'</script>`, there.URL, r.URL.Path)
 	})
 	f := newFetcher(t, func(c *Config) {
+		c.Timeout = time.Minute
 		c.Renderer = realRenderer{render.New(render.Config{Chromium: chromium, Dial: c.Guard.DialContext, TempDir: t.TempDir()})}
 	})
 
