@@ -53,6 +53,7 @@ func newResume(a *app) *cobra.Command {
 	f.Func("budget", fmt.Sprintf("add `N` tokens to what the run had, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
 	f.Func("max-iterations", "add `N` iterations", number(&o.cons.MaxIterations))
 	f.Func("max-sources", "add `N` documents", number(&o.cons.MaxSources))
+	f.Func("max-cost", "add `USD` to what its models may cost", dollars(&o.cons.MaxCostUSD))
 	f.StringVar(&o.desk.Timeout, "timeout", "", "add this `TIME`, such as 90s")
 	f.StringVar(&o.desk.DB, "db", "", "the database at `URL`, if the run had one with a password")
 	o.showFlags(f)
@@ -95,7 +96,7 @@ func nothingLeft(req marchwarden.Request, time bool, res *marchwarden.Result) st
 	case !res.CostMetadata.BudgetExhausted && (req.Constraints != nil || time):
 		return "no cap has cut the run short: there was nothing left to do with more"
 	case res.CostMetadata.BudgetExhausted:
-		return "the run has ended at a cap; its gaps say which: to go on, add --budget N, --max-iterations N, --max-sources N or --timeout TIME"
+		return "the run has ended at a cap; its gaps say which: to go on, add --budget N, --max-iterations N, --max-sources N, --max-cost USD or --timeout TIME"
 	}
 	return "the run has ended, and nothing was left to do"
 }
@@ -113,6 +114,8 @@ func asMuchAgain(exhausted []string, start *trace.Start) string {
 			flags = append(flags, fmt.Sprintf("--max-iterations %d", min(had.MaxIterations, marchwarden.MaxIterations)))
 		case budget.Sources:
 			flags = append(flags, fmt.Sprintf("--max-sources %d", had.MaxSources))
+		case budget.Cost:
+			flags = append(flags, fmt.Sprintf("--max-cost %v", had.MaxCostUSD))
 		case budget.Wall:
 			flags = append(flags, fmt.Sprintf("--timeout %s", max(time.Second, start.Wall.Round(time.Second))))
 		}

@@ -159,6 +159,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
 			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.mindID(draft.By), ReasonerID: draft.By, SourcesRead: len(r.state.Evidence.Sources()), OverBudget: use.OverBudget,
+			CostUSD: use.CostUSD,
 		},
 	}
 	if draft.By != "" && r.fault != "" {

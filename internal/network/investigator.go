@@ -112,13 +112,14 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 // for a worker of an engine.
 func (h *Host) investigator(c *settings.Settings, o Options, t terms) (pi.Config, error) {
 	deadline, err := c.Deadline(o.Timeout, t.Outside)
+	prices, wrong := pricesOf(c)
 	return pi.Config{
-		Version: h.Version, Now: h.Now, NewID: h.NewID, Say: o.Warn,
+		Version: h.Version, Now: h.Now, NewID: h.NewID, Say: o.Warn, Prices: prices,
 		Options: pi.Options{
 			Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, Deadline: deadline, PlanOnly: o.PlanOnly,
 			AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate, Choice: o.Begun, More: o.More,
 		},
-	}, err
+	}, cmp.Or(err, wrong)
 }
 
 // mayRefetch reports whether documents that external researchers cite are fetched again.

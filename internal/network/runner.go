@@ -87,12 +87,16 @@ func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	prices, err := pricesOf(c)
+	if err != nil {
+		return nil, err
+	}
 	vs, err := h.OpenVectors(c)
 	if err != nil {
 		return nil, err
 	}
 	lab := researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
-		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table}
+		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table, Prices: prices}
 	return builtins[name].open(h, c, o, lab)
 }
 
@@ -236,8 +240,13 @@ func (d *Runner) Enter(call Finished) {
 	e.WallTimeSec -= call.Before.WallTimeSec
 	e.Searches = f.Searches
 	e.Charge(f.Tokens)
-	if f.Unpriced { // what external researchers charge is unknown
+	switch now, before := call.Result.CostMetadata.CostUSD, call.Before.CostUSD; {
+	case f.Unpriced: // what external researchers charge is unknown
 		e.CostUSD = nil
+	case now != nil && before != nil:
+		e.CostUSD = new(*now - *before)
+	case now != nil && call.Before.TokensUsed == 0:
+		e.CostUSD = now
 	}
 	if f.Interrupted {
 		e.Outcome = ledger.Interrupted

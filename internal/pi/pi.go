@@ -34,6 +34,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
@@ -85,6 +86,7 @@ type Config struct {
 	Options     Options
 	Model       llm.Model       // plans and writes; nil leaves both to minds that need none
 	Vectors     embed.Embedder  // makes the sentence vectors of new runs; nil is to do without
+	Prices      ledger.Prices   // that the user has set, before those of the program
 	Calibration json.RawMessage // the table by which confidence is calibrated; nil leaves the scores as they are
 	// Refetch gets and stores a cited document that is not handed over; nil leaves such citations unchecked.
 	Refetch func(ctx context.Context, locator string) (Document, error)
@@ -144,6 +146,9 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	started := p.cfg.Now()
 	clock := func() time.Duration { return p.cfg.Now().Sub(started) }
 	start := p.start(req, started, replay.Patience(ctx, p.cfg.Options.Deadline, started))
+	if err := start.Price(p.cfg.Prices, llm.MayAnswer(p.cfg.Model)); err != nil {
+		return nil, err
+	}
 	if chosen {
 		start.TraceID = id
 	}

@@ -18,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -42,6 +43,7 @@ type Lab struct {
 	Vectors  embed.Embedder // makes the sentence vectors of new runs; nil is to do without
 	// VectorsOf finds what made the vectors of a run that goes on, by its id; nil knows Vectors alone.
 	VectorsOf   func(id string) (embed.Embedder, error)
+	Prices      ledger.Prices       // that the user has set, before those of the program
 	Calibration json.RawMessage     // the table by which confidence is calibrated; nil leaves the scores as they are
 	PartOf      bool                // marks the runs as rihlas of an investigation
 	Choice      *marchwarden.Choice // who was asked with what, by which the run resumes
@@ -114,6 +116,9 @@ func (p Prepared) Research(ctx context.Context, req marchwarden.Request, sink ma
 	}
 	start.Mind = Mind(start.Model).ID()
 	vectors.Describe(start, l.Vectors)
+	if err := start.Price(l.Prices, llm.MayAnswer(l.Model)); err != nil {
+		return nil, err
+	}
 	w, err := l.Traces.Create(start.TraceID)
 	if errors.Is(err, fs.ErrExist) { // it was begun before, and could not be resumed
 		start.TraceID = l.NewID()
