@@ -181,6 +181,13 @@ func (r Request) Filter() SourceFilter {
 	return f
 }
 
+// Covers reports whether a date of publication, 2006-01-02, lies within the request's
+// bounds. One that is not known does.
+func (r Request) Covers(published string) bool {
+	c := r.Constraints
+	return c == nil || published == "" || (c.Since == "" || published >= c.Since) && (c.Until == "" || published <= c.Until)
+}
+
 // Validate checks every rule of the contract and returns an *Error that names
 // the field and its limit, or nil.
 func (r Request) Validate() error {

@@ -144,6 +144,7 @@ type shortfall struct {
 	gaps     []missed
 	leftover []string // what a cap kept the run from doing
 	refused  int      // reads of what nothing had offered
+	outdated int      // documents that were published outside the dates of the request
 	fault    string   // how the model failed first
 	givenUp  int      // searches, reads and calls that are not tried any more
 }
