@@ -9,6 +9,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
@@ -98,7 +99,9 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 	}
 	cfg.Traces, cfg.Blobs, cfg.Dispatcher = d.Records.Traces, d.Records.Blobs, network
 	cfg.Minds, cfg.Vectors = Minds(vs.Of), vs.Embedder
-	cfg.Spent = func(call pi.Call) { d.Enter(Finished{call.Start, call.Result, call.Before}) }
+	cfg.Spent = func(ctx context.Context, call pi.Call) {
+		d.Enter(Finished{call.Start, call.Result, call.Before, access.From(ctx).ID})
+	}
 	if d.Host.mayRefetch(d.Settings, o, members) {
 		if cfg.Refetch, err = d.Host.refetcher(d.Settings, o, d); err != nil {
 			return err

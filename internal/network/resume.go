@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
@@ -174,9 +175,15 @@ var _ marchwarden.Researcher = (*PerQuestion)(nil)
 // resumes here.
 func (p *PerQuestion) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	if p.Cluster != nil {
-		res, err := p.Cluster.Research(ctx, req, sink)
+		capped := req
+		done, err := p.Host.allow(ctx, p.Settings, &capped)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		res, err := p.Cluster.Research(ctx, capped, sink)
 		if err == nil {
-			d := &Runner{Name: settings.PI, Host: p.Host, Settings: p.Settings, Records: p.Records, Warn: p.Base.Warn}
+			d := &Runner{Name: settings.PI, Host: p.Host, Settings: p.Settings, Records: p.Records, Warn: p.Base.Warn, Caller: access.From(ctx).ID}
 			_, err = d.Complete(res)
 			return res, err
 		}

@@ -90,8 +90,8 @@ type Config struct {
 	Calibration json.RawMessage // the table by which confidence is calibrated; nil leaves the scores as they are
 	// Refetch gets and stores a cited document that is not handed over; nil leaves such citations unchecked.
 	Refetch func(ctx context.Context, locator string) (Document, error)
-	Spent   func(Call)   // told of every finished investigation, for the ledger; nil: unused
-	Say     func(string) // told what a person should know about an investigation that resumes; nil: unused
+	Spent   func(context.Context, Call) // told of every finished investigation, for the ledger; nil: unused
+	Say     func(string)                // told what a person should know about an investigation that resumes; nil: unused
 }
 
 // Options are the user's wishes; the zero value of each is a sound default.
@@ -165,11 +165,11 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	r.clock, r.world, r.embedder = clock, &p.cfg, p.cfg.Vectors
 	res, err := r.investigate(ctx)
 	_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
-	return p.finish(j, Call{Start: start, Result: res}, err)
+	return p.finish(ctx, j, Call{Start: start, Result: res}, err)
 }
 
 // finish ends an investigation: a result of which there is no record says so.
-func (p *PI) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result, error) {
+func (p *PI) finish(ctx context.Context, j *replay.Recorder, c Call, err error) (*marchwarden.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("investigation %s: %w", c.Start.TraceID, err)
 	}
@@ -178,7 +178,7 @@ func (p *PI) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result,
 		c.Result.Warnings = append(slices.DeleteFunc(c.Result.Warnings, same), warning)
 	}
 	if p.cfg.Spent != nil {
-		p.cfg.Spent(c)
+		p.cfg.Spent(ctx, c)
 	}
 	return c.Result, nil
 }
@@ -221,7 +221,7 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 			p.cfg.Say(s)
 		}
 	}
-	return p.finish(run.Recorder, Call{Start: start, Result: res, Before: run.Before()}, err)
+	return p.finish(ctx, run.Recorder, Call{Start: start, Result: res, Before: run.Before()}, err)
 }
 
 // start is everything that the investigation depends on besides its record.
