@@ -117,6 +117,8 @@ type Limits struct {
 	MaxIterations int `json:"max_iterations"`
 	TokenBudget   int `json:"token_budget"`
 	MaxSources    int `json:"max_sources"`
+	// MaxCostUSD is what models may cost, in US dollars; 0 is no cap.
+	MaxCostUSD float64 `json:"max_cost_usd,omitempty"`
 }
 
 // Plus are the limits with more added to each; what does not fit into a number is the
@@ -128,7 +130,11 @@ func (l Limits) Plus(more Limits) Limits {
 		}
 		return a + b
 	}
-	return Limits{add(l.MaxIterations, more.MaxIterations), add(l.TokenBudget, more.TokenBudget), add(l.MaxSources, more.MaxSources)}
+	sum := Limits{MaxIterations: add(l.MaxIterations, more.MaxIterations), TokenBudget: add(l.TokenBudget, more.TokenBudget), MaxSources: add(l.MaxSources, more.MaxSources)}
+	if l.MaxCostUSD > 0 { // nothing is added to no cap
+		sum.MaxCostUSD = l.MaxCostUSD + more.MaxCostUSD
+	}
+	return sum
 }
 
 var presets = map[Depth]Limits{
@@ -156,6 +162,9 @@ func (r Request) Limits() Limits {
 	set(&l.MaxIterations, r.Constraints.MaxIterations)
 	set(&l.TokenBudget, r.Constraints.TokenBudget)
 	set(&l.MaxSources, r.Constraints.MaxSources)
+	if v := r.Constraints.MaxCostUSD; v != nil {
+		l.MaxCostUSD = *v
+	}
 	return l
 }
 
@@ -170,6 +179,13 @@ func (r Request) Filter() SourceFilter {
 		return SourceFilter{entries: []string{""}, hosts: []string{""}} // unreachable unless Validate was skipped
 	}
 	return f
+}
+
+// Covers reports whether a date of publication, 2006-01-02, lies within the request's
+// bounds. One that is not known does.
+func (r Request) Covers(published string) bool {
+	c := r.Constraints
+	return c == nil || published == "" || (c.Since == "" || published >= c.Since) && (c.Until == "" || published <= c.Until)
 }
 
 // Validate checks every rule of the contract and returns an *Error that names

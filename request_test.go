@@ -104,16 +104,17 @@ func TestPresetsAndOverrides(t *testing.T) {
 		con   *con
 		want  lim
 	}{
-		{"shallow", nil, lim{2, 5000, 5}},
-		{"balanced", nil, lim{5, 20000, 10}},
-		{"", nil, lim{5, 20000, 10}},
-		{"deep", nil, lim{8, 60000, 20}},
-		{"deep", &con{}, lim{8, 60000, 20}},
-		{"deep", &con{SourceFilter: ".gov"}, lim{8, 60000, 20}},
-		{"shallow", &con{MaxIterations: new(20)}, lim{20, 5000, 5}},
-		{"shallow", &con{TokenBudget: new(1000)}, lim{2, 1000, 5}},
-		{"", &con{MaxSources: new(1)}, lim{5, 20000, 1}},
-		{"deep", &con{MaxIterations: new(1), TokenBudget: new(90000), MaxSources: new(99)}, lim{1, 90000, 99}},
+		{"shallow", nil, lim{2, 5000, 5, 0}},
+		{"balanced", nil, lim{5, 20000, 10, 0}},
+		{"", nil, lim{5, 20000, 10, 0}},
+		{"deep", nil, lim{8, 60000, 20, 0}},
+		{"deep", &con{}, lim{8, 60000, 20, 0}},
+		{"deep", &con{MaxCostUSD: new(0.5)}, lim{8, 60000, 20, 0.5}},
+		{"deep", &con{SourceFilter: ".gov"}, lim{8, 60000, 20, 0}},
+		{"shallow", &con{MaxIterations: new(20)}, lim{20, 5000, 5, 0}},
+		{"shallow", &con{TokenBudget: new(1000)}, lim{2, 1000, 5, 0}},
+		{"", &con{MaxSources: new(1)}, lim{5, 20000, 1, 0}},
+		{"deep", &con{MaxIterations: new(1), TokenBudget: new(90000), MaxSources: new(99)}, lim{1, 90000, 99, 0}},
 		{"mystical", nil, lim{}},
 	} {
 		got := marchwarden.Request{Question: "?", Depth: c.depth, Constraints: c.con}.Limits()

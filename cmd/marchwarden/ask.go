@@ -103,7 +103,10 @@ func asking(a *app, do func(context.Context, *app, *settings.Settings, askOption
 	f.Func("budget", fmt.Sprintf("use at most `N` tokens for the whole research, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
 	f.Func("max-iterations", fmt.Sprintf("search at most `N` times, %d to %d", marchwarden.MinIterations, marchwarden.MaxIterations), number(&o.cons.MaxIterations))
 	f.Func("max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources), number(&o.cons.MaxSources))
-	f.StringVar(&o.cons.SourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md")
+	f.Func("max-cost", "let models cost at most `USD` for the whole research, such as 0.50", dollars(&o.cons.MaxCostUSD))
+	f.StringVar(&o.cons.SourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md; !example.com excludes")
+	f.StringVar(&o.cons.Since, "since", "", "use nothing that is known to be published before `DATE`, such as 2024-05-31")
+	f.StringVar(&o.cons.Until, "until", "", "use nothing that is known to be published after `DATE`")
 	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
 	d := &o.desk
 	f.StringVar(&d.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
@@ -175,6 +178,7 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 	ctx, done := stoppable(ctx, a, c, req.Resume)
 	defer done()
 	res, err := d.Research(ctx, req, watch.event)
+	err = byFlag(err)
 	interrupted := ctx.Err() != nil
 	watch.close()
 	if err != nil {
@@ -275,6 +279,9 @@ var flagNames = map[string]string{
 	"constraints.token_budget":   "--budget",
 	"constraints.max_sources":    "--max-sources",
 	"constraints.source_filter":  "--source-filter",
+	"constraints.max_cost_usd":   "--max-cost",
+	"constraints.since":          "--since",
+	"constraints.until":          "--until",
 }
 
 // questionOf is the arguments, or all of stdin when they are "-".
@@ -328,6 +335,17 @@ func number(to **int) func(string) error {
 		n, err := strconv.Atoi(s)
 		if err == nil {
 			*to = &n
+		}
+		return err // flagError words it
+	}
+}
+
+// dollars is a flag for an amount that may be left out.
+func dollars(to **float64) func(string) error {
+	return func(s string) error {
+		usd, err := strconv.ParseFloat(s, 64)
+		if err == nil {
+			*to = &usd
 		}
 		return err // flagError words it
 	}

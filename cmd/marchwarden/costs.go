@@ -35,9 +35,9 @@ func newCosts(a *app) *cobra.Command {
 		RunE:    a.run(func(_ context.Context, c *settings.Settings, _ []string) error { return runCosts(a, c, o) }),
 	}
 	cmd.Flags().StringVar(&o.since, "since", "", "only calls since `WHEN`: a date (2026-11-01) or an age (7d, 12h)")
-	cmd.Flags().StringVar(&o.by, "by", "day", "group by `KEY`: day, model or researcher")
+	cmd.Flags().StringVar(&o.by, "by", "day", "group by `KEY`: day, model, researcher or caller")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	complete(cmd, "by", string(ledger.ByDay), string(ledger.ByModel), string(ledger.ByResearcher))
+	complete(cmd, "by", ledger.Groupings()...)
 	return cmd
 }
 
@@ -54,7 +54,7 @@ type costReport struct {
 func runCosts(a *app, c *settings.Settings, o costsOptions) error {
 	by, err := ledger.ParseBy(o.by)
 	if err != nil {
-		return invalid("--by", "", fmt.Sprintf("must be day, model or researcher, not %q", plaintext.Clip(o.by, 40)))
+		return settings.Renamed(err, map[string]string{"by": "--by"})
 	}
 	since, err := since(a, o.since)
 	if err != nil {

@@ -47,6 +47,7 @@ func newResume(a *app) *cobra.Command {
 	f.Func("budget", fmt.Sprintf("add `N` tokens to what the run had, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
 	f.Func("max-iterations", "add `N` iterations", number(&o.cons.MaxIterations))
 	f.Func("max-sources", "add `N` documents", number(&o.cons.MaxSources))
+	f.Func("max-cost", "add `USD` to what its models may cost", dollars(&o.cons.MaxCostUSD))
 	f.StringVar(&o.desk.Timeout, "timeout", "", "add this `TIME`, such as 90s")
 	f.StringVar(&o.desk.DB, "db", "", "the database at `URL`, if the run had one with a password")
 	o.showFlags(f)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"io"
@@ -47,16 +48,20 @@ func withTokens(a *app, do func(tokens *access.Tokens, args []string) error) fun
 func newTokenAdd(a *app) *cobra.Command {
 	var scopes []string
 	var expires string
+	var cost *float64
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "make a token and print it, this once",
 		Long: "Make a token and print it on stdout, this once. NAME is 1 to 64 letters, digits,\ndots, dashes or underscores.",
 		Example: "  marchwarden token add laptop\n  marchwarden token add ci --scope research,read --expires 90d\n" +
 			"  marchwarden token add prometheus --scope metrics > prometheus.token",
 		Args: argCount(1, 1, "one name"),
-		RunE: withTokens(a, func(tokens *access.Tokens, args []string) error { return addToken(a, tokens, args[0], scopes, expires) }),
+		RunE: withTokens(a, func(tokens *access.Tokens, args []string) error {
+			return addToken(a, tokens, args[0], scopes, expires, cost)
+		}),
 	}
 	cmd.Flags().StringSliceVar(&scopes, "scope", []string{access.ScopeResearch, access.ScopeRead}, "what it is good for: `SCOPES` of research, read and metrics, with commas")
 	cmd.Flags().StringVar(&expires, "expires", "", "the token is good for `TIME`, such as 90d or 12h; without it, until it is removed")
+	cmd.Flags().Func("max-cost-day", "models may cost calls with it `USD` a day (UTC), such as 2.00; without it, as much as they do", dollars(&cost))
 	return cmd
 }
 
@@ -86,13 +91,16 @@ func newTokenRemove(a *app) *cobra.Command {
 	}
 }
 
-func addToken(a *app, tokens *access.Tokens, name string, scopes []string, expires string) error {
+func addToken(a *app, tokens *access.Tokens, name string, scopes []string, expires string, cost *float64) error {
 	if name == settings.EnvOf(settings.HTTPToken) { // which is how its runs are known, too
 		return invalid("NAME", "choose another name", "is taken by the token of that variable")
 	}
 	want := access.Token{Name: name}
 	for _, s := range scopes {
 		want.Scopes = append(want.Scopes, strings.TrimSpace(s))
+	}
+	if cost != nil {
+		want.MaxCostDay = cmp.Or(*cost, -1) // nothing is no cap
 	}
 	var err error
 	if want.Scopes, err = access.CheckScopes(want.Scopes); err != nil {
@@ -122,7 +130,7 @@ func addToken(a *app, tokens *access.Tokens, name string, scopes []string, expir
 
 // asFlag gives an error of a token or a key the name that its field has on the command line.
 func asFlag(err error) error {
-	return settings.Renamed(err, map[string]string{"name": "NAME", "scope": "--scope", "expires": "--expires", "role": "--role", "account": "--account"})
+	return settings.Renamed(err, map[string]string{"name": "NAME", "scope": "--scope", "expires": "--expires", "max-cost-day": "--max-cost-day", "role": "--role", "account": "--account"})
 }
 
 // tokenRow is a row of 'token list', and its form in JSON. Fields are only ever added.
@@ -131,6 +139,7 @@ type tokenRow struct {
 	Scopes  []string   `json:"scopes"`
 	Created time.Time  `json:"created_at"`
 	Expires *time.Time `json:"expires_at,omitempty"`
+	Cost    float64    `json:"max_cost_day_usd,omitempty"`
 	State   string     `json:"state"`
 }
 
@@ -142,7 +151,7 @@ func listTokens(a *app, tokens *access.Tokens, asJSON bool) error {
 	rows := []tokenRow{}
 	var table [][]string
 	for _, t := range list {
-		row, until := tokenRow{Name: t.Name, Scopes: t.Scopes, Created: t.Created, State: "active"}, "never"
+		row, until := tokenRow{Name: t.Name, Scopes: t.Scopes, Created: t.Created, Cost: t.MaxCostDay, State: "active"}, "never"
 		if !t.Expires.IsZero() {
 			row.Expires, until = &t.Expires, a.inZone(t.Expires)
 		}

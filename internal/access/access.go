@@ -54,6 +54,8 @@ func ours(names []string) []string {
 type Principal struct {
 	ID     string   // "local", "anonymous", "token:NAME", "oauth:ISSUER#SUBJECT"; "" is no principal
 	Scopes []string // ScopeResearch, ScopeRead, ScopeMetrics
+	// MaxCostDay is what its calls of a day (UTC) may cost together, in US dollars; 0 is no cap.
+	MaxCostDay float64
 }
 
 const (

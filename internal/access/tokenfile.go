@@ -17,7 +17,7 @@ const maxFileBytes = 1 << 20
 
 // The form of the file:
 //
-//	{"version": 1, "tokens": [{"name": …, "sha256": 64 hex digits, "scopes": […], "created": …, "expires": …}, …]}
+//	{"version": 1, "tokens": [{"name": …, "sha256": 64 hex digits, "scopes": […], "created": …, "expires": …, "max_cost_day_usd": …}, …]}
 //
 // Tokens are in the order of their names. A field that is not known is an error: what
 // a later version says there may be that a token is not good any more. So is a version
@@ -33,6 +33,7 @@ type entryForm struct {
 	Scopes  []string   `json:"scopes"`
 	Created time.Time  `json:"created"`
 	Expires *time.Time `json:"expires,omitempty"`
+	MaxCost float64    `json:"max_cost_day_usd,omitempty"`
 }
 
 const (
@@ -44,7 +45,7 @@ const (
 func format(entries []entry) ([]byte, error) {
 	form := fileForm{Version: fileVersion, Tokens: make([]entryForm, len(entries))}
 	for i, e := range entries {
-		form.Tokens[i] = entryForm{Name: e.Name, SHA256: hex.EncodeToString(e.sum[:]), Scopes: e.Scopes, Created: e.Created}
+		form.Tokens[i] = entryForm{Name: e.Name, SHA256: hex.EncodeToString(e.sum[:]), Scopes: e.Scopes, Created: e.Created, MaxCost: e.MaxCostDay}
 		if !e.Expires.IsZero() {
 			form.Tokens[i].Expires = &e.Expires
 		}
@@ -85,7 +86,7 @@ func parse(text []byte) ([]entry, error) {
 }
 
 func (f entryForm) entry() (entry, error) {
-	e := entry{Token: Token{Name: f.Name, Created: f.Created}}
+	e := entry{Token: Token{Name: f.Name, Created: f.Created, MaxCostDay: f.MaxCost}}
 	if err := checkName(f.Name); err != nil {
 		return entry{}, err
 	}
@@ -96,6 +97,9 @@ func (f entryForm) entry() (entry, error) {
 	copy(e.sum[:], sum)
 	if e.Scopes, err = CheckScopes(f.Scopes); err != nil {
 		return entry{}, errors.New("scopes must be of " + strings.Join(Scopes(), ", ") + ", at least one")
+	}
+	if f.MaxCost < 0 { // or it would be no cap
+		return entry{}, errors.New("max_cost_day_usd must be more than 0")
 	}
 	if f.Expires != nil {
 		if e.Expires = *f.Expires; e.Expires.IsZero() { // which would be never

@@ -31,6 +31,8 @@ type Token struct {
 	Scopes  []string
 	Created time.Time
 	Expires time.Time // zero if it does not
+	// MaxCostDay is what calls with it may cost in a day (UTC), in US dollars; 0 is no cap.
+	MaxCostDay float64
 }
 
 // Expired reports whether the token is accepted no longer.
@@ -85,7 +87,7 @@ func (t *Tokens) List() ([]Token, error) {
 
 // Add makes a token of 256 bits from random, keeps its hash under want.Name and returns its text, which
 // cannot be had again. It is on the disk when Add returns. want.Created is not looked at. CodeInvalid if
-// the name is taken or malformed, scopes are wrong, it has expired already, or there are 1,000 tokens.
+// the name is taken or malformed, scopes or its cost are wrong, it has expired already, or there are 1,000 tokens.
 func (t *Tokens) Add(random io.Reader, want Token) (string, error) {
 	if err := checkName(want.Name); err != nil {
 		return "", err
@@ -98,12 +100,15 @@ func (t *Tokens) Add(random io.Reader, want Token) (string, error) {
 	if want.Expired(now) {
 		return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "expires", Message: "must be in the future"}
 	}
+	if want.MaxCostDay != 0 && !(want.MaxCostDay > 0 && want.MaxCostDay <= marchwarden.MaxCostUSD) {
+		return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "max-cost-day", Message: fmt.Sprintf("must be more than 0 and at most %d", marchwarden.MaxCostUSD)}
+	}
 	secret := make([]byte, secretBytes)
 	if _, err := io.ReadFull(random, secret); err != nil {
 		return "", marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make a token: read random bytes")
 	}
 	text := textPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret))
-	added := entry{Token{want.Name, scopes, now, want.Expires.UTC().Truncate(time.Second)}, digestOf(text)}
+	added := entry{Token{want.Name, scopes, now, want.Expires.UTC().Truncate(time.Second), want.MaxCostDay}, digestOf(text)}
 	err = t.change(func(entries []entry) ([]entry, error) {
 		if len(entries) >= maxTokens {
 			return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there are %d tokens, which is the limit", maxTokens), Hint: "remove those that have expired"}
@@ -151,7 +156,7 @@ func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error
 	case entries[i].Expired(t.now()):
 		return Principal{}, refuse(errExpired)
 	}
-	return Principal{ID: tokenPrefix + entries[i].Name, Scopes: slices.Clone(entries[i].Scopes)}, nil
+	return Principal{ID: tokenPrefix + entries[i].Name, Scopes: slices.Clone(entries[i].Scopes), MaxCostDay: entries[i].MaxCostDay}, nil
 }
 
 // match is the index of the entry with a digest, or -1, found in a time that says nothing.

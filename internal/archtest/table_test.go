@@ -68,7 +68,7 @@ var layers = []layer{
 	{"internal/search/engines", []string{".", "internal/dispatch", "internal/httpapi", "internal/lexicon", "internal/search"}},
 	{"internal/search/local", []string{".", "internal/embed", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "internal/search", "internal/search/inverted"}},
 	{"internal/settings", []string{".", "internal/dispatch", "internal/durable", "internal/plaintext"}},
-	{"internal/trace", []string{".", "internal/blob", "internal/dispatch", "internal/durable"}},
+	{"internal/trace", []string{".", "internal/blob", "internal/dispatch", "internal/durable", "internal/ledger"}},
 	{"internal/dispatch/cluster/streams", []string{".", "internal/blob", "internal/blob/dir", "internal/blob/s3", "internal/dispatch", "internal/limit"}}, // what is needed of JetStream
 	{"internal/embed/minilm", []string{".", "internal/embed", "internal/embed/bert"}},
 	{"internal/llm", []string{".", "internal/budget", "internal/dispatch", "internal/httpapi", "internal/ledger", "internal/limit", "internal/panics", "internal/secret", "internal/trace"}},
@@ -84,7 +84,7 @@ var layers = []layer{
 	{"internal/telemetry", []string{".", "internal/httpapi", "internal/llm"}},
 	{"internal/conform", []string{".", "internal/lexicon", "internal/mcpkit/client", "internal/plaintext"}},
 	// Judgement.
-	{"internal/embed/metered", []string{".", "internal/budget", "internal/embed", "internal/panics", "internal/reader", "internal/replay", "internal/search", "internal/trace"}},
+	{"internal/embed/metered", []string{".", "internal/budget", "internal/embed", "internal/ledger", "internal/panics", "internal/reader", "internal/replay", "internal/search", "internal/trace"}},
 	{"internal/reason", []string{".", "internal/budget", "internal/embed", "internal/evidence", "internal/llm", "internal/reader", "internal/search"}},
 	{"internal/resumetest", []string{".", "internal/blob", "internal/replay", "internal/trace"}}, // one run that is cut off and resumed
 	{"internal/webtest", []string{"internal/llm", "internal/llm/llmtest"}},                       // a small internet on loopback
@@ -99,8 +99,8 @@ var layers = []layer{
 		"internal/llm", "internal/locator", "internal/panics", "internal/plaintext", "internal/reason", "internal/replay", "internal/run", "internal/search", "internal/trace",
 		"internal/verify"}},
 	{"internal/pi", []string{".", "internal/blob", "internal/budget", "internal/confidence", "internal/dispatch", "internal/embed", "internal/embed/metered", "internal/evidence",
-		"internal/lexicon", "internal/llm", "internal/locator", "internal/panics", "internal/plaintext", "internal/reader", "internal/reason", "internal/replay", "internal/run",
-		"internal/trace", "internal/verify"}},
+		"internal/fetch", "internal/ledger", "internal/lexicon", "internal/llm", "internal/locator", "internal/panics", "internal/plaintext", "internal/reader", "internal/reason", "internal/replay",
+		"internal/run", "internal/trace", "internal/verify"}},
 	{"internal/reason/model", []string{".", "internal/budget", "internal/evidence", "internal/lexicon", "internal/llm", "internal/locator", "internal/reason",
 		"internal/reason/extractive", "internal/search", "internal/verify"}},
 	{"internal/submit", []string{".", "internal/access", "internal/blob", "internal/dispatch", "internal/durable", "internal/plaintext", "internal/run", "internal/runs",

@@ -19,7 +19,7 @@ func TestMoreThanANumberHolds(t *testing.T) {
 		}
 		m := budget.New(had, time.Minute)
 		for range 3 {
-			m.Extend(most, time.Minute, 700)
+			m.Extend(most, time.Minute, 700, 0)
 		}
 		if got := m.Limits(); got != most {
 			t.Errorf("%+v extended by the most there can be is %+v", had, got)
@@ -48,14 +48,14 @@ func TestWhatWasSpentBeforeAnExtensionCounts(t *testing.T) {
 	}
 	r.Settle(400)
 	m.Exhaust("a cap")
-	m.Extend(marchwarden.Limits{TokenBudget: 500}, time.Hour, 900)
+	m.Extend(marchwarden.Limits{TokenBudget: 500}, time.Hour, 900, 0)
 	if use := m.Usage(); use.Tokens != 900 || len(use.Exhausted) != 0 || m.Room() != 600 {
 		t.Errorf("%+v, room for %d", use, m.Room())
 	}
 	if m.Wall() != 0 {
 		t.Errorf("a run without a limit has got one: %v", m.Wall())
 	}
-	m.Extend(marchwarden.Limits{}, 0, 300)
+	m.Extend(marchwarden.Limits{}, 0, 300, 0)
 	if use := m.Usage(); use.Tokens != 900 {
 		t.Errorf("what is known to be spent was forgotten: %+v", use)
 	}
@@ -74,7 +74,7 @@ func TestOverBudget(t *testing.T) {
 	if use := m.Usage(); use.Tokens != 105_352 || !use.OverBudget || len(use.Exhausted) != 1 || use.Exhausted[0] != "token budget of 5000 (the provider counted 100352 more)" || m.Room() != 0 {
 		t.Errorf("%+v, room for %d", use, m.Room())
 	}
-	m.Extend(marchwarden.Limits{TokenBudget: 2000}, 0, 105_352)
+	m.Extend(marchwarden.Limits{TokenBudget: 2000}, 0, 105_352, 0)
 	if use := m.Usage(); use.Tokens != 105_352 || !use.OverBudget || len(use.Exhausted) != 0 || m.Room() != 2000 {
 		t.Errorf("extended: %+v, room for %d", use, m.Room())
 	}

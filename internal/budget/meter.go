@@ -1,5 +1,5 @@
 // Package budget enforces the caps of one research call: iterations, tokens,
-// sources and wall time. Spending is reserve, then settle: a reservation that
+// sources, money and wall time. Spending is reserve, then settle: a reservation that
 // does not fit is refused before anything is spent, so that the tokens used
 // exceed the budget only where a call uses more than was set aside for it; then
 // nothing more is granted, and the usage says so. Prices and ledgers are package
@@ -30,6 +30,7 @@ type Meter struct {
 	sources    int
 	exhausted  []string // what ran out, in order, each once
 	over       int      // tokens used beyond the budget before it was extended
+	purse      purse
 }
 
 // New makes a meter. A wall time of zero is no limit.
@@ -38,14 +39,14 @@ func New(l marchwarden.Limits, wall time.Duration) *Meter {
 }
 
 // Extend lets a run that had ended go on: more is added to its limits, wall to its
-// time, and what it had run out of is forgotten. spent is what it had used at its
-// end, which may be more than the meter has seen of it. Where that was over the
+// time, and what it had run out of is forgotten. spent and cost are what it had used at
+// its end, which may be more than the meter has seen of it. Where that was over the
 // budget, all of more is there to be used.
-func (m *Meter) Extend(more marchwarden.Limits, wall time.Duration, spent int) {
+func (m *Meter) Extend(more marchwarden.Limits, wall time.Duration, spent int, cost Money) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.spent = max(m.spent, spent)
-	m.over = m.overLocked()
+	m.spent, m.purse.spent = max(m.spent, spent), max(m.purse.spent, cost)
+	m.over, m.purse.over = m.overLocked(), m.overspentLocked()
 	m.limits = m.limits.Plus(more)
 	if m.wall > 0 {
 		m.wall += wall
@@ -77,45 +78,40 @@ func (m *Meter) Hold(tokens int) {
 	m.held = max(0, min(tokens, m.limits.TokenBudget/2))
 }
 
-// Reservation is tokens set aside for one call. Settle it exactly once.
+// Reservation is what is set aside for one call. Settle it exactly once.
 type Reservation struct {
 	m       *Meter
 	tokens  int
+	money   Money
 	settled bool
 }
 
 // Reserve sets tokens aside, or fails with CodeExhausted and sets nothing aside.
-func (m *Meter) Reserve(tokens int) (*Reservation, error) {
+func (m *Meter) Reserve(tokens int) (*Reservation, error) { return m.ReserveCost(tokens, 0) }
+
+// ReserveCost is Reserve for what also costs money, at most so much.
+func (m *Meter) ReserveCost(tokens int, cost Money) (*Reservation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if tokens < 0 {
-		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "negative reservation of %d tokens", tokens)
-	}
-	if room := m.roomLocked(); tokens > room {
-		m.exhaustLocked(m.tokenCap())
-		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens needed and %d left of a budget of %d", tokens, room, m.limits.TokenBudget)
-	}
-	m.reserved += tokens
-	return &Reservation{m: m, tokens: tokens}, nil
+	return m.takeLocked(tokens, m.tokensLocked(), cost, false)
 }
 
-// Spare is Reserve for what a run can do without: it gets at most half of the room,
+// Spare is ReserveCost for what a run can do without: it gets at most half of the room,
 // and that it does not fit is not remembered as exhaustion.
-func (m *Meter) Spare(tokens int) (*Reservation, error) {
+func (m *Meter) Spare(tokens int, cost Money) (*Reservation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if room := m.roomLocked() / 2; tokens < 0 || tokens > room {
-		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens needed and %d to spare of a budget of %d", tokens, room, m.limits.TokenBudget)
-	}
-	m.reserved += tokens
-	return &Reservation{m: m, tokens: tokens}, nil
+	return m.takeLocked(tokens, m.tokensLocked()/2, cost, true)
 }
 
 // Settle ends the reservation with what was really used. The caller should bound the call so that
 // it uses no more than that. If it does all the same, the excess is counted against what is not
 // reserved, held tokens included; where that does not cover it, it is remembered as exhaustion. A
 // second Settle does nothing. A reservation that is never settled stays set aside, and is not used.
-func (r *Reservation) Settle(used int) {
+func (r *Reservation) Settle(used int) { r.SettleCost(used, 0) }
+
+// SettleCost is Settle for what has cost money.
+func (r *Reservation) SettleCost(used int, cost Money) {
 	m := r.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,16 +125,24 @@ func (r *Reservation) Settle(used int) {
 		m.exhaustLocked(m.tokenCap())
 	}
 	m.spent = min(m.spent, math.MaxInt-used) + used
+	cost = max(0, cost)
+	m.purse.reserved -= r.money
+	if m.limits.MaxCostUSD > 0 && cost > m.leftLocked() {
+		m.exhaustLocked(m.moneyCap())
+	}
+	m.purse.spent = min(m.purse.spent, math.MaxInt64-cost) + cost
 }
 
-// Room is how many tokens an ordinary reservation could get now.
+// Room is how many tokens an ordinary reservation could get now, and the money is enough for.
 func (m *Meter) Room() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.roomLocked()
 }
 
-func (m *Meter) roomLocked() int { return max(0, m.freeLocked()-m.held) }
+func (m *Meter) roomLocked() int { return min(m.tokensLocked(), m.affordLocked()) }
+
+func (m *Meter) tokensLocked() int { return max(0, m.freeLocked()-m.held) }
 
 // freeLocked is what is neither used nor reserved; negative when too much was used.
 func (m *Meter) freeLocked() int { return m.limits.TokenBudget - (m.spent - m.over) - m.reserved }
@@ -193,10 +197,14 @@ func (m *Meter) Elapsed(d time.Duration) error {
 	return nil
 }
 
-// Exhaust records that something else ended the work early, such as the caller.
+// Exhaust records that something else ended the work early, such as the caller. Where the
+// room for tokens is small because the money is, that is what ran out.
 func (m *Meter) Exhaust(what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if what == m.tokenCap() && m.affordLocked() < m.tokensLocked() {
+		what = m.moneyCap()
+	}
 	m.exhaustLocked(what)
 }
 
@@ -213,7 +221,8 @@ type Usage struct {
 	Tokens     int
 	Iterations int
 	Sources    int
-	OverBudget bool     // more tokens were used than there were
+	OverBudget bool     // more tokens or money were used than there were
+	CostUSD    *float64 // nil where a price is unknown
 	Exhausted  []string // what ran out; empty when the budget sufficed
 }
 
@@ -222,10 +231,16 @@ type Usage struct {
 func (m *Meter) Usage() Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	over := m.overLocked()
-	u := Usage{Tokens: m.spent, Iterations: m.iterations, Sources: m.sources, OverBudget: over > 0, Exhausted: slices.Clone(m.exhausted)}
+	over, overspent := m.overLocked(), m.overspentLocked()
+	u := Usage{Tokens: m.spent, Iterations: m.iterations, Sources: m.sources, OverBudget: over > 0 || overspent > 0, Exhausted: slices.Clone(m.exhausted)}
 	if i := slices.Index(u.Exhausted, m.tokenCap()); i >= 0 && over > 0 {
 		u.Exhausted[i] += fmt.Sprintf(" (the provider counted %d more)", over)
+	}
+	if i := slices.Index(u.Exhausted, m.moneyCap()); i >= 0 && overspent > 0 {
+		u.Exhausted[i] += fmt.Sprintf(" (the provider counted %s more)", overspent)
+	}
+	if usd := m.purse.spent.USD(); m.purse.counted && !m.purse.unknown {
+		u.CostUSD = &usd
 	}
 	return u
 }
@@ -260,6 +275,7 @@ const (
 	Tokens     Limit = "tokens"
 	Iterations Limit = "iterations"
 	Sources    Limit = "sources"
+	Cost       Limit = "cost"
 	Wall       Limit = "wall"
 )
 
@@ -274,6 +290,8 @@ func LimitOf(what string) Limit {
 		return Iterations
 	case has("cap of ", " sources"), has("cap of ", " tries to read documents"):
 		return Sources
+	case has("cost cap of $", ""):
+		return Cost
 	case has("wall time of ", ""), has("time for ", ""):
 		return Wall
 	}

@@ -18,11 +18,11 @@ func TestSpare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tokens := range []int{251, 1 << 40, -1} {
-		if _, err := m.Spare(tokens); !errors.Is(err, marchwarden.CodeExhausted) {
+		if _, err := m.Spare(tokens, 0); !errors.Is(err, marchwarden.CodeExhausted) {
 			t.Errorf("%d: %v", tokens, err)
 		}
 	}
-	r, err := m.Spare(250)
+	r, err := m.Spare(250, 0)
 	if err != nil || m.Room() != 250 {
 		t.Fatalf("%v, room for %d", err, m.Room())
 	}
@@ -30,7 +30,7 @@ func TestSpare(t *testing.T) {
 	if use := m.Usage(); use.Tokens != 300 || len(use.Exhausted) != 0 || m.Room() != 200 {
 		t.Errorf("%+v, room for %d", use, m.Room())
 	}
-	if _, err := m.Spare(0); err != nil {
+	if _, err := m.Spare(0, 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -46,7 +46,8 @@ type Entry struct {
 	Time            time.Time           `json:"time"` // when the call ended
 	TraceID         marchwarden.TraceID `json:"trace_id"`
 	Researcher      string              `json:"researcher"`
-	Question        string              `json:"question"` // cleaned, at most MaxQuestionChars
+	Caller          string              `json:"caller,omitempty"` // "local", "token:NAME" and such; "" is unknown
+	Question        string              `json:"question"`         // cleaned, at most MaxQuestionChars
 	Model           string              `json:"model"`
 	TokensUsed      int                 `json:"tokens_used"`
 	TokensIn        *int                `json:"tokens_in,omitempty"`  // nil when not known apart
@@ -112,7 +113,7 @@ func Open(path string) *Ledger { return &Ledger{path: path} }
 // cut. An error means that the line may not be there; the ledger stays usable.
 func (l *Ledger) Append(e Entry) error {
 	e.Question = clean(e.Question)
-	e.Model, e.Researcher = clean(e.Model), clean(e.Researcher)
+	e.Model, e.Researcher, e.Caller = clean(e.Model), clean(e.Researcher), clean(e.Caller)
 	line, err := encodeLine(e)
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeInternal, "encode a ledger entry")
@@ -149,15 +150,30 @@ const (
 	ByDay        By = "day" // in UTC
 	ByModel      By = "model"
 	ByResearcher By = "researcher"
+	ByCaller     By = "caller"
 )
 
-// ParseBy reads a grouping; an unknown one is CodeInvalid and names the three.
+// Groupings are all of them.
+func Groupings() []string {
+	return []string{string(ByDay), string(ByModel), string(ByResearcher), string(ByCaller)}
+}
+
+// ParseBy reads a grouping; an unknown one is CodeInvalid and names them.
 func ParseBy(s string) (By, error) {
-	switch b := By(s); b {
-	case ByDay, ByModel, ByResearcher:
-		return b, nil
+	if slices.Contains(Groupings(), s) {
+		return By(s), nil
 	}
-	return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "by", Message: "must be day, model or researcher, not \"" + clean(s) + "\""}
+	return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "by", Message: "must be day, model, researcher or caller, not \"" + clean(s) + "\""}
+}
+
+// SpentBy is what the calls of a caller are known to have cost from a time on.
+func SpentBy(entries []Entry, caller string, from time.Time) (usd float64) {
+	for _, e := range entries {
+		if e.Caller == clean(caller) && !e.Time.Before(from) && e.CostUSD != nil {
+			usd += *e.CostUSD
+		}
+	}
+	return usd
 }
 
 // Sum is what the calls of one group consumed together.
@@ -214,6 +230,8 @@ func keyOf(e Entry, by By) string {
 		key = e.Model
 	case ByResearcher:
 		key = e.Researcher
+	case ByCaller:
+		key = e.Caller
 	}
 	if key == "" {
 		return "unknown"

@@ -301,7 +301,7 @@ func TestCharge(t *testing.T) {
 	}{
 		{"cached input is cheaper", map[string]Tokens{"anthropic/claude-sonnet-4-5": {In: 1_000_000, CacheRead: 400_000, CacheWrite: 100_000, Out: 100_000}}, 1_000_000, 500_000*3/1e6 + .4*.30 + .1*3.75 + 1.5, true},
 		{"two models", map[string]Tokens{"openai/gpt-4.1": {In: 1_000_000}, "ollama/qwen3": {In: 5}}, 1_000_005, 2, true},
-		{"one price unknown", map[string]Tokens{"openai/gpt-4.1": {In: 1}, "vllm/x": {In: 5}}, 6, 0, false},
+		{"one price unknown", map[string]Tokens{"openai/gpt-4.1": {In: 1}, "openrouter/x": {In: 5}}, 6, 0, false},
 		{"a cache larger than the input", map[string]Tokens{"gpt-4.1": {In: 1_000_000, CacheRead: 1 << 40}}, 1_000_000, .5, true},
 	} {
 		var e Entry

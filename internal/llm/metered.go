@@ -8,19 +8,23 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Metered is a model under a meter. Every call reserves its worst case first: the
 // estimated input and the whole of MaxTokens. What does not fit is refused with
-// CodeExhausted before anything is spent. A provider that counts more than was
+// CodeExhausted before anything is spent; so is what the money is not enough for. A provider that counts more than was
 // estimated raises all later estimates of the run. It is safe for concurrent use.
 type Metered struct {
 	inner Model // recorded: a rerun settles the same usage
 	meter *budget.Meter
 	note  func(trace.Step) error
 	live  func(prompt string) // told before each call
+
+	prices ledger.Prices // of those that may answer; nil counts no money
+	ids    []string      // of those
 
 	mu    sync.Mutex // guards what follows
 	scale float64    // the worst ratio of counted to estimated input so far, at least 1
@@ -35,6 +39,27 @@ var _ Model = (*Metered)(nil)
 // is told the name of the prompt before each call.
 func NewMetered(inner Model, meter *budget.Meter, note func(trace.Step) error, live func(prompt string)) *Metered {
 	return &Metered{inner: inner, meter: meter, note: note, live: live, scale: 1}
+}
+
+// Priced counts what the calls cost, by the prices that a run has recorded; nil counts
+// nothing. Those of vectors, which are no model's, are left out.
+func (m *Metered) Priced(prices ledger.Prices, vectors string) *Metered {
+	if prices == nil {
+		return m
+	}
+	m.prices = prices
+	for id := range prices {
+		if id != vectors {
+			m.ids = append(m.ids, id)
+		}
+	}
+	m.meter.Priced(max(m.worst(1, 0), m.worst(0, 1)))
+	return m
+}
+
+// worst is what so many tokens cost at most.
+func (m *Metered) worst(in, out int) budget.Money {
+	return budget.Dollars(m.prices.Worst(m.ids, in, out))
 }
 
 // ID is the inner model's.
@@ -97,7 +122,8 @@ func (m *Metered) begin(c Call) (end func(Reply, error) (Reply, error), err erro
 	}
 	estimate := Estimate(c)
 	in := Scaled(m.Scale, estimate)
-	res, err := m.meter.Reserve(in + c.MaxTokens)
+	worst := m.worst(in, c.MaxTokens)
+	res, err := m.meter.ReserveCost(in+c.MaxTokens, worst)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +136,7 @@ func (m *Metered) begin(c Call) (end func(Reply, error) (Reply, error), err erro
 			m.answered(reply)
 			used = max(used, leastUsed(c, reply))
 		}
-		res.Settle(used)
+		res.SettleCost(used, m.cost(c, reply, err, worst))
 		m.learn(estimate, used, reply.Usage.In)
 		if over := used - in - c.MaxTokens; over > 0 {
 			if noted := m.note(&trace.Message{Head: trace.Head{Decision: fmt.Sprintf("%s counted %d tokens more than the %d that were set aside", m.ID(), over, in+c.MaxTokens)}}); noted != nil {
@@ -119,6 +145,40 @@ func (m *Metered) begin(c Call) (end func(Reply, error) (Reply, error), err erro
 		}
 		return reply, err
 	}, nil
+}
+
+// cost is what a call has cost, by the provider's count. Under a cap that is not believed where the
+// program's own count is larger; nor is it then that a call which broke off has cost nothing.
+func (m *Metered) cost(c Call, r Reply, err error, worst budget.Money) budget.Money {
+	u, capped := r.Usage, m.meter.Capped()
+	code := marchwarden.CodeOf(err)
+	switch {
+	case m.prices == nil:
+		return 0
+	case u.Total() == 0 && capped && (code == marchwarden.CodeTimeout || code == marchwarden.CodeTruncated):
+		return worst
+	case u.Total() == 0 && err != nil:
+		return 0
+	case err != nil:
+		u.Out = max(u.Out, c.MaxTokens)
+	case capped:
+		u.In, u.Out = max(u.In, Estimate(c)), max(u.Out, shown(r))
+	}
+	usd, known := m.prices.Cost(r.By(m.ID()), ledger.Tokens{In: u.In, Out: u.Out, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
+	if !known {
+		m.meter.Unpriced()
+		usd = m.prices.Worst(m.ids, u.In, u.Out)
+	}
+	return budget.Dollars(usd)
+}
+
+// shown is what the tokens of a reply are that can be seen.
+func shown(r Reply) int {
+	n := EstimateText(r.Text)
+	for _, call := range r.Calls {
+		n += EstimateText(call.Name) + EstimateText(string(call.Input))
+	}
+	return n
 }
 
 // leastUsed is what a call took at least, whatever its provider says: a token for every eight bytes.

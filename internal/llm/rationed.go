@@ -30,13 +30,13 @@ const usualPause = time.Second
 // what was not used. One that the limits do not allow is not made: CodeExhausted if it can never fit,
 // or not today, CodeRateLimited if the provider accepts no calls for longer than a call waits,
 // CodeUnavailable if the engine cannot be asked, CodeInvalid if there is a limit of money and the
-// model's price is unknown. A nil model stays nil.
-func NewRationed(m Model, limits func(key string) dispatch.Limiter, now func() time.Time) Model {
+// model's price is unknown, to prices and to the program's own table. A nil model stays nil.
+func NewRationed(m Model, limits func(key string) dispatch.Limiter, now func() time.Time, prices ledger.Prices) Model {
 	if m == nil || limits == nil {
 		return m
 	}
 	provider, _, _ := strings.Cut(m.ID(), "/")
-	return &rationed{Model: m, limits: limits, now: now, provider: provider}
+	return &rationed{Model: m, limits: limits, now: now, provider: provider, prices: prices}
 }
 
 type rationed struct {
@@ -44,6 +44,7 @@ type rationed struct {
 	limits   func(key string) dispatch.Limiter
 	now      func() time.Time
 	provider string
+	prices   ledger.Prices
 }
 
 // Generate makes one call as New promises.
@@ -112,7 +113,7 @@ func (m *rationed) setAside(ctx context.Context, c Call) (*share, error) {
 	if !known {
 		s.settle(0, 0)
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there is a limit of money for %s, and the price of %s is unknown", m.provider, m.ID()),
-			Hint: "limit its tokens instead, or choose a model that is in the table of prices"}
+			Hint: "set its price (MARCHWARDEN_PRICES), limit its tokens instead, or choose a model that is in the table of prices"}
 	}
 	settle, err := l.Take(ctx, worst)
 	if err != nil {
@@ -125,7 +126,7 @@ func (m *rationed) setAside(ctx context.Context, c Call) (*share, error) {
 
 // cost is what tokens cost, in millionths of a dollar, rounded up.
 func (m *rationed) cost(t ledger.Tokens) (millionths int, known bool) {
-	usd, known := ledger.Estimate(m.ID(), t)
+	usd, known := m.prices.Estimate(m.ID(), t)
 	return int(math.Ceil(usd * limit.Millionths)), known
 }
 

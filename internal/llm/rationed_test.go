@@ -63,7 +63,7 @@ func TestRefusedOnce(t *testing.T) {
 			set := ration(t, rules...)
 			var wg sync.WaitGroup
 			for range 4 { // workers, with a wrapper each
-				m := NewSteady(NewRationed(p, set.Limit, time.Now), SteadyConfig{Now: time.Now})
+				m := NewSteady(NewRationed(p, set.Limit, time.Now, nil), SteadyConfig{Now: time.Now})
 				wg.Go(func() {
 					for range 10 {
 						if _, err := m.Generate(t.Context(), Call{MaxTokens: 10}); err != nil {
@@ -92,7 +92,7 @@ func TestRefusedOnce(t *testing.T) {
 func TestTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provider{id: sonnet, takes: time.Second, answer: answers(Usage{In: 90, Out: 10})}
-		m := NewRationed(p, ration(t, "anthropic tokens 2000/m").Limit, time.Now)
+		m := NewRationed(p, ration(t, "anthropic tokens 2000/m").Limit, time.Now, nil)
 		took := func(maxTokens int, want marchwarden.Code) time.Duration {
 			began := time.Now()
 			for range 8 {
@@ -127,7 +127,7 @@ func TestTokens(t *testing.T) {
 func TestRequestsOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provider{id: sonnet, answer: answers(Usage{In: 10, Out: 1})}
-		m := NewRationed(p, ration(t, "anthropic requests 2/day").Limit, time.Now)
+		m := NewRationed(p, ration(t, "anthropic requests 2/day").Limit, time.Now, nil)
 		began := time.Now()
 		for i, want := range []marchwarden.Code{"", "", marchwarden.CodeExhausted} {
 			_, err := m.Generate(t.Context(), Call{MaxTokens: 10})
@@ -143,7 +143,7 @@ func TestMoney(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provider{id: sonnet, answer: answers(Usage{In: 100_000, Out: 10_000})} // $0.45
 		set := ration(t, "anthropic money 1/day", "who money 1/day")
-		m := NewRationed(p, set.Limit, time.Now)
+		m := NewRationed(p, set.Limit, time.Now, nil)
 		call := Call{MaxTokens: 10_000} // $0.15 and a little, as far as is known before
 		for range 2 {
 			if _, err := m.Generate(t.Context(), call); err != nil {
@@ -155,11 +155,11 @@ func TestMoney(t *testing.T) {
 		if marchwarden.CodeOf(err) != marchwarden.CodeExhausted || !strings.Contains(err.Error(), "anthropic/money") || !strings.Contains(marchwarden.HintOf(err), "T00:00:00Z") || len(p.at) != 2 {
 			t.Errorf("%v (%s) after %d calls", err, marchwarden.HintOf(err), len(p.at))
 		}
-		_, err = NewRationed(&provider{id: "who/knows"}, set.Limit, time.Now).Generate(t.Context(), call)
+		_, err = NewRationed(&provider{id: "who/knows"}, set.Limit, time.Now, nil).Generate(t.Context(), call)
 		if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || !strings.Contains(err.Error(), "the price of who/knows is unknown") {
 			t.Errorf("a price that nobody knows: %v", err)
 		}
-		if _, err := NewRationed(&provider{id: "free/model", answer: p.answer}, set.Limit, time.Now).Generate(t.Context(), call); err != nil {
+		if _, err := NewRationed(&provider{id: "free/model", answer: p.answer}, set.Limit, time.Now, nil).Generate(t.Context(), call); err != nil {
 			t.Errorf("another provider: %v", err)
 		}
 	})
@@ -189,11 +189,11 @@ func TestUsed(t *testing.T) {
 }
 
 func TestNothingToWrap(t *testing.T) {
-	if NewRationed(nil, ration(t).Limit, time.Now) != nil {
+	if NewRationed(nil, ration(t).Limit, time.Now, nil) != nil {
 		t.Error("no model became one")
 	}
 	p := &provider{id: sonnet}
-	if NewRationed(p, nil, time.Now) != Model(p) || NewRationed(p, ration(t).Limit, time.Now).ID() != sonnet {
+	if NewRationed(p, nil, time.Now, nil) != Model(p) || NewRationed(p, ration(t).Limit, time.Now, nil).ID() != sonnet {
 		t.Error("the model is another")
 	}
 }

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -49,7 +50,25 @@ func (v Quoter) Question(req marchwarden.Request, budget int, now time.Time) str
 		text += "Context: " + known + "\n"
 	}
 	if f := req.Filter(); !f.Empty() {
-		text += "Sources: only " + v.Line(f.String(), 200) + "\n"
+		only, not := []string{}, []string{}
+		for e := range strings.SplitSeq(f.String(), ",") {
+			if name, bars := strings.CutPrefix(e, "!"); bars {
+				not = append(not, name)
+			} else {
+				only = append(only, e)
+			}
+		}
+		said := ""
+		if len(only) > 0 {
+			said = "only " + strings.Join(only, ",")
+		}
+		if len(not) > 0 {
+			said = strings.TrimSpace(said + " not " + strings.Join(not, ","))
+		}
+		text += "Sources: " + v.Line(said, 200) + "\n"
+	}
+	if c := req.Constraints; c != nil && c.Since+c.Until != "" {
+		text += "Published: from " + cmp.Or(c.Since, "any date") + " to " + cmp.Or(c.Until, "today") + "\n"
 	}
 	return text + "Today: " + now.Format(time.DateOnly) + "\n"
 }

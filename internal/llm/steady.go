@@ -145,6 +145,18 @@ func (m *steady) left(ctx context.Context) time.Duration {
 	return deadline.Sub(m.cfg.Now())
 }
 
+// MayAnswer are the ids of the models that may answer a call to m, its own first.
+func MayAnswer(m Model) []string {
+	s, ok := m.(*steady)
+	switch {
+	case m == nil:
+		return nil
+	case ok && s.cfg.Fallback != nil:
+		return []string{s.ID(), s.cfg.Fallback.ID()}
+	}
+	return []string{m.ID()}
+}
+
 // persist asks the primary model until it answers or has failed for good.
 func (m *steady) persist(ctx context.Context, c Call) (Reply, error) {
 	var usage Usage

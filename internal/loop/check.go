@@ -160,6 +160,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
 			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.mindID(draft.By), ReasonerID: draft.By, SourcesRead: len(r.state.Evidence.Sources()), OverBudget: use.OverBudget,
+			CostUSD: use.CostUSD,
 		},
 	}
 	if draft.By != "" && r.fault != "" {
@@ -187,13 +188,23 @@ func (r *run) mindID(wrote string) string {
 	return cmp.Or(wrote, r.start.Mind)
 }
 
-// filterGaps says that the caller's own filter left nothing to read.
-func (r *run) filterGaps() []marchwarden.Gap {
-	if r.filter.Empty() || len(r.state.Evidence.Sources()) > 0 {
-		return nil
+// filterGaps says that the caller's own filter left nothing to read, and what their dates left out.
+func (r *run) filterGaps() (gaps []marchwarden.Gap) {
+	if c := r.start.Request.Constraints; r.outdated > 0 {
+		undated := 0
+		for _, src := range r.state.Evidence.Sources() {
+			if src.Page.Published == "" {
+				undated++
+			}
+		}
+		gaps = append(gaps, marchwarden.Gap{Topic: fmt.Sprintf("sources from %s to %s", cmp.Or(c.Since, "any date"), cmp.Or(c.Until, "today")), Category: marchwarden.SourceNotFound,
+			Detail: fmt.Sprintf("%d documents were published outside these dates and left out; %d that were read do not say when they were published", r.outdated, undated)})
 	}
-	return []marchwarden.Gap{{Topic: "sources within " + r.filter.String(), Category: marchwarden.SourceNotFound,
-		Detail: "no document that the source filter allows was found; without the filter there may be some"}}
+	if r.filter.Empty() || len(r.state.Evidence.Sources()) > 0 {
+		return gaps
+	}
+	return append(gaps, marchwarden.Gap{Topic: "sources within " + r.filter.String(), Category: marchwarden.SourceNotFound,
+		Detail: "no document that the source filter allows was found; without the filter there may be some"})
 }
 
 // budgetGaps says what the caps kept the run from doing.

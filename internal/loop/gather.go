@@ -103,7 +103,8 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 	done := make([]reason.Searched, len(searches))
 	err := r.each(len(searches), func(i int) error {
 		s := searches[i]
-		q := search.Query{Text: s.Query, Limit: hitsPerSearch, ByWords: s.ByWords, Filter: r.filter, Since: s.Since, Until: s.Until}
+		q := search.Query{Text: s.Query, Limit: hitsPerSearch, ByWords: s.ByWords, Filter: r.filter}
+		q.Since, q.Until = r.dates(s)
 		r.live(marchwarden.StageSearch, i+1, len(searches), "searching "+r.engine.Name()+" for "+q.Text)
 		hits, err := r.engine.Search(ctx, q)
 		done[i] = reason.Searched{Query: q.Text, Reason: s.Reason, Iteration: r.state.Iteration, Hits: hits, Err: err}
@@ -130,6 +131,21 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 		}
 	}
 	return fresh, nil
+}
+
+// dates are the bounds of a search: the request's, which its own may only narrow.
+func (r *run) dates(s reason.Search) (since, until string) {
+	since, until = s.Since, s.Until
+	if c := r.start.Request.Constraints; c != nil {
+		since = max(since, c.Since)
+		if c.Until != "" && (until == "" || until > c.Until) {
+			until = c.Until
+		}
+		if since != "" && until != "" && since > until { // what the search wants lies outside
+			return c.Since, c.Until
+		}
+	}
+	return since, until
 }
 
 // searchGap says that a search failed. Searches that failed alike have one gap.
@@ -261,6 +277,10 @@ func (r *run) keep(read []reading) (failed int) {
 			gap := marchwarden.GapFor(rd.locator, rd.err)
 			gap.Detail = strings.TrimPrefix(gap.Detail, fmt.Sprintf("fetch %q: ", rd.locator)) // the topic says it
 			r.addGap(gap, rd.err)
+		case !r.start.Request.Covers(rd.page.Published):
+			failed++
+			r.outdated++
+			r.meter.ReturnSources(1)
 		case rd.page.NonText:
 			r.addGap(marchwarden.Gap{Topic: rd.locator, Category: marchwarden.ScopeExceeded,
 				Detail: fmt.Sprintf("%s: no text could be read from a %s document", marchwarden.ExcerptNonText, rd.page.MediaType)}, nil)

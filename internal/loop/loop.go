@@ -148,6 +148,7 @@ type shortfall struct {
 	gaps     []missed
 	leftover []string // what a cap kept the run from doing
 	refused  int      // reads of what nothing had offered
+	outdated int      // documents that were published outside the dates of the request
 	fault    string   // how the model failed first
 	givenUp  int      // searches, reads and calls that are not tried any more
 }
@@ -160,6 +161,9 @@ type missed struct {
 
 func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Duration) *run {
 	meter := budget.New(start.Limits, start.Wall)
+	if start.Prices != nil {
+		meter.Priced(0)
+	}
 	vs := vectors.New(j, start, l.cfg.Vectors, meter)
 	r := &run{
 		Loop: l, j: j, start: start, clock: clock,
@@ -180,7 +184,7 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		r.fetcher = replay.Fetcher(j, reads{l.cfg.Fetcher, r})
 	}
 	if start.Model != "" {
-		r.model = llm.NewMetered(replay.Model(j, start.Model, l.cfg.Model), meter, r.j.Note, r.asking)
+		r.model = llm.NewMetered(replay.Model(j, start.Model, l.cfg.Model), meter, r.j.Note, r.asking).Priced(start.Prices, start.Vectors)
 		r.state.Model, r.state.Scale, r.state.Paid = r.model, r.model.Scale, r.model.Paid
 	}
 	meter.Hold(r.writing(start.Limits.TokenBudget))

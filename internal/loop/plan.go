@@ -138,7 +138,7 @@ func (r *run) extend() bool {
 	e := r.start.Extended[r.past]
 	r.past++
 	r.j.Past(r.past)
-	r.meter.Extend(e.Limits(), e.Wall, e.Spent)
+	r.meter.Extend(e.Limits(), e.Wall, e.Spent, budget.Dollars(e.SpentUSD))
 	limits := r.meter.Limits()
 	r.state.Limits, r.state.Past, r.fault = limits, r.past, ""
 	r.meter.Hold(r.writing(limits.TokenBudget - r.meter.Usage().Tokens))

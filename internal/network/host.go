@@ -43,6 +43,8 @@ type Host struct {
 	// says that it was asked. Several desks may be open at once: it is not asked again.
 	Tracer *telemetry.Tracer
 	Traced bool
+
+	allowed allowances
 }
 
 // Source is where the settings of this program are read from.

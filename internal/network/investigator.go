@@ -9,6 +9,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
@@ -98,7 +99,9 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 	}
 	cfg.Traces, cfg.Blobs, cfg.Dispatcher = d.Records.Traces, d.Records.Blobs, network
 	cfg.Minds, cfg.Vectors = Minds(vs.Of), vs.Embedder
-	cfg.Spent = func(call pi.Call) { d.Enter(Finished{call.Start, call.Result, call.Before}) }
+	cfg.Spent = func(ctx context.Context, call pi.Call) {
+		d.Enter(Finished{call.Start, call.Result, call.Before, access.From(ctx).ID})
+	}
 	if d.Host.mayRefetch(d.Settings, o, members) {
 		if cfg.Refetch, err = d.Host.refetcher(d.Settings, o, d); err != nil {
 			return err
@@ -112,13 +115,14 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 // for a worker of an engine.
 func (h *Host) investigator(c *settings.Settings, o Options, t terms) (pi.Config, error) {
 	deadline, err := c.Deadline(o.Timeout, t.Outside)
+	prices, wrong := pricesOf(c)
 	return pi.Config{
-		Version: h.Version, Now: h.Now, NewID: h.NewID, Say: o.Warn,
+		Version: h.Version, Now: h.Now, NewID: h.NewID, Say: o.Warn, Prices: prices,
 		Options: pi.Options{
 			Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, Deadline: deadline, PlanOnly: o.PlanOnly,
 			AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate, Choice: o.Begun, More: o.More,
 		},
-	}, err
+	}, cmp.Or(err, wrong)
 }
 
 // mayRefetch reports whether documents that external researchers cite are fetched again.

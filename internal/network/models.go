@@ -10,6 +10,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/anthropic"
@@ -132,10 +133,23 @@ func (h *Host) bareModel(c *settings.Settings, name, origin string) (llm.Model, 
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: origin, Message: fmt.Sprintf("%s needs a key", name),
 			Hint: "set " + settings.EnvOf(p.key) + " in the environment or in .env, or use --model " + NoModel}
 	}
-	if p.Name == "anthropic" {
-		return llm.NewRationed(h.Tracer.Model(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()})), h.Limits, h.Now), nil
+	prices, err := pricesOf(c)
+	if err != nil {
+		return nil, err
 	}
-	return llm.NewRationed(h.Tracer.Model(openai.New(openai.Config{Provider: p.Name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()})), h.Limits, h.Now), nil
+	if p.Name == "anthropic" {
+		return llm.NewRationed(h.Tracer.Model(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()})), h.Limits, h.Now, prices), nil
+	}
+	return llm.NewRationed(h.Tracer.Model(openai.New(openai.Config{Provider: p.Name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()})), h.Limits, h.Now, prices), nil
+}
+
+// pricesOf are the prices that the user has set.
+func pricesOf(c *settings.Settings) (ledger.Prices, error) {
+	prices, err := ledger.ParsePrices(c.List(settings.Prices))
+	if err != nil {
+		return nil, settings.Invalid(c.Label(settings.Prices), "for example openai/gpt-5.4-mini 0.75 4.50 0.075", err.Error())
+	}
+	return prices, nil
 }
 
 // Address is where the provider is. The path that its protocol is under may be in

@@ -13,6 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
@@ -177,9 +178,15 @@ var _ marchwarden.Researcher = (*PerQuestion)(nil)
 // resumes here.
 func (p *PerQuestion) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	if p.Cluster != nil {
-		res, err := p.Cluster.Research(ctx, req, sink)
+		capped := req
+		done, err := p.Host.allow(ctx, p.Settings, &capped)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		res, err := p.Cluster.Research(ctx, capped, sink)
 		if err == nil {
-			d := &Runner{Name: settings.PI, Host: p.Host, Settings: p.Settings, Records: p.Records, Warn: p.Base.Warn}
+			d := &Runner{Name: settings.PI, Host: p.Host, Settings: p.Settings, Records: p.Records, Warn: p.Base.Warn, Caller: access.From(ctx).ID}
 			_, err = d.Complete(res)
 			return res, err
 		}
@@ -266,7 +273,7 @@ func NothingLeft(req marchwarden.Request, time bool, res *marchwarden.Result) st
 	case !res.CostMetadata.BudgetExhausted && (req.Constraints != nil || time):
 		return "no cap has cut the run short: there was nothing left to do with more"
 	case res.CostMetadata.BudgetExhausted:
-		return "the run has ended at a cap; its gaps say which: to go on, add --budget N, --max-iterations N, --max-sources N or --timeout TIME"
+		return "the run has ended at a cap; its gaps say which: to go on, add --budget N, --max-iterations N, --max-sources N, --max-cost USD or --timeout TIME"
 	}
 	return "the run has ended, and nothing was left to do"
 }
@@ -284,6 +291,8 @@ func AsMuchAgain(exhausted []string, start *trace.Start) string {
 			flags = append(flags, fmt.Sprintf("--max-iterations %d", min(had.MaxIterations, marchwarden.MaxIterations)))
 		case budget.Sources:
 			flags = append(flags, fmt.Sprintf("--max-sources %d", had.MaxSources))
+		case budget.Cost:
+			flags = append(flags, fmt.Sprintf("--max-cost %v", had.MaxCostUSD))
 		case budget.Wall:
 			flags = append(flags, fmt.Sprintf("--timeout %s", max(time.Second, start.Wall.Round(time.Second))))
 		}

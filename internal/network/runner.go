@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
@@ -40,6 +41,7 @@ type Runner struct {
 	Shown      mcpkit.Records // the runs that a server shows; nil for those of the records
 	Warn       func(string)
 	Told       func(Finished)
+	Caller     string         // of the calls that do not say whose they are
 	Closers    []func() error // in the order of closing, before the records
 }
 
@@ -50,6 +52,7 @@ type Finished struct {
 	Start  *trace.Start
 	Result *marchwarden.Result
 	Before marchwarden.CostMetadata // of which an earlier line of the ledger tells
+	Caller string                   // as package access knows them
 }
 
 // ResearcherFor is the researcher that the options mean: the named one, else the
@@ -87,12 +90,16 @@ func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	prices, err := pricesOf(c)
+	if err != nil {
+		return nil, err
+	}
 	vs, err := h.OpenVectors(c)
 	if err != nil {
 		return nil, err
 	}
 	lab := researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
-		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table}
+		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table, Prices: prices}
 	return builtins[name].open(h, c, o, lab)
 }
 
@@ -165,8 +172,8 @@ func (h *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (
 	}
 	d := &Runner{Host: h, Settings: c, Records: rec, Warn: o.Warn, Told: o.Told, PartOf: o.PartOf, Silent: o.shared != nil}
 	lab.Traces, lab.Blobs, lab.PartOf = rec.book(), rec.Blobs, o.PartOf
-	lab.Spent = func(call researcher.Call) {
-		d.Enter(Finished{call.Start, call.Result, call.Before})
+	lab.Spent = func(ctx context.Context, call researcher.Call) {
+		d.Enter(Finished{call.Start, call.Result, call.Before, access.From(ctx).ID})
 	}
 	return d, nil
 }
@@ -213,9 +220,21 @@ func (h *Host) Extractor(c *settings.Settings) *extract.Extractor {
 // unless its request was wrong.
 func (d *Runner) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	req.Question, req.Context = d.Host.Hide.Text(req.Question), d.Host.Hide.Text(req.Context) // who pastes a key does not mean to ask about it
+	if !d.PartOf {
+		done, err := d.Host.allow(ctx, d.Settings, &req)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	res, err := d.Host.Tracer.Research(d.Researcher, d.Name).Research(ctx, req, sink)
+	if who := access.From(ctx); err == nil && d.Silent && who.MaxCostDay > 0 { // what a cluster keeps is not here, and the day is
+		e := ledger.EntryOf(d.Host.Now(), d.Name, req.Question, res)
+		e.Caller, e.CostUSD = who.ID, res.CostMetadata.CostUSD
+		d.append(e)
+	}
 	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) && !d.PartOf && !d.Silent && req.Resume == "" { // what a run that goes on has cost is in its trace
-		d.append(ledger.Entry{Time: d.Host.Now().UTC(), Researcher: d.Name, Question: req.Question, Outcome: ledger.Failed})
+		d.append(ledger.Entry{Time: d.Host.Now().UTC(), Researcher: d.Name, Question: req.Question, Caller: cmp.Or(access.From(ctx).ID, access.Local().ID), Outcome: ledger.Failed})
 	}
 	return res, err
 }
@@ -231,13 +250,19 @@ func (d *Runner) Enter(call Finished) {
 	}
 	e := ledger.EntryOf(d.Host.Now(), call.Start.Researcher, call.Start.Request.Question, call.Result)
 	f, _ := d.Records.Store().Spent(call.Result, run.SinceItsEnd)
+	e.Caller = cmp.Or(call.Caller, d.Caller, access.Local().ID)
 	e.TokensUsed -= call.Before.TokensUsed
 	e.Iterations -= call.Before.IterationsRun
 	e.WallTimeSec -= call.Before.WallTimeSec
 	e.Searches = f.Searches
 	e.Charge(f.Tokens)
-	if f.Unpriced { // what external researchers charge is unknown
+	switch now, before := call.Result.CostMetadata.CostUSD, call.Before.CostUSD; {
+	case f.Unpriced: // what external researchers charge is unknown
 		e.CostUSD = nil
+	case now != nil && before != nil:
+		e.CostUSD = new(*now - *before)
+	case now != nil && call.Before.TokensUsed == 0:
+		e.CostUSD = now
 	}
 	if f.Interrupted {
 		e.Outcome = ledger.Interrupted

@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
@@ -74,6 +75,10 @@ func (f *findings) admit(ctx context.Context, jr *journey) error {
 			if h, err = f.evidence(ctx, jr, c, f.report); err != nil {
 				return err
 			}
+		}
+		if why := f.unwanted(jr, c, h); why != "" {
+			jr.leavesOut(plaintext.Line(c.Locator, maxTopic), fmt.Sprintf("a citation of %s was left out: %s", jr.Researcher, why))
+			continue
 		}
 		if err := f.hear(ctx, jr, i+1, c, h); err != nil {
 			return err
@@ -171,7 +176,7 @@ func (f *findings) obtain(ctx context.Context, m dispatch.Member, c marchwarden.
 	// An address may carry out what a private source holds.
 	mayFetch := !m.Private || f.allowed(m.Name)
 	if address, ok := locator.Canonical(c.Locator); ok && mayFetch && f.world.Refetch != nil && f.start.Request.Filter().Allows(locator.Host(address)) {
-		if doc, err := f.world.Refetch(ctx, address); err == nil {
+		if doc, err := f.world.Refetch(fetch.Within(ctx, f.start.Request.Filter()), address); err == nil {
 			return replay.Held{Text: doc.Text, How: howRefetched, Title: doc.Title, Published: doc.Published, FetchedAt: doc.FetchedAt}, nil
 		}
 	}

@@ -34,6 +34,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
@@ -87,11 +88,12 @@ type Config struct {
 	Options     Options
 	Model       llm.Model       // plans and writes; nil leaves both to minds that need none
 	Vectors     embed.Embedder  // makes the sentence vectors of new runs; nil is to do without
+	Prices      ledger.Prices   // that the user has set, before those of the program
 	Calibration json.RawMessage // the table by which confidence is calibrated; nil leaves the scores as they are
 	// Refetch gets and stores a cited document that is not handed over; nil leaves such citations unchecked.
 	Refetch func(ctx context.Context, locator string) (Document, error)
-	Spent   func(Call)   // told of every finished investigation, for the ledger; nil: unused
-	Say     func(string) // told what a person should know about an investigation that resumes; nil: unused
+	Spent   func(context.Context, Call) // told of every finished investigation, for the ledger; nil: unused
+	Say     func(string)                // told what a person should know about an investigation that resumes; nil: unused
 }
 
 // Options are the user's wishes; the zero value of each is a sound default.
@@ -146,7 +148,7 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	started := p.cfg.Now()
 	clock := func() time.Duration { return p.cfg.Now().Sub(started) }
 	start := p.start(req, started, replay.Patience(ctx, p.cfg.Options.Deadline, started))
-	if err := p.continues(ctx, start); err != nil {
+	if err := cmp.Or(start.Price(p.cfg.Prices, llm.MayAnswer(p.cfg.Model)), p.continues(ctx, start)); err != nil {
 		return nil, err
 	}
 	if chosen {
@@ -165,7 +167,7 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	r.clock, r.world, r.embedder = clock, &p.cfg, p.cfg.Vectors
 	res, err := r.investigate(ctx)
 	_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
-	return p.finish(j, Call{Start: start, Result: res}, err)
+	return p.finish(ctx, j, Call{Start: start, Result: res}, err)
 }
 
 // continues reads the conversation that the question follows. Where a member or the model may not be told what is the
@@ -186,7 +188,7 @@ func (p *PI) continues(ctx context.Context, start *trace.Start) error {
 }
 
 // finish ends an investigation: a result of which there is no record says so.
-func (p *PI) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result, error) {
+func (p *PI) finish(ctx context.Context, j *replay.Recorder, c Call, err error) (*marchwarden.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("investigation %s: %w", c.Start.TraceID, err)
 	}
@@ -195,7 +197,7 @@ func (p *PI) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result,
 		c.Result.Warnings = append(slices.DeleteFunc(c.Result.Warnings, same), warning)
 	}
 	if p.cfg.Spent != nil {
-		p.cfg.Spent(c)
+		p.cfg.Spent(ctx, c)
 	}
 	return c.Result, nil
 }
@@ -238,7 +240,7 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 			p.cfg.Say(s)
 		}
 	}
-	return p.finish(run.Recorder, Call{Start: start, Result: res, Before: run.Before()}, err)
+	return p.finish(ctx, run.Recorder, Call{Start: start, Result: res, Before: run.Before()}, err)
 }
 
 // start is everything that the investigation depends on besides its record.

@@ -198,7 +198,7 @@ func (b *book) extend() (bool, error) {
 	e := b.start.Extended[b.past]
 	b.past++
 	b.j.Past(b.past)
-	b.meter.Extend(e.Limits(), e.Wall, e.Spent)
+	b.meter.Extend(e.Limits(), e.Wall, e.Spent, budget.Dollars(e.SpentUSD))
 	b.interrupted, b.stopped, b.compared = false, false, false
 
 	left := b.dropped
@@ -276,6 +276,9 @@ func (b *book) forsake(jr *journey) {
 	if !b.since(3) { // as it was counted before
 		jr.reserved.Settle(jr.grant)
 	}
+	if b.start.Model != "" {
+		b.meter.Unpriced()
+	}
 }
 
 // sourcesRead is how many documents were read. What a rihla that broke off had of them is not counted.
@@ -300,6 +303,36 @@ func (b *book) used(jr *journey) int {
 		return max(0, jr.res.CostMetadata.TokensUsed-jr.goesOn.res.CostMetadata.TokensUsed)
 	}
 	return jr.res.CostMetadata.TokensUsed
+}
+
+// paid is what a rihla's models cost. Those of strangers are not paid here, and what they cost is
+// unknown; so is what one of ours does not say, which then is all that it had.
+func (b *book) paid(jr *journey) budget.Money {
+	cost := func(jr *journey) (budget.Money, bool) {
+		usd := jr.res.CostMetadata.CostUSD
+		if usd == nil {
+			return jr.money, false
+		}
+		return max(0, budget.Dollars(*usd)), true
+	}
+	switch {
+	case jr.unasked:
+		return 0
+	case !b.own(jr.Researcher):
+		if jr.res.CostMetadata.TokensUsed > 0 {
+			b.meter.Unpriced()
+		}
+		return 0
+	}
+	sum, known := cost(jr)
+	if !known {
+		b.meter.Unpriced()
+	}
+	if b.continues(jr.goesOn) && known { // it reports for both
+		before, _ := cost(jr.goesOn)
+		sum = max(0, sum-before)
+	}
+	return sum
 }
 
 // read is how many documents a rihla has read.

@@ -52,7 +52,7 @@ func key(researcher, question string) string {
 // several would have too little to write. A sole member gets everything, what is not used comes back, and after a plan
 // that cost too much its rihlas get the least.
 func (r *run) hold() {
-	r.overdrawn = r.model != nil && len(r.journeys) == 0 && r.meter.Room() < marchwarden.MinTokenBudget
+	r.overdrawn = r.model != nil && len(r.journeys) == 0 && r.meter.FreeRoom() < marchwarden.MinTokenBudget
 	keep, share := int(writeShare*float64(r.meter.Limits().TokenBudget)), firstShare
 	least := marchwarden.MinTokenBudget * 2
 	if r.since(4) && r.model != nil {
@@ -61,7 +61,7 @@ func (r *run) hold() {
 	if r.composes() {
 		keep = int(reportShare * float64(r.meter.Limits().TokenBudget))
 	}
-	if len(r.waiting) < 2 && !r.composes() || r.meter.Room()-keep < least {
+	if len(r.waiting) < 2 && !r.composes() || r.meter.FreeRoom()-keep < least {
 		keep = 0
 	}
 	switch {
@@ -71,7 +71,7 @@ func (r *run) hold() {
 		share = soleShare
 	}
 	r.meter.Hold(keep)
-	r.firstTokens, r.firstWeight = share*float64(r.meter.Room()), 0
+	r.firstTokens, r.firstWeight = share*float64(r.meter.FreeRoom()), 0
 	r.firstSources = r.meter.Limits().MaxSources - r.meter.Usage().Sources
 	for _, it := range r.waiting {
 		r.firstWeight += r.weight(it)
@@ -161,7 +161,7 @@ func (b *book) grant(it *item) (*journey, shortage, error) {
 	for _, w := range b.waiting { // it is the first of them
 		all += b.weight(w)
 	}
-	room, left := b.meter.Room(), b.meter.Limits().MaxSources-b.meter.Usage().Sources
+	room, left := b.meter.FreeRoom(), b.meter.Limits().MaxSources-b.meter.Usage().Sources
 	tokens, sources := int(float64(room)*weight/all), int(float64(left)*weight/all)
 	if b.continues(it.goesOn) {
 		return b.grantMore(it, tokens, sources)
@@ -183,11 +183,21 @@ func (b *book) grant(it *item) (*journey, shortage, error) {
 		return nil, shortage{read, fmt.Sprintf("all %d documents are given away", b.meter.Limits().MaxSources)}, nil
 	}
 	sources = min(left, max(1, sources))
-	reserved, err := b.meter.Reserve(min(tokens, b.meter.Room()))
+	money := b.money(tokens, room)
+	reserved, err := b.meter.ReserveCost(min(tokens, b.meter.FreeRoom()), money)
 	if err != nil {
 		return nil, shortage{}, err
 	}
-	return &journey{item: *it, grant: tokens, sources: b.meter.TakeSources(sources), reserved: reserved, retry: it.tokens > 0, back: make(chan homecoming, 1)}, shortage{}, nil
+	return &journey{item: *it, grant: tokens, money: money, sources: b.meter.TakeSources(sources), reserved: reserved, retry: it.tokens > 0, back: make(chan homecoming, 1)}, shortage{}, nil
+}
+
+// money is a rihla's part of the money: as large as its part of the tokens. Without a cap it is none.
+func (b *book) money(tokens, room int) budget.Money {
+	if !b.meter.Capped() {
+		return 0
+	}
+	left := b.meter.MoneyRoom()
+	return min(left, budget.Dollars(left.USD()*float64(tokens)/float64(max(1, room))))
 }
 
 // shortage is the cap that left no room for a rihla, and how, in words.
@@ -290,6 +300,12 @@ func (b *book) requestOf(jr *journey) marchwarden.Request {
 		Constraints: &marchwarden.Constraints{MaxIterations: &iterations, TokenBudget: &tokens, MaxSources: &sources,
 			SourceFilter: b.start.Request.Filter().String()},
 	}
+	if c := b.start.Request.Constraints; c != nil {
+		req.Constraints.Since, req.Constraints.Until = c.Since, c.Until
+	}
+	if b.meter.Capped() { // with nothing left, what costs nothing can be done
+		req.Constraints.MaxCostUSD = new(max(1, jr.money).USD())
+	}
 	if b.since(5) {
 		b.inForm(jr, &req)
 	}
@@ -327,7 +343,7 @@ func (b *book) contextOf(jr *journey) string {
 // grantMore lets a rihla resume one that had ended, with what that one had left, and so much more.
 func (b *book) grantMore(it *item, tokens, sources int) (*journey, shortage, error) {
 	was := it.goesOn
-	room, free := b.meter.Room(), b.meter.Limits().MaxSources-b.meter.Usage().Sources
+	room, free := b.meter.FreeRoom(), b.meter.Limits().MaxSources-b.meter.Usage().Sources
 	rest, unread := max(0, was.grant-b.used(was)), max(0, was.sources-b.read(was))
 	if tokens = min(tokens, room-rest); tokens < marchwarden.MinTokenBudget {
 		tokens = 0
@@ -339,11 +355,13 @@ func (b *book) grantMore(it *item, tokens, sources int) (*journey, shortage, err
 	case unread > free:
 		return nil, shortage{budget.SourceCap(b.meter.Limits().MaxSources), fmt.Sprintf("%d documents are left", free)}, nil
 	}
-	reserved, err := b.meter.Reserve(tokens + rest)
+	more := b.money(tokens+rest, room)
+	reserved, err := b.meter.ReserveCost(tokens+rest, more)
 	if err != nil {
 		return nil, shortage{}, err
 	}
-	return &journey{item: *it, grant: tokens + rest, sources: b.meter.TakeSources(sources + unread), moreTokens: tokens, moreSources: sources,
+	unpaid := max(0, was.money-b.paid(was))
+	return &journey{item: *it, grant: tokens + rest, money: more, moreMoney: max(0, more-unpaid), sources: b.meter.TakeSources(sources + unread), moreTokens: tokens, moreSources: sources,
 		reserved: reserved, retry: true, back: make(chan homecoming, 1)}, shortage{}, nil
 }
 
@@ -354,6 +372,9 @@ func (b *book) moreOf(jr *journey) marchwarden.Request {
 	}
 	if jr.moreSources > 0 {
 		more.MaxSources = &jr.moreSources
+	}
+	if jr.moreMoney > 0 {
+		more.MaxCostUSD = new(jr.moreMoney.USD())
 	}
 	if n := b.start.Extended[b.past-1].Iterations; n > 0 {
 		more.MaxIterations = &n

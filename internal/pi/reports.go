@@ -1,8 +1,10 @@
 package pi
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,7 +15,10 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
@@ -306,4 +311,20 @@ func placed(c marchwarden.Closest, res *marchwarden.Result) string {
 		}
 	}
 	return c.Locator
+}
+
+// unwanted says why the request does not want what an external researcher cites; "" if it does. Runs that
+// recorded no prices did not ask.
+func (f *findings) unwanted(jr *journey, c marchwarden.Citation, h replay.Held) string {
+	if f.own(jr.Researcher) || f.start.Prices == nil {
+		return ""
+	}
+	filter := f.start.Request.Filter()
+	if !filter.Allows(cmp.Or(locator.Host(c.Locator), path.Base(bare(c)))) {
+		return "it is outside the source filter " + filter.String()
+	}
+	if date := cmp.Or(h.Published, c.Published); !f.start.Request.Covers(date) {
+		return "it was published on " + plaintext.Line(date, maxWord) + ", outside the dates that were asked for"
+	}
+	return ""
 }

@@ -58,6 +58,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		Decisions: r.decided(), TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
 			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, SourcesRead: r.sourcesRead(), OverBudget: use.OverBudget,
+			CostUSD: use.CostUSD,
 		},
 	}
 	confidence.Rate(res, confidence.Input{

@@ -98,6 +98,7 @@ type journey struct {
 	number   int
 	id       marchwarden.TraceID // that its run is told to have
 	grant    int                 // tokens
+	money    budget.Money        // that its models may cost; under a cap only
 	sources  int                 // documents that it may read
 	reserved *budget.Reservation
 	retry    bool // was sent again with more
@@ -105,6 +106,7 @@ type journey struct {
 	back chan homecoming
 	homecoming
 
+	moreMoney               budget.Money
 	moreTokens, moreSources int // what is added to that which the journey it resumes had
 
 	arrived  bool
@@ -129,6 +131,9 @@ func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start)
 	r.book = book{
 		j: j, start: start, inv: start.Investigation, meter: budget.New(start.Limits, start.Wall),
 		members: map[string]dispatch.Member{}, asked: map[string]int{}, moved: map[string]bool{}, gaps: slices.Clone(start.Gaps),
+	}
+	if start.Prices != nil {
+		r.meter.Priced(0)
 	}
 	r.blobs, r.set, r.ranks = blobs, &evidence.Set{}, map[string]int{}
 	for _, m := range r.inv.Members {
@@ -183,7 +188,7 @@ func (r *run) openModel() {
 	}
 	r.model = llm.NewMetered(replay.Model(r.j, r.start.Model, outside), r.meter, r.j.Note, func(prompt string) {
 		r.live(marchwarden.StagePlan, "asking "+r.start.Model+" to "+prompt)
-	})
+	}).Priced(r.start.Prices, r.start.Vectors)
 }
 
 // gather gathers, and goes on past every end that the investigation has gone past.
@@ -316,7 +321,7 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	if jr.res == nil && !jr.unasked {
 		r.forsake(jr)
 	} else {
-		jr.reserved.Settle(r.used(jr))
+		jr.reserved.SettleCost(r.used(jr), r.paid(jr))
 	}
 	if jr.unasked {
 		r.meter.ReturnSources(jr.sources)

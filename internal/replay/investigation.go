@@ -45,6 +45,9 @@ func Rihla(ctx context.Context, j Journal, r Journey, run func(context.Context) 
 			if res := read[*marchwarden.Result](out); err == nil && res != nil {
 				s.Head = head("%s reported %d citations and %d gaps", r.Researcher, len(res.Citations), len(res.Gaps))
 				s.TraceID, s.Citations, s.Gaps, s.TokensUsed = res.TraceID, len(res.Citations), len(res.Gaps), res.CostMetadata.TokensUsed
+				if usd := res.CostMetadata.CostUSD; usd != nil && r.TraceID.Valid() { // a stranger has no id from us
+					s.CostUSD = *usd
+				}
 			}
 			return s
 		},

@@ -18,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -42,12 +43,13 @@ type Lab struct {
 	Vectors  embed.Embedder // makes the sentence vectors of new runs; nil is to do without
 	// VectorsOf finds what made the vectors of a run that goes on, by its id; nil knows Vectors alone.
 	VectorsOf   func(id string) (embed.Embedder, error)
-	Calibration json.RawMessage     // the table by which confidence is calibrated; nil leaves the scores as they are
-	PartOf      bool                // marks the runs as rihlas of an investigation
-	Choice      *marchwarden.Choice // who was asked with what, by which the run resumes
-	More        time.Duration       // added to the time of a run that goes on
-	Spent       func(Call)          // told of every finished call, for the ledger; nil: unused
-	Say         func(string)        // told what a person should know about a run under way; nil: unused
+	Prices      ledger.Prices               // that the user has set, before those of the program
+	Calibration json.RawMessage             // the table by which confidence is calibrated; nil leaves the scores as they are
+	PartOf      bool                        // marks the runs as rihlas of an investigation
+	Choice      *marchwarden.Choice         // who was asked with what, by which the run resumes
+	More        time.Duration               // added to the time of a run that goes on
+	Spent       func(context.Context, Call) // told of every finished call, for the ledger; nil: unused
+	Say         func(string)                // told what a person should know about a run under way; nil: unused
 }
 
 // Call is a finished call as a ledger sees it.
@@ -121,6 +123,9 @@ func (p Prepared) Research(ctx context.Context, req marchwarden.Request, sink ma
 	}
 	start.Mind = Mind(start.Model).ID()
 	vectors.Describe(start, l.Vectors)
+	if err := start.Price(l.Prices, llm.MayAnswer(l.Model)); err != nil {
+		return nil, err
+	}
 	w, err := l.Traces.Create(start.TraceID)
 	if errors.Is(err, fs.ErrExist) { // it was begun before, and could not be resumed
 		start.TraceID = l.NewID()
@@ -132,7 +137,7 @@ func (p Prepared) Research(ctx context.Context, req marchwarden.Request, sink ma
 	}
 	res, err := l.loop(s, start.Model, l.Vectors).Run(ctx, j, start, clock)
 	_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
-	return l.finish(j, Call{Start: start, Result: res}, err)
+	return l.finish(ctx, j, Call{Start: start, Result: res}, err)
 }
 
 // id is the id of a new run: the one that its caller has chosen, if it has.
@@ -158,7 +163,7 @@ func (l *Lab) vectorsOf(id string) (embed.Embedder, error) {
 }
 
 // finish ends a call: a result of which there is no record says so.
-func (l *Lab) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result, error) {
+func (l *Lab) finish(ctx context.Context, j *replay.Recorder, c Call, err error) (*marchwarden.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("research %s: %w", c.Start.TraceID, err)
 	}
@@ -166,7 +171,7 @@ func (l *Lab) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result
 		c.Result.Warnings = append(c.Result.Warnings, warning)
 	}
 	if l.Spent != nil {
-		l.Spent(c)
+		l.Spent(ctx, c)
 	}
 	return c.Result, nil
 }
@@ -216,7 +221,7 @@ func (p Prepared) resume(ctx context.Context, req marchwarden.Request, sink marc
 			l.Say(s)
 		}
 	}
-	return l.finish(on.Recorder, Call{Start: start, Result: res, Before: on.Before()}, err)
+	return l.finish(ctx, on.Recorder, Call{Start: start, Result: res, Before: on.Before()}, err)
 }
 
 // Mind makes the reasoner of one run: the one that asks the model of this id, or, for "", the one that needs none.

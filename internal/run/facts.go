@@ -22,7 +22,8 @@ type Facts struct {
 	Verified *trace.Verify
 	Spent
 	Iterations int
-	Paid       int // tokens of the run and, as they reported, of its rihlas
+	Paid       int     // tokens of the run and, as they reported, of its rihlas
+	PaidUSD    float64 // what these cost by the prices of the run, as far as they have any
 
 	Rihlas   []marchwarden.Rihla // in the order in which they are named, as they reported last
 	UnderWay map[int]marchwarden.TraceID
@@ -91,6 +92,10 @@ func (f *Facts) take(s trace.Step) {
 func (f *Facts) pay(model string, t ledger.Tokens) {
 	f.Tokens[model] = f.Tokens[model].Plus(t)
 	f.Paid += t.In + t.Out
+	if f.Start != nil {
+		usd, _ := f.Start.Prices.Cost(model, t)
+		f.PaidUSD += usd
+	}
 }
 
 func (f *Facts) name(number int, id marchwarden.TraceID) *marchwarden.Rihla {
@@ -121,6 +126,7 @@ func (f *Facts) report(s *trace.RihlaComplete) {
 	}
 	run := s.Researcher + " " + s.TraceID.String()
 	f.Paid += max(0, s.TokensUsed-f.paid[run])
+	f.PaidUSD += s.CostUSD
 	if s.TraceID.Valid() {
 		f.paid[run] = max(f.paid[run], s.TokensUsed)
 	}
@@ -160,7 +166,10 @@ type Spent struct {
 // Cost is the estimated price of a run with these figures, by the table of package
 // ledger; nil is unknown, which is not zero.
 func (s Spent) Cost(c marchwarden.CostMetadata) *float64 {
-	if s.Unpriced { // nor is a count of no tokens
+	switch {
+	case c.CostUSD != nil: // by the prices of its day
+		return c.CostUSD
+	case s.Unpriced: // nor is a count of no tokens
 		return nil
 	}
 	if c.TokensUsed == 0 {

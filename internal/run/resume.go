@@ -162,6 +162,9 @@ func additions(req marchwarden.Request, more time.Duration) trace.Extension {
 	}
 	if c := req.Constraints; c != nil {
 		e.Tokens, e.Iterations, e.Sources = number(c.TokenBudget), number(c.MaxIterations), number(c.MaxSources)
+		if c.MaxCostUSD != nil {
+			e.CostUSD = *c.MaxCostUSD
+		}
 	}
 	return e
 }
@@ -177,6 +180,20 @@ func (d Resumer) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more
 	}
 	start := *recorded
 	step := &trace.Resume{Version: d.Version, Worked: worked, Head: trace.Head{Decision: "go on where the run was cut off"}}
+	began := d.Now()
+	on := &Resumed{Start: &start, Log: log, w: w, step: step}
+	if latest := log.Latest(); latest != nil {
+		_, earlier, err := ResultOf(ctx, d.Blobs, latest.Result)
+		if err != nil {
+			return nil, err
+		}
+		on.before = earlier.CostMetadata
+	}
+	facts := FactsOf(log.Steps)
+	more.SpentUSD = facts.PaidUSD
+	if usd := on.before.CostUSD; usd != nil {
+		more.SpentUSD = max(more.SpentUSD, *usd)
+	}
 	done := log.Complete()
 	more.Wall = d.time(ctx, &start, worked, more.Wall)
 	switch {
@@ -190,20 +207,11 @@ func (d Resumer) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more
 			step.Wall = more.Wall
 		}
 	default:
-		more.Spent = FactsOf(log.Steps).Paid // the meter sees only what leads up to an end
+		more.Spent = facts.Paid // the meter sees only what leads up to an end
 		step.Extension = &more
 	}
 	if step.Wall != 0 {
 		step.Worked++ // later than all that the run has seen, which is judged as it was
-	}
-	began := d.Now()
-	on := &Resumed{Start: &start, Log: log, w: w, step: step}
-	if done := log.Latest(); done != nil {
-		_, earlier, err := ResultOf(ctx, d.Blobs, done.Result)
-		if err != nil {
-			return nil, err
-		}
-		on.before = earlier.CostMetadata
 	}
 	on.Clock = func() time.Duration { return step.Worked + max(0, d.Now().Sub(began)) }
 	on.Recorder, err = replay.Resume(w, log, d.Blobs, on.Clock, sink)
@@ -233,7 +241,7 @@ func given(start *trace.Start, more trace.Extension) bool {
 		return false
 	}
 	last := start.Extended[len(start.Extended)-1]
-	last.Spent, more.Spent, last.Wall, more.Wall = 0, 0, 0, 0
+	last.Spent, more.Spent, last.SpentUSD, more.SpentUSD, last.Wall, more.Wall = 0, 0, 0, 0, 0, 0
 	return last == more
 }
 

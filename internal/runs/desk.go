@@ -168,7 +168,7 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	}
 	now := d.cfg.Now()
 	r := d.newRun(ctx, record{
-		Format: recordFormat, ID: d.chooseID(ctx, who), Owner: who.ID, Scopes: who.Scopes, Researcher: d.cfg.Name, Request: ask, Choice: asked.Choice,
+		Format: recordFormat, ID: d.chooseID(ctx, who), Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: ask, Choice: asked.Choice,
 		Kind: kind.String(), Kept: kind == Task, Created: now, Updated: now, Status: Working, Message: "research started",
 	})
 	r.recorded = kind == Task || !who.SeesAll()
@@ -231,7 +231,7 @@ func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
 func (d *Desk) reopened(ctx context.Context, old *Run, id marchwarden.TraceID, ask marchwarden.Request, kind Kind) record {
 	now := d.cfg.Now()
 	who := access.From(ctx)
-	rec := record{Format: recordFormat, ID: id, Owner: who.ID, Scopes: who.Scopes, Researcher: d.cfg.Name, Request: ask, Created: now}
+	rec := record{Format: recordFormat, ID: id, Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: ask, Created: now}
 	if old != nil {
 		rec = old.snapshot()
 	}

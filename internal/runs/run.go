@@ -120,7 +120,7 @@ func isGoing(err error) bool {
 // newRun makes a run that this process executes. Its research has the owner as its principal,
 // whichever caller asks.
 func (d *Desk) newRun(ctx context.Context, rec record) *Run {
-	owner := access.Principal{ID: rec.Owner, Scopes: slices.Clone(rec.Scopes)}
+	owner := access.Principal{ID: rec.Owner, Scopes: slices.Clone(rec.Scopes), MaxCostDay: rec.MaxCostDay}
 	work, halt := context.WithCancelCause(context.WithValue(access.With(context.WithoutCancel(ctx), owner), choiceKey{}, rec.Choice))
 	if deadline, ok := ctx.Deadline(); ok {
 		limited, cancel := context.WithDeadline(work, deadline)

@@ -26,6 +26,7 @@ type record struct {
 	ID         marchwarden.TraceID   `json:"id"`
 	Owner      string                `json:"owner"`
 	Scopes     []string              `json:"scopes,omitempty"`
+	MaxCostDay float64               `json:"max_cost_day_usd,omitempty"` // of the owner
 	Researcher string                `json:"researcher"`
 	Request    marchwarden.Request   `json:"request"`          // as it was first asked
 	Choice     *marchwarden.Choice   `json:"choice,omitempty"` // who may be asked, with what

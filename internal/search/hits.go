@@ -108,22 +108,30 @@ func Date(s string) string {
 	return ""
 }
 
-// Domains returns the filter's entries as hosts in ASCII. plain is false if one
-// of them is a suffix such as ".gov", which most services cannot be given.
-func Domains(f marchwarden.SourceFilter) (domains []string, plain bool) {
+// Domains returns the filter's entries as hosts in ASCII: those that are allowed, and those
+// that are excluded. plain is false if one of them is a suffix such as ".gov", which most
+// services cannot be given; an excluded one is left out then.
+func Domains(f marchwarden.SourceFilter) (only, not []string, plain bool) {
 	if f.Empty() {
-		return nil, true
+		return nil, nil, true
 	}
 	plain = true
 	for e := range strings.SplitSeq(f.String(), ",") {
+		e, bars := strings.CutPrefix(e, "!")
 		name := strings.TrimPrefix(e, ".")
-		plain = plain && name == e && strings.Contains(e, ".")
+		whole := name == e && strings.Contains(e, ".")
+		plain = plain && whole
 		if loc, ok := locator.Canonical("http://" + name + "/"); ok {
 			name = locator.Host(loc)
 		}
-		domains = append(domains, name)
+		switch {
+		case !bars:
+			only = append(only, name)
+		case whole:
+			not = append(not, name)
+		}
 	}
-	return domains, plain
+	return only, not, plain
 }
 
 // WithSites adds a small filter to the text of a query as "site:" operators, for
@@ -131,14 +139,21 @@ func Domains(f marchwarden.SourceFilter) (domains []string, plain bool) {
 // filter, and a query with operators of its own, stay as they are.
 func WithSites(text string, f marchwarden.SourceFilter) string {
 	const most, longest = 4, 200
-	domains, _ := Domains(f)
-	if len(domains) == 0 || len(domains) > most || strings.Contains(strings.ToLower(text), "site:") {
+	only, not, _ := Domains(f)
+	if len(only)+len(not) == 0 || len(only) > most || len(not) > most || strings.Contains(strings.ToLower(text), "site:") {
 		return text
 	}
-	op := "site:" + strings.Join(domains, " OR site:")
-	if len(domains) > 1 {
-		op = "(" + op + ")"
+	var ops []string
+	if len(only) > 0 {
+		ops = []string{"site:" + strings.Join(only, " OR site:")}
 	}
+	if len(only) > 1 {
+		ops[0] = "(" + ops[0] + ")"
+	}
+	for _, d := range not {
+		ops = append(ops, "-site:"+d)
+	}
+	op := strings.Join(ops, " ")
 	if len(op) > longest {
 		return text
 	}

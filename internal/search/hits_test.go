@@ -79,6 +79,9 @@ func TestFilterWords(t *testing.T) {
 		query   string
 	}{
 		{"", nil, true, "soil"},
+		{"!nasa.gov", []string{"-nasa.gov"}, true, "soil -site:nasa.gov"},
+		{".edu,!.gov,!a.edu,!b.edu", []string{"edu", "-a.edu", "-b.edu"}, false, "soil site:edu -site:a.edu -site:b.edu"},
+		{"!a.b,!c.d,!e.f,!g.h,!i.j", []string{"-a.b", "-c.d", "-e.f", "-g.h", "-i.j"}, true, "soil"},
 		{"nasa.gov", []string{"nasa.gov"}, true, "soil site:nasa.gov"},
 		{".gov,Usu.edu", []string{"gov", "usu.edu"}, false, "soil (site:gov OR site:usu.edu)"},
 		{"edu", []string{"edu"}, false, "soil site:edu"},
@@ -90,7 +93,10 @@ func TestFilterWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		domains, plain := search.Domains(f)
+		domains, not, plain := search.Domains(f)
+		for _, d := range not {
+			domains = append(domains, "-"+d)
+		}
 		if diff := cmp.Diff(tt.domains, domains); diff != "" && tt.domains != nil || plain != tt.plain {
 			t.Errorf("%q: plain %v\n%s", tt.filter, plain, diff)
 		}

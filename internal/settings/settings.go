@@ -130,6 +130,7 @@ const (
 	EngineCertKey = "engine_cert_key"
 	Worker        = "worker"
 	Limits        = "limits"
+	Prices        = "prices"
 	Blobs         = "blobs"
 	S3Key         = "s3_access_key_id"
 	S3Secret      = "s3_secret_access_key"
@@ -208,6 +209,7 @@ var All = []Setting{
 	{Name: EngineCertKey, Env: "MARCHWARDEN_ENGINE_CERT_KEY", Kind: Folder},
 	{Name: Worker, Env: "MARCHWARDEN_WORKER"},
 	{Name: Limits, Env: "MARCHWARDEN_LIMITS", Kind: rules},
+	{Name: Prices, Env: "MARCHWARDEN_PRICES", Kind: rules},
 	{Name: Blobs, Env: "MARCHWARDEN_BLOBS"},
 	{Name: HubListen, Env: "MARCHWARDEN_HUB_LISTEN"},
 	{Name: HubStore, Env: "MARCHWARDEN_HUB_STORE", Kind: Folder},

@@ -70,6 +70,7 @@ type RihlaComplete struct {
 	Citations  int                 `json:"citations"`
 	Gaps       int                 `json:"gaps"`
 	TokensUsed int                 `json:"tokens_used"`
+	CostUSD    float64             `json:"cost_usd,omitempty"` // of one of this program, as far as it is known
 }
 
 // Arrival says which report was looked at next. The order in which reports come

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 )
 
 // Resume says that a run goes on: after it was cut off, or past its end.
@@ -39,11 +40,13 @@ type Found struct {
 type Extension struct {
 	// Spent is what the run had used when it ended, the writing of its answer
 	// included.
-	Spent int `json:"spent"`
+	Spent    int     `json:"spent"`
+	SpentUSD float64 `json:"spent_usd,omitempty"`
 	// What is added to its limits; all may be zero for a run that its caller stopped.
 	Tokens     int           `json:"tokens,omitempty"`
 	Iterations int           `json:"iterations,omitempty"`
 	Sources    int           `json:"sources,omitempty"`
+	CostUSD    float64       `json:"cost_usd,omitempty"`
 	Wall       time.Duration `json:"wall_ns,omitempty"`
 }
 
@@ -54,6 +57,20 @@ func (s *Start) LimitsNow() marchwarden.Limits {
 		limits = limits.Plus(e.Limits())
 	}
 	return limits
+}
+
+// Price writes the prices down of those that may answer, of recorded vectors and, for a run
+// without a model, of its reasoner. A cap of money cannot be kept where one is unknown: CodeInvalid.
+func (s *Start) Price(own ledger.Prices, models []string) error {
+	if len(models) == 0 {
+		models = []string{s.Mind}
+	}
+	if s.VectorsRecorded {
+		models = append(models, s.Vectors)
+	}
+	known, missing := own.Of(models...)
+	s.Prices = known
+	return ledger.Known(s.Limits, missing)
 }
 
 // Lengthening is time that a run got when it had worked for a while.
@@ -83,7 +100,7 @@ func (s *Start) Remains(limit, worked time.Duration) time.Duration {
 
 // Limits are what an extension adds to the limits of a run.
 func (e Extension) Limits() marchwarden.Limits {
-	return marchwarden.Limits{TokenBudget: e.Tokens, MaxIterations: e.Iterations, MaxSources: e.Sources}
+	return marchwarden.Limits{TokenBudget: e.Tokens, MaxIterations: e.Iterations, MaxSources: e.Sources, MaxCostUSD: e.CostUSD}
 }
 
 // Resumed tells the start what a resume step says, whether it was read or is about

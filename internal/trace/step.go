@@ -22,6 +22,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 )
 
 // Format is the version of the line format, carried by every start step. Format 1
@@ -173,6 +174,9 @@ type Instruments struct {
 	// Reader is the id of what read passages with the question, or "" for a run
 	// without. Its readings are made again.
 	Reader string `json:"reader,omitempty"`
+	// Prices are those of what the run may ask, by which its cost is counted; a run
+	// without a model has that of its reasoner. Without prices the cost is unknown.
+	Prices ledger.Prices `json:"prices,omitempty"`
 	// Calibration is the table that turned the score of the result into a probability;
 	// without one the score is the confidence.
 	Calibration json.RawMessage `json:"calibration,omitempty"`

@@ -149,6 +149,11 @@ func fill(t *testing.T, v reflect.Value, seed int) {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(t, v.Elem(), seed)
+	case reflect.Map:
+		value := reflect.New(v.Type().Elem()).Elem()
+		fill(t, value, seed*7+1)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("key "+strconv.Itoa(seed)), value)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		fill(t, v.Index(0), seed*7+1)

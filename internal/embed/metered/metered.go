@@ -17,6 +17,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
@@ -98,6 +99,7 @@ type Vectors struct {
 	inner    embed.Embedder // nil in the rerun of a run whose vectors are recorded
 	j        replay.Journal
 	meter    *budget.Meter
+	prices   ledger.Prices // nil counts no money
 
 	mu     sync.Mutex // guards what follows
 	failed error      // why there are no more
@@ -108,7 +110,7 @@ type Vectors struct {
 // New makes the vectors of a run from its start, as Describe has written it or Recall
 // has found it.
 func New(j replay.Journal, start *trace.Start, inner embed.Embedder, meter *budget.Meter) *Vectors {
-	return &Vectors{id: start.Vectors, recorded: start.VectorsRecorded, inner: inner, j: j, meter: meter, bills: map[string]*bill{}, paid: map[string]bool{}}
+	return &Vectors{id: start.Vectors, recorded: start.VectorsRecorded, inner: inner, j: j, meter: meter, prices: start.Prices, bills: map[string]*bill{}, paid: map[string]bool{}}
 }
 
 // Embedder is what a reasoner may use, or nil if there is none.
@@ -289,7 +291,7 @@ func (b *bill) Reserve(tokens int) (settle func(used int), err error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r, err := b.v.meter.Spare(tokens)
+	r, err := b.v.meter.Spare(tokens, b.v.cost(tokens))
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +308,7 @@ func (b *bill) pay(tokens int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.open) == 0 {
-		r, err := b.v.meter.Spare(0)
+		r, err := b.v.meter.Spare(0, 0)
 		if err != nil {
 			return // nothing always fits
 		}
@@ -315,8 +317,17 @@ func (b *bill) pay(tokens int) {
 	for _, r := range b.open[1:] {
 		r.Settle(0)
 	}
-	b.open[0].Settle(tokens)
+	b.open[0].SettleCost(tokens, b.v.cost(tokens))
+	if _, known := b.v.prices[b.v.id]; !known && tokens > 0 {
+		b.v.meter.Unpriced()
+	}
 	b.open, b.used = nil, 0
+}
+
+// cost is what tokens of the service cost; one without a price is not counted.
+func (v *Vectors) cost(tokens int) budget.Money {
+	usd, _ := v.prices.Cost(v.id, ledger.Tokens{In: tokens})
+	return budget.Dollars(usd)
 }
 
 // sum is what was used, and why there are no vectors.

@@ -59,7 +59,7 @@ func study(st *reason.State, q *lexicon.Question, ws []window, keep int) (lk *lo
 	for err != nil && len(ws) > 0 {
 		unread = append(unread, ws[len(ws)-1])
 		ws = ws[:len(ws)-1]
-		if room := st.Meter.Room() - keep; cost(ws) <= room {
+		if room := st.Meter.FreeRoom() - keep; cost(ws) <= room {
 			res, err = st.Meter.Reserve(cost(ws))
 		}
 	}

@@ -74,7 +74,7 @@ func clauses(q *lexicon.Question, st *reason.State) []*lexicon.Question {
 func write(ctx context.Context, st *reason.State, q *lexicon.Question) (reason.Draft, error) {
 	ws := rank(q, st.Evidence, considered+perPart*(len(q.Parts)-1))
 	mean(ctx, st, q, ws)
-	lk, unread := study(st, q, ws, min(answerRoom, st.Meter.Room()/3))
+	lk, unread := study(st, q, ws, min(answerRoom, st.Meter.FreeRoom()/3))
 	if err := lk.read(ctx, st); err != nil {
 		return reason.Draft{}, err
 	}

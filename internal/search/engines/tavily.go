@@ -32,6 +32,7 @@ type tavilyQuestion struct {
 	SearchDepth       string   `json:"search_depth"`
 	MaxResults        int      `json:"max_results"`
 	IncludeDomains    []string `json:"include_domains,omitempty"`
+	ExcludeDomains    []string `json:"exclude_domains,omitempty"`
 	StartDate         string   `json:"start_date,omitempty"`
 	EndDate           string   `json:"end_date,omitempty"`
 	IncludeRawContent bool     `json:"include_raw_content"`
@@ -52,8 +53,9 @@ type tavilyResult struct {
 
 func askTavily(ctx context.Context, api *httpapi.Service, q search.Query) ([]search.Hit, error) {
 	ask := tavilyQuestion{Query: q.Text, SearchDepth: "basic", MaxResults: min(q.Limit, tavilyMostResults), StartDate: q.Since, EndDate: q.Until}
-	if domains, plain := search.Domains(q.Filter); plain {
-		ask.IncludeDomains = domains
+	only, not, plain := search.Domains(q.Filter)
+	if ask.ExcludeDomains = not; plain {
+		ask.IncludeDomains = only
 	} else {
 		ask.MaxResults = tavilyMostResults // some of them will not pass
 	}
