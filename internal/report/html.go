@@ -67,6 +67,7 @@ func (p htmlPage) content() h.Node {
 		{"discoveries", "Discoveries", items(`<ul>{}</ul>`, p.Discoveries, `{}: <span lang="" dir="auto">{}</span>`)},
 		{"questions", "Open questions", items(`<ul>{}</ul>`, p.Questions, `{}<span lang="" dir="auto">{}</span>`)},
 		{"rihlas", "Researchers asked", items(`<ol>{}</ol>`, p.Rihlas, `<strong>{}</strong> — <span lang="" dir="auto">{}</span>`)},
+		{"references", "References", p.references()},
 		{"sources", "Sources", p.sources()},
 		{"cost", "Cost", definitions(p.Cost)},
 		{"check", "How to check this report", p.check()},
@@ -174,6 +175,17 @@ func (p htmlPage) check() h.Node {
 		return h.Fill(`<p class="command"><code>{}</code></p>
 `, c)
 	})))
+}
+
+func (p htmlPage) references() h.Node {
+	return h.Each(p.r.references(), func(ref reference) h.Node {
+		link := h.Node{}
+		if to, ok := h.Web(ref.address); ok {
+			link = h.Away(to, h.Text(ref.address))
+		}
+		return h.Fill(`<p class="reference">{} <span lang="" dir="auto">{}</span> {}</p>
+`, markers(ref.cited), ref.text, link)
+	})
 }
 
 func (p htmlPage) citedFor(claims []int) h.Node {
