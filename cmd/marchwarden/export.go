@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -27,12 +29,18 @@ report that they can read, or as a list of its sources.
 
   mwz     a bundle: the result, the traces and everything that was read, in one
           file that 'marchwarden verify' checks anywhere, offline (the default)
-  md      a report in Markdown
+  md      a report in Markdown, as Pandoc reads it
   html    a report as one page, with the excerpts in their source text
+  docx    a report for Word and its kin
+  pdf     a report to print; a local Chromium or Chrome prints it
   json    the result, as 'ask --json' prints it
   bibtex, ris, csl
           the sources, for a program that keeps references
   warc    the pages that were fetched, for web archives
+
+Reports have the answer, what is to be known about it, references with the dates
+on which they were read, and the excerpts; md and docx have footnotes, too.
+--cite says how references are written.
 
 Without --format the ending of the file tells. Bundles and archives get a name
 of their own without --out; the other formats go to stdout.
@@ -44,7 +52,7 @@ who has the public key can tell with 'marchwarden verify --by' that it is yours.
 ` + idHelp
 
 type exportOptions struct {
-	out, format           string
+	out, format, cite     string
 	force                 bool
 	sign, comment, newKey string
 }
@@ -53,7 +61,7 @@ func newExport(a *app) *cobra.Command {
 	var o exportOptions
 	cmd := &cobra.Command{
 		Use: "export [flags] ID", Short: "write a run to a file: a bundle to check, a report, its sources", Long: exportHelp,
-		Example: "  marchwarden export last\n  marchwarden export last -o answer.html\n  marchwarden export --format bibtex last >> sources.bib\n" +
+		Example: "  marchwarden export last\n  marchwarden export last -o answer.html\n  marchwarden export last --cite apa -o answer.docx\n  marchwarden export --format bibtex last >> sources.bib\n" +
 			"  marchwarden export --new-key ~/.marchwarden/key\n  marchwarden export --sign ~/.marchwarden/key last -o answer.mwz",
 		Args: argCount(0, 1, "one trace id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,11 +71,13 @@ func newExport(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "out", "o", "", "write to `FILE`; - is stdout")
 	f.StringVar(&o.format, "format", "", "`FORMAT` of the file: "+strings.Join(bundle.FormatNames(), ", "))
+	f.StringVar(&o.cite, "cite", "", "`STYLE` of the references: "+strings.Join(biblio.Styles(), ", ")+" (default ieee)")
 	f.BoolVar(&o.force, "force", false, "replace a file that exists")
 	f.StringVar(&o.sign, "sign", "", "sign the bundle with the private key in `KEYFILE`")
 	f.StringVar(&o.comment, "comment", "", "`TEXT` that the signature covers")
 	f.StringVar(&o.newKey, "new-key", "", "make a key to sign with: `FILE` and FILE.pub")
 	complete(cmd, "format", bundle.FormatNames()...)
+	complete(cmd, "cite", biblio.Styles()...)
 	return cmd
 }
 
@@ -87,7 +97,8 @@ func formatOf(o exportOptions) (bundle.Format, error) {
 }
 
 func exportOf(a *app, c *settings.Settings, from run.Store, past *run.Run) bundle.Export {
-	return bundle.Export{From: from, Run: past, Home: c.Home(), Now: a.Now, Version: programVersion(), Note: a.note, Warn: a.warn, When: a.inZone}
+	return bundle.Export{From: from, Run: past, Home: c.Home(), Now: a.Now, Version: programVersion(), Note: a.note, Warn: a.warn, When: a.inZone,
+		Print: func(ctx context.Context, html string) ([]byte, error) { return a.PrintPDF(ctx, c, html) }}
 }
 
 func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error {
@@ -109,6 +120,10 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error
 	}
 	var key *bundle.Key
 	switch {
+	case o.cite != "" && !slices.Contains(biblio.Styles(), o.cite):
+		return invalid("--cite", "use one of "+strings.Join(biblio.Styles(), ", "), fmt.Sprintf("there is no style %q", plaintext.Clip(o.cite, 40)))
+	case o.cite != "" && !slices.Contains([]string{"md", "html", "docx", "pdf"}, format.Name):
+		return invalid("--cite", "", "is for reports: md, html, docx and pdf")
 	case format.Name != "mwz" && (o.sign != "" || o.comment != ""):
 		return invalid("--sign", "", "is for bundles: only --format mwz can be signed")
 	case o.sign == "" && o.comment != "":
@@ -129,7 +144,7 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error
 			return err
 		}
 		e := exportOf(a, c, rec.Store(), past)
-		e.Key, e.Comment = key, o.comment
+		e.Key, e.Comment, e.Cite = key, o.comment, biblio.Style(o.cite)
 		if _, _, err := e.From.Result(ctx, past); err != nil && format.Name != "warc" { // pages can be there without
 			return err
 		}

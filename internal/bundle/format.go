@@ -27,7 +27,7 @@ type Format struct {
 	Write func(context.Context, Export, io.Writer) error
 }
 
-// Export is a run to be written, and what hears of it. Now, Note, Warn and When are required.
+// Export is a run to be written, and what hears of it. Now, Note, Warn, When and, for PDF, Print are required.
 type Export struct {
 	From    run.Store
 	Run     *run.Run
@@ -36,6 +36,10 @@ type Export struct {
 	Version string // of this program
 	Key     *Key   // who signs a bundle; nil: it is not signed
 	Comment string // what the signer says
+	Cite    biblio.Style
+
+	// Print prints a page of HTML to PDF.
+	Print func(ctx context.Context, html string) ([]byte, error)
 
 	Note func(format string, args ...any)
 	Warn func(message string)
@@ -49,6 +53,8 @@ func Formats() []Format {
 		{"mwz", "a bundle that anybody can check, offline", "application/zip", []string{Suffix}, true, exportBundle},
 		{"md", "a report in Markdown", "text/markdown; charset=utf-8", []string{".md", ".markdown"}, false, reportIn(report.Markdown)},
 		{"html", "a report as one page", "text/html; charset=utf-8", []string{".html", ".htm"}, false, reportIn(report.HTML)},
+		{"docx", "a report for Word", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", []string{".docx"}, true, reportIn(report.DOCX)},
+		{"pdf", "a report to print", "application/pdf", []string{".pdf"}, true, exportPDF},
 		{"csl", "the sources as CSL-JSON", "application/json", []string{".csl.json", ".csl"}, false, listIn(biblio.CSL)},
 		{"json", "the result as JSON", "application/json", []string{".json"}, false, exportJSON},
 		{"bibtex", "the sources as BibTeX", text, []string{".bib", ".bibtex"}, false, listIn(biblio.BibTeX)},
@@ -142,6 +148,7 @@ func reportIn(write func(io.Writer, *report.Report) error) func(context.Context,
 		if last, ok := e.checked(); ok {
 			r.Result.CheckedAt, r.Checked = &last.CheckedAt, last.Summary(e.When(last.CheckedAt))
 		}
+		r.Cite = e.Cite
 		for _, problem := range r.Problems {
 			e.Warn("the record is damaged: " + problem)
 		}
@@ -152,6 +159,19 @@ func reportIn(write func(io.Writer, *report.Report) error) func(context.Context,
 		}
 		return marchwarden.Wrap(write(w, r), marchwarden.CodeUnavailable, "write the report")
 	}
+}
+
+// exportPDF prints the page of a report.
+func exportPDF(ctx context.Context, e Export, w io.Writer) error {
+	var page strings.Builder
+	if err := reportIn(report.HTML)(ctx, e, &page); err != nil {
+		return err
+	}
+	pdf, err := e.Print(ctx, page.String())
+	if err == nil {
+		_, err = w.Write(pdf)
+	}
+	return err
 }
 
 func listIn(write func(io.Writer, []biblio.Entry) error) func(context.Context, Export, io.Writer) error {

@@ -214,6 +214,16 @@ func findChromium(c *settings.Settings) (string, bool) {
 	return render.Find(c.Text(settings.Chromium), exec.LookPath)
 }
 
+// PrintPDF prints a page of our own to PDF in the local browser.
+func (h *Host) PrintPDF(ctx context.Context, c *settings.Settings, html string) ([]byte, error) {
+	chromium, ok := findChromium(c)
+	if !ok {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "a PDF is printed by a local Chromium or Chrome, and none is found",
+			Hint: "install one, or name it in MARCHWARDEN_CHROMIUM; docx and html are written without"}
+	}
+	return render.Print(ctx, chromium, html)
+}
+
 // chromiumProblem says that the browser which the settings name cannot be run; ""
 // if it can, or if none is named.
 func chromiumProblem(c *settings.Settings) string {

@@ -62,16 +62,17 @@
   }
 
   // The elements of a report and their attributes, and what these may be. All else is
-  // left out, though the HTML was made by a program that escapes every text.
+  // left out, though the HTML was made by a program that escapes every text: pictures of
+  // charts, too, whose numbers stand in a table.
   const allowed = {
-    a: "href class rel aria-label", article: "id class tabindex", bdi: "class title", blockquote: "lang dir", code: "", dd: "", details: "", div: "class", dl: "", dt: "",
-    h2: "id", h3: "lang dir", li: "id", main: "", meter: "value aria-label", nav: "aria-label", ol: "", p: "lang dir class", section: "id aria-labelledby",
-    span: "class lang dir", strong: "lang dir", summary: "", ul: "",
+    a: "href class data-source rel aria-label", article: "id class tabindex", bdi: "class title", blockquote: "lang dir", code: "", dd: "", details: "", div: "role aria-label tabindex class", dl: "", dt: "",
+    figcaption: "", figure: "class", h2: "id", h3: "lang dir", h4: "lang dir", li: "id lang dir", main: "", meter: "value aria-label", nav: "aria-label", ol: "", p: "lang dir class",
+    section: "id aria-labelledby", span: "class lang dir data-source", strong: "lang dir", summary: "", table: "", tbody: "", td: "lang dir", th: "scope lang dir", thead: "", tr: "", ul: "",
   };
   const name = /^[a-z]+(-[a-z0-9]+)*$/;
   const values = {
-    "aria-label": /^[\w .]*$/, "aria-labelledby": name, class: /^[a-z]+([ -][a-z]+)*$/, dir: /^auto$/, href: /^#[a-z0-9-]+$/, id: name, lang: /^$/,
-    rel: /^noopener noreferrer nofollow$/, tabindex: /^-1$/, title: /^U\+[0-9A-F]{4,6}$/, value: /^[01]\.\d\d$/,
+    "data-source": /^\d+$/, role: /^group$/, scope: /^(col|row)$/, "aria-label": /^[\w .]*$/, "aria-labelledby": name, class: /^[a-z]+([ -][a-z0-9]+)*$/, dir: /^auto$/, href: /^#[a-z0-9-]+$/, id: name, lang: /^$/,
+    rel: /^noopener noreferrer nofollow$/, tabindex: /^(-1|0)$/, title: /^U\+[0-9A-F]{4,6}$/, value: /^[01]\.\d\d$/,
   };
   function clean(from, to) {
     for (const node of from.childNodes) {
@@ -140,7 +141,7 @@
       at = m.index + m[0].length;
       const n = Number(m[2]);
       if (m[1]) out.push(m[1]);
-      else if (n >= 1 && n <= citations) out.push(el("a", { href: "#source-" + n, class: "marker", "aria-label": "source " + n }, m[0]));
+      else if (n >= 1 && n <= citations) out.push(el("a", { href: "#source-" + n, class: "cite", "aria-label": "source " + n }, m[0]));
       else out.push(m[0]);
     }
     return [...out, paragraph.slice(at)];

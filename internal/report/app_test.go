@@ -160,7 +160,9 @@ func TestAppKnowsItsHTML(t *testing.T) {
 	if len(known) < 20 {
 		t.Fatalf("only %d elements are found in %q", len(known), table)
 	}
-	_, doc := shown(t, sample(t, func(s string) string { return s + strings.Join(payloads, " ") }).Result)
+	res := sample(t, func(s string) string { return s + strings.Join(payloads, " ") }).Result
+	res.Blocks = hostileBlocks("x").Blocks[:5] // but for charts, which are left out
+	_, doc := shown(t, res)
 	for _, n := range elements(elements(doc, "body")[0]) {
 		attrs, ok := known[n.Data]
 		if !ok {

@@ -121,6 +121,7 @@ func chromiumOf(t *testing.T) string {
 func TestAppInBrowser(t *testing.T) {
 	chromium := chromiumOf(t)
 	res := sample(t, func(s string) string { return s + " " + strings.Join(payloads, " ") }).Result
+	res.Blocks = append(wired(t).Blocks[:5], hostileBlocks("The last frost is on 26 April. " + payloads[0]).Blocks[:5]...)
 	view, _ := shown(t, res)
 	evil := `<img src=x onerror=parent.executed()>`
 	got := hosted(t, chromium, AppPage(), given{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,19 +71,46 @@ func paperOf(ctx context.Context, blobs blob.Store, p fetch.Page) (*Paper, error
 // which they are first cited. Two citations are of one document if they name the
 // same paper, or the same locator but for the place in it.
 func (r *Report) Entries() []biblio.Entry {
-	var out []biblio.Entry
-	seen := map[string]bool{}
+	out, _ := r.documents()
+	return out
+}
+
+// documents are the entries, and the numbers of the citations of each.
+func (r *Report) documents() (out []biblio.Entry, cited [][]int) {
+	at := map[string]int{}
 	for i, c := range r.Result.Citations {
 		id, isPaper := scholar.ParseID(whole(c.Locator))
 		name := whole(c.Locator)
 		if isPaper {
 			name = id.Locator()
 		}
-		if seen[name] {
-			continue
+		n, seen := at[name]
+		if !seen {
+			n, at[name] = len(out), len(out)
+			out, cited = append(out, entry(c, r.source(i), id)), append(cited, nil)
 		}
-		seen[name] = true
-		out = append(out, entry(c, r.source(i), id))
+		cited[n] = append(cited[n], i+1)
+	}
+	return out, cited
+}
+
+// reference is a cited document as people write it, and the numbers of its citations.
+type reference struct {
+	text, address string
+	cited         []int
+}
+
+// references are the cited documents: in the order of their numbers, or by the alphabet where
+// the style has no numbers.
+func (r *Report) references() []reference {
+	var out []reference
+	entries, cited := r.documents()
+	for i, e := range entries {
+		text, address := r.Cite.Reference(e)
+		out = append(out, reference{text, address, cited[i]})
+	}
+	if r.Cite.Alphabetical() {
+		slices.SortStableFunc(out, func(a, b reference) int { return strings.Compare(strings.ToLower(a.text), strings.ToLower(b.text)) })
 	}
 	return out
 }

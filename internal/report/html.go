@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -66,6 +67,7 @@ func (p htmlPage) content() h.Node {
 		{"discoveries", "Discoveries", items(`<ul>{}</ul>`, p.Discoveries, `{}: <span lang="" dir="auto">{}</span>`)},
 		{"questions", "Open questions", items(`<ul>{}</ul>`, p.Questions, `{}<span lang="" dir="auto">{}</span>`)},
 		{"rihlas", "Researchers asked", items(`<ol>{}</ol>`, p.Rihlas, `<strong>{}</strong> — <span lang="" dir="auto">{}</span>`)},
+		{"references", "References", p.references()},
 		{"sources", "Sources", p.sources()},
 		{"cost", "Cost", definitions(p.Cost)},
 		{"check", "How to check this report", p.check()},
@@ -94,40 +96,16 @@ func (p htmlPage) answer() h.Node {
 		}
 		out = append(out, h.Fill(`<p lang="" dir="auto" class="short"><strong>{}</strong>{}</p>`, p.Lead, marker))
 	}
-	for _, sentences := range Sentences(p.r.Result) {
-		var parts []h.Node
-		for i, s := range sentences {
-			if i > 0 {
-				parts = append(parts, h.Text(" "))
-			}
-			parts = append(parts, p.spoken(s))
-		}
-		out = append(out, h.Fill(`<p lang="" dir="auto">{}</p>`, h.Join(parts...)))
-	}
-	if len(out) == 0 {
-		return h.Fill(`<p>{}</p>`, None)
-	}
-	return h.Lines(out...)
-}
-
-// spoken is one sentence with its markers and, unless it stands, its verdict.
-func (p htmlPage) spoken(s Sentence) h.Node {
-	text, verdict := h.Text(s.Text), h.Node{}
-	if s.Claim > 0 {
-		c := p.Claims[s.Claim-1]
-		text = h.Fill(`<span class="claim {}">{}</span>`, c.Verdict, text)
-		verdict = h.If(!c.stands(), ` {}`, badge(c.Verdict))
-	}
-	return h.Join(text, h.If(len(s.Cited) > 0, ` `), markers(s.Cited), verdict)
+	return h.Lines(append(out, answerHTML(p.r.Result, toSource))...)
 }
 
 func badge(v string) h.Node { return h.Fill(`<span class="verdict {}">{}</span>`, v, v) }
 
 func markers(numbers []int) h.Node {
-	return h.Each(numbers, func(n int) h.Node {
-		return h.Fill(`<a href="#source-{}" class="marker" aria-label="source {}">[{}]</a>`, n, n, n)
-	})
+	return woven{toSource}.marks(numbers)
 }
+
+func toSource(n int) h.Link { return h.At("source-" + strconv.Itoa(n)) }
 
 func definitions(fs []Fact) h.Node {
 	return h.If(len(fs) > 0, `<dl>
@@ -197,6 +175,17 @@ func (p htmlPage) check() h.Node {
 		return h.Fill(`<p class="command"><code>{}</code></p>
 `, c)
 	})))
+}
+
+func (p htmlPage) references() h.Node {
+	return h.Each(p.r.references(), func(ref reference) h.Node {
+		link := h.Node{}
+		if to, ok := h.Web(ref.address); ok {
+			link = h.Away(to, h.Text(ref.address))
+		}
+		return h.Fill(`<p class="reference">{} <span lang="" dir="auto">{}</span> {}</p>
+`, markers(ref.cited), ref.text, link)
+	})
 }
 
 func (p htmlPage) citedFor(claims []int) h.Node {

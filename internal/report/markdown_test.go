@@ -15,6 +15,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -32,6 +33,10 @@ func TestMarkdownGolden(t *testing.T) {
 	datatest.Golden(t, "testdata/report.md", markdownOf(t, sample(t, plain)), *update)
 	r := &Report{Result: &marchwarden.Result{Answer: "No stored document answers this question."}}
 	datatest.Golden(t, "testdata/empty.md", markdownOf(t, r), *update)
+	for _, style := range biblio.Styles() {
+		r = &Report{Question: "How do the grains compare?", Result: wired(t), Cite: biblio.Style(style)}
+		datatest.Golden(t, "testdata/blocks-"+style+".md", markdownOf(t, r), *update)
+	}
 }
 
 // readers are what Markdown is read with: CommonMark alone, and as on the sites of
@@ -84,9 +89,14 @@ func TestMarkdownIsInert(t *testing.T) {
 				func(text, p string) string { return p + " " + text },
 				func(_, p string) string { return p },
 			} {
-				source := markdownOf(t, sample(t, func(s string) string { return plant(s, p) }))
-				doc := made(t, reader, source)
-				want := made(t, reader, markdownOf(t, sample(t, func(s string) string { return plant(s, tame) })))
+				planted := func(p string) string {
+					r := sample(t, func(s string) string { return plant(s, p) })
+					source := markdownOf(t, r)
+					r.Result.Blocks = hostileBlocks(plant("text", p)).Blocks
+					return source + "\n\n" + markdownOf(t, r)
+				}
+				source := planted(p)
+				doc, want := made(t, reader, source), made(t, reader, planted(tame))
 				if diff := cmp.Diff(shape(want), shape(doc)); diff != "" {
 					t.Fatalf("%s, %q (-tame +hostile):\n%s\n%s", name, p, diff, source)
 				}
@@ -107,7 +117,8 @@ func TestMarkdownReadsAsWritten(t *testing.T) {
 			r.Question = p
 			r.Result.Claims[0].Text = p
 			doc := made(t, reader, markdownOf(t, r))
-			if got := textOf(elements(doc, "h1")[0]); got != plaintext.Fold(p) {
+			title, _, _ := strings.Cut(strings.TrimPrefix(markdownOf(t, r), "---\ntitle: '"), "'\nsubtitle: ")
+			if got := textOf(made(t, reader, strings.ReplaceAll(title, "''", "'"))); strings.TrimSpace(got) != plaintext.Fold(p) {
 				t.Errorf("%s: the title reads %q, want %q", name, got, plaintext.Fold(p))
 			}
 			if got := textOf(elements(doc, "ol")[0]); !strings.Contains(got, plaintext.Fold(p)) {

@@ -78,40 +78,50 @@ func (b *book) answer() {
 		b.Gap()
 		b.Text("", "", bold(b.v.Lead))
 	}
-	paragraphs := Sentences(b.r.Result)
-	if len(paragraphs) == 0 {
+	all := Blocks(b.r.Result)
+	if len(all) == 0 {
 		b.Gap()
 		b.Text("", "", term.Run{Text: None, Look: term.Italic})
 	}
-	for _, s := range slices.Concat(paragraphs...) {
-		b.Gap()
-		b.sentence(s)
+	for _, part := range all {
+		for _, c := range append(part.Claims, part.Items...) {
+			b.Gap()
+			b.sentence(c)
+		}
+		if part.Claims == nil && part.Items == nil {
+			b.Gap()
+			b.block(b.r.Result, part)
+			b.cited(part)
+		}
 	}
 }
 
-func (b *book) sentence(s Sentence) {
-	cited := slices.Clone(s.Cited)
-	if s.Claim > 0 {
-		cited = append(cited, b.v.Claims[s.Claim-1].Sources...)
+// cited writes the sources of a table, a chart or a quote that were not shown yet.
+func (b *book) cited(part marchwarden.Block) {
+	for _, row := range append(part.Rows, []marchwarden.Cell{{Citations: existing([]int{part.Citation}, part.Citation)}}) {
+		for _, cell := range row {
+			for _, n := range cell.Citations {
+				if !b.shown[n] {
+					b.source(n)
+				}
+			}
+		}
 	}
-	slices.Sort(cited)
-	cited = slices.Compact(cited)
-	text := s.Text + " "
-	for _, n := range cited {
-		text += "[" + term.Count(n) + "]"
-	}
+}
+
+func (b *book) sentence(c marchwarden.Claim) {
 	b.Cited = len(b.r.Result.Citations)
-	b.Text("", "", bold(strings.TrimSuffix(text, " ")))
+	b.Text("", "", bold(marked(c.Text, c.Citations)))
 	b.Cited = 0
 	switch {
-	case len(cited) == 0:
+	case len(c.Citations) == 0:
 		b.Text("  ", "  ", dim("cites nothing"))
-	case s.Claim == 0:
+	case c.Support == "":
 		b.Text("  ", "  ", dim(string(marchwarden.Unchecked)+": rests on what follows"))
 	default:
-		b.Text("  ", "  ", verdict(b.v.Claims[s.Claim-1].Verdict))
+		b.Text("  ", "  ", verdict(string(c.Support)))
 	}
-	for _, n := range cited {
+	for _, n := range c.Citations {
 		b.source(n)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
@@ -39,6 +40,8 @@ type Report struct {
 	// Checked is what became of the sources when they were last fetched again, in a
 	// line; "" when they were not.
 	Checked string
+	// Cite is how references are written; "" is as IEEE has them.
+	Cite biblio.Style
 	// Problems are what could not be read of the record, for people.
 	Problems []string
 }

@@ -8,6 +8,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup/markuptest"
 )
 
@@ -55,7 +56,8 @@ func sample(t testing.TB, plant func(string) string) *Report {
 	claims := []string{plant("The last frost is on 26 April."), plant("It was later in 1990."), plant("Nobody knows about 2030.")}
 	res.Claims = []marchwarden.Claim{{Text: claims[0], Citations: []int{1, 2}, Support: marchwarden.Supported}, {Text: claims[1], Citations: []int{3}, Support: marchwarden.Partial},
 		{Text: claims[2], Citations: []int{4}, Support: marchwarden.Unchecked}}
-	res.Answer = claims[0] + " [1][2] " + claims[1] + " [3]\n\n" + claims[2] + " [4]"
+	said := func(i int) string { return escaped(plaintext.Fold(claims[i])) }
+	res.Answer = said(0) + " [1][2] " + said(1) + " [3]\n\n" + said(2) + " [4]"
 	res.ShortAnswer = &marchwarden.ShortAnswer{Text: "On " + plant("26 April"), Citation: 1, Span: &marchwarden.Span{Start: 0, End: 8}, Kind: marchwarden.ShortSpan}
 	for _, at := range []string{"https://near.example/a_b_", plant("javascript:alert(2)"), plant("one too many")} {
 		res.Closest = append(res.Closest, marchwarden.Closest{Source: plant("web"), Locator: at, Title: plant("Of ice"), RawExcerpt: plant("Ice melts\nin May."), Reason: plant("it speaks of May")})

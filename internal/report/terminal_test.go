@@ -129,6 +129,17 @@ func short(t testing.TB) (*marchwarden.Result, ScreenOptions) {
 	return r, o
 }
 
+// blocky is rich with an answer of every kind of block.
+func blocky(t testing.TB) (*marchwarden.Result, ScreenOptions) {
+	r, o := rich(t)
+	r.Blocks = wired(t).Blocks
+	r.Blocks[3].Columns = append(r.Blocks[3].Columns, "What the growers of the valley say about it")
+	for i := range r.Blocks[3].Rows {
+		r.Blocks[3].Rows[i] = append(r.Blocks[3].Rows[i], marchwarden.Cell{Text: "It does well in most years, and where the snow lies long it does better than wheat would", Citations: []int{3, 4}})
+	}
+	return r, o
+}
+
 func wide(t testing.TB) (*marchwarden.Result, ScreenOptions) {
 	r, o := rich(t)
 	o.Question = "東京の人口は何人ですか？"
@@ -166,6 +177,8 @@ func TestResultGolden(t *testing.T) {
 		loud bool
 	}{
 		{"rich", term.Style{}, rich, false},
+		{"blocks", term.Style{}, blocky, false},
+		{"blocks-50", term.Style{Width: 50}, blocky, false},
 		{"rich-color", term.Style{Color: true, Width: 80}, rich, false},
 		{"rich-verbose-100", term.Style{Width: 100}, rich, true},
 		{"rich-50", term.Style{Width: 50}, rich, false},

@@ -176,6 +176,72 @@ func (p *Page) columns(margin string, width int, left, right []line) {
 	}
 }
 
+// Grid writes a table whose first row is its head, its cells wrapped so that it fits the page.
+// Where the columns would be too narrow, each row is a list of "head: cell".
+func (p *Page) Grid(rows [][]Run) {
+	const gap, least = 2, 8
+	widths := make([]int, len(rows[0]))
+	total := gap * (len(widths) - 1)
+	for i := range widths {
+		for _, row := range rows {
+			widths[i] = max(widths[i], line(p.cells(row[i:i+1], p.Cited)).width())
+		}
+		total += widths[i]
+	}
+	for ; total > p.st.textWidth(); total-- {
+		widest := slices.Index(widths, slices.Max(widths))
+		if widths[widest] <= least {
+			p.list(rows)
+			return
+		}
+		widths[widest]--
+	}
+	for i, row := range rows {
+		p.gridRow(row, widths, gap)
+		if i == 0 {
+			rule := make([]Run, len(widths))
+			for j, w := range widths {
+				rule[j] = Run{strings.Repeat("─", w), Dim}
+			}
+			p.gridRow(rule, widths, gap)
+		}
+	}
+}
+
+func (p *Page) gridRow(row []Run, widths []int, gap int) {
+	columns, tall := make([][]line, len(row)), 1
+	for i, r := range row {
+		columns[i] = wrap(p.cells([]Run{r}, p.Cited), widths[i], widths[i])
+		tall = max(tall, len(columns[i]))
+	}
+	for at := range tall {
+		out, fill := "", 0
+		for i, lines := range columns {
+			width := 0
+			if at < len(lines) && len(lines[at]) > 0 {
+				out += strings.Repeat(" ", fill) + p.st.render(lines[at])
+				fill, width = 0, lines[at].width()
+			}
+			fill += widths[i] - width + gap
+		}
+		p.line("", out)
+	}
+}
+
+func (p *Page) list(rows [][]Run) {
+	for _, row := range rows[1:] {
+		margin := "• "
+		for i, cell := range row {
+			head := rows[0][i]
+			if head.Text != "" {
+				head.Text += ": "
+			}
+			p.Text(margin, "  ", head, cell)
+			margin = "  "
+		}
+	}
+}
+
 // WriteTo writes the page in one write.
 func (p *Page) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.WriteString(w, p.b.String())

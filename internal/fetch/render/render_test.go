@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -361,5 +363,30 @@ func TestFind(t *testing.T) {
 		if got, ok := Find(c.explicit, have(c.names...)); got != c.want || ok != (c.want != "") {
 			t.Errorf("%+v: %q %v", c, got, ok)
 		}
+	}
+}
+
+func TestPrint(t *testing.T) {
+	chromium := browser(t)
+	var asked atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer srv.Close()
+	pdf, err := Print(t.Context(), chromium, `<!doctype html><title>A report</title><h1>Rye</h1><p>ripens</p><img src="`+srv.URL+`/x.png"><script>document.title="run"</script>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(pdf, []byte("%PDF-")) || !bytes.Contains(pdf, []byte("%%EOF")) || len(pdf) < 1000 {
+		t.Errorf("%d bytes begin %.20q", len(pdf), pdf)
+	}
+	if asked.Load() > 0 || bytes.Contains(pdf, []byte("(run)")) {
+		t.Error("the page asked for something, or its script ran")
+	}
+	if _, err := Print(t.Context(), chromium+"-missing", "x"); err == nil {
+		t.Error("a browser that is not there prints")
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Print(gone, chromium, "x"); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
+		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -52,8 +52,8 @@ class View {
   }
 }
 
-const tags = "a article bdi blockquote button code dd details div dl dt h2 h3 li main meter nav ol p section span strong summary ul".split(" ");
-const attributes = "aria-label aria-labelledby class dir href id lang rel tabindex title value type".split(" ");
+const tags = "a article bdi blockquote button code dd details div dl dt h2 figcaption figure h3 h4 li main meter nav ol p section span strong summary table tbody td th thead tr ul".split(" ");
+const attributes = "aria-label aria-labelledby class dir href id lang rel tabindex title value type data-source role scope".split(" ");
 function inert(name, view) {
   const bad = [];
   for (const e of view.querySelectorAll("*")) {
@@ -133,7 +133,7 @@ function difference(a, b) {
 
 // walk goes to a source and back with the keyboard's focus, and has a link opened.
 async function walk(v) {
-  const marker = v.view.querySelector("#answer .marker, [id=answer] a");
+  const marker = v.view.querySelector("#answer .cite, [id=answer] a");
   marker.click();
   const source = v.doc.getElementById(marker.getAttribute("href").slice(1));
   check("a marker leads to its source", v.doc.activeElement === source && source.classList.contains("here"), v.doc.activeElement.outerHTML);
@@ -165,7 +165,7 @@ async function fall(v, given) {
   await v.show({ content: [], structuredContent: given.structured, _meta: { "other/view": "<p>x</p>" } });
   inert("the result as text", v.view);
   for (const words of given.structuredWords) check("the result as text says " + words, v.view.textContent.includes(words), v.view.textContent);
-  check("the result as text has its markers", v.view.querySelectorAll("#answer a.marker").length === 2 && !v.view.textContent.includes("\\["), v.view.innerHTML);
+  check("the result as text has its markers", v.view.querySelectorAll("#answer a.cite").length === 2 && !v.view.textContent.includes("\\["), v.view.innerHTML);
   await walk(v);
   await clickAll("the result as text", v);
   for (const odd of [{ answer: "a [1]", citations: [null, 7, "x", { locator: 5, title: {}, raw_excerpt: [] }], gaps: "no", warnings: { a: 1 } }, { answer: "a", citations: { length: 5 } }]) {
