@@ -58,7 +58,7 @@ or your database is told to no other researcher unless --allow-egress says so,
 and goes to a language model only if you name one.
 
 With --engine a cluster does the work, and its workers decide what is searched.
-Ctrl-C then only stops waiting: 'marchwarden watch ID' comes back to it,
+Ctrl-C then only stops waiting: 'marchwarden follow ID' comes back to it,
 'marchwarden cancel ID' ends it. At its end the record comes home.
 
 The result goes to stdout, progress and warnings to stderr. On a terminal every
@@ -88,6 +88,15 @@ func newAsk(a *app) *cobra.Command {
 			return runAsk(ctx, a, c, o, args)
 		}),
 	}
+	o.questionFlags(cmd)
+	cmd.Flags().BoolVar(&o.desk.PlanOnly, "plan", false, "print the plan and stop")
+	o.showFlags(cmd.Flags())
+	engineFlag(cmd.Flags(), &o.engine)
+	return cmd
+}
+
+// questionFlags say what is asked, of whom and with what.
+func (o *askOptions) questionFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.depth, "depth", "", "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
 	f.Func("budget", fmt.Sprintf("use at most `N` tokens for the whole research, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
@@ -99,7 +108,6 @@ func newAsk(a *app) *cobra.Command {
 	f.StringVar(&d.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
 	f.StringSliceVar(&d.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.StringSliceVar(&d.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
-	f.BoolVar(&d.PlanOnly, "plan", false, "print the plan and stop")
 	countFlag(f, &d.Parallel, "parallel", 0, 1, network.MaxParallel, "send at most `N` rihlas at once (default 4)")
 	countFlag(f, &d.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "send at most `N` rihlas in all (default by depth: 4, 8 or 16)")
 	f.StringVar(&d.Timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
@@ -108,12 +116,9 @@ func newAsk(a *app) *cobra.Command {
 	f.Lookup("online").Usage = "let the question leave this machine: ask the web and arXiv, too"
 	f.Lookup("model").Usage = "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none"
 	f.Lookup("search").Usage = "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia; implies --online"
-	o.showFlags(f)
-	engineFlag(f, &o.engine)
 	complete(cmd, "researcher", append(slices.Clone(settings.Builtin), settings.PI)...)
 	complete(cmd, "researchers", settings.Builtin...)
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
-	return cmd
 }
 
 func (o *askOptions) showFlags(f *pflag.FlagSet) {

@@ -134,12 +134,7 @@ func (b *uiApp) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, w
 
 // Drift fetches the sources of a run again and keeps what came of it.
 func (b *uiApp) Drift(ctx context.Context, id marchwarden.TraceID, told func()) (drift.Report, error) {
-	o := driftOptions{quiet: true, context: usualContext, timeout: usualPatience, library: b.answers.Base.Library, told: func(drift.Source) { told() }}
-	rep, err := checkDrift(ctx, b.a, b.answers.Settings, o, b.answers.Records.Store(), id)
-	if err != nil {
-		return rep, err
-	}
-	return rep, drift.Keep(b.answers.Settings.Home(), rep)
+	return b.a.CheckSources(ctx, b.answers.Settings, b.answers.Records, id, network.SourceOptions{Library: b.answers.Base.Library, Timeout: network.SourcePatience, Told: func(drift.Source) { told() }})
 }
 
 // Drifted is what the last check found.

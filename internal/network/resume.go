@@ -1,18 +1,23 @@
 package network
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -20,6 +25,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 )
 
 // Resumed reads a run that is to be resumed, and gives the options that it was begun with. Of o
@@ -47,16 +53,22 @@ func (o Options) Resumed(c *settings.Settings, rec *Records, id marchwarden.Trac
 	if err != nil {
 		return o, nil, err
 	}
-	// What is recorded is all that the settings had to give, whichever researchers were asked.
-	names := begun.Researchers
-	if len(names) == 0 && begun.Researcher != settings.PI {
-		names = []string{begun.Researcher}
+	begun = begun.forAsked()
+	begun.DB = cmp.Or(o.DB, begun.DB) // one that is named now is refused if it is not asked
+	return begun, log, nil
+}
+
+// forAsked leaves out what is for researchers that are not asked: what is recorded is all that the
+// settings had to give.
+func (o Options) forAsked() Options {
+	names := o.Researchers
+	if len(names) == 0 && o.Researcher != settings.PI && o.Researcher != "" {
+		names = []string{o.Researcher}
 	}
 	if len(names) > 0 {
-		begun = begun.Narrowed(names)
-		begun.DB = cmp.Or(o.DB, begun.DB) // one that is named now is refused if it is not asked
+		return o.Narrowed(names)
 	}
-	return begun, log, nil
+	return o
 }
 
 // AsBegun are the options of a run as it was begun, with what is added to its time. Those are
@@ -209,9 +221,7 @@ func (p *PerQuestion) Options(ctx context.Context, req marchwarden.Request) (o O
 		}
 		o = p.Base
 		o.Choice = *choice
-		if len(o.Researchers) > 0 {
-			o = o.Narrowed(o.Researchers)
-		}
+		o = o.forAsked()
 	} else {
 		id, err := marchwarden.ParseTraceID(req.Resume)
 		if err != nil {
@@ -255,4 +265,53 @@ func (p *PerQuestion) Choose(names []string) (*marchwarden.Choice, error) {
 func (p *PerQuestion) Resumed(id marchwarden.TraceID) (Options, error) {
 	o, _, err := Options{Warn: p.Base.Warn, Told: p.Base.Told, Log: p.Base.Log}.Resumed(p.Settings, p.Records, id)
 	return o, err
+}
+
+// noticeTime is how long the program for notice may take.
+const noticeTime = time.Minute
+
+// Watcher asks watched questions again, each with its own choice and limits. Base is what else they
+// are asked with.
+func (h *Host) Watcher(c *settings.Settings, rec *Records, base Options) *watch.Runner {
+	return &watch.Runner{
+		Book: watch.In(c.Home()), Store: rec.Store(), Now: h.Now, NewID: h.NewID,
+		Ask: func(ctx context.Context, q watch.Question, id marchwarden.TraceID, again bool) error {
+			p := PerQuestion{Host: h, Settings: c, Records: rec, Base: base}
+			p.Base.Timeout = q.Timeout
+			req := q.Request
+			if again {
+				req = marchwarden.Request{Resume: id.String()}
+			}
+			ctx, stop := context.WithCancel(runs.WithChoice(marchwarden.WithTraceID(ctx, id), q.Choice))
+			defer stop()
+			go runs.HeedStop(ctx, c.RunsPath(), id, stop)
+			_, err := p.Research(ctx, req, nil)
+			return err
+		},
+		Drift: func(ctx context.Context, q watch.Question, id marchwarden.TraceID) (drift.Report, error) {
+			return h.CheckSources(ctx, c, rec, id, SourceOptions{Library: q.Choice.Library, Timeout: SourcePatience})
+		},
+		Retracted: func(ctx context.Context, locators []string) map[string]string {
+			registry, end, err := h.OpenRegistry(c)
+			if err != nil {
+				base.Warn("whether papers were retracted is not known: " + err.Error())
+				return nil
+			}
+			defer func() { _ = end() }() // nothing was written
+			return registry.Retracted(ctx, locators)
+		},
+		Notify: h.notify,
+	}
+}
+
+// notify runs a program, without a shell and with little of the environment, which may hold keys.
+func (h *Host) notify(ctx context.Context, program []string, report []byte) error {
+	ctx, done := context.WithTimeout(ctx, noticeTime)
+	defer done()
+	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
+	cmd.Env, cmd.Stdin, cmd.WaitDelay = append([]string{}, h.plainEnv()...), bytes.NewReader(h.Hide.Bytes(report)), time.Second
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w %s", err, plaintext.Line(string(said), 200))
+	}
+	return nil
 }
