@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	watched "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
@@ -80,6 +81,31 @@ func (b *uiApp) Resume(ctx context.Context, id marchwarden.TraceID, tokens int) 
 	}
 	_, err := b.begin(ctx, req, nil)
 	return err
+}
+
+// watched are the questions that are asked again: here, where this process answers.
+func (b *uiApp) watched() watched.Book {
+	if b.answers.Cluster != nil || b.unkept != nil {
+		return watched.Book{}
+	}
+	return watched.In(b.answers.Settings.Home())
+}
+
+// askWatched asks watched questions when they are due, until ctx ends, and then closes what it returns.
+func (b *uiApp) askWatched(ctx context.Context) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if b.watched().Dir == "" {
+			return
+		}
+		w := b.a.Watcher(b.answers.Settings, b.answers.Records, b.answers.Base)
+		w.Told = func(q watched.Question, r watched.Report) {
+			b.log.Info("a watched question was asked", "id", q.ID.String(), "report", r.Summary())
+		}
+		_ = w.Loop(ctx, sleepFor, func(err error) { b.log.Warn("watched questions", "error", err) }) // it ends with ctx
+	}()
+	return ended
 }
 
 // Remove removes a run with all that only it needed.

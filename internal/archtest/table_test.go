@@ -107,6 +107,8 @@ var layers = []layer{
 		"internal/settings", "internal/trace"}},
 	{"internal/term", []string{".", "internal/mdtable", "internal/run"}},
 	{"internal/drift", []string{".", "internal/blob", "internal/durable", "internal/evidence", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "internal/run", "internal/term"}},
+	{"internal/watch", []string{".", "internal/drift", "internal/durable", "internal/evidence", "internal/fetch", "internal/lexicon", "internal/plaintext", "internal/run", "internal/term",
+		"internal/verify"}},
 	{"internal/pi/derive", []string{".", "internal/dispatch", "internal/lexicon", "internal/pi"}},
 	{"internal/report", []string{".", "internal/blob", "internal/fetch", "internal/locator", "internal/mdtable", "internal/plaintext", "internal/report/biblio",
 		"internal/report/markup", "internal/run", "internal/scholar", "internal/term"}},
@@ -115,9 +117,9 @@ var layers = []layer{
 		"internal/scholar", "internal/search", "internal/search/local", "internal/secret", "internal/trace", "internal/verify"}},
 	{"internal/bundle", []string{".", "internal/blob", "internal/drift", "internal/durable", "internal/locator", "internal/plaintext", "internal/report", "internal/report/biblio",
 		"internal/run", "internal/term", "internal/trace"}},
-	{"internal/record", []string{".", "internal/blob", "internal/drift", "internal/durable", "internal/ledger", "internal/run", "internal/search/local", "internal/term", "internal/trace"}},
+	{"internal/record", []string{".", "internal/blob", "internal/drift", "internal/durable", "internal/ledger", "internal/run", "internal/search/local", "internal/term", "internal/trace", "internal/watch"}},
 	{"internal/researcher/database", []string{".", "internal/blob", "internal/database", "internal/fetch", "internal/lexicon", "internal/plaintext", "internal/researcher", "internal/search"}},
-	{"internal/web/page", []string{".", "internal/drift", "internal/plaintext", "internal/report", "internal/report/markup", "internal/run", "internal/term"}},
+	{"internal/web/page", []string{".", "internal/drift", "internal/plaintext", "internal/report", "internal/report/markup", "internal/run", "internal/term", "internal/watch"}},
 	{"internal/audit", []string{".", "internal/blob", "internal/bundle", "internal/database", "internal/httpapi", "internal/locator", "internal/plaintext", "internal/reader",
 		"internal/replay", "internal/researcher/database", "internal/run", "internal/scholar", "internal/term", "internal/trace", "internal/verify"}},
 	{"internal/network", []string{".", "corpus", "internal/audit", "internal/blob", "internal/blob/dir", "internal/confidence", "internal/database", "internal/dispatch", "internal/dispatch/pool",
@@ -125,9 +127,9 @@ var layers = []layer{
 		"internal/fetch/guard", "internal/fetch/render", "internal/fetch/web", "internal/ledger", "internal/limit", "internal/llm", "internal/llm/anthropic", "internal/llm/openai",
 		"internal/mcpkit", "internal/mcpkit/client", "internal/pi", "internal/pi/derive", "internal/plaintext", "internal/reader", "internal/reason/extractive", "internal/record",
 		"internal/researcher", "internal/researcher/database", "internal/run", "internal/runs", "internal/scholar", "internal/search", "internal/search/engines", "internal/search/local", "internal/secret", "internal/settings",
-		"internal/submit", "internal/telemetry", "internal/term", "internal/trace"}},
+		"internal/submit", "internal/telemetry", "internal/term", "internal/trace", "internal/watch"}},
 	{"internal/web", []string{".", "internal/access", "internal/confidence", "internal/drift", "internal/httpdoor", "internal/ledger", "internal/panics", "internal/report",
-		"internal/report/markup", "internal/run", "internal/runs", "internal/term", "internal/web/page"}},
+		"internal/report/markup", "internal/run", "internal/runs", "internal/term", "internal/watch", "internal/web/page"}},
 
 	// The doors for other programs, and the programs.
 	{"examples", nil}, // tests of the examples, as processes

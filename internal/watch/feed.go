@@ -34,14 +34,16 @@ func (r Report) Summary() string {
 			parts = append(parts, fmt.Sprintf("%s %s", term.Plural(n, "claim"), state))
 		}
 	}
-	sources := 0
-	for _, s := range r.Sources {
-		if s.State != Unreachable {
-			sources++
+	for _, state := range []State{Gone, Changed, Retracted} {
+		n := 0
+		for _, s := range r.Sources {
+			if s.State == state {
+				n++
+			}
 		}
-	}
-	if sources > 0 {
-		parts = append(parts, term.Plural(sources, "source")+" changed, gone or retracted")
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", term.Plural(n, "source"), state))
+		}
 	}
 	if len(parts) == 0 {
 		parts = []string{"nothing changed"}
@@ -112,6 +114,7 @@ func Feed(questions []Question, link func(marchwarden.TraceID) string) ([]byte, 
 			}
 		}
 	}
+	slices.Reverse(reports)
 	slices.SortStableFunc(reports, func(a, b Report) int { return b.At.Compare(a.At) })
 	feed := atomFeed{ID: "urn:marchwarden:watch", Title: "Marchwarden: watched questions", Updated: time.Time{}.Format(time.RFC3339), Author: "Marchwarden"}
 	for i, r := range reports[:min(maxEntries, len(reports))] {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,6 +49,9 @@ const (
 // did. While another process asks, nothing is done, and the error is durable.ErrLocked; when ctx
 // ends it is CodeCanceled, and the next call resumes.
 func (r *Runner) Run(ctx context.Context) (err error) {
+	if _, err := os.Stat(r.Book.Dir); errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing was ever watched
+	}
 	lock, err := durable.Own(filepath.Join(r.Book.Dir, runLock), func(f *os.File) error { return durable.Lock(f, false) })
 	if err != nil {
 		return err
@@ -93,9 +97,9 @@ func (r *Runner) step(ctx context.Context, q Question) error {
 		return r.notify(ctx, q)
 	}
 	if !q.Under.Valid() {
-		id := r.NewID()
-		if !q.Last.Valid() && len(q.Reports) == 0 {
-			id = q.ID
+		id := q.ID
+		if q.Last.Valid() || len(q.Reports) > 0 {
+			id = r.NewID()
 		}
 		var err error
 		if q, err = r.Book.edit(q.ID, func(q *Question) { q.Under = id }); err != nil {
