@@ -14,7 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
-	watched "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
+	living "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
@@ -84,11 +84,11 @@ func (b *uiApp) Resume(ctx context.Context, id marchwarden.TraceID, tokens int) 
 }
 
 // watched are the questions that are asked again: here, where this process answers.
-func (b *uiApp) watched() watched.Book {
+func (b *uiApp) watched() living.Book {
 	if b.answers.Cluster != nil || b.unkept != nil {
-		return watched.Book{}
+		return living.Book{}
 	}
-	return watched.In(b.answers.Settings.Home())
+	return living.In(b.answers.Settings.Home())
 }
 
 // askWatched asks watched questions when they are due, until ctx ends, and then closes what it returns.
@@ -100,7 +100,7 @@ func (b *uiApp) askWatched(ctx context.Context) <-chan struct{} {
 			return
 		}
 		w := b.a.Watcher(b.answers.Settings, b.answers.Records, b.answers.Base)
-		w.Told = func(q watched.Question, r watched.Report) {
+		w.Told = func(q living.Question, r living.Report) {
 			b.log.Info("a watched question was asked", "id", q.ID.String(), "report", r.Summary())
 		}
 		_ = w.Loop(ctx, sleepFor, func(err error) { b.log.Warn("watched questions", "error", err) }) // it ends with ctx

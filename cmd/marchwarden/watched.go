@@ -3,18 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"os/exec"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
-	watched "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
+	living "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 )
 
 const watchHelp = `Ask questions again on a schedule, and say what changed since the last answer:
@@ -57,7 +55,7 @@ func newWatchAdd(a *app) *cobra.Command {
 		Use: "add [flags] QUESTION… | -", Short: "watch a question", Long: watchAddHelp,
 		Example: "  marchwarden watch add --every 7d --online \"Which trials of drug X were stopped?\"\n  marchwarden watch add --every 1d --library ~/notes --notify ~/bin/tell-me \"What did we decide about the roof?\"",
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-			q := watched.Question{ID: a.NewID(), Owner: access.Local().ID, Timeout: o.desk.Timeout, Added: a.Now().UTC(), Due: a.Now().UTC(), Notify: strings.Fields(notify)}
+			q := living.Question{Timeout: o.desk.Timeout, Notify: strings.Fields(notify)}
 			var problem string
 			var err error
 			if q.Every, problem = settings.ParseTerm(every); problem != "" {
@@ -66,21 +64,10 @@ func newWatchAdd(a *app) *cobra.Command {
 			if q.Request, err = requestOf(ctx, a, o, c, args); err != nil {
 				return err
 			}
-			q.Request.Question, q.Request.Context = a.Hide.Text(q.Request.Question), a.Hide.Text(q.Request.Context)
-			if err := o.desk.Check(c, network.ResearcherFor(c, o.desk)); err != nil {
+			if q, err = a.Watched(c, o.desk, q); err != nil {
 				return err
 			}
-			if _, err := c.Deadline(o.desk.Timeout, true); err != nil {
-				return err
-			}
-			if len(q.Notify) > 0 {
-				if q.Notify[0], err = exec.LookPath(q.Notify[0]); err != nil {
-					return invalid("--notify", "name a program that can be run, with its path", err.Error())
-				}
-				q.Notify[0] = a.Source().Absolute(q.Notify[0], a.Dir)
-			}
-			q.Choice = o.desk.Recorded(&a.Host, c)
-			if err := watched.In(c.Home()).Add(q); err != nil {
+			if err := living.In(c.Home()).Add(q); err != nil {
 				return settings.Renamed(err, map[string]string{"every": "--every"})
 			}
 			a.note("watched as %s; 'marchwarden watch run' asks it", shortID(q.ID))
@@ -98,9 +85,9 @@ func newWatchList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "list the watched questions", Args: noArgs,
 		RunE: a.run(func(_ context.Context, c *settings.Settings, _ []string) error {
-			all, err := watched.In(c.Home()).List("")
+			all, err := living.In(c.Home()).List("")
 			if asJSON {
-				return errors.Join(err, printJSON(a.forPrograms(), append([]watched.Question{}, all...)))
+				return errors.Join(err, printJSON(a.forPrograms(), append([]living.Question{}, all...)))
 			}
 			var rows [][]string
 			for _, q := range all {
@@ -118,7 +105,7 @@ func newWatchShow(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show ID", Aliases: []string{"log"}, Short: "show the reports on a watched question", Args: argCount(1, 1, "one id"),
 		RunE: a.run(func(_ context.Context, c *settings.Settings, args []string) error {
-			q, err := watched.In(c.Home()).Find(args[0])
+			q, err := living.In(c.Home()).Find(args[0])
 			if err != nil {
 				return err
 			}
@@ -140,11 +127,11 @@ func newWatchRemove(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "remove ID", Short: "stop watching a question; its answers stay", Args: argCount(1, 1, "one id"),
 		RunE: a.run(func(_ context.Context, c *settings.Settings, args []string) error {
-			q, err := watched.In(c.Home()).Find(args[0])
+			q, err := living.In(c.Home()).Find(args[0])
 			if err != nil {
 				return err
 			}
-			return watched.In(c.Home()).Remove(q.ID)
+			return living.In(c.Home()).Remove(q.ID)
 		}),
 	}
 }
@@ -162,11 +149,15 @@ func newWatchRun(a *app) *cobra.Command {
 			}
 			defer rec.Close()
 			w := a.watcher(c, rec)
-			w.Told = func(q watched.Question, r watched.Report) {
+			w.Told = func(q living.Question, r living.Report) {
 				_ = a.print("%s\n%s", q.Request.Question, r.Text()) // what is not read now is kept
 			}
 			if loop {
-				return w.Loop(ctx, sleepFor, func(err error) { a.warn(err.Error()) })
+				say := network.Once(func(m string) { a.note("%s", m) })
+				return w.Loop(ctx, func(ctx context.Context, d time.Duration) error {
+					say("waiting for what is due next; Ctrl-C ends")
+					return sleepFor(ctx, d)
+				}, func(err error) { a.warn(err.Error()) })
 			}
 			if err = w.Run(ctx); errors.Is(err, durable.ErrLocked) {
 				a.note("another process asks the watched questions")
@@ -179,7 +170,7 @@ func newWatchRun(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) watcher(c *settings.Settings, rec *network.Records) *watched.Runner {
+func (a *app) watcher(c *settings.Settings, rec *network.Records) *living.Runner {
 	return a.Watcher(c, rec, network.Options{Warn: network.Once(a.warn), Told: func(network.Finished) {}, Log: a.logger(c)})
 }
 

@@ -122,7 +122,7 @@ var layers = []layer{
 	{"internal/web/page", []string{".", "internal/drift", "internal/plaintext", "internal/report", "internal/report/markup", "internal/run", "internal/term", "internal/watch"}},
 	{"internal/audit", []string{".", "internal/blob", "internal/bundle", "internal/database", "internal/httpapi", "internal/locator", "internal/plaintext", "internal/reader",
 		"internal/replay", "internal/researcher/database", "internal/run", "internal/scholar", "internal/term", "internal/trace", "internal/verify"}},
-	{"internal/network", []string{".", "corpus", "internal/audit", "internal/blob", "internal/blob/dir", "internal/confidence", "internal/database", "internal/dispatch", "internal/dispatch/pool",
+	{"internal/network", []string{".", "corpus", "internal/access", "internal/audit", "internal/blob", "internal/blob/dir", "internal/confidence", "internal/database", "internal/dispatch", "internal/dispatch/pool",
 		"internal/drift", "internal/durable", "internal/embed", "internal/embed/bert", "internal/embed/minilm", "internal/embed/remote", "internal/fetch", "internal/fetch/extract",
 		"internal/fetch/guard", "internal/fetch/render", "internal/fetch/web", "internal/ledger", "internal/limit", "internal/llm", "internal/llm/anthropic", "internal/llm/openai",
 		"internal/mcpkit", "internal/mcpkit/client", "internal/pi", "internal/pi/derive", "internal/plaintext", "internal/reader", "internal/reason/extractive", "internal/record",

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
@@ -302,6 +303,27 @@ func (h *Host) Watcher(c *settings.Settings, rec *Records, base Options) *watch.
 		},
 		Notify: h.notify,
 	}
+}
+
+// Watched completes a question that the local user wants to watch, with the choice of the options:
+// it is due now. What could not be asked or run is refused.
+func (h *Host) Watched(c *settings.Settings, o Options, q watch.Question) (watch.Question, error) {
+	if err := o.Check(c, ResearcherFor(c, o)); err != nil {
+		return q, err
+	}
+	if _, err := c.Deadline(o.Timeout, true); err != nil {
+		return q, err
+	}
+	if len(q.Notify) > 0 {
+		program, err := exec.LookPath(q.Notify[0])
+		if err != nil {
+			return q, settings.Invalid("--notify", "name a program that can be run, with its path", err.Error())
+		}
+		q.Notify[0] = h.Source().Absolute(program, h.Dir)
+	}
+	q.Request.Question, q.Request.Context = h.Hide.Text(q.Request.Question), h.Hide.Text(q.Request.Context)
+	q.ID, q.Owner, q.Added, q.Due, q.Choice = h.NewID(), access.Local().ID, h.Now().UTC(), h.Now().UTC(), o.Recorded(h, c)
+	return q, nil
 }
 
 // notify runs a program, without a shell and with little of the environment, which may hold keys.
