@@ -65,7 +65,7 @@ were fetched for the conversation are read first. 'marchwarden chat' asks so lin
 by line.
 
 With --engine a cluster does the work, and its workers decide what is searched.
-Ctrl-C then only stops waiting: 'marchwarden watch ID' comes back to it,
+Ctrl-C then only stops waiting: 'marchwarden follow ID' comes back to it,
 'marchwarden cancel ID' ends it. At its end the record comes home.
 
 The result goes to stdout, progress and warnings to stderr. On a terminal every
@@ -97,8 +97,17 @@ func newAsk(a *app) *cobra.Command {
 func asking(a *app, do func(context.Context, *app, *settings.Settings, askOptions, []string) error) *cobra.Command {
 	var o askOptions
 	cmd := &cobra.Command{RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error { return do(ctx, a, c, o, args) })}
+	o.questionFlags(cmd)
+	cmd.Flags().StringVar(&o.follow, "follow", "", "continue the conversation of the run `ID`; last is the newest run")
+	cmd.Flags().BoolVar(&o.desk.PlanOnly, "plan", false, "print the plan and stop")
+	o.showFlags(cmd.Flags())
+	engineFlag(cmd.Flags(), &o.engine)
+	return cmd
+}
+
+// questionFlags say what is asked, of whom and with what.
+func (o *askOptions) questionFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.follow, "follow", "", "continue the conversation of the run `ID`; last is the newest run")
 	f.StringVar(&o.depth, "depth", "", "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
 	f.Func("budget", fmt.Sprintf("use at most `N` tokens for the whole research, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
 	f.Func("max-iterations", fmt.Sprintf("search at most `N` times, %d to %d", marchwarden.MinIterations, marchwarden.MaxIterations), number(&o.cons.MaxIterations))
@@ -112,7 +121,6 @@ func asking(a *app, do func(context.Context, *app, *settings.Settings, askOption
 	f.StringVar(&d.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
 	f.StringSliceVar(&d.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.StringSliceVar(&d.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
-	f.BoolVar(&d.PlanOnly, "plan", false, "print the plan and stop")
 	countFlag(f, &d.Parallel, "parallel", 0, 1, network.MaxParallel, "send at most `N` rihlas at once (default 4)")
 	countFlag(f, &d.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "send at most `N` rihlas in all (default by depth: 4, 8 or 16)")
 	f.StringVar(&d.Timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
@@ -121,12 +129,9 @@ func asking(a *app, do func(context.Context, *app, *settings.Settings, askOption
 	f.Lookup("online").Usage = "let the question leave this machine: ask the web and arXiv, too"
 	f.Lookup("model").Usage = "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none"
 	f.Lookup("search").Usage = "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia; implies --online"
-	o.showFlags(f)
-	engineFlag(f, &o.engine)
 	complete(cmd, "researcher", append(slices.Clone(settings.Builtin), settings.PI)...)
 	complete(cmd, "researchers", settings.Builtin...)
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
-	return cmd
 }
 
 func (o *askOptions) showFlags(f *pflag.FlagSet) {

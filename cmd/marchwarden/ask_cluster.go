@@ -145,7 +145,7 @@ func followTask(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 	w.close()
 	if ctx.Err() != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "stopped waiting; the research goes on", Err: errInterrupted,
-			Hint: fmt.Sprintf("to come back to it: marchwarden watch %s; to end it: marchwarden cancel %s", shortID(id), shortID(id))}
+			Hint: fmt.Sprintf("to come back to it: marchwarden follow %s; to end it: marchwarden cancel %s", shortID(id), shortID(id))}
 	}
 	if err != nil {
 		return err
@@ -174,21 +174,21 @@ func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e 
 	return nil
 }
 
-var watchHelp = `Follow a research that a cluster works on: first what was done so far, then
+var followHelp = `Follow a research that a cluster works on: first what was done so far, then
 what happens. At its end the record comes home and the result is shown, as
 'marchwarden ask' shows it. Ctrl-C ends the following; the research continues.
 
 An ID is the whole id of a task, the first four or more characters of one that
 was submitted from here, or "last" for the newest of those.` + exits("0 answered, gaps and plain refusals included", "1 failed or canceled", "2", "130 interrupted; the research goes on")
 
-func newWatchCommand(a *app) *cobra.Command {
+func newFollow(a *app) *cobra.Command {
 	var o askOptions
 	cmd := &cobra.Command{
-		Use: "watch [flags] ID", Short: "follow a research in a cluster until its result", Long: watchHelp,
-		Example: "  marchwarden watch last\n  marchwarden watch --engine nats://hub1:4222 0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10",
+		Use: "follow [flags] ID", Short: "follow a research in a cluster until its result", Long: followHelp,
+		Example: "  marchwarden follow last\n  marchwarden follow --engine nats://hub1:4222 0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10",
 		Args:    argCount(1, 1, "one id"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-			return runWatch(ctx, a, c, o, args[0])
+			return runFollow(ctx, a, c, o, args[0])
 		}),
 	}
 	engineFlag(cmd.Flags(), &o.engine)
@@ -196,7 +196,7 @@ func newWatchCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func runWatch(ctx context.Context, a *app, c *settings.Settings, o askOptions, arg string) error {
+func runFollow(ctx context.Context, a *app, c *settings.Settings, o askOptions, arg string) error {
 	if err := checkOut(o.out); err != nil {
 		return err
 	}
@@ -210,10 +210,10 @@ func runWatch(ctx context.Context, a *app, c *settings.Settings, o askOptions, a
 }
 
 const cancelHelp = `End a research that a cluster works on. What is under way ends as at a
-deadline, with what there is; what waits is not begun. 'marchwarden watch ID'
+deadline, with what there is; what waits is not begun. 'marchwarden follow ID'
 shows what came of it. Canceling what has ended changes nothing.
 
-An ID is as for 'marchwarden watch'.`
+An ID is as for 'marchwarden follow'.`
 
 func newCancel(a *app) *cobra.Command {
 	var engine string
@@ -243,7 +243,7 @@ func runCancel(ctx context.Context, a *app, c *settings.Settings, engine, arg st
 	if err := e.Cancel(ctx, id, "canceled by "+cmp.Or(a.owner(), "its owner")); err != nil {
 		return err
 	}
-	a.note("%s is canceled; marchwarden watch %s shows what there is", id, shortID(id))
+	a.note("%s is canceled; marchwarden follow %s shows what there is", id, shortID(id))
 	return nil
 }
 

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,10 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scripttest"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 // TestDriftScripts are scripts with a web that they can change. $SITE serves the
@@ -107,76 +101,6 @@ func foundPages(w http.ResponseWriter, r *http.Request, dir string) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{"query": r.FormValue("q"), "results": hits})
-}
-
-// TestWatch: a line a check, everything when something is other than the last time,
-// and an end after so many checks or with the context.
-func TestWatch(t *testing.T) {
-	at := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	report := func(s drift.Standing) drift.Report {
-		return drift.Report{Format: drift.Format, CheckedAt: at,
-			Sources:  []drift.Source{{Locator: "https://example.org/lamp", State: drift.Changed, Citations: []int{1}}},
-			Passages: []drift.Passage{{Citation: 1, State: s, Excerpt: "lit in 1887"}},
-			Claims:   []drift.Claim{{Text: "It was lit in 1887.", Citations: []int{1}, State: map[drift.Standing]drift.Hold{drift.Present: drift.Kept, drift.Missing: drift.Lost}[s]}},
-		}
-	}
-	checks := []drift.Report{report(drift.Present), report(drift.Present), report(drift.Missing), report(drift.Missing), report(drift.Present)}
-	for _, tc := range []struct {
-		name  string
-		times int
-		stop  int // at which wait the context ends
-		code  int
-		full  []int
-	}{
-		{"two", 2, 0, exitOK, []int{1}},
-		{"five", 5, 0, exitDrifted, []int{1, 3, 5}}, // the last of which is a good one
-		{"three", 3, 0, exitDrifted, []int{1, 3}},
-		{"interrupted", 0, 2, exitInterrupted, []int{1}},
-	} {
-		var out, notes bytes.Buffer
-		a := &app{stdout: &out, Host: network.Host{Stderr: &notes, Now: func() time.Time { return at }, Env: func(string) (string, bool) { return "", false }}}
-		ctx, cancel := context.WithCancelCause(t.Context())
-		n, waits, full := 0, []time.Duration(nil), []int(nil)
-		check := func(context.Context) (drift.Report, error) {
-			if strings.Contains(out.String(), "\n\n") {
-				full = append(full, n)
-			}
-			out.Reset()
-			n++
-			return checks[n-1], nil
-		}
-		code, err := watchDrift(ctx, a, driftOptions{watch: time.Hour, times: tc.times, context: 5}, check, func(ctx context.Context, d time.Duration) error {
-			at, waits = at.Add(d), append(waits, d)
-			if len(waits) == tc.stop {
-				cancel(errInterrupted)
-			}
-			if ctx.Err() != nil {
-				return sleepFor(ctx, d)
-			}
-			return nil
-		})
-		if strings.Contains(out.String(), "\n\n") {
-			full = append(full, n)
-		}
-		if err != nil {
-			code = exitCode(ctx, err)
-		}
-		if code != tc.code || !slices.Equal(full, tc.full) {
-			t.Errorf("%s: exit code %d (%v), in full at %v; want %d, %v", tc.name, code, err, full, tc.code, tc.full)
-		}
-		if want := fmt.Sprintf("marchwarden: %s made: in ", term.Plural(n, "check")); strings.Count(notes.String(), want) != 1 {
-			t.Errorf("%s: no %q in:\n%s", tc.name, want, notes.String())
-		}
-		if slices.ContainsFunc(waits, func(d time.Duration) bool { return d != time.Hour }) || strings.Count(notes.String(), "next check at") != len(waits) {
-			t.Errorf("%s: waited %v, said %q", tc.name, waits, notes.String())
-		}
-		cancel(nil)
-	}
-	failed := errors.New("no record")
-	a := &app{stdout: &bytes.Buffer{}, Host: network.Host{Stderr: &bytes.Buffer{}}}
-	if _, err := watchDrift(t.Context(), a, driftOptions{watch: time.Hour}, func(context.Context) (drift.Report, error) { return drift.Report{}, failed }, nil); !errors.Is(err, failed) {
-		t.Errorf("a check that failed: %v", err)
-	}
 }
 
 func TestSleepEndsWithItsContext(t *testing.T) {

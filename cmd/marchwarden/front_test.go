@@ -30,7 +30,7 @@ func TestFrontEnds(t *testing.T) {
 	}
 	s.endBy(t, syscall.SIGTERM)
 	w.hold(0)
-	out, err := w.spec(w.home(t), "watch", "--engine", hub, "--json", id).run(0)
+	out, err := w.spec(w.home(t), "follow", "--engine", hub, "--json", id).run(0)
 	if err != nil || out.code != exitOK {
 		t.Fatalf("%v: exit %d: %s", err, out.code, out.stderr)
 	}

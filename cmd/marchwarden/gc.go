@@ -136,6 +136,9 @@ func printPlan(a *app, p *record.Plan, o gcOptions) error {
 	if n := p.Sealed; n > 0 {
 		a.note("kept because a trace cannot be read: %s; see 'marchwarden check'", term.Plural(n, "run"))
 	}
+	if n := p.Watched; n > 0 {
+		a.note("kept because watched questions are compared with them: %s", term.Plural(n, "run"))
+	}
 	if p.Spared > 0 {
 		a.note("kept because they were used in the last hour, or since a run that is going on began: %s", term.Plural(p.Spared, "stored piece"))
 	}

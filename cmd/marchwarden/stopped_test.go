@@ -81,7 +81,6 @@ func TestStoppedChecks(t *testing.T) {
 		wants   []string
 	}{
 		{[]string{"drift", "last"}, []string{": 2 sources (1 unchanged, 1 unchecked); no passage is known to be lost\n", "\nunchanged  http", "\nunchecked  http", "the check was stopped before\n", "] present\n", "] unknown\n"}},
-		{[]string{"drift", "--watch", "1h", "last"}, []string{": 2 sources (1 unchanged, 1 unchecked)"}},
 		{[]string{"verify", "--online", "last"}, []string{"✓ citation [1]", ": answered\n"}},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())

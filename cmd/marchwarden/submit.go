@@ -39,7 +39,7 @@ another question.
 Without --engine the work is done in this process, on this machine, and every
 run is recorded in the home folder. With it the questions go to a cluster,
 whose workers decide what is searched; --records brings their records home,
-too, and 'marchwarden watch TRACE-ID' a single one.` + exits("0 every question has its answer", "1 some questions failed, or the work could not go on", "2 wrong usage or bad input; nothing was asked",
+too, and 'marchwarden follow TRACE-ID' a single one.` + exits("0 every question has its answer", "1 some questions failed, or the work could not go on", "2 wrong usage or bad input; nothing was asked",
 	"130 interrupted; running it again goes on")
 
 const submitExamples = `  marchwarden submit --file questions.jsonl

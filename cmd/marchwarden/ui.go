@@ -242,7 +242,7 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	b.server, err = web.New(web.Config{
 		Gate:  httpdoor.SignInConfig{Now: a.Now, Key: key, Auth: auth, Hosts: o.known(), Secure: o.secure(), Log: log},
 		Runs:  b.runs,
-		Store: store, History: b.history, App: b,
+		Store: store, History: b.history, App: b, Watched: b.watched(),
 		Spent: func() ([]ledger.Entry, error) {
 			entries, _, err := ledger.Read(c.Text(settings.Ledger))
 			return entries, err
@@ -285,7 +285,12 @@ func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team boo
 	} else {
 		b.invite(ctx, base, o.noOpen)
 	}
-	return b.server.Serve(ctx, l, o.cert, o.key)
+	asks, stop := context.WithCancel(ctx)
+	asking := b.askWatched(asks)
+	err := b.server.Serve(ctx, l, o.cert, o.key)
+	stop()
+	<-asking
+	return err
 }
 
 func (b *uiApp) close() error {

@@ -15,6 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	living "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
@@ -83,6 +84,31 @@ func (b *uiApp) Resume(ctx context.Context, id marchwarden.TraceID, tokens int) 
 	return err
 }
 
+// watched are the questions that are asked again: here, where this process answers.
+func (b *uiApp) watched() living.Book {
+	if b.answers.Cluster != nil || b.unkept != nil {
+		return living.Book{}
+	}
+	return living.In(b.answers.Settings.Home())
+}
+
+// askWatched asks watched questions when they are due, until ctx ends, and then closes what it returns.
+func (b *uiApp) askWatched(ctx context.Context) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if b.watched().Dir == "" {
+			return
+		}
+		w := b.a.Watcher(b.answers.Settings, b.answers.Records, b.answers.Base)
+		w.Told = func(q living.Question, r living.Report) {
+			b.log.Info("a watched question was asked", "id", q.ID.String(), "report", r.Summary())
+		}
+		_ = w.Loop(ctx, sleepFor, func(err error) { b.log.Warn("watched questions", "error", err) }) // it ends with ctx
+	}()
+	return ended
+}
+
 // Remove removes a run with all that only it needed.
 func (b *uiApp) Remove(ctx context.Context, id marchwarden.TraceID) error {
 	plan, err := b.answers.Records.Home(b.answers.Settings).PlanCollection(ctx, record.CollectOptions{Now: b.a.Now(), Runs: []marchwarden.TraceID{id}})
@@ -135,12 +161,7 @@ func (b *uiApp) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, w
 
 // Drift fetches the sources of a run again and keeps what came of it.
 func (b *uiApp) Drift(ctx context.Context, id marchwarden.TraceID, told func()) (drift.Report, error) {
-	o := driftOptions{quiet: true, context: usualContext, timeout: usualPatience, library: b.answers.Base.Library, told: func(drift.Source) { told() }}
-	rep, err := checkDrift(ctx, b.a, b.answers.Settings, o, b.answers.Records.Store(), id)
-	if err != nil {
-		return rep, err
-	}
-	return rep, drift.Keep(b.answers.Settings.Home(), rep)
+	return b.a.CheckSources(ctx, b.answers.Settings, b.answers.Records, id, network.SourceOptions{Library: b.answers.Base.Library, Timeout: network.SourcePatience, Told: func(drift.Source) { told() }})
 }
 
 // Drifted is what the last check found.

@@ -134,6 +134,28 @@ func (r *Registry) CheckAll(ctx context.Context, locators []string, each func(St
 	_ = g.Wait() // no question returns an error
 }
 
+// Retracted are those of the locators that name papers which were taken back, each with what is
+// known of it. No page is asked for, and what no service answered is left out.
+func (r *Registry) Retracted(ctx context.Context, locators []string) map[string]string {
+	found := map[string]string{}
+	for _, loc := range locators {
+		paper, address := nameOf(loc)
+		var s Status
+		switch {
+		case paper.Zero():
+			continue
+		case address != "":
+			s.note(r.standing(ctx, paper))
+		default:
+			s = r.Check(ctx, loc)
+		}
+		if s.Retracted {
+			found[loc] = cmp.Or(s.Detail, strings.TrimSpace("retracted "+s.Notice))
+		}
+	}
+	return found
+}
+
 // page asks a web server. A paper that the address surely names is asked about, too,
 // but only for a retraction: the address may hold more than its DOI.
 func (r *Registry) page(ctx context.Context, paper scholar.ID, address string) Status {

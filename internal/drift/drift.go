@@ -224,13 +224,6 @@ func (r Report) Incomplete() bool {
 	return slices.ContainsFunc(r.Sources, func(s Source) bool { return s.State == Unreachable || s.State == Unchecked })
 }
 
-// Same reports whether two checks found the same: states, wordings and addresses.
-func (r Report) Same(other Report) bool {
-	return slices.EqualFunc(r.Sources, other.Sources, func(a, b Source) bool {
-		return a.Locator == b.Locator && a.ContentHash == b.ContentHash && a.State == b.State && a.Why == b.Why && a.MovedTo == b.MovedTo
-	}) && slices.EqualFunc(r.Passages, other.Passages, func(a, b Passage) bool { return a.State == b.State && a.Now == b.Now })
-}
-
 type cited struct {
 	doc     *run.Document // nil if there is none in the record
 	numbers []int         // of the citations, counted from one

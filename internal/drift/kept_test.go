@@ -142,32 +142,3 @@ func TestKeepSaysWhatFailed(t *testing.T) {
 		t.Errorf("a home that is a file: %v", err)
 	}
 }
-
-// Two checks found the same only if states, reasons, addresses and wordings are: a
-// watch shows in full what is other than the last time.
-func TestSame(t *testing.T) {
-	report := func() drift.Report {
-		return drift.Report{
-			Sources:  []drift.Source{{Locator: "https://a.example/", ContentHash: "sha256:00", State: drift.Unreachable, Why: drift.Gone, MovedTo: "https://b.example/"}},
-			Passages: []drift.Passage{{Citation: 1, State: drift.Altered, Now: "built in 1932"}},
-		}
-	}
-	if !report().Same(report()) {
-		t.Error("a check is not the same as itself")
-	}
-	for what, change := range map[string]func(*drift.Report){
-		"another locator":  func(r *drift.Report) { r.Sources[0].Locator += "x" },
-		"another document": func(r *drift.Report) { r.Sources[0].ContentHash = "sha256:11" },
-		"another state":    func(r *drift.Report) { r.Sources[0].State = drift.Changed },
-		"another reason":   func(r *drift.Report) { r.Sources[0].Why = drift.Unanswered },
-		"another address":  func(r *drift.Report) { r.Sources[0].MovedTo = "" },
-		"another standing": func(r *drift.Report) { r.Passages[0].State = drift.Missing },
-		"another wording":  func(r *drift.Report) { r.Passages[0].Now = "built in 1933" },
-		"a source less":    func(r *drift.Report) { r.Sources = nil },
-	} {
-		other := report()
-		if change(&other); other.Same(report()) || report().Same(other) {
-			t.Errorf("%s is the same", what)
-		}
-	}
-}

@@ -154,9 +154,9 @@ func (h *Host) openPages(c *settings.Settings, cfg webfetch.Config, rendering st
 	return webfetch.New(cfg), nil
 }
 
-// OpenDrift opens what a check of the sources of a run needs: fetchers that keep nothing and have
+// openDrift opens what a check of the sources of a run needs: fetchers that keep nothing and have
 // no cache. patience is the longest time for one page. The caller calls end.
-func (h *Host) OpenDrift(c *settings.Settings, store run.Store, folders []string, patience time.Duration) (cfg drift.Config, end func() error, err error) {
+func (h *Host) openDrift(c *settings.Settings, store run.Store, folders []string, patience time.Duration) (cfg drift.Config, end func() error, err error) {
 	library, err := h.OpenLibrary(c, folders, true)
 	if err != nil {
 		return cfg, nil, err
@@ -173,6 +173,39 @@ func (h *Host) OpenDrift(c *settings.Settings, store run.Store, folders []string
 		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papers, "file": drift.Files(fetch.NewFiles(fetched, x, h.Now, library...), library)},
 	}, func() error { return errors.Join(pages.Close(), x.Close(), CloseFolders(library)) }, nil
 }
+
+// CheckSources fetches the cited sources of a run again and keeps what came of it. What cannot be kept
+// is a warning.
+func (h *Host) CheckSources(ctx context.Context, c *settings.Settings, rec *Records, id marchwarden.TraceID, o SourceOptions) (rep drift.Report, err error) {
+	store := rec.Store()
+	past, err := store.Load(id)
+	if err != nil {
+		return rep, err
+	}
+	cfg, end, err := h.openDrift(c, store, o.Library, o.Timeout)
+	if err != nil {
+		return rep, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	cfg.Told = o.Told
+	if rep, err = drift.Check(ctx, cfg, past); err != nil {
+		return rep, err
+	}
+	if err := drift.Keep(c.Home(), rep); err != nil {
+		h.Say("this check is not kept: " + err.Error())
+	}
+	return rep, nil
+}
+
+// SourceOptions say how sources are fetched again.
+type SourceOptions struct {
+	Library []string           // folders with cited files, beside those of the library
+	Timeout time.Duration      // for one page
+	Told    func(drift.Source) // hears of each; nil: unused
+}
+
+// SourcePatience is the longest time for one page, unless the user says otherwise.
+const SourcePatience = 30 * time.Second
 
 // probeTime is how long a page may take to say that it is there.
 const probeTime = 20 * time.Second

@@ -170,12 +170,18 @@ func (h *Host) Target(c *settings.Settings, m settings.Member) (t client.Target,
 			return t, err
 		}
 	}
-	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT"}, m.Env...) {
+	t.Env = h.plainEnv(m.Env...)
+	return t, nil
+}
+
+// plainEnv is what the programs of others get of the environment, and what is named.
+func (h *Host) plainEnv(more ...string) (env []string) {
+	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT"}, more...) {
 		if v, ok := h.Env(name); ok {
-			t.Env = append(t.Env, name+"="+v)
+			env = append(env, name+"="+v)
 		}
 	}
-	return t, nil
+	return env
 }
 
 // Child is this program once more, as a server of one researcher. It gets the whole

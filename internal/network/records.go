@@ -23,6 +23,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 )
 
 // Records is the evidence and the traces in the home folder. Close it when done.
@@ -43,7 +44,7 @@ func (r *Records) Home(c *settings.Settings) record.Home {
 // FilesOf is what else is in the home folder.
 func FilesOf(c *settings.Settings) record.Files {
 	return record.Files{
-		Ledger: c.Text(settings.Ledger), Pins: c.PinsPath(), Folders: c.FoldersPath(), Index: c.IndexPath(), Drift: filepath.Join(c.Home(), "drift"), Damaged: c.DamagedPath(),
+		Ledger: c.Text(settings.Ledger), Pins: c.PinsPath(), Folders: c.FoldersPath(), Index: c.IndexPath(), Drift: filepath.Join(c.Home(), "drift"), Watch: watch.In(c.Home()).Dir, Damaged: c.DamagedPath(),
 		ReadPins: func(path string) error {
 			_, _, err := pool.FilePins(path).Get("-")
 			return err

@@ -1,10 +1,12 @@
 package network
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,7 +18,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -24,6 +28,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 )
 
 // Resumed reads a run that is to be resumed, and gives the options that it was begun with. Of o
@@ -51,16 +56,22 @@ func (o Options) Resumed(c *settings.Settings, rec *Records, id marchwarden.Trac
 	if err != nil {
 		return o, nil, err
 	}
-	// What is recorded is all that the settings had to give, whichever researchers were asked.
-	names := begun.Researchers
-	if len(names) == 0 && begun.Researcher != settings.PI {
-		names = []string{begun.Researcher}
+	begun = begun.forAsked()
+	begun.DB = cmp.Or(o.DB, begun.DB) // one that is named now is refused if it is not asked
+	return begun, log, nil
+}
+
+// forAsked leaves out what is for researchers that are not asked: what is recorded is all that the
+// settings had to give.
+func (o Options) forAsked() Options {
+	names := o.Researchers
+	if len(names) == 0 && o.Researcher != settings.PI && o.Researcher != "" {
+		names = []string{o.Researcher}
 	}
 	if len(names) > 0 {
-		begun = begun.Narrowed(names)
-		begun.DB = cmp.Or(o.DB, begun.DB) // one that is named now is refused if it is not asked
+		return o.Narrowed(names)
 	}
-	return begun, log, nil
+	return o
 }
 
 // AsBegun are the options of a run as it was begun, with what is added to its time. Those are
@@ -219,9 +230,7 @@ func (p *PerQuestion) Options(ctx context.Context, req marchwarden.Request) (o O
 		}
 		o = p.Base
 		o.Choice = *choice
-		if len(o.Researchers) > 0 {
-			o = o.Narrowed(o.Researchers)
-		}
+		o = o.forAsked()
 	} else {
 		id, err := marchwarden.ParseTraceID(req.Resume)
 		if err != nil {
@@ -336,4 +345,74 @@ func HintsFor(start *trace.Start, searched []string) []string {
 		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
 	}
 	return append(hints, folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers")
+}
+
+// noticeTime is how long the program for notice may take.
+const noticeTime = time.Minute
+
+// Watcher asks watched questions again, each with its own choice and limits. Base is what else they
+// are asked with.
+func (h *Host) Watcher(c *settings.Settings, rec *Records, base Options) *watch.Runner {
+	return &watch.Runner{
+		Book: watch.In(c.Home()), Store: rec.Store(), Now: h.Now, NewID: h.NewID,
+		Ask: func(ctx context.Context, q watch.Question, id marchwarden.TraceID, again bool) error {
+			p := PerQuestion{Host: h, Settings: c, Records: rec, Base: base}
+			p.Base.Timeout = q.Timeout
+			req := q.Request
+			if again {
+				req = marchwarden.Request{Resume: id.String()}
+			}
+			ctx, stop := context.WithCancel(runs.WithChoice(marchwarden.WithTraceID(ctx, id), q.Choice))
+			defer stop()
+			go runs.HeedStop(ctx, c.RunsPath(), id, stop)
+			_, err := p.Research(ctx, req, nil)
+			return err
+		},
+		Drift: func(ctx context.Context, q watch.Question, id marchwarden.TraceID) (drift.Report, error) {
+			return h.CheckSources(ctx, c, rec, id, SourceOptions{Library: q.Choice.Library, Timeout: SourcePatience})
+		},
+		Retracted: func(ctx context.Context, locators []string) map[string]string {
+			registry, end, err := h.OpenRegistry(c)
+			if err != nil {
+				base.Warn("whether papers were retracted is not known: " + err.Error())
+				return nil
+			}
+			defer func() { _ = end() }() // nothing was written
+			return registry.Retracted(ctx, locators)
+		},
+		Notify: h.notify,
+	}
+}
+
+// Watched completes a question that the local user wants to watch, with the choice of the options:
+// it is due now. What could not be asked or run is refused.
+func (h *Host) Watched(c *settings.Settings, o Options, q watch.Question) (watch.Question, error) {
+	if err := o.Check(c, ResearcherFor(c, o)); err != nil {
+		return q, err
+	}
+	if _, err := c.Deadline(o.Timeout, true); err != nil {
+		return q, err
+	}
+	if len(q.Notify) > 0 {
+		program, err := exec.LookPath(q.Notify[0])
+		if err != nil {
+			return q, settings.Invalid("--notify", "name a program that can be run, with its path", err.Error())
+		}
+		q.Notify[0] = h.Source().Absolute(program, h.Dir)
+	}
+	q.Request.Question, q.Request.Context = h.Hide.Text(q.Request.Question), h.Hide.Text(q.Request.Context)
+	q.ID, q.Owner, q.Added, q.Due, q.Choice = h.NewID(), access.Local().ID, h.Now().UTC(), h.Now().UTC(), o.Recorded(h, c)
+	return q, nil
+}
+
+// notify runs a program, without a shell and with little of the environment, which may hold keys.
+func (h *Host) notify(ctx context.Context, program []string, report []byte) error {
+	ctx, done := context.WithTimeout(ctx, noticeTime)
+	defer done()
+	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
+	cmd.Env, cmd.Stdin, cmd.WaitDelay = append([]string{}, h.plainEnv()...), bytes.NewReader(h.Hide.Bytes(report)), time.Second
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w %s", err, plaintext.Line(string(said), 200))
+	}
+	return nil
 }

@@ -14,12 +14,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 )
 
 // Files are the paths of what is neither a trace nor evidence, and how those of them are
 // read that other packages own.
 type Files struct {
-	Ledger, Pins, Folders, Index, Drift string
+	Ledger, Pins, Folders, Index, Drift, Watch string
 	// Damaged is the folder to which damaged files are moved.
 	Damaged string
 	// ReadPins reads the pins, and says what is wrong with them.
@@ -34,7 +35,7 @@ func (f Files) Check(ctx context.Context, o CheckOptions, report *Report) (lines
 	lines, bad, err := ledger.Check(f.Ledger)
 	f.lines(report, f.Ledger, bad, "costs.lines")
 	f.pins(report)
-	for _, check := range []func(context.Context, *Report) error{f.folders, f.index, f.reports} {
+	for _, check := range []func(context.Context, *Report) error{f.folders, f.index, f.reports, f.watched} {
 		if ctx.Err() != nil {
 			return lines, ctx.Err()
 		}
@@ -145,4 +146,32 @@ func (f Files) reports(_ context.Context, report *Report) error {
 		f.lines(report, path, bad, e.Name()+".lines")
 	}
 	return nil
+}
+
+// watched has the files of watched questions read. A repair moves a damaged one aside: what it was
+// compared with is then not known, and 'gc' would not know what to keep.
+func (f Files) watched(_ context.Context, report *Report) error {
+	entries, err := os.ReadDir(f.Watch)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		path := filepath.Join(f.Watch, e.Name())
+		name, ok := strings.CutSuffix(e.Name(), ".json")
+		if _, notID := marchwarden.ParseTraceID(name); !ok || notID != nil {
+			if !watch.Own(e.Name()) {
+				report.Strays = append(report.Strays, path)
+			}
+			continue
+		}
+		_, problem := watch.Read(path)
+		switch {
+		case problem == nil, errors.Is(problem, fs.ErrNotExist):
+		case errors.Is(problem, marchwarden.CodeUnsupported):
+			report.found(Finding{Kind: LaterFormat, Object: path, Problem: problem.Error(), Remedy: remedyLater})
+		default:
+			report.found(Finding{Kind: DamagedFile, Object: path, Problem: problem.Error() + "; watch the question again: marchwarden watch add", mend: moveAside(f.Damaged, path)})
+		}
+	}
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 )
 
 // CollectOptions say what may go.
@@ -45,17 +46,19 @@ type Plan struct {
 	// Spared counts blobs that nothing mentions and that were used too recently.
 	Spared      int   `json:"spared_blobs"`
 	SparedBytes int64 `json:"spared_bytes"`
-	// Running, Sealed and Young count families that would have gone, had not a process
-	// been at work on them, a trace of theirs been unreadable, or one been written
-	// within the grace.
+	// Running, Sealed, Young and Watched count families that would have gone, had not a process
+	// been at work on them, a trace of theirs been unreadable, one been written within
+	// the grace, or a watched question to be compared with them.
 	Running int `json:"kept_running"`
 	Sealed  int `json:"kept_unreadable"`
 	Young   int `json:"kept_young"`
+	Watched int `json:"kept_watched"`
 
 	home    Home
 	options CollectOptions
 	garbage []blob.Ref
-	before  time.Time // blobs used since then are spared
+	before  time.Time             // blobs used since then are spared
+	watched []marchwarden.TraceID // runs that watched questions are compared with
 }
 
 // Goal is the number of bytes that were asked for; 0 is no limit.
@@ -78,6 +81,12 @@ type Collected struct {
 // investigation, and CodeUnavailable if a process is at work on it.
 func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (*Plan, error) {
 	p := &Plan{home: h, options: o, Families: []Family{}}
+	if h.Folder != "" {
+		var err error
+		if p.watched, err = watch.In(h.Folder).Needed(); err != nil {
+			return nil, fmt.Errorf("plan a collection: %w", err)
+		}
+	}
 	uses := map[blob.Ref]int{} // how often traces mention a blob
 	all, began, err := h.families(ctx, func(ref blob.Ref) { uses[ref]++ })
 	if err != nil {
@@ -143,6 +152,9 @@ func (p *Plan) chooseRuns(ctx context.Context, all []Family, release func(blob.R
 				Hint: "remove the investigation with its rihlas: marchwarden gc --run " + all[i].IDs[0].String()}
 		case all[i].busy:
 			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is going on", id), Hint: "wait for it to end, or stop it"}
+		case slices.Contains(p.watched, id):
+			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is what a watched question is compared with", id),
+				Hint: "stop watching first; 'marchwarden watch list' shows what is watched"}
 		case slices.ContainsFunc(p.Families, func(f Family) bool { return f.IDs[0] == id }):
 			continue // asked for twice
 		}
@@ -188,6 +200,9 @@ func (p *Plan) choose(ctx context.Context, all []Family, running bool, release f
 			continue
 		case f.busy, f.rihla && running: // it may be part of what goes on
 			p.Running++
+			continue
+		case slices.Contains(p.watched, f.IDs[0]):
+			p.Watched++
 			continue
 		case f.Last.After(o.Now.Add(-grace)):
 			p.Young++

@@ -95,6 +95,7 @@ func (p *Plan) WhyMissed() (reasons []string) {
 	say(p.Young, "run", "was written in the last hour", "were written in the last hour")
 	say(p.Running, "run", "is going on, or may be part of what does", "are going on, or may be part of what does")
 	say(p.Sealed, "run", "has a trace that cannot be read", "have traces that cannot be read")
+	say(p.Watched, "run", "is what a watched question is compared with", "are what watched questions are compared with")
 	if p.Spared > 0 {
 		reasons = append(reasons, fmt.Sprintf("%s (%s) will go when they were not used for an hour", term.Plural(p.Spared, "stored piece"), term.Bytes(p.SparedBytes)))
 	}

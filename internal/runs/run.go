@@ -121,7 +121,7 @@ func isGoing(err error) bool {
 // whichever caller asks.
 func (d *Desk) newRun(ctx context.Context, rec record) *Run {
 	owner := access.Principal{ID: rec.Owner, Scopes: slices.Clone(rec.Scopes), MaxCostDay: rec.MaxCostDay}
-	work, halt := context.WithCancelCause(context.WithValue(access.With(context.WithoutCancel(ctx), owner), choiceKey{}, rec.Choice))
+	work, halt := context.WithCancelCause(WithChoice(access.With(context.WithoutCancel(ctx), owner), rec.Choice))
 	if deadline, ok := ctx.Deadline(); ok {
 		limited, cancel := context.WithDeadline(work, deadline)
 		stop := halt
@@ -141,6 +141,11 @@ func (d *Desk) newRun(ctx context.Context, rec record) *Run {
 }
 
 type choiceKey struct{}
+
+// WithChoice says with which choice a run is asked.
+func WithChoice(ctx context.Context, choice *marchwarden.Choice) context.Context {
+	return context.WithValue(ctx, choiceKey{}, choice)
+}
 
 // ChoiceOf is the choice that a run was asked with; nil if there was none.
 func ChoiceOf(ctx context.Context) *marchwarden.Choice {

@@ -143,7 +143,7 @@ func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	for i, c := range res.Citations {
 		v.Sources = append(v.Sources, sourceLine(c, i+1))
 	}
-	v.Can = page.Can{Resume: g.Resumable, Rerun: !g.Imported, Check: true, Delete: true, Exports: s.App.Formats()}
+	v.Can = page.Can{Resume: g.Resumable, Rerun: !g.Imported, Check: true, Delete: true, Watch: s.Watched.Dir != "" && !g.Imported && !g.Partial, Exports: s.App.Formats()}
 	if res.CostMetadata.BudgetExhausted && !g.Partial { // one that was stopped continues with what is left
 		v.Can.More = t.Limits.TokenBudget
 	}

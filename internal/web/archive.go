@@ -24,7 +24,7 @@ import (
 const pageRuns = 25
 
 func (s *Server) visible(r *http.Request) func(marchwarden.TraceID) bool {
-	return func(id marchwarden.TraceID) bool { return s.Runs.Owns(r.Context(), id) }
+	return s.owns(r.Context())
 }
 
 func (s *Server) latest(r *http.Request) (going, ended []run.Entry, err error) {
@@ -143,7 +143,7 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 	var sides [2]*told
 	for i, name := range names {
 		id, err := marchwarden.ParseTraceID(name)
-		if err != nil || !s.Runs.Owns(r.Context(), id) {
+		if err != nil || !s.owns(r.Context())(id) {
 			return noRun
 		}
 		if sides[i], err = s.tell(r.Context(), id, nil); err != nil {

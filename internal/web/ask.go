@@ -22,7 +22,7 @@ func (s *Server) askPage(w http.ResponseWriter, r *http.Request) error {
 	for _, m := range s.App.Members() {
 		chosen[m.Name] = m.On && m.Down == ""
 	}
-	if from, err := marchwarden.ParseTraceID(r.URL.Query().Get("from")); err == nil && s.Runs.Owns(r.Context(), from) {
+	if from, err := marchwarden.ParseTraceID(r.URL.Query().Get("from")); err == nil && s.owns(r.Context())(from) {
 		if run, err := s.Store.Load(from); err == nil { // one that cannot be read fills in nothing
 			req := run.Start.Request
 			v.Question, v.Context, v.Depth = req.Question, req.Context, string(req.Depth)

@@ -155,6 +155,8 @@ var notices = map[string]string{
 	"same":      "Run again on its record, the result is the same to the byte.",
 	"different": "Run again on its record, the result is not the same. The log of the server says where they differ.",
 	"deleted":   "The run was deleted.",
+	"watched":   "The question is watched: it is asked again every 7 days.",
+	"unwatched": "The question is not watched any more. Its answers stay.",
 }
 
 func (s *Server) events(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {

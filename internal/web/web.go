@@ -27,6 +27,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
@@ -80,6 +81,7 @@ type Config struct {
 	Runs    *runs.Desk            // who began what, and what goes on
 	Store   run.Store
 	History *run.History
+	Watched watch.Book // questions that are asked again; the zero one has none
 	App     App
 	// Spent are the lines of the ledger. They cover all users, so only a user who may see all runs
 	// sees them.
@@ -142,6 +144,9 @@ func (s *Server) Handler() http.Handler {
 		{"GET " + page.HistoryPath, access.ScopeRead, s.historyPage},
 		{"GET " + page.ComparePath, access.ScopeRead, s.comparePage},
 		{"GET " + page.NumbersPath, access.ScopeRead, s.numbersPage},
+		{"GET " + page.WatchPath, access.ScopeRead, s.watchPage},
+		{"GET " + page.FeedPath, access.ScopeRead, s.feed},
+		{"POST " + page.UnwatchPath("{id}"), access.ScopeResearch, s.unwatch},
 		{"GET /runs/{id}", access.ScopeRead, s.of(s.runPage)},
 		{"GET /runs/{id}/" + string(page.Events), access.ScopeRead, s.of(s.events)},
 		{"GET /runs/{id}/" + string(page.Peek), access.ScopeRead, s.of(s.panel)},
@@ -151,6 +156,7 @@ func (s *Server) Handler() http.Handler {
 		{"POST /runs/{id}/" + string(page.Check), access.ScopeResearch, s.of(s.drift)},
 		{"POST /runs/{id}/" + string(page.Cancel), access.ScopeResearch, s.of(s.cancel)},
 		{"POST /runs/{id}/" + string(page.Resume), access.ScopeResearch, s.of(s.resume)},
+		{"POST /runs/{id}/" + string(page.Follow), access.ScopeResearch, s.of(s.addWatch)},
 		{"POST /runs/{id}/" + string(page.Rerun), access.ScopeResearch, s.of(s.rerun)},
 		{"GET /runs/{id}/" + string(page.Delete), access.ScopeResearch, s.of(s.confirmDelete)},
 		{"POST /runs/{id}/" + string(page.Delete), access.ScopeResearch, s.of(s.delete)},
@@ -210,7 +216,7 @@ func may(ctx context.Context, scope string) bool { return access.From(ctx).May(s
 func (s *Server) of(handle func(http.ResponseWriter, *http.Request, marchwarden.TraceID) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		id, err := marchwarden.ParseTraceID(r.PathValue("id"))
-		if err != nil || !s.Runs.Owns(r.Context(), id) || !s.there(r.Context(), id) {
+		if err != nil || !s.owns(r.Context())(id) || !s.there(r.Context(), id) {
 			return noRun
 		}
 		return missing(handle(w, r, id))

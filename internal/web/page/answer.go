@@ -41,7 +41,7 @@ type Answer struct {
 
 // Can says what may be done with a run.
 type Can struct {
-	Resume, Rerun, Check, Delete bool
+	Resume, Rerun, Check, Delete, Watch bool
 	// More proposes a token budget for resuming a run that ended at its cap; 0 uses what is left.
 	More    int
 	Exports []Format
@@ -231,9 +231,9 @@ func (v Answer) actions() h.Node {
 	exports := h.If(len(v.Can.Exports) > 0, `<details class="menu"><summary>Export</summary><ul>{}</ul></details>`, h.Each(v.Can.Exports, func(e Format) h.Node {
 		return h.Fill(`<li><a href="{}" download><b>{}</b> <span class="soft">{}</span></a></li>`, h.Local(ExportPath(v.ID, e.Name)), e.Name, e.About)
 	}))
-	return h.Fill(`<div class="actions toolbar">{}{}{}{}{}{}{}</div>{}`, resume, exports, do(v.Can.Check && len(v.Sources) > 0, Check, "Check the sources again"),
+	return h.Fill(`<div class="actions toolbar">{}{}{}{}{}{}{}{}</div>{}`, resume, exports, do(v.Can.Check && len(v.Sources) > 0, Check, "Check the sources again"),
 		link(true, "button", withQuery(AskPath, url.Values{"from": {v.ID}}), "Ask again"), link(!v.Body.Empty(), "button", withQuery(HistoryPath, url.Values{"with": {v.ID}}), "Compare"),
-		do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, "button danger", ActPath(v.ID, Delete), "Delete"),
+		do(v.Can.Watch, Follow, "Watch this question"), do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, "button danger", ActPath(v.ID, Delete), "Delete"),
 		h.If(line(v.Drift) != "", `<p class="meta"><span class="says">{}</span> <a href="{}">What became of the sources</a></p>`, line(v.Drift), h.Local(ActPath(v.ID, Check))))
 }
 

@@ -78,8 +78,8 @@ func (p shell) navigation() h.Node {
 	entry := func(name, path, title string) h.Node {
 		return h.Fill(`<li><a href="{}"{}>{}</a></li>`, h.Local(path), h.If(p.here == name, ` aria-current="page"`), title)
 	}
-	return h.If(!p.Bare, `<nav aria-label="Main"><ul>{}{}{}</ul></nav>`,
-		entry("ask", AskPath, "Ask"), entry("history", HistoryPath, "History"), entry("numbers", NumbersPath, "Numbers"))
+	return h.If(!p.Bare, `<nav aria-label="Main"><ul>{}{}{}{}</ul></nav>`,
+		entry("ask", AskPath, "Ask"), entry("history", HistoryPath, "History"), entry("watch", WatchPath, "Watched"), entry("numbers", NumbersPath, "Numbers"))
 }
 
 func (p shell) tools() h.Node {

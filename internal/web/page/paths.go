@@ -21,6 +21,8 @@ const (
 	HistoryPath = "/history" // GET: q, status (repeated), researcher (repeated), min_cost, max_cost, min_confidence, max_confidence, since, until, offset, with
 	ComparePath = "/compare" // GET: run, twice
 	NumbersPath = "/numbers" // GET: days
+	WatchPath   = "/watch"   // GET: the watched questions
+	FeedPath    = "/watch/feed.xml"
 	InPath      = "/in"      // GET: the form; POST: token, next
 	OutPath     = "/out"     // POST
 	StaticPath  = "/static/" // GET: what Static serves
@@ -37,6 +39,7 @@ const (
 	Rerun  Act = "rerun"  // POST: the run again from its record, the results compared
 	Check  Act = "drift"  // POST: fetch the sources again; GET: the last report
 	Delete Act = "delete" // GET: Confirm; POST: confirmed=yes
+	Follow Act = "watch"  // POST: watch the question
 	Events Act = "events" // GET: the event stream; events "picture" (the live fragment), "over", "oops" (JSON with message and hint)
 	Peek   Act = "panel"  // GET ?source=N: the panel alone, for the script
 )
@@ -48,6 +51,9 @@ func RunPath(id string) string { return runsPath + url.PathEscape(id) }
 
 // ActPath is the address of an act on a run.
 func ActPath(id string, act Act) string { return RunPath(id) + "/" + url.PathEscape(string(act)) }
+
+// UnwatchPath is where the watching of a question is ended, by POST.
+func UnwatchPath(id string) string { return WatchPath + "/" + url.PathEscape(id) + "/remove" }
 
 // ExportPath is the address of a run in another form.
 func ExportPath(id, format string) string { return RunPath(id) + "/export/" + url.PathEscape(format) }
