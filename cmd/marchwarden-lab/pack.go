@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/pack"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 )
 
@@ -34,7 +34,7 @@ func newPack() *cobra.Command {
 }
 
 func packVectors(folder, weights, vocabulary string) error {
-	packed, words, err := bert.Pack(os.DirFS(folder))
+	packed, words, err := pack.Vectors(os.DirFS(folder))
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func packReader(layers, embedder, weights string) error {
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeNotFound, "read the sentence model")
 	}
-	packed, err := bert.PackCross(trained, under, reader.Window)
+	packed, err := pack.Reader(trained, under, reader.Window)
 	if err != nil {
 		return err
 	}

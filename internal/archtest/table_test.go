@@ -146,6 +146,7 @@ var layers = []layer{
 	{"internal/eval/bench", nil},     // ours beside plain ways, as benchmarks
 	{"internal/eval/plainbm25", nil}, // the ranking of the textbooks, to stand beside ours
 	{"internal/eval/metric", []string{"internal/stat"}},
+	{"internal/eval/pack", []string{".", "internal/embed/bert"}},                                        // makes the weights that the program carries
 	{"tools/reader/windows", []string{"internal/evidence", "internal/fetch", "internal/fetch/extract"}}, // cuts documents for training
 	{"internal/eval", []string{".", "internal/durable", "internal/embed", "internal/eval/metric", "internal/panics", "internal/reader", "internal/search"}},
 	{"internal/eval/folders", []string{".", "internal/eval", "internal/eval/metric", "internal/lexicon"}},

@@ -2,7 +2,7 @@
 // interface that search and the extractive reasoner are written against, the cosine, a
 // cache in front of any embedder with its store on disk, and how an embedder
 // that costs money asks the payer. It knows no model: the one in the binary is in
-// embed/minilm, models from folders in embed/bert.
+// embed/minilm, those of services are in embed/remote.
 package embed
 
 import (

@@ -2,13 +2,9 @@ package network
 
 import (
 	"errors"
-	"io/fs"
-	"os"
 	"strings"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/remote"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -80,32 +76,8 @@ func (h *Host) bareEmbedder(c *settings.Settings) (embed.Embedder, error) {
 	case how == settings.EmbedOllama:
 		at := strings.TrimSuffix(providerNamed(settings.EmbedOllama).Address(c), "/v1")
 		return remote.Ollama(remote.Config{BaseURL: at, Model: model, HTTP: h.sharedClient(settings.EmbedOllama), UserAgent: h.UserAgent()}), nil
-	case model == "":
-		return minilm.New()
+	case model != "":
+		return nil, settings.Invalid(c.Label(settings.EmbedModel), "set "+settings.EnvOf(settings.Embed)+" to "+settings.EmbedOllama+" or "+settings.EmbedOpenAI+", or leave it out", "is for a service that makes vectors")
 	}
-	return h.folderEmbedder(c, model)
-}
-
-// folderEmbedder loads a model from a folder of the user's.
-func (h *Host) folderEmbedder(c *settings.Settings, path string) (embed.Embedder, error) {
-	base := h.Dir
-	if c.Origin(settings.EmbedModel) == settings.FromFile {
-		base = c.Home()
-	}
-	path = h.Source().Absolute(path, base)
-	const hint = "a folder with config.json, vocab.txt or tokenizer.json, and model.safetensors of a BERT-family model"
-	wrong := func(why string) error { return settings.Invalid(c.Label(settings.EmbedModel), hint, path+" "+why) }
-	root, err := os.OpenRoot(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, wrong("does not exist")
-	case err != nil:
-		return nil, wrong("is no folder that can be opened: " + durable.Cause(err))
-	}
-	defer root.Close() // everything is read by then
-	e, err := bert.Load(root.FS())
-	if err != nil {
-		return nil, wrong("holds no model that can be used: " + err.Error())
-	}
-	return e, nil
+	return minilm.New()
 }

@@ -36,10 +36,9 @@ func stagesTable(all []run.Stage) markup.Node {
 		name := cmp.Or(string(s.State), "other") // tokens of which nothing tells what they were spent on
 		rows = append(rows, []page.Cell{{Text: name},
 			bar(float64(s.Tokens), float64(mostTokens), term.Count(s.Tokens)+" · "+percent(float64(s.Tokens), float64(tokens))),
-			bar(float64(s.Time), float64(longest), term.Duration(s.Time)+" · "+percent(float64(s.Time), float64(took))),
-			{Text: term.Duration(s.Critical)}})
+			bar(float64(s.Time), float64(longest), term.Duration(s.Time)+" · "+percent(float64(s.Time), float64(took)))})
 	}
-	return page.Bars(stagesTitle, []string{"Stage", "Tokens", "Time", "The end waited for"}, rows)
+	return page.Bars(stagesTitle, []string{"Stage", "Tokens", "Time"}, rows)
 }
 
 // bar is a number as a cell with a bar, as long as its part of the largest.
@@ -71,10 +70,9 @@ func AllStages(runs [][]run.Stage) page.Figure {
 			}
 			sum[i].Tokens += s.Tokens
 			sum[i].Time += s.Time
-			sum[i].Critical += s.Critical
 		}
 	}
-	return page.Figure{Title: stagesTitle, About: "Where the work of these runs went, and how much of the time their ends waited for; the rest was done in parallel.", Body: stagesTable(sum)}
+	return page.Figure{Title: stagesTitle, About: "Where the work of these runs went. Researchers work in parallel, so their times together are more than went by.", Body: stagesTable(sum)}
 }
 
 type spending struct {

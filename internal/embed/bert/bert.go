@@ -1,6 +1,6 @@
 // Package bert runs encoders of the BERT family: it owns the forward pass from a
-// text to its vector and from two texts to what heads say of them, the packed files
-// of weights, and reading a model from a folder. Weights are of 8
+// text to its vector and from two texts to what heads say of them, and the form of the packed
+// files of weights, which the lab makes. Weights are of 8
 // bits and activations of 16, so that all matrix products are of integers, and a
 // result has the same bits on every machine. The tokenizer and the arithmetic are here,
 // too; the models that come with the program are in embed/minilm and in reader.
@@ -24,7 +24,7 @@ type model struct {
 	kernel *Kernel
 }
 
-// Open makes an embedder of a packed file of weights, as Pack writes it, and a
+// Open makes an embedder of a packed file of weights, as q8.go describes it, and a
 // vocabulary with one token a line. It keeps packed, which must not change. A file
 // that is not whole or not sound is a *marchwarden.Error with CodeInvalid.
 func Open(id string, packed []byte, vocabulary string) (embed.Embedder, error) {
@@ -32,7 +32,7 @@ func Open(id string, packed []byte, vocabulary string) (embed.Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if enc.pair {
+	if enc.Pair {
 		return nil, invalid("weights", "a model of two texts is no embedder")
 	}
 	return newModel(id, enc, ParseVocabulary(vocabulary))
@@ -48,10 +48,10 @@ func newModel(id string, enc *encoder, vocabulary []string) (embed.Embedder, err
 
 // tokenizer makes that of a vocabulary, with the settings of the encoder.
 func (e *encoder) tokenizer(vocabulary []string) (*Tokenizer, error) {
-	if len(vocabulary) > e.vocabulary {
-		return nil, invalid("vocabulary", "%d tokens, and the weights are for %d", len(vocabulary), e.vocabulary)
+	if len(vocabulary) > e.Vocabulary {
+		return nil, invalid("vocabulary", "%d tokens, and the weights are for %d", len(vocabulary), e.Vocabulary)
 	}
-	words, err := NewTokenizer(vocabulary, TokenizerConfig{Lower: e.lower, StripAccents: e.stripAccents, SplitHan: e.splitHan})
+	words, err := NewTokenizer(vocabulary, TokenizerConfig{Lower: e.Lower, StripAccents: e.StripAccents, SplitHan: e.SplitHan})
 	if err != nil {
 		return nil, invalid("vocabulary", "%v", err)
 	}
@@ -84,22 +84,22 @@ func (m *model) Embed(ctx context.Context, texts []string) ([]embed.Vector, erro
 }
 
 func (m *model) vector(text string) embed.Vector {
-	ids := m.words.Encode(text, m.enc.window)
+	ids := m.words.Encode(text, m.enc.Window)
 	s, done := room()
 	defer done()
 	m.enc.run(m.kernel, s, ids, len(ids))
-	v := make(embed.Vector, m.enc.hidden)
+	v := make(embed.Vector, m.enc.Hidden)
 	m.enc.pool(v, s.x, len(ids))
 	return v
 }
 
 // pool makes one vector of the rows of a text, of length one.
 func (e *encoder) pool(v embed.Vector, x []float32, n int) {
-	if e.first {
+	if e.First {
 		n = 1
 	}
 	for t := range n {
-		for i, f := range x[t*e.hidden:][:len(v)] {
+		for i, f := range x[t*e.Hidden:][:len(v)] {
 			v[i] += f
 		}
 	}
@@ -161,8 +161,7 @@ type Scores struct {
 	End       []float32  // an answer ends with the token
 }
 
-// OpenCross makes a model of two texts of its packed file, as PackCross writes it,
-// and the packed file and the vocabulary of the embedder whose tokens it shares. It
+// OpenCross makes a model of two texts of its packed file, and the packed file and the vocabulary of the embedder whose tokens it shares. It
 // keeps both files, which must not change. A file that is not whole or not sound,
 // or does not go with the other, is a *marchwarden.Error with CodeInvalid.
 func OpenCross(packed, embedder []byte, vocabulary string) (*Cross, error) {
@@ -170,18 +169,18 @@ func OpenCross(packed, embedder []byte, vocabulary string) (*Cross, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !enc.pair {
+	if !enc.Pair {
 		return nil, invalid("weights", "an embedder reads no two texts")
 	}
 	under, err := unpack(embedder)
 	if err != nil {
 		return nil, err
 	}
-	if under.pair || under.hidden != enc.hidden || under.vocabulary != enc.vocabulary {
-		return nil, invalid("weights", "made for an embedder with %d tokens of %d numbers", enc.vocabulary, enc.hidden)
+	if under.Pair || under.Hidden != enc.Hidden || under.Vocabulary != enc.Vocabulary {
+		return nil, invalid("weights", "made for an embedder with %d tokens of %d numbers", enc.Vocabulary, enc.Hidden)
 	}
 	enc.tokens = under.tokens
-	enc.says.turn(enc.hidden)
+	enc.says.turn(enc.Hidden)
 	words, err := enc.tokenizer(ParseVocabulary(vocabulary))
 	if err != nil {
 		return nil, err
@@ -196,13 +195,13 @@ func (c *Cross) With(k *Kernel) *Cross { return &Cross{enc: c.enc, words: c.word
 func (c *Cross) Words() *Tokenizer { return c.words }
 
 // Window is how many tokens are read at a time.
-func (c *Cross) Window() int { return c.enc.window }
+func (c *Cross) Window() int { return c.enc.Window }
 
 // Run reads tokens, which are at least two and at most a window; from second on,
 // they are of the second text.
 func (c *Cross) Run(ids []int32, second int) Scores {
-	if len(ids) < 2 || len(ids) > c.enc.window {
-		panic(fmt.Sprintf("bert: %d tokens, in a window of %d", len(ids), c.enc.window))
+	if len(ids) < 2 || len(ids) > c.enc.Window {
+		panic(fmt.Sprintf("bert: %d tokens, in a window of %d", len(ids), c.enc.Window))
 	}
 	s, done := room()
 	defer done()
@@ -213,7 +212,7 @@ func (c *Cross) Run(ids []int32, second int) Scores {
 // speak gives what the heads say of the state of n tokens.
 func (e *encoder) speak(k *Kernel, s *scratch, n int) Scores {
 	const wide = Panel
-	h, rows := e.hidden, len(s.x)/e.hidden
+	h, rows := e.Hidden, len(s.x)/e.Hidden
 	columns := Block{Data: e.says.columns, Rows: h, Cols: wide, Stride: wide}
 	say := func(x []float32, rows int) []float32 {
 		s.score = grow(s.score, rows*wide)
@@ -236,61 +235,4 @@ func (e *encoder) speak(k *Kernel, s *scratch, n int) Scores {
 	}
 	out.Answer, out.Relevance = said[rowAnswer]+bias[rowAnswer], said[rowMatter]+bias[rowMatter]
 	return out
-}
-
-// PackCross makes the packed file of a model of two texts that reads window tokens
-// at a time. layers is what tools/reader/train.py writes: matrices as int8 by row,
-// each with its scale, and floats for the rest. embedder is the packed file of the
-// model that it was trained from, whose shape and tokens it has.
-func PackCross(layers, embedder []byte, window int) ([]byte, error) {
-	under, err := unpack(embedder)
-	if err != nil {
-		return nil, err
-	}
-	f, err := parseTensors(layers)
-	if err != nil {
-		return nil, err
-	}
-	e := &encoder{shape: under.shape}
-	e.window, e.pair, e.first = window, true, false
-	if err := e.check(); err != nil {
-		return nil, err
-	}
-	if err := e.readCross(&tensors{file: f}); err != nil {
-		return nil, err
-	}
-	packed := e.packed()
-	_, err = unpack(packed)
-	return packed, err
-}
-
-// readCross fills in the weights by the names of train.py.
-func (e *encoder) readCross(r *tensors) error {
-	h := e.hidden
-	e.places = r.table("pos.weight", e.positions, h)
-	e.kind = r.get("typ.weight", 2, h)
-	e.looked = r.normal("n0", h)
-	e.layers = make([]layer, e.depth)
-	for i := range e.layers {
-		name := fmt.Sprintf("layers.%d.", i)
-		e.layers[i] = layer{
-			qkv: r.packed(h, 3*h, name+"qkv"), out: r.packed(h, h, name+"out"), attended: r.normal(name+"n1", h),
-			up: r.packed(h, e.inner, name+"up"), down: r.packed(e.inner, h, name+"down"), done: r.normal(name+"n2", h),
-		}
-	}
-	e.says.pool = r.packed(h, h, "pool")
-	for _, head := range []struct {
-		name string
-		rows int
-	}{{"nli", 3}, {"ans", 1}, {"rel", 1}, {"span", 2}} {
-		e.says.rows = append(e.says.rows, r.get(head.name+".weight", head.rows, h)...)
-		e.says.bias = append(e.says.bias, r.get(head.name+".bias", head.rows)...)
-	}
-	if r.err != nil {
-		return r.err
-	}
-	if over := fmt.Sprintf("layers.%d.qkv.weight", e.depth); r.file.has(over) {
-		return invalid(over, "more layers than the %d of the embedder", e.depth)
-	}
-	return nil
 }

@@ -1,20 +1,14 @@
 package bert
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math"
 	"os"
 	"strings"
-	"sync"
 	"testing"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"github.com/google/go-cmp/cmp"
 )
 
 // shipped is the model that comes with the program, by a kernel.
@@ -51,7 +45,11 @@ var goldenTexts = []string{
 func TestSameBits(t *testing.T) {
 	for _, k := range Kernels() {
 		h := sha256.New()
-		for _, v := range vectors(t, shipped(t, k), goldenTexts...) {
+		all, err := shipped(t, k).Embed(t.Context(), goldenTexts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range all {
 			for _, f := range v {
 				h.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(f)))
 			}
@@ -59,34 +57,6 @@ func TestSameBits(t *testing.T) {
 		if got := hex.EncodeToString(h.Sum(nil)); got != golden {
 			t.Errorf("%s: the vectors have hash %s, want %s", k.Name, got, golden)
 		}
-	}
-}
-
-// TestEmbedAlone holds that a text has one vector, whatever it is embedded with, and whatever is
-// embedded at the same time.
-func TestEmbedAlone(t *testing.T) {
-	e := load(t, folder(t, nil))
-	texts := []string{"the cat sat on the mat.", "dog", "", "the dogs ran", "cats"}
-	want := vectors(t, e, texts...)
-	var all sync.WaitGroup
-	for i, text := range texts {
-		all.Go(func() {
-			for range 20 {
-				got, err := e.Embed(context.Background(), []string{text, texts[0]})
-				if diff := cmp.Diff([]embed.Vector{want[i], want[0]}, got); err != nil || diff != "" {
-					t.Errorf("%q: %v (-want +got):\n%s", text, err, diff)
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
-func TestEmbedStops(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if vs, err := load(t, folder(t, nil)).Embed(ctx, []string{"the", "cat"}); vs != nil || !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, %v", vs, err)
 	}
 }
 

@@ -15,23 +15,23 @@ const maxWeight = 1000
 // maxTable bounds the table of tokens, the largest part of a model.
 const maxTable = 1 << 30
 
-// shape is what a model is apart from its weights.
-type shape struct {
-	hidden, heads, inner int
-	depth                int // layers
-	vocabulary           int
-	positions            int
-	window               int  // tokens of a text that are read
-	first                bool // the first row is the vector, not the mean of all
-	lower, stripAccents  bool
-	splitHan             bool
-	pair                 bool // two texts are read together, and heads speak of them
-	eps                  float32
+// Shape is what a model is apart from its weights.
+type Shape struct {
+	Hidden, Heads, Inner int
+	Depth                int // layers
+	Vocabulary           int
+	Positions            int
+	Window               int  // tokens of a text that are read
+	First                bool // the first row is the vector, not the mean of all
+	Lower, StripAccents  bool
+	SplitHan             bool
+	Pair                 bool // two texts are read together, and heads speak of them
+	Eps                  float32
 }
 
 // encoder is a shape with its weights.
 type encoder struct {
-	shape
+	Shape
 	tokens, places table
 	kind           []float32 // of a text that stands alone; of a pair, those of both
 	looked         normal
@@ -59,20 +59,20 @@ func (t *table) row(dst []float32, i int) {
 	}
 }
 
-// check holds a shape to the limits that keep sizes and sums in bounds.
-func (s *shape) check() error {
+// Check holds a shape to the limits that keep sizes and sums in bounds.
+func (s *Shape) Check() error {
 	for _, f := range []struct {
 		name           string
 		value, low, up int
 		step           int
 	}{
-		{"hidden_size", s.hidden, 16, 4096, 16},
-		{"num_attention_heads", s.heads, 1, 256, 1},
-		{"intermediate_size", s.inner, 16, 16384, 16},
-		{"num_hidden_layers", s.depth, 1, 48, 1},
-		{"vocab_size", s.vocabulary, 3, 1 << 20, 1},
-		{"max_position_embeddings", s.positions, 2, 8192, 1},
-		{"max_seq_length", s.window, 2, s.positions, 1},
+		{"hidden_size", s.Hidden, 16, 4096, 16},
+		{"num_attention_heads", s.Heads, 1, 256, 1},
+		{"intermediate_size", s.Inner, 16, 16384, 16},
+		{"num_hidden_layers", s.Depth, 1, 48, 1},
+		{"vocab_size", s.Vocabulary, 3, 1 << 20, 1},
+		{"max_position_embeddings", s.Positions, 2, 8192, 1},
+		{"max_seq_length", s.Window, 2, s.Positions, 1},
 	} {
 		if f.value < f.low || f.value > f.up || f.value%f.step != 0 {
 			of := ""
@@ -82,61 +82,16 @@ func (s *shape) check() error {
 			return invalid(f.name, "%d is not within %d and %d%s", f.value, f.low, f.up, of)
 		}
 	}
-	if s.hidden%(s.heads*Panel) != 0 {
-		return invalid("num_attention_heads", "%d heads do not share a hidden size of %d in steps of 16", s.heads, s.hidden)
+	if s.Hidden%(s.Heads*Panel) != 0 {
+		return invalid("num_attention_heads", "%d heads do not share a hidden size of %d in steps of 16", s.Heads, s.Hidden)
 	}
-	if int64(s.vocabulary)*int64(s.hidden) > maxTable {
-		return invalid("vocab_size", "%d rows of %d are more than %d numbers", s.vocabulary, s.hidden, maxTable)
+	if int64(s.Vocabulary)*int64(s.Hidden) > maxTable {
+		return invalid("vocab_size", "%d rows of %d are more than %d numbers", s.Vocabulary, s.Hidden, maxTable)
 	}
-	if !(s.eps >= 0 && s.eps < 1) {
-		return invalid("layer_norm_eps", "%g is not within 0 and 1", s.eps)
+	if !(s.Eps >= 0 && s.Eps < 1) {
+		return invalid("layer_norm_eps", "%g is not within 0 and 1", s.Eps)
 	}
 	return nil
-}
-
-// steps turns a row into int8 and gives what one of them stands for.
-func steps(dst []int8, row []float32) float32 {
-	var top float32
-	for _, v := range row {
-		top = max(top, v, -v)
-	}
-	scale := top / 127
-	if scale == 0 {
-		clear(dst)
-		return 0
-	}
-	for i, v := range row {
-		dst[i] = int8(max(-127, min(127, math.RoundToEven(float64(v)/float64(scale)))))
-	}
-	return scale
-}
-
-func newTable(rows []float32, n int) table {
-	t := table{make([]float32, len(rows)/n), make([]byte, len(rows))}
-	short := make([]int8, n)
-	for i := range t.scale {
-		t.scale[i] = steps(short, rows[i*n:][:n])
-		for j, v := range short {
-			t.bytes[i*n+j] = byte(v)
-		}
-	}
-	return t
-}
-
-// fill turns rows of weights into those of a matrix, from output o on.
-func fill(m *Matrix, o int, rows, bias []float32) {
-	short := make([]int8, m.In)
-	for r, b := range bias {
-		m.Scale[o+r] = steps(short, rows[r*m.In:][:m.In])
-		m.Bias[o+r] = b
-		for i, v := range short {
-			m.Weights[m.Place(o+r, i)] = byte(v)
-		}
-	}
-}
-
-func newMatrix(in, out int) Matrix {
-	return Matrix{In: in, Out: out, Weights: make([]byte, in*out), Scale: make([]float32, out), Bias: make([]float32, out)}
 }
 
 func invalid(field, format string, args ...any) error {
@@ -189,12 +144,12 @@ func grow[T any](s []T, n int) []T {
 // of the second of two texts. Kernels want an even number of rows: an odd number
 // gets one more, which no row attends to.
 func (e *encoder) run(k *Kernel, s *scratch, ids []int32, second int) {
-	n, h := len(ids), e.hidden
+	n, h := len(ids), e.Hidden
 	rows, cols := n+n&1, (n+Panel-1)/Panel*Panel
 	s.x, s.mixed, s.delta = grow(s.x, rows*h), grow(s.mixed, rows*h), grow(s.delta, rows*h)
-	s.qkv, s.inner = grow(s.qkv, rows*3*h), grow(s.inner, rows*e.inner)
-	s.keys, s.score = grow(s.keys, h/e.heads*cols), grow(s.score, rows*cols)
-	s.short, s.steps = grow(s.short, rows*max(h, e.inner)), grow(s.steps, rows)
+	s.qkv, s.inner = grow(s.qkv, rows*3*h), grow(s.inner, rows*e.Inner)
+	s.keys, s.score = grow(s.keys, h/e.Heads*cols), grow(s.score, rows*cols)
+	s.short, s.steps = grow(s.short, rows*max(h, e.Inner)), grow(s.steps, rows)
 
 	e.look(k, s, ids, second)
 	for i := range e.layers {
@@ -212,7 +167,7 @@ func (e *encoder) run(k *Kernel, s *scratch, ids []int32, second int) {
 
 // look fills the state with the rows of the tokens, their places and their kind.
 func (e *encoder) look(k *Kernel, s *scratch, ids []int32, second int) {
-	h, kind := e.hidden, e.kind[:e.hidden]
+	h, kind := e.Hidden, e.kind[:e.Hidden]
 	clear(s.x[len(ids)*h:])
 	clear(s.delta[len(ids)*h:])
 	for t, id := range ids {
@@ -230,8 +185,8 @@ func (e *encoder) look(k *Kernel, s *scratch, ids []int32, second int) {
 }
 
 func (e *encoder) norm(k *Kernel, s *scratch, by *normal) {
-	for o := 0; o < len(s.x); o += e.hidden {
-		k.Norm(s.x[o:][:e.hidden], s.delta[o:][:e.hidden], by.gain, by.shift, e.eps)
+	for o := 0; o < len(s.x); o += e.Hidden {
+		k.Norm(s.x[o:][:e.Hidden], s.delta[o:][:e.Hidden], by.gain, by.shift, e.Eps)
 	}
 }
 
@@ -246,7 +201,7 @@ func linear(k *Kernel, s *scratch, y, x []float32, m *Matrix) {
 
 // attend mixes the values of n tokens for every row and head.
 func (e *encoder) attend(k *Kernel, s *scratch, n, cols int) {
-	h, size := e.hidden, e.hidden/e.heads
+	h, size := e.Hidden, e.Hidden/e.Heads
 	rows := len(s.x) / h
 	scale := float32(1 / math.Sqrt(float64(size)))
 	for head := 0; head < h; head += size {

@@ -3,9 +3,7 @@ package bert
 import (
 	"encoding/binary"
 	"fmt"
-	"io/fs"
 	"math"
-	"strings"
 )
 
 // The packed file, little endian:
@@ -39,32 +37,9 @@ const (
 	flagPair
 )
 
-// Pack reads a model from a folder, as Load does, and gives its packed file and its
-// vocabulary with one token a line.
-func Pack(fsys fs.FS) (packed []byte, vocabulary string, err error) {
-	enc, words, err := readFolder(fsys)
-	if err != nil {
-		return nil, "", err
-	}
-	return enc.packed(), strings.Join(words, "\n") + "\n", nil
-}
-
-// packed is the packed file of an encoder.
-func (e *encoder) packed() []byte {
-	w := &writer{b: e.head()}
-	e.walk(w)
-	return w.b
-}
-
-// codec goes through the parts of an encoder: one way of it reads, one writes.
-type codec interface {
-	floats(name string, p *[]float32, n int)
-	bytes(name string, p *[]byte, n int)
-}
-
-// walk takes a codec through all weights, in the order of the file.
-func (e *encoder) walk(c codec) {
-	h := e.hidden
+// read reads all weights, in the order of the file.
+func (e *encoder) read(c *reader) {
+	h := e.Hidden
 	table := func(name string, t *table, rows int) {
 		c.floats(name+".scale", &t.scale, rows)
 		c.bytes(name, &t.bytes, rows*h)
@@ -80,43 +55,36 @@ func (e *encoder) walk(c codec) {
 		c.bytes(name, &m.Weights, in*out)
 	}
 	kinds := 2
-	if !e.pair {
+	if !e.Pair {
 		kinds = 1
-		table("tokens", &e.tokens, e.vocabulary)
+		table("tokens", &e.tokens, e.Vocabulary)
 	}
-	table("positions", &e.places, e.positions)
+	table("positions", &e.places, e.Positions)
 	c.floats("kind", &e.kind, kinds*h)
 	norm("looked", &e.looked)
 	for i := range e.layers {
 		l, name := &e.layers[i], fmt.Sprintf("layer.%d.", i)
 		matrix(name+"qkv", &l.qkv, h, 3*h)
 		matrix(name+"out", &l.out, h, h)
-		matrix(name+"up", &l.up, h, e.inner)
-		matrix(name+"down", &l.down, e.inner, h)
+		matrix(name+"up", &l.up, h, e.Inner)
+		matrix(name+"down", &l.down, e.Inner, h)
 		norm(name+"attended", &l.attended)
 		norm(name+"done", &l.done)
 	}
-	if e.pair {
+	if e.Pair {
 		matrix("pool", &e.says.pool, h, h)
 		c.floats("heads", &e.says.rows, outputs*h)
 		c.floats("heads.bias", &e.says.bias, outputs)
 	}
 }
 
-func (e *encoder) head() []byte {
-	var flags uint32
-	for bit, on := range map[uint32]bool{flagFirst: e.first, flagLower: e.lower, flagStripAccents: e.stripAccents, flagSplitHan: e.splitHan, flagPair: e.pair} {
-		if on {
-			flags |= bit
-		}
+// ShapeOf is the shape of the model in a packed file.
+func ShapeOf(packed []byte) (Shape, error) {
+	e, err := unpack(packed)
+	if err != nil {
+		return Shape{}, err
 	}
-	words := [headWords]uint32{version, uint32(e.hidden), uint32(e.heads), uint32(e.inner), uint32(e.depth),
-		uint32(e.vocabulary), uint32(e.positions), uint32(e.window), flags, math.Float32bits(e.eps)}
-	b := []byte(magic)
-	for _, w := range words {
-		b = binary.LittleEndian.AppendUint32(b, w)
-	}
-	return b
+	return e.Shape, nil
 }
 
 // unpack reads a packed file. Weights stay where they are in b.
@@ -129,18 +97,18 @@ func unpack(b []byte) (*encoder, error) {
 		return nil, invalid("weights", "version %d, and this program reads %d", v, version)
 	}
 	flags := word(8)
-	e := &encoder{shape: shape{
-		hidden: int(word(1)), heads: int(word(2)), inner: int(word(3)), depth: int(word(4)),
-		vocabulary: int(word(5)), positions: int(word(6)), window: int(word(7)), eps: math.Float32frombits(word(9)),
-		first: flags&flagFirst != 0, lower: flags&flagLower != 0, stripAccents: flags&flagStripAccents != 0, splitHan: flags&flagSplitHan != 0,
-		pair: flags&flagPair != 0,
+	e := &encoder{Shape: Shape{
+		Hidden: int(word(1)), Heads: int(word(2)), Inner: int(word(3)), Depth: int(word(4)),
+		Vocabulary: int(word(5)), Positions: int(word(6)), Window: int(word(7)), Eps: math.Float32frombits(word(9)),
+		First: flags&flagFirst != 0, Lower: flags&flagLower != 0, StripAccents: flags&flagStripAccents != 0, SplitHan: flags&flagSplitHan != 0,
+		Pair: flags&flagPair != 0,
 	}}
-	if err := e.check(); err != nil {
+	if err := e.Check(); err != nil {
 		return nil, err
 	}
-	e.layers = make([]layer, e.depth)
+	e.layers = make([]layer, e.Depth)
 	r := &reader{b: b[len(magic)+4*headWords:]}
-	e.walk(r)
+	e.read(r)
 	if r.err == nil && len(r.b) > 0 {
 		r.err = invalid("weights", "%d bytes too many", len(r.b))
 	}
@@ -180,14 +148,4 @@ func (r *reader) floats(name string, p *[]float32, n int) {
 		out[i] = v
 	}
 	*p = out
-}
-
-type writer struct{ b []byte }
-
-func (w *writer) bytes(_ string, p *[]byte, _ int) { w.b = append(w.b, *p...) }
-
-func (w *writer) floats(_ string, p *[]float32, _ int) {
-	for _, v := range *p {
-		w.b = binary.LittleEndian.AppendUint32(w.b, math.Float32bits(v))
-	}
 }

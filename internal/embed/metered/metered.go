@@ -76,7 +76,7 @@ func Recall(start *trace.Start, of func(id string) (embed.Embedder, error)) (emb
 	if e == nil && !start.VectorsRecorded {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Err: err,
 			Message: "the run was made with the sentence vectors of " + start.Vectors + ", which this program does not have",
-			Hint:    "use a program with the model inside, or set MARCHWARDEN_EMBED_MODEL to the folder of that model"}
+			Hint:    "use the program that made it, or one with that model inside"}
 	}
 	return e, nil
 }

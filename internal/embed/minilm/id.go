@@ -15,5 +15,5 @@ const ID = "minilm-l6-v2-q8/1"
 var ErrNoModel error = &marchwarden.Error{
 	Code:    marchwarden.CodeUnsupported,
 	Message: "this program was built without its sentence encoder",
-	Hint:    "build it without -tags nomodel, or name a model of your own",
+	Hint:    "build it without -tags nomodel, or set MARCHWARDEN_EMBED to a service",
 }

@@ -58,7 +58,6 @@ type stretch struct {
 	whole time.Duration // what the axis shows
 	at    time.Duration // now
 	marks []mark
-	chain []mark // what the end waited for, neighbours as one, in the order of time
 	rows  []laneRow
 }
 
@@ -67,15 +66,13 @@ type laneRow struct {
 	last     run.State
 	from, to time.Duration // of work, without waiting to begin
 	worked   bool
-	critical time.Duration
 	by       [len(looks)]time.Duration // by state
 }
 
 func (r laneRow) took() time.Duration { return max(0, r.to-r.from) }
 
 // Lanes is a run as lanes on one axis of time: a row for each, bars for what it was at, a
-// line where now is while it goes on; once it is over, the chain of bars that its end
-// waited for is outlined and joined. Its numbers are in a table below.
+// line where now is while it goes on. Its numbers are in a table below.
 func Lanes(b *run.Board, now time.Time, going bool) h.Node {
 	s := measure(b, now, going)
 	title := "How the research went"
@@ -117,15 +114,8 @@ func measure(b *run.Board, now time.Time, going bool) *stretch {
 	}
 	s.at = max(0, last.Sub(s.began))
 	s.whole = max(s.at, time.Millisecond)
-	lanes := map[int]int{} // by number
 	for i, l := range b.Lanes {
 		s.rows = append(s.rows, s.row(i, laneLabel(b, l), l))
-		lanes[l.Number] = i
-	}
-	if !going { // before its end, what that waits for is not known
-		for _, p := range b.Critical() {
-			s.wait(s.mark(lanes[p.Lane], p.Span))
-		}
 	}
 	s.marks = slices.DeleteFunc(s.marks, func(m mark) bool { return m.lane >= mostLanes })
 	every := s.marks
@@ -145,16 +135,6 @@ func (s *stretch) mark(lane int, g run.Span) mark {
 	}
 	m.long = m.to - m.from
 	return m
-}
-
-// wait adds a mark to what the end waited for.
-func (s *stretch) wait(m mark) {
-	s.rows[m.lane].critical += m.long
-	if n := len(s.chain) - 1; n >= 0 && s.chain[n].lane == m.lane && m.from-s.chain[n].to <= s.whole/1000 {
-		s.chain[n].to = max(s.chain[n].to, m.to)
-	} else if m.lane < mostLanes && len(s.chain) < mostLanes {
-		s.chain = append(s.chain, m)
-	}
 }
 
 // row sums up a lane and leaves its spans as marks.
@@ -234,9 +214,9 @@ func (s *stretch) table(title string) h.Node {
 		for _, took := range r.by {
 			row = append(row, Cell{Text: elapsed(took)})
 		}
-		rows = append(rows, append(row, Cell{Text: elapsed(r.critical)}, Cell{Text: elapsed(r.took())}))
+		rows = append(rows, append(row, Cell{Text: elapsed(r.took())}))
 	}
-	return Table(title, append(head, "Critical", "Took"), rows)
+	return Table(title, append(head, "Took"), rows)
 }
 
 // Cell is a cell of a table: a text, and a bar before it where it is drawn.

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -65,7 +64,7 @@ func (s *stretch) picture(title string) h.Node {
 	}
 	bottom := head + g.drawn*g.pitch
 	return h.Fill(`<svg class="lanes" role="img" width="100%" height="{}"><title>{}</title><desc>{}</desc><svg x="{}" width="{}">{}</svg>{}</svg>{}{}`, bottom+4, title, s.sentence(), left, wide,
-		h.Join(g.axis(bottom), g.joints(), g.bars(), g.outlines()), g.names(), with(note, `<p class="soft">{}</p>`), g.legend())
+		h.Join(g.axis(bottom), g.bars()), g.names(), with(note, `<p class="soft">{}</p>`), g.legend())
 }
 
 // mostSteps is how many round times an axis has, so that their words have room.
@@ -156,26 +155,6 @@ func (g grid) bars() h.Node {
 	})
 }
 
-// joints lead from lane to lane where the one waited for the other, behind the bars.
-func (g grid) joints() h.Node {
-	var out []h.Node
-	for i := 1; i < len(g.chain); i++ {
-		if from, to := g.chain[i-1].lane, g.chain[i].lane; from != to {
-			half := (g.bar/2 + 2) * cmp.Compare(to, from)
-			out = append(out, vertical("critical", g.x(g.chain[i].from), g.y(from)+half, g.y(to)-half))
-		}
-	}
-	return h.Join(out...)
-}
-
-// outlines go around the bars that the end waited for.
-func (g grid) outlines() h.Node {
-	return h.Each(g.chain, func(m mark) h.Node {
-		from, to := g.x(m.from), g.x(m.to)
-		return h.Fill(`<rect class="critical" x="{}" y="{}" width="{}" height="{}"/>`, percent(from), g.y(m.lane)-g.bar/2-2, percent(max(to-from, 0)), g.bar+4)
-	})
-}
-
 func (g grid) legend() h.Node {
 	key := func(shown bool, sign h.Node, name string) h.Node {
 		return h.If(shown, `<li>{} {}</li>`, sign, name)
@@ -191,8 +170,7 @@ func (g grid) legend() h.Node {
 	last := func(s run.State) bool {
 		return slices.ContainsFunc(g.rows, func(r laneRow) bool { return r.last == s })
 	}
-	return h.If(len(g.rows) > 0, `<ul class="legend">{}{}{}{}</ul>`, states,
-		key(len(g.chain) > 0, h.Fill(`<svg class="key" width="18" height="12" aria-hidden="true"><rect class="critical" x="1" y="1" width="16" height="10"/></svg>`), "what the end waited for"),
+	return h.If(len(g.rows) > 0, `<ul class="legend">{}{}{}</ul>`, states,
 		key(last(run.Done), h.Fill(`<span class="tick" aria-hidden="true">✓</span>`), "done"), key(last(run.Failed), h.Fill(`<span class="cross" aria-hidden="true">✗</span>`), "failed"))
 }
 

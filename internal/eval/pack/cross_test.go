@@ -1,4 +1,4 @@
-package bert
+package pack
 
 import (
 	"encoding/binary"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -79,15 +80,15 @@ func tinyCross(t testing.TB, leftOut ...string) []byte {
 // TestCross: a packed model runs, both texts and their order matter, and every kernel
 // says the same. That it says what the network in floats says is tested in reader.
 func TestCross(t *testing.T) {
-	embedder, words, err := Pack(folder(t, nil))
+	embedder, words, err := Vectors(folder(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed, err := PackCross(tinyCross(t), embedder, 10)
+	packed, err := Reader(tinyCross(t), embedder, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := OpenCross(packed, embedder, words)
+	c, err := bert.OpenCross(packed, embedder, words)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,12 +100,12 @@ func TestCross(t *testing.T) {
 	if len(first.Start) != len(ids) || len(first.End) != len(ids) {
 		t.Fatalf("%d starts and %d ends", len(first.Start), len(first.End))
 	}
-	for _, k := range Kernels() {
+	for _, k := range bert.Kernels() {
 		if diff := cmp.Diff(first, c.With(k).Run(ids, 4)); diff != "" {
 			t.Errorf("%s (-best +got):\n%s", k.Name, diff)
 		}
 	}
-	for name, other := range map[string]Scores{
+	for name, other := range map[string]bert.Scores{
 		"where the second begins": c.Run(ids, 5),
 		"the second text":         c.Run([]int32{2, 5, 6, 3, 5, 8, 3}, 4),
 		"the first text":          c.Run([]int32{2, 5, 10, 3, 5, 7, 3}, 4),
@@ -113,32 +114,32 @@ func TestCross(t *testing.T) {
 			t.Errorf("%s does not matter", name)
 		}
 	}
-	if _, err := Open("x", packed, words); err == nil || !strings.Contains(err.Error(), "two texts") {
+	if _, err := bert.Open("x", packed, words); err == nil || !strings.Contains(err.Error(), "two texts") {
 		t.Errorf("opened as an embedder: %v", err)
 	}
-	_, err = OpenCross(embedder, embedder, words)
+	_, err = bert.OpenCross(embedder, embedder, words)
 	wantField(t, err, "weights")
-	_, err = OpenCross(packed, packed, words)
+	_, err = bert.OpenCross(packed, packed, words)
 	wantField(t, err, "weights")
-	_, err = OpenCross(packed[:len(packed)-1], embedder, words)
+	_, err = bert.OpenCross(packed[:len(packed)-1], embedder, words)
 	wantField(t, err, "heads.bias")
-	_, err = OpenCross(packed, embedder, words+"more\n")
+	_, err = bert.OpenCross(packed, embedder, words+"more\n")
 	wantField(t, err, "vocabulary")
 }
 
-func TestPackCrossRefuses(t *testing.T) {
-	embedder, _, err := Pack(folder(t, nil))
+func TestReaderRefuses(t *testing.T) {
+	embedder, _, err := Vectors(folder(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"pos.weight", "pos.weight.scale", "typ.weight", "layers.2.up.weight.scale", "pool.bias", "span.weight"} {
-		_, err := PackCross(tinyCross(t, name), embedder, 10)
+		_, err := Reader(tinyCross(t, name), embedder, 10)
 		wantField(t, err, name)
 	}
-	_, err = PackCross(tinyCross(t), embedder, tinyPlaces+1)
+	_, err = Reader(tinyCross(t), embedder, tinyPlaces+1)
 	wantField(t, err, "max_seq_length")
-	_, err = PackCross([]byte("not weights at all"), embedder, 10)
+	_, err = Reader([]byte("not weights at all"), embedder, 10)
 	wantField(t, err, "header")
-	_, err = PackCross(tinyCross(t), nil, 10)
+	_, err = Reader(tinyCross(t), nil, 10)
 	wantField(t, err, "weights")
 }

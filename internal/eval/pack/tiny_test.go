@@ -1,4 +1,4 @@
-package bert
+package pack
 
 import (
 	"encoding/binary"

@@ -1,10 +1,7 @@
-package bert
+package pack
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +12,7 @@ import (
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 )
 
 // The largest files that are read.
@@ -27,38 +24,6 @@ const (
 // defaultWindow is how many tokens are read where a model does not say: what
 // sentence encoders are trained on.
 const defaultWindow = 256
-
-// Load makes an embedder of a folder with a model of the BERT family:
-//
-//	config.json                  sizes, layers, heads, layer_norm_eps; hidden_act must be gelu
-//	model.safetensors            F32, F16 or BF16
-//	vocab.txt or tokenizer.json  the vocabulary
-//	tokenizer_config.json        do_lower_case, strip_accents, tokenize_chinese_chars (optional)
-//	sentence_bert_config.json    max_seq_length (optional; else 256)
-//	1_Pooling/config.json        the mean of all tokens or the first (optional; else the mean)
-//
-// Weights are turned into 8 bits when they are read. The embedder is an embed.Pure,
-// and its ID is of the contents of the folder. A file that is missing, malformed or
-// of another family is a *marchwarden.Error with CodeInvalid and the file or field.
-func Load(fsys fs.FS) (embed.Embedder, error) {
-	enc, words, err := readFolder(fsys)
-	if err != nil {
-		return nil, err
-	}
-	return newModel(contentID(enc, words), enc, words)
-}
-
-// contentID names a model by what it computes: its packed form and its words.
-func contentID(enc *encoder, words []string) string {
-	h := sha256.New()
-	io.WriteString(h, "marchwarden encoder 1\x00")
-	h.Write(enc.packed())
-	for _, w := range words {
-		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(w))))
-		io.WriteString(h, w)
-	}
-	return "bert-" + hex.EncodeToString(h.Sum(nil)[:12]) + "/1"
-}
 
 // config is what is read of config.json.
 type config struct {
@@ -87,15 +52,15 @@ func readFolder(fsys fs.FS) (*encoder, []string, error) {
 			return nil, nil, invalid("config.json: "+f.name, "%q, and only %q is run", f.value, f.want)
 		}
 	}
-	e := &encoder{shape: shape{hidden: c.Hidden, heads: c.Heads, inner: c.Inner, depth: c.Depth, vocabulary: c.Vocabulary, positions: c.Places, eps: 1e-12}}
+	e := &encoder{Shape: bert.Shape{Hidden: c.Hidden, Heads: c.Heads, Inner: c.Inner, Depth: c.Depth, Vocabulary: c.Vocabulary, Positions: c.Places, Eps: 1e-12}}
 	if c.Eps != nil {
-		e.eps = *c.Eps
+		e.Eps = *c.Eps
 	}
 	words, err := e.readSettings(fsys)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := e.check(); err != nil {
+	if err := e.Check(); err != nil {
 		return nil, nil, err
 	}
 	kinds := 2
@@ -115,7 +80,7 @@ func (e *encoder) readSettings(fsys fs.FS) ([]string, error) {
 	if err := optional(readJSON(fsys, "sentence_bert_config.json", &sentence)); err != nil {
 		return nil, err
 	}
-	e.window = min(cmp.Or(sentence.Window, defaultWindow), e.positions)
+	e.Window = min(cmp.Or(sentence.Window, defaultWindow), e.Positions)
 
 	var modules []struct {
 		Type string `json:"type"`
@@ -141,8 +106,8 @@ func (e *encoder) readSettings(fsys fs.FS) ([]string, error) {
 			return nil, invalid("1_Pooling/config.json", "%s is not run: the mean and the first token are", name)
 		}
 	}
-	e.first = pooling["pooling_mode_cls_token"] == true
-	if e.first && pooling["pooling_mode_mean_tokens"] == true {
+	e.First = pooling["pooling_mode_cls_token"] == true
+	if e.First && pooling["pooling_mode_mean_tokens"] == true {
 		return nil, invalid("1_Pooling/config.json", "both the mean and the first token are asked for")
 	}
 	return e.readWords(fsys)
@@ -177,13 +142,13 @@ func (e *encoder) readWords(fsys fs.FS) ([]string, error) {
 		return nil, err
 	}
 	yes := true
-	e.lower = *cmp.Or(settings.Lower, file.Normalizer.Lower, &yes)
-	e.stripAccents = *cmp.Or(settings.Strip, file.Normalizer.Strip, &e.lower)
-	e.splitHan = *cmp.Or(settings.Han, file.Normalizer.Han, &yes)
+	e.Lower = *cmp.Or(settings.Lower, file.Normalizer.Lower, &yes)
+	e.StripAccents = *cmp.Or(settings.Strip, file.Normalizer.Strip, &e.Lower)
+	e.SplitHan = *cmp.Or(settings.Han, file.Normalizer.Han, &yes)
 
 	text, err := readFile(fsys, "vocab.txt", maxText)
 	if err == nil {
-		return ParseVocabulary(string(text)), nil
+		return bert.ParseVocabulary(string(text)), nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) || file.Model.Vocabulary == nil {
 		return nil, err
@@ -211,22 +176,22 @@ func (e *encoder) readWeights(fsys fs.FS, kinds int) error {
 	if f.has("bert.embeddings.word_embeddings.weight") {
 		r.prefix = "bert."
 	}
-	h := e.hidden
-	e.tokens = newTable(r.get("embeddings.word_embeddings.weight", e.vocabulary, h), h)
-	e.places = newTable(r.get("embeddings.position_embeddings.weight", e.positions, h), h)
+	h := e.Hidden
+	e.tokens = newTable(r.get("embeddings.word_embeddings.weight", e.Vocabulary, h), h)
+	e.places = newTable(r.get("embeddings.position_embeddings.weight", e.Positions, h), h)
 	if e.kind = r.get("embeddings.token_type_embeddings.weight", kinds, h); len(e.kind) > h {
 		e.kind = e.kind[:h]
 	}
 	e.looked = r.normal("embeddings.LayerNorm", h)
-	e.layers = make([]layer, e.depth)
+	e.layers = make([]layer, e.Depth)
 	for i := range e.layers {
 		name := fmt.Sprintf("encoder.layer.%d.", i)
 		e.layers[i] = layer{
 			qkv:      r.matrix(h, h, name+"attention.self.query", name+"attention.self.key", name+"attention.self.value"),
 			out:      r.matrix(h, h, name+"attention.output.dense"),
 			attended: r.normal(name+"attention.output.LayerNorm", h),
-			up:       r.matrix(h, e.inner, name+"intermediate.dense"),
-			down:     r.matrix(e.inner, h, name+"output.dense"),
+			up:       r.matrix(h, e.Inner, name+"intermediate.dense"),
+			down:     r.matrix(e.Inner, h, name+"output.dense"),
 			done:     r.normal(name+"output.LayerNorm", h),
 		}
 	}
@@ -257,7 +222,7 @@ func (r *tensors) normal(name string, n int) normal {
 }
 
 // matrix joins the linear layers of the names below each other.
-func (r *tensors) matrix(in, out int, names ...string) (m Matrix) {
+func (r *tensors) matrix(in, out int, names ...string) (m bert.Matrix) {
 	if r.err != nil {
 		return m // sizes that the file does not have must not cost memory
 	}
@@ -287,7 +252,7 @@ func (r *tensors) bytes(name string, shape ...int) []byte {
 }
 
 // packed reads a linear layer whose rows are int8 already.
-func (r *tensors) packed(in, out int, name string) (m Matrix) {
+func (r *tensors) packed(in, out int, name string) (m bert.Matrix) {
 	t, bias := r.table(name+".weight", out, in), r.get(name+".bias", out)
 	if r.err != nil {
 		return m

@@ -1,4 +1,4 @@
-package bert
+package pack
 
 // This part reads files of tensors: a length, a JSON header that says
 // where each tensor lies, and the numbers. It owns the checks that make a file from

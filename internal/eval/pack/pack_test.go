@@ -1,4 +1,4 @@
-package bert
+package pack
 
 import (
 	"context"
@@ -7,17 +7,23 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"github.com/google/go-cmp/cmp"
 )
 
 func load(t testing.TB, fsys fstest.MapFS) embed.Embedder {
 	t.Helper()
-	e, err := Load(fsys)
+	packed, words, err := Vectors(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := bert.Open("tiny/1", packed, words)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +44,8 @@ const (
 	meanPooling = `{"word_embedding_dimension":64,"pooling_mode_cls_token":false,"pooling_mode_mean_tokens":true}`
 )
 
-// TestLoad compares models of folders with the forward pass in float64.
-func TestLoad(t *testing.T) {
+// TestVectors compares models of folders with the forward pass in float64.
+func TestVectors(t *testing.T) {
 	tokenizer := `{"normalizer":{"lowercase":true,"strip_accents":null,"handle_chinese_chars":true},"model":{"type":"WordPiece","vocab":{`
 	for i, w := range tinyWords {
 		tokenizer += fmt.Sprintf("%q:%d,", w, i)
@@ -82,47 +88,34 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestID holds that an ID is of the contents: the same for the same model, another
-// for another.
-func TestID(t *testing.T) {
-	first := load(t, folder(t, nil))
-	if again := load(t, folder(t, nil)); again.ID() != first.ID() || !strings.HasPrefix(first.ID(), "bert-") {
-		t.Errorf("IDs %q and %q of one model", first.ID(), again.ID())
+// TestEmbedAlone holds that a text has one vector, whatever it is embedded with, and whatever is
+// embedded at the same time.
+func TestEmbedAlone(t *testing.T) {
+	e := load(t, folder(t, nil))
+	if _, ok := e.(embed.Pure); !ok || e.ID() != "tiny/1" {
+		t.Errorf("%s, pure: %v", e.ID(), ok)
 	}
-	words := slices.Clone(tinyWords)
-	words[6], words[7] = words[7], words[6]
-	for name, files := range map[string]map[string]string{
-		"pooling": {"1_Pooling/config.json": clsPooling},
-		"words":   {"vocab.txt": strings.Join(words, "\n")},
-		"window":  {"sentence_bert_config.json": `{"max_seq_length":6}`},
-		"weights": {"model.safetensors": string(encode(t, "BF16", tinyTensors("")))},
-	} {
-		if other := load(t, folder(t, files)); other.ID() == first.ID() {
-			t.Errorf("other %s, same ID", name)
-		}
+	texts := []string{"the cat sat on the mat.", "dog", "", "the dogs ran", "cats"}
+	want := vectors(t, e, texts...)
+	var all sync.WaitGroup
+	for i, text := range texts {
+		all.Go(func() {
+			for range 20 {
+				got, err := e.Embed(context.Background(), []string{text, texts[0]})
+				if diff := cmp.Diff([]embed.Vector{want[i], want[0]}, got); err != nil || diff != "" {
+					t.Errorf("%q: %v (-want +got):\n%s", text, err, diff)
+				}
+			}
+		})
 	}
-	if _, ok := first.(embed.Pure); !ok {
-		t.Error("not pure")
-	}
+	all.Wait()
 }
 
-// TestPack holds that a packed model gives the bits of the folder.
-func TestPack(t *testing.T) {
-	fsys := folder(t, map[string]string{"1_Pooling/config.json": clsPooling, "tokenizer_config.json": `{"do_lower_case":false}`})
-	packed, words, err := Pack(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := Open("tiny/1", packed, words)
-	if err != nil {
-		t.Fatal(err)
-	}
-	texts := []string{"", "A café on the mat.", "dog", "The cats sat"}
-	if diff := cmp.Diff(vectors(t, load(t, fsys), texts...), vectors(t, e, texts...)); diff != "" {
-		t.Errorf("(-folder +packed):\n%s", diff)
-	}
-	if e.ID() != "tiny/1" {
-		t.Errorf("ID is %q", e.ID())
+func TestEmbedStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if vs, err := load(t, folder(t, nil)).Embed(ctx, []string{"the", "cat"}); vs != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", vs, err)
 	}
 }
 
@@ -143,7 +136,7 @@ func change(t *testing.T, old, new string) map[string]string {
 	return map[string]string{"config.json": strings.Replace(text, old, new, 1)}
 }
 
-func TestLoadRefuses(t *testing.T) {
+func TestVectorsRefuses(t *testing.T) {
 	wrong := tinyTensors("")
 	wrong[5].data[7] = 1e9
 	for _, c := range []struct {
@@ -179,9 +172,9 @@ func TestLoadRefuses(t *testing.T) {
 		{"a window of one", map[string]string{"sentence_bert_config.json": `{"max_seq_length":1}`}, "max_seq_length"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e, err := Load(folder(t, c.files))
-			if e != nil {
-				t.Error("an embedder all the same")
+			packed, _, err := Vectors(folder(t, c.files))
+			if packed != nil {
+				t.Error("packed all the same")
 			}
 			wantField(t, err, c.field)
 		})
@@ -189,7 +182,7 @@ func TestLoadRefuses(t *testing.T) {
 	t.Run("a folder where a file should be", func(t *testing.T) {
 		fsys := folder(t, map[string]string{"model.safetensors": ""})
 		fsys["model.safetensors/x"] = &fstest.MapFile{}
-		_, err := Load(fsys)
+		_, _, err := Vectors(fsys)
 		wantField(t, err, "model.safetensors")
 	})
 }
@@ -202,7 +195,7 @@ func TestClaimedSizesAreFree(t *testing.T) {
 	fsys := folder(t, map[string]string{"config.json": config})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := Load(fsys)
+	_, _, err := Vectors(fsys)
 	runtime.ReadMemStats(&after)
 	wantField(t, err, "embeddings.word_embeddings.weight.shape")
 	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
@@ -211,7 +204,7 @@ func TestClaimedSizesAreFree(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	packed, words, err := Pack(folder(t, nil))
+	packed, words, err := Vectors(folder(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,14 +228,14 @@ func TestOpenRefuses(t *testing.T) {
 		{"cut in the tokens", packed[:200], "tokens"},
 		{"too long", append(slices.Clone(packed), 0), "weights"},
 	} {
-		_, err := Open("x", c.file, words)
+		_, err := bert.Open("x", c.file, words)
 		t.Run(c.name, func(t *testing.T) { wantField(t, err, c.field) })
 	}
 }
 
 // FuzzOpen changes a packed file: it is refused, or it runs.
 func FuzzOpen(f *testing.F) {
-	packed, words, err := Pack(folder(f, nil))
+	packed, words, err := Vectors(folder(f, nil))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -256,7 +249,7 @@ func FuzzOpen(f *testing.F) {
 				b[at+i] = byte(word >> (8 * i))
 			}
 		}
-		e, err := Open("x", b[:max(0, min(size, len(b)))], words)
+		e, err := bert.Open("x", b[:max(0, min(size, len(b)))], words)
 		if err != nil {
 			if marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
 				t.Fatalf("%v is %s", err, marchwarden.CodeOf(err))
