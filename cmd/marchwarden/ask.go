@@ -26,6 +26,10 @@ type askOptions struct {
 	depth      string
 	cons       marchwarden.Constraints
 	context    string
+	format     string
+	length     int
+	audience   string
+	how        string // instructions for the writing
 	json       bool
 	jsonEvents bool
 	out        string
@@ -56,6 +60,10 @@ Nothing leaves this machine unasked: web and arxiv join with --online, --search,
 or a setting that says so; no key switches them on. What was found in your files
 or your database is told to no other researcher unless --allow-egress says so,
 and goes to a language model only if you name one.
+
+--format says what the answer looks like: brief, one to three sentences; answer,
+paragraphs; report, the answer in short and sections with lists and tables; table,
+one comparison. Every sentence and every cell is cited in all of them.
 
 With --engine a cluster does the work, and its workers decide what is searched.
 Ctrl-C then only stops waiting: 'marchwarden watch ID' comes back to it,
@@ -95,6 +103,10 @@ func newAsk(a *app) *cobra.Command {
 	f.Func("max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources), number(&o.cons.MaxSources))
 	f.StringVar(&o.cons.SourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md")
 	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
+	f.StringVar(&o.format, "format", "", "`FORM` of the answer: brief, answer, report or table (default by depth: brief, answer or report)")
+	f.IntVar(&o.length, "length", 0, fmt.Sprintf("write about `N` words, %d to %d", marchwarden.MinLength, marchwarden.MaxLength))
+	f.StringVar(&o.audience, "audience", "", "for `WHOM` a model writes, such as \"a town council\"")
+	f.StringVar(&o.how, "instructions", "", "`TEXT` that says how a model writes, never what is true")
 	d := &o.desk
 	f.StringVar(&d.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
 	f.StringSliceVar(&d.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
@@ -112,6 +124,7 @@ func newAsk(a *app) *cobra.Command {
 	engineFlag(f, &o.engine)
 	complete(cmd, "researcher", append(slices.Clone(settings.Builtin), settings.PI)...)
 	complete(cmd, "researchers", settings.Builtin...)
+	complete(cmd, "format", string(marchwarden.Brief), string(marchwarden.Plain), string(marchwarden.Report), string(marchwarden.Table))
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
 	return cmd
 }
@@ -216,7 +229,8 @@ func requestOf(ctx context.Context, a *app, o askOptions, c *settings.Settings, 
 	if err != nil {
 		return marchwarden.Request{}, err
 	}
-	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(o.depth)}
+	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(o.depth),
+		Format: marchwarden.Format(o.format), Length: o.length, Audience: o.audience, Instructions: o.how}
 	if o.depth == "" {
 		req.Depth = marchwarden.Depth(c.Text(settings.Depth))
 	}
@@ -233,6 +247,10 @@ func byFlag(err error) error { return settings.Renamed(err, flagNames) }
 var flagNames = map[string]string{
 	"context":                    "--context",
 	"depth":                      "--depth",
+	"format":                     "--format",
+	"length":                     "--length",
+	"audience":                   "--audience",
+	"instructions":               "--instructions",
 	"constraints.max_iterations": "--max-iterations",
 	"constraints.token_budget":   "--budget",
 	"constraints.max_sources":    "--max-sources",
