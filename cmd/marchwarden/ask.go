@@ -28,6 +28,10 @@ type askOptions struct {
 	cons       marchwarden.Constraints
 	context    string
 	follow     string // the run whose conversation goes on: an id, the beginning of one, or last
+	format     string
+	length     int
+	audience   string
+	how        string // instructions for the writing
 	json       bool
 	jsonEvents bool
 	out        string
@@ -63,6 +67,10 @@ and goes to a language model only if you name one.
 before, is asked of the same researchers unless flags say of whom, and pages that
 were fetched for the conversation are read first. 'marchwarden chat' asks so line
 by line.
+
+--format says what the answer looks like: brief, one to three sentences; answer,
+paragraphs; report, the answer in short and sections with lists and tables; table,
+one comparison. Every sentence and every cell is cited in all of them.
 
 With --engine a cluster does the work, and its workers decide what is searched.
 Ctrl-C then only stops waiting: 'marchwarden follow ID' comes back to it,
@@ -117,6 +125,10 @@ func (o *askOptions) questionFlags(cmd *cobra.Command) {
 	f.StringVar(&o.cons.Since, "since", "", "use nothing that is known to be published before `DATE`, such as 2024-05-31")
 	f.StringVar(&o.cons.Until, "until", "", "use nothing that is known to be published after `DATE`")
 	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
+	f.StringVar(&o.format, "format", "", "`FORM` of the answer: brief, answer, report or table (default by depth: brief, answer or report)")
+	f.IntVar(&o.length, "length", 0, fmt.Sprintf("write about `N` words, %d to %d", marchwarden.MinLength, marchwarden.MaxLength))
+	f.StringVar(&o.audience, "audience", "", "for `WHOM` a model writes, such as \"a town council\"")
+	f.StringVar(&o.how, "instructions", "", "`TEXT` that says how a model writes, never what is true")
 	d := &o.desk
 	f.StringVar(&d.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
 	f.StringSliceVar(&d.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
@@ -131,6 +143,7 @@ func (o *askOptions) questionFlags(cmd *cobra.Command) {
 	f.Lookup("search").Usage = "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia; implies --online"
 	complete(cmd, "researcher", append(slices.Clone(settings.Builtin), settings.PI)...)
 	complete(cmd, "researchers", settings.Builtin...)
+	complete(cmd, "format", string(marchwarden.Brief), string(marchwarden.Plain), string(marchwarden.Report), string(marchwarden.Table))
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
 }
 
@@ -237,7 +250,8 @@ func showResult(a *app, c *settings.Settings, o askOptions, d *network.Runner, r
 // that is wrong. A question that follows is asked of those who were asked before, unless flags
 // say of whom.
 func requestOf(a *app, o *askOptions, c *settings.Settings, question string) (marchwarden.Request, error) {
-	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(o.depth)}
+	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(o.depth),
+		Format: marchwarden.Format(o.format), Length: o.length, Audience: o.audience, Instructions: o.how}
 	if o.depth == "" {
 		req.Depth = marchwarden.Depth(c.Text(settings.Depth))
 	}
@@ -280,6 +294,10 @@ var flagNames = map[string]string{
 	"context":                    "--context",
 	"depth":                      "--depth",
 	"follow":                     "--follow",
+	"format":                     "--format",
+	"length":                     "--length",
+	"audience":                   "--audience",
+	"instructions":               "--instructions",
 	"constraints.max_iterations": "--max-iterations",
 	"constraints.token_budget":   "--budget",
 	"constraints.max_sources":    "--max-sources",

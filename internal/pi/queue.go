@@ -290,7 +290,7 @@ func (b *book) requestOf(jr *journey) marchwarden.Request {
 	if b.continues(jr.goesOn) {
 		return b.moreOf(jr)
 	}
-	tokens, sources, iterations := jr.grant, jr.sources, b.meter.Limits().MaxIterations
+	tokens, sources, iterations := jr.grant, jr.sources, b.stepsOf(jr)
 	follow := ""
 	if b.own(jr.Researcher) { // its own documents of the conversation are read first
 		follow = b.start.Request.Follow
@@ -310,6 +310,22 @@ func (b *book) requestOf(jr *journey) marchwarden.Request {
 		b.inForm(jr, &req)
 	}
 	return req
+}
+
+// stepsOf is how many steps a rihla may have. One of a report has as many as its tokens are good for: a step with too few
+// of them sees nothing of what was found.
+func (b *book) stepsOf(jr *journey) int {
+	most := b.meter.Limits().MaxIterations
+	if b.composes() {
+		return min(most, max(2, jr.grant/stepTokens))
+	}
+	return most
+}
+
+// paced reports whether a gap of a rihla is only that it took all the steps that it was given for its tokens.
+func (b *book) paced(jr *journey, g marchwarden.Gap) bool {
+	return b.composes() && b.own(jr.Researcher) && len(jr.res.Citations) > 0 && g.Category == marchwarden.BudgetExhausted &&
+		strings.HasSuffix(g.Detail, " at the "+budget.IterationCap(b.stepsOf(jr)))
 }
 
 // inForm asks a researcher for the form of the answer where what it writes may be the answer, else for a plain one.

@@ -98,7 +98,8 @@ func (b *book) decided() []marchwarden.Decision {
 // cutShort reports whether a researcher ended at a cap, and was not sent again.
 func (b *book) cutShort() bool {
 	return slices.ContainsFunc(b.journeys, func(jr *journey) bool {
-		return !jr.replaced && jr.res != nil && jr.res.CostMetadata.BudgetExhausted && !b.sentAgain(jr)
+		return !jr.replaced && jr.res != nil && jr.res.CostMetadata.BudgetExhausted && !b.sentAgain(jr) &&
+			!slices.ContainsFunc(jr.res.Gaps, func(g marchwarden.Gap) bool { return b.paced(jr, g) })
 	})
 }
 
@@ -177,6 +178,7 @@ func outcomeOf(jr *journey) string {
 // gapsOf are the gaps of a report as a result may carry them.
 func (f *findings) gapsOf(jr *journey) []marchwarden.Gap {
 	gaps := slices.Clone(jr.res.Gaps[:min(len(jr.res.Gaps), maxNotices)])
+	gaps = slices.DeleteFunc(gaps, func(g marchwarden.Gap) bool { return f.paced(jr, g) })
 	own := f.own(jr.Researcher)
 	for i := range gaps {
 		g := &gaps[i]

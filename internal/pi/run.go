@@ -24,9 +24,10 @@ import (
 // How the budget is split: some for the writing, most of the rest for the plan's rihlas, some to follow up with.
 const (
 	writeShare  = 0.3  // of all tokens
-	reportShare = 0.5  // the same, for a report or a table that a model writes
+	reportShare = 0.4  // the same, for a report or a table that a model writes
 	firstShare  = 0.85 // of what gathering has, for the plan's rihlas together
 	soleShare   = 0.8  // the same, for a plan of one when there are others to ask
+	stepTokens  = 2500 // that a researcher with a model should have for each step
 	fed         = 2500 // tokens that a researcher with a model needs to plan, write and judge
 	planShare   = 0.2  // of the time to gather, for a model that plans
 	rihlaShare  = 0.75 // of the time that is left to gather, for one rihla

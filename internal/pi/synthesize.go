@@ -108,10 +108,12 @@ func (f *findings) completed(d reason.Draft, brought []*journey) reason.Draft {
 	}
 	for _, jr := range brought {
 		if f.external(jr.Researcher) && f.asksAll(jr) {
+			var heard []reason.Claim
 			for i, c := range f.unsaid(d, jr) {
 				c.Paragraph = i == 0
-				said[flatten(c.Text)], d.Claims = true, append(d.Claims, c)
+				said[flatten(c.Text)], heard = true, append(heard, c)
 			}
+			below(&d, jr, heard)
 			continue
 		}
 		if jr.depth > 0 || (f.asksAll(jr) || d.Blocks != nil) && f.saysOf(d, jr) {
@@ -121,10 +123,19 @@ func (f *findings) completed(d reason.Draft, brought []*journey) reason.Draft {
 		if len(part) > 0 && !said[flatten(part[0].Text)] {
 			said[flatten(part[0].Text)] = true
 			part[0].Paragraph = true
-			d.Claims = append(d.Claims, part[0])
+			below(&d, jr, part[:1])
 		}
 	}
 	return d
+}
+
+// below adds claims of a journey to a draft; in one that has sections, as one of its own.
+func below(d *reason.Draft, jr *journey, claims []reason.Claim) {
+	part := reason.Draft{Claims: claims}
+	if d.Blocks != nil && len(claims) > 0 {
+		part.Blocks = append([]reason.Block{{Type: marchwarden.Heading, Level: 2, Text: jr.Question, Asks: jr.Question}}, reason.Paragraphs(claims)...)
+	}
+	d.Join(part)
 }
 
 // saysOf reports whether a draft says something of what a journey brought.

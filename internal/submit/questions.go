@@ -30,7 +30,7 @@ type Question struct {
 func (q Question) name() string { return cmp.Or(q.ID, q.Task.String()) }
 
 // questionFields are the fields of a line. Others are ignored, with a warning.
-var questionFields = []string{"id", "question", "context", "depth", "constraints"}
+var questionFields = []string{"id", "question", "context", "depth", "format", "length", "audience", "instructions", "constraints"}
 
 // The most that a file of questions may be.
 const (

@@ -88,12 +88,15 @@ func kept(rows [][]held) int {
 	return n
 }
 
+// emphasis is Markdown that models put around the words of a cell.
+var emphasis = strings.NewReplacer("**", "", "__", "", "`", "")
+
 // cellText is what a cell says, as a table may show it: one short line without markers and addresses.
 func cellText(row []reason.Cell, k, most int) string {
 	if k >= len(row) {
 		return ""
 	}
-	text := plainSentence(Unlink(row[k].Text, func(string) bool { return false }))
+	text := plainSentence(emphasis.Replace(Unlink(row[k].Text, func(string) bool { return false })))
 	if utf8.RuneCountInString(text) > most || strings.Contains(text, Removed) {
 		return ""
 	}
@@ -175,7 +178,7 @@ func hasWords(text, in, heading string) bool {
 		}
 	}
 	sign := func(r rune) bool {
-		return (unicode.IsSymbol(r) || r == '%') && !strings.ContainsRune(in, r)
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(" .,;:()'’-–/&", r) && !strings.ContainsRune(in, r)
 	}
 	return own && len(numbersOf(in, heading).lacked(text)) == 0 && !strings.ContainsFunc(text, sign)
 }

@@ -61,9 +61,9 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 		return badForm(err)
 	}
 	get := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
-	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind, Question: newlines(get("question")), Context: newlines(get("context")), Depth: get("depth"),
+	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind, Question: newlines(get("question")), Context: newlines(get("context")), Depth: get("depth"), Format: get("format"),
 		TokenBudget: get("token_budget"), MaxSources: get("max_sources")}
-	q := Question{Request: marchwarden.Request{Question: v.Question, Context: v.Context, Depth: marchwarden.Depth(v.Depth)}, Researchers: r.PostForm["researcher"]}
+	q := Question{Request: marchwarden.Request{Question: v.Question, Context: v.Context, Depth: marchwarden.Depth(v.Depth), Format: marchwarden.Format(v.Format)}, Researchers: r.PostForm["researcher"]}
 	chosen := map[string]bool{}
 	q.Researchers = slices.DeleteFunc(slices.Clone(q.Researchers), func(name string) bool {
 		again := chosen[name]
@@ -122,7 +122,7 @@ func typedIn[T any](s, field, must string, faults *[]page.Fault, read func(strin
 
 // fields says which field of the form fills which one of a request.
 var fields = map[string]string{
-	"question": "question", "context": "context", "depth": "depth", "constraints.token_budget": "token_budget", "constraints.max_sources": "max_sources",
+	"question": "question", "context": "context", "depth": "depth", "format": "format", "constraints.token_budget": "token_budget", "constraints.max_sources": "max_sources",
 	"--researchers": "researcher", "--researcher": "researcher", "--online": "researcher",
 }
 

@@ -107,7 +107,7 @@ func journey(l run.Lane) h.Node {
 type Ask struct {
 	Frame
 	Question, Context       string
-	Depth                   string // the chosen one; "" is balanced
+	Depth, Format           string // the chosen ones; "" is balanced, and the form that goes with the depth
 	TokenBudget, MaxSources string // as typed; "" leaves it to the depth
 	Researchers             []Choice
 	Faults                  []Fault
@@ -131,12 +131,12 @@ func (s *Set) Ask(v Ask) h.Node {
 <h1 id="ask-title">Ask a question</h1>
 <p class="lead">Every sentence of the answer will lead to the text that it rests on.</p>
 {}<form method="post" action="/ask">
-{}{}{}{}<div class="pair">{}{}</div>
+{}{}{}{}{}<div class="pair">{}{}</div>
 {}<div class="submit"><button class="primary">Ask</button><p class="hint">{}</p></div>
 </form>
 </section>
 <div class="ask-side">{}{}</div>
-</div>`, faultList(v.Faults), token(v.CSRF), v.question(), v.context(), v.depths(),
+</div>`, faultList(v.Faults), token(v.CSRF), v.question(), v.context(), v.depths(), v.forms(),
 		v.limit("token_budget", v.TokenBudget, "Never exceeded. "+term.Count(marchwarden.MinTokenBudget)+" or more; empty is as the depth says"),
 		v.limit("max_sources", v.MaxSources, "Documents that may be read; empty is as the depth says"),
 		v.researchers(), v.writer(),
@@ -178,6 +178,14 @@ func (v Ask) depths() h.Node {
 		chosen := v.Depth == string(d.value) || v.Depth == "" && d.value == marchwarden.Balanced
 		return h.Fill(`<label class="card"><input type="radio" name="depth" value="{}"{}> <span><b>{}</b><span class="soft">{}</span><span class="soft">{} tokens, {} sources, {} rounds</span></span></label>`,
 			d.value, h.If(chosen, ` checked`), d.name, d.about, term.Count(l.TokenBudget), l.MaxSources, l.MaxIterations)
+	})))
+}
+
+func (v Ask) forms() h.Node {
+	all := [][2]string{{"", "as the depth says"}, {string(marchwarden.Brief), "brief: one to three sentences"}, {string(marchwarden.Plain), "answer: paragraphs"},
+		{string(marchwarden.Report), "report: sections, lists and tables"}, {string(marchwarden.Table), "table: one comparison"}}
+	return v.group("format", h.Fill(`<div class="choices">{}</div>`, h.Each(all, func(f [2]string) h.Node {
+		return h.Fill(`<label class="choice"><input type="radio" name="format" value="{}"{}> <span>{}</span></label>`, f[0], h.If(v.Format == f[0], ` checked`), f[1])
 	})))
 }
 

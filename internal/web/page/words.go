@@ -196,7 +196,7 @@ type Discovery struct {
 
 // labels are what the fields of forms are called on the pages.
 var labels = map[string]string{
-	"question": "Question", "context": "Context", "depth": "Depth", "token_budget": "Token budget", "max_sources": "Most sources", "researcher": "Researchers",
+	"question": "Question", "context": "Context", "depth": "Depth", "format": "Form of the answer", "token_budget": "Token budget", "max_sources": "Most sources", "researcher": "Researchers",
 	"min_cost": "Cost, from", "max_cost": "Cost, to", "min_confidence": "Confidence, from", "max_confidence": "Confidence, to", "since": "Asked, from", "until": "Asked, to", "q": "Words", "token": "Your token",
 }
 
