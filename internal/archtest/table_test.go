@@ -101,7 +101,7 @@ var layers = []layer{
 	{"internal/pi", []string{".", "internal/blob", "internal/budget", "internal/confidence", "internal/dispatch", "internal/embed", "internal/embed/metered", "internal/evidence",
 		"internal/lexicon", "internal/llm", "internal/locator", "internal/panics", "internal/plaintext", "internal/reader", "internal/reason", "internal/replay", "internal/run",
 		"internal/trace", "internal/verify"}},
-	{"internal/reason/model", []string{".", "internal/budget", "internal/evidence", "internal/lexicon", "internal/llm", "internal/locator", "internal/reason",
+	{"internal/reason/model", []string{".", "internal/budget", "internal/confidence", "internal/evidence", "internal/lexicon", "internal/llm", "internal/locator", "internal/reason",
 		"internal/reason/extractive", "internal/search", "internal/verify"}},
 	{"internal/submit", []string{".", "internal/access", "internal/blob", "internal/dispatch", "internal/durable", "internal/plaintext", "internal/run", "internal/runs",
 		"internal/settings", "internal/trace"}},
