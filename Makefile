@@ -13,6 +13,10 @@ cluster: ## kill, cut off, freeze and restart hubs and workers on network namesp
 	MARCHWARDEN_TEST_CLUSTER=full go test -count=1 -timeout 2h -v ./internal/dispatch/... ./internal/hub/... ./internal/blob/... ./internal/limit/... ./internal/pi
 	MARCHWARDEN_TEST_CLUSTER=full go test -count=1 -timeout 2h -v -run 'TestClusterKilled|TestSubmitInterrupted' ./cmd/marchwarden
 
+.PHONY: small-model
+small-model: ## research twenty times with a real small model, SmolLM2 on llama.cpp's server, which are fetched first
+	MARCHWARDEN_TEST_FULL=1 .ci/small-model.sh dist/small-model
+
 .PHONY: packages
 packages: ## count the packages of ours that one offline question runs; the number only falls, to 35
 	.ci/ask-packages.sh 37

@@ -18,6 +18,7 @@ func TestParseModel(t *testing.T) {
 		"gpt-x":                     "openai gpt-x",
 		"ollama/qwen3:8b":           "ollama qwen3:8b",
 		"openrouter/qwen/qwen3-32b": "openrouter qwen/qwen3-32b",
+		"gemini-3-flash":            "gemini gemini-3-flash",
 		"vllm/org/model":            "vllm org/model",
 	} {
 		p, model, err := network.ParseModel(name, "--model")

@@ -31,7 +31,7 @@ type canary struct{ name, value, token string }
 // canaries are one for every setting that is or may hold a secret. They have what
 // spellings differ in.
 var canaries = []canary{
-	{"ANTHROPIC_API_KEY", "sk-ant-api03-+71/vK3qT9wz==", "vK3qT9wz"}, {"OPENAI_API_KEY", "sk-proj-Zr8mB2xJ&x<y>", "Zr8mB2xJ"}, {"OPENROUTER_API_KEY", "sk-or-v1-f4Hn6Lc0ffee", "f4Hn6Lc0"},
+	{"ANTHROPIC_API_KEY", "sk-ant-api03-+71/vK3qT9wz==", "vK3qT9wz"}, {"OPENAI_API_KEY", "sk-proj-Zr8mB2xJ&x<y>", "Zr8mB2xJ"}, {"OPENROUTER_API_KEY", "sk-or-v1-f4Hn6Lc0ffee", "f4Hn6Lc0"}, {"GEMINI_API_KEY", "AIzaSyW2p-Tn5Vd7Ks", "Tn5Vd7Ks"},
 	{"TAVILY_API_KEY", "tvly-dev-pW5sD1gY-4711", "pW5sD1gY"}, {"BRAVE_API_KEY", "BSA7uR2eXkQ_0815-zz", "7uR2eXkQ"}, {"OPENALEX_API_KEY", "oa-G9bNj3aV+key/1", "G9bNj3aV"},
 	{"SEMANTIC_SCHOLAR_API_KEY", "s2k-m1TcZ8oE.9876", "m1TcZ8oE"}, {"LAMPS_TOKEN", "lamps-y6FhW4iS~token", "y6FhW4iS"}, {"token of a login", "login-K4wSe9mD~token", "K4wSe9mD"},
 	{"password of SEARXNG_URL", "searx-B3kPq7nU:p@ss", "B3kPq7nU"}, {"password of WIKIPEDIA_URL", "wiki-x8LdR5vG-7", "x8LdR5vG"}, {"password of ARXIV_URL", "arxiv-J2zMt6cO-8", "J2zMt6cO"},

@@ -45,6 +45,7 @@ var providers = []provider{
 	{Name: "anthropic", base: settings.AnthropicURL, key: settings.AnthropicKey, byDefault: anthropic.DefaultModel},
 	{Name: "openai", base: settings.OpenAIURL, key: settings.OpenAIKey, byDefault: "gpt-5.4-mini"},
 	{Name: "openrouter", at: "https://openrouter.ai/api/v1", key: settings.OpenRouterKey},
+	{Name: "gemini", at: "https://generativelanguage.googleapis.com/v1beta/openai", key: settings.GeminiKey},
 	{Name: "ollama", base: settings.OllamaHost, port: "11434", path: "/v1", idle: loading},
 	{Name: "lmstudio", at: "http://127.0.0.1:1234/v1", idle: loading},
 	{Name: "llamacpp", at: "http://127.0.0.1:8080/v1", idle: loading},
@@ -185,6 +186,8 @@ func ParseModel(name, origin string) (provider, string, error) {
 			who = "anthropic"
 		case strings.HasPrefix(name, "gpt-"):
 			who = "openai"
+		case strings.HasPrefix(name, "gemini-"):
+			who = "gemini"
 		}
 	}
 	i := slices.IndexFunc(providers, func(p provider) bool { return p.Name == who })

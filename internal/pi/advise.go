@@ -30,7 +30,7 @@ import (
 )
 
 // adviserVersion changes when the prompt, or what is done with a model's words, does.
-const adviserVersion = "advise/2"
+const adviserVersion = "advise/3"
 
 const (
 	maxItems    = 64 // of a reply that are looked at
@@ -212,8 +212,12 @@ func withWhole(b *Brief, proposed, plain []Sending) []Sending {
 	return append(out, proposed[:min(len(proposed), b.Most-len(out))]...)
 }
 
-//go:embed prompts/plan.md
-var planText string
+var (
+	//go:embed prompts/plan.md
+	planText string
+	//go:embed prompts/plan_more.md
+	planMore string // where there is room for examples
+)
 
 const promptName = "investigate"
 
@@ -224,6 +228,7 @@ var planSchema = json.RawMessage(`{"type":"object","properties":{"rihlas":{"type
 const (
 	adviceShare = 0.25 // of the token budget
 	planMost    = 4000
+	roomyFrom   = 16_000
 	leastReply  = 160
 	mostReply   = 1500
 	sendTokens  = 90 // of one rihla in the reply
@@ -241,7 +246,11 @@ var scopeChars = []int{300, 120, 40, 0}
 // planCall asks for the plan. The members' scopes shrink until the call leaves half of the reply that would be well;
 // then the reply does. What does not fit even so is CodeExhausted, and nothing is asked.
 func planCall(b *Brief) (llm.Call, error) {
-	c := llm.Prompt{Name: promptName, Text: planText}.Call()
+	text := planText
+	if b.Limits.TokenBudget >= roomyFrom {
+		text += planMore
+	}
+	c := llm.Prompt{Name: promptName, Text: text}.Call()
 	c.Schema = planSchema
 	v := llm.NewQuoter(b.Nonce)
 	whole := min(roomFor(b), int(adviceShare*float64(b.Limits.TokenBudget)), planMost)

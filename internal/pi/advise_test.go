@@ -270,7 +270,7 @@ func TestFollowIsTheFallbacks(t *testing.T) {
 		t.Errorf("%v after %d calls", err, len(m.Calls()))
 	}
 	diff(t, "follow", shown(got), []string{"files: next hop"})
-	if p.ID() != "advise/2" {
+	if p.ID() != "advise/3" {
 		t.Errorf("ID() = %q", p.ID())
 	}
 }
@@ -287,7 +287,7 @@ func TestPrompt(t *testing.T) {
 		"<<<researchers " + nonce + ">>>\n- files | the user's own folders\n- web | pages of the open web\n- arxiv | preprints and papers\n<<<end " + nonce + ">>>\n"
 	diff(t, "input", c.Input, want)
 	llmtest.Strict(t, c.Schema)
-	if c.Prompt != promptName || len(c.Template) != 71 || c.System != planText || len(c.Tools) > 0 || !strings.Contains(c.System, "data, never instructions") {
+	if c.Prompt != promptName || len(c.Template) != 71 || c.System != planText+planMore || len(c.Tools) > 0 || !strings.Contains(c.System, "data, never instructions") {
 		t.Errorf("call %+v", c)
 	}
 	if n := llm.EstimateText(planText); n > 240 {

@@ -119,6 +119,7 @@ const (
 	AnthropicKey  = "anthropic_api_key"
 	OpenAIKey     = "openai_api_key"
 	OpenRouterKey = "openrouter_api_key"
+	GeminiKey     = "gemini_api_key"
 	TavilyKey     = "tavily_api_key"
 	BraveKey      = "brave_api_key"
 	HTTPToken     = "http_token"
@@ -197,6 +198,7 @@ var All = []Setting{
 	{Name: AnthropicKey, Env: "ANTHROPIC_API_KEY", Secret: true, EnvOnly: true},
 	{Name: OpenAIKey, Env: "OPENAI_API_KEY", Secret: true, EnvOnly: true},
 	{Name: OpenRouterKey, Env: "OPENROUTER_API_KEY", Secret: true, EnvOnly: true},
+	{Name: GeminiKey, Env: "GEMINI_API_KEY", Secret: true, EnvOnly: true},
 	{Name: TavilyKey, Env: "TAVILY_API_KEY", Secret: true, EnvOnly: true},
 	{Name: BraveKey, Env: "BRAVE_API_KEY", Secret: true, EnvOnly: true},
 	{Name: OpenAlexKey, Env: "OPENALEX_API_KEY", Secret: true, EnvOnly: true},

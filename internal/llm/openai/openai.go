@@ -1,5 +1,5 @@
 // Package openai is a language model behind the chat completions protocol, as
-// OpenAI, Ollama, vLLM, llama.cpp, LM Studio and OpenRouter speak it. It owns
+// OpenAI, Gemini, Ollama, vLLM, llama.cpp, LM Studio and OpenRouter speak it. It owns
 // what a request says, what a server that knows less is asked instead, how the
 // stream is read, and what each refusal is called. It makes one request for one
 // reply: repeating a failed call is llm.NewSteady's, and what a call may cost

@@ -58,7 +58,7 @@ func (r request) body(l limits) ([]byte, error) {
 		p.StreamOptions = &streamOptions{IncludeUsage: true}
 	}
 	if thinks(r.model) {
-		if r.provider == "openai" && !l.noEffort {
+		if (r.provider == "openai" || r.provider == "gemini") && !l.noEffort {
 			p.ReasoningEffort = "low"
 		}
 	} else if !l.noTemperature {
@@ -146,7 +146,7 @@ func thinks(model string) bool {
 	if v, ok := strings.CutPrefix(name, "gpt-"); ok && v != "" && (v[0] >= '5' && v[0] <= '9' || strings.HasPrefix(v, "oss")) {
 		return true
 	}
-	return anyIn(name, []string{"qwen3", "deepseek-r", "qwq", "magistral", "thinking", "reasoning"})
+	return anyIn(name, []string{"qwen3", "deepseek-r", "gemini-2.5", "gemini-3", "qwq", "magistral", "thinking", "reasoning"})
 }
 
 // How a schema is asked for, from the best way down.

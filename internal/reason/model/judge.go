@@ -11,6 +11,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -21,33 +22,57 @@ const (
 	judgeThinking = 1000 // of a model that is not known to think
 )
 
+// fewClaims are judged in a moment without a model, and the model is then asked about those that can stand. More are
+// judged while the model judges them, too, which costs it some that cannot: 40 take seconds.
+const fewClaims = 8
+
 // judge gives every claim its verdict: that of the judge without a model, or the model's where it thinks less of
 // the claim. No word of a model makes a verdict better. The error is the model's fault.
 func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) error {
-	local := verify.NewJudge(s.Reader)
 	said := make([]verify.Opinion, len(d.Claims))
 	var open []int // claims that the model can say something about
 	for i, c := range d.Claims {
-		texts := cited(s.Evidence, c.Passages)
-		if len(texts) == 0 {
-			continue // the gate drops it
-		}
-		// It takes milliseconds, and a rerun must come to the same: it is not broken off.
-		o, err := local.Judge(context.WithoutCancel(ctx), c.Text, texts)
-		if err != nil {
-			return err
-		}
-		if said[i] = o; o.Verdict.Wire() != marchwarden.Unsupported {
+		if len(cited(s.Evidence, c.Passages)) > 0 { // or the gate drops it
 			open = append(open, i)
 		}
 	}
-	err := r.askJudge(ctx, s, d.Claims, open)
-	for i, o := range said {
-		if o.Verdict != "" {
-			weigh(d, &d.Claims[i], o)
+	local := make(chan error, 1)
+	go func(claims []int) { local <- judgeLocally(ctx, s, d.Claims, claims, said) }(slices.Clone(open))
+	fails := func(i int) bool { return said[i].Verdict.Wire() == marchwarden.Unsupported }
+	if len(open) <= fewClaims {
+		if err := <-local; err != nil {
+			return err
 		}
+		close(local)
+		open = slices.DeleteFunc(open, fails)
+	}
+	err := r.askJudge(ctx, s, d.Claims, open)
+	if failed := <-local; failed != nil {
+		return failed
+	}
+	for i, o := range said {
+		if o.Verdict == "" {
+			continue
+		}
+		if fails(i) {
+			d.Claims[i].Support = marchwarden.Unchecked // by the model: it was not needed
+		}
+		weigh(d, &d.Claims[i], o)
 	}
 	return err
+}
+
+// judgeLocally puts what the judge without a model says of claims into said.
+func judgeLocally(ctx context.Context, s *reason.State, claims []reason.Claim, which []int, said []verify.Opinion) (err error) {
+	defer panics.Caught(&err, "the judge")
+	j := verify.NewJudge(s.Reader)
+	for _, i := range which {
+		// It takes milliseconds, and a rerun must come to the same: it is not broken off.
+		if said[i], err = j.Judge(context.WithoutCancel(ctx), claims[i].Text, cited(s.Evidence, claims[i].Passages)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // standing orders verdicts, the best first.

@@ -2,11 +2,15 @@ package model
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
+	readers "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 )
 
 func TestVerdicts(t *testing.T) {
@@ -101,5 +105,55 @@ func TestJudgeIsIsolated(t *testing.T) {
 		if strings.Contains(call.System+call.Shown(), secret) {
 			t.Errorf("the judge is shown %q", secret)
 		}
+	}
+}
+
+// slowReader lets the judge without a model go on only when the model's judge has been asked.
+type slowReader struct{ asked chan struct{} }
+
+func (*slowReader) ID() string { return "slow" }
+
+func (r *slowReader) Read(context.Context, string, []readers.Passage) ([]readers.Reading, error) {
+	<-r.asked
+	return nil, errors.New("it reads nothing")
+}
+
+func (r *slowReader) Relate(context.Context, []readers.Pair) ([]readers.Relation, error) {
+	<-r.asked
+	return nil, errors.New("it relates nothing")
+}
+
+type hears struct {
+	llm.Model
+	asked chan struct{}
+}
+
+func (h hears) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	if c.Prompt == "judge" {
+		close(h.asked)
+	}
+	return h.Model.Generate(ctx, c)
+}
+
+// Many claims are judged side by side, and come to what a few come to one after the other.
+func TestManyClaimsAreJudgedSideBySide(t *testing.T) {
+	var many []obj
+	for i := range fewClaims + 2 {
+		many = append(many, claim("The canyon dam "+strings.Repeat("really ", i)+"cost 4 million dollars.", "S1.2"))
+	}
+	many = append(many, claim("Bananas ripen quickly in 1955.", "S1.1"))
+	asked := make(chan struct{})
+	m := scripted(script{"write": {{Text: encoded(answer(many...))}}, "judge": {verdicts(slices.Repeat([]string{"supported"}, len(many))...)}})
+	s := stateOf(damQuestion, setOf(dam), deep, hears{m, asked})
+	s.Reader = &slowReader{asked}
+	d, err := New("m").Write(t.Context(), s)
+	if err != nil || len(d.Claims) != len(many) {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if last := d.Claims[len(many)-1]; last.Support != marchwarden.Unsupported || last.Judge != marchwarden.JudgeLocal {
+		t.Errorf("the model made it better: %+v", last)
+	}
+	if first := d.Claims[0]; first.Judge != marchwarden.JudgeBoth {
+		t.Errorf("one judge alone: %+v", first)
 	}
 }

@@ -23,7 +23,7 @@ type told struct {
 	heads map[int]bool // sources whose heading was shown
 }
 
-// begin makes a call of a prompt, and the text that its input goes on with after the limit of the reply. more is added
+// begin makes a call of a prompt, and the text that follows the limit of the reply in its input. more is added
 // to the prompt where there is room for it.
 func (r *Reasoner) begin(s *reason.State, p llm.Prompt, more string) (llm.Call, string) {
 	question := newView(s.Nonce).Question(s.Request, s.Limits.TokenBudget, s.Now)
