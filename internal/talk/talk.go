@@ -126,20 +126,28 @@ func Mark(res *marchwarden.Result, start *trace.Start) {
 // the model, or by rule where there is none or it fails, which comes with the fault. A
 // budget without room for the model is no fault. A nil *llm.Metered is no model.
 func Understand(ctx context.Context, start *trace.Start, model *llm.Metered) (*trace.Start, error) {
-	asked, before, short := start.Request.Question, "", ""
-	for _, t := range start.Talk.Turns {
-		before, short = cmp.Or(t.Question, lexicon.Complete(t.Asked, before, short)), t.Short
-	}
+	asked := start.Request.Question
+	plain, same := ByRule(start.Talk.Turns, asked)
 	question, err := "", error(nil)
-	if model != nil && lexicon.SameWords(asked) != lexicon.SameWords(before) {
+	if model != nil && !same {
 		if question, err = ask(ctx, start, model); marchwarden.CodeOf(err) == marchwarden.CodeExhausted {
 			err = nil
 		}
 	}
 	understood, talk := *start, *start.Talk
 	talk.Asked, understood.Talk = asked, &talk
-	understood.Request.Question = cmp.Or(question, fit(lexicon.Complete(asked, before, short), asked))
+	understood.Request.Question = cmp.Or(question, plain)
 	return &understood, err
+}
+
+// ByRule is a question completed from the turns before it without a model, and whether it
+// is the last one asked again.
+func ByRule(turns []trace.Turn, asked string) (question string, same bool) {
+	before, short := "", ""
+	for _, t := range turns {
+		before, short = cmp.Or(t.Question, lexicon.Complete(t.Asked, before, short)), t.Short
+	}
+	return fit(lexicon.Complete(asked, before, short), asked), lexicon.SameWords(asked) == lexicon.SameWords(before)
 }
 
 // fit is a question as a request may ask it, or else the one that was asked.

@@ -15,6 +15,8 @@ const (
 	SiteWrite  = "write"
 	SiteJudge  = "judge"
 	SiteRepair = "repair"
+	// SiteComplete completes the question of a conversation.
+	SiteComplete = "complete"
 )
 
 // SiteOf says which call site a turn comes from.
@@ -22,6 +24,8 @@ func SiteOf(turn llmtest.Turn) string {
 	switch {
 	case strings.HasPrefix(turn.System, "You plan"):
 		return SiteStep
+	case strings.HasPrefix(turn.System, "You complete"):
+		return SiteComplete
 	case strings.HasPrefix(turn.System, "Answer from"):
 		return SiteWrite
 	case strings.HasPrefix(turn.System, "Judge"):
@@ -61,6 +65,10 @@ func Obedient(turn llmtest.Turn) llmtest.Said {
 			return llmtest.Said{Calls: []llm.ToolCall{SearchFor("crispr therapy startups"), SearchFor("gene editing companies")}}
 		}
 		return llmtest.Said{Text: "DONE, the passages answer it"}
+	case SiteComplete:
+		_, last, _ := strings.Cut(turn.Input, "Last question: ")
+		question, _ := json.Marshal(strings.TrimSpace(last)) // a string always has a form
+		return llmtest.Said{Text: `{"question":` + string(question) + `}`}
 	case SiteWrite, SiteRepair:
 		return llmtest.Said{Text: Draft(turn.Input, 6)}
 	}
