@@ -95,6 +95,19 @@ func Turns(ctx context.Context, blobs blob.Store, chain []*run.Run, private func
 	return turns, nil
 }
 
+// Before are the turns before a run as its reader may see them, as far as they are kept.
+func Before(ctx context.Context, s run.Store, r *run.Run) []trace.Turn {
+	if s.Traces == nil || r.Start.PartOf {
+		return nil
+	}
+	chain, err := Chain(s.Traces, r.Start.Request.Follow)
+	if err != nil {
+		return nil
+	}
+	turns, _ := Turns(ctx, s.Blobs, chain, func(*trace.Start) bool { return false }) // a turn without a result has no question to show
+	return turns
+}
+
 // Private reports whether a run may have found what is the user's own, by members who are
 // not among those whose findings others may be told.
 func Private(start *trace.Start, allowed []string) bool {

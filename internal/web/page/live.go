@@ -107,6 +107,7 @@ func journey(l run.Lane) h.Node {
 type Ask struct {
 	Frame
 	Question, Context       string
+	Follow                  string // the run whose conversation the question continues, or ""
 	Depth                   string // the chosen one; "" is balanced
 	TokenBudget, MaxSources string // as typed; "" leaves it to the depth
 	Researchers             []Choice
@@ -131,12 +132,12 @@ func (s *Set) Ask(v Ask) h.Node {
 <h1 id="ask-title">Ask a question</h1>
 <p class="lead">Every sentence of the answer will lead to the text that it rests on.</p>
 {}<form method="post" action="/ask">
-{}{}{}{}<div class="pair">{}{}</div>
+{}{}{}{}{}<div class="pair">{}{}</div>
 {}<div class="submit"><button class="primary">Ask</button><p class="hint">{}</p></div>
 </form>
 </section>
 <div class="ask-side">{}{}</div>
-</div>`, faultList(v.Faults), token(v.CSRF), v.question(), v.context(), v.depths(),
+</div>`, faultList(v.Faults), token(v.CSRF), with(v.Follow, `<input type="hidden" name="follow" value="{}">`), v.question(), v.context(), v.depths(),
 		v.limit("token_budget", v.TokenBudget, "Never exceeded. "+term.Count(marchwarden.MinTokenBudget)+" or more; empty is as the depth says"),
 		v.limit("max_sources", v.MaxSources, "Documents that may be read; empty is as the depth says"),
 		v.researchers(), v.writer(),
