@@ -16,7 +16,7 @@ import (
 const conversation = "conversation"
 
 // recall completes the question from the conversation that it follows, and reads what that has stored before anything is
-// searched. Whether that answers, the reasoner decides by its next plan.
+// searched. Whether that answers another question than before, the reasoner decides by its next plan.
 func (r *run) recall(ctx context.Context) error {
 	t := r.start.Talk
 	if t == nil {
@@ -63,8 +63,11 @@ func (r *run) recall(ctx context.Context) error {
 		return err
 	}
 	read, err := r.readAll(ctx, wanted)
-	r.keep(read)
-	return err
+	if err != nil {
+		return err
+	}
+	r.planned = r.keep(read) == 0 && t.Answered // nothing is left to look for
+	return nil
 }
 
 func (r *run) understand(ctx context.Context) error {

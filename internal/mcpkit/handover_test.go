@@ -291,6 +291,19 @@ func TestResumeOfOthersRuns(t *testing.T) {
 		if len(answers) != 1 {
 			t.Errorf("the answers differ: %v", answers)
 		}
+		clear(answers)
+		for _, try := range []string{id, sample("").TraceID.String()} { // nor by trying to follow it
+			a := ask(t.Context(), cs, map[string]any{"question": "and in Utah?", "follow": try}, nil)
+			<-a.done
+			facts, _ := json.Marshal(a.res.Meta)
+			answers[strings.ReplaceAll(textOf(t, a.res), try, "ID")+string(facts)]++
+			if a.err != nil || !a.res.IsError || !strings.Contains(string(facts), `"field":"follow"`) || !strings.Contains(string(facts), "not_found") {
+				t.Errorf("%s: %s %v", try, facts, a.err)
+			}
+		}
+		if len(answers) != 1 {
+			t.Errorf("the answers differ: %v", answers)
+		}
 		for _, try := range foreign {
 			a := ask(t.Context(), cs, map[string]any{"resume": try}, nil)
 			<-a.done

@@ -47,7 +47,8 @@ func instructions(cfg Config) string {
 		" Call research with one self-contained question, and put what you already know into context." +
 		" Check raw_excerpt before relying on a claim; read confidence and gaps before acting on the answer," +
 		" and let a gap's category decide what to try next. trace_id names the recorded run:" +
-		" call research with resume and that id to wait for a run under way, or to resume one that was cut off."
+		" call research with resume and that id to wait for a run under way, or to resume one that was cut off;" +
+		" with follow, that id and a further question to go on with the conversation, which may then leave out what was named before."
 }
 
 func sentence(s string) string {

@@ -20,7 +20,7 @@ import (
 // hints are what to do about a failure, by its code, unless the error has a hint of its own.
 var hints = map[marchwarden.Code]string{
 	marchwarden.CodeInvalid:     "correct the arguments by the tool's input schema and call again",
-	marchwarden.CodeNotFound:    "check the trace id, or ask the question without resume",
+	marchwarden.CodeNotFound:    "check the trace id, or ask the question without resume or follow",
 	marchwarden.CodeDenied:      "ask another researcher, or a person who has access",
 	marchwarden.CodeUnavailable: "call again later",
 	marchwarden.CodeExhausted:   "raise the limit in constraints, or choose a greater depth",
@@ -68,6 +68,9 @@ func shortText(r *marchwarden.Result) string {
 	var b strings.Builder
 	for _, w := range r.Warnings {
 		b.WriteString("Warning: " + Plain(w) + "\n\n")
+	}
+	if r.CompletedQuestion != "" {
+		b.WriteString("Understood as: " + Plain(r.CompletedQuestion) + "\n\n")
 	}
 	if lead := Plain(r.Lead()); lead != "" {
 		b.WriteString(lead + "\n\n")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -63,6 +64,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.
 	if err != nil {
 		return nil, err
 	}
+	s.named(ctx, &ask)
 	if limit, ok := wallTime(req); ok {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, limit)
@@ -75,6 +77,18 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.
 		}
 	}
 	return s.runs.Begin(ctx, runs.Asked{Request: ask, Kind: kind, Sink: sink})
+}
+
+// named takes a context that is nothing but the trace id of an ended run of the caller's for one to follow.
+func (s *Server) named(ctx context.Context, ask *marchwarden.Request) {
+	text := strings.TrimSpace(ask.Context)
+	id, err := marchwarden.ParseTraceID(strings.TrimSpace(strings.TrimPrefix(text, "trace_id:")))
+	if err != nil || ask.Follow+ask.Resume != "" || s.cfg.Records == nil || !s.runs.Owns(ctx, id) {
+		return
+	}
+	if _, ended, err := s.cfg.Records.Size(ctx, id); err == nil && ended {
+		ask.Follow, ask.Context = id.String(), ""
+	}
 }
 
 // maxWall bounds the time that a call can ask for; longer is no limit.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -66,6 +67,9 @@ type book struct {
 }
 
 func (b *book) title() {
+	for _, t := range b.r.Turns {
+		b.Text("", "  ", dim("after "+t.TraceID.String()[:18]+" "), normal(term.CleanLine(cmp.Or(t.Question, t.Asked))))
+	}
 	b.Text("", "", bold(b.v.Title))
 	b.Note("", b.v.About)
 	for _, n := range append(slices.Clone(b.o.Notices), b.v.Notices...) {

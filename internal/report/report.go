@@ -22,13 +22,17 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Report is what a report is made of. Gather fills it from a record; a caller that has a result by
 // other means may fill it by hand: only Result must be set. The functions that take a Report do not
 // change it.
 type Report struct {
-	Question   string
+	Question   string             // as it was understood
+	Asked      string             // as it was typed, if that is another; "" else
+	Turns      []trace.Turn       // of the conversation before it, the first one first
 	Researcher string             // who answered
 	Version    string             // of the program that ran
 	StartedAt  time.Time          // zero when not known
@@ -71,6 +75,10 @@ func Gather(ctx context.Context, s run.Store, run *run.Run) (*Report, error) {
 	}
 	r := &Report{Question: cmp.Or(res.CompletedQuestion, run.Start.Request.Question), Researcher: run.Start.Researcher, Version: run.Start.Version,
 		StartedAt: run.Start.StartedAt.UTC(), Limits: run.Start.LimitsNow(), Result: res}
+	if res.CompletedQuestion != "" {
+		r.Asked = run.Start.Request.Question
+	}
+	r.Turns = talk.Before(ctx, s, run)
 	docs, err := s.Documents(ctx, run)
 	if err := r.damage(err); err != nil {
 		return nil, fmt.Errorf("read the documents: %w", err)

@@ -25,6 +25,12 @@ func (r *Report) title() string {
 
 func (r *Report) about() []string {
 	var out []string
+	if r.Asked != "" {
+		out = append(out, "asked as “"+plaintext.Fold(r.Asked)+"”")
+	}
+	if r.Result.Follows.Valid() {
+		out = append(out, "follows run "+r.Result.Follows.String())
+	}
 	if who := plaintext.Fold(r.Researcher); who != "" {
 		out = append(out, "answered by "+who)
 	}

@@ -1,6 +1,7 @@
 package researcher
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -33,9 +34,12 @@ func (p Prepared) continues(ctx context.Context, req marchwarden.Request, s *Set
 	if err != nil || !s.Outside {
 		return t, err
 	}
-	k := p.keptIn(ctx, chain, req.Question)
+	if !p.Lab.PartOf {
+		req.Question, _ = talk.ByRule(t.Turns, req.Question)
+	}
+	k := p.keptIn(ctx, chain, t.Turns, req)
 	if t.Kept = len(k.pages); t.Kept > 0 {
-		t.Searched, s.kept, s.Fetcher = k.searched, search.Chain([]search.Engine{k}, p.Lab.Now), keptFetcher{s.Fetcher, k}
+		t.Searched, t.Answered, s.kept, s.Fetcher = k.searched, k.answered, search.Chain([]search.Engine{k}, p.Lab.Now), keptFetcher{s.Fetcher, k}
 	}
 	return t, nil
 }
@@ -50,10 +54,11 @@ type kept struct {
 	order    []string              // those of the last turn first
 	same     []string              // of these, those that were read for the same question
 	searched []string              // what was searched for it
+	answered bool                  // with an answer
 }
 
 // keptIn finds what the runs of a chain have stored. A record that cannot be read has nothing: it is fetched again.
-func (p Prepared) keptIn(ctx context.Context, chain []*run.Run, question string) *kept {
+func (p Prepared) keptIn(ctx context.Context, chain []*run.Run, turns []trace.Turn, req marchwarden.Request) *kept {
 	k := &kept{blobs: p.Lab.Blobs, pages: map[string]fetch.Page{}}
 	for _, turn := range chain {
 		for _, r := range turn.All() {
@@ -66,7 +71,13 @@ func (p Prepared) keptIn(ctx context.Context, chain []*run.Run, question string)
 			if err != nil {
 				continue
 			}
-			k.take(docs, r, lexicon.SameWords(r.Start.Request.Question) == lexicon.SameWords(question))
+			was, done := r.Start.Request, r.Log.Complete()
+			if i := slices.IndexFunc(turns, func(t trace.Turn) bool { return t.TraceID == r.ID }); i >= 0 {
+				was.Question = cmp.Or(turns[i].Question, was.Question) // as it was understood
+			}
+			same := lexicon.SameWords(was.Question) == lexicon.SameWords(req.Question)
+			k.take(docs, r, same)
+			k.answered = k.answered || same && done != nil && done.Citations > 0 && !done.Interrupted && was.Limits().MaxIterations >= req.Limits().MaxIterations
 		}
 	}
 	return k

@@ -229,6 +229,10 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 		return d
 	}
 	d.take(res)
+	if res.CompletedQuestion != "" {
+		d.entry.Question = strings.Clone(plaintext.Clip(res.CompletedQuestion, marchwarden.MaxQuestionChars))
+		d.asked = newIndex(h.seed, d.entry.Question)
+	}
 	answer := plain(res.Answer, len(res.Citations))
 	d.entry.Answer, d.said = plaintext.Clip(answer, maxShown), newIndex(h.seed, answer)
 	d.entry = compact(d.entry)

@@ -145,8 +145,8 @@ type Asked struct {
 // ends the visit, or leaves.
 //
 // With Resume set it is that run that goes on. If it has not ended, the caller attaches
-// to the same *Run, unless there are constraints to add (CodeUnavailable). A
-// run that the principal may not see is CodeNotFound, as is one that there never was.
+// to the same *Run, unless there are constraints to add (CodeUnavailable). A run to resume
+// or to follow that the principal may not see is CodeNotFound, as is one that there never was.
 //
 // Further errors: CodeDenied for a caller without a principal, CodeInvalid for a request that
 // breaks the contract, CodeUnavailable when as many runs wait as may, or the desk is closed.
@@ -162,6 +162,9 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	if err := ask.Validate(); err != nil {
 		return nil, err
 	}
+	if err := d.mayFollow(ctx, ask.Follow); err != nil {
+		return nil, err
+	}
 	d.pruneSometimes()
 	if err := d.room(); err != nil {
 		return nil, err
@@ -173,6 +176,16 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	})
 	r.recorded = kind == Task || !who.SeesAll()
 	return d.enter(r, nil, asked)
+}
+
+// mayFollow refuses to continue the conversation of a run that the principal may not see, in
+// the words for one that there never was.
+func (d *Desk) mayFollow(ctx context.Context, follow string) error {
+	id, err := marchwarden.ParseTraceID(follow)
+	if follow == "" || err == nil && d.Owns(ctx, id) {
+		return nil
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeNotFound, Field: "follow", Message: "no run " + plaintext.Line(follow, 40)}
 }
 
 // again resumes an earlier run.

@@ -95,6 +95,19 @@ func Turns(ctx context.Context, blobs blob.Store, chain []*run.Run, private func
 	return turns, nil
 }
 
+// Before are the turns before a run as its reader may see them, as far as they are kept.
+func Before(ctx context.Context, s run.Store, r *run.Run) []trace.Turn {
+	if s.Traces == nil || r.Start.PartOf {
+		return nil
+	}
+	chain, err := Chain(s.Traces, r.Start.Request.Follow)
+	if err != nil {
+		return nil
+	}
+	turns, _ := Turns(ctx, s.Blobs, chain, func(*trace.Start) bool { return false }) // a turn without a result has no question to show
+	return turns
+}
+
 // Private reports whether a run may have found what is the user's own, by members who are
 // not among those whose findings others may be told.
 func Private(start *trace.Start, allowed []string) bool {
@@ -126,20 +139,28 @@ func Mark(res *marchwarden.Result, start *trace.Start) {
 // the model, or by rule where there is none or it fails, which comes with the fault. A
 // budget without room for the model is no fault. A nil *llm.Metered is no model.
 func Understand(ctx context.Context, start *trace.Start, model *llm.Metered) (*trace.Start, error) {
-	asked, before, short := start.Request.Question, "", ""
-	for _, t := range start.Talk.Turns {
-		before, short = cmp.Or(t.Question, lexicon.Complete(t.Asked, before, short)), t.Short
-	}
+	asked := start.Request.Question
+	plain, same := ByRule(start.Talk.Turns, asked)
 	question, err := "", error(nil)
-	if model != nil && lexicon.SameWords(asked) != lexicon.SameWords(before) {
+	if model != nil && !same {
 		if question, err = ask(ctx, start, model); marchwarden.CodeOf(err) == marchwarden.CodeExhausted {
 			err = nil
 		}
 	}
 	understood, talk := *start, *start.Talk
 	talk.Asked, understood.Talk = asked, &talk
-	understood.Request.Question = cmp.Or(question, fit(lexicon.Complete(asked, before, short), asked))
+	understood.Request.Question = cmp.Or(question, plain)
 	return &understood, err
+}
+
+// ByRule is a question completed from the turns before it without a model, and whether it
+// is the last one asked again.
+func ByRule(turns []trace.Turn, asked string) (question string, same bool) {
+	before, short := "", ""
+	for _, t := range turns {
+		before, short = cmp.Or(t.Question, lexicon.Complete(t.Asked, before, short)), t.Short
+	}
+	return fit(lexicon.Complete(asked, before, short), asked), lexicon.SameWords(asked) == lexicon.SameWords(before)
 }
 
 // fit is a question as a request may ask it, or else the one that was asked.

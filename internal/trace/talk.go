@@ -15,10 +15,12 @@ type Talk struct {
 	// Turns are the runs that went before, the first one first. A rihla has none: it is
 	// told the whole question.
 	Turns []Turn `json:"turns,omitempty"`
-	// Kept is how many documents those runs have stored that can be read again, and
-	// Searched what they searched for the same question.
+	// Kept is how many documents those runs have stored that can be read again, Searched
+	// what they searched for the same question, and Answered that they found an answer to
+	// it with no fewer iterations.
 	Kept     int      `json:"kept,omitempty"`
 	Searched []string `json:"searched,omitempty"`
+	Answered bool     `json:"answered,omitempty"`
 	// Asked is the question as it was typed, where that of the request is completed.
 	Asked string `json:"-"`
 }

@@ -22,6 +22,7 @@ type told struct {
 	*report.Report
 	view  *report.View
 	board *run.Board
+	asked []string // the researchers
 }
 
 // tell reads a run that has a result. board may be nil.
@@ -49,7 +50,13 @@ func (s *Server) tell(ctx context.Context, id marchwarden.TraceID, board *run.Bo
 			return nil, err
 		}
 	}
-	t := &told{r, r.View(), board}
+	t := &told{r, r.View(), board, []string{run.Start.Researcher}}
+	if inv := run.Start.Investigation; inv != nil {
+		t.asked = nil
+		for _, m := range inv.Members {
+			t.asked = append(t.asked, m.Name)
+		}
+	}
 	s.reports.put(id, bytes, t)
 	return t, nil
 }
@@ -126,7 +133,7 @@ func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.B
 
 func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	res := t.Result
-	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Researcher: t.Researcher, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
+	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Asked: t.Asked, Turns: t.Turns, Researcher: t.Researcher, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
 		Partial: g.Partial, View: *t.view, Body: report.AnswerHTML(res), Confidence: confidenceOf(res, t.view.Factors), Questions: res.OpenQuestions,
 		Lanes: page.Lanes(t.board, t.board.Last, false), Stages: stagesTable(t.board.Stages())}
 	for _, d := range res.DiscoveryEvents {
@@ -144,6 +151,9 @@ func (s *Server) answer(t *told, g run.Entry) page.Answer {
 		v.Sources = append(v.Sources, sourceLine(c, i+1))
 	}
 	v.Can = page.Can{Resume: g.Resumable, Rerun: !g.Imported, Check: true, Delete: true, Watch: s.Watched.Dir != "" && !g.Imported && !g.Partial, Exports: s.App.Formats()}
+	if !g.Imported && !g.Rihla {
+		v.Can.Follow = t.asked
+	}
 	if res.CostMetadata.BudgetExhausted && !g.Partial { // one that was stopped continues with what is left
 		v.Can.More = t.Limits.TokenBudget
 	}

@@ -61,9 +61,9 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 		return badForm(err)
 	}
 	get := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
-	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind, Question: newlines(get("question")), Context: newlines(get("context")), Depth: get("depth"), Format: get("format"),
+	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind, Question: newlines(get("question")), Context: newlines(get("context")), Depth: get("depth"), Format: get("format"), Follow: get("follow"),
 		TokenBudget: get("token_budget"), MaxSources: get("max_sources")}
-	q := Question{Request: marchwarden.Request{Question: v.Question, Context: v.Context, Depth: marchwarden.Depth(v.Depth), Format: marchwarden.Format(v.Format)}, Researchers: r.PostForm["researcher"]}
+	q := Question{Request: marchwarden.Request{Question: v.Question, Context: v.Context, Depth: marchwarden.Depth(v.Depth), Format: marchwarden.Format(v.Format), Follow: v.Follow}, Researchers: r.PostForm["researcher"]}
 	chosen := map[string]bool{}
 	q.Researchers = slices.DeleteFunc(slices.Clone(q.Researchers), func(name string) bool {
 		again := chosen[name]

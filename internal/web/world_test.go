@@ -90,7 +90,12 @@ func (o *actor) Ask(ctx context.Context, q Question) (marchwarden.TraceID, error
 	if o.refuse != nil {
 		return marchwarden.TraceID{}, o.refuse
 	}
-	return o.w.begin(ctx, q.Request), nil
+	v, err := o.w.desk.Begin(ctx, runs.Asked{Request: q.Request, Kind: runs.Task})
+	if err != nil {
+		return marchwarden.TraceID{}, err
+	}
+	v.End()
+	return v.ID(), nil
 }
 
 func (o *actor) Resume(_ context.Context, _ marchwarden.TraceID, tokens int) error {

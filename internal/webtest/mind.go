@@ -15,12 +15,14 @@ const (
 	SiteWrite  = "write"
 	SiteJudge  = "judge"
 	SiteRepair = "repair"
+	// SiteComplete completes the question of a conversation.
+	SiteComplete = "complete"
 )
 
 // SiteOf says which call site a turn comes from.
 func SiteOf(turn llmtest.Turn) string {
 	told := "\n" + turn.System + "\n" + turn.Input
-	for begins, site := range map[string]string{"\nYou plan web": SiteStep, "\nAnswer from": SiteWrite, "\nJudge each": SiteJudge} {
+	for begins, site := range map[string]string{"\nYou plan web": SiteStep, "\nYou complete": SiteComplete, "\nAnswer from": SiteWrite, "\nJudge each": SiteJudge} {
 		if strings.Contains(told, begins) {
 			return site
 		}
@@ -59,6 +61,10 @@ func Obedient(turn llmtest.Turn) llmtest.Said {
 			return llmtest.Said{Calls: []llm.ToolCall{SearchFor("crispr therapy startups"), SearchFor("gene editing companies")}}
 		}
 		return llmtest.Said{Text: "DONE, the passages answer it"}
+	case SiteComplete:
+		_, last, _ := strings.Cut(turn.Input, "Last question: ")
+		question, _ := json.Marshal(strings.TrimSpace(last)) // a string always has a form
+		return llmtest.Said{Text: `{"question":` + string(question) + `}`}
 	case SiteWrite, SiteRepair:
 		return llmtest.Said{Text: Draft(turn.Input, 6)}
 	}

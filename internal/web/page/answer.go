@@ -1,7 +1,9 @@
 package page
 
 import (
+	"cmp"
 	"net/url"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -9,12 +11,15 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Answer is the page of a run that has a result.
 type Answer struct {
 	Frame
 	ID, Question string
+	Asked        string       // the question as it was typed, if it was understood as another
+	Turns        []trace.Turn // of the conversation before it
 	Researcher   string
 	Began        time.Time
 	Took         time.Duration
@@ -42,6 +47,8 @@ type Answer struct {
 // Can says what may be done with a run.
 type Can struct {
 	Resume, Rerun, Check, Delete, Watch bool
+	// Follow are those who would be asked a question that goes on from here; none is nobody.
+	Follow []string
 	// More proposes a token budget for resuming a run that ended at its cap; 0 uses what is left.
 	More    int
 	Exports []Format
@@ -109,9 +116,9 @@ func (s *Set) Answer(v Answer) h.Node {
 	parts := v.parts()
 	return s.frame(shell{Frame: v.Frame, name: "answer", skip: skip, main: h.Fill(`<div class="split{}" id="split" data-run="{}">
 <article class="column">
-{}{}{}<nav class="contents" aria-label="Parts of this page"><ul>{}</ul></nav>
+{}{}{}{}<nav class="contents" aria-label="Parts of this page"><ul>{}</ul></nav>
 {}</article>
-{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), section{id: "closest", title: "Closest passages (not an answer)", body: h.If(len(v.View.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.View.Closest, side))}.node(),
+{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), section{id: "closest", title: "Closest passages (not an answer)", body: h.If(len(v.View.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.View.Closest, side))}.node(), v.goOn(),
 		h.Each(parts, section.entry), h.Each(parts, section.node), panel)})
 }
 
@@ -140,14 +147,31 @@ func (v Answer) head() h.Node {
 	if utf8.RuneCountInString(v.Question) > 160 {
 		long = h.Fill(` class="long"`)
 	}
-	return h.Fill(`<header class="head"><h1{} lang="" dir="auto">{}</h1>
-<p class="meta">{}{}{}{}</p>
+	return h.Fill(`<header class="head">{}<h1{} lang="" dir="auto">{}</h1>
+{}<p class="meta">{}{}{}{}</p>
 {}{}{}</header>
-`, long, or(v.Question, "A run without a question"),
+`, v.before(), long, or(v.Question, "A run without a question"), with(v.Asked, `<p class="meta">asked as: <span lang="" dir="auto">{}</span></p>
+`),
 		h.If(line(v.Researcher) != "", `<span>{} <span lang="" dir="auto">{}</span></span>`, by, who(v.Researcher)),
 		h.If(!v.Began.IsZero(), ` {}`, moment(v.Began)), h.If(v.Took > 0, ` <span>{}</span>`, term.Duration(v.Took)),
 		h.If(len(v.Sources) > 0, ` <a href="#sources">{}</a>`, term.Plural(len(v.Sources), "citation")),
 		v.glance(), v.actions(), v.notes())
+}
+
+// before leads to the earlier turns of the conversation.
+func (v Answer) before() h.Node {
+	return h.If(len(v.Turns) > 0, `<nav class="turns" aria-label="Earlier in this conversation"><ol>{}</ol></nav>`, h.Each(v.Turns, func(t trace.Turn) h.Node {
+		return h.Fill(`<li><a href="{}" lang="" dir="auto">{}</a></li>`, h.Local(RunPath(t.TraceID.String())), or(cmp.Or(t.Question, t.Asked), "A run without a question"))
+	}))
+}
+
+// goOn is the box for the next question of the conversation.
+func (v Answer) goOn() h.Node {
+	return h.If(len(v.Can.Follow) > 0, `<form class="go-on" method="post" action="/ask">{}<input type="hidden" name="follow" value="{}">{}<label for="go-on">Ask on</label> <input id="go-on" name="question" required maxlength="{}" autocomplete="off" dir="auto" aria-describedby="go-on-hint"> <button class="primary">Ask</button>
+<p class="hint" id="go-on-hint">It may leave out what was named here. Asked of {}; pages that were fetched are read first</p></form>
+`, token(v.CSRF), v.ID, h.Each(v.Can.Follow, func(name string) h.Node {
+		return h.Fill(`<input type="hidden" name="researcher" value="{}">`, name)
+	}), marchwarden.MaxQuestionChars, line(strings.Join(v.Can.Follow, ", ")))
 }
 
 func (v Answer) notes() h.Node {

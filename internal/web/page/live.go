@@ -107,6 +107,7 @@ func journey(l run.Lane) h.Node {
 type Ask struct {
 	Frame
 	Question, Context       string
+	Follow                  string // the run whose conversation the question continues, or ""
 	Depth, Format           string // the chosen ones; "" is balanced, and the form that goes with the depth
 	TokenBudget, MaxSources string // as typed; "" leaves it to the depth
 	Researchers             []Choice
@@ -136,7 +137,7 @@ func (s *Set) Ask(v Ask) h.Node {
 </form>
 </section>
 <div class="ask-side">{}{}</div>
-</div>`, faultList(v.Faults), token(v.CSRF), v.question(), v.context(), v.depths(), v.forms(),
+</div>`, faultList(v.Faults), token(v.CSRF), with(v.Follow, `<input type="hidden" name="follow" value="{}">`), v.question(), v.context(), v.depths(), v.forms(),
 		v.limit("token_budget", v.TokenBudget, "Never exceeded. "+term.Count(marchwarden.MinTokenBudget)+" or more; empty is as the depth says"),
 		v.limit("max_sources", v.MaxSources, "Documents that may be read; empty is as the depth says"),
 		v.researchers(), v.writer(),

@@ -17,7 +17,7 @@ import (
 // their fields are named in the comments. All of them carry "csrf" as well.
 const (
 	AskPath     = "/"        // GET: the form; ?from=ID fills it with an earlier question
-	SubmitPath  = "/ask"     // POST: question, context, depth, format, token_budget, max_sources, researcher (repeated)
+	SubmitPath  = "/ask"     // POST: question, context, depth, format, token_budget, max_sources, researcher (repeated), follow
 	HistoryPath = "/history" // GET: q, status (repeated), researcher (repeated), min_cost, max_cost, min_confidence, max_confidence, since, until, offset, with
 	ComparePath = "/compare" // GET: run, twice
 	NumbersPath = "/numbers" // GET: days
