@@ -118,7 +118,7 @@ func runDrift(ctx context.Context, a *app, c *settings.Settings, o driftOptions,
 	if !o.quiet {
 		o.Told, end = driftProgress(a)
 	}
-	rep, err := a.CheckSources(ctx, c, rec, id, o.SourceOptions)
+	rep, err := rec.CheckSources(ctx, &a.Host, c, id, o.SourceOptions)
 	end()
 	if err == nil || marchwarden.CodeOf(err) == marchwarden.CodeCanceled && len(rep.Sources) > 0 {
 		err = errors.Join(err, showDrift(a, rep, o))
