@@ -285,6 +285,9 @@ func (o Options) Watched(h *Host, c *settings.Settings, q watch.Question) (watch
 		q.Notify[0] = h.Source().Absolute(program, h.Dir)
 	}
 	q.Request.Question, q.Request.Context = h.Hide.Text(q.Request.Question), h.Hide.Text(q.Request.Context)
+	if o.DB != "" && h.openAddress(o.DB) == "" {
+		return q, settings.Invalid("--db", "set MARCHWARDEN_DB where 'marchwarden watch run' runs", "may hold a password, which is not kept")
+	}
 	q.ID, q.Owner, q.Added, q.Due, q.Choice = h.NewID(), access.Local().ID, h.Now().UTC(), h.Now().UTC(), o.Recorded(h, c)
 	return q, nil
 }
