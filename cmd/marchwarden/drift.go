@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -116,35 +115,14 @@ func driftCode(rep drift.Report) int {
 func runDrift(ctx context.Context, a *app, c *settings.Settings, o driftOptions, rec *network.Records, id marchwarden.TraceID) (int, error) {
 	end := func() {}
 	if !o.quiet {
-		o.Told, end = driftProgress(a)
+		o.Told, end = drift.Progress(progressEvery, func(done int) { a.note("still checking: %s done", term.Plural(done, "source")) })
 	}
-	rep, err := a.CheckSources(ctx, c, rec, id, o.SourceOptions)
+	rep, err := rec.CheckSources(ctx, &a.Host, c, id, o.SourceOptions)
 	end()
 	if err == nil || marchwarden.CodeOf(err) == marchwarden.CodeCanceled && len(rep.Sources) > 0 {
 		err = errors.Join(err, showDrift(a, rep, o))
 	}
 	return driftCode(rep), err
-}
-
-// driftProgress tells people who wait for slow sites how far it is. The caller calls
-// end.
-func driftProgress(a *app) (told func(drift.Source), end func()) {
-	var done atomic.Int64
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		ticks := time.NewTicker(progressEvery)
-		defer ticks.Stop()
-		for {
-			select {
-			case <-ticks.C:
-				a.note("still checking: %s done", term.Plural(int(done.Load()), "source"))
-			case <-stop:
-				return
-			}
-		}
-	}()
-	return func(drift.Source) { done.Add(1) }, func() { close(stop); <-stopped }
 }
 
 func showDrift(a *app, rep drift.Report, o driftOptions) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -12,11 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scripttest"
 )
 
@@ -101,15 +98,4 @@ func foundPages(w http.ResponseWriter, r *http.Request, dir string) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{"query": r.FormValue("q"), "results": hits})
-}
-
-func TestSleepEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errInterrupted)
-	if err := sleepFor(ctx, time.Hour); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
-		t.Errorf("it ended with %v", err)
-	}
-	if err := sleepFor(t.Context(), time.Millisecond); err != nil {
-		t.Error(err)
-	}
 }

@@ -130,14 +130,10 @@ func printPlan(a *app, p *record.Plan, o gcOptions) error {
 			return err
 		}
 	}
-	if n := p.Running; n > 0 {
-		a.note("kept because they are going on, or may be part of what does: %s", term.Plural(n, "run"))
-	}
-	if n := p.Sealed; n > 0 {
-		a.note("kept because a trace cannot be read: %s; see 'marchwarden check'", term.Plural(n, "run"))
-	}
-	if n := p.Watched; n > 0 {
-		a.note("kept because watched questions are compared with them: %s", term.Plural(n, "run"))
+	for i, why := range []string{"they are going on, or may be part of what does: %s", "a trace cannot be read: %s; see 'marchwarden check'", "watched questions are compared with them: %s"} {
+		if n := []int{p.Running, p.Sealed, p.Watched}[i]; n > 0 {
+			a.note("kept because "+why, term.Plural(n, "run"))
+		}
 	}
 	if p.Spared > 0 {
 		a.note("kept because they were used in the last hour, or since a run that is going on began: %s", term.Plural(p.Spared, "stored piece"))

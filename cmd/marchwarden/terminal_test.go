@@ -238,7 +238,7 @@ var exhibits = map[string]exhibit{
 	"follow":     {runs: [][]string{{"follow", "EVIL"}, {"follow", "--engine", "EVIL", "last"}}},
 	"watch add":  {runs: [][]string{{"watch", "add", "--researcher", "files", "--library", "LIBRARY", "What is iron chlorosis TEXT?"}, {"watch", "add", "--every", "EVIL", "what"}, {"watch", "add", "--notify", "EVIL", "what"}, {"watch", "EVIL"}}},
 	"watch list": {shows: "chlorosis", runs: [][]string{{"watch", "list"}}, json: [][]string{{"watch", "list", "--json"}}},
-	"watch run":  {runs: [][]string{{"watch", "run"}}}, "watch show": {runs: [][]string{{"watch", "show", "EVIL"}}}, "watch remove": {runs: [][]string{{"watch", "remove", "EVIL"}}},
+	"watch run":  {runs: [][]string{{"watch", "run", "EVIL"}}}, "watch show": {runs: [][]string{{"watch", "show", "EVIL"}}}, "watch remove": {runs: [][]string{{"watch", "remove", "EVIL"}}},
 	"cancel":          {runs: [][]string{{"cancel", "EVIL"}}},
 	"hub":             {runs: [][]string{{"hub", "--listen", "EVIL"}}},
 	"worker":          {runs: [][]string{{"worker", "--engine", "EVIL"}}},

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -286,11 +287,11 @@ func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team boo
 		b.invite(ctx, base, o.noOpen)
 	}
 	asks, stop := context.WithCancel(ctx)
-	asking := b.askWatched(asks)
-	err := b.server.Serve(ctx, l, o.cert, o.key)
-	stop()
-	<-asking
-	return err
+	var asking sync.WaitGroup
+	asking.Go(func() { b.askWatched(asks) })
+	defer asking.Wait()
+	defer stop()
+	return b.server.Serve(ctx, l, o.cert, o.key)
 }
 
 func (b *uiApp) close() error {

@@ -9,6 +9,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
@@ -92,21 +93,14 @@ func (b *uiApp) watched() living.Book {
 	return living.In(b.answers.Settings.Home())
 }
 
-// askWatched asks watched questions when they are due, until ctx ends, and then closes what it returns.
-func (b *uiApp) askWatched(ctx context.Context) <-chan struct{} {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if b.watched().Dir == "" {
-			return
-		}
-		w := b.a.Watcher(b.answers.Settings, b.answers.Records, b.answers.Base)
-		w.Told = func(q living.Question, r living.Report) {
+// askWatched asks them when they are due, until ctx ends.
+func (b *uiApp) askWatched(ctx context.Context) {
+	if b.watched().Dir != "" {
+		w := b.answers.Watcher(func(q living.Question, r living.Report) {
 			b.log.Info("a watched question was asked", "id", q.ID.String(), "report", r.Summary())
-		}
-		_ = w.Loop(ctx, sleepFor, func(err error) { b.log.Warn("watched questions", "error", err) }) // it ends with ctx
-	}()
-	return ended
+		})
+		_ = w.Loop(ctx, httpapi.Sleep, func(err error) { b.log.Warn("watched questions", "error", err) }) // it ends with ctx
+	}
 }
 
 // Remove removes a run with all that only it needed.
@@ -161,7 +155,7 @@ func (b *uiApp) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, w
 
 // Drift fetches the sources of a run again and keeps what came of it.
 func (b *uiApp) Drift(ctx context.Context, id marchwarden.TraceID, told func()) (drift.Report, error) {
-	return b.a.CheckSources(ctx, b.answers.Settings, b.answers.Records, id, network.SourceOptions{Library: b.answers.Base.Library, Timeout: network.SourcePatience, Told: func(drift.Source) { told() }})
+	return b.answers.Records.CheckSources(ctx, &b.a.Host, b.answers.Settings, id, network.SourceOptions{Library: b.answers.Base.Library, Timeout: network.SourcePatience, Told: func(drift.Source) { told() }})
 }
 
 // Drifted is what the last check found.

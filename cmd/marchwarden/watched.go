@@ -8,10 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	living "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 )
 
@@ -19,26 +20,23 @@ const watchHelp = `Ask questions again on a schedule, and say what changed since
 claims that are new, gone, changed or contradicted, and sources that drifted or
 were retracted. What stands as it did is quiet.
 
-'watch run' asks what is due and ends, for cron; with --loop it stays. The page
-of 'marchwarden ui' asks, too, while it runs. Each answer is a run of its own,
-and gc keeps the one that the next is compared with. News is in watch/feed.xml in
-the home folder, an Atom feed, and on the page.`
+'watch run' asks what is due and ends, for cron; the page of 'marchwarden ui'
+asks while it runs. News is on that page and in watch/feed.xml in the home
+folder, an Atom feed. Each answer is a run of its own.`
 
-const watchAddHelp = `Watch a question. It is asked for the first time by the next 'watch run', and
-then every TIME, with the same flags as 'marchwarden ask' has. --budget is for
-each answer.
+const watchAddHelp = `Watch a question. The next 'watch run' asks it for the first time. The flags
+are those of 'marchwarden ask'; --budget is for each answer.
 
 --notify names a program that gets each report with news as JSON on its standard
-input. It is run without a shell: spaces separate its arguments, and quotes mean
-nothing.`
+input. It runs without a shell: spaces separate arguments, quotes mean nothing.`
 
 const watchRunHelp = `Ask the watched questions that are due, one after the other, and end. What was
-broken off is resumed, and nothing is asked twice; while another process asks,
-nothing is done.`
+broken off is resumed, and nothing is asked twice.`
 
 func newWatched(a *app) *cobra.Command {
 	cmd := group(&cobra.Command{Use: "watch", Short: "ask a question again on schedule, and say what changed", Long: watchHelp},
-		newWatchAdd(a), newWatchList(a), newWatchShow(a), newWatchRemove(a), newWatchRun(a))
+		newWatchAdd(a), newWatchList(a), newWatchShow(a), newWatchRun(a),
+		onWatched(a, "remove", "stop watching a question; its answers stay", func(b living.Book, q living.Question) error { return b.Remove(q.ID) }))
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 && (args[0] == "last" || len(args[0]) >= 4 && strings.Trim(args[0], "0123456789abcdef-") == "") {
 			return invalid("", "to follow a research in a cluster: marchwarden follow "+args[0], `"watch" is for questions that are asked again`)
@@ -67,7 +65,7 @@ func newWatchAdd(a *app) *cobra.Command {
 			if q.Request, err = requestOf(a, &o, c, question); err != nil {
 				return err
 			}
-			if q, err = a.Watched(c, o.desk, q); err != nil {
+			if q, err = o.desk.Watched(&a.Host, c, q); err != nil {
 				return err
 			}
 			if err := living.In(c.Home()).Add(q); err != nil {
@@ -105,36 +103,28 @@ func newWatchList(a *app) *cobra.Command {
 
 func newWatchShow(a *app) *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "show ID", Aliases: []string{"log"}, Short: "show the reports on a watched question", Args: argCount(1, 1, "one id"),
-		RunE: a.run(func(_ context.Context, c *settings.Settings, args []string) error {
-			q, err := living.In(c.Home()).Find(args[0])
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return printJSON(a.forPrograms(), q)
-			}
-			err = a.print("%s\nevery %s, next at %s\n", q.Request.Question, q.Interval(), a.inZone(q.Due))
-			for _, r := range q.Reports {
-				err = errors.Join(err, a.print("\n%s  %s\n%s", a.inZone(r.At), r.TraceID, r.Text()))
-			}
-			return err
-		}),
-	}
+	cmd := onWatched(a, "show", "show the reports on a watched question", func(_ living.Book, q living.Question) error {
+		if asJSON {
+			return printJSON(a.forPrograms(), q)
+		}
+		return a.print("%s", q.Text(a.inZone))
+	})
+	cmd.Aliases = []string{"log"}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func newWatchRemove(a *app) *cobra.Command {
+// onWatched is a command that does something with one watched question.
+func onWatched(a *app, name, short string, do func(living.Book, living.Question) error) *cobra.Command {
 	return &cobra.Command{
-		Use: "remove ID", Short: "stop watching a question; its answers stay", Args: argCount(1, 1, "one id"),
+		Use: name + " ID", Short: short, Args: argCount(1, 1, "one id"),
 		RunE: a.run(func(_ context.Context, c *settings.Settings, args []string) error {
-			q, err := living.In(c.Home()).Find(args[0])
+			book := living.In(c.Home())
+			q, err := book.Find(args[0])
 			if err != nil {
 				return err
 			}
-			return living.In(c.Home()).Remove(q.ID)
+			return do(book, q)
 		}),
 	}
 }
@@ -151,39 +141,24 @@ func newWatchRun(a *app) *cobra.Command {
 				return err
 			}
 			defer rec.Close()
-			w := a.watcher(c, rec)
-			w.Told = func(q living.Question, r living.Report) {
-				_ = a.print("%s\n%s", q.Request.Question, r.Text()) // what is not read now is kept
+			p := network.PerQuestion{Host: &a.Host, Settings: c, Records: rec, Base: network.Options{Warn: network.Once(a.warn), Told: func(network.Finished) {}, Log: a.logger(c)}}
+			w := p.Watcher(func(q living.Question, r living.Report) {
+				_ = a.print("%s\n%s", term.CleanLine(q.Request.Question), r.Text()) // what is not read now is kept
+			})
+			if !loop {
+				if err = w.Run(ctx); errors.Is(err, durable.ErrLocked) {
+					a.note("another process asks the watched questions")
+					return nil
+				}
+				return err
 			}
-			if loop {
-				say := network.Once(func(m string) { a.note("%s", m) })
-				return w.Loop(ctx, func(ctx context.Context, d time.Duration) error {
-					say("waiting for what is due next; Ctrl-C ends")
-					return sleepFor(ctx, d)
-				}, func(err error) { a.warn(err.Error()) })
-			}
-			if err = w.Run(ctx); errors.Is(err, durable.ErrLocked) {
-				a.note("another process asks the watched questions")
-				return nil
-			}
-			return err
+			say := network.Once(func(m string) { a.note("%s", m) })
+			return w.Loop(ctx, func(ctx context.Context, d time.Duration) error {
+				say("waiting for what is due next; Ctrl-C ends")
+				return httpapi.Sleep(ctx, d)
+			}, func(err error) { a.warn(err.Error()) })
 		}),
 	}
 	cmd.Flags().BoolVar(&loop, "loop", false, "stay, and ask when questions are due, until Ctrl-C")
 	return cmd
-}
-
-func (a *app) watcher(c *settings.Settings, rec *network.Records) *living.Runner {
-	return a.Watcher(c, rec, network.Options{Warn: network.Once(a.warn), Told: func(network.Finished) {}, Log: a.logger(c)})
-}
-
-func sleepFor(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for the next question")
-	}
 }

@@ -20,6 +20,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -185,6 +186,26 @@ func Check(ctx context.Context, cfg Config, run *run.Run) (Report, error) {
 		rep.Claims = append(rep.Claims, Claim{Text: c.Text, Citations: slices.Clone(c.Citations), State: rep.hold(c.Citations)})
 	}
 	return rep, marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the sources")
+}
+
+// Progress tells people who wait for slow sites how many documents are done. The caller calls end.
+func Progress(every time.Duration, say func(done int)) (told func(Source), end func()) {
+	var done atomic.Int64
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticks := time.NewTicker(every)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ticks.C:
+				say(int(done.Load()))
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return func(Source) { done.Add(1) }, func() { close(stop); <-stopped }
 }
 
 // hold is what became of a claim with these citations.

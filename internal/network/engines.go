@@ -176,8 +176,8 @@ func (h *Host) openDrift(c *settings.Settings, store run.Store, folders []string
 
 // CheckSources fetches the cited sources of a run again and keeps what came of it. What cannot be kept
 // is a warning.
-func (h *Host) CheckSources(ctx context.Context, c *settings.Settings, rec *Records, id marchwarden.TraceID, o SourceOptions) (rep drift.Report, err error) {
-	store := rec.Store()
+func (r *Records) CheckSources(ctx context.Context, h *Host, c *settings.Settings, id marchwarden.TraceID, o SourceOptions) (rep drift.Report, err error) {
+	store := r.Store()
 	past, err := store.Load(id)
 	if err != nil {
 		return rep, err

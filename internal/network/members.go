@@ -170,14 +170,14 @@ func (h *Host) Target(c *settings.Settings, m settings.Member) (t client.Target,
 			return t, err
 		}
 	}
-	t.Env = h.plainEnv(m.Env...)
+	t.Env = plainEnv(h.Env, m.Env...)
 	return t, nil
 }
 
 // plainEnv is what the programs of others get of the environment, and what is named.
-func (h *Host) plainEnv(more ...string) (env []string) {
+func plainEnv(look func(string) (string, bool), more ...string) (env []string) {
 	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT"}, more...) {
-		if v, ok := h.Env(name); ok {
+		if v, ok := look(name); ok {
 			env = append(env, name+"="+v)
 		}
 	}

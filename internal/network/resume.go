@@ -347,46 +347,9 @@ func HintsFor(start *trace.Start, searched []string) []string {
 	return append(hints, folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers")
 }
 
-// noticeTime is how long the program for notice may take.
-const noticeTime = time.Minute
-
-// Watcher asks watched questions again, each with its own choice and limits. Base is what else they
-// are asked with.
-func (h *Host) Watcher(c *settings.Settings, rec *Records, base Options) *watch.Runner {
-	return &watch.Runner{
-		Book: watch.In(c.Home()), Store: rec.Store(), Now: h.Now, NewID: h.NewID,
-		Ask: func(ctx context.Context, q watch.Question, id marchwarden.TraceID, again bool) error {
-			p := PerQuestion{Host: h, Settings: c, Records: rec, Base: base}
-			p.Base.Timeout = q.Timeout
-			req := q.Request
-			if again {
-				req = marchwarden.Request{Resume: id.String()}
-			}
-			ctx, stop := context.WithCancel(runs.WithChoice(marchwarden.WithTraceID(ctx, id), q.Choice))
-			defer stop()
-			go runs.HeedStop(ctx, c.RunsPath(), id, stop)
-			_, err := p.Research(ctx, req, nil)
-			return err
-		},
-		Drift: func(ctx context.Context, q watch.Question, id marchwarden.TraceID) (drift.Report, error) {
-			return h.CheckSources(ctx, c, rec, id, SourceOptions{Library: q.Choice.Library, Timeout: SourcePatience})
-		},
-		Retracted: func(ctx context.Context, locators []string) map[string]string {
-			registry, end, err := h.OpenRegistry(c)
-			if err != nil {
-				base.Warn("whether papers were retracted is not known: " + err.Error())
-				return nil
-			}
-			defer func() { _ = end() }() // nothing was written
-			return registry.Retracted(ctx, locators)
-		},
-		Notify: h.notify,
-	}
-}
-
 // Watched completes a question that the local user wants to watch, with the choice of the options:
 // it is due now. What could not be asked or run is refused.
-func (h *Host) Watched(c *settings.Settings, o Options, q watch.Question) (watch.Question, error) {
+func (o Options) Watched(h *Host, c *settings.Settings, q watch.Question) (watch.Question, error) {
 	if err := o.Check(c, ResearcherFor(c, o)); err != nil {
 		return q, err
 	}
@@ -401,16 +364,58 @@ func (h *Host) Watched(c *settings.Settings, o Options, q watch.Question) (watch
 		q.Notify[0] = h.Source().Absolute(program, h.Dir)
 	}
 	q.Request.Question, q.Request.Context = h.Hide.Text(q.Request.Question), h.Hide.Text(q.Request.Context)
+	if o.DB != "" && h.openAddress(o.DB) == "" {
+		return q, settings.Invalid("--db", "set MARCHWARDEN_DB where 'marchwarden watch run' runs", "may hold a password, which is not kept")
+	}
 	q.ID, q.Owner, q.Added, q.Due, q.Choice = h.NewID(), access.Local().ID, h.Now().UTC(), h.Now().UTC(), o.Recorded(h, c)
 	return q, nil
 }
 
-// notify runs a program, without a shell and with little of the environment, which may hold keys.
-func (h *Host) notify(ctx context.Context, program []string, report []byte) error {
+// Watcher asks watched questions again, each with its own choice and limits. told hears of each.
+func (p *PerQuestion) Watcher(told func(watch.Question, watch.Report)) *watch.Runner {
+	h, c := p.Host, p.Settings
+	return &watch.Runner{
+		Book: watch.In(c.Home()), Store: p.Records.Store(), Now: h.Now, NewID: h.NewID, Told: told,
+		Ask: func(ctx context.Context, q watch.Question, id marchwarden.TraceID, again bool) error {
+			asked := *p
+			asked.Base.Timeout = q.Timeout
+			req := q.Request
+			if again {
+				req = marchwarden.Request{Resume: id.String()}
+			}
+			ctx, stop := context.WithCancel(runs.WithChoice(marchwarden.WithTraceID(ctx, id), q.Choice))
+			defer stop()
+			go runs.HeedStop(ctx, c.RunsPath(), id, stop)
+			_, err := asked.Research(ctx, req, nil)
+			return err
+		},
+		Drift: func(ctx context.Context, q watch.Question, id marchwarden.TraceID) (drift.Report, error) {
+			return p.Records.CheckSources(ctx, h, c, id, SourceOptions{Library: q.Choice.Library, Timeout: SourcePatience})
+		},
+		Retracted: func(ctx context.Context, locators []string) map[string]string {
+			registry, end, err := h.OpenRegistry(c)
+			if err != nil {
+				p.Base.Warn("whether papers were retracted is not known: " + err.Error())
+				return nil
+			}
+			defer func() { _ = end() }() // nothing was written
+			return registry.Retracted(ctx, locators)
+		},
+		Notify: func(ctx context.Context, program []string, report []byte) error {
+			return notify(ctx, program, append([]string{}, plainEnv(h.Env)...), h.Hide.Bytes(report))
+		},
+	}
+}
+
+// noticeTime is how long the program for notice may take.
+const noticeTime = time.Minute
+
+// notify runs a program without a shell and with little of the environment, which may hold keys.
+func notify(ctx context.Context, program, env []string, report []byte) error {
 	ctx, done := context.WithTimeout(ctx, noticeTime)
 	defer done()
 	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
-	cmd.Env, cmd.Stdin, cmd.WaitDelay = append([]string{}, h.plainEnv()...), bytes.NewReader(h.Hide.Bytes(report)), time.Second
+	cmd.Env, cmd.Stdin, cmd.WaitDelay = env, bytes.NewReader(report), time.Second
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w %s", err, plaintext.Line(string(said), 200))
 	}

@@ -23,26 +23,18 @@ func (r Report) Summary() string {
 		return "first answer"
 	}
 	var parts []string
-	for _, state := range news {
-		n := 0
-		for _, c := range r.Claims {
-			if c.State == state {
-				n++
-			}
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", term.Plural(n, "claim"), state))
-		}
+	are := map[string]int{}
+	for _, c := range r.Claims {
+		are["claim "+string(c.State)]++
 	}
-	for _, state := range []State{Gone, Changed, Retracted} {
-		n := 0
-		for _, s := range r.Sources {
-			if s.State == state {
-				n++
+	for _, s := range r.Sources {
+		are["source "+string(s.State)]++
+	}
+	for _, noun := range []string{"claim", "source"} {
+		for _, state := range news {
+			if n := are[noun+" "+string(state)]; n > 0 {
+				parts = append(parts, term.Plural(n, noun)+" "+string(state))
 			}
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", term.Plural(n, "source"), state))
 		}
 	}
 	if len(parts) == 0 {
@@ -142,6 +134,16 @@ func (b Book) writeFeed() error {
 		err = durable.ReplaceFile(filepath.Join(b.Dir, feedFile), text)
 	}
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the feed")
+}
+
+// Text is a question with its reports for people; when words a time.
+func (q Question) Text(when func(time.Time) string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\nevery %s, next at %s\n", term.CleanLine(q.Request.Question), q.Interval(), when(q.Due))
+	for _, r := range q.Reports {
+		fmt.Fprintf(&b, "\n%s  %s\n%s", when(r.At), r.TraceID, r.Text())
+	}
+	return b.String()
 }
 
 // Interval is how often the question is asked, in words such as 7d.

@@ -86,7 +86,7 @@ func (r *Runner) Loop(ctx context.Context, sleep func(context.Context, time.Dura
 			tell(err)
 		}
 		if err := sleep(ctx, lookEvery); err != nil {
-			return err
+			return marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for the next question")
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (s *Server) Handler() http.Handler {
 		{"GET " + page.NumbersPath, access.ScopeRead, s.numbersPage},
 		{"GET " + page.WatchPath, access.ScopeRead, s.watchPage},
 		{"GET " + page.FeedPath, access.ScopeRead, s.feed},
-		{"POST " + page.UnwatchPath("{id}"), access.ScopeResearch, s.unwatch},
+		{"POST " + page.WatchPath + "/{id}/remove", access.ScopeResearch, s.unwatch},
 		{"GET /runs/{id}", access.ScopeRead, s.of(s.runPage)},
 		{"GET /runs/{id}/" + string(page.Events), access.ScopeRead, s.of(s.events)},
 		{"GET /runs/{id}/" + string(page.Peek), access.ScopeRead, s.of(s.panel)},

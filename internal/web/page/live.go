@@ -132,7 +132,7 @@ func (s *Set) Ask(v Ask) h.Node {
 <h1 id="ask-title">Ask a question</h1>
 <p class="lead">Every sentence of the answer will lead to the text that it rests on.</p>
 {}<form method="post" action="/ask">
-{}{}{}{}{}<div class="pair">{}{}</div>
+{}{}{}{}{}{}<div class="pair">{}{}</div>
 {}<div class="submit"><button class="primary">Ask</button><p class="hint">{}</p></div>
 </form>
 </section>

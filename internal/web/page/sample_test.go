@@ -12,6 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 )
 
 var began = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
@@ -61,6 +62,7 @@ func typical() []show {
 		page("source", sampleSource(), (*Set).Source),
 		page("history", sampleHistory(), (*Set).History),
 		page("numbers", sampleNumbers(), (*Set).Numbers),
+		page("watch", sampleWatch(), (*Set).Watch),
 		page("compare", sampleCompare(), (*Set).Compare),
 		page("drift", sampleDrift(), (*Set).Drift),
 		page("signin", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}, Team: true, Problem: "this token is not known", Hint: "ask for a new one", Next: "/history", Elsewhere: true}, (*Set).SignIn),
@@ -75,7 +77,7 @@ func empty() []show {
 	return []show{
 		page("ask", Ask{}, (*Set).Ask), page("run", Run{}, (*Set).Run), page("live", Live{}, (*Set).Live), page("answer", Answer{}, (*Set).Answer),
 		page("answer-source", Answer{Evidence: &Evidence{}}, (*Set).Answer), page("panel", Evidence{}, (*Set).Panel), page("source", Source{}, (*Set).Source), page("history", History{}, (*Set).History),
-		page("numbers", Numbers{}, (*Set).Numbers), page("compare", Compare{Comparison: run.Comparison{A: run.Side{Result: &marchwarden.Result{}}, B: run.Side{Result: &marchwarden.Result{}}, Claims: []run.Pair[marchwarden.Claim]{{}}}}, (*Set).Compare), page("drift", Drift{}, (*Set).Drift), page("signin", SignIn{}, (*Set).SignIn),
+		page("numbers", Numbers{}, (*Set).Numbers), page("watch", Watch{}, (*Set).Watch), page("compare", Compare{Comparison: run.Comparison{A: run.Side{Result: &marchwarden.Result{}}, B: run.Side{Result: &marchwarden.Result{}}, Claims: []run.Pair[marchwarden.Claim]{{}}}}, (*Set).Compare), page("drift", Drift{}, (*Set).Drift), page("signin", SignIn{}, (*Set).SignIn),
 		page("problem", Problem{}, (*Set).Problem), page("confirm", Confirm{}, (*Set).Confirm),
 	}
 }
@@ -240,6 +242,12 @@ func sampleHistory() History {
 		Researchers: []Option{{"pi", "", false}, {"web", "", false}}, MinConfidence: "0.5", Since: "2026-01-01", Entries: sampleEntries(), Total: 35, From: 21, To: 25,
 		Newer: url.Values{"q": {`frost "upper valley"`}}, Older: url.Values{"q": {`frost "upper valley"`}, "offset": {"40"}}, With: idOf(3).String(), Faults: []Fault{{"max_cost", "must be a number, not x", ""}}, MaxCost: "x",
 	}
+}
+
+func sampleWatch() Watch {
+	return Watch{Frame: sampleFrame("Watched questions"), CanRemove: true, Questions: []watch.Question{{ID: idOf(1), Last: idOf(2), Every: 7 * 24 * time.Hour, Due: began, Request: marchwarden.Request{Question: question},
+		Reports: []watch.Report{{At: began, TraceID: idOf(1)}, {At: began, TraceID: idOf(2), Before: idOf(1), Unchanged: 3, Claims: []watch.Claim{{State: watch.Changed, Text: "It was lit in 1887.", Now: "It was lit in 1878.", Detail: "It was lit in 1878."}},
+			Sources: []watch.Source{{State: watch.Changed, Locator: "https://example.org/lamp", Title: "The lamp", Detail: "it moved"}}}, {At: began, Failed: "no model"}}}}}
 }
 
 func sampleNumbers() Numbers {
