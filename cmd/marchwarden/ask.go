@@ -14,6 +14,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -102,7 +103,7 @@ func newAsk(a *app) *cobra.Command {
 	f.StringVar(&d.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
 	f.StringSliceVar(&d.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.StringSliceVar(&d.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
-	f.BoolVar(&d.PlanOnly, "plan", false, "print the plan and stop")
+	f.BoolVar(&d.PlanOnly, "plan", false, "print the plan, and what it may cost, and stop")
 	countFlag(f, &d.Parallel, "parallel", 0, 1, network.MaxParallel, "send at most `N` rihlas at once (default 4)")
 	countFlag(f, &d.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "send at most `N` rihlas in all (default by depth: 4, 8 or 16)")
 	f.StringVar(&d.Timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
@@ -199,6 +200,9 @@ func showResult(a *app, c *settings.Settings, o askOptions, d *network.Runner, r
 		Sources: max(f.Read, res.CostMetadata.SourcesRead), Cost: costWords(f.Cost(res.CostMetadata)),
 		Verbose: o.verbose, Timings: watch.timings,
 	}
+	if o.desk.PlanOnly {
+		screen.Cost = pi.Forecast(start, len(res.Rihlas))
+	}
 	if !o.away { // what is searched there, its workers decide
 		screen.Hints = hintsFor(c, start, o.desk, searched)
 	}
@@ -286,7 +290,7 @@ func deliver(a *app, o askOptions, res *marchwarden.Result, screen report.Screen
 // show writes a result, or the plan if that is all there is, for people.
 func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, screen report.ScreenOptions) error {
 	if o.desk.PlanOnly {
-		return report.Plan(w, st, screen.Question, res.Rihlas)
+		return report.Plan(w, st, screen.Question, screen.Cost, res.Rihlas)
 	}
 	return report.Screen(w, st, res, screen)
 }
