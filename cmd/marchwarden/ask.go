@@ -14,6 +14,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -107,7 +108,7 @@ func asking(a *app, do func(context.Context, *app, *settings.Settings, askOption
 	cmd := &cobra.Command{RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error { return do(ctx, a, c, o, args) })}
 	o.questionFlags(cmd)
 	cmd.Flags().StringVar(&o.follow, "follow", "", "continue the conversation of the run `ID`; last is the newest run")
-	cmd.Flags().BoolVar(&o.desk.PlanOnly, "plan", false, "print the plan and stop")
+	cmd.Flags().BoolVar(&o.desk.PlanOnly, "plan", false, "print the plan, and what it may cost, and stop")
 	o.showFlags(cmd.Flags())
 	engineFlag(cmd.Flags(), &o.engine)
 	return cmd
@@ -232,6 +233,9 @@ func showResult(a *app, c *settings.Settings, o askOptions, d *network.Runner, r
 		Sources: max(f.Read, res.CostMetadata.SourcesRead), Cost: costWords(f.Cost(res.CostMetadata)),
 		Verbose: o.verbose, Timings: watch.timings,
 	}
+	if o.desk.PlanOnly {
+		screen.Cost = pi.Forecast(start, len(res.Rihlas))
+	}
 	if !o.away { // what is searched there, its workers decide
 		screen.Hints = network.HintsFor(start, searched)
 	}
@@ -347,7 +351,7 @@ func deliver(a *app, o askOptions, res *marchwarden.Result, screen report.Screen
 // show writes a result, or the plan if that is all there is, for people.
 func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, screen report.ScreenOptions) error {
 	if o.desk.PlanOnly {
-		return report.Plan(w, st, screen.Question, res.Rihlas)
+		return report.Plan(w, st, screen.Question, screen.Cost, res.Rihlas)
 	}
 	return report.Screen(w, st, res, screen)
 }

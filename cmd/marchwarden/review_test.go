@@ -64,7 +64,7 @@ func TestOAuthForOthersNeedsAName(t *testing.T) {
 func TestNoTokenHasTheNameOfTheVariable(t *testing.T) {
 	a := world(t, nil)
 	a.Now, a.stdout = time.Now, io.Discard
-	err := addToken(a, nil, "MARCHWARDEN_HTTP_TOKEN", []string{"read"}, "")
+	err := addToken(a, nil, "MARCHWARDEN_HTTP_TOKEN", []string{"read"}, "", nil)
 	if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || !strings.HasPrefix(err.Error(), "NAME: ") {
 		t.Errorf("%v", err)
 	}

@@ -49,6 +49,7 @@ const submitExamples = `  marchwarden submit --file questions.jsonl
 
 type submitOptions struct {
 	desk      network.Options
+	cons      marchwarden.Constraints
 	engine    string
 	file, out string
 	priority  string
@@ -77,6 +78,9 @@ func newSubmit(a *app) *cobra.Command {
 	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
 	countFlag(f, &o.desk.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "send at most `N` rihlas for one question")
+	f.Func("max-cost", "let models cost at most `USD` for one question that has no cap of its own", dollars(&o.cons.MaxCostUSD))
+	f.StringVar(&o.cons.Since, "since", "", "for questions that name no dates: use nothing that is known to be published before `DATE`")
+	f.StringVar(&o.cons.Until, "until", "", "the same, after `DATE`")
 	f.StringVar(&o.desk.Timeout, "timeout", "", "end the research of one question after this `TIME`, such as 90s")
 	workFlags(cmd, &o.desk)
 	complete(cmd, "priority", priorityNames...)
@@ -126,7 +130,7 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 		return err
 	}
 	like.Owner = a.owner()
-	all, err := readQuestions(a, c, o.file, like, means)
+	all, err := readQuestions(a, c, o, like, means)
 	if err != nil {
 		return err
 	}
@@ -179,13 +183,13 @@ func submissionOver(a *app, all, failed int, o submitOptions) error {
 	return nil
 }
 
-func readQuestions(a *app, c *settings.Settings, path string, like dispatch.Task, means []string) ([]submit.Question, error) {
-	f, err := durable.OpenRegular(path)
+func readQuestions(a *app, c *settings.Settings, o submitOptions, like dispatch.Task, means []string) ([]submit.Question, error) {
+	f, err := durable.OpenRegular(o.file)
 	if err != nil {
-		return nil, invalid("--file", "", fmt.Sprintf("%q cannot be read: %s", path, durable.Cause(err)))
+		return nil, invalid("--file", "", fmt.Sprintf("%q cannot be read: %s", o.file, durable.Cause(err)))
 	}
 	defer f.Close()
-	all, other, err := submit.ReadQuestions(f, path)
+	all, other, err := submit.ReadQuestions(f, o.file)
 	if err != nil {
 		return nil, err
 	}
@@ -195,6 +199,9 @@ func readQuestions(a *app, c *settings.Settings, path string, like dispatch.Task
 	for i := range all {
 		if all[i].Request.Depth == "" {
 			all[i].Request.Depth = marchwarden.Depth(c.Text(settings.Depth))
+		}
+		if err := byFlag(all[i].Bound(o.cons)); err != nil {
+			return nil, err
 		}
 		all[i].Request.Question, all[i].Request.Context = a.Hide.Text(all[i].Request.Question), a.Hide.Text(all[i].Request.Context)
 	}

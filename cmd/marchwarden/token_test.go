@@ -64,8 +64,8 @@ func TestToken(t *testing.T) {
 	}
 	made := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	want := []tokenRow{
-		{"ci", []string{"research", "metrics"}, made, &w.at, "expired"},
-		{"laptop", []string{"research", "read"}, made, nil, "active"},
+		{"ci", []string{"research", "metrics"}, made, &w.at, 0, "expired"},
+		{"laptop", []string{"research", "read"}, made, nil, 0, "active"},
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Error(diff)

@@ -23,7 +23,7 @@ func TestPrincipal(t *testing.T) {
 		{"nobody with scopes", forged, false, false, false},
 		{"local", Local(), true, true, true},
 		{"anonymous", Anonymous(), true, true, false},
-		{"a token", Principal{"token:local", []string{ScopeResearch}}, true, false, false},
+		{"a token", Principal{ID: "token:local", Scopes: []string{ScopeResearch}}, true, false, false},
 		{"without a context", From(context.Background()), false, false, false},
 		{"by a context", From(With(context.Background(), Local())), true, true, true},
 		{"by an inner context", From(With(With(context.Background(), Local()), Principal{})), false, false, false},
@@ -57,7 +57,7 @@ func TestFixed(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := f.Authenticate(context.Background(), secret)
-	if diff := cmp.Diff(Principal{"token:env", Scopes()}, p); diff != "" || err != nil {
+	if diff := cmp.Diff(Principal{ID: "token:env", Scopes: Scopes()}, p); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
 	for _, bad := range []string{"", secret[1:], secret + "9", strings.ToUpper(secret)} {

@@ -181,7 +181,7 @@ func TestOAuthAlgorithms(t *testing.T) {
 	} {
 		for _, typ := range []string{"at+jwt", "application/at+jwt", "AT+JWT", "JWT", "jwt"} {
 			p, err := o.Authenticate(context.Background(), sign(c.method, c.key, map[string]any{"kid": c.kid, "typ": typ}, i.claims(nil)))
-			if diff := cmp.Diff(Principal{"oauth:" + i.URL + "#" + canary, []string{"research", "read"}}, p); diff != "" || err != nil {
+			if diff := cmp.Diff(Principal{ID: "oauth:" + i.URL + "#" + canary, Scopes: []string{"research", "read"}}, p); diff != "" || err != nil {
 				t.Errorf("%s %v %s: %v %s", c.method.Alg(), c.kid, typ, err, diff)
 			}
 		}
@@ -302,7 +302,7 @@ func TestOAuthRefuses(t *testing.T) {
 		{"another spelling of sub", by(map[string]any{"SUB": "admin", "Scope": "metrics"}), []string{"research", "read"}},
 	} {
 		p, err := o.Authenticate(context.Background(), c.token)
-		if diff := cmp.Diff(Principal{"oauth:" + i.URL + "#" + canary, c.scopes}, p); diff != "" || err != nil {
+		if diff := cmp.Diff(Principal{ID: "oauth:" + i.URL + "#" + canary, Scopes: c.scopes}, p); diff != "" || err != nil {
 			t.Errorf("%s: %v %s", c.name, err, diff)
 		}
 	}

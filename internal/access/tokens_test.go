@@ -91,7 +91,7 @@ func TestTokens(t *testing.T) {
 		if diff := cmp.Diff(want, list); diff != "" || err != nil {
 			t.Errorf("%v %s", err, diff)
 		}
-		if p, err := other.Authenticate(context.Background(), ci); err != nil || !cmp.Equal(p, Principal{"token:ci", []string{"research", "read"}}) {
+		if p, err := other.Authenticate(context.Background(), ci); err != nil || !cmp.Equal(p, Principal{ID: "token:ci", Scopes: []string{"research", "read"}}) {
 			t.Errorf("%v, %v", p, err)
 		}
 		if id, err := accepts(other, ada); id != "token:Ada.L-1_" {
@@ -180,7 +180,7 @@ func full(t *testing.T, path string) {
 	t.Helper()
 	entries := make([]entry, maxTokens)
 	for i := range entries {
-		entries[i] = entry{Token{fmt.Sprintf("%s%04d", strings.Repeat("n", maxNameBytes-4), i), Scopes(), start, start.Add(time.Hour)}, digestOf(fmt.Sprint(i))}
+		entries[i] = entry{Token{fmt.Sprintf("%s%04d", strings.Repeat("n", maxNameBytes-4), i), Scopes(), start, start.Add(time.Hour), 9999.999999}, digestOf(fmt.Sprint(i))}
 	}
 	text, err := format(entries)
 	if err == nil {

@@ -7,12 +7,16 @@ package network
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
@@ -43,8 +47,6 @@ type Host struct {
 	// says that it was asked. Several desks may be open at once: it is not asked again.
 	Tracer *telemetry.Tracer
 	Traced bool
-
-	allowed allowances
 }
 
 // Source is where the settings of this program are read from.
@@ -76,4 +78,57 @@ func (h *Host) EndTracing() {
 	ctx, cancel := context.WithTimeout(context.Background(), tracingEnd)
 	defer cancel()
 	_ = h.Tracer.Close(ctx) // spans that a collector does not take are lost, and nothing else
+}
+
+// allowed is what calls of this process that are under way have set aside of what their callers
+// may spend in a day. Servers in one process share what is in one ledger.
+var allowed = struct {
+	sync.Mutex
+	open map[[2]string]float64 // USD by ledger and caller
+}{open: map[[2]string]float64{}}
+
+// quarter is the part of a day's money that a call gets which names no cap of its own, so that
+// a caller can ask several questions at once.
+const quarter = 0.25
+
+// allow gives a call its part of what its caller may spend in a day, as the cap of its cost. What
+// is spent is in the ledger, and what others under way may spend is set aside until they call done.
+// A run that is resumed has its cap. With nothing left the call is refused: CodeExhausted.
+func (h *Host) allow(ctx context.Context, c *settings.Settings, req *marchwarden.Request) (done func(), err error) {
+	who := access.From(ctx)
+	if who.MaxCostDay <= 0 {
+		return func() {}, nil
+	}
+	allowed.Lock()
+	defer allowed.Unlock()
+	today := h.Now().UTC().Truncate(24 * time.Hour)
+	key := [2]string{c.Text(settings.Ledger), who.ID}
+	entries, _, err := ledger.Read(key[0])
+	if err != nil {
+		return nil, err
+	}
+	left := who.MaxCostDay - ledger.SpentBy(entries, who.ID, today) - allowed.open[key]
+	if left < 1e-9 {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeExhausted, Message: fmt.Sprintf("the $%v that %s may spend in a day are spent, or set aside for calls under way", who.MaxCostDay, who.ID),
+			Hint: "there is more from " + today.AddDate(0, 0, 1).Format(time.RFC3339) + "; a call under way returns what it does not need"}
+	}
+	share := min(left, who.MaxCostDay*quarter)
+	if req.Resume == "" {
+		var cons marchwarden.Constraints
+		if req.Constraints != nil {
+			cons = *req.Constraints
+		}
+		if cons.MaxCostUSD != nil {
+			share = min(left, *cons.MaxCostUSD)
+		}
+		cons.MaxCostUSD, req.Constraints = &share, &cons
+	}
+	allowed.open[key] += share
+	return func() {
+		allowed.Lock()
+		defer allowed.Unlock()
+		if allowed.open[key] -= share; allowed.open[key] < 1e-9 {
+			delete(allowed.open, key)
+		}
+	}, nil
 }

@@ -101,7 +101,7 @@ func Screen(w io.Writer, st term.Style, res *marchwarden.Result, o ScreenOptions
 // Plan writes the rihlas that an investigation would begin with: researcher,
 // question and reason of each, by its number. Their other fields are not shown.
 // All text is cleaned. It returns the error of its one write.
-func Plan(w io.Writer, st term.Style, question string, rihlas []marchwarden.Rihla) error {
+func Plan(w io.Writer, st term.Style, question, forecast string, rihlas []marchwarden.Rihla) error {
 	p := screen{st.NewPage()}
 	p.header(ScreenOptions{Question: question}, "")
 	if len(rihlas) == 0 {
@@ -111,6 +111,10 @@ func Plan(w io.Writer, st term.Style, question string, rihlas []marchwarden.Rihl
 	}
 	for i, r := range rihlas {
 		p.rihla(i+1, len(rihlas), r, []string{r.Reason})
+	}
+	if forecast != "" {
+		p.Gap()
+		p.Text("", "  ", dim("it would take "), normal(term.CleanLine(forecast)))
 	}
 	_, err := p.WriteTo(w)
 	return err

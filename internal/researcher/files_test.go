@@ -55,7 +55,7 @@ func newHome(t *testing.T, library ...*fetch.Folder) *home {
 	h.Files = researcher.NewFiles(researcher.FilesConfig{
 		Library: library, IndexPath: filepath.Join(path, "library", "index.db"), Extractor: x,
 		Lab: researcher.Lab{
-			Spent:  func(c researcher.Call) { h.calls = append(h.calls, c) },
+			Spent:  func(_ context.Context, c researcher.Call) { h.calls = append(h.calls, c) },
 			Traces: traces, Blobs: blobs, Version: "test", Now: time.Now, NewID: func() marchwarden.TraceID {
 				n++
 				id, err := marchwarden.ParseTraceID(fmt.Sprintf("00000000-0000-7000-8000-%012d", n))

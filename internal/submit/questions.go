@@ -38,6 +38,22 @@ const (
 	maxNameChars     = 200
 )
 
+// Bound gives a question the cap of its cost and the dates of its sources, unless it has its own.
+func (q *Question) Bound(by marchwarden.Constraints) error {
+	var c marchwarden.Constraints
+	if q.Request.Constraints != nil {
+		c = *q.Request.Constraints
+	}
+	c.MaxCostUSD = cmp.Or(c.MaxCostUSD, by.MaxCostUSD)
+	if c.Since+c.Until == "" {
+		c.Since, c.Until = by.Since, by.Until
+	}
+	if c != (marchwarden.Constraints{}) {
+		q.Request.Constraints = &c
+	}
+	return q.Request.Validate()
+}
+
 // ReadQuestions reads a whole file of questions, one JSON object a line. Errors name the
 // line and the field. other are the unknown fields.
 func ReadQuestions(r io.Reader, name string) (all []Question, other []string, err error) {

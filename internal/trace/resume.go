@@ -59,12 +59,10 @@ func (s *Start) LimitsNow() marchwarden.Limits {
 	return limits
 }
 
-// Price writes the prices down of those that may answer, of recorded vectors and, for a run
-// without a model, of its reasoner. A cap of money cannot be kept where one is unknown: CodeInvalid.
+// Price writes the prices down of those that may answer, of recorded vectors, and of the reasoners
+// without a model, which cost nothing. A cap of money cannot be kept where one is unknown: CodeInvalid.
 func (s *Start) Price(own ledger.Prices, models []string) error {
-	if len(models) == 0 {
-		models = []string{s.Mind}
-	}
+	models = append(models, "extractive/")
 	if s.VectorsRecorded {
 		models = append(models, s.Vectors)
 	}

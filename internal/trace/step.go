@@ -174,8 +174,8 @@ type Instruments struct {
 	// Reader is the id of what read passages with the question, or "" for a run
 	// without. Its readings are made again.
 	Reader string `json:"reader,omitempty"`
-	// Prices are those of what the run may ask, by which its cost is counted; a run
-	// without a model has that of its reasoner. Without prices the cost is unknown.
+	// Prices are those of what the run may ask, by which its cost is counted. Runs that
+	// were recorded before costs were counted have none.
 	Prices ledger.Prices `json:"prices,omitempty"`
 	// Calibration is the table that turned the score of the result into a probability;
 	// without one the score is the confidence.
