@@ -121,8 +121,9 @@ func sound(t testing.TB, parts map[string]string) {
 		return out
 	}
 	for part, rels := range map[string]string{"word/document.xml": "word/_rels/document.xml.rels", "word/footnotes.xml": "word/_rels/footnotes.xml.rels"} {
+		there := ids(rels, "Relationship", "Id")
 		for _, id := range ids(part, "hyperlink", "id") {
-			if !slices.Contains(ids(rels, "Relationship", "Id"), id) {
+			if !slices.Contains(there, id) {
 				t.Errorf("%s has no relationship %s", part, id)
 			}
 		}
@@ -130,15 +131,16 @@ func sound(t testing.TB, parts map[string]string) {
 	if refs, notes := ids("word/document.xml", "footnoteReference", "id"), ids("word/footnotes.xml", "footnote", "id")[2:]; !slices.Equal(refs, notes) {
 		t.Errorf("footnotes %v, references %v", notes, refs)
 	}
+	lists, styles := ids("word/numbering.xml", "num", "numId"), ids("word/styles.xml", "style", "styleId")
 	for _, id := range ids("word/document.xml", "numId", "val") {
-		if !slices.Contains(ids("word/numbering.xml", "num", "numId"), id) {
+		if !slices.Contains(lists, id) {
 			t.Errorf("there is no list %s", id)
 		}
 	}
 	for _, part := range []string{"word/document.xml", "word/footnotes.xml"} {
 		for _, element := range []string{"pStyle", "rStyle", "tblStyle"} {
 			for _, id := range ids(part, element, "val") {
-				if !slices.Contains(ids("word/styles.xml", "style", "styleId"), id) {
+				if !slices.Contains(styles, id) {
 					t.Errorf("there is no style %s", id)
 				}
 			}
