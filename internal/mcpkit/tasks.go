@@ -113,7 +113,7 @@ func (t researchTasks) stateOf(ctx context.Context, run *runs.Run) *taskState {
 	switch st.Status {
 	case runs.Completed, runs.Failed:
 		res, err := run.Outcome()
-		task.Status, task.Result = taskCompleted, t.answer(ctx, outcome{res: res, err: err})
+		task.Status, task.Result = taskCompleted, t.answer(ctx, outcome{res: res, err: err, most: st.MaxOutput})
 	case runs.Cancelled:
 		task.Status = taskCancelled
 	default:

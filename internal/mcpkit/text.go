@@ -158,9 +158,8 @@ func (s *Server) links(id marchwarden.TraceID) []mcp.Content {
 }
 
 const (
-	// maxResultBytes is the largest tool result that hosts take: 25,000 tokens, each of which has
-	// three bytes at least in text such as this.
-	maxResultBytes = 25_000 * 3
+	// maxResultBytes is the largest tool result that hosts take: 25,000 tokens.
+	maxResultBytes = 25_000 * bytesPerToken
 	// maxShownSources is how many sources the readable text of a shortened result has.
 	maxShownSources = 40
 	// maxBriefAnswer is how much of an answer the readable text has where little room is left.
@@ -177,7 +176,7 @@ var cuts = []func(*marchwarden.Result){
 			r.Citations[i].Snippet = ""
 		}
 	},
-	func(r *marchwarden.Result) { r.Claims = nil },
+	func(r *marchwarden.Result) { r.Claims, r.Blocks = nil, nil },
 	func(r *marchwarden.Result) { shorten(r, 160) },
 	func(r *marchwarden.Result) {
 		r.Contradictions, r.Closest = nil, nil
@@ -216,13 +215,28 @@ func shorten(r *marchwarden.Result, n int) {
 	}
 }
 
-// slim shortens a tool result that is too large for hosts, and says where the whole is.
-func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result) *mcp.CallToolResult {
+// bytesPerToken is what a token has at least in text such as this.
+const bytesPerToken = 3
+
+// slim leaves out of a tool result what it says twice, shortens one that is too large for hosts or
+// for most tokens, if that is not 0, and says where the whole is.
+func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result, most int) *mcp.CallToolResult {
 	encoded, text := res.StructuredContent.(json.RawMessage), s.cfg.text(whole)
-	if len(encoded)+len(text) <= maxResultBytes {
+	short, err := marchwarden.DecodeResult(encoded) // a copy: others hold the whole
+	if err == nil {
+		lean(short)
+		encoded, err = encode(short)
+	}
+	switch limit := most * bytesPerToken; {
+	case err != nil:
+	case most > 0 && 2*limit < maxResultBytes && max(len(encoded), len(text)) > limit:
+		if res, err = s.abridge(short, limit); err == nil {
+			return res
+		}
+	case len(encoded)+len(text) <= maxResultBytes:
+		res.StructuredContent = encoded
 		return res
 	}
-	short, err := marchwarden.DecodeResult(encoded) // a copy: others hold the whole
 	for i := 0; err == nil && i < len(cuts) && len(encoded)+len(text) > maxResultBytes; i++ {
 		cuts[i](short)
 		short.Warnings = append(slices.Clone(whole.Warnings), "shortened: the whole result is at "+resultPrefix+whole.TraceID.String())

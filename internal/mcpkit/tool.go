@@ -108,6 +108,8 @@ type outcome struct {
 	err error
 	// pending is the run that goes on without the call; res is what it has so far.
 	pending *runs.Run
+	// most is how many tokens of it are to be sent at most; 0 is what hosts take.
+	most int
 }
 
 var errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the call was stopped and did not end in time")
@@ -151,6 +153,9 @@ func ended(run *runs.Run) outcome {
 
 // present makes the tool result of an outcome, for the client that made the call.
 func (s *Server) present(ctx context.Context, req *mcp.CallToolRequest, out outcome) *mcp.CallToolResult {
+	if out.pending == nil { // what goes on says how to get the rest
+		out.most = outputCap(req.Params.Arguments)
+	}
 	res := s.answer(ctx, out)
 	if s.cfg.App == nil || res.IsError || out.res == nil || !shows(req.ClientCapabilities()) {
 		return res
@@ -204,7 +209,7 @@ func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 	s.cfg.Log.Debug("research answered", "trace_id", out.res.TraceID.String(), "citations", len(out.res.Citations), "gaps", len(out.res.Gaps))
 	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s.cfg.text(out.res)}}, StructuredContent: encoded}
 	if ctx.Value(wholeKey{}) == nil {
-		res = s.slim(res, out.res)
+		res = s.slim(res, out.res, out.most)
 	}
 	if out.pending != nil && len(res.Content) == 1 {
 		res.Content = append(res.Content, s.links(out.pending.ID())...)

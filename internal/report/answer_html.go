@@ -159,7 +159,7 @@ func chart(b marchwarden.Block) h.Node {
 			}
 			from, to := chartLeft+(min(s.Values[j], 0)-low)*scale, chartLeft+(max(s.Values[j], 0)-low)*scale
 			bars = h.Join(bars, h.If(i == 0, `<text x="{}" y="{}" text-anchor="end">{}</text>`, px(chartLeft-8), px(y+15), plaintext.Clip(label, 21)),
-				h.Fill(`<rect class="series-{}" x="{}" y="{}" width="{}" height="{}"/><text x="{}" y="{}">{}</text>`, i%4+1, px(from), px(y+3), px(max(to-from, 1)), px(chartBar-6), px(to+6), px(y+15), figure(s.Values[j])))
+				h.Fill(`<rect class="series-{}" x="{}" y="{}" width="{}" height="{}"/><text x="{}" y="{}">{}</text>`, i%4+1, px(from), px(y+3), px(max(to-from, 1)), px(chartBar-6), px(to+6), px(y+15), valued(b, i, s.Values[j])))
 			y += chartBar
 		}
 	}
@@ -181,13 +181,21 @@ func lines(b marchwarden.Block, low, high float64) h.Node {
 			x, y := at(i, len(s.Values), v)
 			fmt.Fprintf(&points, "%s,%s ", px(x), px(y))
 			if i == 0 || i == len(s.Values)-1 {
-				body = h.Join(body, h.Fill(`<text x="{}" y="{}" text-anchor="middle">{}</text>`, px(x), px(y-8), figure(v)),
+				body = h.Join(body, h.Fill(`<text x="{}" y="{}" text-anchor="middle">{}</text>`, px(x), px(y-8), valued(b, n, v)),
 					h.If(n == 0, `<text x="{}" y="{}" text-anchor="middle">{}</text>`, px(x), px(chartTall-8), plaintext.Clip(s.Labels[i], 21)))
 			}
 		}
 		body = h.Join(body, h.Fill(`<polyline class="series-{}" fill="none" points="{}"/>`, n%4+1, strings.TrimSpace(points.String())))
 	}
 	return picture(b, chartTall, body)
+}
+
+// valued is a number, with the name of its series where there are several.
+func valued(b marchwarden.Block, series int, v float64) string {
+	if len(b.Series) == 1 {
+		return figure(v)
+	}
+	return strings.TrimSpace(figure(v) + " " + plaintext.Clip(b.Series[series].Name, 11))
 }
 
 func px(v float64) string { return fmt.Sprintf("%.1f", v) }

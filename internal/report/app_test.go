@@ -76,7 +76,7 @@ func TestAppBodyIsTheReport(t *testing.T) {
 			section := view[from : from+strings.Index(view[from:], "</section>")]
 			if strings.Contains(full, section) {
 				same++
-			} else if !slices.Contains([]string{"sources", "cost", "check"}, id) {
+			} else if !slices.Contains([]string{"references", "sources", "cost", "check"}, id) {
 				t.Errorf("the whole report does not hold the section %s", id)
 			}
 		}

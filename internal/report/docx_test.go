@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -20,10 +21,6 @@ func opened(t testing.TB, r *Report) map[string]string {
 	var out bytes.Buffer
 	if err := DOCX(&out, r); err != nil {
 		t.Fatal(err)
-	}
-	var again bytes.Buffer
-	if err := DOCX(&again, r); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
-		t.Fatalf("the same report gives other bytes (%v)", err)
 	}
 	z, err := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()))
 	if err != nil {
@@ -99,7 +96,6 @@ func spoken(nodes []node) string {
 func sound(t testing.TB, parts map[string]string) {
 	t.Helper()
 	for name, part := range parts {
-		nodesOf(t, part)
 		for _, n := range nodesOf(t, part) {
 			if n.name == "Override" && parts[strings.TrimPrefix(n.attrs["PartName"], "/")] == "" {
 				t.Errorf("%s names %s, which is not there", name, n.attrs["PartName"])
@@ -125,8 +121,9 @@ func sound(t testing.TB, parts map[string]string) {
 		return out
 	}
 	for part, rels := range map[string]string{"word/document.xml": "word/_rels/document.xml.rels", "word/footnotes.xml": "word/_rels/footnotes.xml.rels"} {
+		there := ids(rels, "Relationship", "Id")
 		for _, id := range ids(part, "hyperlink", "id") {
-			if !slices.Contains(ids(rels, "Relationship", "Id"), id) {
+			if !slices.Contains(there, id) {
 				t.Errorf("%s has no relationship %s", part, id)
 			}
 		}
@@ -134,15 +131,16 @@ func sound(t testing.TB, parts map[string]string) {
 	if refs, notes := ids("word/document.xml", "footnoteReference", "id"), ids("word/footnotes.xml", "footnote", "id")[2:]; !slices.Equal(refs, notes) {
 		t.Errorf("footnotes %v, references %v", notes, refs)
 	}
+	lists, styles := ids("word/numbering.xml", "num", "numId"), ids("word/styles.xml", "style", "styleId")
 	for _, id := range ids("word/document.xml", "numId", "val") {
-		if !slices.Contains(ids("word/numbering.xml", "num", "numId"), id) {
+		if !slices.Contains(lists, id) {
 			t.Errorf("there is no list %s", id)
 		}
 	}
 	for _, part := range []string{"word/document.xml", "word/footnotes.xml"} {
 		for _, element := range []string{"pStyle", "rStyle", "tblStyle"} {
 			for _, id := range ids(part, element, "val") {
-				if !slices.Contains(ids("word/styles.xml", "style", "styleId"), id) {
+				if !slices.Contains(styles, id) {
 					t.Errorf("there is no style %s", id)
 				}
 			}
@@ -154,6 +152,9 @@ func TestDOCX(t *testing.T) {
 	r := sample(t, plain)
 	r.Result.Blocks = wired(t).Blocks
 	parts := opened(t, r)
+	if !maps.Equal(parts, opened(t, r)) {
+		t.Error("the same report gives other bytes")
+	}
 	sound(t, parts)
 	body := nodesOf(t, parts["word/document.xml"])
 	said := spoken(body)
@@ -193,12 +194,12 @@ func TestDOCXIsInert(t *testing.T) {
 		}
 		return names, spoken(nodes)
 	}
+	want, _ := shape("tame")
 	for _, p := range payloads {
 		if strings.Contains(strings.TrimSpace(p), "\n") { // an excerpt has a paragraph a line
 			p = strings.Join(strings.Fields(p), " ")
 		}
 		got, said := shape(p)
-		want, _ := shape("tame")
 		if !slices.Equal(got, want) || !strings.Contains(said, plaintext.Fold("x"+p)) {
 			t.Errorf("with %q there are %d elements, want %d", p, len(got), len(want))
 		}

@@ -50,6 +50,8 @@ type State struct {
 	Event    *marchwarden.Event // the last that this process has heard; nil for none
 	Created  time.Time          // when the run was first begun
 	Updated  time.Time          // of the last change or message; it never goes back
+	// MaxOutput is how many tokens of its result the caller takes; 0 is any.
+	MaxOutput int
 	// Kept is for how long after Created the run can be asked for, at least; if it has
 	// not ended, longer.
 	Kept time.Duration
@@ -173,6 +175,9 @@ func (r *Run) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := State{Question: r.rec.Request.Question, Status: r.rec.Status, Message: r.rec.Message, Created: r.rec.Created, Updated: r.rec.Updated, Event: r.last, Kept: r.desk.cfg.Retention}
+	if c := r.rec.Request.Constraints; c != nil && c.MaxOutputTokens != nil {
+		s.MaxOutput = *c.MaxOutputTokens
+	}
 	if r.desk.cfg.Dir == "" {
 		s.Kept = r.desk.linger()
 	}
