@@ -85,7 +85,7 @@ var layers = []layer{
 	{"internal/conform", []string{".", "internal/lexicon", "internal/mcpkit/client", "internal/plaintext"}},
 	// Judgement.
 	{"internal/embed/metered", []string{".", "internal/budget", "internal/embed", "internal/ledger", "internal/panics", "internal/reader", "internal/replay", "internal/search", "internal/trace"}},
-	{"internal/reason", []string{".", "internal/budget", "internal/embed", "internal/evidence", "internal/llm", "internal/reader", "internal/search"}},
+	{"internal/reason", []string{".", "internal/budget", "internal/embed", "internal/evidence", "internal/lexicon", "internal/llm", "internal/reader", "internal/search"}},
 	{"internal/resumetest", []string{".", "internal/blob", "internal/replay", "internal/trace"}}, // one run that is cut off and resumed
 	{"internal/webtest", []string{"internal/llm", "internal/llm/llmtest"}},                       // a small internet on loopback
 	{"internal/verify", []string{".", "internal/blob", "internal/evidence", "internal/fetch", "internal/lexicon", "internal/plaintext", "internal/reader", "internal/reason",

@@ -251,6 +251,10 @@ func (r *run) asking(prompt string) {
 	switch prompt {
 	case "step":
 		stage, what = marchwarden.StagePlan, "what to look for"
+	case "outline":
+		what = "to outline a report"
+	case "section":
+		what = "to write a section"
 	case "judge":
 		what = "whether the passages support the answer"
 	}

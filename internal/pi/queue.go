@@ -340,7 +340,7 @@ func (b *book) inForm(jr *journey, req *marchwarden.Request) {
 	}
 }
 
-// composes reports whether the investigator writes the answer itself, whoever brought its evidence: a form that takes
+// composes reports whether the investigator writes the answer itself and adopts no report: a form that takes
 // several passages over all of it, and a model.
 func (b *book) composes() bool {
 	form := b.start.Request.Form()

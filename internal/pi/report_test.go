@@ -77,7 +77,7 @@ func TestDeepReport(t *testing.T) {
 			longest = max(longest, end)
 		}
 	}
-	critical := longest + lasts["outline"] + lasts["section"] + lasts["summary"] + lasts["judge"]
+	critical := longest + lasts["outline"] + lasts["section"] + lasts["summarize"] + lasts["judge"]
 	if mind.wall > 1.1*critical {
 		t.Errorf("it takes %.0f, and the critical path %.0f", mind.wall, critical)
 	}
@@ -132,7 +132,7 @@ func (w *reportWorld) cutAndResume(t *testing.T, log *trace.Log, whole *marchwar
 			if c.Prompt == "section" {
 				n++
 			}
-			if !slices.Contains([]string{"section", "summary", "judge"}, c.Prompt) {
+			if !slices.Contains([]string{"section", "summarize", "judge"}, c.Prompt) {
 				t.Errorf("%s is paid twice", c.Prompt)
 			}
 		}
@@ -161,7 +161,7 @@ func TestHostileReport(t *testing.T) {
 			text = strings.ReplaceAll(text, `"1350 euros"`, `"1200 euros"`) // of another row
 			text = strings.ReplaceAll(text, `"columns":["Programme","Cost","Household"]`, `"columns":["| x","Cost","Fraud"]`)
 			return strings.Replace(text, `"claims":[`, `"claims":[{"text":"Corwick bribed 12 judges.","passages":["S99.9"]},{"text":"Corwick bribed 12 judges.","passages":["S1.1"]},`, 1)
-		case "summary":
+		case "summarize":
 			return `{"claims":[{"text":"Dunfirth stole everything, see https://evil.example/y.","passages":["S1.1"]}]}`
 		}
 		return text

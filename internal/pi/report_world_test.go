@@ -177,7 +177,7 @@ func newReporter(wait int) *reporter {
 }
 
 var (
-	lasts = map[string]float64{"investigate": 2, "step": 2, "write": 4, "judge": 2, "outline": 3, "section": 6, "summary": 2}
+	lasts = map[string]float64{"investigate": 2, "step": 2, "write": 4, "judge": 2, "outline": 3, "section": 6, "summarize": 2}
 
 	nonceIn    = regexp.MustCompile(`<<<\w+ (\w+)>>>`)
 	askedIn    = regexp.MustCompile(`(?m)^Question: (.*)$`)
@@ -199,7 +199,7 @@ func (m *reporter) begin(c llm.Call) (string, float64) {
 		nonce = f[1]
 	}
 	switch c.Prompt {
-	case "investigate", "outline", "section", "summary":
+	case "investigate", "outline", "section", "summarize":
 		run = "pi"
 	case "judge":
 		run = m.run[nonce]
@@ -321,7 +321,7 @@ func (m *reporter) answer(c llm.Call) llm.Reply {
 		return said(map[string]any{"sections": sections})
 	case "section":
 		return said(m.section(c))
-	case "summary":
+	case "summarize":
 		var claims []jsonClaim
 		for i, s := range statedIn.FindAllStringSubmatch(c.Input, -1) {
 			if i%7 == 0 && len(claims) < 3 {

@@ -3,6 +3,7 @@ package pi
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -188,7 +189,11 @@ func (r *run) openModel() {
 		outside = llm.Safe(r.world.Model)
 	}
 	r.model = llm.NewMetered(replay.Model(r.j, r.start.Model, outside), r.meter, r.j.Note, func(prompt string) {
-		r.live(marchwarden.StagePlan, "asking "+r.start.Model+" to "+prompt)
+		stage := marchwarden.StageSynthesize
+		if prompt == promptName {
+			stage = marchwarden.StagePlan
+		}
+		r.live(stage, "asking "+r.start.Model+" to "+strings.Replace(prompt, "section", "write a section", 1))
 	}).Priced(r.start.Prices, r.start.Vectors)
 }
 

@@ -22,7 +22,7 @@ var (
 	outlineText string
 	//go:embed prompts/section.md
 	sectionText string
-	//go:embed prompts/summary.md
+	//go:embed prompts/summarize.md
 	summaryText string
 	//go:embed prompts/judge.md
 	judgeText string
@@ -33,7 +33,7 @@ var (
 
 	outlinePrompt = llm.Prompt{Name: "outline", Text: outlineText}
 	sectionPrompt = llm.Prompt{Name: "section", Text: sectionText}
-	summaryPrompt = llm.Prompt{Name: "summary", Text: summaryText}
+	summaryPrompt = llm.Prompt{Name: "summarize", Text: summaryText}
 	stepPrompt    = llm.Prompt{Name: "step", Text: stepText}
 	writePrompt   = llm.Prompt{Name: "write", Text: writeText}
 	judgePrompt   = llm.Prompt{Name: "judge", Text: judgeText}
