@@ -129,7 +129,7 @@ func blank(reply llm.Reply) bool {
 func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []evidence.Passage, error) {
 	room := s.Meter.Room()
 	v := newView(s.Nonce)
-	c, told := r.begin(s, writePrompt, "")
+	c, task := r.begin(s, writePrompt, "")
 	r.forget(&c, s, int(share)*room/2)
 	c.Schema = writeSchema
 	if s.Limits.TokenBudget < leanBelow {
@@ -141,7 +141,7 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		most += thinking
 		c.MaxTokens += min(thinking, room/4)
 	}
-	c.Input = llm.Limit(most) + told
+	c.Input = llm.Limit(most) + task
 	frame := llm.EstimateText(v.Open("sources") + v.End())
 	fixed := llm.Price(s.Scale, c) + llm.Scaled(s.Scale, frame)
 	mend := repairPrice(s, leastReply)
