@@ -26,7 +26,7 @@ type Call struct {
 	Attempt   int             `json:"attempt,omitempty"` // 0 at first; tells a repeated call from its predecessor
 }
 
-// Shown is the part of the input that differs between calls and the part that does not, as a model reads them.
+// Shown is what the model reads as input: what the call shares with others, and its own.
 func (c Call) Shown() string { return c.Shared + c.Input }
 
 // InWords asks for a reply by the call's schema, for a provider that does not take it as such; "" without one.

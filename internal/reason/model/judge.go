@@ -175,10 +175,10 @@ const sharedJudge = 3
 func (r *Reasoner) judging(s *reason.State, claims []reason.Claim, open []int, before told, room int) llm.Call {
 	v := newView(s.Nonce)
 	c := judgePrompt.Call()
-	told := ""
+	task := ""
 	p := newPacker(v, s.Evidence, room, evidence.MaxPassageChars)
 	if before.text != "" {
-		c, told = r.begin(s, judgePrompt, judgeMore)
+		c, task = r.begin(s, judgePrompt, judgeMore)
 		p.after(before)
 	} else if roomy(s) {
 		c.System += judgeMore
@@ -200,7 +200,7 @@ func (r *Reasoner) judging(s *reason.State, claims []reason.Claim, open []int, b
 			lines = append(lines, p.line(ps))
 		}
 	}
-	c.Input = told + v.Block("claims", lines)
+	c.Input = task + v.Block("claims", lines)
 	c.MaxTokens = judgeFrame + verdictTokens*len(open)
 	return c
 }

@@ -142,7 +142,10 @@ func recorded(t *testing.T, file string, bodies []string) {
 		if err := json.Indent(&out, []byte(b), "", " "); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&got, "-- request %d --\n%s\n", i+1, strings.ReplaceAll(out.String(), `\n`, "\n"))
+		fmt.Fprintf(&got, "-- request %d --\n", i+1)
+		for line := range strings.Lines(strings.ReplaceAll(out.String(), `\n`, "\n")) { // the beginning of a long line says enough
+			got.WriteString(llm.Clip(strings.TrimSuffix(line, "\n"), 120) + "\n")
+		}
 	}
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

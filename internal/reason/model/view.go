@@ -50,7 +50,7 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 		share = guidedShare
 	}
 	whole := min(s.Meter.Room()/rounds, int(share*float64(s.Limits.TokenBudget)), stepMost)
-	c, told := r.begin(s, stepPrompt, stepMore)
+	c, task := r.begin(s, stepPrompt, stepMore)
 	switch {
 	case s.Limits.TokenBudget < leanBelow:
 		c.Tools = tools
@@ -66,7 +66,7 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 	}
 
 	v := newView(s.Nonce)
-	c.Input = llm.Limit(c.MaxTokens) + told +
+	c.Input = llm.Limit(c.MaxTokens) + task +
 		fmt.Sprintf("Turn %d of %d, %d of %d pages read\n", s.Iteration, s.Limits.MaxIterations, s.Meter.Usage().Sources, s.Limits.MaxSources)
 	if failed := r.failures(s); len(failed) > 0 {
 		c.Input += "Unreadable: " + strings.Join(failed, ", ") + "\n"

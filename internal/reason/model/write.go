@@ -153,7 +153,7 @@ func blank(reply llm.Reply) bool {
 func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []evidence.Passage, error) {
 	room := s.Meter.Room()
 	v := newView(s.Nonce)
-	c, told := r.begin(s, writePrompt, "")
+	c, task := r.begin(s, writePrompt, "")
 	r.forget(&c, s, int(share)*room/2)
 	c.Schema = writeSchema
 	if s.Limits.TokenBudget < leanBelow {
@@ -165,7 +165,7 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		most += thinking
 		c.MaxTokens += min(thinking, room/4)
 	}
-	c.Input = llm.Limit(most) + told
+	c.Input = llm.Limit(most) + task
 	if s.Form() == marchwarden.Brief {
 		c.Input += "Form: one to three sentences\n"
 	}
