@@ -10,10 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -136,38 +134,4 @@ func stoppable(ctx context.Context, a *app, c *settings.Settings, resume string)
 	ctx, stop := context.WithCancelCause(ctx)
 	go runs.HeedStop(ctx, c.RunsPath(), id, func() { stop(errInterrupted) })
 	return ctx, func() { stop(nil) }
-}
-
-// hintsFor tell how to search more than what was searched, and what else would help.
-func hintsFor(c *settings.Settings, start *trace.Start, o network.Options, searched []string) []string {
-	var hints []string
-	if start.Mind != "" && start.Model == "" && start.Reader == "" {
-		hints = append(hints, "the reader is off: sentences were picked by their words alone; marchwarden doctor tells why")
-	}
-	names := []string{start.Researcher}
-	if start.Investigation != nil {
-		names = nil
-		for _, m := range start.Investigation.Members {
-			names = append(names, m.Name)
-		}
-	}
-	if slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName) {
-		if slices.ContainsFunc(searched, func(where string) bool { return strings.HasSuffix(where, "by wikipedia") }) {
-			hints = append(hints, "of the web, only Wikipedia was searched; TAVILY_API_KEY, BRAVE_API_KEY or SEARXNG_URL open the rest")
-		}
-		if start.Model == "" {
-			hints = append(hints, "no model was asked; ANTHROPIC_API_KEY, OPENAI_API_KEY or --model ollama/MODEL add one")
-		}
-		return hints
-	}
-	if !slices.Contains(names, researcher.FilesName) { // one researcher was asked alone
-		return nil
-	}
-	folders := "to search your own documents: marchwarden library add DIR"
-	if slices.ContainsFunc(searched, func(name string) bool {
-		return strings.Contains(name, " document") && !strings.HasPrefix(name, corpus.Name)
-	}) {
-		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
-	}
-	return append(hints, folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers")
 }
