@@ -158,6 +158,9 @@ func CompletedByRule(turns []trace.Turn, asked string) (question string, same bo
 	before, short := "", ""
 	for _, t := range turns {
 		before, short = cmp.Or(t.Question, lexicon.Complete(t.Asked, before, short)), t.Short
+		if names := lexicon.Names(t.Answer); short == "" && len(names) > 0 && lexicon.ReadQuestion(before, "").Kind == "who" {
+			short = names[0]
+		}
 	}
 	return fit(lexicon.Complete(asked, before, short), asked), lexicon.SameWords(asked) == lexicon.SameWords(before)
 }
