@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -65,9 +65,7 @@ or your database is told to no other researcher unless --allow-egress says so,
 and goes to a language model only if you name one.
 
 --follow continues a conversation: the question may leave out what was named
-before, is asked of the same researchers unless flags say of whom, and pages that
-were fetched for the conversation are read first. 'marchwarden chat' asks so line
-by line.
+before, and is asked of the same researchers unless flags say of whom.
 
 --format says what the answer looks like: brief, one to three sentences; answer,
 paragraphs; report, the answer in short and sections with lists and tables; table,
@@ -230,14 +228,14 @@ func showResult(a *app, c *settings.Settings, o askOptions, d *network.Runner, r
 	}
 	screen := report.ScreenOptions{
 		Question: start.Request.Question, Limits: start.LimitsNow(),
-		Sources: max(f.Read, res.CostMetadata.SourcesRead), Cost: costWords(f.Cost(res.CostMetadata)),
+		Sources: max(f.Read, res.CostMetadata.SourcesRead), Cost: report.Price(f.Cost(res.CostMetadata)),
 		Verbose: o.verbose, Timings: watch.timings,
 	}
 	if o.desk.PlanOnly {
 		screen.Cost = pi.Forecast(start, len(res.Rihlas))
 	}
 	if !o.away { // what is searched there, its workers decide
-		screen.Hints = network.HintsFor(start, searched)
+		screen.Hints = network.Hints(start, searched)
 	}
 	if res.CostMetadata.BudgetExhausted && !partial && !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.Contains(w, trace.Unrecorded) }) {
 		screen.Hints = append(screen.Hints, fmt.Sprintf("to continue with more: marchwarden resume %s %s", network.AsMuchAgain(f.Exhausted, start), shortID(res.TraceID)))
@@ -262,32 +260,11 @@ func requestOf(a *app, o *askOptions, c *settings.Settings, question string) (ma
 	if o.cons != (marchwarden.Constraints{}) {
 		req.Constraints = &o.cons
 	}
+	var err error
 	if o.follow != "" {
-		start, err := followed(a, c, o.follow)
-		if err != nil {
-			return req, byFlag(talk.About(err))
-		}
-		req.Follow, o.desk = start.TraceID.String(), o.desk.Continued(c, start)
+		o.desk, req.Follow, err = o.desk.Following(&a.Host, c, o.follow)
 	}
-	return req, byFlag(req.Validate())
-}
-
-// followed is the start of the run that a question follows.
-func followed(a *app, c *settings.Settings, name string) (*trace.Start, error) {
-	rec, err := a.OpenKept(c)
-	if err != nil {
-		return nil, err
-	}
-	defer rec.Close()
-	id, err := run.FindID(rec.Traces, name)
-	if err != nil {
-		return nil, err
-	}
-	log, err := rec.Traces.Load(id)
-	if err != nil {
-		return nil, err
-	}
-	return log.Start()
+	return req, byFlag(cmp.Or(err, req.Validate()))
 }
 
 // byFlag names in an error about a request the flag that filled the field.

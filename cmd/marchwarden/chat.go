@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,23 +14,16 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-var chatHelp = `Ask questions one after the other. Each line is a question, and may leave out
-what the ones before it named: "and in St George?", "what about 2023?", "when
-was he born?". It is shown as it was understood. Pages that were fetched for the
-conversation are read first, and fetched anew only where they do not answer.
+var chatHelp = `Ask questions one after the other. Each line is a run of its own that follows the
+one before, and may leave out what that named: "and in St George?", "when was he
+born?". It is shown as it was understood. Pages that were fetched are read first.
 
-Every question is a run of its own, with a record that can be shown, verified
-and exported; it names the run that it follows. --follow goes on where an earlier
-run ended.
-
-On a terminal the arrow keys bring back earlier lines. /quit, Ctrl-D or Ctrl-C at
-the prompt ends the conversation. While a question is answered the first Ctrl-C
-ends the research with a partial result, and the second ends the program. Lines
-of a pipe are asked in turn; empty ones are passed over.` + exits("0", "1 a question of a pipe has no result", "2", "130 interrupted")
+On a terminal the arrow keys bring back earlier lines, and /quit, Ctrl-D or Ctrl-C
+at the prompt ends the conversation. While a question is answered, Ctrl-C ends
+the research with a partial result. Lines of a pipe are asked in turn.` + exits("0", "1 a question of a pipe has no result", "2", "130 interrupted")
 
 const chatExamples = `  marchwarden chat --online
-  marchwarden chat --library ~/papers --follow last
-  printf 'Who wrote Dune?\nWhen was he born?\n' | marchwarden chat -q --online`
+  printf 'Who wrote Dune?\nWhen was he born?\n' | marchwarden chat -q --online --follow last`
 
 func newChat(a *app) *cobra.Command {
 	cmd := asking(a, runChat)
@@ -50,69 +41,42 @@ func runChat(ctx context.Context, a *app, c *settings.Settings, o askOptions, _ 
 	case o.out != "" || o.desk.PlanOnly:
 		return invalid("--out and --plan", "give them to 'marchwarden ask --follow last'", "are for one question")
 	}
-	in, _ := a.stdin.(*os.File)
-	prompt := term.NewPrompt(in, a.Stderr, a.errStyle())
-	read := prompt.Line
-	if prompt == nil {
-		lines := bufio.NewReaderSize(a.stdin, marchwarden.MaxRequestBytes)
-		read = func() (string, error) { return lines.ReadString('\n') }
-	}
+	next, person := term.Typed(a.stdin, a.Stderr, a.errStyle())
 	var failed error
 	for ctx.Err() == nil {
-		line, err := read()
-		if line = strings.TrimSpace(line); line == "/quit" || line == "/exit" {
-			break
-		}
-		if line != "" {
-			id, failure := turn(ctx, a, c, o, line)
-			if id.Valid() {
-				o.follow = id.String()
-			}
-			if failure != nil && prompt == nil && errors.Is(failure, errInterrupted) {
-				return failure
-			}
-			if failure != nil {
-				a.complain(settings.Advised(failure, a.home))
-				failed = failure
-			}
-		}
-		if errors.Is(err, io.EOF) {
+		line, err := next()
+		if errors.Is(err, io.EOF) || line == "/quit" || line == "/exit" {
 			break
 		}
 		if err != nil {
 			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the next question")
 		}
+		id, err := turn(ctx, a, c, o, line)
+		if id.Valid() {
+			o.follow = id.String()
+		}
+		if errors.Is(err, errInterrupted) && !person {
+			return err
+		}
+		if err != nil {
+			a.complain(settings.Advised(err, a.home))
+			failed = err
+		}
 	}
-	if failed != nil && prompt == nil {
+	if failed != nil && !person {
 		return verdict(exitCode(ctx, failed))
 	}
 	return nil
 }
 
-// turn asks one question of a conversation. An interrupt ends it and not the conversation; a
-// second one ends the program.
+// turn asks one question of a conversation. An interrupt ends it, and not the conversation.
 func turn(ctx context.Context, a *app, c *settings.Settings, o askOptions, question string) (marchwarden.TraceID, error) {
 	req, err := requestOf(a, &o, c, question)
 	if err != nil {
 		return marchwarden.TraceID{}, err
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	signals := make(chan os.Signal, 2)
-	signal.Reset(os.Interrupt) // it would end the whole command
-	signal.Notify(signals, os.Interrupt)
-	defer signal.Stop(signals)
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		for _, end := range []func(){func() { stop(errInterrupted) }, func() { os.Exit(exitInterrupted) }} {
-			select {
-			case <-signals:
-				end()
-			case <-over:
-				return
-			}
-		}
-	}()
+	signal.Reset(os.Interrupt) // which would end the command
+	ctx, stop := interruptible(ctx)
+	defer stop()
 	return research(ctx, a, c, o, req)
 }

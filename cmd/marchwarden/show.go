@@ -82,7 +82,7 @@ func runShow(ctx context.Context, a *app, c *settings.Settings, o showOptions, r
 	}
 	what := report.ReadingOptions{Verbose: o.verbose}
 	spent, _ := store.Spent(r.Result, run.Whole)
-	what.Cost = costWords(spent.Cost(r.Result.CostMetadata))
+	what.Cost = report.Price(spent.Cost(r.Result.CostMetadata))
 	switch end := past.Log.Complete(); {
 	case end == nil:
 		what.Notices = append(what.Notices, "the run went on after this result, and was cut off; to resume it: marchwarden resume "+shortID(id))

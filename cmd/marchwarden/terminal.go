@@ -119,16 +119,6 @@ func (a *app) readStdin(ctx context.Context, most int64, what string) ([]byte, e
 	}
 }
 
-func costWords(usd *float64) string {
-	switch {
-	case usd == nil:
-		return "cost unknown"
-	case *usd == 0:
-		return "no cost"
-	}
-	return fmt.Sprintf("about $%.4f", *usd)
-}
-
 // logger writes structured logs to stderr. It is silent below warnings unless
 // MARCHWARDEN_DEBUG is on. No setting is ever given to it.
 func (a *app) logger(c *settings.Settings) *slog.Logger { return a.logFrom(c, slog.LevelWarn) }

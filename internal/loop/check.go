@@ -14,7 +14,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -169,7 +168,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	if r.givenUp > 0 {
 		res.Warnings = append(res.Warnings, outcome.GivenUp(r.givenUp))
 	}
-	talk.Mark(res, r.start)
+	outcome.MarkFollow(res, r.start)
 	res.Gaps = r.allGaps(slices.Concat(draft.Gaps, g.Gaps), use.Exhausted)
 	confidence.Rate(res, confidence.Input{
 		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt, Table: r.table,

@@ -7,8 +7,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -73,7 +73,7 @@ func (r *run) recall(ctx context.Context) error {
 func (r *run) understand(ctx context.Context) error {
 	thinking, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
 	defer done()
-	understood, err := talk.Understand(replay.Shield(thinking), r.start, r.model)
+	understood, err := outcome.Understand(replay.Shield(thinking), r.start, r.model)
 	if replay.Fatal(err) {
 		return err
 	}

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 
 	dbase "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -137,16 +139,36 @@ func (o Options) PartFor(name string) Options {
 	return part
 }
 
-// Continued are the options of a question that follows a run: where they choose nothing, those who were asked there are
-// asked again. What the settings keep from leaving this machine now stays here.
-func (o Options) Continued(c *settings.Settings, start *trace.Start) Options {
-	if start.Choice == nil || !reflect.ValueOf(o.Choice).IsZero() {
-		return o
+// Following finds the run that a question follows, by its id, the beginning of one, or last. Where the options choose
+// nothing, those who were asked there are asked again; what the settings keep on this machine now stays here.
+func (o Options) Following(h *Host, c *settings.Settings, name string) (Options, string, error) {
+	rec, err := h.OpenKept(c)
+	if err != nil {
+		return o, "", err
 	}
-	if o.Choice = *start.Choice; c.Given(settings.Online) && !c.On(settings.Online) {
-		o.Online, o.Search, o.Render = false, "", ""
+	defer rec.Close()
+	id, err := run.FindID(rec.Traces, name)
+	if err != nil {
+		return o, "", run.AboutFollow(err)
 	}
-	return o
+	start, err := rec.begun(id)
+	if err != nil {
+		return o, "", run.AboutFollow(err)
+	}
+	if start.Choice != nil && reflect.ValueOf(o.Choice).IsZero() {
+		if o.Choice = *start.Choice; c.Given(settings.Online) && !c.On(settings.Online) {
+			o.Online, o.Search, o.Render = false, "", ""
+		}
+	}
+	return o, id.String(), nil
+}
+
+func (r *Records) begun(id marchwarden.TraceID) (*trace.Start, error) {
+	log, err := r.Traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	return log.Start()
 }
 
 // Recorded is the choice as a run records it, wherever it was set. A database's address
@@ -214,4 +236,38 @@ func (o Options) Means(a *Host, c *settings.Settings) ([]string, error) {
 	}
 	table, err := CalibrationOf(c)
 	return append(all, fmt.Sprintf("%q", kept), string(table)), err
+}
+
+// Hints tell how to search more than what was searched, and what else would help.
+func Hints(start *trace.Start, searched []string) []string {
+	var hints []string
+	if start.Mind != "" && start.Model == "" && start.Reader == "" {
+		hints = append(hints, "the reader is off: sentences were picked by their words alone; marchwarden doctor tells why")
+	}
+	names := []string{start.Researcher}
+	if start.Investigation != nil {
+		names = nil
+		for _, m := range start.Investigation.Members {
+			names = append(names, m.Name)
+		}
+	}
+	if slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName) {
+		if slices.ContainsFunc(searched, func(where string) bool { return strings.HasSuffix(where, "by wikipedia") }) {
+			hints = append(hints, "of the web, only Wikipedia was searched; TAVILY_API_KEY, BRAVE_API_KEY or SEARXNG_URL open the rest")
+		}
+		if start.Model == "" {
+			hints = append(hints, "no model was asked; ANTHROPIC_API_KEY, OPENAI_API_KEY or --model ollama/MODEL add one")
+		}
+		return hints
+	}
+	if !slices.Contains(names, researcher.FilesName) { // one researcher was asked alone
+		return nil
+	}
+	folders := "to search your own documents: marchwarden library add DIR"
+	if slices.ContainsFunc(searched, func(name string) bool {
+		return strings.Contains(name, " document") && !strings.HasPrefix(name, corpus.Name)
+	}) {
+		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
+	}
+	return append(hints, folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers")
 }

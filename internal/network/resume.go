@@ -14,7 +14,6 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
@@ -311,40 +310,6 @@ func AsMuchAgain(exhausted []string, start *trace.Start) string {
 	}
 	slices.Sort(flags)
 	return strings.Join(slices.Compact(flags), " ")
-}
-
-// HintsFor tell how to search more than what was searched, and what else would help.
-func HintsFor(start *trace.Start, searched []string) []string {
-	var hints []string
-	if start.Mind != "" && start.Model == "" && start.Reader == "" {
-		hints = append(hints, "the reader is off: sentences were picked by their words alone; marchwarden doctor tells why")
-	}
-	names := []string{start.Researcher}
-	if start.Investigation != nil {
-		names = nil
-		for _, m := range start.Investigation.Members {
-			names = append(names, m.Name)
-		}
-	}
-	if slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName) {
-		if slices.ContainsFunc(searched, func(where string) bool { return strings.HasSuffix(where, "by wikipedia") }) {
-			hints = append(hints, "of the web, only Wikipedia was searched; TAVILY_API_KEY, BRAVE_API_KEY or SEARXNG_URL open the rest")
-		}
-		if start.Model == "" {
-			hints = append(hints, "no model was asked; ANTHROPIC_API_KEY, OPENAI_API_KEY or --model ollama/MODEL add one")
-		}
-		return hints
-	}
-	if !slices.Contains(names, researcher.FilesName) { // one researcher was asked alone
-		return nil
-	}
-	folders := "to search your own documents: marchwarden library add DIR"
-	if slices.ContainsFunc(searched, func(name string) bool {
-		return strings.Contains(name, " document") && !strings.HasPrefix(name, corpus.Name)
-	}) {
-		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
-	}
-	return append(hints, folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers")
 }
 
 // Watched completes a question that the local user wants to watch, with the choice of the options:

@@ -42,7 +42,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -176,13 +175,13 @@ func (p *PI) continues(ctx context.Context, start *trace.Start) error {
 	if start.Request.Follow == "" {
 		return nil
 	}
-	chain, err := talk.Chain(p.cfg.Traces, start.Request.Follow)
+	chain, err := outcome.Chain(p.cfg.Traces, start.Request.Follow)
 	if err != nil {
 		return err
 	}
 	inv := start.Investigation
 	outside := slices.ContainsFunc(inv.Members, func(m dispatch.Member) bool { return m.OpenWorld }) || start.Model != "" && !inv.ModelSeesPrivate
-	turns, err := talk.Turns(ctx, p.cfg.Blobs, chain, func(s *trace.Start) bool { return outside && talk.Private(s, inv.AllowEgress) })
+	turns, err := outcome.Turns(ctx, p.cfg.Blobs, chain, func(s *trace.Start) bool { return outside && outcome.Private(s, inv.AllowEgress) })
 	start.Talk = &trace.Talk{Turns: turns}
 	return err
 }

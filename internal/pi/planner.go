@@ -15,7 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
+	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -91,7 +91,7 @@ func (r *run) understand(ctx context.Context) error {
 	}
 	thinking, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
 	defer done()
-	understood, err := talk.Understand(replay.Shield(thinking), r.start, r.model)
+	understood, err := outcome.Understand(replay.Shield(thinking), r.start, r.model)
 	if replay.Fatal(err) {
 		return err
 	}

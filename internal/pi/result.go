@@ -16,7 +16,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
@@ -77,7 +76,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	if r.inv.PlanOnly { // what was not asked for is not refused
 		res.ShortAnswer = nil
 	}
-	talk.Mark(res, r.start)
+	outcome.MarkFollow(res, r.start)
 	res.Gaps = r.mergeGaps(res, slices.Concat(draft.Gaps, g.Gaps))
 	res.Rihlas = r.rihlas()
 	res.DiscoveryEvents, res.OpenQuestions = r.leads()

@@ -22,7 +22,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -68,18 +67,18 @@ type Source struct {
 // CodeUnsupported, and a result that cannot be read is an error. Other damage to the
 // record costs the report what is damaged, and it says so: see Problems and
 // Source.Problem.
-func Gather(ctx context.Context, s run.Store, run *run.Run) (*Report, error) {
-	_, res, err := s.Result(ctx, run)
+func Gather(ctx context.Context, s run.Store, of *run.Run) (*Report, error) {
+	_, res, err := s.Result(ctx, of)
 	if err != nil {
 		return nil, fmt.Errorf("read the result: %w", err)
 	}
-	r := &Report{Question: cmp.Or(res.CompletedQuestion, run.Start.Request.Question), Researcher: run.Start.Researcher, Version: run.Start.Version,
-		StartedAt: run.Start.StartedAt.UTC(), Limits: run.Start.LimitsNow(), Result: res}
+	r := &Report{Question: cmp.Or(res.CompletedQuestion, of.Start.Request.Question), Researcher: of.Start.Researcher, Version: of.Start.Version,
+		StartedAt: of.Start.StartedAt.UTC(), Limits: of.Start.LimitsNow(), Result: res}
 	if res.CompletedQuestion != "" {
-		r.Asked = run.Start.Request.Question
+		r.Asked = of.Start.Request.Question
 	}
-	r.Turns = talk.Before(ctx, s, run)
-	docs, err := s.Documents(ctx, run)
+	r.Turns = run.TurnsBefore(ctx, s, of)
+	docs, err := s.Documents(ctx, of)
 	if err := r.damage(err); err != nil {
 		return nil, fmt.Errorf("read the documents: %w", err)
 	}

@@ -348,3 +348,14 @@ func joined(sep string, texts ...string) string {
 	}
 	return strings.Join(out, sep)
 }
+
+// Price is a cost in words; nil is unknown.
+func Price(usd *float64) string {
+	switch {
+	case usd == nil:
+		return "cost unknown"
+	case *usd == 0:
+		return "no cost"
+	}
+	return fmt.Sprintf("about $%.4f", *usd)
+}

@@ -12,7 +12,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/talk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -23,19 +22,19 @@ func (p Prepared) continues(ctx context.Context, req marchwarden.Request, s *Set
 	if req.Follow == "" {
 		return nil, nil
 	}
-	chain, err := talk.Chain(p.Lab.Traces, req.Follow)
+	chain, err := run.Chain(p.Lab.Traces, req.Follow)
 	if err != nil && p.Lab.PartOf {
 		return nil, nil
 	}
 	t := &trace.Talk{}
 	if err == nil && !p.Lab.PartOf {
-		t.Turns, err = talk.Turns(ctx, p.Lab.Blobs, chain, func(start *trace.Start) bool { return s.Outside && talk.Private(start, nil) })
+		t.Turns, err = run.Turns(ctx, p.Lab.Blobs, chain, func(start *trace.Start) bool { return s.Outside && run.Private(start, nil) })
 	}
 	if err != nil || !s.Outside {
 		return t, err
 	}
 	if !p.Lab.PartOf {
-		req.Question, _ = talk.ByRule(t.Turns, req.Question)
+		req.Question, _ = run.CompletedByRule(t.Turns, req.Question)
 	}
 	k := p.keptIn(ctx, chain, t.Turns, req)
 	if t.Kept = len(k.pages); t.Kept > 0 {

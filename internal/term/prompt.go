@@ -1,38 +1,49 @@
 package term
 
 import (
+	"bufio"
+	"errors"
 	"io"
 	"os"
+	"strings"
 
 	xterm "golang.org/x/term"
 )
 
-// Prompt reads lines from a person at a terminal, who can edit them and bring earlier ones
-// back with the arrow keys.
-type Prompt struct {
-	fd   int
-	line *xterm.Terminal
-}
+// maxLine bounds a line that is read.
+const maxLine = 64 << 10
 
-// NewPrompt makes a prompt that reads from in and writes to out; nil if either is no terminal.
-func NewPrompt(in *os.File, out io.Writer, st Style) *Prompt {
-	if in == nil || st.Width == 0 || !xterm.IsTerminal(int(in.Fd())) {
-		return nil
+// Typed reads lines that are not blank, without the space around them, until io.EOF. Where in and
+// out are a terminal, a person types them, who can edit them and bring earlier ones back with the
+// arrow keys: Ctrl-C and Ctrl-D on an empty line are io.EOF then, and between lines the terminal is
+// as it was, so that Ctrl-C is a signal. out gets the prompt.
+func Typed(in io.Reader, out io.Writer, st Style) (next func() (string, error), person bool) {
+	read := bufio.NewReaderSize(in, maxLine)
+	line := func() (string, error) { return read.ReadString('\n') }
+	if f, ok := in.(*os.File); ok && st.Width > 0 && xterm.IsTerminal(int(f.Fd())) {
+		both := struct {
+			io.Reader
+			io.Writer
+		}{in, out}
+		prompt := xterm.NewTerminal(both, "› ")
+		person, line = true, func() (string, error) {
+			was, err := xterm.MakeRaw(int(f.Fd()))
+			if err != nil {
+				return "", err
+			}
+			defer func() { _ = xterm.Restore(int(f.Fd()), was) }()
+			return prompt.ReadLine()
+		}
 	}
-	both := struct {
-		io.Reader
-		io.Writer
-	}{in, out}
-	return &Prompt{int(in.Fd()), xterm.NewTerminal(both, "› ")}
-}
-
-// Line reads one line. Ctrl-C and Ctrl-D on an empty line are io.EOF. The terminal is as it was when Line returns, so that
-// Ctrl-C is a signal again.
-func (p *Prompt) Line() (string, error) {
-	was, err := xterm.MakeRaw(p.fd)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = xterm.Restore(p.fd, was) }()
-	return p.line.ReadLine()
+	return func() (string, error) {
+		for {
+			text, err := line()
+			if text = strings.TrimSpace(text); text != "" || err != nil && !errors.Is(err, xterm.ErrPasteIndicator) {
+				if text != "" {
+					err = nil // what ended it comes again
+				}
+				return text, err
+			}
+		}
+	}, person
 }

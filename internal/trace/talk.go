@@ -22,7 +22,7 @@ type Talk struct {
 	Searched []string `json:"searched,omitempty"`
 	Answered bool     `json:"answered,omitempty"`
 	// Asked is the question as it was typed, where that of the request is completed.
-	Asked string `json:"-"`
+	Asked string `json:"asked,omitempty"`
 }
 
 // Turn is one run of a conversation. One whose findings are private and may not be told

@@ -47,7 +47,7 @@ type Answer struct {
 // Can says what may be done with a run.
 type Can struct {
 	Resume, Rerun, Check, Delete, Watch bool
-	// Follow are those who would be asked a question that goes on from here; none is nobody.
+	// Follow are those who would be asked a question that goes on from here; with none there is no box.
 	Follow []string
 	// More proposes a token budget for resuming a run that ended at its cap; 0 uses what is left.
 	More    int

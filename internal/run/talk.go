@@ -1,8 +1,4 @@
-// Package talk is a conversation: runs that follow one another. It reads the turns that
-// went before, and completes a question that leaves out what they named, by rule or with
-// one call to a model. What came of sources of the user's own is told only where it may
-// be, and nothing that a page or a model wrote decides more than a few words of a question.
-package talk
+package run
 
 import (
 	"cmp"
@@ -20,10 +16,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
+
+// This part is a conversation: runs that follow one another. It reads the turns that went before, and completes a question
+// that leaves out what they named, by rule or with one call to a model. What came of sources of the user's own is told only
+// where it may be, and nothing that a page or a model wrote decides more than a few words of a question.
 
 // What is carried of a conversation.
 const (
@@ -35,16 +34,16 @@ const (
 // Chain are the runs of a conversation, the last one first: the run of an id, the one that
 // it follows, and so on, as far as their traces are here. An id without a run, and one that
 // cannot be continued, is an error about the field follow.
-func Chain(traces trace.Book, id string) ([]*run.Run, error) {
-	var chain []*run.Run
+func Chain(traces trace.Book, id string) ([]*Run, error) {
+	var chain []*Run
 	for next := id; next != "" && len(chain) < maxTurns; {
-		r, err := load(traces, next)
+		r, err := loadTurn(traces, next)
 		switch {
 		case err != nil && len(chain) > 0: // what is gone is not needed
 			return chain, nil
 		case err != nil:
-			return nil, About(err)
-		case slices.ContainsFunc(chain, func(o *run.Run) bool { return o.ID == r.ID }):
+			return nil, AboutFollow(err)
+		case slices.ContainsFunc(chain, func(o *Run) bool { return o.ID == r.ID }):
 			return chain, nil
 		}
 		chain, next = append(chain, r), r.Start.Request.Follow
@@ -52,7 +51,7 @@ func Chain(traces trace.Book, id string) ([]*run.Run, error) {
 	return chain, nil
 }
 
-func load(traces trace.Book, text string) (*run.Run, error) {
+func loadTurn(traces trace.Book, text string) (*Run, error) {
 	id, err := marchwarden.ParseTraceID(text)
 	if err != nil {
 		return nil, err
@@ -60,11 +59,11 @@ func load(traces trace.Book, text string) (*run.Run, error) {
 	if foreign, err := traces.Foreign(id); err == nil && foreign { // its documents are what another says that it fetched
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("run %s was imported, and is no turn of a conversation here", id), Hint: "ask the question anew"}
 	}
-	return run.Load(id, traces.Load)
+	return Load(id, traces.Load)
 }
 
-// About says in an error that it is about the field follow of a request.
-func About(err error) error {
+// AboutFollow says in an error that it is about the field follow of a request.
+func AboutFollow(err error) error {
 	e := &marchwarden.Error{Code: marchwarden.CodeOf(err), Field: "follow", Message: err.Error(), Hint: marchwarden.HintOf(err)}
 	var was *marchwarden.Error
 	if errors.As(err, &was) && was.Message != "" {
@@ -75,14 +74,14 @@ func About(err error) error {
 
 // Turns are the turns of a chain, the first one first. What a run found is left out of its
 // turn where private says so. The last run must have a result.
-func Turns(ctx context.Context, blobs blob.Store, chain []*run.Run, private func(*trace.Start) bool) ([]trace.Turn, error) {
+func Turns(ctx context.Context, blobs blob.Store, chain []*Run, private func(*trace.Start) bool) ([]trace.Turn, error) {
 	var turns []trace.Turn
 	for i, r := range chain {
 		t := trace.Turn{TraceID: r.ID, Asked: r.Start.Request.Question}
-		_, res, err := run.Store{Blobs: blobs}.Result(ctx, r)
+		_, res, err := Store{Blobs: blobs}.Result(ctx, r)
 		switch {
 		case err != nil && i == 0:
-			return nil, About(err)
+			return nil, AboutFollow(err)
 		case err == nil && !private(r.Start):
 			t.Question, t.Answer = res.CompletedQuestion, plaintext.Line(res.Answer, maxAnswer)
 			if s := res.ShortAnswer; s != nil && (s.Kind == marchwarden.ShortSpan || s.Kind == marchwarden.ShortValue) {
@@ -95,8 +94,8 @@ func Turns(ctx context.Context, blobs blob.Store, chain []*run.Run, private func
 	return turns, nil
 }
 
-// Before are the turns before a run as its reader may see them, as far as they are kept.
-func Before(ctx context.Context, s run.Store, r *run.Run) []trace.Turn {
+// TurnsBefore are the turns before a run as its reader may see them, as far as they are kept.
+func TurnsBefore(ctx context.Context, s Store, r *Run) []trace.Turn {
 	if s.Traces == nil || r.Start.PartOf {
 		return nil
 	}
@@ -122,9 +121,9 @@ func Private(start *trace.Start, allowed []string) bool {
 	return false
 }
 
-// Mark says in a result which run it follows, and how its question was understood if that
+// MarkFollow says in a result which run it follows, and how its question was understood if that
 // is not how it was asked.
-func Mark(res *marchwarden.Result, start *trace.Start) {
+func MarkFollow(res *marchwarden.Result, start *trace.Start) {
 	t := start.Talk
 	if t == nil || len(t.Turns) == 0 {
 		return
@@ -140,7 +139,7 @@ func Mark(res *marchwarden.Result, start *trace.Start) {
 // budget without room for the model is no fault. A nil *llm.Metered is no model.
 func Understand(ctx context.Context, start *trace.Start, model *llm.Metered) (*trace.Start, error) {
 	asked := start.Request.Question
-	plain, same := ByRule(start.Talk.Turns, asked)
+	plain, same := CompletedByRule(start.Talk.Turns, asked)
 	question, err := "", error(nil)
 	if model != nil && !same {
 		if question, err = ask(ctx, start, model); marchwarden.CodeOf(err) == marchwarden.CodeExhausted {
@@ -153,12 +152,15 @@ func Understand(ctx context.Context, start *trace.Start, model *llm.Metered) (*t
 	return &understood, err
 }
 
-// ByRule is a question completed from the turns before it without a model, and whether it
+// CompletedByRule is a question completed from the turns before it without a model, and whether it
 // is the last one asked again.
-func ByRule(turns []trace.Turn, asked string) (question string, same bool) {
+func CompletedByRule(turns []trace.Turn, asked string) (question string, same bool) {
 	before, short := "", ""
 	for _, t := range turns {
 		before, short = cmp.Or(t.Question, lexicon.Complete(t.Asked, before, short)), t.Short
+		if names := lexicon.Names(t.Answer); short == "" && len(names) > 0 && lexicon.ReadQuestion(before, "").Kind == "who" {
+			short = names[0]
+		}
 	}
 	return fit(lexicon.Complete(asked, before, short), asked), lexicon.SameWords(asked) == lexicon.SameWords(before)
 }
