@@ -93,7 +93,7 @@ const quarter = 0.25
 
 // allow gives a call its part of what its caller may spend in a day, as the cap of its cost. What
 // is spent is in the ledger, and what others under way may spend is set aside until they call done.
-// A run that is resumed has its cap. With nothing left the call is refused: CodeExhausted.
+// A run that is resumed has its cap. With less than a hundredth left the call is refused: CodeExhausted.
 func (h *Host) allow(ctx context.Context, c *settings.Settings, req *marchwarden.Request) (done func(), err error) {
 	who := access.From(ctx)
 	if who.MaxCostDay <= 0 {
@@ -108,7 +108,7 @@ func (h *Host) allow(ctx context.Context, c *settings.Settings, req *marchwarden
 		return nil, err
 	}
 	left := who.MaxCostDay - ledger.SpentBy(entries, who.ID, today) - allowed.open[key]
-	if left < 1e-9 {
+	if left < who.MaxCostDay/100 {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeExhausted, Message: fmt.Sprintf("the $%v that %s may spend in a day are spent, or set aside for calls under way", who.MaxCostDay, who.ID),
 			Hint: "there is more from " + today.AddDate(0, 0, 1).Format(time.RFC3339) + "; a call under way returns what it does not need"}
 	}

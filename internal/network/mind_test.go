@@ -20,6 +20,7 @@ type mind struct {
 	manner string // "greedy" repeats all it is shown wherever it can, "meek" does its work, "broken" does not
 	site   string
 	seen   *wire
+	bill   *bill // what its calls cost; nil counts nothing
 }
 
 func (m *mind) ID() string { return m.id }
@@ -48,6 +49,9 @@ func (m *mind) Generate(_ context.Context, c llm.Call) (llm.Reply, error) {
 		reply.Text = `{"verdicts":[{"claim":1,"support":"supported"},{"claim":2,"support":"partial"}]}`
 	default:
 		reply.Text = m.write(c.Shown())
+	}
+	if m.bill != nil {
+		reply.Usage = m.bill.charge(c, reply)
 	}
 	return reply, nil
 }

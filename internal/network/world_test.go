@@ -151,6 +151,7 @@ type setting struct {
 	trust       dispatch.Trust // of the oracle
 	allowEgress []string
 	claims      []string // of the oracle
+	bill        *bill    // of the models
 }
 
 // world is the setting made real: private sources, a public outside that writes
@@ -206,7 +207,7 @@ func (w *world) modelFor(private bool) llm.Model {
 	case w.model == noModel, w.model == foundModel && private:
 		return nil
 	}
-	return &mind{id: "test/" + w.manner, manner: w.manner, site: w.site.URL, seen: w.left}
+	return &mind{id: "test/" + w.manner, manner: w.manner, site: w.site.URL, seen: w.left, bill: w.bill}
 }
 
 // config wires the investigator as the command does.
@@ -223,7 +224,7 @@ func (w *world) config(t testing.TB) pi.Config {
 	return pi.Config{
 		Traces: w.traces, Blobs: w.blobs, Version: "test", Now: time.Now, NewID: newID, Dispatcher: network, Minds: minds(), Model: w.modelFor(false),
 		Options: pi.Options{AllowEgress: w.allowEgress, ModelSeesPrivate: w.model == namedModel},
-		Refetch: w.refetch,
+		Refetch: w.refetch, Prices: dear,
 	}
 }
 
@@ -242,7 +243,7 @@ func (w *world) refetch(ctx context.Context, locator string) (pi.Document, error
 func (w *world) seat(t testing.TB, name string) pool.Seat {
 	var r marchwarden.Researcher
 	evidence := w.evidence
-	lab := researcher.Lab{Traces: w.traces, Blobs: w.blobs, Version: "test", Now: time.Now, NewID: newID, PartOf: true}
+	lab := researcher.Lab{Traces: w.traces, Blobs: w.blobs, Version: "test", Now: time.Now, NewID: newID, PartOf: true, Prices: dear}
 	m := dispatch.Member{Name: name, Trust: dispatch.Own}
 	switch name {
 	case researcher.FilesName:
