@@ -201,6 +201,26 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// noPages fails the test when a page is asked for.
+type noPages struct{ t *testing.T }
+
+func (n noPages) Probe(_ context.Context, address string) (string, error) {
+	n.t.Errorf("%s is asked for", address)
+	return address, nil
+}
+
+// Of many locators those are told that were taken back, and no page is asked for.
+func TestRetracted(t *testing.T) {
+	r := newRegistry(t, library(), nil)
+	r.cfg.Pages = noPages{t}
+	got := r.Retracted(t.Context(), []string{"doi:10.1000/good", "doi:10.1000/bad", "arxiv:2101.00008", "arxiv:2101.00009", "https://publisher.example/doi/full/10.1000/bad", "https://example.org/there", "notes.txt", "doi:10.1000/none"})
+	want := map[string]string{"doi:10.1000/bad": "retracted 10.1000/notice", "arxiv:2101.00008": "says OpenAlex", "https://publisher.example/doi/full/10.1000/bad": "retracted 10.1000/notice",
+		"arxiv:2101.00009": "withdrawn, says arXiv: This paper has been withdrawn by the authors due to an error"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // faults is what a service can do to who asks it.
 var faults = map[string]http.HandlerFunc{
 	"timeout": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
