@@ -14,11 +14,9 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 const (
-	maxTokens    = 1000
 	maxNameBytes = 64
 	secretBytes  = 32
 	textPrefix   = "mw_" // by which people and scanners for secrets know a token
@@ -109,35 +107,20 @@ func (t *Tokens) Add(random io.Reader, want Token) (string, error) {
 	}
 	text := textPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret))
 	added := entry{Token{want.Name, scopes, now, want.Expires.UTC().Truncate(time.Second), want.MaxCostDay}, digestOf(text)}
-	err = t.change(func(entries []entry) ([]entry, error) {
-		if len(entries) >= maxTokens {
-			return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there are %d tokens, which is the limit", maxTokens), Hint: "remove those that have expired"}
-		}
-		if i, found := find(entries, want.Name); !found {
-			return slices.Insert(entries, i, added), nil
-		}
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: fmt.Sprintf("there is a token %q already", want.Name), Hint: "choose another name, or remove that token first"}
-	})
-	if err != nil {
+	if err := tokensFile.Add(t.path, formOf(added)); err != nil {
 		return "", err
 	}
-	return text, nil
+	_, err = t.current(true)
+	return text, err
 }
 
 // Remove forgets a token; servers refuse it within a second. CodeNotFound if there is none.
 func (t *Tokens) Remove(name string) error {
-	return t.change(func(entries []entry) ([]entry, error) {
-		i, found := find(entries, name)
-		if !found {
-			return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "there is no token %.64q", name)
-		}
-		return slices.Delete(entries, i, i+1), nil
-	})
-}
-
-// find is where a name is, or would be, among entries in the order of their names.
-func find(entries []entry, name string) (int, bool) {
-	return slices.BinarySearchFunc(entries, name, func(e entry, name string) int { return strings.Compare(e.Name, name) })
+	if err := tokensFile.Remove(t.path, name); err != nil {
+		return err
+	}
+	_, err := t.current(true)
+	return err
 }
 
 // Authenticate accepts a token of the file that has not expired; none while the file cannot be used.
@@ -182,7 +165,7 @@ func (t *Tokens) current(now bool) ([]entry, error) {
 
 // load reads the file, all of it: two changes may have the same time and size. t.mu is held.
 func (t *Tokens) load() {
-	text, err := durable.ReadPrivate(t.path, fileKind, maxFileBytes)
+	text, err := tokensFile.Load(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		text, err = []byte{}, nil
 	}
@@ -193,34 +176,17 @@ func (t *Tokens) load() {
 	if err != nil {
 		return
 	}
-	if t.entries, t.err = t.parse(text); t.err == nil {
-		t.text = text
+	var list []entryForm
+	if len(text) > 0 {
+		list, t.err = tokensFile.Parse(t.path, text)
 	}
-}
-
-// change replaces the tokens by what edit makes of them, while no other process does.
-func (t *Tokens) change(edit func([]entry) ([]entry, error)) error {
-	err := durable.EditPrivate(t.path, fileKind, maxFileBytes, func(old []byte, _ bool) ([]byte, error) {
-		entries, err := t.parse(old)
-		if err != nil {
-			return nil, err
-		}
-		if entries, err = edit(entries); err != nil {
-			return nil, err
-		}
-		text, err := format(entries)
-		return text, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the tokens file")
-	})
-	if err != nil {
-		return err
+	if t.err != nil {
+		return
 	}
-	_, err = t.current(true)
-	return err
-}
-
-func (t *Tokens) parse(text []byte) ([]entry, error) {
-	entries, err := parse(text)
-	return entries, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "%s is no tokens file", t.path)
+	t.text, t.entries = text, make([]entry, len(list))
+	for i, f := range list {
+		t.entries[i], _ = f.entry() // which was checked
+	}
 }
 
 // checkName holds names to what is safe in a file, a log line and an argument.

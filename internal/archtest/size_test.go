@@ -8,7 +8,7 @@ import (
 
 // How large the house may be. These numbers only fall; the lines of product are to reach 95,000.
 const (
-	maxProductLines       = 108_930 // without tests, test kits, the lab and the examples
+	maxProductLines       = 108_380 // without tests, test kits, the lab and the examples
 	maxCommandLines       = 7_000   // of cmd/marchwarden, which holds flags, wiring and printing
 	maxCommandResearchers = 0       // types there that answer questions themselves
 	maxPackages           = 117

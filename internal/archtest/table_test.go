@@ -143,14 +143,13 @@ var layers = []layer{
 
 	// The lab, which measures all that. It stands below the program, which can import
 	// nothing of it.
-	{"internal/eval/bench", nil},     // ours beside plain ways, as benchmarks
-	{"internal/eval/plainbm25", nil}, // the ranking of the textbooks, to stand beside ours
+	{"internal/eval/bench", nil}, // ours beside plain ways, as benchmarks
 	{"internal/eval/metric", []string{"internal/stat"}},
 	{"internal/eval/pack", []string{".", "internal/embed/bert"}},                                        // makes the weights that the program carries
 	{"tools/reader/windows", []string{"internal/evidence", "internal/fetch", "internal/fetch/extract"}}, // cuts documents for training
 	{"internal/eval", []string{".", "internal/durable", "internal/embed", "internal/eval/metric", "internal/panics", "internal/reader", "internal/search"}},
 	{"internal/eval/folders", []string{".", "internal/eval", "internal/eval/metric", "internal/lexicon"}},
-	{"internal/eval/retrieval", []string{"internal/eval", "internal/eval/metric", "internal/eval/plainbm25", "internal/lexicon", "internal/search"}},
+	{"internal/eval/retrieval", []string{"internal/eval", "internal/eval/metric", "internal/lexicon", "internal/search"}},
 	{"internal/eval/texts", []string{".", "internal/eval", "internal/evidence", "internal/fetch", "internal/fetch/extract", "internal/lexicon"}},
 	{"internal/eval/conflict", []string{".", "internal/blob", "internal/eval", "internal/evidence", "internal/fetch", "internal/lexicon", "internal/reader", "internal/verify"}},
 	{"internal/eval/support", []string{".", "internal/eval", "internal/eval/metric", "internal/lexicon", "internal/reader", "internal/stat", "internal/verify"}},
@@ -159,7 +158,7 @@ var layers = []layer{
 	{"internal/eval/desk", []string{".", "internal/blob", "internal/dispatch", "internal/dispatch/pool", "internal/embed", "internal/embed/metered", "internal/eval", "internal/fetch",
 		"internal/fetch/extract", "internal/ledger", "internal/llm", "internal/loop", "internal/pi", "internal/pi/derive", "internal/replay", "internal/researcher", "internal/search",
 		"internal/search/local", "internal/trace", "internal/verify"}},
-	{"internal/eval/multihop", []string{".", "internal/dispatch", "internal/embed", "internal/eval", "internal/eval/metric", "internal/eval/plainbm25", "internal/lexicon",
+	{"internal/eval/multihop", []string{".", "internal/dispatch", "internal/embed", "internal/eval", "internal/eval/metric", "internal/lexicon",
 		"internal/pi", "internal/pi/derive", "internal/search"}},
 	{"internal/eval/evaltest", []string{"internal/embed", "internal/eval", "internal/eval/desk", "internal/fetch/extract"}},
 	{"internal/eval/suites", []string{"internal/eval", "internal/eval/answers", "internal/eval/conflict", "internal/eval/folders", "internal/eval/multihop", "internal/eval/retrieval",

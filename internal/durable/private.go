@@ -43,6 +43,8 @@ func ReadPrivate(path, what string, most int64) ([]byte, error) {
 	return text, nil
 }
 
+var errNotJSON = errors.New("it is not JSON with the fields that it must have")
+
 // DecodeStrict puts the one JSON value of a text into what into points to. A field that is not
 // known is an error: what a later version says there may be that something is not good
 // any more.
@@ -50,7 +52,7 @@ func DecodeStrict(text []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		return errors.New("it is not JSON with the fields that it must have")
+		return errNotJSON
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is more behind its end")

@@ -19,10 +19,7 @@ const (
 	SystemAccount  = "SYS"  // the hubs' own, for which there is no key
 )
 
-const (
-	maxKeys      = 1000
-	maxNameBytes = 64
-)
+const maxNameBytes = 64
 
 // Role is what a key is good for.
 type Role string
@@ -72,16 +69,7 @@ func (f KeysFile) Add(now time.Time, name, account string, role Role) (seed []by
 	if seed, err = pair.Seed(); err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "make a key")
 	}
-	err = f.change(func(list []Key) ([]Key, error) {
-		if len(list) >= maxKeys {
-			return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there are %d keys, which is the limit", maxKeys), Hint: "remove those that are not used"}
-		}
-		if i, found := find(list, name); !found {
-			return slices.Insert(list, i, added), nil
-		}
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: fmt.Sprintf("there is a key %q already", name), Hint: "choose another name, or remove that key first"}
-	})
-	if err != nil {
+	if err := keysFile.Add(string(f), added); err != nil {
 		return nil, err
 	}
 	return slices.Clone(seed), nil
@@ -89,37 +77,27 @@ func (f KeysFile) Add(now time.Time, name, account string, role Role) (seed []by
 
 // Remove forgets a key: hubs refuse it within seconds, and close what it has open.
 // CodeNotFound if there is none of that name.
-func (f KeysFile) Remove(name string) error {
-	return f.change(func(list []Key) ([]Key, error) {
-		i, found := find(list, name)
-		if !found {
-			return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "there is no key %.64q", name)
-		}
-		return slices.Delete(list, i, i+1), nil
-	})
-}
+func (f KeysFile) Remove(name string) error { return keysFile.Remove(string(f), name) }
 
-// change replaces the keys by what edit makes of them, while no other process does.
-func (f KeysFile) change(edit func([]Key) ([]Key, error)) error {
-	return durable.EditPrivate(string(f), fileKind, maxFileBytes, func(old []byte, exists bool) (text []byte, err error) {
-		var list []Key
-		if exists {
-			if list, err = parse(string(f), old); err != nil {
-				return nil, err
-			}
-		}
-		if list, err = edit(list); err != nil {
-			return nil, err
-		}
-		text, err = format(list)
-		return text, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the keys file")
-	})
-}
+// keysFile is the form of the file.
+var keysFile = durable.Named[Key]{What: "key", Name: func(k Key) string { return k.Name }, Check: func(list []Key, i int) error {
+	k := list[i]
+	if err := k.check(); err != nil {
+		return err
+	}
+	if !nkeys.IsValidPublicUserKey(k.Public) {
+		return fmt.Errorf("%q: public must be the public half of a user's key", k.Name)
+	}
+	if slices.ContainsFunc(list[:i], func(other Key) bool { return other.Public == k.Public }) {
+		return fmt.Errorf("%q: another has the same public half", k.Name)
+	}
+	return nil
+}}
 
-// find is where a name is, or would be, among keys in the order of their names.
-func find(list []Key, name string) (int, bool) {
-	return slices.BinarySearchFunc(list, name, func(k Key, name string) int { return strings.Compare(k.Name, name) })
-}
+// ReadKeys is what a keys file has, by name, and whether there is a file. CodeDenied if
+// others than its owner can write or read it, CodeCorrupt if it is no keys file,
+// CodeUnavailable if it cannot be read.
+func ReadKeys(path string) (list []Key, exists bool, err error) { return keysFile.Read(path) }
 
 // check looks at all but the public half.
 func (k Key) check() error {

@@ -43,12 +43,11 @@ func Followable(raw string) (string, bool) { return normalise(raw, false) }
 
 // Host is the host of an address in lower case, without port and brackets, or "" if it is refused.
 func Host(loc string) string {
-	canonical, _ := Canonical(loc)
-	u, err := url.Parse(canonical)
-	if err != nil {
-		return ""
+	canonical, ok := Canonical(loc)
+	if u, err := url.Parse(canonical); ok && err == nil {
+		return u.Hostname()
 	}
-	return u.Hostname()
+	return ""
 }
 
 func normalise(raw string, dropTracking bool) (string, bool) {

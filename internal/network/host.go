@@ -68,6 +68,9 @@ func (h *Host) StartTracing(c *settings.Settings) (err error) {
 		v, _ := h.Env(name)
 		return v
 	}
+	if h.Traced = look(telemetry.Endpoint) == "" && look(telemetry.TracesEndpoint) == ""; h.Traced {
+		return nil // there is nowhere to send them
+	}
 	h.Tracer, err = telemetry.Start(telemetry.Config{Env: look, Version: h.Version, Now: h.Now, Log: h.Log(c)})
 	h.Traced = err == nil
 	return err
@@ -75,6 +78,9 @@ func (h *Host) StartTracing(c *settings.Settings) (err error) {
 
 // EndTracing sends what there is left to send.
 func (h *Host) EndTracing() {
+	if h.Tracer == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), tracingEnd)
 	defer cancel()
 	_ = h.Tracer.Close(ctx) // spans that a collector does not take are lost, and nothing else

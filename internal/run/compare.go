@@ -72,7 +72,7 @@ func sideOf(r *marchwarden.Result) Side {
 	if len(r.Claims) > 0 {
 		return s
 	}
-	text := plain(r.Answer, len(r.Citations))
+	text := Plain(r.Answer, len(r.Citations))
 	for _, span := range lexicon.Sentences(text) {
 		if sentence := strings.TrimSpace(text[span.Start:span.End]); sentence != "" {
 			s.Claims = append(s.Claims, marchwarden.Claim{Text: sentence, Support: marchwarden.Unchecked})

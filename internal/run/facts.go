@@ -220,8 +220,13 @@ func trailOf(log *trace.Log, of Scope) trail {
 // Spent is what a run and the rihlas that it sent spent, with what they searched. A
 // trace that cannot be read tells nothing; 'verify' says why.
 func (s Store) Spent(res *marchwarden.Result, of Scope) (Spent, []string) {
+	return SpentIn(s.Traces.Load, res, of)
+}
+
+// SpentIn is Spent with the traces that load gives.
+func SpentIn(load func(marchwarden.TraceID) (*trace.Log, error), res *marchwarden.Result, of Scope) (Spent, []string) {
 	return together(res, func(id marchwarden.TraceID) (trail, bool) {
-		log, err := s.Traces.Load(id)
+		log, err := load(id)
 		if err != nil {
 			return trail{}, false
 		}

@@ -233,7 +233,7 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 		d.entry.Question = strings.Clone(plaintext.Clip(res.CompletedQuestion, marchwarden.MaxQuestionChars))
 		d.asked = newIndex(h.seed, d.entry.Question)
 	}
-	answer := plain(res.Answer, len(res.Citations))
+	answer := Plain(res.Answer, len(res.Citations))
 	d.entry.Answer, d.said = plaintext.Clip(answer, maxShown), newIndex(h.seed, answer)
 	d.entry = compact(d.entry)
 	return d
@@ -323,11 +323,11 @@ func (h *History) resultOf(ctx context.Context, ref blob.Ref) (*marchwarden.Resu
 	return res, err
 }
 
-// plain is the beginning of an answer, which is Markdown, as text on one line: without
+// Plain is the beginning of an answer, which is Markdown, as text on one line: without
 // the markers of its citations, marks of emphasis, headings and lists, and the targets
 // of links. What looks like a marker and has no citation is text. It is for searching
 // and for a glance; what an answer looks like is for those who show it.
-func plain(markdown string, citations int) string {
+func Plain(markdown string, citations int) string {
 	if len(markdown) > maxSearched {
 		markdown = strings.ToValidUTF8(markdown[:maxSearched], "")
 	}

@@ -1,10 +1,12 @@
-package run
+package run_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 func TestPlain(t *testing.T) {
@@ -23,8 +25,8 @@ func TestPlain(t *testing.T) {
 		"snake_case stays":                  "snake_case stays",
 		"end\\":                             "end\\",
 	} {
-		if got := plain(in, 2); got != want {
-			t.Errorf("plain(%q) is %q, want %q", in, got, want)
+		if got := run.Plain(in, 2); got != want {
+			t.Errorf("run.Plain(%q) is %q, want %q", in, got, want)
 		}
 	}
 }
@@ -32,10 +34,11 @@ func TestPlain(t *testing.T) {
 // Whatever is in an answer, reading it takes time in proportion to its length.
 func TestPlainHostile(t *testing.T) {
 	t.Parallel()
+	const most = 256 << 10 // bytes of an answer that are read
 	for _, piece := range []string{"[", "[a](", "![", "[a](b", "((", "\\", "\n#", "[1", "[1] ", "*", "\xff", "[a]("} {
-		text := strings.Repeat(piece, 2*maxSearched/len(piece))
+		text := strings.Repeat(piece, 2*most/len(piece))
 		began := time.Now()
-		if got := plain(text, 9); len(got) > maxSearched || !utf8.ValidString(got) {
+		if got := run.Plain(text, 9); len(got) > most || !utf8.ValidString(got) {
 			t.Errorf("%q: %d bytes", piece, len(got))
 		}
 		if took := time.Since(began); took > 20*time.Second {

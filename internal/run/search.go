@@ -138,7 +138,7 @@ func (h *History) search(ctx context.Context, w words, hits []*found) ([]*found,
 func (h *History) answer(ctx context.Context, d *digest) string {
 	if d.result.Valid() && d.unheard == "" && ctx.Err() == nil {
 		if res, err := h.resultOf(ctx, d.result); err == nil {
-			return plain(res.Answer, len(res.Citations))
+			return Plain(res.Answer, len(res.Citations))
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -31,7 +32,12 @@ func TestTogether(t *testing.T) {
 	}
 	res := &marchwarden.Result{TraceID: idOf(1), Rihlas: []marchwarden.Rihla{{Researcher: "files", TraceID: first}, {Researcher: "web", TraceID: second}, {Researcher: "web", TraceID: second}}}
 	tell := func(res *marchwarden.Result, of run.Scope) (run.Spent, []string) {
-		return run.Together(res, logs, of)
+		return run.SpentIn(func(id marchwarden.TraceID) (*trace.Log, error) {
+			if logs[id] == nil {
+				return nil, errors.New("not here")
+			}
+			return logs[id], nil
+		}, res, of)
 	}
 	whole, searched := tell(res, run.Whole)
 	want := run.Spent{Read: 2, Searches: 1, Tokens: map[string]ledger.Tokens{priced: {In: 3105, Out: 12}}, Exhausted: []string{"max_sources"}, Known: true}

@@ -100,12 +100,10 @@ func (d *Desk) goOn(r *Run) {
 
 // sleep reports whether ctx lasted that long.
 func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(pause):
 		return true
 	}
 }

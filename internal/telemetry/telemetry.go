@@ -29,6 +29,12 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
+// The settings without which nothing is sent.
+const (
+	Endpoint       = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	TracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+)
+
 // Config is what a tracer needs from its process.
 type Config struct {
 	// Env looks a setting up; "" is unset.

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/plainbm25"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	_ "modernc.org/sqlite"
 )
 
 // newPlainBM25 is the index that everybody writes first: a map from the stem of a
 // word to the passages it stands in, in memory.
-func newPlainBM25(l *library) *plainbm25.Index {
-	return plainbm25.New(slices.Concat(l.docs...), lexicon.Terms)
+func newPlainBM25(l *library) *metric.BM25 {
+	return metric.NewBM25(slices.Concat(l.docs...), lexicon.Terms)
 }
 
 // fts is full text by SQLite, the best engine in Go that needs no C compiler: one

@@ -15,7 +15,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/plainbm25"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
@@ -63,7 +63,7 @@ type pool struct {
 	texts []string          // in the order of their names
 	hops  []hop
 	lib   eval.Library
-	plain *plainbm25.Index // over title and text alike
+	plain *metric.BM25 // over title and text alike
 }
 
 func (p *pool) add(title, body string) string {
@@ -92,7 +92,7 @@ func openPooled(ctx context.Context, env eval.Env) (eval.Session, error) {
 	if err := p.musique(env.Data); err != nil {
 		return nil, err
 	}
-	p.plain = plainbm25.New(p.texts, plainWords)
+	p.plain = metric.NewBM25(p.texts, plainWords)
 	var err error
 	p.lib, err = env.Desk.Open(ctx, "pool", p.docs.FS())
 	return p, err

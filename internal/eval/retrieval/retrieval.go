@@ -12,7 +12,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/plainbm25"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
@@ -49,8 +48,8 @@ type session struct {
 	byFile  map[string]string // document by file name
 	queries map[string]query
 	ids     []string
-	plain   *plainbm25.Index // over the stems of whole documents, without stop words
-	docs    []string         // as the plain ranking numbers them
+	plain   *metric.BM25 // over the stems of whole documents, without stop words
+	docs    []string     // as the plain ranking numbers them
 }
 
 // open indexes a set, for the engine and for the plain ranking.
@@ -63,7 +62,7 @@ func open(ctx context.Context, env eval.Env, name string, docs []document, queri
 		files[d.file] = d.text
 		s.docs, texts = append(s.docs, d.id), append(texts, d.text)
 	}
-	s.plain = plainbm25.New(texts, lexicon.Terms)
+	s.plain = metric.NewBM25(texts, lexicon.Terms)
 	for _, q := range queries {
 		if _, twice := s.queries[q.id]; twice {
 			return nil, fmt.Errorf("set %s has two queries %q", name, q.id)

@@ -1,4 +1,4 @@
-package plainbm25
+package metric
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestRank(t *testing.T) {
-	ix := New([]string{"tin tin tin tin", "copper kettle", "copper copper pan lid", "iron", "", "copper kettle"}, strings.Fields)
+	ix := NewBM25([]string{"tin tin tin tin", "copper kettle", "copper copper pan lid", "iron", "", "copper kettle"}, strings.Fields)
 	for query, want := range map[string][]int{
 		"kettle":                {1, 5},       // equal ones in their order
 		"copper":                {2, 1, 5},    // more often, though in a longer text
@@ -27,14 +27,14 @@ func TestRank(t *testing.T) {
 	if got := ix.Rank("copper", -1); len(got) != 0 {
 		t.Errorf("none were asked for: %v", got)
 	}
-	if got := New(nil, strings.Fields).Rank("copper", 3); len(got) != 0 {
+	if got := NewBM25(nil, strings.Fields).Rank("copper", 3); len(got) != 0 {
 		t.Errorf("there is nothing: %v", got)
 	}
 }
 
 // The formula by hand: two texts, one with the word twice among four.
 func TestFormula(t *testing.T) {
-	ix := New([]string{"a a b c", "d e"}, strings.Fields)
+	ix := NewBM25([]string{"a a b c", "d e"}, strings.Fields)
 	idf := math.Log(1 + (2-1+0.5)/(1+0.5))
 	want := idf * 2 * 2.2 / (2 + 1.2*(0.25+0.75*4/3))
 	if got := ix.scores("a")[0]; math.Abs(got-want) > 1e-12 {

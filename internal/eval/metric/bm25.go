@@ -1,7 +1,4 @@
-// Package plainbm25 is the ranking of the textbooks, Okapi BM25 over whole texts: what
-// the search of this program is held against wherever it is measured. It owns the
-// formula and its usual parameters; the caller decides what a word is.
-package plainbm25
+package metric
 
 import (
 	"cmp"
@@ -11,13 +8,14 @@ import (
 
 // The parameters, which are those of most textbooks.
 const (
-	k1 = 1.2
-	b  = 0.75
+	k1    = 1.2
+	slope = 0.75
 )
 
-// Index is texts in memory. It never changes and is safe for concurrent use if the
+// BM25 is texts in memory, ranked as the textbooks do: Okapi BM25 over whole texts, what the
+// search of this program is held against. The caller decides what a word is. It never changes and is safe for concurrent use if the
 // function that finds words is.
-type Index struct {
+type BM25 struct {
 	words func(string) []string
 	sizes []float64 // words of each text
 	mean  float64
@@ -30,9 +28,9 @@ type posting struct {
 	n    float64
 }
 
-// New indexes texts by what words finds in each.
-func New(texts []string, words func(string) []string) *Index {
-	ix := &Index{words: words, found: map[string][]posting{}}
+// NewBM25 indexes texts by what words finds in each.
+func NewBM25(texts []string, words func(string) []string) *BM25 {
+	ix := &BM25{words: words, found: map[string][]posting{}}
 	for i, t := range texts {
 		list := words(t)
 		for _, w := range list {
@@ -52,7 +50,7 @@ func New(texts []string, words func(string) []string) *Index {
 // Rank returns the places of at most limit texts that hold a word of the query, best
 // first; equal ones are in their order. A word counts once however often the query has
 // it.
-func (ix *Index) Rank(query string, limit int) []int {
+func (ix *BM25) Rank(query string, limit int) []int {
 	scores := ix.scores(query)
 	var order []int
 	for i, s := range scores {
@@ -64,14 +62,14 @@ func (ix *Index) Rank(query string, limit int) []int {
 	return order[:max(0, min(limit, len(order)))]
 }
 
-func (ix *Index) scores(query string) []float64 {
+func (ix *BM25) scores(query string) []float64 {
 	scores := make([]float64, len(ix.sizes))
 	words := slices.Sorted(slices.Values(ix.words(query))) // the sums of a score have one order
 	for _, w := range slices.Compact(words) {
 		in := float64(len(ix.found[w]))
 		idf := math.Log(1 + (float64(len(ix.sizes))-in+0.5)/(in+0.5))
 		for _, p := range ix.found[w] {
-			scores[p.text] += idf * p.n * (k1 + 1) / (p.n + k1*(1-b+b*ix.sizes[p.text]/ix.mean))
+			scores[p.text] += idf * p.n * (k1 + 1) / (p.n + k1*(1-slope+slope*ix.sizes[p.text]/ix.mean))
 		}
 	}
 	return scores
