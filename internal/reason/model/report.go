@@ -169,6 +169,9 @@ func (r *Reasoner) readSection(s *reason.State, reply llm.Reply, err error) (rea
 		rd.gap(llm.Fields(item))
 	}
 	blocks := llm.List(fields["blocks"])
+	if claims := fields["claims"]; len(blocks) == 0 && claims != nil { // it answered as to a shorter question
+		rd.block(map[string]json.RawMessage{"type": json.RawMessage(`"paragraph"`), "claims": claims})
+	}
 	for _, item := range blocks {
 		rd.block(llm.Fields(item))
 	}

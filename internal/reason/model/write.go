@@ -61,7 +61,9 @@ func (r *Reasoner) Write(ctx context.Context, s *reason.State) (reason.Draft, er
 func (r *Reasoner) draft(ctx context.Context, s *reason.State) (reason.Draft, []evidence.Passage, error) {
 	switch room := s.Meter.Room(); {
 	case s.Form() == marchwarden.Report && room >= reportRoom:
-		return r.report(ctx, s)
+		if d, packed, err := r.report(ctx, s); len(d.Claims) > 0 || marchwarden.CodeOf(err) != marchwarden.CodeMalformed {
+			return d, packed, err
+		}
 	case s.Form() == marchwarden.Table && room >= tableRoom:
 		if d, packed, err := r.table(ctx, s); err == nil && len(d.Claims) > 0 {
 			return d, packed, nil
