@@ -68,8 +68,8 @@ and goes to a language model only if you name one.
 before, and is asked of the same researchers unless flags say of whom.
 
 --format says what the answer looks like: brief, one to three sentences; answer,
-paragraphs; report, the answer in short and sections with lists and tables; table,
-one comparison. Every sentence and every cell is cited in all of them.
+paragraphs; report, the answer in short and sections with lists and tables;
+table, one comparison. Every sentence and every cell is cited in all of them.
 
 With --engine a cluster does the work, and its workers decide what is searched.
 Ctrl-C then only stops waiting: 'marchwarden follow ID' comes back to it,

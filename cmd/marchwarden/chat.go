@@ -14,13 +14,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-var chatHelp = `Ask questions one after the other. Each line is a run of its own that follows the
-one before, and may leave out what that named: "and in St George?", "when was he
-born?". It is shown as it was understood. Pages that were fetched are read first.
+var chatHelp = `Ask questions one after the other. Each line is a run of its own that follows
+the one before, and may leave out what that named: "and in St George?", "when
+was he born?". It is shown as it was understood. Pages that were fetched are
+read first.
 
-On a terminal the arrow keys bring back earlier lines, and /quit, Ctrl-D or Ctrl-C
-at the prompt ends the conversation. While a question is answered, Ctrl-C ends
-the research with a partial result. Lines of a pipe are asked in turn.` + exits("0", "1 a question of a pipe has no result", "2", "130 interrupted")
+On a terminal the arrow keys bring back earlier lines, and /quit, Ctrl-D or
+Ctrl-C at the prompt ends the conversation. While a question is answered, Ctrl-C
+ends the research with a partial result. Lines of a pipe are asked in turn.` + exits("0", "1 a question of a pipe has no result", "2", "130 interrupted")
 
 const chatExamples = `  marchwarden chat --online
   printf 'Who wrote Dune?\nWhen was he born?\n' | marchwarden chat -q --online --follow last`
@@ -40,6 +41,11 @@ func runChat(ctx context.Context, a *app, c *settings.Settings, o askOptions, _ 
 		return invalid("--engine", "say --engine "+settings.NoEngine+" to have the conversation here", "is not for a conversation: the workers of a cluster do not have its earlier runs")
 	case o.out != "" || o.desk.PlanOnly:
 		return invalid("--out and --plan", "give them to 'marchwarden ask --follow last'", "are for one question")
+	}
+	if o.follow != "" { // before the first question is typed
+		if _, _, err := o.desk.Following(&a.Host, c, o.follow); err != nil {
+			return byFlag(err)
+		}
 	}
 	next, person := term.Typed(a.stdin, a.Stderr, a.errStyle())
 	var failed error

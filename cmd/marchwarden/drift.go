@@ -35,7 +35,7 @@ drift/<trace_id>.jsonl in the home folder.
 ` + idHelp + `
 
 Interrupted, it prints what it has found out by then; that part of a check is
-not added to the file. 'marchwarden watch' checks, and asks again, on a schedule.` + exits("0 everything cited still stands", "1", "2", "3 a passage is altered or missing, or a source is gone",
+not added to the file. 'marchwarden watch' checks and asks again on a schedule.` + exits("0 everything cited still stands", "1", "2", "3 a passage is altered or missing, or a source is gone",
 	"4 nothing is lost, and some source could not be checked", "130")
 
 // The exit codes of drift beside those of every command.
