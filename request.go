@@ -288,7 +288,7 @@ func validDates(since, until string) error {
 		}
 	}
 	if since != "" && until != "" && since > until {
-		return invalid("constraints.until", "", "must not be before constraints.since, %s", since)
+		return invalid("constraints.until", "", "must not be before since, %s", since)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func TestValidate(t *testing.T) {
 		{"output 199", constrained(con{MaxOutputTokens: new(199)}), "constraints.max_output_tokens: must be at least 200, not 199"},
 		{"dates", constrained(con{Since: "2024-01-01", Until: "2024-01-01"}), ""},
 		{"no such day", constrained(con{Since: "2024-02-30"}), `constraints.since: must be a date such as 2024-05-31, not "2024-02-30"`},
-		{"until before since", constrained(con{Since: "2024-01-02", Until: "2024-01-01"}), "constraints.until: must not be before constraints.since, 2024-01-02"},
+		{"until before since", constrained(con{Since: "2024-01-02", Until: "2024-01-01"}), "constraints.until: must not be before since, 2024-01-02"},
 		{"resume alone", req{Resume: someID}, ""},
 		{"resume and a question", req{Resume: someID, Question: "?"}, ""},
 		{"resume and a blank question", req{Resume: someID, Question: " "}, "question: must not be blank"},

@@ -171,6 +171,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	switch {
 	case number.Func == "ParseBool":
 		want = "true or false"
+	case number.Func == "ParseFloat":
+		want = "a number"
 	case errors.Is(err, strconv.ErrRange):
 		want = "a smaller whole number"
 	}

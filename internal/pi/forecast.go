@@ -25,7 +25,7 @@ func Forecast(start *trace.Start, rihlas int) string {
 		return ""
 	}
 	if start.Model == "" {
-		return "no model would be asked: no cost"
+		return "no model, and no cost"
 	}
 	limits := start.LimitsNow()
 	low := callsOfRihla * rihlas

@@ -172,7 +172,7 @@ func (b Book) Find(prefix string) (Question, error) {
 // Add keeps a new question. One that is watched already is CodeInvalid.
 func (b Book) Add(q Question) error {
 	if q.Every < MinEvery || q.Every > MaxEvery {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "every", Message: fmt.Sprintf("must be from 1h to 366d, not %s", q.Every), Hint: "for example 7d"}
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "every", Message: "must be from 1h to 366d", Hint: "for example 7d"}
 	}
 	if err := q.Request.Validate(); err != nil {
 		return err
