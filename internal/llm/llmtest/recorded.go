@@ -264,7 +264,7 @@ func (h *heard) responses(data string) (end bool) {
 			}
 		}
 	}
-	if json.Unmarshal([]byte(data), &e) != nil || e.Type != "response.completed" {
+	if llm.Decode([]byte(data), &e) != nil || e.Type != "response.completed" { // arguments of other kinds of calls are no strings
 		return false
 	}
 	u := e.Response.Usage
