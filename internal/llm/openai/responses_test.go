@@ -140,6 +140,8 @@ func TestResponses(t *testing.T) {
 		{name: "an error after the end", events: []string{wrote, ended("completed", `"output":[]`), `{"type":"error","message":"late"}`}, want: llm.Reply{Text: "42", Stop: llm.StopEnd, Usage: use}},
 		{name: "failed", events: []string{wrote, ended("failed", `"error":{"code":"server_error","message":"it broke"}`)}, code: marchwarden.CodeUnavailable, charged: true, retry: true},
 		{name: "failed, uncounted", events: []string{`{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"slow down"},"usage":null}}`}, code: marchwarden.CodeRateLimited, retry: true},
+		{name: "failed before a word, counted", events: []string{ended("failed", `"error":{"code":"server_error","message":"it broke"}`)}, code: marchwarden.CodeUnavailable, charged: true, retry: true},
+		{name: "failed in thought, uncounted", events: []string{`{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning"}}`, `{"type":"error","code":"server_error","message":"it broke"}`}, code: marchwarden.CodeUnavailable, charged: true, retry: true},
 		{name: "failed without a word", events: []string{`{"type":"response.failed"}`}, code: marchwarden.CodeUnavailable, retry: true},
 		{name: "invalid prompt", events: []string{`{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"flagged"},"usage":null}}`}, code: marchwarden.CodeInvalid},
 		{name: "too long", events: []string{`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model.","param":"input"}}`}, code: marchwarden.CodeInvalid},
@@ -194,7 +196,7 @@ func TestResponsesRequest(t *testing.T) {
 		{"a kept beginning", "gpt-5-codex", llm.Call{Shared: strings.Repeat("All of it is shared. ", 500), Input: "Hi", Schema: json.RawMessage(`{"type":"object"}`), Tools: withTools(call()).Tools}, "", `"text":{"format":{"type":"json_object"}}|"tool_choice":"none"|"name":"web_search"`, `"json_schema"|"parallel_tool_calls"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := serve(t, func(w http.ResponseWriter, _ *http.Request, n int, b body) {
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int, b body) {
 				if raw, _ := json.Marshal(b); tt.refuse != "" && strings.Contains(string(raw), tt.refuse) {
 					refuse(w, 400, `{"error":{"type":"invalid_request_error","message":"`+refused[tt.refuse]+`"}}`)
 					return
