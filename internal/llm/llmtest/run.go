@@ -178,7 +178,7 @@ func (c conformance) schema(t *testing.T) {
 func (c conformance) usage(t *testing.T) {
 	_, m := c.serve(t, Said{Text: "ok", Usage: &llm.Usage{In: 1000, Out: 20, CacheRead: 600, CacheWrite: 300}})
 	want := llm.Usage{In: 1000, Out: 20, CacheRead: 600, CacheWrite: 300}
-	if c.wire == WireOpenAI { // which does not count what it writes
+	if c.wire != WireAnthropic { // which does not count what it writes
 		want.CacheWrite = 0
 	}
 	got, err := m.Generate(t.Context(), ask)
@@ -189,6 +189,9 @@ func (c conformance) usage(t *testing.T) {
 
 func (c conformance) stops(t *testing.T) {
 	for _, stop := range []llm.Stop{llm.StopEnd, llm.StopTools, llm.StopLength, llm.StopRefusal, llm.StopOther} {
+		if c.wire == WireResponses && stop == llm.StopTools {
+			continue // calls alone say so there
+		}
 		_, m := c.serve(t, Said{Text: "so far", Stop: stop})
 		if got, err := m.Generate(t.Context(), ask); err != nil || got.Stop != stop {
 			t.Errorf("%s: %+v, %v", stop, got, err)
@@ -213,9 +216,10 @@ func (c conformance) prefix(t *testing.T) {
 			t.Fatal(err)
 		}
 		var q struct {
-			System   json.RawMessage
-			Messages []struct{ Content json.RawMessage }
-			Tools    json.RawMessage
+			System       json.RawMessage
+			Instructions json.RawMessage
+			Messages     []struct{ Content json.RawMessage }
+			Tools        json.RawMessage
 		}
 		turn := srv.Turns()[i]
 		if err := json.Unmarshal(turn.Body, &q); err != nil {
@@ -225,9 +229,12 @@ func (c conformance) prefix(t *testing.T) {
 			t.Errorf("call %d is marked for the cache: %t", i, marked)
 		}
 		head := string(q.System) + strings.Split(strings.ReplaceAll(turn.Input, "\n\n\n", "\n\n"), "question")[0]
-		if c.wire == WireAnthropic {
+		switch c.wire {
+		case WireAnthropic:
 			head += string(q.Tools)
-		} else {
+		case WireResponses:
+			head += string(q.Instructions) + string(q.Tools)
+		default:
 			head += string(q.Messages[0].Content)
 		}
 		if !strings.Contains(head, ask.System) || !strings.Contains(turn.Input, call.Input) {
@@ -334,15 +341,11 @@ func (c conformance) unreachable(t *testing.T) {
 
 // slow sends a reply whose words come one by one, for longer than any silence is borne.
 func (c conformance) slow(t *testing.T) {
-	speak := &anthropicWire
-	if c.wire == WireOpenAI {
-		speak = &openAIWire
-	}
 	text := strings.Repeat("slow but steady ", 20)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // what is asked does not matter
 		w.Header().Set("Content-Type", "text/event-stream")
-		for _, e := range speak.stream(reply{model: "m", text: text, stop: llm.StopEnd, usage: &counts{in: 5, out: 5}, tell: true}).events {
+		for _, e := range dialects[c.wire].stream(reply{model: "m", text: text, stop: llm.StopEnd, usage: &counts{in: 5, out: 5}, tell: true}).events {
 			if _, err := io.WriteString(w, string(e)+"\n\n"); err != nil || http.NewResponseController(w).Flush() != nil {
 				return // the test fails by itself
 			}

@@ -21,6 +21,7 @@ type Wire string
 const (
 	WireAnthropic Wire = "anthropic" // POST /v1/messages
 	WireOpenAI    Wire = "openai"    // POST /v1/chat/completions
+	WireResponses Wire = "responses" // POST /v1/responses
 )
 
 // Turn is one request to a Server, as it came in.
@@ -65,7 +66,7 @@ type Server struct {
 	canceled int
 }
 
-// NewServer starts a provider that speaks both wires, streaming and not, and asks
+// NewServer starts a provider that speaks all wires, streaming and not, and asks
 // answer what to say. answer is called by as many goroutines as there are requests.
 // The end of the test closes the server. A request that the real provider would
 // refuse as such is answered with 400 and is no Turn. The path of a base URL does
@@ -104,7 +105,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client went away before it had asked
 	}
-	wire, speak := WireOpenAI, &openAIWire
+	wire := WireOpenAI
 	switch {
 	case r.Method != http.MethodPost:
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
@@ -113,11 +114,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		countTokens(w, body)
 		return
 	case strings.HasSuffix(r.URL.Path, "/messages"):
-		wire, speak = WireAnthropic, &anthropicWire
+		wire = WireAnthropic
+	case strings.HasSuffix(r.URL.Path, "/responses"):
+		wire = WireResponses
 	case !strings.HasSuffix(r.URL.Path, "/chat/completions"):
 		http.NotFound(w, r)
 		return
 	}
+	speak := dialects[wire]
 	q, complaint := parse(wire, r.Header, body)
 	if complaint != "" {
 		fail(w, speak, failure{status: http.StatusBadRequest, kind: "invalid_request_error", message: complaint})

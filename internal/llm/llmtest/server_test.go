@@ -24,6 +24,8 @@ var requests = map[llmtest.Wire]struct{ path, body string }{
 	llmtest.WireOpenAI: {"/v1/chat/completions", `{"model":"m-1","max_completion_tokens":50,"stream":%t,"stream_options":{"include_usage":true},
 		"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"}],
 		"tools":[{"type":"function","function":{"name":"web_search"}},{"type":"function","function":{"name":"read_page"}}],"response_format":{"type":"json_schema","json_schema":{}}}`},
+	llmtest.WireResponses: {"/v1/responses", `{"model":"m-1","max_output_tokens":50,"stream":%t,"store":false,"instructions":"be brief","input":"hello",
+		"tools":[{"type":"function","name":"web_search","strict":false},{"type":"function","name":"read_page","strict":false}],"text":{"format":{"type":"json_schema","schema":{}}}}`},
 }
 
 // post sends a request by hand and gives status, headers, what came of the body, and the error that ended it.
@@ -179,7 +181,7 @@ func TestFaults(t *testing.T) {
 		llmtest.FaultUsageNegative: {200, "", "_tokens\":-5", false}, llmtest.FaultUsageHuge: {200, "", "99999999999", false}, llmtest.FaultStrange: {200, "", "moon_phase", false},
 		llmtest.FaultUnknownTool: {200, "", "no_such_tool", false}, llmtest.FaultInputBroken: {200, "", "", false}, llmtest.FaultManyCalls: {200, "", "_63\"", false},
 	}
-	for _, wire := range []llmtest.Wire{llmtest.WireAnthropic, llmtest.WireOpenAI} {
+	for wire := range requests {
 		for _, c := range llmtest.Faults {
 			t.Run(string(wire)+"/"+string(c.Fault), func(t *testing.T) {
 				t.Parallel()

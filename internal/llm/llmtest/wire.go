@@ -39,6 +39,8 @@ type dialect struct {
 	faults map[Fault]failure
 }
 
+var dialects = map[Wire]*dialect{WireAnthropic: &anthropicWire, WireOpenAI: &openAIWire, WireResponses: &responsesWire}
+
 // call is a tool call as it goes out: the input may be anything.
 type call struct{ name, input string }
 
@@ -180,7 +182,7 @@ func pieces(s string, size int) []string {
 // list joins JSON values into an array.
 func list(items []string) string { return "[" + strings.Join(items, ",") + "]" }
 
-// request is what both wires' requests have, in the fields of either.
+// request is what the wires' requests have, in the fields of each.
 type request struct {
 	Model               string            `json:"model"`
 	MaxTokens           int               `json:"max_tokens"`
@@ -200,6 +202,15 @@ type request struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+	Instructions    string `json:"instructions"`
+	Input           string `json:"input"`
+	MaxOutputTokens int    `json:"max_output_tokens"`
+	Store           *bool  `json:"store"`
+	Text            struct {
+		Format struct {
+			Type string `json:"type"`
+		} `json:"format"`
+	} `json:"text"`
 
 	system, input string
 	tools         []string
@@ -211,12 +222,17 @@ type message struct {
 	Content json.RawMessage `json:"content"`
 }
 
-func (q *request) limit() int { return max(q.MaxTokens, q.MaxCompletionTokens) }
+func (q *request) limit() int { return max(q.MaxTokens, q.MaxCompletionTokens, q.MaxOutputTokens) }
 
 // parse reads a request and says what the real provider would complain about.
 func parse(wire Wire, h http.Header, body []byte) (q request, complaint string) {
 	if err := json.Unmarshal(body, &q); err != nil {
 		return q, "the body is not valid JSON: " + err.Error()
+	}
+	if wire == WireResponses {
+		if complaint := q.fromResponses(); complaint != "" {
+			return q, complaint
+		}
 	}
 	system, ok := texts(q.System)
 	switch {
@@ -262,7 +278,7 @@ func parse(wire Wire, h http.Header, body []byte) (q request, complaint string) 
 		}
 		q.tools = append(q.tools, tool.Name+tool.Function.Name)
 	}
-	q.schema = q.OutputConfig.Format != nil && q.OutputConfig.Format.Type == "json_schema" || q.ResponseFormat.Type == "json_schema"
+	q.schema = q.OutputConfig.Format != nil && q.OutputConfig.Format.Type == "json_schema" || q.ResponseFormat.Type == "json_schema" || q.Text.Format.Type == "json_schema"
 	return q, ""
 }
 

@@ -33,7 +33,7 @@ func (h *heard) answered(res *http.Response, kind string) error {
 func (h *heard) foreign() error {
 	h.opened = false
 	w := h.model.wire
-	return llm.NewFault(marchwarden.CodeMalformed, false, "check the base URL of "+w.Who+", and whether this network wants a login", "what answers at %s is not a chat completions server", w.Host())
+	return llm.NewFault(marchwarden.CodeMalformed, false, "check the base URL of "+w.Who+", and whether this network wants a login", "what answers at %s does not speak the protocol of %s", w.Host(), w.Who)
 }
 
 func (h *heard) failedWith(res *http.Response) error {
@@ -47,6 +47,12 @@ func (h *heard) failedWith(res *http.Response) error {
 		c.message = string(body)
 	}
 	return h.complained(res.StatusCode, c, res.Header)
+}
+
+// broke is the fault of an error inside a reply.
+func (h *heard) broke(c complaint, header http.Header) error {
+	h.opened = h.text.Len() > 0 || h.thinking > 0 || len(h.calls) > 0 || h.usage != nil
+	return h.complained(c.status(), c, header)
 }
 
 // complained makes the fault of a status and what the server said with it.
@@ -125,7 +131,7 @@ func complaintIn(data []byte) (complaint, bool) {
 		}
 		return complaint{message: word(raw)}, true
 	}
-	if outer.Object == "error" || outer.Detail != nil {
+	if outer.Object == "error" || word(outer.Type) == "error" || outer.Detail != nil {
 		return complaint{message: word(outer.Message) + word(outer.Detail), kind: word(outer.Type), code: word(outer.Code)}, true
 	}
 	return complaint{}, false
@@ -159,7 +165,7 @@ func (c complaint) status() int {
 	if strings.Contains(c.kind+" "+c.code, "rate_limit") {
 		return http.StatusTooManyRequests
 	}
-	if c.kind == "invalid_request_error" {
+	if c.kind == "invalid_request_error" || strings.HasPrefix(c.code, "invalid_") || tooLong(c.code) {
 		return http.StatusBadRequest
 	}
 	return http.StatusServiceUnavailable

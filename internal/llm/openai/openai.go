@@ -1,5 +1,6 @@
 // Package openai is a language model behind the chat completions protocol, as
-// OpenAI, Gemini, Ollama, vLLM, llama.cpp, LM Studio and OpenRouter speak it. It owns
+// OpenAI, Gemini, Ollama, vLLM, llama.cpp, LM Studio and OpenRouter speak it, or
+// behind the Responses API where a model has nothing else. It owns
 // what a request says, what a server that knows less is asked instead, how the
 // stream is read, and what each refusal is called. It makes one request for one
 // reply: repeating a failed call is llm.NewSteady's, and what a call may cost
@@ -49,8 +50,9 @@ type Config struct {
 
 // Model is one model of one provider. It is safe for concurrent use.
 type Model struct {
-	cfg  Config
-	wire *llm.Wire // nil where cfg has no usable address
+	cfg       Config
+	wire      *llm.Wire // nil where cfg has no usable address
+	responses *llm.Wire // the same to the Responses API
 
 	mu    sync.Mutex // guards what follows
 	knows limits     // what the server turned out not to do
@@ -81,7 +83,12 @@ func New(cfg Config) *Model {
 	if cfg.Provider == "ollama" {
 		w.Lost = "is Ollama running? start it with: ollama serve"
 	}
-	return &Model{cfg: cfg, wire: w.Open(cfg.HTTP)}
+	m := &Model{cfg: cfg, wire: w.Open(cfg.HTTP)}
+	m.knows.noChat = cfg.Provider == "openai" && !m.request(llm.Call{}).foreign && responsesOnly(cfg.Model)
+	other := *m.wire
+	other.Address, other.Idle = base.JoinPath("responses").String(), cmp.Or(cfg.Idle, ponders)
+	m.responses = &other
+	return m
 }
 
 // ID is "<provider>/<model>".
@@ -102,7 +109,7 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	l := m.knows
 	m.mu.Unlock()
 	for {
-		got := heard{model: m}
+		got := heard{model: m, noChat: l.noChat}
 		reply, err := m.once(ctx, c, l, &got)
 		if err == nil {
 			m.mu.Lock()
@@ -126,10 +133,14 @@ func (m *Model) once(ctx context.Context, c llm.Call, l limits, got *heard) (llm
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	open, failed := m.wire.Ask(ctx, body, got.read)
+	wire := m.wire
+	if l.noChat {
+		wire = m.responses
+	}
+	open, failed := wire.Ask(ctx, body, got.read)
 	switch {
 	case failed == nil, got.finish != "":
-		return m.wire.Clean(m.reply(c, got)), nil
+		return wire.Clean(m.reply(c, got)), nil
 	case open, got.opened:
 		return llm.Reply{Usage: m.usage(c, got)}, failed
 	}

@@ -70,7 +70,11 @@ func (r request) body(l limits) ([]byte, error) {
 		p.Messages = append(p.Messages, message{"system", system})
 	}
 	p.Messages = append(p.Messages, message{"user", r.call.Shown() + format})
-	raw, err := json.Marshal(p)
+	var sent any = p
+	if l.noChat {
+		sent = p.ask()
+	}
+	raw, err := json.Marshal(sent)
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "the schema of a call cannot be sent")
 	}
@@ -158,8 +162,9 @@ const (
 
 // limits are what a server does not do. They only grow.
 type limits struct {
-	cap           int // which of request.caps
-	schema        int // how a schema is asked for
+	noChat        bool // the Responses API alone
+	cap           int  // which of request.caps
+	schema        int  // how a schema is asked for
 	noTools       bool
 	noParallel    bool
 	noUsage       bool
@@ -170,7 +175,7 @@ type limits struct {
 // and is what neither of two has.
 func (l limits) and(o limits) limits {
 	return limits{
-		cap: max(l.cap, o.cap), schema: max(l.schema, o.schema), noTools: l.noTools || o.noTools, noParallel: l.noParallel || o.noParallel,
+		noChat: l.noChat || o.noChat, cap: max(l.cap, o.cap), schema: max(l.schema, o.schema), noTools: l.noTools || o.noTools, noParallel: l.noParallel || o.noParallel,
 		noUsage: l.noUsage || o.noUsage, noEffort: l.noEffort || o.noEffort, noTemperature: l.noTemperature || o.noTemperature,
 	}
 }
@@ -183,6 +188,8 @@ func (l limits) without(f *heard, r request) (limits, bool) {
 		f.status == http.StatusNotFound && names("requested parameters") // OpenRouter has no server that takes them all
 	tools, schema := len(r.call.Tools) > 0 && !l.noTools, len(r.call.Schema) > 0
 	switch {
+	case !l.noChat && (bad || f.status == http.StatusNotFound) && names("v1/responses", "not a chat model"):
+		l.noChat = true
 	case tools && f.status != http.StatusTooManyRequests && noToolUse(said):
 		l.noTools = true
 	case !bad || tooLong(said):
@@ -191,7 +198,7 @@ func (l limits) without(f *heard, r request) (limits, bool) {
 		l.cap = min(l.cap+1, len(r.caps())-1)
 	case names("stream_options", "include_usage"):
 		l.noUsage = true
-	case names("reasoning_effort", "reasoning effort"):
+	case names("reasoning_effort", "reasoning effort", "reasoning.effort"):
 		l.noEffort = true
 	case names("temperature"):
 		l.noTemperature = true

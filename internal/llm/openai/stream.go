@@ -22,6 +22,7 @@ type toolCall struct {
 // heard is what of a reply has come in.
 type heard struct {
 	model    *Model
+	noChat   bool // it is read as the Responses API's
 	opened   bool // the server began to answer: the call has cost something
 	done     bool // the reply said that it is complete
 	finish   string
@@ -65,6 +66,8 @@ func (h *heard) read(res *http.Response, alive func(most time.Duration)) error {
 		}
 		known = known || more
 		switch {
+		case h.done:
+			alive(drainTime)
 		case more && h.finish != "":
 			alive(tailTime)
 		case more:
@@ -83,8 +86,10 @@ func (h *heard) read(res *http.Response, alive func(most time.Duration)) error {
 // take adds one event and tells whether it was a piece of the reply.
 func (h *heard) take(data []byte, header http.Header) (more bool, err error) {
 	if c, ok := complaintIn(data); ok {
-		h.opened = h.text.Len() > 0 || h.thinking > 0 || len(h.calls) > 0
-		return false, h.complained(c.status(), c, header)
+		return false, h.broke(c, header)
+	}
+	if h.noChat {
+		return h.takeEvent(data, header)
 	}
 	var chunk completion
 	if err := llm.Decode(data, &chunk); err != nil {
@@ -141,6 +146,10 @@ func (h *heard) readWhole(res *http.Response) error {
 	if c, ok := complaintIn(data); ok {
 		h.opened = false
 		return h.complained(c.status(), c, res.Header)
+	}
+	var r response
+	if h.noChat && llm.Decode(data, &r) == nil && r.Status != "" {
+		return h.takeEnd(r, r.Status, res.Header)
 	}
 	var whole completion
 	if llm.Decode(data, &whole) != nil {
