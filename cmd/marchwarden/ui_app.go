@@ -174,6 +174,9 @@ func (b *uiApp) Drifted(id marchwarden.TraceID) (drift.Report, string, bool) {
 func (b *uiApp) Formats() []web.Format {
 	var out []web.Format
 	for _, f := range bundle.Formats() {
+		if f.Name == bundle.PDF && !network.CanPrint(b.answers.Settings) {
+			continue
+		}
 		out = append(out, web.Format{Name: f.Name, About: f.About, Suffix: f.Suffixes[0], Type: f.Type})
 	}
 	return out

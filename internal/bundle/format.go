@@ -27,6 +27,9 @@ type Format struct {
 	Write func(context.Context, Export, io.Writer) error
 }
 
+// PDF is the format that a browser has to print.
+const PDF = "pdf"
+
 // Export is a run to be written, and what hears of it. Now, Note, Warn, When and, for PDF, Print are required.
 type Export struct {
 	From    run.Store
@@ -54,7 +57,7 @@ func Formats() []Format {
 		{"md", "a report in Markdown", "text/markdown; charset=utf-8", []string{".md", ".markdown"}, false, reportIn(report.Markdown)},
 		{"html", "a report as one page", "text/html; charset=utf-8", []string{".html", ".htm"}, false, reportIn(report.HTML)},
 		{"docx", "a report for Word", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", []string{".docx"}, true, reportIn(report.DOCX)},
-		{"pdf", "a report to print", "application/pdf", []string{".pdf"}, true, exportPDF},
+		{PDF, "a report to print", "application/pdf", []string{".pdf"}, true, exportPDF},
 		{"csl", "the sources as CSL-JSON", "application/json", []string{".csl.json", ".csl"}, false, listIn(biblio.CSL)},
 		{"json", "the result as JSON", "application/json", []string{".json"}, false, exportJSON},
 		{"bibtex", "the sources as BibTeX", text, []string{".bib", ".bibtex"}, false, listIn(biblio.BibTeX)},

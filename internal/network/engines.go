@@ -247,6 +247,12 @@ func findChromium(c *settings.Settings) (string, bool) {
 	return render.Find(c.Text(settings.Chromium), exec.LookPath)
 }
 
+// CanPrint reports whether there is a browser that prints.
+func CanPrint(c *settings.Settings) bool {
+	_, ok := findChromium(c)
+	return ok
+}
+
 // PrintPDF prints a page of our own to PDF in the local browser.
 func (h *Host) PrintPDF(ctx context.Context, c *settings.Settings, html string) ([]byte, error) {
 	chromium, ok := findChromium(c)
