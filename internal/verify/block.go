@@ -22,6 +22,7 @@ type Basis struct {
 	Rules  string        // of the run
 	Asked  []string      // the question and what was asked on the way: words that headings and tables may have
 	Reader reader.Reader // helps to judge cells; may be nil
+	Charts bool          // numbers that a database grouped are drawn
 }
 
 const (
@@ -48,6 +49,9 @@ func (g *gate) lay(d reason.Draft) error {
 			last := &g.out.Blocks[before-1]
 			last.Claims, g.out.Blocks = append(last.Claims, g.out.Blocks[before].Claims...), g.out.Blocks[:before]
 		}
+	}
+	if err := g.charts(); err != nil {
+		return err
 	}
 	g.headings()
 	g.out.Answer = Markdown(g.out.Blocks, g.out.Citations)
@@ -212,6 +216,8 @@ func Markdown(blocks []marchwarden.Block, citations []marchwarden.Citation) stri
 			for _, row := range b.Rows {
 				lines = append(lines, tableRow(row, func(c marchwarden.Cell) string { return marked(c.Text, c.Citations) }))
 			}
+		case marchwarden.Chart:
+			lines = []string{Markdown([]marchwarden.Block{Figures(b)}, nil)}
 		case marchwarden.Quote:
 			if b.Citation > 0 && b.Citation <= len(citations) {
 				lines = []string{"> " + marked(plainSentence(citations[b.Citation-1].RawExcerpt), []int{b.Citation})}
@@ -279,6 +285,8 @@ func checkBlock(ctx context.Context, blobs blob.Store, citations []Finding, res 
 	case marchwarden.Paragraph, marchwarden.List, marchwarden.Quote:
 	case marchwarden.TableBlock:
 		return checkTable(ctx, blobs, res, b)
+	case marchwarden.Chart:
+		return checkChart(ctx, blobs, res, b)
 	default:
 		return "there is no such block"
 	}
