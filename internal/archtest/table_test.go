@@ -112,7 +112,7 @@ var layers = []layer{
 		"internal/verify"}},
 	{"internal/pi/derive", []string{".", "internal/dispatch", "internal/lexicon", "internal/pi"}},
 	{"internal/report", []string{".", "internal/blob", "internal/fetch", "internal/locator", "internal/plaintext", "internal/report/biblio", "internal/report/markup",
-		"internal/run", "internal/scholar", "internal/term", "internal/trace"}},
+		"internal/run", "internal/scholar", "internal/term", "internal/trace", "internal/verify"}},
 	{"internal/researcher", []string{".", "corpus", "internal/blob", "internal/embed", "internal/embed/metered", "internal/evidence", "internal/fetch", "internal/fetch/extract", "internal/ledger", "internal/lexicon",
 		"internal/llm", "internal/locator", "internal/loop", "internal/reason", "internal/reason/extractive", "internal/reason/model", "internal/replay", "internal/run",
 		"internal/scholar", "internal/search", "internal/search/local", "internal/secret", "internal/trace", "internal/verify"}},

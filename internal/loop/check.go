@@ -24,7 +24,7 @@ func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Resul
 	if r.blind() {
 		draft.Refusal = "No source could be read, so the question is not answered; the gaps say why."
 	}
-	grounded, err := verify.Gate(ctx, r.cfg.Blobs, r.state.Evidence, verify.Basis{Rules: r.start.Gate, Asked: []string{r.start.Request.Question}, Reader: r.state.Reader}, draft)
+	grounded, err := verify.Gate(ctx, r.cfg.Blobs, r.state.Evidence, verify.Basis{Rules: r.start.Gate, Asked: []string{r.start.Request.Question}, Reader: r.state.Reader, Charts: r.start.Request.Form() != marchwarden.Brief}, draft)
 	if err != nil {
 		return nil, outcome.StoreError(err)
 	}

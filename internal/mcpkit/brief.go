@@ -16,11 +16,9 @@ import (
 )
 
 // lean leaves out of a result what it says twice: blocks, of which the answer is the Markdown,
-// unless there are numbers of a chart among them, and snippets that the excerpt has.
+// and snippets that the excerpt has.
 func lean(r *marchwarden.Result) {
-	if !slices.ContainsFunc(r.Blocks, func(b marchwarden.Block) bool { return b.Type == marchwarden.Chart }) {
-		r.Blocks = nil
-	}
+	r.Blocks = nil
 	for i := range r.Citations {
 		if c := &r.Citations[i]; strings.Contains(c.RawExcerpt, strings.TrimSuffix(c.Snippet, "…")) {
 			c.Snippet = ""

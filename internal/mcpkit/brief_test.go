@@ -29,9 +29,6 @@ func TestLeanResult(t *testing.T) {
 	whole.Citations[1].Snippet = "The researcher's own words about it, which are not those of the source at all."
 	s, _ := newTestServer(t, echo)
 	got := resultIn(t, s.answer(t.Context(), outcome{res: whole}).StructuredContent)
-	if len(got.Blocks) != len(whole.Blocks) {
-		t.Error("the numbers of a chart are nowhere else")
-	}
 	if got.Citations[0].Snippet != "" || got.Citations[1].Snippet == "" {
 		t.Errorf("snippets: %q, %q", got.Citations[0].Snippet, got.Citations[1].Snippet)
 	}

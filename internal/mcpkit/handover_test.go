@@ -162,7 +162,7 @@ func TestHandedOverWorkGoesOn(t *testing.T) {
 		l := &labour{takes: 10 * time.Minute}
 		kept := &books{sofar: func() *marchwarden.Result {
 			res := sample("Peas are green. [1]")
-			res.Warnings = []string{"of the run's own"}
+			res.Warnings, res.Blocks = []string{"of the run's own"}, []marchwarden.Block{{Type: marchwarden.Paragraph, Claims: res.Claims}}
 			return res
 		}}
 		s, _ := newTestServer(t, l, func(c *Config) { c.Records = kept })
@@ -180,7 +180,7 @@ func TestHandedOverWorkGoesOn(t *testing.T) {
 				t.Errorf("the answer lacks %q:\n%s", part, partial.Answer)
 			}
 		}
-		if len(partial.Citations) != 1 || partial.CostMetadata.WallTimeSec != 50 || len(partial.Warnings) != 2 || !strings.HasPrefix(partial.Warnings[1], "unfinished") {
+		if len(partial.Citations) != 1 || len(partial.Blocks) > 0 || partial.CostMetadata.WallTimeSec != 50 || len(partial.Warnings) != 2 || !strings.HasPrefix(partial.Warnings[1], "unfinished") {
 			t.Errorf("%+v", partial)
 		}
 		if last := partial.Gaps[len(partial.Gaps)-1]; last.Category != marchwarden.BudgetExhausted || !strings.Contains(last.Detail, "after 50s") || !strings.Contains(last.Detail, id) {

@@ -140,7 +140,7 @@ func (s *Server) sofar(ctx context.Context, run *runs.Run) *marchwarden.Result {
 	if res.Answer != "" {
 		answer += "\n\nFound so far:\n\n" + res.Answer
 	}
-	res.Answer, res.Claims, res.ShortAnswer = answer, nil, nil // which are of finished answers
+	res.Answer, res.Blocks, res.Claims, res.ShortAnswer = answer, nil, nil, nil // which are of finished answers
 	res.Gaps = append(res.Gaps, marchwarden.Gap{Topic: "the finished answer", Category: marchwarden.BudgetExhausted,
 		Detail: fmt.Sprintf("the call ended after %s and the research did not; %s", took.Round(time.Second), how)})
 	res.Warnings = append(res.Warnings, "unfinished: the research goes on under this trace_id")

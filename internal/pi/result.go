@@ -25,7 +25,7 @@ const maxLeads = 30
 // conclude grounds the draft once more, in the bytes that are stored here, and makes the result of it.
 func (r *run) conclude(ctx context.Context, draft reason.Draft) (*marchwarden.Result, error) {
 	r.live(marchwarden.StageCheck, "checking every excerpt against the stored bytes")
-	grounded, err := verify.Gate(ctx, r.blobs, r.set, verify.Basis{Rules: r.start.Gate, Asked: r.public, Reader: r.reader()}, draft)
+	grounded, err := verify.Gate(ctx, r.blobs, r.set, verify.Basis{Rules: r.start.Gate, Asked: r.public, Reader: r.reader(), Charts: r.start.Request.Form() != marchwarden.Brief}, draft)
 	if err != nil {
 		return nil, outcome.StoreError(err)
 	}

@@ -7,7 +7,6 @@ package report
 
 import (
 	"html"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -119,36 +118,6 @@ func existing(numbers []int, citations int) []int {
 		}
 	}
 	return out
-}
-
-// figures is a chart as a table.
-func figures(b marchwarden.Block) (table marchwarden.Block) {
-	table = marchwarden.Block{Type: marchwarden.TableBlock, Columns: []string{""}}
-	at := map[string]int{}
-	for _, s := range b.Series {
-		for _, label := range s.Labels {
-			if _, ok := at[label]; !ok {
-				at[label] = len(table.Rows)
-				row := make([]marchwarden.Cell, 1+len(b.Series))
-				row[0] = marchwarden.Cell{Text: label, Citations: existing([]int{b.Citation}, b.Citation)}
-				table.Rows = append(table.Rows, row)
-			}
-		}
-	}
-	for i, s := range b.Series {
-		table.Columns = append(table.Columns, s.Name)
-		for j, v := range s.Values {
-			table.Rows[at[s.Labels[j]]][i+1].Text = figure(v)
-		}
-	}
-	return table
-}
-
-func figure(v float64) string {
-	if math.Abs(v) >= 1e15 {
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	}
-	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
 // markdownReader makes blocks of Markdown, line by line.

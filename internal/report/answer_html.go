@@ -9,6 +9,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // AnswerHTML is the answer of a result, as HTML that cannot act or load. A sentence with markers, or that is a claim, is
@@ -52,7 +53,7 @@ func answerHTML(res *marchwarden.Result, to func(citation int) h.Link) h.Node {
 			out = append(out, h.Fill(`<blockquote lang="" dir="auto">{} {}</blockquote>`, h.Exact(res.Citations[b.Citation-1].RawExcerpt), w.marks([]int{b.Citation})))
 		case marchwarden.Chart:
 			out = append(out, h.Fill(`<figure class="chart">{}<figcaption>{} {}</figcaption><details><summary>Numbers</summary>{}</details></figure>`,
-				chart(b), seriesNames(b), w.marks(existing([]int{b.Citation}, b.Citation)), w.table(figures(b))))
+				chart(b), seriesNames(b), w.marks(existing([]int{b.Citation}, b.Citation)), w.table(verify.Figures(b))))
 		}
 	}
 	if len(out) == 0 {
@@ -193,9 +194,9 @@ func lines(b marchwarden.Block, low, high float64) h.Node {
 // valued is a number, with the name of its series where there are several.
 func valued(b marchwarden.Block, series int, v float64) string {
 	if len(b.Series) == 1 {
-		return figure(v)
+		return verify.Figure(v)
 	}
-	return strings.TrimSpace(figure(v) + " " + plaintext.Clip(b.Series[series].Name, 11))
+	return strings.TrimSpace(verify.Figure(v) + " " + plaintext.Clip(b.Series[series].Name, 11))
 }
 
 func px(v float64) string { return fmt.Sprintf("%.1f", v) }

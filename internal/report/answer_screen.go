@@ -6,6 +6,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // block writes a part of an answer. What is between brackets in it may be a marker.
@@ -30,7 +31,7 @@ func (p screen) block(res *marchwarden.Result, b marchwarden.Block) {
 			p.Text(bullet, strings.Repeat(" ", term.Width(bullet)), normal(marked(c.Text, c.Citations)))
 		}
 	case marchwarden.Chart:
-		p.block(res, figures(b))
+		p.block(res, verify.Figures(b))
 	case marchwarden.TableBlock:
 		rows := make([][]term.Run, 1, 1+len(b.Rows))
 		for _, c := range b.Columns {

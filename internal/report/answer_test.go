@@ -16,6 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup/markuptest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // wired is the report of the contract's own samples.
@@ -107,7 +108,7 @@ func TestOwnBlocks(t *testing.T) {
 		"row Barley [2], 4.2 tonnes a hectare [2]", "row Rye [1], ", "quote", "chart"}, outline(Blocks(res))); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"table , tonnes a hectare", "row barley [2], 4.2", "row oats [2], 3.1"}, outline([]marchwarden.Block{figures(res.Blocks[5])})); diff != "" {
+	if diff := cmp.Diff([]string{"table , tonnes a hectare", "row barley [2], 4.2", "row oats [2], 3.1"}, outline([]marchwarden.Block{verify.Figures(res.Blocks[5])})); diff != "" {
 		t.Error(diff)
 	}
 	res.Blocks = []marchwarden.Block{{Type: "video", Text: "x"}, {Type: marchwarden.Heading, Level: 99, Text: "a\n\u202eb"}, {Type: marchwarden.Heading, Text: " "}, {Type: marchwarden.Quote, Citation: 9},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // This part is a report as a document that is handed on: the answer with footnotes, what is to be
@@ -54,12 +55,17 @@ func (r *Report) print(to paper) {
 		d.paragraph(span{text: d.Lead, bold: true, notes: existing([]int{d.LeadsTo}, len(r.Result.Citations))})
 	}
 	d.answer()
+	if d.Missing {
+		d.gaps(whatIsMissing)
+	}
 	d.closest()
 	d.heading(1, "Confidence")
 	d.facts(append([]Fact{{"Confidence", d.Confidence}}, d.Factors...))
 	d.claims()
 	d.contradictions()
-	d.gaps()
+	if !d.Missing {
+		d.gaps("Gaps")
+	}
 	d.items("Discoveries", 0, d.Discoveries, ": ")
 	d.items("Open questions", 0, d.Questions, "")
 	d.items("Researchers asked", 1, d.Rihlas, " — ")
@@ -109,7 +115,7 @@ func (d document) answer() {
 		case marchwarden.Quote:
 			d.quote(d.r.Result.Citations[b.Citation-1].RawExcerpt, span{notes: []int{b.Citation}})
 		case marchwarden.Chart:
-			d.grid(figures(b))
+			d.grid(verify.Figures(b))
 		case marchwarden.TableBlock:
 			d.grid(b)
 		}
@@ -205,9 +211,9 @@ func sideCells(v SideView, s marchwarden.Side) [4]span {
 	return [4]span{where, text(strings.Join(v.Facts, " · ")), text(v.Value), text("“" + v.Excerpt + "”")}
 }
 
-func (d document) gaps() {
+func (d document) gaps(title string) {
 	if len(d.Gaps) > 0 {
-		d.heading(1, "Gaps")
+		d.heading(1, title)
 	}
 	for _, g := range d.Gaps {
 		d.heading(2, g.Words)

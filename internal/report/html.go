@@ -56,14 +56,19 @@ type part struct {
 
 // content is the parts that have something to say, with a list of links to them.
 func (p htmlPage) content() h.Node {
+	missing, gaps := h.Each(p.Gaps, gapGroup), h.Node{}
+	if !p.Missing {
+		missing, gaps = gaps, missing
+	}
 	all := slices.DeleteFunc([]part{
 		{"answer", "Answer", p.answer()},
+		{"gaps", whatIsMissing, missing},
 		{"closest", notAnAnswer, h.If(len(p.Closest) > 0, `<div class="sides">{}</div>`, h.Each(p.Closest, side))},
 		{"confidence", "Confidence", h.Fill(`<p class="score"><meter value="{}" aria-label="confidence {} of 1">{}</meter> <strong>{}</strong> of 1, computed from:</p>
 {}`, p.Confidence, p.Confidence, p.Confidence, p.Confidence, h.Lines(definitions(p.Factors)))},
 		{"claims", "Claims", p.claims()},
 		{"contradictions", "Contradictions", h.Each(p.Contradictions, contradiction)},
-		{"gaps", "Gaps", h.Each(p.Gaps, gapGroup)},
+		{"gaps", "Gaps", gaps},
 		{"discoveries", "Discoveries", items(`<ul>{}</ul>`, p.Discoveries, `{}: <span lang="" dir="auto">{}</span>`)},
 		{"questions", "Open questions", items(`<ul>{}</ul>`, p.Questions, `{}<span lang="" dir="auto">{}</span>`)},
 		{"rihlas", "Researchers asked", items(`<ol>{}</ol>`, p.Rihlas, `<strong>{}</strong> — <span lang="" dir="auto">{}</span>`)},

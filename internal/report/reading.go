@@ -39,10 +39,15 @@ func Reading(w io.Writer, st term.Style, r *Report, o ReadingOptions) error {
 	b.Swap = strings.NewReplacer("┃", "│")
 	b.title()
 	b.answer()
+	if b.v.Missing {
+		b.gaps(whatIsMissing, b.v.Gaps)
+	}
 	b.closest()
 	b.others()
 	b.contradictions(r.Result)
-	b.gaps(b.v.Gaps)
+	if !b.v.Missing {
+		b.gaps("Gaps", b.v.Gaps)
+	}
 	b.items("Discoveries", b.v.Discoveries)
 	b.items("Open questions", b.v.Questions)
 	b.items("Rihlas", b.v.Rihlas)

@@ -64,15 +64,19 @@ func Screen(w io.Writer, st term.Style, res *marchwarden.Result, o ScreenOptions
 		}
 		p.block(res, b)
 	}
-	p.closest(res)
-	p.sources(res.Citations, o.Verbose)
-	p.contradictions(res)
 	rest := besides(res)
 	groups := gaps(rest)
 	for i, g := range groups {
 		groups[i].Words = strings.ToLower(g.Words[:1]) + g.Words[1:]
 	}
-	p.gaps(groups)
+	if inSections(res) {
+		p.gaps(whatIsMissing, groups)
+		groups = nil
+	}
+	p.closest(res)
+	p.sources(res.Citations, o.Verbose)
+	p.contradictions(res)
+	p.gaps("Gaps", groups)
 	p.discoveries(rest.DiscoveryEvents)
 	p.openQuestions(res)
 	if len(res.Rihlas) > 0 {
@@ -256,9 +260,9 @@ func besides(res *marchwarden.Result) *marchwarden.Result {
 	return rest
 }
 
-func (p screen) gaps(groups []GapGroup) {
+func (p screen) gaps(title string, groups []GapGroup) {
 	if len(groups) > 0 {
-		p.Section("Gaps", term.Plain)
+		p.Section(title, term.Plain)
 	}
 	for _, g := range groups {
 		p.Text("  ", "  ", term.Run{Text: g.Words, Look: term.Italic})

@@ -28,6 +28,7 @@ type View struct {
 	Claims         []ClaimView
 	Contradictions []ContradictionView
 	Gaps           []GapGroup
+	Missing        bool // the gaps stand at the end of the answer, which is a report
 	Discoveries    []Item
 	Questions      []Item // by priority
 	Rihlas         []Item // in their order, so that they count from one
@@ -108,7 +109,7 @@ type SourceView struct {
 func (r *Report) View() *View {
 	res := r.Result
 	v := &View{Title: r.title(), About: r.about(), Notices: r.notices(), Confidence: unit(res.Confidence), Factors: factors(res.ConfidenceFactors), Lead: plaintext.Fold(res.Lead()), LeadsTo: leadsTo(res),
-		Gaps: gaps(res), Cost: r.costs(), Provenance: r.provenance(), Checking: checking, Commands: r.commands()}
+		Gaps: gaps(res), Missing: inSections(res), Cost: r.costs(), Provenance: r.provenance(), Checking: checking, Commands: r.commands()}
 	for i, c := range res.Claims {
 		v.Claims = append(v.Claims, ClaimView{Number: i + 1, Text: plaintext.Fold(c.Text), Verdict: Verdict(c.Support), Sources: numbers(res, c)})
 	}

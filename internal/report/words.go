@@ -154,6 +154,14 @@ var gapWords = []struct {
 	{marchwarden.ScopeExceeded, "Needs another kind of researcher"},
 }
 
+// whatIsMissing is over the gaps of a report, at the end of its answer.
+const whatIsMissing = "What was not found"
+
+// inSections reports an answer that is a report: it has headings.
+func inSections(res *marchwarden.Result) bool {
+	return slices.ContainsFunc(Blocks(res), func(b marchwarden.Block) bool { return b.Type == marchwarden.Heading })
+}
+
 // gaps are the gaps by category; one that the contract does not have comes last, under its own name.
 func gaps(res *marchwarden.Result) []GapGroup {
 	var out []GapGroup

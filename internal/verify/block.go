@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,6 +23,7 @@ type Basis struct {
 	Rules  string        // of the run
 	Asked  []string      // the question and what was asked on the way: words that headings and tables may have
 	Reader reader.Reader // helps to judge cells; may be nil
+	Charts bool          // numbers that a database grouped are drawn
 }
 
 const (
@@ -48,6 +50,9 @@ func (g *gate) lay(d reason.Draft) error {
 			last := &g.out.Blocks[before-1]
 			last.Claims, g.out.Blocks = append(last.Claims, g.out.Blocks[before].Claims...), g.out.Blocks[:before]
 		}
+	}
+	if err := g.charts(); err != nil {
+		return err
 	}
 	g.headings()
 	g.out.Answer = Markdown(g.out.Blocks, g.out.Citations)
@@ -103,29 +108,39 @@ func (g *gate) block(d reason.Draft, b reason.Block, placed []bool) error {
 	return nil
 }
 
-// headings takes out those with nothing below them, and those whose words stand nowhere.
+// headings takes out those with nothing below them, and those whose words stand nowhere or state something. Where a
+// question can stand in, a heading has words of what was asked and names alone.
 func (g *gate) headings() {
 	asked := lexicon.TermSet(strings.Join(g.Asked, "\n"))
 	var out []marchwarden.Block
+	last := ""
 	for i, b := range g.out.Blocks {
 		if b.Type == marchwarden.Heading {
 			below := g.out.Blocks[i+1:]
 			if end := slices.IndexFunc(below, func(o marchwarden.Block) bool { return o.Type == marchwarden.Heading && o.Level <= b.Level }); end >= 0 {
 				below = below[:end]
 			}
-			known := maps.Clone(asked)
-			said := false
-			for _, n := range citedBy(below) {
-				said = true
-				maps.Copy(known, lexicon.TermSet(g.out.Citations[n-1].Title+"\n"+g.out.Citations[n-1].RawExcerpt))
-			}
+			known, named := maps.Clone(asked), maps.Clone(asked)
 			text, asks, _ := strings.Cut(b.Text, "\n")
-			if b.Text = text; !isHeading(text, known) {
+			said, title := false, false
+			for _, n := range citedBy(below) {
+				c := g.out.Citations[n-1]
+				said, title = true, title || lexicon.Plain(c.Title) == lexicon.Plain(text)
+				maps.Copy(known, lexicon.TermSet(c.Title+"\n"+c.RawExcerpt))
+				maps.Copy(named, lexicon.TermSet(strings.Join(lexicon.Names(c.RawExcerpt), "\n")))
+			}
+			b.Text = text
+			switch {
+			case title && isHeading(text, known): // a source is called as it is
+			case asks == "" && (states(text) || !isHeading(text, known)):
+				continue
+			case asks != "" && (states(text) || !isHeading(text, named)):
 				b.Text = asks
 			}
-			if !said || !isHeading(b.Text, known) {
+			if !said || !isHeading(b.Text, known) || b.Text == last {
 				continue
 			}
+			last = b.Text
 		}
 		out = append(out, b)
 	}
@@ -152,21 +167,47 @@ func isHeading(text string, known map[string]bool) bool {
 		if !t.Stop && !known[t.Stem] {
 			return false
 		}
-		if !strings.HasSuffix(text, "?") && (states[strings.ToLower(t.Text)] || t.Contracted() || forces[t.Stem]&(denies|causes) != 0) {
+		if !strings.HasSuffix(text, "?") && (auxiliaries[strings.ToLower(t.Text)] || t.Contracted() || forces[t.Stem]&(denies|causes) != 0) {
 			return false
 		}
 	}
 	return true
 }
 
-// states are the words that make a sentence of a few others.
-var states = func() map[string]bool {
+// states reports a text with a word that has the form of a verb and its place: after a noun it is "kills" before another
+// one or an article, "killed" before anything, and "vaccines" before "kill". A compound such as "sales figures" looks the
+// same, and is taken for it.
+func states(text string) bool {
+	toks := lexicon.Tokens(text)
+	for i, t := range toks {
+		word := strings.ToLower(t.Text)
+		after := i > 0 && !toks[i-1].Stop && text[toks[i-1].End:t.Start] == " "
+		before := i+1 < len(toks) && text[t.End:toks[i+1].Start] == " "
+		switch {
+		case t.Stop || strings.HasSuffix(text, "?"):
+		case strings.HasSuffix(word, "ed") && !strings.HasSuffix(word, "eed") && after:
+			return true
+		case before && plural.MatchString(word) && (!toks[i+1].Stop && toks[i+1].Text[0] > '9' || after && determiners[strings.ToLower(toks[i+1].Text)]):
+			return true
+		}
+	}
+	return false
+}
+
+// plural is a word in the form that nouns have for many, and verbs for one.
+var plural = regexp.MustCompile(`[^su'’i]s$`)
+
+// auxiliaries are the words that make a sentence of a few others; determiners are those that begin an object.
+var auxiliaries, determiners = wordsOf("is are was were be been being am has have had do does did will would can cannot could shall should must may might"),
+	wordsOf("a an the its their his her our your this these those all every most many some no")
+
+func wordsOf(list string) map[string]bool {
 	set := map[string]bool{}
-	for _, w := range strings.Fields("is are was were be been being am has have had do does did will would can cannot could shall should must may might") {
+	for w := range strings.FieldsSeq(list) {
 		set[w] = true
 	}
 	return set
-}()
+}
 
 // citedBy are the numbers of the citations that blocks rest on, as they come.
 func citedBy(blocks []marchwarden.Block) []int {
@@ -212,6 +253,8 @@ func Markdown(blocks []marchwarden.Block, citations []marchwarden.Citation) stri
 			for _, row := range b.Rows {
 				lines = append(lines, tableRow(row, func(c marchwarden.Cell) string { return marked(c.Text, c.Citations) }))
 			}
+		case marchwarden.Chart:
+			lines = []string{Markdown([]marchwarden.Block{Figures(b)}, nil)}
 		case marchwarden.Quote:
 			if b.Citation > 0 && b.Citation <= len(citations) {
 				lines = []string{"> " + marked(plainSentence(citations[b.Citation-1].RawExcerpt), []int{b.Citation})}
@@ -279,6 +322,8 @@ func checkBlock(ctx context.Context, blobs blob.Store, citations []Finding, res 
 	case marchwarden.Paragraph, marchwarden.List, marchwarden.Quote:
 	case marchwarden.TableBlock:
 		return checkTable(ctx, blobs, res, b)
+	case marchwarden.Chart:
+		return checkChart(ctx, blobs, res, b)
 	default:
 		return "there is no such block"
 	}

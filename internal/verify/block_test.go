@@ -71,23 +71,52 @@ func TestCellsStandOrAreEmpty(t *testing.T) {
 }
 
 func TestHeadingsSayNothing(t *testing.T) {
-	for text, want := range map[string]string{
-		"Cost of corn":                 "Cost of corn",
-		"What does each crop cost?":    "What does each crop cost?",
-		"Corn is cool":                 "What does each crop cost and need?",
-		"Corn causes heat":             "What does each crop cost and need?",
-		"Corn for 900 euros":           "What does each crop cost and need?",
-		"Bribes":                       "What does each crop cost and need?",
-		"Heat [3] https://x.example/y": "What does each crop cost and need?",
-		"":                             "What does each crop cost and need?",
+	const asks = "What does each crop cost and need?"
+	for text, want := range map[string][2]string{ // with a question that can stand in, and without
+		"Cost of the crop":             {"Cost of the crop", "Cost of the crop"},
+		"Costs and needs: each crop":   {"Costs and needs: each crop", "Costs and needs: each crop"},
+		"Crop costs in 5 euros":        {asks, "Crop costs in 5 euros"},
+		"What does each crop cost?":    {"What does each crop cost?", "What does each crop cost?"},
+		"Cost of corn":                 {asks, "Cost of corn"},
+		"Heat":                         {asks, "Heat"},
+		"Corn is cool":                 {asks, ""},
+		"Corn causes heat":             {asks, ""},
+		"Corn for 900 euros":           {asks, ""},
+		"Bribes":                       {asks, ""},
+		"Heat [3] https://x.example/y": {asks, ""},
+		"Corn needs heat":              {asks, ""},
+		"Corn needs the heat":          {asks, ""},
+		"Each crop needs corn":         {asks, ""},
+		"Crops need euros":             {asks, ""},
+		"Corn costed":                  {asks, ""},
+		"":                             {asks, ""},
 	} {
-		d := asTable()
-		d.Blocks[1] = d.Blocks[0]
-		d.Blocks[0] = reason.Block{Type: marchwarden.Heading, Level: 7, Text: text, Asks: "What does each crop cost and need?"}
-		d.Blocks = append(d.Blocks, reason.Block{Type: marchwarden.Heading, Text: "Cost of corn"}) // with nothing below it
-		if g, _ := gated(t, d); len(g.Blocks) != 2 || g.Blocks[0].Text != want || g.Blocks[0].Level != 3 {
-			t.Errorf("%q became %+v", text, g.Blocks)
+		for i, stands := range []string{asks, ""} {
+			d := asTable()
+			d.Blocks[1] = d.Blocks[0]
+			d.Blocks[0] = reason.Block{Type: marchwarden.Heading, Level: 7, Text: text, Asks: stands}
+			d.Blocks = append(d.Blocks, reason.Block{Type: marchwarden.Heading, Text: "Cost of corn"}) // with nothing below it
+			g, _ := gated(t, d)
+			got := ""
+			if g.Blocks[0].Type == marchwarden.Heading {
+				got = g.Blocks[0].Text
+			}
+			if got != want[i] || len(g.Blocks) > 2 {
+				t.Errorf("%q in place of %q became %+v", text, stands, g.Blocks)
+			}
 		}
+	}
+}
+
+func TestTheSameQuestionStandsOnce(t *testing.T) {
+	d := asTable()
+	d.Claims = append(d.Claims, reason.Claim{Text: "Beans climb poles and cost 4 euros.", Passages: []evidence.ID{"S3.1"}, Support: marchwarden.Supported})
+	d.Blocks = nil
+	for i, text := range []string{"Corn needs heat", "Beans climb poles"} {
+		d.Blocks = append(d.Blocks, reason.Block{Type: marchwarden.Heading, Text: text, Asks: "What does each crop cost and need?"}, reason.Block{Type: marchwarden.Paragraph, Claims: []int{i}})
+	}
+	if g, _ := gated(t, d); strings.Count(g.Answer, "## What does each crop cost and need?") != 1 || len(g.Blocks) != 3 {
+		t.Error(g.Answer)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database/dbtest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	dbresearcher "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -39,7 +40,9 @@ type home struct {
 	path   string
 }
 
-func newHome(t *testing.T, address string) *home {
+func newHome(t *testing.T, address string) *home { return newModelHome(t, address, nil) }
+
+func newModelHome(t *testing.T, address string, model llm.Model) *home {
 	t.Helper()
 	db, err := database.Open(t.Context(), address, database.Options{})
 	if err != nil {
@@ -62,7 +65,7 @@ func newHome(t *testing.T, address string) *home {
 	n := 0
 	h := &home{db: db, blobs: blobs, traces: traces, path: path}
 	h.Researcher = dbresearcher.New(dbresearcher.Config{DB: db, Lab: researcher.Lab{
-		Traces: traces, Blobs: blobs, Version: "test", Now: time.Now, NewID: func() marchwarden.TraceID {
+		Model: model, Traces: traces, Blobs: blobs, Version: "test", Now: time.Now, NewID: func() marchwarden.TraceID {
 			n++
 			id, err := marchwarden.ParseTraceID(fmt.Sprintf("00000000-0000-7000-8000-%012d", n))
 			if err != nil {
