@@ -283,9 +283,9 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 }
 
 // leave has the run end with what there is: its caller has stopped it.
-func (b *book) leave() {
-	b.interrupted, b.stopped = true, true
-	b.meter.Exhaust("patience of the caller, who stopped the run")
+func (r *run) leave() {
+	r.interrupted, r.stopped = true, true
+	r.meter.Exhaust("patience of the caller, who stopped the run")
 }
 
 // wait is the number of the next journey that comes back, or 0 when the time is over and none did, though told.

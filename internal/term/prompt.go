@@ -32,7 +32,13 @@ func Typed(in io.Reader, out io.Writer, st Style) (next func() (string, error), 
 				return "", err
 			}
 			defer func() { _ = xterm.Restore(int(f.Fd()), was) }()
-			return prompt.ReadLine()
+			text, err := prompt.ReadLine()
+			if errors.Is(err, io.EOF) { // the key that ended it would end the next line, too
+				before := prompt.History
+				prompt = xterm.NewTerminal(both, "› ")
+				prompt.History = before
+			}
+			return text, err
 		}
 	}
 	return func() (string, error) {
