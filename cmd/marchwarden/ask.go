@@ -38,9 +38,11 @@ type askOptions struct {
 	out        string
 	verbose    bool
 	quiet      bool
-	plain      bool   // progress in plain lines, also on a terminal
-	engine     string // the cluster to ask, as the flag says; "" leaves it to the settings
-	away       bool   // it was asked of a cluster
+	plain      bool // progress in plain lines, also on a terminal
+	clarify    bool
+	typed      func() (string, error) // the next line of the person who asks; nil where there is none
+	engine     string                 // the cluster to ask, as the flag says; "" leaves it to the settings
+	away       bool                   // it was asked of a cluster
 }
 
 var askHelp = `Ask a question and get an answer in which every factual sentence carries a
@@ -65,7 +67,8 @@ or your database is told to no other researcher unless --allow-egress says so,
 and goes to a language model only if you name one.
 
 --follow continues a conversation: the question may leave out what was named
-before, and is asked of the same researchers unless flags say of whom.
+before, and is asked of the same researchers unless flags say of whom. With
+--clarify a model may first ask you up to three questions; Enter skips one.
 
 --format says what the answer looks like: brief, one to three sentences; answer,
 paragraphs; report, the answer in short and sections with lists and tables;
@@ -106,6 +109,7 @@ func asking(a *app, do func(context.Context, *app, *settings.Settings, askOption
 	cmd := &cobra.Command{RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error { return do(ctx, a, c, o, args) })}
 	o.questionFlags(cmd)
 	cmd.Flags().StringVar(&o.follow, "follow", "", "continue the conversation of the run `ID`; last is the newest run")
+	cmd.Flags().BoolVar(&o.clarify, "clarify", false, "let the model ask you up to three questions before it plans")
 	cmd.Flags().BoolVar(&o.desk.PlanOnly, "plan", false, "print the plan, and what it may cost, and stop")
 	o.showFlags(cmd.Flags())
 	engineFlag(cmd.Flags(), &o.engine)
@@ -171,11 +175,29 @@ func runAsk(ctx context.Context, a *app, c *settings.Settings, o askOptions, arg
 	if err != nil {
 		return err
 	}
+	if o.typed, err = o.typist(a, at); err != nil {
+		return err
+	}
 	if at != "" {
 		return askCluster(ctx, a, c, o, at, req)
 	}
 	_, err = research(ctx, a, c, o, req)
 	return err
+}
+
+// typist reads the answers to questions of the model, which --clarify wants; at is the cluster that is asked.
+func (o *askOptions) typist(a *app, at string) (func() (string, error), error) {
+	if !o.clarify {
+		return nil, nil
+	}
+	typed, person := term.Typed(a.stdin, a.Stderr, a.errStyle())
+	switch {
+	case at != "":
+		return nil, invalid("--clarify", "say --engine "+settings.NoEngine+" to research here", "a cluster asks nothing back")
+	case !person || o.jsonEvents:
+		return nil, invalid("--clarify", "ask in a terminal, or say with --context what you know", "needs a terminal on which you can answer")
+	}
+	return typed, nil
 }
 
 // research asks a researcher and shows its result. It returns the id of the run, if there was one.
@@ -188,6 +210,13 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 			told = f
 		}
 	}, watch.warn
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if o.typed != nil {
+		o.desk.Ask = func(_ context.Context, model string, questions []string) []string {
+			return watch.ask(model, questions, o.typed, func() { stop(errInterrupted) })
+		}
+	}
 	d, err := a.Open(c, o.desk)
 	if err != nil {
 		return id, err

@@ -48,6 +48,12 @@ func runChat(ctx context.Context, a *app, c *settings.Settings, o askOptions, _ 
 		}
 	}
 	next, person := term.Typed(a.stdin, a.Stderr, a.errStyle())
+	if o.clarify {
+		if _, err := o.typist(a, ""); err != nil {
+			return err
+		}
+		o.typed = next
+	}
 	var failed error
 	for ctx.Err() == nil {
 		line, err := next()
@@ -56,6 +62,9 @@ func runChat(ctx context.Context, a *app, c *settings.Settings, o askOptions, _ 
 		}
 		if err != nil {
 			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the next question")
+		}
+		if line == "" {
+			continue
 		}
 		id, err := turn(ctx, a, c, o, line)
 		if id.Valid() {

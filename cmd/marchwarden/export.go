@@ -45,7 +45,8 @@ on which they were read, and the excerpts; md and docx have footnotes, too.
 Without --format the ending of the file tells. Bundles and archives get a name
 of their own without --out; the other formats go to stdout.
 
-A bundle holds everything that was read, your own files too. --sign signs it;
+A bundle holds everything that was read, your own files too, and the runs before
+it of a conversation. --sign signs it;
 who has the public key can tell with 'marchwarden verify --by' that it is yours.
 --new-key makes a pair of keys: FILE, which you keep, and FILE.pub for others.
 

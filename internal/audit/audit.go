@@ -116,7 +116,17 @@ func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle, by []bundle.Public
 	for _, away := range b.About.Elsewhere {
 		a.print("- the trace of rihla %s is kept by %s and is not inside", away.TraceID, away.Researcher)
 	}
-	return a.Result(ctx, Records{b.Load, b.Blobs()}, id, nil)
+	rec := Records{b.Load, b.Blobs()}
+	for r := report.Run.Before; r != nil; r = r.Before {
+		if r.Log.Latest() == nil {
+			continue
+		}
+		a.print("- the run that it follows: %s", r.ID)
+		if err := a.result(ctx, rec, r.ID, nil); err != nil {
+			return err
+		}
+	}
+	return a.Result(ctx, rec, id, nil)
 }
 
 func (a *Audit) signature(s *bundle.Signature, asked bool) {

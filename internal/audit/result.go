@@ -22,6 +22,13 @@ import (
 // Result checks what the trace of a run stored, then its result: res, or, if that is nil,
 // the recorded one. A given result without a trace here is checked alone.
 func (a *Audit) Result(ctx context.Context, rec Records, id marchwarden.TraceID, res *marchwarden.Result) error {
+	if err := a.result(ctx, rec, id, res); err != nil {
+		return err
+	}
+	return a.close(ctx, id)
+}
+
+func (a *Audit) result(ctx context.Context, rec Records, id marchwarden.TraceID, res *marchwarden.Result) error {
 	log, err := rec.Load(id)
 	switch {
 	case err == nil:
@@ -44,7 +51,7 @@ func (a *Audit) Result(ctx context.Context, rec Records, id marchwarden.TraceID,
 		}
 	}
 	if res == nil {
-		return a.close(ctx, id)
+		return nil
 	}
 	report, err := checked(ctx, rec.Blobs, res)
 	if err != nil {
@@ -72,7 +79,7 @@ func (a *Audit) Result(ctx context.Context, rec Records, id marchwarden.TraceID,
 			return err
 		}
 	}
-	return a.close(ctx, id)
+	return nil
 }
 
 // blobs reads every stored piece that a trace needs, and names those that are damaged.

@@ -1,5 +1,5 @@
 // Package bundle is a run in one file, for checking it on another machine: a .mwz holds the result
-// as it left the process, the traces of the run and of its rihlas, every blob that they need, and
+// as it left the process, the traces of the run, of its rihlas and of the runs that it follows, every blob that they need, and
 // what they were made with. It owns the form of that file, its signature, its verification and the
 // way back into a home. Whether the citations of the result stand in the blobs is package verify's
 // to say, and what a rerun gives is the researchers'.
@@ -50,8 +50,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// formatNow is the version of the form that this package writes and reads.
-const formatNow = 1
+// The versions of the form that this package writes and reads: a bundle of the first has one run with its rihlas, and
+// one of the second also the runs that it follows.
+const (
+	formatAlone = 1
+	formatNow   = 2
+)
 
 // Suffix ends the name of a bundle.
 const Suffix = ".mwz"
@@ -181,9 +185,16 @@ type Elsewhere struct {
 	Researcher string              `json:"researcher"`
 }
 
+func formatOf(r *run.Run) int {
+	if r.Before != nil {
+		return formatNow
+	}
+	return formatAlone
+}
+
 // aboutOf describes a run as its traces do.
 func aboutOf(run *run.Run, o Options) About {
-	a := About{Format: formatNow, Version: o.Version, Contract: marchwarden.ContractVersion, ExportedAt: o.Now.UTC().Truncate(time.Second),
+	a := About{Format: formatOf(run), Version: o.Version, Contract: marchwarden.ContractVersion, ExportedAt: o.Now.UTC().Truncate(time.Second),
 		TraceID: run.ID, Question: run.Start.Request.Question, Models: []string{}, Prompts: []Prompt{}, Elsewhere: []Elsewhere{}}
 	kept := map[marchwarden.TraceID]bool{}
 	for _, r := range run.All() {

@@ -281,6 +281,9 @@ func (b *Bundle) checkContent(r *Report) {
 	if !slices.Equal(said, ids) {
 		r.add(aboutName, "names other runs than the traces do")
 	}
+	if b.About.Format != formatOf(run) {
+		r.add(aboutName, "is of format %d, which is not that of its runs", b.About.Format)
+	}
 	if b.About.Question != run.Start.Request.Question {
 		r.add(aboutName, "has another question than the trace")
 	}

@@ -72,8 +72,8 @@ func Open(r io.ReaderAt, size int64) (*Bundle, error) {
 	if err := json.Unmarshal(about, &head); err != nil {
 		return nil, corrupt(aboutName, "cannot be read: %v", err)
 	}
-	if head.Format != formatNow {
-		return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the bundle is of format %d; this program reads format %d", head.Format, formatNow)
+	if head.Format != formatAlone && head.Format != formatNow {
+		return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the bundle is of format %d; this program reads formats up to %d", head.Format, formatNow)
 	}
 	if err := json.Unmarshal(about, &b.About); err != nil {
 		return nil, corrupt(aboutName, "cannot be read: %v", err)
@@ -245,9 +245,9 @@ func (b *Bundle) Load(id marchwarden.TraceID) (*trace.Log, error) {
 	return log, nil
 }
 
-// Run is the run with those of its rihlas that are inside.
+// Run is the run with those of its rihlas, and of the runs that it follows, that are inside.
 func (b *Bundle) Run() (*run.Run, error) {
-	whole, err := run.Load(b.About.TraceID, b.Load)
+	whole, err := run.LoadTalk(b.About.TraceID, b.Load)
 	if err != nil {
 		return nil, err
 	}

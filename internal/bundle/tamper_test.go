@@ -199,7 +199,8 @@ func TestForged(t *testing.T) {
 		{"another blob", "its bytes are not those that its name says", change(blobsDir, "", "x")},
 		{"another question", "has another question", change(aboutName, `What is\n`, `Who was\n`)},
 		{"another run", "is about another run", change(aboutName, mainID, rihlaID)},
-		{"a later format", "the bundle is of format 2; this program reads format 1", change(aboutName, `"format": 1`, `"format": 2`)},
+		{"a later format", "the bundle is of format 3; this program reads formats up to 2", change(aboutName, `"format": 1`, `"format": 3`)},
+		{"another format", "is of format 2, which is not that of its runs", change(aboutName, `"format": 1`, `"format": 2`)},
 		{"a trace that ends early", ".jsonl: ", change(tracesDir, "\n", "\n{")},
 		{"a torn trace", "ends in 5 bytes that are no step", func(fs []file) []file {
 			i := slices.IndexFunc(fs, func(f file) bool { return f.name == tracesDir+rihlaID+traceSuffix })
@@ -444,7 +445,7 @@ func TestCircle(t *testing.T) {
 	write(t, loop, rihlaID, part, &trace.RihlaComplete{Effect: trace.Effect{OutputID: ref}, TraceID: id(t, mainID)}, &trace.Complete{Result: ref})
 	var b bytes.Buffer
 	p := &packer{w: &b, layout: newLayout(topPrefix+mainID+"/", when)}
-	about := About{Format: formatNow, TraceID: id(t, mainID), ExportedAt: when}
+	about := About{Format: formatAlone, TraceID: id(t, mainID), ExportedAt: when}
 	head, err := encode(about)
 	check(t, err)
 	p.add(aboutName, head)

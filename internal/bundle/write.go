@@ -26,23 +26,27 @@ type Options struct {
 	Comment string    // what the signer says
 }
 
-// Write writes the bundle of a complete run. The same record and the same options
+// Write writes the bundle of a complete run, with the runs that it follows. The same record and the same options
 // give the same bytes. A run without a result is CodeUnsupported, a damaged record
 // CodeCorrupt with the name of the blob; w then holds a part that is no bundle.
 // Nothing of it is kept in memory but one member at a time.
-func Write(ctx context.Context, w io.Writer, src run.Store, run *run.Run, o Options) error {
-	result, _, err := src.Result(ctx, run)
+func Write(ctx context.Context, w io.Writer, src run.Store, of *run.Run, o Options) error {
+	whole, err := run.LoadTalk(of.ID, src.Traces.Load)
 	if err != nil {
-		return fmt.Errorf("bundle %s: %w", run.ID, err)
+		return fmt.Errorf("bundle %s: %w", of.ID, err)
 	}
-	about := aboutOf(run, o)
-	p := &packer{w: w, layout: newLayout(topPrefix+run.ID.String()+"/", about.ExportedAt)}
-	err = p.payload(ctx, src, run, about, result)
+	result, _, err := src.Result(ctx, whole)
+	if err != nil {
+		return fmt.Errorf("bundle %s: %w", of.ID, err)
+	}
+	about := aboutOf(whole, o)
+	p := &packer{w: w, layout: newLayout(topPrefix+of.ID.String()+"/", about.ExportedAt)}
+	err = p.payload(ctx, src, whole, about, result)
 	if err == nil {
 		err = p.close(about, o)
 	}
 	if err != nil {
-		return fmt.Errorf("bundle %s: %w", run.ID, err)
+		return fmt.Errorf("bundle %s: %w", of.ID, err)
 	}
 	return nil
 }

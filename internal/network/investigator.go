@@ -87,6 +87,18 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 	if cfg.Model, err = d.Host.OpenModel(d.Settings, t.Model.chosenModel, t.Model.Public); err != nil {
 		return err
 	}
+	if o.Ask != nil {
+		if cfg.Model == nil {
+			return settings.Invalid("--clarify", "name one: --model anthropic/MODEL, openai/MODEL or ollama/MODEL", "is for a language model, and there is none")
+		}
+		cfg.Ask = func(ctx context.Context, model string, questions []string) []string {
+			answers := o.Ask(ctx, model, questions)
+			for i := range answers {
+				answers[i] = d.Host.Hide.Text(answers[i])
+			}
+			return answers
+		}
+	}
 	if cfg.Calibration, err = CalibrationOf(d.Settings); err != nil {
 		return err
 	}

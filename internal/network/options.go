@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -38,6 +39,8 @@ type Options struct {
 	Begun   *marchwarden.Choice
 	BegunBy string
 	More    time.Duration
+	// Ask has the user answer questions of the model before it plans; nil where no user can be asked.
+	Ask func(ctx context.Context, model string, questions []string) []string
 	// Told hears of each finished call, Warn of what people should know.
 	Told func(Finished)
 	Warn func(string)

@@ -118,6 +118,7 @@ var flagsOf = []struct {
 	{"--render", func(o Options) bool { return o.Render != "" }, []string{researcher.WebName}},
 	{"--researchers", func(o Options) bool { return len(o.Researchers) > 0 }, nil},
 	{"--plan", func(o Options) bool { return o.PlanOnly }, nil},
+	{"--clarify", func(o Options) bool { return o.Ask != nil }, nil},
 	{"--parallel", func(o Options) bool { return o.Parallel != 0 }, nil},
 	{"--max-rihlas", func(o Options) bool { return o.MaxRihlas != 0 }, nil},
 	{"--allow-egress", func(o Options) bool { return len(o.AllowEgress) > 0 }, nil},

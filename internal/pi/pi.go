@@ -2,6 +2,7 @@
 // researchers to send on which journey (a rihla), runs them in parallel, follows
 // what they report, compares their evidence and writes one answer.
 //
+//	clarify.go     what a model asks the user before it plans
 //	planner.go     who is asked what: as a planner proposes it, and past an end that came too early
 //	run.go         the investigation: arrivals, taking reports
 //	queue.go       rihlas that wait, by priority; their shares; sending
@@ -93,6 +94,8 @@ type Config struct {
 	Refetch func(ctx context.Context, locator string) (Document, error)
 	Spent   func(context.Context, Call) // told of every finished investigation, for the ledger; nil: unused
 	Say     func(string)                // told what a person should know about an investigation that resumes; nil: unused
+	// Ask has the user answer questions of the model before it plans, "" for one that is passed over; nil: none is asked.
+	Ask func(ctx context.Context, model string, questions []string) []string
 }
 
 // Options are the user's wishes; the zero value of each is a sound default.
@@ -247,7 +250,7 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 	o := p.cfg.Options
 	inv := &trace.Investigation{
 		Logic: Logic, Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, MaxDepth: o.MaxDepth,
-		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate,
+		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate, Clarify: p.cfg.Ask != nil && p.cfg.Model != nil,
 	}
 	rihlas, depth := 8, 2
 	switch req.Depth {

@@ -156,14 +156,19 @@ func (r *run) investigate(ctx context.Context) (res *marchwarden.Result, err err
 	if err := r.j.Note(r.start); err != nil {
 		return nil, err
 	}
-	whole, done := replay.Limited(ctx, replay.Left(r.start, r.start.Deadline))
-	defer done()
-	gathering, done := replay.Limited(whole, replay.Left(r.start, r.start.Wall))
-	defer done()
+	whole, gathering, done := r.timed(ctx)
+	defer func() { done() }()
 	r.caller = replay.Shield(ctx)
 	r.openModel()
 	if err := r.understand(gathering); err != nil {
 		return nil, err
+	}
+	if r.inv.Clarify {
+		if err := r.clarify(gathering); err != nil {
+			return nil, err
+		}
+		done()
+		whole, gathering, done = r.timed(ctx) // which the user's answering has not used up
 	}
 	if err := r.plan(gathering); err != nil {
 		return nil, err
@@ -190,7 +195,7 @@ func (r *run) openModel() {
 	}
 	r.model = llm.NewMetered(replay.Model(r.j, r.start.Model, outside), r.meter, r.j.Note, func(prompt string) {
 		stage := marchwarden.StageSynthesize
-		if prompt == promptName {
+		if prompt == promptName || prompt == clarifyName {
 			stage = marchwarden.StagePlan
 		}
 		r.live(stage, "asking "+r.start.Model+" to "+strings.Replace(prompt, "section", "write a section", 1))
@@ -260,8 +265,7 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 		return nil, 0, err
 	}
 	if a.Interrupted {
-		r.interrupted, r.stopped = true, true
-		r.meter.Exhaust("patience of the caller, who stopped the run")
+		r.leave()
 	}
 	if r.meter.Elapsed(r.start.Counted(a.Elapsed)) != nil || a.Over {
 		r.stopped = true
@@ -276,6 +280,12 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	}
 	jr.arrived, jr.took = true, a.Elapsed-jr.took
 	return jr, a.Elapsed, nil
+}
+
+// leave has the run end with what there is: its caller has stopped it.
+func (r *run) leave() {
+	r.interrupted, r.stopped = true, true
+	r.meter.Exhaust("patience of the caller, who stopped the run")
 }
 
 // wait is the number of the next journey that comes back, or 0 when the time is over and none did, though told.

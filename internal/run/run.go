@@ -27,6 +27,8 @@ type Run struct {
 	// Rihlas are those whose traces are kept here, in the order in which they
 	// reported; a stranger's is somewhere else.
 	Rihlas []*Run
+	// Before is the run that it follows, of one that was read with its conversation and if it is kept here.
+	Before *Run
 }
 
 // Load reads a run and its rihlas. A rihla that is not kept here is left out; one
@@ -36,12 +38,18 @@ func (s Store) Load(id marchwarden.TraceID) (*Run, error) { return Load(id, s.Tr
 // Load reads a run and its rihlas with what loads a trace, or fails with CodeNotFound for
 // one that is kept elsewhere.
 func Load(id marchwarden.TraceID, trace func(marchwarden.TraceID) (*trace.Log, error)) (*Run, error) {
-	return loader{trace, map[marchwarden.TraceID]*Run{}}.load(id)
+	return loader{trace, map[marchwarden.TraceID]*Run{}, false}.load(id)
+}
+
+// LoadTalk is Load with the runs that it follows, and their rihlas.
+func LoadTalk(id marchwarden.TraceID, trace func(marchwarden.TraceID) (*trace.Log, error)) (*Run, error) {
+	return loader{trace, map[marchwarden.TraceID]*Run{}, true}.load(id)
 }
 
 type loader struct {
 	trace func(marchwarden.TraceID) (*trace.Log, error)
 	read  map[marchwarden.TraceID]*Run // nil for one that is under way
+	talk  bool                         // the runs that it follows are read, too
 }
 
 // load reads a run. One that is named a second time is the same; none is a part of itself.
@@ -57,14 +65,7 @@ func (l loader) load(id marchwarden.TraceID) (*Run, error) {
 	run := &Run{ID: id, Start: start, Log: log}
 	l.read[id] = nil // a run that names it now is below it
 	for _, part := range FactsOf(log.Steps).Parts {
-		rihla, known := l.read[part]
-		if !known {
-			rihla, err = l.load(part)
-		}
-		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
-			err = nil
-			continue
-		}
+		rihla, err := l.other(part)
 		if err != nil {
 			return nil, err
 		}
@@ -72,14 +73,31 @@ func (l loader) load(id marchwarden.TraceID) (*Run, error) {
 			run.Rihlas = append(run.Rihlas, rihla)
 		}
 	}
+	if before, none := marchwarden.ParseTraceID(start.Request.Follow); none == nil && l.talk && !start.PartOf {
+		if run.Before, err = l.other(before); err != nil {
+			return nil, err
+		}
+	}
 	l.read[id] = run
 	return run, nil
+}
+
+// other reads a run that another names; nil for one that is not kept here, or under way.
+func (l loader) other(id marchwarden.TraceID) (*Run, error) {
+	if run, known := l.read[id]; known {
+		return run, nil
+	}
+	run, err := l.load(id)
+	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+		return nil, nil
+	}
+	return run, err
 }
 
 // Facts are what its own trace tells.
 func (r *Run) Facts() *Facts { return FactsOf(r.Log.Steps) }
 
-// All is the run itself and its rihlas, and theirs, each once.
+// All is the run itself and its rihlas, and theirs, each once; then those of the run before it.
 func (r *Run) All() []*Run {
 	var all []*Run
 	seen := map[marchwarden.TraceID]bool{}
@@ -92,6 +110,9 @@ func (r *Run) All() []*Run {
 		all = append(all, run)
 		for _, part := range run.Rihlas {
 			add(part)
+		}
+		if run.Before != nil {
+			add(run.Before)
 		}
 	}
 	add(r)

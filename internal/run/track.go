@@ -143,7 +143,7 @@ func (k *track) step(s trace.Step) {
 	case *trace.RihlaComplete:
 		k.back(s.Number, at)
 		return
-	case *trace.RihlaUnderWay, *trace.Checkpoint, *trace.Unknown:
+	case *trace.RihlaUnderWay, *trace.Checkpoint, *trace.Clarified, *trace.Unknown:
 		return // nothing that the run itself was at
 	case *trace.Start:
 		k.start(s)

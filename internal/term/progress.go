@@ -115,6 +115,16 @@ func (p *Progress) Board(b *run.Board) {
 // Close erases what is drawn and ends the progress. It may be called twice.
 func (p *Progress) Close() { p.end(func() { p.write("\r" + eraseBelow) }) }
 
+// Aside erases what is drawn and shows nothing until back is called: a person types meanwhile.
+func (p *Progress) Aside() (back func()) {
+	p.Close()
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.closed, p.drawn = false, false
+	}
+}
+
 // Leave draws once more and ends the progress; what is drawn stays, and the cursor
 // stands below it. After Close it does nothing.
 func (p *Progress) Leave() {

@@ -13,7 +13,7 @@ import (
 // maxLine bounds a line that is read.
 const maxLine = 64 << 10
 
-// Typed reads lines that are not blank, without the space around them, until io.EOF. Where in and
+// Typed reads lines, without the space around them, until io.EOF. Where in and
 // out are a terminal, a person types them, who can edit them and bring earlier ones back with the
 // arrow keys: Ctrl-C and Ctrl-D on an empty line are io.EOF then, and between lines the terminal is
 // as it was, so that Ctrl-C is a signal. out gets the prompt.
@@ -32,18 +32,20 @@ func Typed(in io.Reader, out io.Writer, st Style) (next func() (string, error), 
 				return "", err
 			}
 			defer func() { _ = xterm.Restore(int(f.Fd()), was) }()
-			return prompt.ReadLine()
+			text, err := prompt.ReadLine()
+			if errors.Is(err, io.EOF) { // the key that ended it would end the next line, too
+				before := prompt.History
+				prompt = xterm.NewTerminal(both, "› ")
+				prompt.History = before
+			}
+			return text, err
 		}
 	}
 	return func() (string, error) {
-		for {
-			text, err := line()
-			if text = strings.TrimSpace(text); text != "" || err != nil && !errors.Is(err, xterm.ErrPasteIndicator) {
-				if text != "" {
-					err = nil // what ended it comes again
-				}
-				return text, err
-			}
+		text, err := line()
+		if text = strings.TrimSpace(text); text != "" || errors.Is(err, xterm.ErrPasteIndicator) {
+			err = nil // what ended it comes again
 		}
+		return text, err
 	}, person
 }

@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"time"
+
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
@@ -23,6 +25,20 @@ type Investigation struct {
 	// ModelSeesPrivate says that the model was named by the user, and not merely
 	// found: it may be shown what came from private sources.
 	ModelSeesPrivate bool `json:"model_sees_private,omitempty"`
+	// Clarify says that the model may ask the user questions before it plans.
+	Clarify bool `json:"clarify,omitempty"`
+}
+
+// Clarified is what the user answered to the questions of a model, "" to one that was passed over.
+type Clarified struct {
+	Head
+	Effect
+	Questions []string `json:"questions"`
+	Answers   []string `json:"answers,omitempty"`
+	// After is when the answers were there, and Took how long the user needed: no time of the run's.
+	After       time.Duration `json:"after_ns"`
+	Took        time.Duration `json:"took_ns"`
+	Interrupted bool          `json:"interrupted,omitempty"`
 }
 
 // Plan is what an investigator begins with.
@@ -116,5 +132,6 @@ type EmbedComplete struct {
 	TokensIn int    `json:"tokens_in"`       // that were charged; what is kept from before costs none
 }
 
+func (*Clarified) action() Action     { return ActionClarified }
 func (*Embed) action() Action         { return ActionEmbed }
 func (*EmbedComplete) action() Action { return ActionEmbedComplete }

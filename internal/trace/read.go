@@ -201,9 +201,12 @@ func (l *Log) take(line []byte, n int) error {
 			u.Raw = append(bytes.Clone(body), '}')
 		}
 	}
-	if r, ok := step.(*Resume); ok {
-		if start, err := l.Start(); err == nil {
-			start.Resumed(r)
+	if start, err := l.Start(); err == nil {
+		switch s := step.(type) {
+		case *Resume:
+			start.Resumed(s)
+		case *Clarified:
+			start.Waited(s.After, s.Took)
 		}
 	}
 	l.Steps = append(l.Steps, step)
@@ -279,7 +282,7 @@ var kinds = func() map[Action]reflect.Type {
 		&Start{}, &Iteration{}, &Message{}, &Search{}, &SearchComplete{}, &Fetch{}, &FetchComplete{},
 		&Model{}, &ModelComplete{}, &Embed{}, &EmbedComplete{}, &Checkpoint{}, &BudgetExhausted{}, &SynthesisStart{},
 		&SynthesisComplete{}, &SynthesisError{}, &Verify{}, &Complete{},
-		&Plan{}, &Rihla{}, &RihlaUnderWay{}, &RihlaComplete{}, &Arrival{}, &Decision{}, &Evidence{}, &Resume{},
+		&Clarified{}, &Plan{}, &Rihla{}, &RihlaUnderWay{}, &RihlaComplete{}, &Arrival{}, &Decision{}, &Evidence{}, &Resume{},
 	} {
 		all[s.action()] = reflect.TypeOf(s).Elem()
 	}

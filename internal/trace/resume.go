@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -121,6 +122,13 @@ func (s *Start) Resumed(r *Resume) {
 		inv := *s.Investigation
 		inv.Planner = r.Planner
 		s.Investigation = &inv
+	}
+}
+
+// Waited says that until a moment the run waited so long for its user, which counts against no limit. It may be told twice.
+func (s *Start) Waited(after, took time.Duration) {
+	if l := (Lengthening{After: after, By: took}); took > 0 && !slices.Contains(s.Lengthened, l) {
+		s.Lengthened = append(s.Lengthened[:len(s.Lengthened):len(s.Lengthened)], l)
 	}
 }
 

@@ -52,6 +52,7 @@ const (
 	ActionSynthesisError    Action = "synthesis_error"
 	ActionVerify            Action = "verify"
 	ActionComplete          Action = "complete"
+	ActionClarified         Action = "clarified"
 	ActionPlan              Action = "plan"
 	ActionRihla             Action = "rihla"
 	ActionRihlaUnderWay     Action = "rihla_under_way"

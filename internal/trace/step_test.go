@@ -192,8 +192,11 @@ func TestEveryStepComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range steps { // a start that was read knows how its run went on
-		if r, ok := s.(*Resume); ok {
-			steps[0].(*Start).Resumed(r)
+		switch s := s.(type) {
+		case *Resume:
+			steps[0].(*Start).Resumed(s)
+		case *Clarified:
+			steps[0].(*Start).Waited(s.After, s.Took)
 		}
 	}
 	if diff := cmp.Diff(steps, log.Steps, cmpopts.EquateComparable(blob.Ref{}, marchwarden.TraceID{}, ActionID{})); diff != "" {
