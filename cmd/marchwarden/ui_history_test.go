@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -44,9 +43,9 @@ func writePast(h *byHand) {
 	}
 }
 
-// TestPageHistory looks for past runs, and does with them what can be done; the everyday
-// form does some of it.
+// TestPageHistory looks for past runs, and does with them what can be done.
 func TestPageHistory(t *testing.T) {
+	wholeForm(t)
 	b := browsertest.Open(t)
 	w := newHTTPWorld(t)
 	home := w.home(t)
@@ -75,9 +74,6 @@ func TestPageHistory(t *testing.T) {
 		{"delete", func(t *testing.T, p *browsertest.Page) { deleteRun(t, s, p, home, other) }},
 	} {
 		t.Run(part.name, func(t *testing.T) {
-			if !slices.Contains([]string{"search and filters", "rerun", "delete"}, part.name) && !longTests() {
-				t.Skip("set MARCHWARDEN_TEST_FULL=1")
-			}
 			p := s.like(t, b, first)
 			part.try(t, p)
 			if part.name != "delete" { // which looks for what is gone
