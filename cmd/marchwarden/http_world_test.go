@@ -220,6 +220,14 @@ func arrives(t *testing.T, what <-chan struct{}) {
 	}
 }
 
+// wholeForm leaves a test to the whole form, which .ci/run and make ask for.
+func wholeForm(t *testing.T) {
+	t.Helper()
+	if !longTests() {
+		t.Skip("set MARCHWARDEN_TEST_FULL=1")
+	}
+}
+
 // longTests says whether the long forms of the tests are wanted.
 func longTests() bool { return os.Getenv("MARCHWARDEN_TEST_FULL") != "" }
 

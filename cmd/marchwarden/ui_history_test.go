@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -46,9 +45,9 @@ func writePast(h *byHand) {
 	}
 }
 
-// TestPageHistory looks for past runs, and does with them what can be done; the everyday
-// form does some of it.
+// TestPageHistory looks for past runs, and does with them what can be done.
 func TestPageHistory(t *testing.T) {
+	wholeForm(t)
 	b := browsertest.Open(t)
 	w := newHTTPWorld(t)
 	if chromium, ok := render.Find(os.Getenv("MARCHWARDEN_CHROMIUM"), exec.LookPath); ok { // for exports to PDF
@@ -80,9 +79,6 @@ func TestPageHistory(t *testing.T) {
 		{"delete", func(t *testing.T, p *browsertest.Page) { deleteRun(t, s, p, home, other) }},
 	} {
 		t.Run(part.name, func(t *testing.T) {
-			if !slices.Contains([]string{"search and filters", "rerun", "delete"}, part.name) && !longTests() {
-				t.Skip("set MARCHWARDEN_TEST_FULL=1")
-			}
 			p := s.like(t, b, first)
 			part.try(t, p)
 			if part.name != "delete" { // which looks for what is gone

@@ -117,6 +117,7 @@ func hostileLive(texts []string) handRun {
 // for text from outside: nothing of them becomes active, no other server is asked for anything, and no
 // console has a word to say, of a violated policy neither.
 func TestPageHostile(t *testing.T) {
+	wholeForm(t)
 	b := browsertest.Open(t)
 	texts := markuptest.All()
 	r := newRack(t)
@@ -138,29 +139,20 @@ func TestPageHostile(t *testing.T) {
 		s.calm(t, where, p)
 	}
 	visit("the answer", run, func() { p.WaitText("#answer", "alert(1)") })
-	every := func(n int) int { // of so many texts one is tried, or one of four times as many in the everyday form
-		if longTests() {
-			return n
-		}
-		return 4 * n
-	}
 	for i := range texts { // by the script, which reads the panel anew
-		if i%every(1) != 0 {
-			continue
-		}
 		p.Eval(fmt.Sprintf(`void document.querySelector('#sources a[data-source="%d"]').click()`, i+1), nil)
 		p.WaitFor(fmt.Sprintf(`document.querySelector('#source.open .kind')?.textContent.includes('Source %d of')`, i+1))
 		dull(t, fmt.Sprintf("the panel of source %d", i+1), p)
 	}
 	s.calm(t, "the panels", p)
 	for i := range texts {
-		if i%every(9) == 0 { // the same template each time
+		if i%9 == 0 { // the same template each time
 			visit(fmt.Sprintf("source %d", i+1), fmt.Sprintf("%s/source/%d", run, i+1), func() { p.Wait(".stored, blockquote") })
 			visit(fmt.Sprintf("the answer with source %d", i+1), fmt.Sprintf("%s?source=%d", run, i+1), nil)
 		}
 	}
 	for i := range texts {
-		if i%every(6) == 0 {
+		if i%6 == 0 {
 			visit(fmt.Sprintf("the answer to question %d", i+1), s.url+"/runs/"+handID((i+2)*100).String(), nil)
 		}
 	}
@@ -174,7 +166,7 @@ func TestPageHostile(t *testing.T) {
 		visit("history", fmt.Sprintf("%s/history?offset=%d", s.url, offset), func() { p.Wait(".entry") })
 	}
 	for i, text := range texts {
-		if strings.HasPrefix(text, "<") && len(text) < 28 && i%every(1) == 0 { // what was typed is shown again
+		if strings.HasPrefix(text, "<") && len(text) < 28 && i%1 == 0 { // what was typed is shown again
 			visit("searching for it", s.url+"/history?"+urlQuery("q", text)+"&"+urlQuery("min_cost", text)+"&"+urlQuery("with", text), nil)
 		}
 	}
@@ -218,9 +210,7 @@ func (h *byHand) hostileLiveOn(t *testing.T, s *uiServed, p *browsertest.Page, t
 
 // TestPageHostileIsNoticed shows the same texts on a page without protection: each of the checks above speaks.
 func TestPageHostileIsNoticed(t *testing.T) {
-	if !longTests() {
-		t.Skip("set MARCHWARDEN_TEST_FULL=1")
-	}
+	wholeForm(t)
 	b := browsertest.Open(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

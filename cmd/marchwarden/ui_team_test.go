@@ -57,6 +57,7 @@ var teamRoutes = []struct{ method, path, form string }{
 // TestPageTeam has two people use one page. What one of them asked is not there for the other, in the same
 // words as what never was, by any way; a token that is taken back ends its session, and one for reading cannot ask.
 func TestPageTeam(t *testing.T) {
+	wholeForm(t)
 	b := browsertest.Open(t)
 	w := newHTTPWorld(t)
 	home := w.home(t)

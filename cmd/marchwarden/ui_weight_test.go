@@ -15,6 +15,7 @@ const maxWeight = 300_000
 // TestPageWeight measures the page of an answer with 200 citations against one with a single one: what it weighs for a browser
 // that has nothing of it, and when something is seen in one that was here before.
 func TestPageWeight(t *testing.T) {
+	wholeForm(t)
 	b := browsertest.Open(t)
 	r := newRack(t)
 	home := r.home(t)
@@ -23,10 +24,7 @@ func TestPageWeight(t *testing.T) {
 	many, _ := h.put(manyCited(200))
 	s := r.ui(t, home)
 	p := s.enter(t, b)
-	best, times := map[string]time.Duration{}, 2
-	if longTests() {
-		times = 5
-	}
+	best, times := map[string]time.Duration{}, 5
 	for _, id := range []string{one.String(), many.String()} {
 		fresh := s.like(t, b, p) // nothing is in its cache
 		fresh.Go(s.url + "/runs/" + id)

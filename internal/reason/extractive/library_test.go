@@ -187,7 +187,7 @@ func TestLibraryQuestions(t *testing.T) {
 		{"How tall is Mount Kilimanjaro?", ""},
 		{"Who won the 2014 football World Cup?", ""},
 	} {
-		if !datatest.Tried(i, 6) {
+		if !datatest.Tried(i, 12) {
 			continue
 		}
 		st, d, plans := lib.run(t, marchwarden.Request{Question: c.question})
@@ -246,7 +246,7 @@ func TestStrangersQuestions(t *testing.T) {
 		{"What is the difference between BERT and GPT?", 1, "BERT is an encoder", ""},
 		{"How tall is the Eiffel Tower?", 1, "330 metres", ""},
 	} {
-		if !datatest.Tried(i, 8) {
+		if !datatest.Tried(i, 17) {
 			continue
 		}
 		st, d, plans := lib.run(t, marchwarden.Request{Question: c.question})
