@@ -65,7 +65,8 @@ func (g *gate) charts() error {
 func chartOf(text string) *marchwarden.Block {
 	_, body, _ := strings.Cut(text, "\n\n")
 	body, _, stated := strings.Cut(body, "\n# Statement: ")
-	rows := strings.Split(strings.TrimRight(body, "\n"), "\n")
+	body = strings.TrimRight(body, "\n")
+	rows := strings.Split(body[strings.LastIndex("\n\n"+body, "\n\n"):], "\n") // what they mean may stand before them
 	if !stated || len(rows) < fewestRows || len(rows) > mostRows {
 		return nil
 	}

@@ -42,20 +42,21 @@ var charting = verify.Basis{Rules: verify.Rules, Charts: true}
 
 func TestChartsAreTheStoredRows(t *testing.T) {
 	for rows, want := range map[string]string{
-		"city: Graz; n: 1.\ncity: Lyon; n: -2.5.\ncity: Oslo; n: 0.\n":                      "bar n Graz=1 Lyon=-2.5 Oslo=0",
-		"n: 1; city: Graz.\nn: 2; city: a: b.\nn: 3; city: Oslo [7].\n":                     "bar n Graz=1 a: b=2 Oslo=3",
-		"year: 2019; n: 5.\nyear: 2020; n: 4.\nyear: 2021; n: 9.\n":                         "line n 2019=5 2020=4 2021=9",
-		"day: 2019-01-02; n: 5.\nday: 2019-01-03; n: 4.\nday: 2019-02-01; n: 9.\n":          "line n 2019-01-02=5 2019-01-03=4 2019-02-01=9",
-		"year: 2021; n: 5.\nyear: 2020; n: 4.\nyear: 2019; n: 9.\n":                         "bar n 2021=5 2020=4 2019=9",
-		"city: Graz; n: 1.\ncity: Lyon; n: 2.\n":                                            "", // too few
-		strings.Repeat("city: Graz; n: 1.\n", 3):                                            "", // one label
-		"id: 11; n: 1.\nid: 12; n: 2.\nid: 13; n: 3.\n":                                     "", // a number is no label
-		"city: Graz; n: 1.\ncity: Lyon; n: null.\ncity: Oslo; n: 3.\n":                      "",
-		"city: Graz; n: 1.\ncity: Lyon; m: 2.\ncity: Oslo; n: 3.\n":                         "", // two statements in one
-		"city: Graz; n: 1.\ncity: Lyon; n: 9; n: 2.\ncity: Oslo; n: 3.\n":                   "", // a cell that plays two
-		"city: Graz; n: 1.\ncity: Lyon; n: 2.\ncity: Oslo; n: NaN.\n":                       "",
-		"city: Graz; n: 1.\ncity: Lyon; n: 2.\ncity: Oslo; n: 12345678901234567890.\n":      "", // a float would change it
-		"city: Graz; n: 1.\ncity: Lyon; n: 2.\ncity: Oslo; n: 3.\nThere are 9 more rows.\n": "",
+		"city: Graz; n: 1.\ncity: Lyon; n: -2.5.\ncity: Oslo; n: 0.\n":                                  "bar n Graz=1 Lyon=-2.5 Oslo=0",
+		"n: 1; city: Graz.\nn: 2; city: a: b.\nn: 3; city: Oslo [7].\n":                                 "bar n Graz=1 a: b=2 Oslo=3",
+		"year: 2019; n: 5.\nyear: 2020; n: 4.\nyear: 2021; n: 9.\n":                                     "line n 2019=5 2020=4 2021=9",
+		"day: 2019-01-02; n: 5.\nday: 2019-01-03; n: 4.\nday: 2019-02-01; n: 9.\n":                      "line n 2019-01-02=5 2019-01-03=4 2019-02-01=9",
+		"year: 2021; n: 5.\nyear: 2020; n: 4.\nyear: 2019; n: 9.\n":                                     "bar n 2021=5 2020=4 2019=9",
+		"cities by n: Graz | Lyon | Oslo.\n\ncity: Graz; n: 1.\ncity: Lyon; n: 2.\ncity: Oslo; n: 3.\n": "bar n Graz=1 Lyon=2 Oslo=3",
+		"city: Graz; n: 1.\ncity: Lyon; n: 2.\n":                                                        "", // too few
+		strings.Repeat("city: Graz; n: 1.\n", 3):                                                        "", // one label
+		"id: 11; n: 1.\nid: 12; n: 2.\nid: 13; n: 3.\n":                                                 "", // a number is no label
+		"city: Graz; n: 1.\ncity: Lyon; n: null.\ncity: Oslo; n: 3.\n":                                  "",
+		"city: Graz; n: 1.\ncity: Lyon; m: 2.\ncity: Oslo; n: 3.\n":                                     "", // two statements in one
+		"city: Graz; n: 1.\ncity: Lyon; n: 9; n: 2.\ncity: Oslo; n: 3.\n":                               "", // a cell that plays two
+		"city: Graz; n: 1.\ncity: Lyon; n: 2.\ncity: Oslo; n: NaN.\n":                                   "",
+		"city: Graz; n: 1.\ncity: Lyon; n: 2.\ncity: Oslo; n: 12345678901234567890.\n":                  "", // a float would change it
+		"city: Graz; n: 1.\ncity: Lyon; n: 2.\ncity: Oslo; n: 3.\nThere are 9 more rows.\n":             "",
 	} {
 		got := ""
 		for _, b := range drawn(t, blob.NewMem(), "database", rows, charting).Blocks[1:] {
