@@ -348,3 +348,37 @@ func (f *failing) Put(ctx context.Context, content []byte) (blob.Ref, error) {
 	}
 	return f.Store.Put(ctx, content)
 }
+
+// TestConversation: a bundle of a turn holds the runs that it follows, each once, also where they follow one another in a
+// circle, and all of them are imported, the turn itself last.
+func TestConversation(t *testing.T) {
+	s := home(t)
+	ids := []string{mainID, rihlaID, awayID}
+	for i, name := range ids {
+		turn := start(t, name)
+		turn.Request.Follow = ids[(i+1)%len(ids)]
+		data, err := marchwarden.EncodeResult(&marchwarden.Result{Answer: "Lit in 1887.", TraceID: id(t, name)})
+		check(t, err)
+		write(t, s, name, turn, &trace.Complete{Result: put(t, s, string(data))})
+	}
+	whole, err := s.Load(id(t, mainID))
+	check(t, err)
+	var b bytes.Buffer
+	check(t, Write(t.Context(), &b, s, whole, Options{Now: when, Version: "1.0"}))
+	opened, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	check(t, err)
+	if report, err := opened.Verify(t.Context()); err != nil || !report.OK() || opened.About.Format != formatNow || len(opened.About.Runs) != 3 {
+		t.Fatalf("%+v, %v, %+v", report, err, opened.About)
+	}
+	dst := home(t)
+	in, err := opened.Import(t.Context(), dst)
+	check(t, err)
+	if len(in.New) != 3 || in.New[2] != id(t, mainID) {
+		t.Errorf("imported %v", in.New)
+	}
+	for _, name := range ids {
+		if foreign, err := dst.Traces.Foreign(id(t, name)); err != nil || !foreign {
+			t.Errorf("%s: foreign %t, %v", name, foreign, err)
+		}
+	}
+}

@@ -1,8 +1,11 @@
 package pi_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -82,6 +85,24 @@ func TestUserIsAskedBeforeThePlan(t *testing.T) {
 			if calls := cfg.Dispatcher.(*stage).calls[member]; len(calls) == 0 || !strings.HasPrefix(calls[0].Context, want) {
 				t.Errorf("%s is told %+v", member, calls)
 			}
+		}
+
+		// The same run, cut off when the answers were there.
+		lines, err := os.ReadFile(filepath.Join(o.traces.Path(), res.TraceID.String()+".jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := bytes.Index(lines, []byte(`"action":"clarified"`))
+		cut := newOffice(t)
+		cut.blobs = o.blobs
+		if err := os.WriteFile(filepath.Join(cut.traces.Path(), res.TraceID.String()+".jsonl"), lines[:at+bytes.IndexByte(lines[at:], '\n')+1], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again, m := asking("", &asked, nil)
+		again.Ask, again.Options.Deadline = nil, time.Minute
+		on := cut.ask(t, again, marchwarden.Request{Question: gallium, Resume: res.TraceID.String()})
+		if got := inputOf(m, "investigate"); !strings.Contains(got, want) || inputOf(m, "clarify") != "" || len(on.Citations) == 0 || on.CostMetadata.BudgetExhausted {
+			t.Errorf("goes on with %s to %+v", got, on)
 		}
 	})
 }

@@ -35,7 +35,7 @@ type track struct {
 func newTrack() *track { return &track{paid: map[State]int{}, out: map[int]bool{}} }
 
 var prompts = map[string]State{
-	"investigate": Planning, "step": Planning, "write": Writing, "repair": Writing, "judge": Checking,
+	"clarify": Planning, "investigate": Planning, "step": Planning, "write": Writing, "repair": Writing, "judge": Checking,
 }
 
 // asks is what a call with a prompt is for, or what the run is at.
