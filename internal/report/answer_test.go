@@ -317,17 +317,6 @@ func proseAttribute(n *html.Node, name string) string {
 	return ""
 }
 
-// find are the proseElements of a class, or with a name.
-func find(doc *html.Node, what string) []*html.Node {
-	var out []*html.Node
-	for n := range doc.Descendants() {
-		if n.Type == html.ElementNode && (n.Data == what || slices.Contains(strings.Fields(proseAttribute(n, "class")), what)) {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
 // proseSpoken is the text of a node without what the program adds to it.
 func proseSpoken(n *html.Node, without ...string) string {
 	var b strings.Builder

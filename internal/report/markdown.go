@@ -87,7 +87,6 @@ func (m *markdown) heading(level int, text string) {
 	m.line(strings.Repeat("#", level) + " " + esc(text))
 }
 func (m *markdown) paragraph(s ...span) { m.line(m.spans(s)) }
-func (m *markdown) code(lines []string) { m.line("```sh\n" + strings.Join(lines, "\n") + "\n```") }
 
 func (m *markdown) item(number int, asides []string, s ...span) {
 	mark := "-"

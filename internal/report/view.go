@@ -58,8 +58,6 @@ type ClaimView struct {
 	Sources []int // the citations that it rests on, from one; those that exist
 }
 
-func (c ClaimView) stands() bool { return marchwarden.Support(c.Verdict).Stands() }
-
 // ContradictionView is two sides that cannot both hold.
 type ContradictionView struct {
 	About  string // what they disagree about
