@@ -119,6 +119,7 @@ func TestTornLastLineAtEveryByte(t *testing.T) {
 }
 
 func TestCreateAndAppendRefuse(t *testing.T) {
+	t.Parallel()
 	d := newDir(t)
 	id := testID(t, 1)
 	w, err := d.Create(id)

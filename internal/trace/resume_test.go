@@ -66,6 +66,7 @@ func TestTheChecksumOfALineStays(t *testing.T) {
 
 // TestOneWriterATrace has a second one turned away while the first lives.
 func TestOneWriterATrace(t *testing.T) {
+	t.Parallel()
 	dir := newDir(t)
 	id := testID(t, 1)
 	w, err := dir.Create(id)

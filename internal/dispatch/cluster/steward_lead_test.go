@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,10 @@ func TestALeaderThatStopsNeedNotBeWaitedFor(t *testing.T) {
 func TestRemembersLittle(t *testing.T) {
 	t.Parallel()
 	w := hubWorldOf(t, 2*time.Second) // a steward that loses its lease counts anew
-	const many = 40
+	many := 12
+	if full() {
+		many = 40
+	}
 	tasks := make([]dispatch.Task, many)
 	for i := range tasks {
 		tasks[i] = w.task()
@@ -47,7 +51,7 @@ func TestRemembersLittle(t *testing.T) {
 	if most > many/4 || most == 0 {
 		t.Errorf("%d in mind at once", most)
 	}
-	if got := s.Stats(); got.Requeued != many {
+	if got := s.Stats(); got.Requeued != uint64(many) {
 		t.Errorf("stats: %+v", got)
 	}
 	kv, err := w.e.JetStream().KeyValue(t.Context(), streams.BucketFacts)
@@ -56,14 +60,14 @@ func TestRemembersLittle(t *testing.T) {
 	}
 	w.until("noted", func() bool {
 		entry, err := kv.Get(t.Context(), cluster.StewardKey)
-		return err == nil && strings.HasPrefix(string(entry.Value()), `{"task":41,`)
+		return err == nil && strings.HasPrefix(string(entry.Value()), fmt.Sprintf(`{"task":%d,`, many+1))
 	})
 	stop()
 	last := w.task()
 	w.specify(last)
 	s, _ = w.keep(w.e, "two", 0)
 	w.until("ended", func() bool { return w.ended(last) != nil })
-	if got := s.Stats(); got.Requeued != 1 || got.Ended > many+1 {
+	if got := s.Stats(); got.Requeued != 1 || got.Ended > uint64(many+1) {
 		t.Errorf("stats: %+v", got)
 	}
 }

@@ -16,11 +16,15 @@ import (
 	"go.uber.org/goleak"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/searchtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	datatest.Abreast(4) // faults are waited for
+	goleak.VerifyTestMain(m)
+}
 
 const braveSecret = "BSA-s3cret/key+1"
 
@@ -58,6 +62,7 @@ func TestBraveConformance(t *testing.T) {
 }
 
 func TestBraveFaults(t *testing.T) {
+	t.Parallel()
 	searchtest.RunFaults(t, braveSecret, func(t *testing.T, base string) search.Engine {
 		return NewBrave(Config{Key: braveSecret, BaseURL: base, HTTP: searchtest.Client(t), Timeout: searchtest.FaultTimeout})
 	})

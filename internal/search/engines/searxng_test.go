@@ -43,6 +43,7 @@ func TestSearxngConformance(t *testing.T) {
 }
 
 func TestSearxngFaults(t *testing.T) {
+	t.Parallel()
 	const secret = "pass/w0rd+x"
 	searchtest.RunFaults(t, secret, func(t *testing.T, base string) search.Engine {
 		base = strings.Replace(base, "://", "://someone:"+url.QueryEscape(secret)+"@", 1)

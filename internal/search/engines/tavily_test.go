@@ -50,6 +50,7 @@ func TestTavilyConformance(t *testing.T) {
 }
 
 func TestTavilyFaults(t *testing.T) {
+	t.Parallel()
 	searchtest.RunFaults(t, tavilySecret, func(t *testing.T, base string) search.Engine {
 		return NewTavily(Config{Key: tavilySecret, BaseURL: base, HTTP: searchtest.Client(t), Timeout: searchtest.FaultTimeout})
 	})

@@ -40,6 +40,7 @@ func TestWikipediaConformance(t *testing.T) {
 }
 
 func TestWikipediaFaults(t *testing.T) {
+	t.Parallel()
 	searchtest.RunFaults(t, "", func(t *testing.T, base string) search.Engine {
 		return NewWikipedia(Config{BaseURL: base, HTTP: searchtest.Client(t), Timeout: searchtest.FaultTimeout})
 	})
