@@ -24,7 +24,7 @@ func TestPythonResearcher(t *testing.T) {
 		t.Skipf("python3 with the official MCP SDK is not installed (pip install mcp): %v", err)
 	}
 	d := &client.Dialer{Now: time.Now}
-	target := client.Target{Command: []string{"python3", "researcher.py"}, Dir: "python-researcher", Env: os.Environ(), Stderr: os.Stderr}
+	target := client.Target{Command: []string{"python3", "researcher.py"}, Dir: "python-researcher", Env: os.Environ(), Stderr: os.Stderr, Patience: time.Minute}
 	dial := func(ctx context.Context) (*client.Session, error) { return d.Dial(ctx, target) }
 	report := conform.Check(t.Context(), dial, conform.Options{Question: "How tall is the Bell Rock Lighthouse?"})
 	for _, f := range report.Findings {

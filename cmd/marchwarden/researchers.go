@@ -144,7 +144,8 @@ func runCheck(ctx context.Context, a *app, c *settings.Settings, args []string, 
 	if err != nil {
 		return err
 	}
-	target.Env = a.Environ() // it is the user who starts it, by hand
+	target.Env = a.Environ() // it is the user who starts it, by hand, and waits
+	target.Patience = max(target.Patience, time.Minute)
 	d := client.Dialer{Version: programVersion(), Now: a.Now, HTTP: a.ServiceClient(), Log: a.logger(c)}
 	a.note("checking %s…", strings.Join(args, " "))
 	report := conform.Check(ctx, func(ctx context.Context) (*client.Session, error) { return d.Dial(ctx, target) }, o)

@@ -126,7 +126,7 @@ func (p pages) Probe(ctx context.Context, address string) (string, error) {
 func newRegistry(t testing.TB, w *world, p pages) *Registry {
 	base := searchtest.Serve(t, w.ServeHTTP)
 	client := searchtest.Client(t)
-	const patience = 150 * time.Millisecond
+	const patience = 500 * time.Millisecond // a busy machine answers late
 	return NewRegistry(RegistryConfig{
 		Pages: p, HandleURL: base + "/handle", HTTP: client, Timeout: patience,
 		Indexes: scholar.New(scholar.Config{CrossrefURL: base + "/crossref", OpenAlexURL: base + "/openalex", SemanticScholarURL: base + "/semantic", HTTP: client, Timeout: patience}),
