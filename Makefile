@@ -1,5 +1,16 @@
 # Building and testing need no make: see the README. This is for what takes longer.
 
+PREFIX ?= /usr/local
+
+.PHONY: install
+install: ## build the program and install it with its manual pages below PREFIX
+	CGO_ENABLED=0 go build -trimpath -o dist/marchwarden ./cmd/marchwarden
+	rm -rf dist/man && dist/marchwarden man dist/man
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7
+	install -m 755 dist/marchwarden $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 dist/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 dist/man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+
 .PHONY: torture
 torture: ## kill, fault and crowd researches at every point; takes half an hour to an hour
 	.ci/torture.sh
@@ -20,10 +31,6 @@ small-model: ## research twenty times with a real small model, SmolLM2 on llama.
 .PHONY: packages
 packages: ## count the packages of ours that one offline question runs; the number only falls, to 35
 	.ci/ask-packages.sh 35
-
-.PHONY: s3
-s3: ## keep evidence in a real S3 service, versitygw, which is compiled first
-	internal/blob/s3/testdata/gateway.sh dist/s3
 
 DATA ?= ../shared/data
 REPORTS ?= dist/quality

@@ -37,6 +37,10 @@ type Event struct {
 	// investigator's own work and for a single researcher's.
 	Rihla      int    `json:"rihla,omitempty"`
 	Researcher string `json:"researcher,omitempty"`
+	// Draft is the text of the sentences that a model has written so far, "" where an
+	// event tells of something else. They are whole but not checked, and in no record;
+	// paragraphs are apart by a blank line, and of a long draft it is the end.
+	Draft string `json:"draft,omitempty"`
 }
 
 // Stage is where in the flow an event happened.

@@ -112,7 +112,7 @@ func TestSourceFilterOfOneHugeLabel(t *testing.T) {
 	if err != nil || !f.Allows(b.String()) || f.Allows(b.String()[2:]) {
 		t.Errorf("a huge label does not match itself alone: %v", err)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
 }

@@ -144,6 +144,20 @@ else
   skip "the systemd units, there is no systemd-analyze"
 fi
 
+echo "manual pages"
+"$binary" man "$scratch/man" || fail "the manual pages cannot be written"
+if command -v mandoc >/dev/null; then
+  for page in "$scratch"/man/*; do
+    mandoc -T lint -W error "$page" >"$scratch/lint" || fail "$(cat "$scratch/lint")"
+  done
+elif command -v groff >/dev/null; then
+  for page in "$scratch"/man/*; do
+    said=$(groff -K utf8 -man -ww -z "$page" 2>&1) && [ -z "$said" ] || fail "$page: $said"
+  done
+else
+  skip "the manual pages, there is neither mandoc nor groff"
+fi
+
 echo "configurations for hosts"
 for host in claude-code claude-desktop vscode cursor codex gemini-cli; do
   "$binary" mcp config "$host" 2>/dev/null | grep -qF "$binary" || fail "the configuration for $host does not name the program"

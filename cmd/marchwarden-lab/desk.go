@@ -155,7 +155,7 @@ func (b *bench) enter(s eval.Suite, d *evaldesk.Desk) {
 		e.TokensUsed += t.In + t.Out
 	}
 	e.Charge(used)
-	if err := ledger.Open(b.config.Text(settings.Ledger)).Append(e); err != nil {
+	if err := ledger.Append(b.config.Text(settings.Ledger), e); err != nil {
 		b.note("warning: the run is not in the ledger: %v", err)
 	}
 }

@@ -117,7 +117,7 @@ func (f *folders) calibrate(table json.RawMessage) error {
 // folderSettings are the settings that the asked program shares with this one: those of
 // models and vectors, and none that would have it search anything else.
 var folderSettings = []string{
-	settings.Embed, settings.EmbedModel, settings.AnthropicKey, settings.AnthropicURL, settings.OpenAIKey, settings.OpenAIURL, settings.OpenRouterKey, settings.GeminiKey, settings.OllamaHost,
+	settings.Embed, settings.AnthropicKey, settings.AnthropicURL, settings.OpenAIKey, settings.OpenAIURL, settings.OpenRouterKey, settings.GeminiKey, settings.OllamaHost,
 }
 
 // folderEnv is the environment of the asked program.

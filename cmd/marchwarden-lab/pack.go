@@ -22,12 +22,12 @@ func newPack() *cobra.Command {
 	cmd.AddCommand(
 		&cobra.Command{
 			Use: "vectors FOLDER WEIGHTS VOCABULARY", Short: "pack a sentence model", Args: cobra.ExactArgs(3),
-			Example: "  marchwarden-lab pack vectors all-MiniLM-L6-v2 internal/embed/minilm/minilm.q8 internal/embed/minilm/vocab.txt",
+			Example: "  marchwarden-lab pack vectors all-MiniLM-L6-v2 internal/embed/bert/minilm.q8 internal/embed/bert/vocab.txt",
 			RunE:    func(_ *cobra.Command, args []string) error { return packVectors(args[0], args[1], args[2]) },
 		},
 		&cobra.Command{
 			Use: "reader LAYERS EMBEDDER WEIGHTS", Short: "pack the reader", Args: cobra.ExactArgs(3),
-			Example: "  marchwarden-lab pack reader OUT/s4-layers.safetensors internal/embed/minilm/minilm.q8 internal/reader/reader.q8",
+			Example: "  marchwarden-lab pack reader OUT/s4-layers.safetensors internal/embed/bert/minilm.q8 internal/reader/reader.q8",
 			RunE:    func(_ *cobra.Command, args []string) error { return packReader(args[0], args[1], args[2]) },
 		})
 	return cmd

@@ -20,7 +20,7 @@ func TestPackRefuses(t *testing.T) {
 	out := filepath.Join(dir, "out")
 	for name, err := range map[string]error{
 		"vectors": packVectors(dir, out, out+".txt"),
-		"reader":  packReader(filepath.Join(dir, "layers"), "../../internal/embed/minilm/minilm.q8", out),
+		"reader":  packReader(filepath.Join(dir, "layers"), "../../internal/embed/bert/minilm.q8", out),
 	} {
 		if marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
 			t.Errorf("%s: %v", name, err)

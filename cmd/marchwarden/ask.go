@@ -45,61 +45,9 @@ type askOptions struct {
 	away       bool                   // it was asked of a cluster
 }
 
-var askHelp = `Ask a question and get an answer in which every factual sentence carries a
-citation, or a plain statement of what was not found.
-
-An investigator plans which researchers to send on which journey (a rihla),
-sends them in parallel, follows up what they report, holds every excerpt against
-stored bytes, compares what they found, and writes one answer. 'marchwarden
-researchers' shows who is in the network; --researcher NAME asks just one.
-
-files     your folders: those given with --library (or MARCHWARDEN_LIBRARY) and
-          those added by 'marchwarden library add'; the embedded library when
-          there is no other researcher to ask, or with --embedded
-database  the database of --db, read-only; an address with a password belongs
-          in MARCHWARDEN_DB, since arguments are seen by others
-web       the open web, by the search engines whose keys are set, or Wikipedia
-arxiv     papers: arXiv, and published work by DOI
-
-Nothing leaves this machine unasked: web and arxiv join with --online, --search,
-or a setting that says so; no key switches them on. What was found in your files
-or your database is told to no other researcher unless --allow-egress says so,
-and goes to a language model only if you name one.
-
---follow continues a conversation: the question may leave out what was named
-before, and is asked of the same researchers unless flags say of whom. With
---clarify a model may first ask you up to three questions; Enter skips one.
-
---format says what the answer looks like: brief, one to three sentences; answer,
-paragraphs; report, the answer in short and sections with lists and tables;
-table, one comparison. Every sentence and every cell is cited in all of them.
-
-With --engine a cluster does the work, and its workers decide what is searched.
-Ctrl-C then only stops waiting: 'marchwarden follow ID' comes back to it,
-'marchwarden cancel ID' ends it. At its end the record comes home.
-
-The result goes to stdout, progress and warnings to stderr. On a terminal every
-rihla has a line with a bar of what it did when: · waiting, ░ planning,
-▒ searching, ▓ reading, █ writing, ▚ checking; letters where there are no such
-characters. --plain writes plain lines there, too.
-
-The first Ctrl-C ends the research with a partial result, the second ends the
-program.` + exits("0 answered, gaps and plain refusals included", "1 failed: there is no result", "2 wrong usage or bad input; nothing was written",
-	"130 interrupted; the partial result is printed")
-
-const askExamples = `  marchwarden ask "What are ideal crops for a garden in Utah?"
-  marchwarden ask --online "Who won the Nobel Prize in Physics in 2024?"
-  marchwarden ask --db postgres://me@localhost/trials --library ~/papers "Which trial of aspirin was stopped?"
-  marchwarden ask --researcher arxiv "What is known about attention sinks?"
-  marchwarden ask --model ollama/qwen3 --search searxng --plan "What is new in CRISPR therapy?"
-  marchwarden ask --json "Who wrote the transformer paper?" | jq .citations
-  marchwarden ask --follow last "And in St George?"
-  echo "What is CRISPR?" | marchwarden ask --out report.md -
-  marchwarden ask --engine nats://hub1:4222 "What is known about attention sinks?"`
-
 func newAsk(a *app) *cobra.Command {
 	cmd := asking(a, runAsk)
-	cmd.Use, cmd.Short, cmd.Long, cmd.Example = "ask [flags] QUESTION… | -", "answer a question from documents, with citations", askHelp, askExamples
+	cmd.Use, cmd.Short = "ask [flags] QUESTION… | -", "answer a question from documents, with citations"
 	return cmd
 }
 
@@ -136,8 +84,8 @@ func (o *askOptions) questionFlags(cmd *cobra.Command) {
 	f.StringVar(&d.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
 	f.StringSliceVar(&d.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.StringSliceVar(&d.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
-	countFlag(f, &d.Parallel, "parallel", 0, 1, network.MaxParallel, "send at most `N` rihlas at once (default 4)")
-	countFlag(f, &d.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "send at most `N` rihlas in all (default by depth: 4, 8 or 16)")
+	countFlag(f, &d.Parallel, "parallel", 0, 1, network.MaxParallel, "ask at most `N` researchers at once (default 4)")
+	countFlag(f, &d.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "ask researchers at most `N` times in all (default by depth: 4, 8 or 16)")
 	f.StringVar(&d.Timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
 	isolateFlag(f, d)
 	workFlags(cmd, d)
@@ -153,8 +101,8 @@ func (o *askOptions) questionFlags(cmd *cobra.Command) {
 func (o *askOptions) showFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "print the result as JSON and nothing else")
 	f.BoolVar(&o.jsonEvents, "json-events", false, "print progress, warnings and errors on stderr as JSON, one object a line, for programs")
-	f.StringVar(&o.out, "out", "", "also write the result to `FILE`: JSON if it ends in .json, else a report")
-	f.BoolVar(&o.verbose, "verbose", false, "show hashes, spans and how long each stage took")
+	f.StringVar(&o.out, "out", "", "also write the result to `FILE`: JSON if it ends in .json, else all that 'show' prints")
+	f.BoolVar(&o.verbose, "verbose", false, "show all that is known: the passages in their place, who was asked what, hashes, times")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
 	f.BoolVar(&o.plain, "plain", false, "show progress in plain lines, on a terminal too: for logs and screen readers")
 }
@@ -213,8 +161,10 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if o.typed != nil {
-		o.desk.Ask = func(_ context.Context, model string, questions []string) []string {
-			return watch.ask(model, questions, o.typed, func() { stop(errInterrupted) })
+		o.desk.Ask = func(context.Context) pi.Asker {
+			return func(_ context.Context, model string, questions []string) []string {
+				return watch.ask(model, questions, o.typed, func() { stop(errInterrupted) })
+			}
 		}
 	}
 	d, err := a.Open(c, o.desk)
@@ -237,7 +187,7 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 		}
 		a.note("%s", network.NothingLeft(req, o.desk.More > 0, res))
 	}
-	partial, err := showResult(a, c, o, d, res, start, watch)
+	partial, err := showResult(context.WithoutCancel(ctx), a, o, d, res, start)
 	if err := errors.Join(err, d.Close()); err != nil {
 		return res.TraceID, err
 	}
@@ -249,32 +199,44 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 
 // showResult shows the result of a run that is recorded here, and reports whether its record
 // says that it was interrupted, or nothing.
-func showResult(a *app, c *settings.Settings, o askOptions, d *network.Runner, res *marchwarden.Result, start *trace.Start, watch *watch) (partial bool, err error) {
-	f, searched := d.Records.Store().Spent(res, run.Whole)
+func showResult(ctx context.Context, a *app, o askOptions, d *network.Runner, res *marchwarden.Result, start *trace.Start) (partial bool, err error) {
+	store := d.Records.Store()
+	f, searched := run.SpentIn(store.Traces.Load, res, run.Whole)
 	partial = f.Interrupted || !f.Known
 	if start.Investigation == nil {
 		searched = start.Library
 	}
-	screen := report.ScreenOptions{
-		Question: start.Request.Question, Limits: start.LimitsNow(),
-		Sources: max(f.Read, res.CostMetadata.SourcesRead), Cost: report.Price(f.Cost(res.CostMetadata)),
-		Verbose: o.verbose, Timings: watch.timings,
-	}
+	out := outcome{res: res, start: start}
+	out.Cost, out.Searched = report.Price(f.Cost(res.CostMetadata)), strings.Join(searched, ", ")
 	if o.desk.PlanOnly {
-		screen.Cost = pi.Forecast(start, len(res.Rihlas))
+		out.Cost = pi.Forecast(start, len(res.Rihlas))
+	}
+	lost := slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.Contains(w, trace.Unrecorded) })
+	out.kept = f.Known && !lost
+	if res.CostMetadata.BudgetExhausted && !partial && !lost {
+		out.Hints = append(out.Hints, "to continue with more: marchwarden resume "+network.AsMuchAgain(f.Exhausted, start)+" last")
 	}
 	if !o.away { // what is searched there, its workers decide
-		screen.Hints = network.Hints(start, searched)
+		out.Hints = append(out.Hints, network.Hint(start, searched)...)
 	}
-	if res.CostMetadata.BudgetExhausted && !partial && !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.Contains(w, trace.Unrecorded) }) {
-		screen.Hints = append(screen.Hints, fmt.Sprintf("to continue with more: marchwarden resume %s %s", network.AsMuchAgain(f.Exhausted, start), shortID(res.TraceID)))
+	out.page = func() *report.Report {
+		if past, err := store.Load(res.TraceID); err == nil && !lost {
+			if r, err := report.Gather(ctx, store, past); err == nil {
+				return r
+			}
+		}
+		return &report.Report{Question: cmp.Or(res.CompletedQuestion, start.Request.Question), Researcher: start.Researcher, Version: start.Version, StartedAt: start.StartedAt, Limits: start.LimitsNow(), Result: res}
 	}
-	if where := strings.Join(searched, ", "); d.OpenWorld {
-		screen.Searched = where
-	} else {
-		screen.Library = where
-	}
-	return partial, deliver(a, o, res, screen)
+	return partial, deliver(a, o, out)
+}
+
+// outcome is a result and what is to be said with it.
+type outcome struct {
+	report.ScreenOptions
+	res   *marchwarden.Result
+	start *trace.Start
+	kept  bool                  // it can be shown again
+	page  func() *report.Report // with the stored evidence, if it can be read
 }
 
 // requestOf makes a valid request of flags, settings and a question. Its errors name the flag
@@ -337,29 +299,36 @@ func questionOf(ctx context.Context, a *app, args []string) (string, error) {
 
 // deliver writes the result to the file that was asked for and prints it, even
 // when the file cannot be written.
-func deliver(a *app, o askOptions, res *marchwarden.Result, screen report.ScreenOptions) (err error) {
-	a.warnOf(res, !o.json && !o.desk.PlanOnly)
+func deliver(a *app, o askOptions, out outcome) (err error) {
+	a.warnOf(out.res, !o.json && !o.desk.PlanOnly)
 	if o.out != "" {
 		failed := writeOut(o.out, func(w io.Writer) error {
 			if strings.HasSuffix(strings.ToLower(o.out), ".json") {
-				return printJSON(w, res)
+				return printJSON(w, out.res)
 			}
-			return o.show(term.Style{}, w, res, screen)
+			return out.show(w, term.Style{}, o.desk.PlanOnly, true, report.ReadingOptions{Cost: out.Cost, Searched: out.Searched})
 		})
 		defer func() { err = errors.Join(failed, err) }()
 	}
 	if o.json {
-		return printJSON(a.forPrograms(), res)
+		return printJSON(a.forPrograms(), out.res)
 	}
-	return o.show(a.outStyle(), a.stdout, res, screen)
+	return out.show(a.stdout, a.outStyle(), o.desk.PlanOnly, o.verbose, report.ReadingOptions{Verbose: true, Cost: out.Cost, Searched: out.Searched, Hints: out.Hints})
 }
 
-// show writes a result, or the plan if that is all there is, for people.
-func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, screen report.ScreenOptions) error {
-	if o.desk.PlanOnly {
-		return report.Plan(w, st, screen.Question, screen.Cost, res.Rihlas)
+// show writes a result for people: the plan if that is all there is, else the first screen, or
+// all of it.
+func (out outcome) show(w io.Writer, st term.Style, planned, all bool, how report.ReadingOptions) error {
+	switch {
+	case planned:
+		return report.Plan(w, st, out.start.Request.Question, out.Cost, out.res.Rihlas)
+	case all:
+		return report.Reading(w, st, out.page(), how)
 	}
-	return report.Screen(w, st, res, screen)
+	if out.kept {
+		out.Hints = slices.Insert(slices.Clone(out.Hints), 0, "to see each passage in its place: marchwarden show last")
+	}
+	return report.Screen(w, st, out.res, out.ScreenOptions)
 }
 
 // number is a flag for a whole number that may be left out.

@@ -95,15 +95,12 @@ func askCluster(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 	case alone && (len(o.desk.Researchers) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
 		return invalid(field, "say --researcher "+settings.PI+" to let all of them work together", "asks "+name+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
 	}
-	if err := a.StartTracing(c); err != nil {
-		return err
-	}
 	e, err := a.openCluster(ctx, c, at, a.logger(c))
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	if err := handIn(ctx, a, e, t); err != nil {
+	if err := e.Submit(ctx, t); err != nil {
 		return cluster.Unreachable(ctx, at, err)
 	}
 	sent := submit.Sent{ID: id, Engine: at, Question: t.Request.Question, At: a.Now().UTC()}
@@ -115,15 +112,6 @@ func askCluster(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 		noteUnserved(ctx, a, e, t.Queue)
 	}
 	return followTask(ctx, a, c, o, e, id)
-}
-
-// handIn submits a task, below a span of its own.
-func handIn(ctx context.Context, a *app, e dispatch.Client, t dispatch.Task) error {
-	ctx, told := a.Tracer.Send(ctx, t.Queue)
-	t.Span = a.Tracer.Carry(ctx)
-	err := e.Submit(ctx, t)
-	told(err)
-	return err
 }
 
 // noteUnserved says that no worker serves a task's queue, if that is known.
@@ -164,7 +152,7 @@ func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e 
 	}
 	d := &network.Runner{Name: settings.PI, Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}
 	start := d.BringHome(ctx, e, id, end, res)
-	_, err = showResult(a, c, o, d, res, start, w)
+	_, err = showResult(ctx, a, o, d, res, start)
 	if err := errors.Join(err, d.Close()); err != nil {
 		return err
 	}

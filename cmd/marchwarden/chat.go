@@ -14,21 +14,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-var chatHelp = `Ask questions one after the other. Each line is a run of its own that follows
-the one before, and may leave out what that named: "and in St George?", "when
-was he born?". It is shown as it was understood. Pages that were fetched are
-read first.
-
-On a terminal the arrow keys bring back earlier lines, and /quit, Ctrl-D or
-Ctrl-C at the prompt ends the conversation. While a question is answered, Ctrl-C
-ends the research with a partial result. Lines of a pipe are asked in turn.` + exits("0", "1 a question of a pipe has no result", "2", "130 interrupted")
-
-const chatExamples = `  marchwarden chat --online
-  printf 'Who wrote Dune?\nWhen was he born?\n' | marchwarden chat -q --online --follow last`
-
 func newChat(a *app) *cobra.Command {
 	cmd := asking(a, runChat)
-	cmd.Use, cmd.Short, cmd.Long, cmd.Example, cmd.Args = "chat [flags]", "ask questions that follow one another", chatHelp, chatExamples, noArgs
+	cmd.Use, cmd.Short, cmd.Args = "chat [flags]", "ask questions that follow one another", noArgs
 	return cmd
 }
 

@@ -16,7 +16,7 @@ func TestCheckAndGcAreInterrupted(t *testing.T) {
 		args []string
 		out  string
 	}{
-		{[]string{"check", "--repair"}, "the check is not complete\n"},
+		{[]string{"check"}, "the check is not complete\n"},
 		{[]string{"check", "--json"}, `"incomplete": true`},
 		{[]string{"gc"}, ""},
 	} {

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/meter"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -62,13 +61,13 @@ func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, engine 
 		if asJSON {
 			err = printJSON(a.forPrograms(), s)
 		} else {
-			err = meter.WriteStatus(a.stdout, a.outStyle(), s)
+			err = writeStatus(a.stdout, a.outStyle(), s)
 		}
 		if err != nil {
 			return err
 		}
 		if !again {
-			return meter.Stuck(s)
+			return stuckError(s)
 		}
 		select {
 		case <-time.After(2 * time.Second):

@@ -29,12 +29,12 @@ MARCHWARDEN_ENGINE_KEY. It never belongs on a command line.
 The roles are:
   client  ask, watch and cancel
   worker  work on tasks as well
-  hub     everything in its account
+  hub     everything
 
-Keys of different accounts share nothing but the hub: neither sees the other's
-questions, records or documents.`
+Every key reads everything that its hub keeps; what must be kept apart needs a
+hub of its own.`
 
-type clusterKeyOptions struct{ keys, role, account, out string }
+type clusterKeyOptions struct{ keys, role, out string }
 
 func newClusterKey(a *app) *cobra.Command {
 	return group(&cobra.Command{
@@ -47,7 +47,7 @@ func newClusterKeyAdd(a *app) *cobra.Command {
 	var o clusterKeyOptions
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "make a key and write it to a file", Args: argCount(1, 1, "one name"),
-		Example: "  marchwarden cluster key add worker1 --role worker --out worker1.key\n  marchwarden cluster key add lab --account physics",
+		Example: "  marchwarden cluster key add worker1 --role worker --out worker1.key\n  marchwarden cluster key add lab",
 		RunE:    func(_ *cobra.Command, args []string) error { return runClusterKeyAdd(a, o, args[0]) },
 	}
 	var roles []string
@@ -56,7 +56,6 @@ func newClusterKeyAdd(a *app) *cobra.Command {
 	}
 	o.keysFlag(cmd)
 	cmd.Flags().StringVar(&o.role, "role", string(hub.RoleClient), "what it is good for, its `ROLE`: "+strings.Join(roles, ", "))
-	cmd.Flags().StringVar(&o.account, "account", hub.DefaultAccount, "the `ACCOUNT` that it belongs to, which is made if it is new")
 	cmd.Flags().StringVar(&o.out, "out", "", "write the key to this new `FILE` (default NAME.key)")
 	complete(cmd, "role", roles...)
 	return cmd
@@ -97,7 +96,7 @@ func runClusterKeyAdd(a *app, o clusterKeyOptions, name string) error {
 	if err != nil {
 		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", out, durable.Cause(err)))
 	}
-	seed, err := file.Add(a.Now(), name, o.account, hub.Role(o.role))
+	seed, err := file.Add(a.Now(), name, hub.Role(o.role))
 	if err != nil {
 		return errors.Join(asFlag(err), durable.Discard(f))
 	}
@@ -106,7 +105,7 @@ func runClusterKeyAdd(a *app, o clusterKeyOptions, name string) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return marchwarden.Wrap(errors.Join(err, file.Remove(name)), marchwarden.CodeUnavailable, "write the key to %s", out)
 	}
-	a.note("the key %s (%s of %s) is in %s; where it is used: %s=%s", name, o.role, o.account, out, settings.EnvOf(settings.EngineKey), out)
+	a.note("the key %s (%s) is in %s; where it is used: %s=%s", name, o.role, out, settings.EnvOf(settings.EngineKey), out)
 	if len(before) == 0 {
 		a.note("it is the first in %s: from now on hubs with that file refuse connections without a key", file)
 	}
@@ -132,10 +131,10 @@ func runClusterKeyList(a *app, o clusterKeyOptions, asJSON bool) error {
 	}
 	var rows [][]string
 	for _, k := range list {
-		rows = append(rows, []string{k.Name, string(k.Role), k.Account, a.inZone(k.Created), k.Public})
+		rows = append(rows, []string{k.Name, string(k.Role), a.inZone(k.Created), k.Public})
 	}
 	none := fmt.Sprintf("there are no keys in %s yet; 'marchwarden cluster key add NAME' makes one", file)
-	return a.show(asJSON, append([]hub.Key{}, list...), []string{"name", "role", "account", "created", "public half"}, rows, none)
+	return a.show(asJSON, append([]hub.Key{}, list...), []string{"name", "role", "created", "public half"}, rows, none)
 }
 
 func newClusterKeyRemove(a *app) *cobra.Command {

@@ -21,18 +21,11 @@ type costsOptions struct {
 	json  bool
 }
 
-const costsHelp = `Sum up what research calls have used, from the ledger (costs.jsonl).
-
-Costs are estimates by the program's own price table. A model that the table
-does not name has an unknown cost: it is counted, never guessed. Days are in
-UTC.`
-
 func newCosts(a *app) *cobra.Command {
 	var o costsOptions
 	cmd := &cobra.Command{
-		Use: "costs", Short: "sum up what research has used", Long: costsHelp, Args: noArgs,
-		Example: "  marchwarden costs --since 7d\n  marchwarden costs --since 2026-11-01 --by model --json",
-		RunE:    a.run(func(_ context.Context, c *settings.Settings, _ []string) error { return runCosts(a, c, o) }),
+		Use: "costs", Short: "sum up what research has used", Args: noArgs,
+		RunE: a.run(func(_ context.Context, c *settings.Settings, _ []string) error { return runCosts(a, c, o) }),
 	}
 	cmd.Flags().StringVar(&o.since, "since", "", "only calls since `WHEN`: a date (2026-11-01) or an age (7d, 12h)")
 	cmd.Flags().StringVar(&o.by, "by", "day", "group by `KEY`: day, model, researcher or caller")

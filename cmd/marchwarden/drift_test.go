@@ -25,6 +25,7 @@ import (
 //	NAME.slow            answers nothing
 //	NAME                 anything else, such as robots.txt
 func TestDriftScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/drift",
 		Setup: func(e *testscript.Env) error {

@@ -43,7 +43,7 @@ func (a *app) owner() string {
 }
 
 func (a *app) engineConfig(c *settings.Settings, at string, log *slog.Logger) (cluster.Config, error) {
-	cfg := cluster.Config{URL: at, Name: a.engineName(), Now: a.Now, Log: log, AccessKey: c.Text(settings.S3Key), SecretKey: c.Text(settings.S3Secret)}
+	cfg := cluster.Config{URL: at, Name: a.engineName(), Now: a.Now, Log: log}
 	var err error
 	if cfg.TLS, err = (hub.TLSFiles{Cert: c.Text(settings.EngineCert), Key: c.Text(settings.EngineCertKey), CA: c.Text(settings.EngineCA)}).Load(); err != nil {
 		return cfg, err

@@ -24,34 +24,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const exportHelp = `Write a recorded run to a file for others: as a bundle that they can check, as a
-report that they can read, or as a list of its sources.
-
-  mwz     a bundle: the result, the traces and everything that was read, in one
-          file that 'marchwarden verify' checks anywhere, offline (the default)
-  md      a report in Markdown, as Pandoc reads it
-  html    a report as one page, with the excerpts in their source text
-  docx    a report for Word and its kin
-  pdf     a report to print; a local Chromium or Chrome prints it
-  json    the result, as 'ask --json' prints it
-  bibtex, ris, csl
-          the sources, for a program that keeps references
-  warc    the pages that were fetched, for web archives
-
-Reports have the answer, what is to be known about it, references with the dates
-on which they were read, and the excerpts; md and docx have footnotes, too.
---cite says how references are written.
-
-Without --format the ending of the file tells. Bundles and archives get a name
-of their own without --out; the other formats go to stdout.
-
-A bundle holds everything that was read, your own files too, and the runs before
-it of a conversation. --sign signs it;
-who has the public key can tell with 'marchwarden verify --by' that it is yours.
---new-key makes a pair of keys: FILE, which you keep, and FILE.pub for others.
-
-` + idHelp
-
 type exportOptions struct {
 	out, format, cite     string
 	force                 bool
@@ -61,9 +33,7 @@ type exportOptions struct {
 func newExport(a *app) *cobra.Command {
 	var o exportOptions
 	cmd := &cobra.Command{
-		Use: "export [flags] ID", Short: "write a run to a file: a bundle to check, a report, its sources", Long: exportHelp,
-		Example: "  marchwarden export last\n  marchwarden export last -o answer.html\n  marchwarden export last --cite apa -o answer.docx\n  marchwarden export --format bibtex last >> sources.bib\n" +
-			"  marchwarden export --new-key ~/.marchwarden/key\n  marchwarden export --sign ~/.marchwarden/key last -o answer.mwz",
+		Use: "export [flags] ID", Short: "write a run to a file: a bundle to check, a report, its sources",
 		Args: argCount(0, 1, "one trace id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return stopped(cmd.Context(), "nothing was written", runExport(cmd, a, o, args))
@@ -91,6 +61,8 @@ func formatOf(o exportOptions) (bundle.Format, error) {
 	switch {
 	case ok:
 		return f, nil
+	case o.format == "warc" || strings.HasSuffix(o.out, ".warc.gz"):
+		return f, invalid("--format", "a bundle (mwz) holds the fetched pages, too", "this program does not write WARC files any more")
 	case o.format == "":
 		return f, invalid("--format", hint, fmt.Sprintf("is missing: the name %q does not tell it", o.out))
 	}
@@ -98,8 +70,7 @@ func formatOf(o exportOptions) (bundle.Format, error) {
 }
 
 func exportOf(a *app, c *settings.Settings, from run.Store, past *run.Run) bundle.Export {
-	return bundle.Export{From: from, Run: past, Home: c.Home(), Now: a.Now, Version: programVersion(), Note: a.note, Warn: a.warn, When: a.inZone,
-		Print: func(ctx context.Context, html string) ([]byte, error) { return a.PrintPDF(ctx, c, html) }}
+	return bundle.Export{From: from, Run: past, Home: c.Home(), Options: bundle.Options{Now: a.Now(), Version: programVersion()}, Note: a.note, Warn: a.warn, When: a.inZone, Print: network.Printer(c)}
 }
 
 func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error {
@@ -145,8 +116,8 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error
 			return err
 		}
 		e := exportOf(a, c, rec.Store(), past)
-		e.Key, e.Comment, e.Cite = key, o.comment, biblio.Style(o.cite)
-		if _, _, err := e.From.Result(ctx, past); err != nil && format.Name != "warc" { // pages can be there without
+		e.Sign, e.Comment, e.Cite = key, o.comment, biblio.Style(o.cite)
+		if _, _, err := e.From.Result(ctx, past); err != nil {
 			return err
 		}
 		return exportTo(ctx, a, format, e, o)
@@ -198,18 +169,11 @@ func makeKey(a *app, path string) error {
 	return a.print("%s\n", public.Fingerprint())
 }
 
-const importHelp = `Import a bundle that another person exported, so that you can show, verify, run
-again and export it like a run of your own.
-
-The bundle is verified first, and nothing is taken from one that does not stand.
-A run that is here already is never replaced.`
-
 func newImport(a *app) *cobra.Command {
 	var by []string
 	cmd := &cobra.Command{
-		Use: "import [flags] FILE.mwz", Short: "import a run that another person exported", Long: importHelp,
-		Example: "  marchwarden import answer.mwz\n  marchwarden import --by colleague.pub answer.mwz",
-		Args:    argCount(1, 1, "one bundle"),
+		Use: "import [flags] FILE.mwz", Short: "import a run that another person exported",
+		Args: argCount(1, 1, "one bundle"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return stopped(cmd.Context(), "the run was not imported", a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 				return runImport(ctx, a, c, by, args[0])
@@ -232,7 +196,7 @@ func runImport(ctx context.Context, a *app, c *settings.Settings, by []string, p
 	defer file.Close()
 	silent := *a // what does not stand is in the error
 	silent.stdout = io.Discard
-	if err := newAudit(&silent, verifyOptions{}, nil).Bundle(ctx, b, keys); err != nil {
+	if err := newAudit(&silent).Bundle(ctx, b, keys); err != nil {
 		return err
 	}
 	rec, err := a.OpenRecords(c)

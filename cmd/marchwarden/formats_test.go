@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
@@ -95,6 +96,7 @@ func (o old) runs() []runInfo {
 // said why not), checked, exported and cleared by this one, and this one's runs
 // stand beside it.
 func TestHomesOfEarlierVersions(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name            string
 		complete, other int
@@ -128,8 +130,7 @@ func TestHomesOfEarlierVersions(t *testing.T) {
 				t.Errorf("%d complete runs and %d others, want %d and %d", complete, other, c.complete, c.other)
 			}
 			if c.torn {
-				o.wants(exitFailed, "its last line is torn", "check")
-				o.wants(exitOK, "cut: 90 bytes", "check", "--repair")
+				o.wants(exitOK, "traces whose last line a crash tore: 1", "check")
 			}
 			o.wants(exitOK, "nothing is wrong", "check")
 			o.wants(exitOK, "", "costs")
@@ -159,6 +160,7 @@ func TestHomesOfEarlierVersions(t *testing.T) {
 
 // A run of an earlier version that was cut off goes on in the format that it began with.
 func TestAnOldRunGoesOnAsItBegan(t *testing.T) {
+	t.Parallel()
 	o := unpack(t, "last.zip")
 	at := slices.IndexFunc(o.runs(), func(r runInfo) bool { return r.Resumable })
 	id := o.runs()[at].TraceID.String()
@@ -175,6 +177,7 @@ func TestAnOldRunGoesOnAsItBegan(t *testing.T) {
 // What the version before this one wrote is read, verified and run again byte by byte; a
 // run that was cut off and one that ended at a cap are resumed, and its bundle stands.
 func TestHomeOfTheVersionBefore(t *testing.T) {
+	t.Parallel()
 	o := unpack(t, "before.zip")
 	complete := 0
 	var cut, capped string
@@ -207,13 +210,17 @@ func TestHomeOfTheVersionBefore(t *testing.T) {
 	o.wants(exitOK, "nothing is wrong", "check")
 	elsewhere := old{t: t, program: o.program, home: t.TempDir()}
 	elsewhere.wants(exitOK, "", "import", filepath.Join(o.home, "run.mwz"))
-	for _, r := range elsewhere.runs() {
+	for i, r := range elsewhere.runs() {
+		if !datatest.Tried(i, 3) {
+			continue
+		}
 		elsewhere.wants(exitOK, "is identical", "replay", "--rerun", r.TraceID.String())
 	}
 }
 
 // What a later version wrote is refused, named and left as it is.
 func TestHomesOfLaterVersions(t *testing.T) {
+	t.Parallel()
 	o := unpack(t, "last.zip")
 	id := o.runs()[0].TraceID.String()
 	path := filepath.Join(o.home, "traces", id+".jsonl")
@@ -232,8 +239,8 @@ func TestHomesOfLaterVersions(t *testing.T) {
 	}
 	o.wants(exitFailed, "the trace has format 77", "replay", id)
 	o.wants(exitFailed, "the trace has format 77", "verify", id)
-	o.wants(exitFailed, "format 77", "check", "--repair")
-	o.wants(exitFailed, "pins.json", "check", "--repair")
+	o.wants(exitFailed, "format 77", "check")
+	o.wants(exitFailed, "pins.json", "check")
 	o.wants(exitOK, "kept because a trace cannot be read: 1 run", "gc", "--keep-days", "30")
 	if got, err := os.ReadFile(path); err != nil || string(got) != later {
 		t.Errorf("the trace was changed: %v", err)

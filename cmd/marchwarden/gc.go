@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,42 +16,19 @@ import (
 
 type gcOptions struct {
 	keepDays int
-	maxSize  string
 	dryRun   bool
 	json     bool
 	runs     []string
 }
 
-var gcHelp = `Remove stored pieces that no run needs, and old runs if asked to.
-
-Without flags only pieces go that no trace mentions and that were last used more
-than an hour ago, and what broken-off writes left. --keep-days and --max-size
-remove runs as well, the oldest first, an investigation always together with its
-rihlas. A run that has not ended could be resumed; it goes only when it is that
-old, and is marked in the list that is printed before anything is removed.
-Neither removes a run that was written in the last hour, or one whose trace
-cannot be read.
-
---run removes just the runs that it names, however young they are, and also
-those whose trace cannot be read. Nothing is asked; --dry-run shows what would
-go.
-
-What a run that is kept needs is never removed, nor a run that is going on.
-Pieces that were used in the last hour stay until the next time, whatever is
-asked for. The ledger keeps its lines. It is safe to run beside others.
-
-` + idHelp + exits("0", "1", "2", "130 interrupted; what is left is whole")
-
 func newGc(a *app) *cobra.Command {
 	var o gcOptions
 	cmd := &cobra.Command{
-		Use: "gc", Short: "remove what no run needs, and old runs", Long: gcHelp, Args: noArgs,
-		Example: "  marchwarden gc\n  marchwarden gc --keep-days 90 --dry-run\n  marchwarden gc --max-size 2GB\n  marchwarden gc --run 0198c0de",
-		RunE:    a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runGc(ctx, a, c, o) }),
+		Use: "gc", Short: "remove what no run needs, and old runs", Args: noArgs,
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runGc(ctx, a, c, o) }),
 	}
 	countFlag(cmd.Flags(), &o.keepDays, "keep-days", 0, 1, 36500, "remove runs that were last written more than `N` days ago")
-	cmd.Flags().StringVar(&o.maxSize, "max-size", "", "remove the oldest runs until traces and stored pieces fit into `SIZE`, such as 500MB or 2GB")
-	cmd.Flags().StringArrayVar(&o.runs, "run", nil, "remove the run with this `ID`, with its rihlas; may be repeated")
+	cmd.Flags().StringArrayVar(&o.runs, "run", nil, "remove the run with this `ID`, and what it asked of researchers; may be repeated")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would go, and remove nothing")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
@@ -66,14 +42,8 @@ type gcReport struct {
 
 func runGc(ctx context.Context, a *app, c *settings.Settings, o gcOptions) error {
 	collect := record.CollectOptions{Now: a.Now(), Older: time.Duration(o.keepDays) * 24 * time.Hour}
-	if len(o.runs) > 0 && (o.keepDays > 0 || o.maxSize != "") {
-		return invalid("--run", "", "removes just the runs that it names; leave out --keep-days and --max-size")
-	}
-	if o.maxSize != "" {
-		var problem string
-		if collect.MaxBytes, problem = settings.ParseSize(o.maxSize); problem != "" {
-			return invalid("--max-size", "", problem)
-		}
+	if len(o.runs) > 0 && o.keepDays > 0 {
+		return invalid("--run", "", "removes just the runs that it names; leave out --keep-days")
 	}
 	rec, err := a.OpenKept(c)
 	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound && len(o.runs) == 0 {
@@ -142,11 +112,5 @@ func printPlan(a *app, p *record.Plan, o gcOptions) error {
 	if o.dryRun {
 		will = "would go"
 	}
-	if err := a.print("%s: %s and %s; %s of %s stay\n", will, term.Plural(len(p.Families), "run"), term.Plural(p.Blobs, "stored piece"), term.Bytes(p.After), term.Bytes(p.Before)); err != nil {
-		return err
-	}
-	if p.Missed() {
-		a.note("%s stay, over the %s asked for: %s", term.Bytes(p.After), term.Bytes(p.Goal()), strings.Join(p.WhyMissed(), ", "))
-	}
-	return nil
+	return a.print("%s: %s and %s; %s of %s stay\n", will, term.Plural(len(p.Families), "run"), term.Plural(p.Blobs, "stored piece"), term.Bytes(p.After), term.Bytes(p.Before))
 }

@@ -18,6 +18,7 @@ import (
 // TestACrowdAtOnce has many callers ask at the same moment: all are answered, in turn or
 // at once, and none costs more than a megabyte.
 func TestACrowdAtOnce(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

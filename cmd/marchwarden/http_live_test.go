@@ -5,15 +5,11 @@ package main
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
@@ -119,94 +115,4 @@ func TestLiveTrace(t *testing.T) {
 	}
 	t.Logf("heard while it went on: %v; the one that stayed: %d", first, modern.heard.Load())
 	s.endBy(t, syscall.SIGTERM)
-}
-
-// TestMeasurements reads /metrics as Prometheus does, after a number of requests that is
-// known.
-func TestMeasurements(t *testing.T) {
-	t.Parallel()
-	w := newHTTPWorld(t)
-	s := w.serve(t, w.home(t), servings["web"]...)
-	modern, legacy := newHost(t, s.url, "", eraModern), newHost(t, s.url, "", eraLegacy) // which posts twice to begin
-	var tokens float64
-	for _, c := range []*hostClient{modern, modern, legacy} {
-		res, err := c.research(t.Context(), map[string]any{"question": webtest.Startups})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tokens += float64(res.CostMetadata.TokensUsed)
-	}
-	if _, err := modern.research(t.Context(), map[string]any{"question": ""}); err == nil {
-		t.Error("a blank question is answered")
-	}
-	for _, p := range doorProbes() {
-		p.shoot(t, modern)
-	}
-	held := w.hold(1)
-	modern.tasks = true
-	id := modern.beginTask(t, webtest.Startups)
-	arrives(t, held)
-	got := scrape(t, s)
-	w.hold(0)
-	modern.finish(t, id)
-	for name, want := range map[string]float64{
-		`marchwarden_http_requests_total{method="POST",path="mcp",status="2xx"}`:                2 + 3 + 1 + 1 + 1, // hellos, answers, a tool error, a good probe, a task
-		`marchwarden_http_rejected_total{reason="origin"}`:                                      4,
-		`marchwarden_http_rejected_total{reason="host"}`:                                        3,
-		`marchwarden_http_rejected_total{reason="content_type"}`:                                3,
-		`marchwarden_http_rejected_total{reason="body_size"}`:                                   2,
-		`marchwarden_http_rejected_total{reason="method"}`:                                      1,
-		`marchwarden_http_rejected_total{reason="path"}`:                                        2,
-		`mcp_server_operation_duration_seconds{mcp_method_name="tools/call",outcome="ok"}`:      4,
-		`mcp_server_operation_duration_seconds{mcp_method_name="tools/call",outcome="invalid"}`: 1,
-		`mcp_server_operation_duration_seconds{mcp_method_name="tools/list",outcome="ok"}`:      1,
-		`marchwarden_research_duration_seconds{outcome="answered"}`:                             3,
-		`marchwarden_research_tokens_total{outcome="answered"}`:                                 tokens,
-		`marchwarden_research_running`:                                                          1,
-		`marchwarden_mcp_sessions`:                                                              1,
-		`marchwarden_mcp_tasks`:                                                                 1,
-	} {
-		if got[name] != want {
-			t.Errorf("%s is %v, want %v", name, got[name], want)
-		}
-	}
-	t.Logf("%d series", len(got))
-	s.endBy(t, syscall.SIGTERM)
-}
-
-// scrape reads the measurements: counters and gauges by value, histograms by count.
-func scrape(t *testing.T, s *served) map[string]float64 {
-	t.Helper()
-	_, body := s.get(t, "/metrics", "")
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
-	if err != nil {
-		t.Fatalf("not the text format of Prometheus: %v", err)
-	}
-	all := map[string]float64{}
-	for name, f := range families {
-		if f.GetHelp() == "" || f.GetType().String() == "UNTYPED" {
-			t.Errorf("%s has no help or no type", name)
-		}
-		for _, m := range f.Metric {
-			var labels []string
-			for _, l := range m.Label {
-				labels = append(labels, l.GetName()+`="`+l.GetValue()+`"`)
-			}
-			slices.Sort(labels)
-			key := name
-			if len(labels) > 0 {
-				key += "{" + strings.Join(labels, ",") + "}"
-			}
-			switch {
-			case m.Counter != nil:
-				all[key] = m.Counter.GetValue()
-			case m.Gauge != nil:
-				all[key] = m.Gauge.GetValue()
-			case m.Histogram != nil:
-				all[key] = float64(m.Histogram.GetSampleCount())
-			}
-		}
-	}
-	return all
 }

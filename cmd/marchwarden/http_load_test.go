@@ -53,6 +53,7 @@ type load struct {
 // after the other: none is lost, none fails, and the server does not grow with the number
 // of calls.
 func TestManyCallers(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -86,9 +87,6 @@ func TestManyCallers(t *testing.T) {
 	took := time.Since(began)
 	close(watched)
 	l.judge(t, s, callers, before, took)
-	if _, body := s.get(t, "/metrics", ""); !strings.Contains(body, fmt.Sprintf("marchwarden_research_duration_seconds_count{outcome=\"answered\"} %d\n", l.sent.Load()+1)) {
-		t.Errorf("%d calls, and the server counts %s", l.sent.Load()+1, grepped(body, "marchwarden_research_duration_seconds_count"))
-	}
 	s.endBy(t, syscall.SIGTERM)
 }
 
@@ -150,15 +148,4 @@ func (l *load) judge(t *testing.T, s *served, callers, before int, took time.Dur
 	if last > 2*first || most > 400<<10 {
 		t.Errorf("the server grows with the number of calls")
 	}
-}
-
-// grepped are the lines of a text that hold another.
-func grepped(text, what string) string {
-	var found []string
-	for line := range strings.Lines(text) {
-		if strings.Contains(line, what) && !strings.HasPrefix(line, "#") {
-			found = append(found, strings.TrimSpace(line))
-		}
-	}
-	return strings.Join(found, "; ")
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -124,16 +125,16 @@ func TestGone(t *testing.T) {
 		left := time.Now()
 		leave()
 		<-done
-		eventually(t, "the work is stopped", func() bool {
-			_, body := s.get(t, "/metrics", "")
-			return strings.Contains(body, "\nmarchwarden_research_running 0\n")
-		})
-		took := time.Since(left)
 		records, err := filepath.Glob(filepath.Join(home, ".marchwarden", "runs", "*.json"))
 		if err != nil || len(records) != 1 {
 			t.Fatalf("%q, %v", records, err)
 		}
 		id := strings.TrimSuffix(filepath.Base(records[0]), ".json")
+		eventually(t, "the work is stopped", func() bool {
+			record, err := os.ReadFile(records[0])
+			return err == nil && strings.Contains(string(record), `"ended":`)
+		})
+		took := time.Since(left)
 		text, err := newHost(t, s.url, "", era).read(t.Context(), "marchwarden://result/"+id)
 		if err != nil {
 			t.Fatal(err)

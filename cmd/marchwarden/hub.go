@@ -52,7 +52,7 @@ type hubOptions struct {
 	flags   map[string]*string // what a setting may say instead, by its name
 	routes  []string
 	limits  []string
-	metrics string
+	probe   string
 	serve   serveOptions
 	timeout string
 	said    map[string]said // what the flags and settings come to, by the names of the settings
@@ -80,7 +80,7 @@ var hubFlags = []struct{ flag, setting, usage string }{
 	{"keep-log", settings.HubKeepLog, "keep the records of tasks for this `TIME`, such as 7d; ended ones are with the documents, too (default 7d)"},
 	{"keep-task", settings.HubKeepTask, "keep what was asked for this `TIME` (default 14d)"},
 	{"keep-done", settings.HubKeepDone, "keep how tasks ended for this `TIME` (default 30d)"},
-	{"blobs", settings.Blobs, "keep documents in `PLACE`: jetstream, dir:/path that all hosts share, or s3://bucket/prefix"},
+	{"blobs", settings.Blobs, "keep documents in `PLACE`: jetstream, or dir:/path that all hosts share"},
 }
 
 func newHub(a *app) *cobra.Command {
@@ -95,7 +95,7 @@ func newHub(a *app) *cobra.Command {
 	}
 	f.StringSliceVar(&o.routes, "routes", nil, "`LIST` of the addresses of all hubs, host:port; its own may be among them")
 	f.StringArrayVar(&o.limits, "limit", nil, "what all workers together may ask of a provider, as a `RULE` such as 'anthropic requests 50/s'; may be given several times")
-	f.StringVar(&o.metrics, "metrics", "", "serve /metrics, /healthz and /readyz at this `ADDRESS`, without a token")
+	f.StringVar(&o.probe, "probe", "", "serve /healthz and /readyz at this `ADDRESS`, without a token")
 	f.StringVar(&o.timeout, "timeout", "", "end a call of the MCP server after this `TIME`")
 	o.serve.flags(f)
 	http := f.Lookup("http")

@@ -2,30 +2,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const libraryHelp = `Manage the folders that every 'marchwarden ask' searches.
-
-Hidden files and what a .gitignore names are not indexed. The folders themselves
-are never changed.`
-
 func newLibrary(a *app) *cobra.Command {
 	return group(&cobra.Command{
-		Use: "library", Short: "add, list, remove and search the folders of your library", Long: libraryHelp,
-		Example: "  marchwarden library add ~/notes\n  marchwarden library search \"roof insulation\"",
+		Use: "library", Short: "add, list, remove and search the folders of your library",
 	}, newLibraryAdd(a), newLibraryList(a), newLibraryRemove(a), newLibrarySearch(a))
 }
 
@@ -33,9 +24,7 @@ func newLibraryAdd(a *app) *cobra.Command {
 	var quiet bool
 	cmd := &cobra.Command{
 		Use: "add DIR…", Short: "index folders and search them from now on",
-		Long:    "Index folders and search them from now on. Adding a folder again brings its\nindex up to date; 'ask' does that by itself, too.",
-		Example: "  marchwarden library add ~/notes ~/papers",
-		Args:    argCount(1, 1000, "at least one folder"),
+		Args: argCount(1, 1000, "at least one folder"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 			return runLibraryAdd(ctx, a, c, quiet, args)
 		}),
@@ -59,8 +48,7 @@ func newLibraryList(a *app) *cobra.Command {
 func newLibraryRemove(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "remove DIR…", Short: "search folders no longer; the folders themselves stay",
-		Example: "  marchwarden library remove ~/papers",
-		Args:    argCount(1, 1000, "at least one folder"),
+		Args: argCount(1, 1000, "at least one folder"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 			return runLibraryRemove(ctx, a, c, args)
 		}),
@@ -73,8 +61,7 @@ func newLibrarySearch(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "search WORDS…", Short: "search the library without writing an answer",
-		Example: "  marchwarden library search --limit 3 \"alkaline soil\"",
-		Args:    argCount(1, 1000, "words to search for"),
+		Args: argCount(1, 1000, "words to search for"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 			return runLibrarySearch(ctx, a, c, o, search.Query{Text: strings.Join(args, " "), Limit: limit}, asJSON)
 		}),
@@ -97,33 +84,24 @@ func runLibraryAdd(ctx context.Context, a *app, c *settings.Settings, quiet bool
 	}
 	w := newWatch(a, c, askOptions{quiet: quiet, verbose: true}) // every file that cannot be read is named
 	defer w.close()
-	return network.WithIndex(ctx, c, func(ix *local.Index) error {
-		for _, f := range opened {
-			if err := addFolder(ctx, a, c, ix, f, w); err != nil {
-				return err
-			}
+	for _, f := range opened {
+		if err := addFolder(ctx, a, c, f, w); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
-// addFolder indexes a folder and remembers it. When ctx ends on the way, what was indexed stays and
-// the next ask continues from there; a folder that cannot be indexed is not remembered.
-func addFolder(ctx context.Context, a *app, c *settings.Settings, ix *local.Index, f *fetch.Folder, w *watch) error {
-	x := a.Extractor(c)
-	defer x.Close()
-	r, err := ix.Update(ctx, f, local.UpdateOptions{Extract: x, Now: a.Now, Progress: w.event})
-	if err != nil && ctx.Err() == nil {
-		return err
-	}
-	if err := errors.Join(err, network.KeepFolder(c.FoldersPath(), f.Name)); err != nil {
+func addFolder(ctx context.Context, a *app, c *settings.Settings, f *fetch.Folder, w *watch) error {
+	r, err := network.AddFolder(ctx, &a.Host, c, f, w.event)
+	if err != nil {
 		return err
 	}
 	for _, n := range r.Notes {
 		w.warn(fmt.Sprintf("%s: %s", n.Name, n.Reason))
 	}
-	return a.print("%s: %d documents (%d new, %d changed, %d gone, %d not readable)\n",
-		term.CleanLine(f.Name), r.Added+r.Changed+r.Unchanged, r.Added, r.Changed, r.Removed, len(r.Notes))
+	return a.print("%s: %s (%d new, %d changed, %d gone, %d not readable)\n",
+		term.CleanLine(f.Name), term.Plural(r.Added+r.Changed+r.Unchanged, "document"), r.Added, r.Changed, r.Removed, len(r.Notes))
 }
 
 func runLibraryList(ctx context.Context, a *app, c *settings.Settings, asJSON bool) error {
@@ -151,11 +129,7 @@ func runLibraryRemove(ctx context.Context, a *app, c *settings.Settings, args []
 			return invalid("DIR", "use . for the working directory", "must not be blank")
 		}
 		path := a.Source().Absolute(arg, a.Dir)
-		if err := network.ForgetFolder(c.FoldersPath(), path); err != nil {
-			return err
-		}
-		err := network.WithIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) })
-		if err != nil && !errors.Is(err, marchwarden.CodeNotFound) {
+		if err := network.RemoveFolder(ctx, c, path); err != nil {
 			return err
 		}
 		if err := a.print("%s\n", term.CleanLine(path+" is no longer in the library")); err != nil {
@@ -185,10 +159,11 @@ func runLibrarySearch(ctx context.Context, a *app, c *settings.Settings, o netwo
 		a.note("no document of %s holds these words", term.Plural(len(library), "folder"))
 		return nil
 	}
+	page := a.outStyle().NewPage()
 	for i, h := range hits {
-		if err := a.print("%d. %s\n   %s\n   %s\n", i+1, term.CleanLine(h.Title), term.CleanLine(h.Locator), term.CleanLine(h.Snippet)); err != nil {
-			return err
-		}
+		indent := page.SourceHead(term.Count(i+1)+".", h.Title, h.Locator)
+		page.Text(indent, indent, term.Run{Text: term.CleanLine(h.Snippet)})
 	}
-	return nil
+	_, err = page.WriteTo(a.stdout)
+	return err
 }

@@ -19,7 +19,6 @@ import (
 // limitWorld is a rack that counts what its services are asked.
 type limitWorld struct {
 	*rack
-	vectors *embedServer
 	work    []string // the flags of the worker
 	limited []string // the services that are limited
 	// allowed is what the limits allow of each in a day: less than the questions take. A
@@ -27,31 +26,15 @@ type limitWorld struct {
 	allowed int
 }
 
-// limitWorlds are questions for the web and a model, and questions that need vectors. The
-// everyday form tries one of them.
-func limitWorlds(t *testing.T, everyday string, test func(t *testing.T, w *limitWorld)) {
-	for name, w := range map[string]*limitWorld{
-		"model":   {work: []string{"--researchers", "web", "--model", "openai/gpt-test"}, limited: []string{"openai", "searxng"}, allowed: 2},
-		"vectors": {work: []string{"--researchers", "files", "--library", "notes", "--embedded"}, limited: []string{"ollama"}, allowed: 8},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if name != everyday && !longTests() {
-				t.Skip("set MARCHWARDEN_TEST_FULL=1")
-			}
-			w.rack, w.vectors = newRack(t), newEmbedServer(t)
-			w.env = append(w.env, "OLLAMA_HOST="+w.vectors.URL)
-			if name == "vectors" {
-				w.env = append(w.env, "MARCHWARDEN_EMBED=ollama")
-			}
-			var questions strings.Builder
-			for _, q := range []string{webtest.Startups, "What are ideal crops for a garden in Utah?", aboutBoats} {
-				fmt.Fprintf(&questions, "{\"question\": %q}\n", q)
-			}
-			write(t, filepath.Join(w.dir, "questions.jsonl"), questions.String())
-			test(t, w)
-		})
+// newLimitWorld has questions for the web and a model.
+func newLimitWorld(t *testing.T) *limitWorld {
+	w := &limitWorld{rack: newRack(t), work: []string{"--researchers", "web", "--model", "openai/gpt-test"}, limited: []string{"openai", "searxng"}, allowed: 2}
+	var questions strings.Builder
+	for _, q := range []string{webtest.Startups, "What are ideal crops for a garden in Utah?", aboutBoats} {
+		fmt.Fprintf(&questions, "{\"question\": %q}\n", q)
 	}
+	write(t, filepath.Join(w.dir, "questions.jsonl"), questions.String())
+	return w
 }
 
 // rules are the limits, each after a flag if there is one.
@@ -74,7 +57,7 @@ func (w *limitWorld) submit(t *testing.T, flags ...string) {
 	if err != nil || strings.Count(string(results), "\n") != 3 {
 		t.Fatalf("%v: %s\n%s", err, results, out.stderr)
 	}
-	asked := map[string]int{"openai": len(w.models.Turns()), "searxng": len(w.site.Queries()), "ollama": int(w.vectors.asked.Load())}
+	asked := map[string]int{"openai": len(w.models.Turns()), "searxng": len(w.site.Queries())}
 	for _, service := range w.limited {
 		if n := asked[service]; n < 1 || n > w.allowed {
 			t.Errorf("%s was asked %d times, want 1 to %d", service, n, w.allowed)
@@ -84,19 +67,19 @@ func (w *limitWorld) submit(t *testing.T, flags ...string) {
 
 // What the settings limit holds for all questions of a submission together.
 func TestLimitsOfSubmit(t *testing.T) {
-	limitWorlds(t, "model", func(t *testing.T, w *limitWorld) {
-		w.env = append(w.env, "MARCHWARDEN_LIMITS="+strings.Join(w.rules(), ", "))
-		w.submit(t, w.work...)
-	})
+	t.Parallel()
+	w := newLimitWorld(t)
+	w.env = append(w.env, "MARCHWARDEN_LIMITS="+strings.Join(w.rules(), ", "))
+	w.submit(t, w.work...)
 }
 
 // What a hub limits holds for all that its workers do.
 func TestLimitsOfACluster(t *testing.T) {
-	limitWorlds(t, "vectors", func(t *testing.T, w *limitWorld) {
-		hub := w.background(t, `hub \S+ at (nats://[0-9.:]+);`, append([]string{"hub", "--listen", "127.0.0.1:0", "--http", "off"}, w.rules("--limit")...)...)
-		w.background(t, `worker (\S+) serves`, append([]string{"worker", "--engine", hub}, w.work...)...)
-		w.submit(t, "--engine", hub)
-	})
+	t.Parallel()
+	w := newLimitWorld(t)
+	hub := w.background(t, `hub \S+ at (nats://[0-9.:]+);`, append([]string{"hub", "--listen", "127.0.0.1:0", "--http", "off"}, w.rules("--limit")...)...)
+	w.background(t, `worker (\S+) serves`, append([]string{"worker", "--engine", hub}, w.work...)...)
+	w.submit(t, "--engine", hub)
 }
 
 // background runs the program in a home of its own until the end of the test, and returns

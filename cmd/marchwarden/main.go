@@ -144,7 +144,6 @@ func execute(ctx context.Context, a *app, args []string) int {
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	a.EndTracing()
 	if err == nil {
 		return exitOK
 	}

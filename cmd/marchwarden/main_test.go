@@ -22,7 +22,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
@@ -87,6 +86,7 @@ func TestEveryCommandStatesItsExitCodes(t *testing.T) {
 // TestEightProcesses has eight processes ask at once in one fresh home: nothing
 // is torn and nothing is lost.
 func TestEightProcesses(t *testing.T) {
+	t.Parallel()
 	const processes = 8
 	questions := 1
 	if datatest.Full() {
@@ -291,7 +291,7 @@ func TestDeliverPrintsWhenTheFileFails(t *testing.T) {
 	var stdout bytes.Buffer
 	a.stdout = &stdout
 	o := askOptions{json: true, out: filepath.Join(t.TempDir(), "gone", "r.json")}
-	err := deliver(a, o, &marchwarden.Result{Answer: "Peas grow in March."}, report.ScreenOptions{})
+	err := deliver(a, o, outcome{res: &marchwarden.Result{Answer: "Peas grow in March."}})
 	if err == nil {
 		t.Error("no error though the file was not written")
 	}

@@ -26,18 +26,6 @@ func newMCP(a *app) *cobra.Command {
 	return group(&cobra.Command{Use: "mcp", Short: "connect Marchwarden to Claude, VS Code, Cursor and other MCP hosts"}, newMCPConfig(a), newMCPPing(a))
 }
 
-const mcpConfigHelp = `Print what an MCP host needs to know to use Marchwarden, ready to be pasted.
-The configuration goes to stdout, and where to put it to stderr.
-
-HOST is claude-code, claude-desktop, vscode, cursor, codex or gemini-cli;
-RESEARCHER is pi (the investigator, if none is named), files, database, web or
-arxiv. The host will start this very program, by its absolute path, and talk to
-it on stdin and stdout. What follows -- is given to 'marchwarden serve'.
-
-With --http the host is told the address of a server that runs already. No
-configuration holds a token or a key: --token-env and --env name variables, to
-which the configuration refers the way the host wants it.`
-
 type mcpOptions struct {
 	http, tokenEnv string
 	env            []string
@@ -47,8 +35,6 @@ func newMCPConfig(a *app) *cobra.Command {
 	o := &mcpOptions{}
 	cmd := &cobra.Command{
 		Use: "config HOST [RESEARCHER] [-- FLAG…]", Short: "print the configuration of Marchwarden for an MCP host",
-		Long:      mcpConfigHelp,
-		Example:   "  marchwarden mcp config claude-code > .mcp.json\n  marchwarden mcp config codex files -- --library ~/notes\n  marchwarden mcp config cursor web --env TAVILY_API_KEY\n  marchwarden mcp config vscode --http https://research.example.org --token-env TEAM_TOKEN",
 		ValidArgs: mcpkit.HostNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var flags []string
@@ -208,10 +194,7 @@ func mcpWarnings(a *app, e mcpkit.HostEntry) {
 func newMCPPing(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "ping [URL]", Short: "ask a server of 'serve --http' whether it is ready",
-		Long: "Ask the server at URL, http://127.0.0.1:8642 if none is named, whether it takes\ncalls: GET /readyz, without a token and past any proxy. For health checks." +
-			exits("0 ready", "1 not ready, or no answer within 3 s", "2"),
-		Example: "  marchwarden mcp ping\n  marchwarden mcp ping https://research.example.org",
-		Args:    argCount(0, 1, "at most one address"),
+		Args: argCount(0, 1, "at most one address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runMCPPing(cmd.Context(), a, append(args, "http://127.0.0.1:8642")[0])
 		},

@@ -234,8 +234,12 @@ tool_timeout_sec = 660
 		}
 		seen[tt.args[0]] = true
 	}
+	help, err := helpFiles.ReadFile("help/mcp-config.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range mcpkit.HostNames() {
-		if !seen[name] || !strings.Contains(mcpConfigHelp, name) {
+		if !seen[name] || !strings.Contains(string(help), name) {
 			t.Errorf("%s is not tried here, or not in the help", name)
 		}
 	}

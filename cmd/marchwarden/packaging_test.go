@@ -229,19 +229,6 @@ func TestPackagingNamesWhatExists(t *testing.T) {
 	}
 }
 
-// TestBucketNeedsItsKeys holds every file that says how hubs are told of a bucket to saying
-// as well which keys it takes: a hub opens the bucket itself.
-func TestBucketNeedsItsKeys(t *testing.T) {
-	for _, name := range []string{"deploy/hub.env.example", "deploy/kubernetes/README.md", "docs/configuration.md"} {
-		text := packagingFile(t, name)
-		for _, s := range []string{settings.Blobs, settings.S3Key, settings.S3Secret} {
-			if !strings.Contains(text, settings.EnvOf(s)) {
-				t.Errorf("%s does not name %s", name, settings.EnvOf(s))
-			}
-		}
-	}
-}
-
 // TestDocumentedConfigurations holds the configurations for copying in docs/mcp.md to
 // those that the command prints.
 func TestDocumentedConfigurations(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -15,11 +16,8 @@ import (
 // TestReadmeTranscript holds the README's transcript to what the command prints:
 // every line of it, in order. Times and ids are their own in every run.
 func TestReadmeTranscript(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, ok := strings.Cut(string(readme), "\n$ marchwarden ask \"")
+	t.Parallel()
+	_, rest, ok := strings.Cut(packagingFile(t, "README.md"), "\n$ marchwarden ask \"")
 	question, rest, ok2 := strings.Cut(rest, "\"\n")
 	transcript, _, ok3 := strings.Cut(rest, "\n```")
 	if !ok || !ok2 || !ok3 {
@@ -55,3 +53,64 @@ func TestReadmeTranscript(t *testing.T) {
 var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9.]+ m?s ·|trace [0-9a-f-]{18}|fetched [0-9-]{10}`)
 
 func unchanging(s string) string { return changing.ReplaceAllString(s, "~") }
+
+// TestReadmeCommands runs every command of the README as it is written, one after the other in one
+// home, unless its comment says what it needs; then there must be such a command with such flags.
+func TestReadmeCommands(t *testing.T) {
+	t.Parallel()
+	readme := packagingFile(t, "README.md")
+	if n := strings.Count(readme, "\n"); n > 120 {
+		t.Errorf("the README has %d lines, over 120", n)
+	}
+	home, work := t.TempDir(), t.TempDir()
+	for name, text := range notes {
+		write(t, filepath.Join(home, name), text)
+	}
+	makeShop(t, filepath.Join(work, "shop.sqlite"))
+	path := filepath.Dir(asMarchwarden(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
+	ran, needing := 0, 0
+	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(readme, -1) {
+		for line := range strings.Lines(block[1]) {
+			written, comment, _ := strings.Cut(strings.TrimSpace(line), " #")
+			// The program is this one, and not built anew.
+			written = strings.Replace(written, "go run ./cmd/marchwarden ", "marchwarden ", 1)
+			switch {
+			case strings.Contains(comment, "needs "):
+				needing++
+				parses(t, written)
+			case written == "go test ./...", strings.TrimSpace(written) == "go install ./cmd/marchwarden": // this is it, and so is the program
+			default:
+				ran++
+				cmd := exec.Command("sh", "-c", written)
+				cmd.Dir, cmd.Env = work, []string{"HOME=" + home, "PATH=" + path, "GOCOVERDIR=" + t.TempDir()}
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%s: %v\n%s", written, err, out)
+				}
+			}
+		}
+	}
+	for _, must := range []string{"go run ./cmd/marchwarden ask \"What are ideal crops for a garden in Utah?\"\n", "go test ./...\n"} {
+		if !strings.Contains(readme, "\n"+must) {
+			t.Errorf("the README has no %q", must)
+		}
+	}
+	if ran < 10 || needing < 5 {
+		t.Errorf("%d commands were run and %d need something: the patterns do not fit", ran, needing)
+	}
+}
+
+// parses fails for a command that is not there, or has no such flags.
+func parses(t *testing.T, written string) {
+	t.Helper()
+	words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(written, -1)
+	if words[0] != "marchwarden" {
+		return // it sets a variable
+	}
+	cmd, rest, err := newRoot(world(t, nil)).Find(words[1:])
+	if err == nil {
+		err = cmd.ParseFlags(rest)
+	}
+	if err != nil {
+		t.Errorf("%s: %v", written, err)
+	}
+}

@@ -15,7 +15,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -27,25 +26,11 @@ type replayOptions struct {
 	follow bool
 }
 
-var replayHelp = `Show a recorded run step by step, follow one under way, or run one again.
-
-With --follow a run that goes on, in whichever process, is shown as it happens:
-a line a rihla on a terminal, plain lines elsewhere, and with --raw the lines of
-the trace as they are written. It ends with the run; Ctrl-C ends the following,
-and the run goes on. One that has ended is shown at once.
-
-With --rerun the run is executed again on its record: nothing is searched,
-fetched or asked, and the result must be the same to the byte.
-
-` + idHelp + exits("0 shown, or followed to its end; with --rerun: the result is byte-identical",
-	"1 failed; with --rerun: the result differs, or stored bytes are damaged", "2", "130")
-
 func newReplay(a *app) *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
-		Use: "replay [flags] ID", Short: "show a recorded run, follow one under way, or run it again offline", Long: replayHelp,
-		Example: "  marchwarden replay last\n  marchwarden replay --raw last | jq .action\n  marchwarden replay --rerun 0198c0de\n  marchwarden replay --follow last",
-		Args:    argCount(1, 1, "one trace id"),
+		Use: "replay [flags] ID", Short: "show a recorded run, follow one under way, or run it again offline",
+		Args: argCount(1, 1, "one trace id"),
 		RunE: a.onRun(func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
 			return runReplay(ctx, a, c, o, rec, id)
 		}),
@@ -64,7 +49,7 @@ func runReplay(ctx context.Context, a *app, c *settings.Settings, o replayOption
 		return invalid("--follow", "a run can be run again once it has ended", "cannot be used together with --rerun")
 	}
 	if o.follow {
-		return followRun(ctx, a, c, rec, id, o.raw)
+		return followRun(ctx, a, rec.Traces, id, o.raw)
 	}
 	if o.raw {
 		_, err := printFrom(a, rec.Traces, id, 0, math.MaxInt64)
@@ -82,7 +67,7 @@ func runReplay(ctx context.Context, a *app, c *settings.Settings, o replayOption
 		}
 		return rerunTrace(ctx, a, log, rec.Blobs, vs.Of, id)
 	}
-	return printJourney(a, log)
+	return a.show(false, nil, []string{"step", "at", "action", "decision"}, stepRows(log), "the trace has no steps")
 }
 
 func (a *app) reportTorn(id marchwarden.TraceID, log *trace.Log) {
@@ -91,23 +76,18 @@ func (a *app) reportTorn(id marchwarden.TraceID, log *trace.Log) {
 	}
 }
 
-// printJourney writes a line a step: number, time since the start, action and
-// decision.
-func printJourney(a *app, log *trace.Log) error {
-	if len(log.Steps) == 0 {
-		a.note("the trace has no steps")
-		return nil
-	}
-	began := log.Steps[0].Header().Timestamp
-	if start, err := log.Start(); err == nil {
-		began = start.StartedAt
-	}
-	rows := make([][]string, len(log.Steps))
-	for i, s := range log.Steps {
+// stepRows are a row a step: number, time since the start, action and decision.
+func stepRows(log *trace.Log) [][]string {
+	var rows [][]string
+	for _, s := range log.Steps {
 		h := s.Header()
-		rows[i] = []string{strconv.Itoa(h.Step), fmt.Sprintf("+%.3f s", h.Timestamp.Sub(began).Seconds()), string(h.Action), h.Decision}
+		began := log.Steps[0].Header().Timestamp
+		if start, err := log.Start(); err == nil {
+			began = start.StartedAt
+		}
+		rows = append(rows, []string{strconv.Itoa(h.Step), fmt.Sprintf("+%.3f s", h.Timestamp.Sub(began).Seconds()), string(h.Action), h.Decision})
 	}
-	return a.outStyle().Table(a.stdout, []string{"step", "at", "action", "decision"}, rows)
+	return rows
 }
 
 func rerunTrace(ctx context.Context, a *app, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error), id marchwarden.TraceID) error {
@@ -127,49 +107,52 @@ func rerunTrace(ctx context.Context, a *app, log *trace.Log, blobs blob.Store, v
 	return a.print("the rerun of %s is identical: %s bytes, %s\n", again.Start.TraceID, term.Count(len(again.Got)), blob.Of(again.Got))
 }
 
-// followRun shows a run as it is recorded, by whichever process, until it ends.
-func followRun(ctx context.Context, a *app, c *settings.Settings, rec *network.Records, id marchwarden.TraceID, raw bool) error {
-	if raw {
-		return followRaw(ctx, a, rec.Traces, id)
-	}
-	var last *run.Board
-	tell, end := boardsOn(a, c)
-	run := run.Follow(rec.Traces, rec.Blobs, id)
-	err := poll(ctx, func() (over bool, err error) {
-		board, changed, over, err := run.Read(ctx)
-		if changed && board != nil {
-			last = board
-			if err := tell(board); err != nil {
-				return true, err
+// followRun shows the steps of a run, or the lines of its trace, as they are written by whichever
+// process, until it ends.
+func followRun(ctx context.Context, a *app, from *trace.Dir, id marchwarden.TraceID, raw bool) error {
+	seen, shown, idle, whole := int64(0), 0, false, false
+	tell := func(size int64) error {
+		if raw {
+			n, err := printFrom(a, from, id, seen, size)
+			seen += n
+			return err
+		}
+		log, err := from.Load(id)
+		if err != nil {
+			return err
+		}
+		rows := stepRows(log)
+		for _, row := range rows[shown:] {
+			line := fmt.Sprintf("%4s  %11s  %-16s  %s", row[0], row[1], row[2], term.CleanLine(row[3]))
+			if err := a.print("%s\n", term.Fit(line, a.outStyle().Width)); err != nil {
+				return err
 			}
 		}
-		if err != nil && !over && marchwarden.CodeOf(err) == marchwarden.CodeUnavailable {
-			err = nil // for a moment
-		}
-		return over, err
-	})
-	end()
-	if err != nil {
-		return err
-	}
-	if last != nil && !last.Ended {
-		a.note("the run was cut off; to resume it: marchwarden resume %s", shortID(id))
+		seen, shown, whole = size, len(rows), log.Complete() != nil
 		return nil
 	}
-	a.note("the answer with its evidence: marchwarden show %s", shortID(id))
-	return nil
+	err := poll(ctx, func() (bool, error) {
+		size, ended, err := from.Size(ctx, id)
+		if err == nil && size > seen {
+			err = tell(size)
+		}
+		// Between its making and its lock a trace is empty, and seems to have no writer.
+		over := ended && (seen > 0 || idle)
+		idle = ended
+		return over, err
+	})
+	switch {
+	case err != nil || raw:
+	case whole:
+		a.note("the answer with its evidence: marchwarden show %s", shortID(id))
+	default:
+		a.note("the run was cut off; to resume it: marchwarden resume %s", shortID(id))
+	}
+	return err
 }
 
-// boardsOn shows boards on stdout: as lanes on a terminal, where the last one stays, and as
-// plain lines elsewhere.
-func boardsOn(a *app, c *settings.Settings) (tell func(*run.Board) error, end func()) {
-	cfg := a.liveOn(c, a.stdout)
-	if !cfg.Live {
-		return term.NewLines(a.stdout).Board, func() {}
-	}
-	p := term.NewProgress(a.stdout, cfg)
-	return func(b *run.Board) error { p.Board(b); return nil }, p.Leave
-}
+// followEvery is how often a record is looked at.
+const followEvery = 250 * time.Millisecond
 
 // poll calls look until it says that it is over, fails, or ctx ends. What is looked at continues.
 func poll(ctx context.Context, look func() (over bool, err error)) error {
@@ -186,28 +169,6 @@ func poll(ctx context.Context, look func() (over bool, err error)) error {
 		case <-time.After(followEvery):
 		}
 	}
-}
-
-// followRaw prints the lines of a trace as they are written.
-func followRaw(ctx context.Context, a *app, from *trace.Dir, id marchwarden.TraceID) error {
-	var printed int64
-	idle := false
-	return poll(ctx, func() (bool, error) {
-		size, ended, err := from.Size(ctx, id)
-		if err != nil {
-			return true, err
-		}
-		if size > printed {
-			n, err := printFrom(a, from, id, printed, size)
-			if printed += n; err != nil {
-				return true, err
-			}
-		}
-		// Between its making and its lock a trace is empty, and seems to have no writer.
-		over := ended && (printed > 0 || idle)
-		idle = ended
-		return over, nil
-	})
 }
 
 func printFrom(a *app, records *trace.Dir, id marchwarden.TraceID, from, to int64) (int64, error) {

@@ -19,28 +19,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-var researchersHelp = `Show the researchers of your network: name, scope, where each runs, the version
-of the contract it keeps, and whether it answers. Built-in researchers run
-inside the program; others join by a few lines in config.yaml:
-
-  researchers:
-    - name: trials
-      scope: clinical trials of our group
-      command: [python3, researcher.py]
-    - name: lab
-      scope: measurements of the lab
-      url: https://lab.example.org/mcp
-      token_env: LAB_TOKEN      # or 'marchwarden researchers login lab'
-
-The description of a tool that is not ours is remembered when it is first seen.
-If it changes, the researcher is not asked any more until you approve it.` + exits("0 every researcher answers", "1 one does not; it is named", "2 wrong usage, or a setting that cannot be read")
-
 func newResearchers(a *app) *cobra.Command {
 	var o network.Options
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "researchers", Short: "show the network; check a researcher, approve it or log in with it", Long: researchersHelp, Args: noArgs,
-		Example: "  marchwarden researchers --online\n  marchwarden researchers check python3 researcher.py\n  marchwarden researchers approve trials",
+		Use: "researchers", Short: "show the network; check a researcher, approve it or log in with it", Args: noArgs,
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
 			return runResearchers(ctx, a, c, o, asJSON)
 		}),
@@ -102,17 +85,12 @@ func runResearchers(ctx context.Context, a *app, c *settings.Settings, o network
 	return nil
 }
 
-var checkHelp = `Find out whether an external MCP server keeps the research contract: it is
-started (or dialled), asked a real question, and given bad input. The command
-and its arguments follow; an address begins with http:// or https://.` + exits("0 it keeps the contract", "1 it does not; what is wrong is named", "2 wrong usage")
-
 func newResearchersCheck(a *app) *cobra.Command {
 	var question, tokenEnv string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "check [flags] COMMAND [ARG…] | URL", Short: "check whether an MCP server keeps the research contract", Long: checkHelp,
-		Example: "  marchwarden researchers check python3 researcher.py\n  marchwarden researchers check --token-env LAB_TOKEN https://lab.example.org/mcp",
-		Args:    argCount(1, 200, "a command or an address"),
+		Use: "check [flags] COMMAND [ARG…] | URL", Short: "check whether an MCP server keeps the research contract",
+		Args: argCount(1, 200, "a command or an address"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 			return runCheck(ctx, a, c, args, conform.Options{Question: question}, tokenEnv, asJSON)
 		}),
@@ -164,7 +142,6 @@ func runCheck(ctx context.Context, a *app, c *settings.Settings, args []string, 
 func newResearchersApprove(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "approve NAME", Short: "accept the present description of a researcher's tool", Args: argCount(1, 1, "the name of one researcher"),
-		Long: "Accept the description that the tool of a researcher has now, after it changed.",
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 			return runApprove(ctx, a, c, args[0])
 		}),
@@ -197,19 +174,11 @@ func runApprove(ctx context.Context, a *app, c *settings.Settings, name string) 
 // loginPatience is how long the user may take in the browser.
 const loginPatience = 10 * time.Minute
 
-const loginHelp = `Log in with a researcher of config.yaml that is at an address and asks for it
-(OAuth). Your browser is opened, or the address of the page is there to be
-copied; when you have agreed, it comes back to a port of this machine. What the
-researcher's authorization server gives is kept in logins.json in the home
-folder, for you alone to read, sent to that researcher and no other, and renewed
-by itself. To log out, remove the file.`
-
 func newResearchersLogin(a *app) *cobra.Command {
 	var port int
 	var noOpen bool
 	cmd := &cobra.Command{
-		Use: "login NAME", Short: "log in with a researcher that asks for it", Long: loginHelp, Args: argCount(1, 1, "the name of one researcher"),
-		Example: "  marchwarden researchers login lab\n  marchwarden researchers login lab --port 8765",
+		Use: "login NAME", Short: "log in with a researcher that asks for it", Args: argCount(1, 1, "the name of one researcher"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 			return runLogin(ctx, a, c, args[0], port, noOpen)
 		}),

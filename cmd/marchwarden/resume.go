@@ -13,31 +13,10 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-var resumeHelp = `Resume a run: after a crash, a reboot or Ctrl-C, or with more budget after it
-has ended at a cap. What the run did before is taken from its record, and
-nothing that was paid for is asked again. A call that was under way when the run
-was cut off is made once more, and marked in the trace.
-
-A run that was cut off continues with what is left of its limits. One that ended
-at a cap needs more of what it ran out of: --budget, --max-iterations,
---max-sources or --timeout, each of which adds to what it had. A run that had
-nothing left to do is shown as it is.
-
-It keeps the researchers, folders and engines that it was begun with. A
-database whose address has a password is given again: --db, or MARCHWARDEN_DB.
-
-` + idHelp + ` 'marchwarden traces
---status interrupted' lists what can be resumed.` + exits("0 answered, gaps and plain refusals included", "1 failed: there is no result", "2", "130 interrupted; the partial result is printed")
-
-const resumeExamples = `  marchwarden resume last
-  marchwarden resume --budget 20000 0198c0de
-  marchwarden resume --json 0198c0de | jq .answer`
-
 func newResume(a *app) *cobra.Command {
 	var o askOptions
 	cmd := &cobra.Command{
 		Use: "resume [flags] ID", Short: "resume a run that was cut off, stopped, or ran out of budget",
-		Long: resumeHelp, Example: resumeExamples,
 		Args: argCount(1, 1, "one trace id"),
 		RunE: a.onRun(func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
 			return runResume(ctx, a, c, o, rec, id)

@@ -14,39 +14,26 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// exits ends a help text with exit codes: each with what it means here, or as everywhere.
-func exits(codes ...string) string {
-	usual := map[string]string{"0": "done", "1": "failed", "2": "wrong usage or bad input", "130": "interrupted"}
-	text := "\n\nEXIT STATUS"
-	for _, entry := range codes {
-		code, means, special := strings.Cut(entry, " ")
-		if !special {
-			means = usual[code]
-		}
-		text += fmt.Sprintf("\n  %-4s %s", code, means)
-	}
-	return text
-}
+// welcome is what the program says when it is called by its name alone.
+const welcome = `Ask a question, and get an answer in which every sentence leads to its source.
 
-var rootHelp = `Marchwarden answers your questions from documents, and you can check every
-answer: each factual sentence carries a citation, and its excerpt stands, byte
-for byte, in a document that was read and is stored. It needs no key. It
-searches an embedded library or your own folders without a network, or the
-open web by Wikipedia; keys of search engines and language models add to that.
+  marchwarden ask "What are ideal crops for a garden in Utah?"
+  marchwarden library add ~/notes   search your own documents from now on
+  marchwarden show last             each sentence, and its passage in its place
+  marchwarden ui                    the same on a page in your browser
+  marchwarden doctor                what is on, and how to switch on the rest
 
-Settings come from flags, then the environment (MARCHWARDEN_HOME,
-MARCHWARDEN_LIBRARY, …), then .env in the working directory, then config.yaml
-in the home folder (~/.marchwarden). 'marchwarden doctor' shows each of them.` + exits("0 answered (gaps and refusals included), or done", "1", "2 wrong usage or bad input; nothing was written",
-	"3 drift: a cited passage is altered or missing, or a source is gone", "4 drift: nothing is lost, and some source could not be checked",
-	"130 interrupted; the partial result is printed")
+all commands: marchwarden help
+all about one: marchwarden help ask
+one subject: marchwarden help folders (or databases, models, web, privacy, …)
+`
 
 // newRoot builds the tree of commands. Building it opens and reads nothing.
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "marchwarden",
 		Short:         "research with citations that can be checked",
-		Long:          rootHelp,
-		Example:       "  marchwarden ask \"What are ideal crops for a garden in Utah?\"\n  marchwarden ask --library ~/notes \"What did we decide about the roof?\"\n  marchwarden ask --researcher web \"Who won the Nobel Prize in Physics in 2024?\"\n  marchwarden verify last",
+		Version:       thisVersion().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,19 +47,21 @@ func newRoot(a *app) *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "", "`FORMAT` of logs on stderr: text or json; MARCHWARDEN_DEBUG=1 logs more")
 	group(root,
 		newAsk(a), newChat(a), newUI(a), newShow(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
 		newResume(a), newDrift(a), newWatched(a), newExport(a), newImport(a), newCheck(a), newGc(a),
 		newSubmit(a), newHub(a), newWorker(a), newCluster(a), newFollow(a), newCancel(a),
-		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a),
+		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a), newMan(),
 	)
+	root.RunE = func(*cobra.Command, []string) error { return a.print("%s", welcome) }
 	root.InitDefaultCompletionCmd() // cobra's own command, held to our exit codes
 	completion, _, _ := root.Find([]string{"completion"})
 	for _, shell := range group(completion).Commands() {
 		shell.Args = noArgs
 	}
-	root.SetHelpCommand(newHelp(root))
+	root.SetHelpCommand(newHelp(a, root))
 	finish(root)
 	return root
 }
@@ -100,7 +89,7 @@ func finish(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(nameValue)
 	cmd.PersistentFlags().VisitAll(nameValue)
 	if cmd.Long == "" {
-		cmd.Long = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
+		cmd.Long, cmd.Example = helpText(cmd)
 	}
 	if !strings.Contains(cmd.Long, "EXIT STATUS") {
 		cmd.Long = strings.TrimRight(cmd.Long, "\n") + exits("0", "1", "2", "130")
@@ -136,10 +125,9 @@ func needCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	cmd.SuggestionsMinimumDistance = 2
 	hint := "run '" + cmd.CommandPath() + " --help' for the commands there are"
-	if found := cmd.SuggestionsFor(args[0]); len(found) > 0 {
-		hint = "did you mean '" + cmd.CommandPath() + " " + found[0] + "'?"
+	if near := nearest(args[0], namesOf(cmd.Commands())); near != "" {
+		hint = "did you mean '" + cmd.CommandPath() + " " + near + "'?"
 	} else if !cmd.HasParent() && len(args) > 1 || strings.Contains(args[0], " ") {
 		hint = `to ask a question: marchwarden ask "…"`
 	}
@@ -151,7 +139,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	hint := "run '" + cmd.CommandPath() + " --help' for the flags there are"
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
-		if near := nearestFlag(cmd, unknown.GetSpecifiedName()); near != "" {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
 			hint = "did you mean '--" + near + "'?"
 		}
 	}
@@ -224,10 +214,10 @@ func countFlag(f *pflag.FlagSet, to *int, name string, usual, least, most int, u
 // notBlank refuses flags that were given with nothing: such a value comes from a
 // variable that is not set, and is not meant to be the default.
 func notBlank(cmd *cobra.Command) error {
-	for _, name := range []string{"researcher", "researchers", "db", "allow-egress", "follow", "out", "format", "sign", "new-key", "max-size", "status", "http", "max-wall", "public-url", "allowed-hosts", "allowed-origins", "session-timeout",
+	for _, name := range []string{"researcher", "researchers", "db", "allow-egress", "follow", "out", "format", "sign", "new-key", "status", "http", "max-wall", "public-url", "allowed-hosts", "allowed-origins", "session-timeout",
 		"engine", "file", "priority", "tls-cert", "tls-key", "oauth-issuer", "oauth-audience", "oauth-jwks", "scope", "expires",
 		"listen", "store", "max-store", "keys", "name", "tls-ca", "cluster", "cluster-listen", "cluster-secret-file", "cluster-cert", "cluster-key", "cluster-ca", "replicas", "lease", "keep-log", "keep-task", "keep-done", "blobs", "routes",
-		"limit", "metrics", "drain", "account", "role"} {
+		"limit", "probe", "drain", "role"} {
 		f := cmd.Flags().Lookup(name)
 		if f != nil && f.Changed && strings.Trim(f.Value.String(), "[] \t") == "" {
 			return invalid("--"+name, "leave it out if there is none", "must not be blank")
@@ -236,15 +226,25 @@ func notBlank(cmd *cobra.Command) error {
 	return nil
 }
 
-// nearestFlag is a flag whose name is at most two changes away from what was typed, or begins like
-// it, the nearest first; "" if there is none.
-func nearestFlag(cmd *cobra.Command, typed string) string {
-	flags := &cobra.Command{}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-	})
-	for flags.SuggestionsMinimumDistance = range 3 {
-		if found := flags.SuggestionsFor(typed); len(found) > 0 {
+func namesOf(commands []*cobra.Command) []string {
+	var names []string
+	for _, c := range commands {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// nearest is a name that is at most two changes away from what was typed, or begins like it, the
+// nearest first; "" if there is none.
+func nearest(typed string, names []string) string {
+	all := &cobra.Command{}
+	for _, name := range names {
+		all.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	for all.SuggestionsMinimumDistance = range 3 {
+		if found := all.SuggestionsFor(typed); len(found) > 0 {
 			return found[0]
 		}
 	}
@@ -263,21 +263,6 @@ func argCount(least, most int, want string) cobra.PositionalArgs {
 
 func noArgs(cmd *cobra.Command, args []string) error {
 	return argCount(0, 0, "no arguments")(cmd, args)
-}
-
-func newHelp(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "explain a command",
-		RunE: func(_ *cobra.Command, args []string) error {
-			cmd, rest, err := root.Find(args)
-			if err != nil || len(rest) > 0 {
-				return needCommand(root, args)
-			}
-			cmd.InitDefaultHelpFlag()
-			return cmd.Help()
-		},
-	}
 }
 
 // complete lets the shell complete the values of a flag.

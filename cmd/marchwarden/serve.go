@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,12 +15,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 )
 
 func newServe(a *app) *cobra.Command {
 	return group(&cobra.Command{Use: "serve", Short: "let other programs ask a researcher, over MCP"},
-		newServed(a, settings.PI, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are.",
+		newServed(a, settings.PI, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are. "+
+			"With --clarify a model may ask the person at the host up to three\nquestions before it plans, where the host shows forms.",
 			"marchwarden serve pi --online --library ~/papers", networkFlags, libraryFlags, databaseFlags),
 		newServed(a, researcher.FilesName, "your folders, or the embedded library,", "What is searched is chosen as for 'marchwarden ask'.",
 			"marchwarden serve files --library ~/notes", libraryFlags),
@@ -33,20 +31,6 @@ func newServe(a *app) *cobra.Command {
 		newServed(a, researcher.ArxivName, "scientific papers", "It asks arXiv, OpenAlex, Crossref and Semantic Scholar, which need no key.",
 			"marchwarden serve arxiv --model ollama/qwen3"))
 }
-
-var serveHelp = `On stdio, stdout carries the protocol and nothing else; logs go to stderr. The
-server ends when stdin does, or at SIGINT or SIGTERM; calls that run then hand
-over what they have.
-
-With --http it serves many clients at http://ADDRESS/mcp, beside /healthz,
-/readyz and /metrics. Only this machine can reach it unless another address is
-named, for which a token is demanded: 'marchwarden token add NAME' makes one;
-MARCHWARDEN_HTTP_TOKEN and --oauth-issuer are the other ways. Callers see their
-own runs only. Tasks, and calls that were handed over, go on after a restart.
-
-A call that takes long tells its progress. To a client that wants none it hands
-over after 50 s what there is; calling research with resume and the trace_id
-waits for the rest.` + exits("0 served until it was told to end", "1", "2")
 
 // newServed is the command of one researcher, with the flags that all of them have and its own.
 // The help says what it serves in short, and one line that is particular to it.
@@ -59,7 +43,7 @@ func newServed(a *app, researcher, short, particular, example string, flags ...f
 	var how serveOptions
 	cmd := &cobra.Command{
 		Use: o.Researcher, Short: "serve " + short + " over MCP", Args: noArgs,
-		Long:    "Serve " + who + " over MCP: one tool, research.\n" + particular + "\n\n" + serveHelp,
+		Long:    "Serve " + who + " over MCP: one tool, research.\n" + particular + "\n\n'marchwarden help mcp' says how it is served, and to whom.",
 		Example: "  " + example + "\n  marchwarden serve " + o.Researcher + " --http 127.0.0.1:8642",
 		PreRunE: func(*cobra.Command, []string) (err error) {
 			how.as, err = how.check()
@@ -75,6 +59,7 @@ func newServed(a *app, researcher, short, particular, example string, flags ...f
 	f := cmd.Flags()
 	if o.Researcher == settings.PI {
 		engineFlag(f, &how.engine)
+		f.BoolVar(&how.clarify, "clarify", false, "let the model ask the person at the host up to three questions before it plans, where the host shows forms")
 	}
 	f.StringVar(&o.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
 	f.BoolVar(&o.PartOf, "part-of-investigation", false, "leave the ledger to the investigator that started this server")
@@ -98,15 +83,16 @@ func networkFlags(cmd *cobra.Command, o *network.Options) {
 
 func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Options, how *serveOptions) error {
 	log := a.logger(c)
-	o.Told, o.Log = func(network.Finished) {}, log
+	o.Log = log
 	o.Warn = network.Once(func(message string) { log.Warn(message) })
+	if how.clarify {
+		o.Ask = mcpkit.AskerOf
+	}
 	s := &mcpServer{log: log}
 	if how.http != "" { // refused before anything is opened, and read again when it is
 		if _, err := doorkeeper(a, c, how, "http://"+how.as.listen+httpdoor.Path, log); err != nil {
 			return err
 		}
-		s.metrics = httpdoor.NewMetrics(programVersion())
-		o.Told = s.count
 	}
 	d, err := openServed(ctx, a, c, o, how)
 	if err != nil {
@@ -135,6 +121,9 @@ func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Opt
 	if o.Researcher != settings.PI || at == "" {
 		return a.Open(c, o)
 	}
+	if how.clarify {
+		return nil, invalid("--clarify", "leave it out, or say --engine "+settings.NoEngine+" to research here", "a cluster asks nothing back")
+	}
 	if err := workElsewhere(c, o, "it"); err != nil {
 		return nil, err
 	}
@@ -155,16 +144,15 @@ func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Opt
 }
 
 type mcpServer struct {
-	name    string
-	log     *slog.Logger
-	server  *mcpkit.Server
-	metrics *httpdoor.Metrics // nil on stdio
+	name   string
+	log    *slog.Logger
+	server *mcpkit.Server
 }
 
 func (s *mcpServer) open(a *app, c *settings.Settings, d *network.Runner, how *serveOptions) (err error) {
 	s.name = d.Name
 	cfg := mcpkit.Config{
-		Name: d.Name, Version: programVersion(), Scope: d.Scope, OpenWorld: d.OpenWorld, Private: d.Private, Researcher: s.metrics.Failures(d, a.Now), Evidence: d.Evidence,
+		Name: d.Name, Version: programVersion(), Scope: d.Scope, OpenWorld: d.OpenWorld, Private: d.Private, Researcher: d, Evidence: d.Evidence,
 		Now: a.Now, RunsDir: c.RunsPath(), MaxConcurrent: how.maxCalls, Records: d.Shown, MaxWall: how.as.wall, Log: s.log,
 		App: &mcpkit.App{Page: report.AppPage(), Body: report.AppBody},
 	}
@@ -174,27 +162,6 @@ func (s *mcpServer) open(a *app, c *settings.Settings, d *network.Runner, how *s
 	if d.PartOf { // its investigation keeps it, and says how much goes on at once
 		cfg.RunsDir, cfg.MaxConcurrent = "", maxCalls
 	}
-	cfg.Observe = func(ctx context.Context, op mcpkit.Operation, meta map[string]any) (context.Context, func(error)) {
-		end := func(error) {}
-		if a.Tracer != nil {
-			ctx, end = a.Tracer.Serve(ctx, telemetry.Op(op), meta)
-		}
-		began := a.Now()
-		return ctx, func(err error) {
-			end(err)
-			s.metrics.ObserveOperation(op.Method, cmp.Or(string(marchwarden.CodeOf(err)), "ok"), a.Now().Sub(began))
-		}
-	}
 	s.server, err = mcpkit.NewServer(cfg)
 	return err
-}
-
-// count tells the metrics of a finished research.
-func (s *mcpServer) count(f network.Finished) {
-	how := "answered"
-	if f.Result.CostMetadata.BudgetExhausted {
-		how = "budget_exhausted"
-	}
-	cost := f.Result.CostMetadata
-	s.metrics.ObserveResearch(how, time.Duration((cost.WallTimeSec-f.Before.WallTimeSec)*float64(time.Second)), cost.TokensUsed-f.Before.TokensUsed)
 }

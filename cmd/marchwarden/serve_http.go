@@ -32,6 +32,7 @@ type serveOptions struct {
 	maxWall  string
 	maxCalls int
 	engine   string // the cluster that answers, as the flag says
+	clarify  bool
 
 	http           string // the address to listen on; "" is stdio
 	publicURL      string
@@ -175,10 +176,7 @@ func listenAt(flag, text string) (string, error) {
 // address, which must then be loopback.
 func doorkeeper(a *app, c *settings.Settings, o *serveOptions, resource string, log *slog.Logger) (access.Authenticator, error) {
 	listen := o.as.listen
-	local, err := httpdoor.Loopback(listen)
-	if err != nil {
-		return nil, invalid("--http", "", err.Error())
-	}
+	local := httpdoor.Loopback(listen)
 	if o.noAuth {
 		if !local {
 			return nil, invalid("--no-auth", "make a token: marchwarden token add NAME", "is for a loopback address, and "+plaintext.Clip(listen, 60)+" can be reached by others")
@@ -234,7 +232,7 @@ func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOption
 	}
 	cfg := httpdoor.Config{
 		Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead, Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls), PerCaller: max(2048, 2*o.maxCalls),
-		Metrics: s.metrics, Now: a.Now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
+		Now: a.Now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
 	}
 	if o.as.public != nil {
 		cfg.Hosts = append(cfg.Hosts, o.as.public.Host)

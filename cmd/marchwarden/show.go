@@ -22,34 +22,21 @@ import (
 
 type showOptions struct {
 	json    bool
-	noPager bool
+	pager   bool
 	verbose bool
 }
-
-var showHelp = `Show the answer of a run with its evidence: each sentence, then every excerpt
-that it rests on, at its place in the stored text; then contradictions, gaps and
-what was done about them, what the confidence was computed from, and the cost.
-
-The lines of an excerpt stand behind a heavy bar, between » and «; those around
-it behind a light one.
-
-On a terminal the page is shown by the program that MARCHWARDEN_PAGER names, or
-PAGER, or else by less; a value of "cat" or --no-pager shows it without one.
-
-` + idHelp + exits("0 shown", "1 failed, or the run has no result: it goes on, or was cut off", "2", "130")
 
 func newShow(a *app) *cobra.Command {
 	var o showOptions
 	cmd := &cobra.Command{
-		Use: "show [flags] ID", Short: "show an answer with the evidence behind each sentence", Long: showHelp,
-		Example: "  marchwarden show last\n  marchwarden show --verbose 0198c0de\n  marchwarden show --json last | jq .citations",
-		Args:    argCount(1, 1, "one trace id"),
+		Use: "show [flags] ID", Short: "show an answer with the evidence behind each sentence",
+		Args: argCount(1, 1, "one trace id"),
 		RunE: a.onRun(func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
 			return runShow(ctx, a, c, o, rec, id)
 		}),
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as JSON, as 'ask --json' does")
-	cmd.Flags().BoolVar(&o.noPager, "no-pager", false, "show the page without a pager")
+	cmd.Flags().BoolVar(&o.pager, "pager", false, "show the page by a pager")
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "show hashes, spans and how each text was got, too")
 	return cmd
 }
@@ -81,7 +68,11 @@ func runShow(ctx context.Context, a *app, c *settings.Settings, o showOptions, r
 		r.Checked = last.Summary(a.inZone(last.CheckedAt))
 	}
 	what := report.ReadingOptions{Verbose: o.verbose}
-	spent, _ := store.Spent(r.Result, run.Whole)
+	spent, searched := run.SpentIn(store.Traces.Load, r.Result, run.Whole)
+	if past.Start.Investigation == nil {
+		searched = past.Start.Library
+	}
+	what.Searched = strings.Join(searched, ", ")
 	what.Cost = report.Price(spent.Cost(r.Result.CostMetadata))
 	switch end := past.Log.Complete(); {
 	case end == nil:
@@ -93,13 +84,13 @@ func runShow(ctx context.Context, a *app, c *settings.Settings, o showOptions, r
 	if err := report.Reading(&page, a.outStyle(), r, what); err != nil {
 		return err
 	}
-	return a.page(page.Bytes(), o.noPager)
+	return a.page(page.Bytes(), o.pager)
 }
 
-// page shows a page on stdout: on a terminal by a pager, if there is one.
-func (a *app) page(text []byte, direct bool) error {
+// page shows a page on stdout: on a terminal by a pager, if one is wanted.
+func (a *app) page(text []byte, wanted bool) error {
 	file := fileOf(a.stdout)
-	if argv := a.pager(); file != nil && a.outStyle().Width > 0 && !direct && len(argv) > 0 {
+	if argv := a.pager(wanted); file != nil && a.outStyle().Width > 0 && len(argv) > 0 {
 		shown, err := a.runPager(argv, file, a.Hide.Bytes(text))
 		if shown {
 			return nil
@@ -110,17 +101,19 @@ func (a *app) page(text []byte, direct bool) error {
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the answer")
 }
 
-// pager is the command that shows pages, as words; none for none.
-func (a *app) pager() []string {
-	for _, name := range []string{"MARCHWARDEN_PAGER", "PAGER"} {
-		if v, set := a.Env(name); set && strings.TrimSpace(v) != "" {
-			if argv := strings.Fields(v); argv[0] != "cat" {
-				return argv
-			}
-			return nil
-		}
+// pager is the command that shows pages, as words, where one is wanted by the flag or by its own
+// variable; none for none.
+func (a *app) pager(wanted bool) []string {
+	own, _ := a.Env("MARCHWARDEN_PAGER")
+	usual, _ := a.Env("PAGER")
+	argv := strings.Fields(own)
+	if len(argv) == 0 && wanted {
+		argv = strings.Fields(usual)
 	}
-	if path, err := exec.LookPath("less"); err == nil {
+	if len(argv) > 0 && argv[0] != "cat" {
+		return argv
+	}
+	if path, err := exec.LookPath("less"); err == nil && wanted && len(argv) == 0 {
 		return []string{path, "-FRX"}
 	}
 	return nil

@@ -77,7 +77,7 @@ func newSubmit(a *app) *cobra.Command {
 	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME` (default pi, the investigator)")
 	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
-	countFlag(f, &o.desk.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "send at most `N` rihlas for one question")
+	countFlag(f, &o.desk.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "ask researchers at most `N` times for one question")
 	f.Func("max-cost", "let models cost at most `USD` for one question that has no cap of its own", dollars(&o.cons.MaxCostUSD))
 	f.StringVar(&o.cons.Since, "since", "", "for questions that name no dates: use nothing that is known to be published before `DATE`")
 	f.StringVar(&o.cons.Until, "until", "", "the same, after `DATE`")
@@ -148,7 +148,7 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	var end func() error
 	if at == "" {
 		work.Window = min(o.window, o.parallel)
-		o.desk.Warn, o.desk.Told, o.desk.Log = network.Once(a.warn), func(network.Finished) {}, a.logger(c)
+		o.desk.Warn, o.desk.Log = network.Once(a.warn), a.logger(c)
 		work.Asker, end, err = a.OpenHere(c, o.desk, o.parallel)
 	} else {
 		work.Asker, end, err = openThere(ctx, a, c, at, o, like)
@@ -213,7 +213,7 @@ func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o s
 	if err != nil {
 		return nil, nil, err
 	}
-	there = &submit.There{Engine: engine, Like: like, Submit: func(ctx context.Context, t dispatch.Task) error { return handIn(ctx, a, engine, t) }}
+	there = &submit.There{Engine: engine, Like: like}
 	if !o.records {
 		return there, engine.Close, nil
 	}

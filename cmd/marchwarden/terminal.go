@@ -70,7 +70,7 @@ func (a *app) warn(message string) {
 		a.tell(remark{Warning: term.CleanLine(message)})
 		return
 	}
-	a.errStyle().Warn(a.Stderr, "%s", message)
+	a.errStyle().Warn(a.Stderr, message)
 }
 
 // warnOf writes the warnings of a result to stderr, unless the same terminal shows them
@@ -91,7 +91,7 @@ func (a *app) note(format string, args ...any) {
 		a.tell(remark{Note: line})
 		return
 	}
-	fmt.Fprintf(a.Stderr, "marchwarden: %s\n", line)
+	a.errStyle().Note(a.Stderr, term.Run{Text: line})
 }
 
 // inZone shows a time in the zone of the user's clock.

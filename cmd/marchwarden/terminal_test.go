@@ -82,14 +82,14 @@ func newBazaar(t *testing.T) *bazaar {
 		t.Fatal(err)
 	}
 	defer blobs.Close()
-	books := ledger.Open(filepath.Join(b.home(), "costs.jsonl"))
+	books := filepath.Join(b.home(), "costs.jsonl")
 	all := ""
 	for _, name := range slices.Sorted(maps.Keys(sequences)) {
 		s := sequences[name]
 		plant := func(text string) string { return text[:len(text)/2] + s + text[len(text)/2:] }
 		b.ids[name] = b.record(traces, blobs, plant, true)
 		b.cut = b.record(traces, blobs, plant, false)
-		if err := books.Append(ledger.Entry{Time: time.Now(), TraceID: b.ids[name], Researcher: plant("files"), Question: plant("What?"), Model: plant("model"), TokensUsed: 5}); err != nil {
+		if err := ledger.Append(books, ledger.Entry{Time: time.Now(), TraceID: b.ids[name], Researcher: plant("files"), Question: plant("What?"), Model: plant("model"), TokensUsed: 5}); err != nil {
 			t.Fatal(err)
 		}
 		all += " word " + s
@@ -174,7 +174,7 @@ func (b *bazaar) record(traces *trace.Dir, blobs blob.Store, plant func(string) 
 func (b *bazaar) run(terminal bool, args ...string) (stdout, stderr string) {
 	var out, errs bytes.Buffer
 	env := map[string]string{"TERM": "xterm-256color", "LANG": "C.UTF-8", settings.EnvOf(settings.Embed): settings.EmbedOff, "MARCHWARDEN_PAGER": "cat"}
-	for _, service := range []string{"ARXIV_URL", "ARXIV_SITE", "CROSSREF_URL", "DOI_URL", "OPENALEX_URL", "SEMANTIC_SCHOLAR_URL", "WIKIPEDIA_URL"} {
+	for _, service := range []string{"ARXIV_URL", "ARXIV_SITE", "CROSSREF_URL", "OPENALEX_URL", "SEMANTIC_SCHOLAR_URL", "WIKIPEDIA_URL"} {
 		env[service] = "http://127.0.0.1:1"
 	}
 	a := (&app{stdin: strings.NewReader(""), stdout: &out, Host: network.Host{Stderr: &errs, Env: lookup(env), Environ: os.Environ, Self: selfPath, Dir: filepath.Join(b.root, "work"), UserHome: func() (string, error) { return filepath.Join(b.root, "user"), nil }, Now: time.Now, NewID: serve.NewTraceID}}).ready()
@@ -187,7 +187,7 @@ func (b *bazaar) run(terminal bool, args ...string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-// ours are the codes that we write: colours, and the drawing of frames.
+// ours are the codes that we write: colours, and the drawing of frames. Links are package report's to test.
 var ours = regexp.MustCompile(`\x1b\[(?:0|[123]|3[1236])(?:;(?:[123]|3[1236]))*m|\x1b\[\?2026h\x1b\[\?7l\r|\x1b\[K\r\n|\x1b\[J\r\n|\x1b\[J(?:\x1b\[[0-9]+A)?\r|\r?\x1b\[\?7h\x1b\[\?2026l|\r\x1b\[J`)
 
 // passed is the first of a text that must not reach a terminal; "" for nothing.
@@ -223,12 +223,12 @@ var exhibits = map[string]exhibit{
 	"ask":        {shows: "chlorosis", runs: [][]string{{"ask", "--library", "LIBRARY", "What is iron chlorosis TEXT?"}, {"ask", "--plain", "--library", "LIBRARY", "--verbose", "--researcher", "files", "What is iron chlorosis?"}, {"ask", "--plan", "--library", "LIBRARY", "What is TEXT?"}, {"ask", "--researcher", "EVIL", "what"}}},
 	"chat":       {runs: [][]string{{"chat", "--follow", "EVIL"}, {"chat", "--engine", "EVIL"}}},
 	"ui":         {runs: [][]string{{"ui", "--listen", "EVIL"}}},
-	"show":       {shows: "chlorosis", json: [][]string{{"show", "--json", "ID"}}, ofRun: [][]string{{"show", "ID"}, {"show", "--verbose", "--no-pager", "ID"}}, runs: [][]string{{"show", "EVIL"}, {"show", "CUT"}}},
+	"show":       {shows: "chlorosis", json: [][]string{{"show", "--json", "ID"}}, ofRun: [][]string{{"show", "ID"}, {"show", "--verbose", "--pager", "ID"}}, runs: [][]string{{"show", "EVIL"}, {"show", "CUT"}}},
 	"replay":     {shows: "ecided", json: [][]string{{"replay", "--raw", "ID"}, {"replay", "--raw", "--follow", "ID"}}, ofRun: [][]string{{"replay", "ID"}, {"replay", "--follow", "ID"}, {"replay", "--rerun", "ID"}}, runs: [][]string{{"replay", "--follow", "CUT"}, {"replay", "EVIL"}}},
 	"verify":     {shows: "citation [1]", ofRun: [][]string{{"verify", "ID"}}, runs: [][]string{{"verify", "EVIL"}}},
 	"traces":     {shows: "What", json: [][]string{{"traces", "--json"}}, runs: [][]string{{"traces", "--all", "--limit", "0"}, {"traces", "--status", "EVIL"}}},
 	"costs":      {shows: "tokens", runs: [][]string{{"costs"}}},
-	"doctor":     {shows: "trace_dir", runs: [][]string{{"doctor"}}},
+	"doctor":     {shows: "trace_dir", runs: [][]string{{"doctor", "--verbose"}, {"doctor"}}},
 	"resume":     {ofRun: [][]string{{"resume", "ID"}}, runs: [][]string{{"resume", "--plain", "CUT"}, {"resume", "EVIL"}}},
 	"drift":      {shows: "on.md", json: [][]string{{"drift", "--json", "ID"}}, ofRun: [][]string{{"drift", "ID"}}},
 	"export":     {shows: "chlorosis", json: [][]string{{"export", "--format", "json", "-o", "-", "ID"}, {"export", "--format", "csl", "-o", "-", "ID"}}, ofRun: [][]string{{"export", "--format", "md", "-o", "-", "ID"}, {"export", "--format", "bibtex", "-o", "-", "ID"}, {"export", "--format", "ris", "-o", "-", "ID"}}, runs: [][]string{{"export", "--force", "-o", "EVIL.html", "last"}, {"export", "--format", "EVIL", "last"}}},
@@ -245,7 +245,7 @@ var exhibits = map[string]exhibit{
 	"worker":          {runs: [][]string{{"worker", "--engine", "EVIL"}}},
 	"cluster status":  {runs: [][]string{{"cluster", "status", "--engine", "EVIL"}}},
 	"cluster key add": {runs: [][]string{{"cluster", "key", "add", "EVIL"}}}, "cluster key list": {runs: [][]string{{"cluster", "key", "list", "--keys", "EVIL"}}}, "cluster key remove": {runs: [][]string{{"cluster", "key", "remove", "EVIL"}}},
-	"library add":         {shows: "1 documents", runs: [][]string{{"library", "add", "LIBRARY"}, {"library", "add", "EVIL"}}},
+	"library add":         {shows: "1 document ", runs: [][]string{{"library", "add", "LIBRARY"}, {"library", "add", "EVIL"}}},
 	"library list":        {shows: "library", runs: [][]string{{"library", "list"}}},
 	"library search":      {shows: "Iron", runs: [][]string{{"library", "search", "--library", "LIBRARY", "iron chlorosis"}, {"library", "search", "--library", "LIBRARY", "EVIL"}}},
 	"library remove":      {runs: [][]string{{"library", "remove", "EVIL"}}},
@@ -253,7 +253,7 @@ var exhibits = map[string]exhibit{
 	"researchers approve": {runs: [][]string{{"researchers", "approve", "EVIL"}}}, "researchers check": {runs: [][]string{{"researchers", "check", "/nowhere/EVIL"}}}, "researchers login": {runs: [][]string{{"researchers", "login", "EVIL"}}},
 	"token add": {runs: [][]string{{"token", "add", "EVIL"}}}, "token list": {runs: [][]string{{"token", "list"}}}, "token remove": {runs: [][]string{{"token", "remove", "EVIL"}}},
 	"mcp config": {runs: [][]string{{"mcp", "config", "EVIL"}}}, "mcp ping": {runs: [][]string{{"mcp", "ping", "EVIL"}}},
-	"schema": {runs: [][]string{{"schema", "EVIL"}}}, "version": {nothing: "it shows what was built"}, "help": {runs: [][]string{{"help", "EVIL"}}},
+	"schema": {runs: [][]string{{"schema", "EVIL"}}}, "man": {nothing: "it writes files with words of our own"}, "version": {nothing: "it shows what was built"}, "help": {runs: [][]string{{"help", "EVIL"}}},
 	"serve files": {runs: [][]string{{"serve", "files", "--http", "EVIL"}}}, "serve web": {runs: [][]string{{"serve", "web", "--http", "EVIL"}}}, "serve arxiv": {runs: [][]string{{"serve", "arxiv", "--http", "EVIL"}}},
 	"serve database": {runs: [][]string{{"serve", "database", "--db", "EVIL"}}}, "serve pi": {runs: [][]string{{"serve", "pi", "--http", "EVIL"}}},
 	"completion bash": {nothing: "it is a script of cobra's"}, "completion fish": {nothing: "it is a script of cobra's"}, "completion powershell": {nothing: "it is a script of cobra's"}, "completion zsh": {nothing: "it is a script of cobra's"},
@@ -263,6 +263,7 @@ var exhibits = map[string]exhibit{
 // command, on a terminal and on none: nothing of it passes. A command that is not in the
 // table fails.
 func TestHostileSequences(t *testing.T) {
+	t.Parallel()
 	if len(sequences) < 12 {
 		t.Fatal("too few")
 	}

@@ -15,22 +15,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-const tokenHelp = `Manage the tokens by which others may use 'marchwarden serve --http'.
-
-A token has a name, scopes, and an end if you like. Its text is printed once,
-when it is made: only a hash of it is kept, in tokens.json in the home folder.
-Who has a token sees the runs that were asked for with it, and no others. A
-server that is running takes notice of new and removed tokens within a second.
-
-The scopes are:
-  research  ask questions, and stop what was asked for
-  read      read results, traces and documents, and follow what is going on
-  metrics   read the measurements of the server`
-
 func newToken(a *app) *cobra.Command {
 	return group(&cobra.Command{
-		Use: "token", Short: "make, list and remove the tokens of your server", Long: tokenHelp,
-		Example: "  marchwarden token add laptop\n  marchwarden token add prometheus --scope metrics\n  marchwarden token list",
+		Use: "token", Short: "make, list and remove the tokens of your server",
 	}, newTokenAdd(a), newTokenList(a), newTokenRemove(a))
 }
 
@@ -51,15 +38,12 @@ func newTokenAdd(a *app) *cobra.Command {
 	var cost *float64
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "make a token and print it, this once",
-		Long: "Make a token and print it on stdout, this once. NAME is 1 to 64 letters, digits,\ndots, dashes or underscores.",
-		Example: "  marchwarden token add laptop\n  marchwarden token add ci --scope research,read --expires 90d\n" +
-			"  marchwarden token add prometheus --scope metrics > prometheus.token",
 		Args: argCount(1, 1, "one name"),
 		RunE: withTokens(a, func(tokens *access.Tokens, args []string) error {
 			return addToken(a, tokens, args[0], scopes, expires, cost)
 		}),
 	}
-	cmd.Flags().StringSliceVar(&scopes, "scope", []string{access.ScopeResearch, access.ScopeRead}, "what it is good for: `SCOPES` of research, read and metrics, with commas")
+	cmd.Flags().StringSliceVar(&scopes, "scope", []string{access.ScopeResearch, access.ScopeRead}, "what it is good for: `SCOPES` of research and read, with commas")
 	cmd.Flags().StringVar(&expires, "expires", "", "the token is good for `TIME`, such as 90d or 12h; without it, until it is removed")
 	cmd.Flags().Func("max-cost-day", "models may cost calls with it `USD` a day (UTC), such as 2.00; without it, as much as they do", dollars(&cost))
 	return cmd
@@ -69,8 +53,7 @@ func newTokenList(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "list the tokens; their texts are not known", Args: noArgs,
-		Example: "  marchwarden token list\n  marchwarden token list --json",
-		RunE:    withTokens(a, func(tokens *access.Tokens, _ []string) error { return listTokens(a, tokens, asJSON) }),
+		RunE: withTokens(a, func(tokens *access.Tokens, _ []string) error { return listTokens(a, tokens, asJSON) }),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -79,8 +62,6 @@ func newTokenList(a *app) *cobra.Command {
 func newTokenRemove(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "remove NAME", Short: "accept a token no longer", Args: argCount(1, 1, "one name"),
-		Long:    "Accept a token no longer. A server that is running refuses it within a second;\nwhat was begun with it goes on.",
-		Example: "  marchwarden token remove laptop",
 		RunE: withTokens(a, func(tokens *access.Tokens, args []string) error {
 			if err := tokens.Remove(args[0]); err != nil {
 				return err
@@ -111,7 +92,7 @@ func addToken(a *app, tokens *access.Tokens, name string, scopes []string, expir
 		if problem != "" {
 			return invalid("--expires", "", problem)
 		}
-		want.Expires = a.Now().Add(length)
+		want.Expires = new(a.Now().Add(length))
 	}
 	text, err := tokens.Add(rand.Reader, want)
 	if err != nil {
@@ -121,8 +102,8 @@ func addToken(a *app, tokens *access.Tokens, name string, scopes []string, expir
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the token, which is lost: remove %s", name)
 	}
 	end := "until it is removed"
-	if !want.Expires.IsZero() {
-		end = "until " + a.inZone(want.Expires)
+	if want.Expires != nil {
+		end = "until " + a.inZone(*want.Expires)
 	}
 	a.note("the token %s is shown this once and cannot be had again; it is good for %s, %s", name, strings.Join(want.Scopes, " and "), end)
 	return nil
@@ -130,7 +111,7 @@ func addToken(a *app, tokens *access.Tokens, name string, scopes []string, expir
 
 // asFlag gives an error of a token or a key the name that its field has on the command line.
 func asFlag(err error) error {
-	return settings.Renamed(err, map[string]string{"name": "NAME", "scope": "--scope", "expires": "--expires", "max-cost-day": "--max-cost-day", "role": "--role", "account": "--account"})
+	return settings.Renamed(err, map[string]string{"name": "NAME", "scope": "--scope", "expires": "--expires", "max-cost-day": "--max-cost-day", "role": "--role"})
 }
 
 // tokenRow is a row of 'token list', and its form in JSON. Fields are only ever added.
@@ -152,8 +133,8 @@ func listTokens(a *app, tokens *access.Tokens, asJSON bool) error {
 	var table [][]string
 	for _, t := range list {
 		row, until := tokenRow{Name: t.Name, Scopes: t.Scopes, Created: t.Created, Cost: t.MaxCostDay, State: "active"}, "never"
-		if !t.Expires.IsZero() {
-			row.Expires, until = &t.Expires, a.inZone(t.Expires)
+		if t.Expires != nil {
+			row.Expires, until = t.Expires, a.inZone(*t.Expires)
 		}
 		if t.Expired(a.Now()) {
 			row.State = "expired"

@@ -44,7 +44,7 @@ func (w *tokenWorld) run(args ...string) error {
 // A token is on stdout alone, once, and nowhere else ever.
 func TestToken(t *testing.T) {
 	w := newTokenWorld(t)
-	if err := w.run("add", "ci", "--scope", "metrics, research", "--expires", "90d"); err != nil {
+	if err := w.run("add", "ci", "--scope", "read, research", "--expires", "90d"); err != nil {
 		t.Fatal(err)
 	}
 	token := strings.TrimSuffix(w.out.String(), "\n")
@@ -64,7 +64,7 @@ func TestToken(t *testing.T) {
 	}
 	made := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	want := []tokenRow{
-		{"ci", []string{"research", "metrics"}, made, &w.at, 0, "expired"},
+		{"ci", []string{"research", "read"}, made, &w.at, 0, "expired"},
 		{"laptop", []string{"research", "read"}, made, nil, 0, "active"},
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {

@@ -13,6 +13,7 @@ import (
 // TestPowerLostAfterwards lets the power fail when a command has said that it is
 // done: what it brought is there, whole, and what it removed is gone.
 func TestPowerLostAfterwards(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

@@ -14,6 +14,7 @@ import (
 // or where files may not grow or be opened: in a mount of its own where the system
 // allows one, and under the limits of the shell.
 func TestRealFaults(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

@@ -39,6 +39,7 @@ var faults = []struct {
 // either everything was kept or a warning says that it was not; and nothing that
 // was kept is damaged.
 func TestFaultAnywhere(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

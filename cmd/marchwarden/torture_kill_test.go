@@ -37,6 +37,7 @@ const everyPoint = 1 << 30
 // that was acknowledged is lost, nothing is damaged, and resuming gives the answer of an
 // undisturbed run and asks for nothing a second time that had come.
 func TestKillAnywhere(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

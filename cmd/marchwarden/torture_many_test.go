@@ -32,6 +32,7 @@ const (
 // operations in the torture form: blobs (half of them the same as the others'),
 // lines of a trace and of the ledger, while others ask. Nothing is torn or lost.
 func TestManyProcesses(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -161,12 +162,12 @@ func TestOneOfManyProcesses(t *testing.T) {
 	if err := w.Append(&trace.Start{Format: trace.Format, TraceID: id, Researcher: "worker", StartedAt: time.Now(), Request: marchwarden.Request{Question: "many"}}); err != nil {
 		t.Fatal(err)
 	}
-	book := ledger.Open(filepath.Join(kept, "costs.jsonl"))
+	book := filepath.Join(kept, "costs.jsonl")
 	stored := 0
 	for n := range each {
 		switch n % 5 {
 		case 0:
-			err = book.Append(ledger.Entry{Time: time.Now(), TraceID: id, Researcher: "worker", Question: strings.Repeat("many words ", n%20), Outcome: ledger.Answered})
+			err = ledger.Append(book, ledger.Entry{Time: time.Now(), TraceID: id, Researcher: "worker", Question: strings.Repeat("many words ", n%20), Outcome: ledger.Answered})
 		case 1, 2:
 			err = w.Append(&trace.Message{Head: trace.Head{Decision: strings.Repeat("a decision ", n%300)}, Iteration: n})
 		default:

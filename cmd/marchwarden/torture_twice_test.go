@@ -13,6 +13,7 @@ import (
 // the others give the same answer or say that another process has it; nothing is asked twice, and
 // nothing is damaged.
 func TestTwoGoOnAtOnce(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

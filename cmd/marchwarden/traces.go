@@ -28,29 +28,14 @@ type tracesOptions struct {
 	status []string
 }
 
-const tracesHelp = `List the recorded runs, newest first.
-
-The status of a run is
-  complete     it has its answer
-  planned      'ask --plan': there is no answer to have
-  interrupted  its caller stopped it, or a crash cut it off: 'marchwarden
-               resume' continues it. In JSON "partial" says that there is a
-               partial result, and "resumable" that it can be resumed
-  running      a process is at work on it
-  damaged      its trace cannot be read, or no run was begun in it; see
-               'marchwarden check'
-One that was imported says so, and cannot be resumed. The rihlas of an
-investigation are runs, too; --all lists them.`
-
 func newTraces(a *app) *cobra.Command {
 	var o tracesOptions
 	cmd := &cobra.Command{
-		Use: "traces", Short: "list the recorded runs", Long: tracesHelp, Args: noArgs,
-		Example: "  marchwarden traces --limit 5\n  marchwarden traces --status interrupted,damaged\n  marchwarden traces --json | jq -r '.[].trace_id'",
-		RunE:    a.run(func(_ context.Context, c *settings.Settings, _ []string) error { return runTraces(a, c, o) }),
+		Use: "traces", Short: "list the recorded runs", Args: noArgs,
+		RunE: a.run(func(_ context.Context, c *settings.Settings, _ []string) error { return runTraces(a, c, o) }),
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&o.all, "all", false, "list the rihlas of investigations, too")
+	cmd.Flags().BoolVar(&o.all, "all", false, "list what each researcher was asked, too")
 	cmd.Flags().StringSliceVar(&o.status, "status", nil, "list only runs of these `STATES`: "+strings.Join(statuses, ", "))
 	complete(cmd, "status", statuses...)
 	cmd.Flags().IntVar(&o.limit, "limit", 20, "list at most `N` runs; 0 lists all")
@@ -99,11 +84,18 @@ func runTraces(a *app, c *settings.Settings, o tracesOptions) error {
 	if len(o.status) > 0 {
 		none = fmt.Sprintf("no run in %s is %s", c.Text(settings.TraceDir), settings.Either(o.status))
 	}
-	rows := make([][]string, len(infos))
+	head, rows := []string{"id", "when", "citations", "confidence", "status", "question"}, make([][]string, len(infos))
 	for i, r := range infos {
 		rows[i] = runRow(a, r)
 	}
-	if err := a.show(o.json, infos, []string{"id", "when", "citations", "confidence", "status", "question"}, rows, none); err != nil {
+	if a.outStyle().Width > 0 { // room for the question; the beginning of an id is enough
+		head = []string{"id", "when", "sure", "status", "question"}
+		for i, r := range infos {
+			rows[i] = slices.Delete(rows[i], 2, 3)
+			rows[i][0] = shortID(r.TraceID)
+		}
+	}
+	if err := a.show(o.json, infos, head, rows, none); err != nil {
 		return err
 	}
 	if left > 0 && !o.json {
@@ -162,11 +154,6 @@ func runRow(a *app, r runInfo) []string {
 	}
 	return row
 }
-
-// idHelp says in help texts what an ID may be.
-const idHelp = `An ID is a trace id as 'marchwarden traces' lists it, the first four or more
-characters of one, or "last" for the newest run that has an answer or can be
-resumed.`
 
 // onRun is run for the work on one recorded run, which the argument names.
 func (a *app) onRun(do func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error) func(*cobra.Command, []string) error {

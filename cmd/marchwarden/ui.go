@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,10 +20,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/pdf"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
@@ -32,31 +30,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
-
-var uiHelp = `Open Marchwarden in your browser: ask questions and watch the researchers work,
-read past answers with the evidence behind each sentence, compare runs, and see
-what they cost.
-
-The page is at http://127.0.0.1:8643. The printed link lets your browser in,
-once; the browser is remembered for 30 days, over restarts too. For another
-link, press Enter where the program runs.
-
-A question that was asked on the page continues when the browser is closed, and
-after a restart of this program. Runs of 'marchwarden ask' are listed, too, and
-can be watched.
-
-With --engine a cluster answers: its workers decide what is searched, and every
-record comes home while it is written. A question continues there when this
-program ends.
-
-At an address that others can reach, each user signs in with a token of their
-own ('marchwarden token add NAME') and sees the runs that were asked for with
-it, and no others. Give it a certificate, or put a proxy with one before it and
-name its address with --public-url.
-
-Ctrl-C ends the program; what is being researched then is taken up again at the
-next start. Where other people have accounts on this machine, use --no-open:
-they can see with which address a browser is started.` + exits("0 told to end", "1", "2")
 
 type uiOptions struct {
 	listen    string
@@ -73,15 +46,17 @@ type uiOptions struct {
 // uiPort is the page's port unless the user names another.
 const uiPort = "127.0.0.1:8643"
 
+// drawTime is how long the picture of a page may take.
+const drawTime = 20 * time.Second
+
 // clusterGrace is how long a task that was stopped may take to hand over what it has.
 const clusterGrace = 5 * time.Second
 
 func newUI(a *app) *cobra.Command {
 	var o uiOptions
 	cmd := &cobra.Command{
-		Use: "ui", Short: "ask, watch, read and check in your browser", Long: uiHelp, Args: noArgs,
-		Example: "  marchwarden ui\n  marchwarden ui --no-open --listen 127.0.0.1:9000\n  marchwarden ui --library ~/papers --online",
-		RunE:    a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runUI(ctx, a, c, o) }),
+		Use: "ui", Short: "ask, watch, read and check in your browser", Args: noArgs,
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runUI(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", uiPort, "serve at this `ADDRESS`")
@@ -131,10 +106,7 @@ func (o *uiOptions) check() (listen string, local bool, err error) {
 	if listen, err = listenAt("--listen", o.listen); err != nil {
 		return "", false, err
 	}
-	if local, err = httpdoor.Loopback(listen); err != nil {
-		return "", false, invalid("--listen", "", err.Error())
-	}
-	return listen, local, byServeFlag(httpdoor.CheckHosts(o.hosts))
+	return listen, httpdoor.Loopback(listen), byServeFlag(httpdoor.CheckHosts(o.hosts))
 }
 
 func runUI(ctx context.Context, a *app, c *settings.Settings, o uiOptions) error {
@@ -152,9 +124,6 @@ func runUI(ctx context.Context, a *app, c *settings.Settings, o uiOptions) error
 		_, err = c.Deadline(o.desk.Timeout, true)
 	}
 	if err != nil {
-		return err
-	}
-	if err := a.StartTracing(c); err != nil { // here, since questions are asked at the same time
 		return err
 	}
 	auth, err := uiDoorkeeper(a, c, o, listen, local)
@@ -207,6 +176,7 @@ type uiApp struct {
 	server  *web.Server
 	unkept  error           // why nothing can be asked, if so
 	engine  *cluster.Engine // the connection to the cluster, if that answers
+	pdfs    *pdf.Reader     // draws pages of cited documents
 }
 
 // uiKeep is how long it is known whose a run is: for as long as its trace may be there, or its
@@ -218,10 +188,6 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	rec, err := a.OpenRecords(c)
 	if err != nil {
 		return err
-	}
-	key, err := sealingKey(a, c)
-	if err != nil {
-		return errors.Join(err, rec.Close())
 	}
 	b.answers.Records = rec
 	b.answers.Base.Warn, b.answers.Base.Told, b.answers.Base.Log = network.Once(func(m string) { log.Warn(m) }), func(network.Finished) {}, log
@@ -238,35 +204,19 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	if err != nil {
 		return errors.Join(err, rec.Close())
 	}
+	b.pdfs = pdf.New(pdf.Config{CacheDir: c.CachePath(), Timeout: drawTime, Workers: 1})
 	store := rec.Store()
 	b.history = run.OpenHistory(store, a.Now)
 	b.server, err = web.New(web.Config{
-		Gate:  httpdoor.SignInConfig{Now: a.Now, Key: key, Auth: auth, Hosts: o.known(), Secure: o.secure(), Log: log},
+		Gate:  httpdoor.SignInConfig{Now: a.Now, Auth: auth, Hosts: o.known(), Secure: o.secure(), Log: log, Kept: filepath.Join(c.Home(), "ui-sessions.json")},
 		Runs:  b.runs,
-		Store: store, History: b.history, App: b, Watched: b.watched(),
-		Spent: func() ([]ledger.Entry, error) {
-			entries, _, err := ledger.Read(c.Text(settings.Ledger))
-			return entries, err
-		},
-		Curve: func() (*confidence.Table, error) { return network.Calibration(c) }, Mind: b.mind(), Now: a.Now, Zone: time.Local, Log: log,
+		Store: store, History: b.history, App: b, Library: b.library(), Watched: b.watched(),
+		Draw: b.draw, Mind: b.mind(), Now: a.Now, Zone: time.Local, Log: log,
 	})
 	if err != nil {
 		return errors.Join(err, b.runs.Close(context.Background()), rec.Close())
 	}
 	return nil
-}
-
-// sealingKey is the key of the sessions. What is there can be read where nothing can be
-// written: then browsers are remembered for as long as the program runs.
-func sealingKey(a *app, c *settings.Settings) ([]byte, error) {
-	key, err := httpdoor.OpenKey(filepath.Join(c.Home(), "ui.key"), rand.Reader)
-	if err == nil || !network.Unwritable(err) {
-		return key, err
-	}
-	a.warn("browsers are forgotten when this program ends: " + err.Error())
-	key = make([]byte, httpdoor.KeySize)
-	_, _ = rand.Read(key) // it never fails: the program ends if there is nothing random
-	return key, nil
 }
 
 // mind is who writes, for people.
@@ -296,7 +246,7 @@ func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team boo
 
 func (b *uiApp) close() error {
 	b.server.Close()
-	return errors.Join(b.runs.Close(context.Background()), b.answers.Records.Close(), b.closeCluster())
+	return errors.Join(b.runs.Close(context.Background()), b.pdfs.Close(), b.answers.Records.Close(), b.closeCluster())
 }
 
 // invite prints a link that lets the local user's browser in and opens it; another at

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -9,11 +10,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/pdf"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	living "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
@@ -48,6 +51,14 @@ func (b *uiApp) Members() []web.Member {
 		out = append(out, m)
 	}
 	return out
+}
+
+// Examples are questions on what ships with the program, where that is searched.
+func (b *uiApp) Examples() []string {
+	if b.answers.Cluster != nil {
+		return nil
+	}
+	return network.Examples(b.answers.Settings, b.answers.Base)
 }
 
 // Ask begins a run that is kept.
@@ -170,13 +181,15 @@ func (b *uiApp) Drifted(id marchwarden.TraceID) (drift.Report, string, bool) {
 	return last, last.Summary(b.a.inZone(last.CheckedAt)), true
 }
 
+// draw draws a page of a stored PDF.
+func (b *uiApp) draw(ctx context.Context, raw []byte, at web.Passage) ([]byte, error) {
+	return b.pdfs.Picture(ctx, raw, pdf.Passage(at))
+}
+
 // Formats are the forms in which a run can leave.
 func (b *uiApp) Formats() []web.Format {
 	var out []web.Format
 	for _, f := range bundle.Formats() {
-		if f.Name == bundle.PDF && !network.CanPrint(b.answers.Settings) {
-			continue
-		}
 		out = append(out, web.Format{Name: f.Name, About: f.About, Suffix: f.Suffixes[0], Type: f.Type})
 	}
 	return out
@@ -193,4 +206,53 @@ func (b *uiApp) Export(ctx context.Context, id marchwarden.TraceID, format strin
 		return err
 	}
 	return f.Write(ctx, exportOf(b.a, b.answers.Settings, b.answers.Records.Store(), past), w)
+}
+
+// uiLibrary is the folders of the library, as 'marchwarden library' has them.
+type uiLibrary struct{ *uiApp }
+
+// library is nil where a cluster answers, or nothing can be kept.
+func (b *uiApp) library() web.Librarian {
+	if b.answers.Cluster != nil || b.unkept != nil {
+		return nil
+	}
+	return uiLibrary{b}
+}
+
+func (l uiLibrary) Folders(ctx context.Context) ([]web.Folder, error) {
+	var out []web.Folder
+	given := l.answers.Base.Library
+	if len(given) == 0 {
+		given = l.answers.Settings.List(settings.Library)
+	}
+	for _, path := range given {
+		out = append(out, web.Folder{Path: path, Given: true})
+	}
+	kept, err := network.FolderInfos(ctx, l.answers.Settings)
+	for _, f := range kept {
+		folder := web.Folder{Path: f.Path, Files: f.Files, Bytes: f.Bytes, Missing: f.Missing}
+		if f.Updated != nil {
+			folder.Updated = *f.Updated
+		}
+		out = append(out, folder)
+	}
+	return out, err
+}
+
+func (l uiLibrary) Add(ctx context.Context, path string, told func(done, all int)) error {
+	f, err := l.a.OpenFolder("", cmp.Or(path, l.answers.Settings.DocumentsPath()))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = network.AddFolder(ctx, &l.a.Host, l.answers.Settings, f, func(e marchwarden.Event) { told(e.Done, e.Total) })
+	return err
+}
+
+func (l uiLibrary) Remove(ctx context.Context, path string) error {
+	return network.RemoveFolder(ctx, l.answers.Settings, path)
+}
+
+func (l uiLibrary) Keep(name string, data []byte) error {
+	return network.KeepDocument(&l.a.Host, l.answers.Settings, name, data)
 }

@@ -26,7 +26,7 @@ func TestUICluster(t *testing.T) {
 	held := w.hold(4)
 	id := s.ask(t, p, webtest.Startups, "web")
 	arrives(t, held)
-	p.Wait("#live svg")
+	p.Wait("#live .journeys")
 	p.Go(s.url + "/history?status=running")
 	if text := p.Text("main"); p.Count(".entry") != 1 {
 		t.Errorf("what goes on in the cluster is not listed: %s", text)
@@ -43,7 +43,7 @@ func TestUICluster(t *testing.T) {
 	held = w.hold(4)
 	id = s.ask(t, p, "Who lends money to startups?", "web")
 	arrives(t, held)
-	p.Wait("#live svg")
+	p.Wait("#live .journeys")
 	p.Follow(`form[action$="/cancel"] button`)
 	p.WaitText("main", "stopped before its end")
 	w.hold(0)

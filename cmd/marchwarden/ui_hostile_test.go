@@ -37,7 +37,7 @@ const active = `(() => {
 		if (loads.some(has) && tag !== 'script' && tag !== 'img') return say(e);
 		if (tag === 'a' && has('href') && !inside(e.href) && !(/^https?:$/.test(e.protocol) && e.rel.includes('noopener'))) return say(e);
 		if (tag !== 'a' && tag !== 'link' && (has('href') || has('xlink:href'))) return say(e);
-		if (has('autofocus') || has('cite')) return say(e);
+		if (has('autofocus') && e.id !== 'question' || has('cite')) return say(e); // the box for a question is ours
 	});
 	look(document);
 	return bad;
@@ -161,7 +161,6 @@ func TestPageHostile(t *testing.T) {
 	visit("asking again", s.url+"/?from="+big, func() { p.WaitFor(`document.querySelector('#question').value.includes('alert(1)')`) })
 	visit("comparing", s.url+"/compare?run="+big+"&run="+other, func() { p.WaitText("main", "alert(1)") })
 	visit("comparing with itself", s.url+"/compare?run="+big+"&run="+big, nil)
-	visit("numbers", s.url+"/numbers?days=0", func() { p.Wait("main meter") })
 	for offset := 0; offset < len(texts); offset += 25 {
 		visit("history", fmt.Sprintf("%s/history?offset=%d", s.url, offset), func() { p.Wait(".entry") })
 	}
@@ -197,7 +196,7 @@ func (h *byHand) hostileLiveOn(t *testing.T, s *uiServed, p *browsertest.Page, t
 	for i, text := range texts {
 		h.append(w, &trace.Decision{What: marchwarden.Decision{About: "open_question", Topic: fmt.Sprintf("thing %d: %s", i+1, text), From: 1, Action: marchwarden.Flagged, Reason: text}})
 	}
-	p.WaitText("#live", fmt.Sprintf("thing %d:", len(texts)))
+	p.WaitFor(fmt.Sprintf(`document.querySelector('#live').textContent.includes('thing %d:')`, len(texts))) // it may be folded
 	dull(t, "a run that went on", p)
 	s.calm(t, "a run that goes on", p)
 	if err := w.Close(); err != nil {

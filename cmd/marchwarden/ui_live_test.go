@@ -15,6 +15,7 @@ import (
 // TestPageLive holds a run up in the middle. Its page survives a reload, a second tab sees the same, and
 // both survive that the server is killed and started anew: the run goes on, and so do they.
 func TestPageLive(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Open(t)
 	w := newHTTPWorld(t)
 	home := w.home(t)
@@ -28,7 +29,7 @@ func TestPageLive(t *testing.T) {
 		id := s.ask(t, p, webtest.Startups, "files", "web")
 		arrives(t, held)
 		p.WaitText("#live .journeys", "web")
-		p.Wait("#live svg")
+		p.Wait("#live .journeys")
 		p.Reload()
 		if got := runIn(t, p); got != id {
 			t.Errorf("after loading it again it is the page of %s, not %s", got, id)
@@ -94,7 +95,7 @@ func TestPageLive(t *testing.T) {
 		held := w.hold(4)
 		id := s.ask(t, p, webtest.Startups+" And who pays?", "files", "web")
 		arrives(t, held)
-		p.Wait("#live svg")
+		p.Wait("#live .journeys")
 		p.Follow(`form[action$="/cancel"] button`)
 		p.WaitText(".notice", "told to stop")
 		p.WaitText("main", "stopped before its end")

@@ -97,6 +97,7 @@ func TestAnybodyCanBeChosen(t *testing.T) {
 
 // A resumed run keeps those who were asked, whatever the settings and the program have for others.
 func TestGoingOnWithTheChosen(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	lib := filepath.Join(home, "papers")
 	if err := os.Mkdir(lib, 0o700); err != nil {
@@ -148,21 +149,5 @@ func TestNeverBegun(t *testing.T) {
 	t.Parallel()
 	if _, err := (&network.PerQuestion{}).Options(context.Background(), marchwarden.Request{Question: "What causes tides?"}); !errors.Is(err, marchwarden.CodeCanceled) || errors.Is(err, trace.ErrGoing) {
 		t.Errorf("it says %v", err)
-	}
-}
-
-// Desks are opened at the same time: whether spans are sent is found out before, and once.
-func TestTracingIsBegunOnce(t *testing.T) {
-	t.Parallel()
-	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
-	if err := a.StartTracing(c); err != nil || !a.Traced {
-		t.Fatal(a.Traced, err)
-	}
-	a.Env = func(name string) (string, bool) {
-		t.Errorf("%s is looked at again", name)
-		return "", false
-	}
-	if err := a.StartTracing(c); err != nil {
-		t.Error(err)
 	}
 }

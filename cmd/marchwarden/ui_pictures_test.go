@@ -19,10 +19,10 @@ func samplePages(s *uiServed, id, live string) []struct{ name, address, wait str
 	run := s.url + "/runs/" + id
 	return []struct{ name, address, wait string }{
 		{"ask", s.url + "/", "#question"},
-		{"run", s.url + "/runs/" + live, "#live svg"},
-		{"answer", run + "?source=1", "#source.open #excerpt"},
+		{"run", s.url + "/runs/" + live, "#live .reads li"},
+		{"answer", run + "?source=1", "#source.open .leaf img"},
 		{"history", s.url + "/history", ".entry"},
-		{"numbers", s.url + "/numbers?days=0", "main meter"},
+		{"library", s.url + "/library", ".entry"},
 		{"compare", s.url + "/compare?run=" + id + "&run=" + handID(1600).String(), ".versus"},
 		{"source", run + "/source/1", ".stored"},
 		{"drift", run + "/drift", ".passage"},
@@ -62,7 +62,7 @@ func TestPagePictures(t *testing.T) {
 		for _, page := range samplePages(s, id, live)[:5] {
 			p.Go(page.address)
 			p.Wait(page.wait)
-			p.Eval(`void scrollTo(0, 0)`, nil)
+			p.Eval(`Promise.all([...document.images].map(i => i.decode())).then(() => void scrollTo(0, 0))`, nil)
 			path := filepath.Join(folder, fmt.Sprintf("ui-%s-%s.png", page.name, theme))
 			p.Save(path, false)
 			data, err := os.ReadFile(path)

@@ -68,6 +68,7 @@ type handSource struct {
 	author                                  string
 	authority                               marchwarden.Authority
 	before, excerpt, after                  string // its text
+	pdf                                     []byte // that has it on its first page, if it is from one
 }
 
 // handRun is a run to write.
@@ -175,6 +176,12 @@ func (h *byHand) read(rec *replay.Recorder, src handSource) marchwarden.Citation
 	}
 	page := fetch.Page{Locator: src.locator, Source: src.kind, Title: src.title, Author: src.author, Published: src.published, Origin: src.origin, Raw: ref, Text: ref,
 		RawBytes: len(text), TextBytes: len(text), MediaType: "text/plain", Extractor: "text/1", FetchedAt: h.now.Truncate(time.Second)}
+	if src.pdf != nil {
+		page.MediaType, page.Extractor, page.Pages, page.RawBytes = "application/pdf", "pdf/2", []int{0}, len(src.pdf)
+		if page.Raw, err = h.blobs.Put(context.Background(), src.pdf); err != nil {
+			h.t.Fatal(err)
+		}
+	}
 	if _, err := replay.Fetcher(rec, onePage(page)).Fetch(context.Background(), src.locator); err != nil {
 		h.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -15,12 +16,51 @@ import (
 // sampleQuestion is what the runs of the pictures are about.
 const sampleQuestion = "How did lighthouses change from oil to electric light, and when?"
 
+// printedSource is a source that is from a PDF: its title, and its paragraphs in lines of one length, around a figure.
+func printedSource(src handSource) handSource {
+	var page strings.Builder
+	escaped := strings.NewReplacer("\\", "\\\\", "(", "\\(", ")", "\\)")
+	line := func(font string, size, x, y int, text string) {
+		fmt.Fprintf(&page, "BT /%s %d Tf %d %d Td (%s) Tj ET\n", font, size, x, y, escaped.Replace(text))
+	}
+	line("F2", 24, 72, 700, src.title)
+	y := 660
+	for paragraph := range strings.SplitSeq(src.before+src.excerpt+src.after, "\n\n") {
+		text := ""
+		for _, word := range append(strings.Fields(paragraph), "") {
+			if len(text)+1+len(word) > 78 || word == "" {
+				line("F1", 13, 72, y, text)
+				text, y = "", y-18
+			}
+			text = strings.TrimSpace(text + " " + word)
+		}
+		y -= 9
+	}
+	// A tower on a rock, its lantern, and the beams.
+	fmt.Fprintf(&page, "0.1 0.35 0.5 rg 0.1 0.35 0.5 RG 2 w 296 90 m 316 90 l 312 168 l 300 168 l f 298 172 16 14 re f 296 188 m 306 200 l 316 188 l f 300 179 m 200 200 l S 300 179 m 200 160 l S 312 179 m 412 200 l S 312 179 m 412 160 l S 0.6 0.6 0.6 RG 1 w 230 88 m 382 88 l S\n0 g\n")
+	line("F1", 11, 217, 66, "Fig. 1. The tower, and the reach of its light.")
+	objects := []string{"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 5 0 R /F2 6 0 R >> >> /Contents 4 0 R >>",
+		fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", page.Len(), &page),
+		"<< /Type /Font /Subtype /Type1 /BaseFont /Times-Roman >>", "<< /Type /Font /Subtype /Type1 /BaseFont /Times-Bold >>"}
+	out := "%PDF-1.4\n"
+	table := fmt.Sprintf("xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
+	for i, o := range objects {
+		table += fmt.Sprintf("%010d 00000 n \n", len(out))
+		out += fmt.Sprintf("%d 0 obj\n%s\nendobj\n", i+1, o)
+	}
+	src.pdf = []byte(out + table + fmt.Sprintf("trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, len(out)))
+	return src
+}
+
 // lampSources are what the sample cites.
 var lampSources = []handSource{
-	{kind: "web", title: "The first electric lighthouses", locator: "https://example.org/history/electric-light", origin: "example.org", published: "2019-04-02", authority: marchwarden.HighAuthority,
-		before:  "Before 1850 nearly every light on the coast burned oil. Keepers trimmed wicks through the night, and soot dulled the glass within hours.\n\n",
+	printedSource(handSource{kind: "file", title: "The first electric lighthouses", locator: "papers:electric-lighthouses.pdf#page=1", origin: "papers", published: "2019-04-02", authority: marchwarden.HighAuthority,
+		before: "Before 1850 nearly every light on the coast burned oil. Keepers trimmed wicks through the night, and soot dulled the glass within hours. A lamp of three wicks, behind the best of lenses, was seen at twenty miles in clear air and at two in fog.\n\n" +
+			"An arc between two rods of carbon had been shown in lecture rooms since 1808. It was brighter than anything that burned, and it lasted minutes: batteries ran down, and the rods had to be moved together by hand as they wore away.\n\n",
 		excerpt: "In December 1858 South Foreland became the first lighthouse to show an electric light, from a carbon arc lamp fed by a magneto machine.",
-		after:   "\n\nFaraday, who advised the corporation that kept the lights, reported that the light was steady and strong. The machines were costly: two steam engines had to be kept running whenever the lamp was lit.\n\nThe trial ended in 1860, and the lamp was moved to Dungeness."},
+		after: "\n\nFaraday, who advised the corporation that kept the lights, reported that the light was steady and strong. The machines were costly: two steam engines had to be kept running whenever the lamp was lit.\n\nThe trial ended in 1860, and the lamp was moved to Dungeness.\n\n" +
+			"Seen from the French coast, the new light stood out from all others along the strait. Masters of ships praised it in fog and complained of its glare on clear nights, and pilots asked that it be kept."}),
 	{kind: "web", title: "Dungeness: an experiment", locator: "https://example.net/dungeness", origin: "example.net", published: "2021-09-14", authority: marchwarden.MediumAuthority,
 		before:  "The lamp came to Dungeness in 1862. ",
 		excerpt: "The arc lamp at Dungeness was given up for oil again in 1874 because of the expense.",
@@ -74,7 +114,7 @@ func sampleRun(question string, began time.Time) handRun {
 // The page of the sample's own run is /runs/ and the id that it gives.
 func writeSample(h *byHand) marchwarden.TraceID {
 	h.t.Helper()
-	costs := ledger.Open(filepath.Join(h.kept, "costs.jsonl"))
+	costs := filepath.Join(h.kept, "costs.jsonl")
 	for i, q := range []string{"Which crops grow well in a garden in Utah?", "What emerging startups work on CRISPR gene therapy?", "How fast do glaciers in the Alps retreat?",
 		"When was the Lake Vettern boathouse built?", "Who invented the Fresnel lens, and why?", "Which birds winter on the island?", "How is sea fog forecast?", "What did a keeper earn in 1900?"} {
 		for again := range 2 {
@@ -93,23 +133,24 @@ func writeSample(h *byHand) marchwarden.TraceID {
 			if !known {
 				h.t.Fatalf("nobody knows what %s costs", model)
 			}
-			if err := costs.Append(ledger.Entry{Time: began, TraceID: id, Researcher: "web", Question: q, Model: model, TokensUsed: res.CostMetadata.TokensUsed, WallTimeSec: 9, CostUSD: &usd, Outcome: ledger.Answered}); err != nil {
+			if err := ledger.Append(costs, ledger.Entry{Time: began, TraceID: id, Researcher: "web", Question: q, Model: model, TokensUsed: res.CostMetadata.TokensUsed, WallTimeSec: 9, CostUSD: &usd, Outcome: ledger.Answered}); err != nil {
 				h.t.Fatal(err)
 			}
 		}
 	}
-	id, _ := h.put(sampleRun(sampleQuestion, handNoon.Add(26*time.Hour)))
+	asked := sampleRun(sampleQuestion, handNoon.Add(26*time.Hour))
+	id, _ := h.put(asked)
 	rep := drift.Report{TraceID: id, CheckedAt: handNoon.Add(72 * time.Hour)}
 	for i, src := range lampSources {
-		state, standing := drift.Unchanged, drift.Present
+		state, standing, holds := drift.Unchanged, drift.Present, drift.Kept
 		var diff []drift.Edit
 		if i == 1 {
-			state, standing = drift.Changed, drift.Altered
+			state, standing, holds = drift.Changed, drift.Altered, drift.Lost
 			diff = drift.Diff(src.excerpt, "The arc lamp at Dungeness was given up for oil again in 1875 because of the cost.")
 		}
 		rep.Sources = append(rep.Sources, drift.Source{Locator: src.locator, Title: src.title, State: state, Citations: []int{i + 1}})
 		rep.Passages = append(rep.Passages, drift.Passage{Citation: i + 1, Locator: src.locator, State: standing, Excerpt: src.excerpt, Diff: diff})
-		rep.Claims = append(rep.Claims, drift.Claim{Text: fmt.Sprintf("Claim %d of the answer.", i+1), Citations: []int{i + 1}, State: drift.Kept})
+		rep.Claims = append(rep.Claims, drift.Claim{Text: asked.result.Claims[i].Text, Citations: []int{i + 1}, State: holds})
 	}
 	if err := drift.Keep(h.kept, rep); err != nil {
 		h.t.Fatal(err)

@@ -99,6 +99,7 @@ func (s *uiServed) ask(t *testing.T, p *browsertest.Page, question string, resea
 	t.Helper()
 	p.Go(s.url + "/")
 	p.Fill("#question", question)
+	p.Click("details.options summary")
 	var others []string
 	p.Eval(`[...document.querySelectorAll('input[name=researcher]:checked')].map(e => e.value)`, &others)
 	for _, name := range others {
@@ -144,9 +145,9 @@ func (s *uiServed) calm(t *testing.T, where string, p *browsertest.Page) {
 // exported is a result as the page gives it for download.
 func exported(t *testing.T, p *browsertest.Page) *marchwarden.Result {
 	t.Helper()
-	p.Click(".actions details.menu summary")
+	p.Click(".actions .share summary")
 	file := p.Download(func() { p.Click(`.actions a[href$="/export/json"]`) })
-	p.Click(".actions details.menu summary")
+	p.Click(".actions .share summary")
 	data, err := os.ReadFile(file.Path)
 	if err != nil {
 		t.Fatal(err)

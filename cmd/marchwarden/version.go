@@ -22,16 +22,23 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
+func thisVersion() versionInfo {
+	return versionInfo{"marchwarden", programVersion(), marchwarden.ContractVersion, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+}
+
+func (v versionInfo) String() string {
+	return fmt.Sprintf("%s %s (contract %s, %s, %s)", v.Name, v.Version, v.Contract, v.Go, v.Platform)
+}
+
 func newVersion(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "version", Short: "print the version of the program and of the contract", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := versionInfo{"marchwarden", programVersion(), marchwarden.ContractVersion, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			if asJSON {
-				return printJSON(a.forPrograms(), v)
+				return printJSON(a.forPrograms(), thisVersion())
 			}
-			return a.print("%s %s (contract %s, %s, %s)\n", v.Name, v.Version, v.Contract, v.Go, v.Platform)
+			return a.print("%s\n", thisVersion())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -61,7 +68,6 @@ var schemas = map[string]func() json.RawMessage{
 func newSchema(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "schema request|result", Short: "print the JSON Schema of a request or a result",
-		Example:   "  marchwarden schema result > result.schema.json",
 		ValidArgs: []string{"request", "result"},
 		Args:      argCount(1, 1, `one argument, "request" or "result"`),
 		RunE: func(_ *cobra.Command, args []string) error {

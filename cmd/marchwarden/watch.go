@@ -1,28 +1,21 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-// watch follows a research for the people who wait: progress, warnings kept
-// until the progress is over, and how long each stage took. Its event method is
+// watch follows a research for the people who wait: progress, and warnings kept
+// until the progress is over. Its event method is
 // called one event at a time, as a marchwarden.Sink.
 type watch struct {
 	a        *app
-	progress *term.Progress                          // nil when quiet
-	read     func(marchwarden.TraceID) (stop func()) // has the progress follow the record; nil where it has none
-	stop     func()                                  // ends that; nil until it began
+	progress *term.Progress // nil when quiet
 	verbose  bool
 	debug    func(marchwarden.Event)
 	tell     func(marchwarden.Event) // nil unless events are wanted as JSON
@@ -31,14 +24,10 @@ type watch struct {
 
 	mu       sync.Mutex // guards warnings, which come from any goroutine
 	warnings []string
-
-	began   time.Time
-	stage   marchwarden.Stage
-	timings []report.Timing
 }
 
 func newWatch(a *app, c *settings.Settings, o askOptions) *watch {
-	w := &watch{a: a, verbose: o.verbose, planOnly: o.desk.PlanOnly, began: a.Now()}
+	w := &watch{a: a, verbose: o.verbose, planOnly: o.desk.PlanOnly}
 	if o.jsonEvents {
 		w.tell = func(e marchwarden.Event) { a.tell(e) }
 	}
@@ -46,9 +35,6 @@ func newWatch(a *app, c *settings.Settings, o askOptions) *watch {
 		cfg := a.liveOn(c, a.Stderr)
 		cfg.Live = cfg.Live && !o.plain
 		w.progress = term.NewProgress(a.Stderr, cfg)
-		if cfg.Live && !o.away && !w.planOnly {
-			w.read = func(id marchwarden.TraceID) func() { return readAlong(a, c, id, w.progress) }
-		}
 	}
 	log := a.logger(c)
 	w.debug = func(e marchwarden.Event) {
@@ -62,37 +48,7 @@ func newWatch(a *app, c *settings.Settings, o askOptions) *watch {
 func (a *app) liveOn(c *settings.Settings, w io.Writer) term.ProgressConfig {
 	st, file := a.style(w), fileOf(w)
 	name, _ := a.Env("TERM")
-	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: term.SizeOf(file), ASCII: term.ASCIIOnly(name, a.Env), Now: a.Now}
-}
-
-// followEvery is how often a record is looked at.
-const followEvery = 250 * time.Millisecond
-
-// readAlong shows what the record of a run of this process tells beyond its events, such
-// as tokens, until stop is called. Where it cannot be read, events have to do.
-func readAlong(a *app, c *settings.Settings, id marchwarden.TraceID, to *term.Progress) (stop func()) {
-	rec, err := a.OpenKept(c)
-	if err != nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		run := run.Follow(rec.Traces, rec.Blobs, id)
-		_ = poll(ctx, func() (bool, error) {
-			board, changed, over, err := run.Read(ctx)
-			if err == nil && ctx.Err() == nil && changed && !over { // one that is cut off says so elsewhere
-				to.Board(board)
-			}
-			return false, err
-		})
-	}()
-	return func() {
-		cancel()
-		<-done
-		_ = rec.Close() // it was only read
-	}
+	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: term.SizeOf(file), Now: a.Now}
 }
 
 func (w *watch) event(e marchwarden.Event) {
@@ -106,13 +62,8 @@ func (w *watch) event(e marchwarden.Event) {
 	if w.tell != nil {
 		w.tell(e)
 	}
-	w.enter(e.Stage)
-	if w.progress == nil {
-		return
-	}
-	w.progress.Event(e)
-	if w.read != nil && w.stop == nil && e.Rihla == 0 && e.TraceID.Valid() {
-		w.stop = w.read(e.TraceID)
+	if w.progress != nil {
+		w.progress.Event(e)
 	}
 }
 
@@ -134,24 +85,6 @@ func (w *watch) ask(model string, questions []string, typed func() (string, erro
 	return answers
 }
 
-// enter charges the time since the last event to the stage that it began.
-func (w *watch) enter(stage marchwarden.Stage) {
-	now := w.a.Now()
-	took := now.Sub(w.began)
-	w.began = now
-	name := string(w.stage)
-	if name == "" {
-		name = "open"
-	}
-	i := slices.IndexFunc(w.timings, func(t report.Timing) bool { return t.Stage == name })
-	if i < 0 {
-		i = len(w.timings)
-		w.timings = append(w.timings, report.Timing{Stage: name})
-	}
-	w.timings[i].Duration += took
-	w.stage = stage
-}
-
 func (w *watch) warn(message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,10 +97,6 @@ func (w *watch) close() {
 		return
 	}
 	w.closed = true
-	w.enter("")
-	if w.stop != nil {
-		w.stop()
-	}
 	if w.progress != nil {
 		w.progress.Close()
 	}

@@ -16,25 +16,8 @@ import (
 	living "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 )
 
-const watchHelp = `Ask questions again on a schedule, and say what changed since the last answer:
-claims that are new, gone, changed or contradicted, and sources that drifted or
-were retracted. What stands as it did is quiet.
-
-'watch run' asks what is due and ends, for cron; the page of 'marchwarden ui'
-asks while it runs. News is on that page and in watch/feed.xml in the home
-folder, an Atom feed. Each answer is a run of its own.`
-
-const watchAddHelp = `Watch a question. The next 'watch run' asks it for the first time. The flags
-are those of 'marchwarden ask'; --budget is for each answer.
-
---notify names a program that gets each report with news as JSON on its standard
-input. It runs without a shell: spaces separate arguments, quotes mean nothing.`
-
-const watchRunHelp = `Ask the watched questions that are due, one after the other, and end. What was
-broken off is resumed, and nothing is asked twice.`
-
 func newWatched(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "watch", Short: "ask a question again on schedule, and say what changed", Long: watchHelp},
+	cmd := group(&cobra.Command{Use: "watch", Short: "ask a question again on schedule, and say what changed"},
 		newWatchAdd(a), newWatchList(a), newWatchShow(a), newWatchRun(a),
 		onWatched(a, "remove", "stop watching a question; its answers stay", func(b living.Book, q living.Question) error { return b.Remove(q.ID) }))
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -50,8 +33,7 @@ func newWatchAdd(a *app) *cobra.Command {
 	var o askOptions
 	var every, notify string
 	cmd := &cobra.Command{
-		Use: "add [flags] QUESTION… | -", Short: "watch a question", Long: watchAddHelp,
-		Example: "  marchwarden watch add --every 7d --online \"Which trials of drug X were stopped?\"\n  marchwarden watch add --every 1d --library ~/notes --notify ~/bin/tell-me \"What did we decide about the roof?\"",
+		Use: "add [flags] QUESTION… | -", Short: "watch a question",
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 			q := living.Question{Timeout: o.desk.Timeout, Notify: strings.Fields(notify)}
 			var problem string
@@ -133,8 +115,6 @@ func newWatchRun(a *app) *cobra.Command {
 	var loop bool
 	cmd := &cobra.Command{
 		Use: "run", Short: "ask what is due", Args: noArgs,
-		Long:    watchRunHelp + exits("0 everything that was due has its report", "1 some failed", "2", "130 interrupted; the next run resumes"),
-		Example: "  marchwarden watch run\n  marchwarden watch run --loop\n  17 * * * * marchwarden watch run",
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
 			rec, err := a.OpenRecords(c)
 			if err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/meter"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -35,7 +34,7 @@ program at once, which loses nothing either.` + exits("0 worked until it was tol
 
 const workerExamples = `  marchwarden worker --engine nats://127.0.0.1:4222
   marchwarden worker --engine nats://hub1:4222,nats://hub2:4222 --researchers web,arxiv --slots 32
-  marchwarden worker --engine tls://hub1:4222 --library /srv/papers --no-pi --metrics 127.0.0.1:9642`
+  marchwarden worker --engine tls://hub1:4222 --library /srv/papers --no-pi --probe 127.0.0.1:9642`
 
 type workerOptions struct {
 	desk    network.Options
@@ -45,7 +44,7 @@ type workerOptions struct {
 	piSlots int
 	noPI    bool
 	piAlone bool // takes investigations and nothing else
-	metrics string
+	probe   string
 	drain   string
 }
 
@@ -66,7 +65,7 @@ func newWorker(a *app) *cobra.Command {
 	f.IntVar(&o.piSlots, "pi-slots", 16, "work on `N` investigations at once")
 	f.BoolVar(&o.noPI, "no-pi", false, "take no investigations")
 	f.StringVar(&o.drain, "drain", "60s", "when told to end, let tasks go on for this `TIME`")
-	f.StringVar(&o.metrics, "metrics", "", "serve /metrics, /healthz and /readyz at this `ADDRESS`, such as 127.0.0.1:9642")
+	f.StringVar(&o.probe, "probe", "", "serve /healthz and /readyz at this `ADDRESS`, such as 127.0.0.1:9642")
 	f.StringVar(&o.desk.Timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m)")
 	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
 	workFlags(cmd, &o.desk)
@@ -93,8 +92,8 @@ func (o *workerOptions) check() (drain time.Duration, err error) {
 	if o.noPI {
 		o.piSlots = 0
 	}
-	if o.metrics != "" {
-		if _, err := listenAt("--metrics", o.metrics); err != nil {
+	if o.probe != "" {
+		if _, err := listenAt("--probe", o.probe); err != nil {
 			return 0, err
 		}
 	}
@@ -132,20 +131,17 @@ func runWorker(ctx context.Context, a *app, c *settings.Settings, o workerOption
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	if err = s.Employ(e); err == nil {
-		err = serveTasks(ctx, a, s, e, name, s.Jobs(o.slots, o.piSlots, drain), o.metrics)
-	}
+	s.Employ(e)
+	err = serveTasks(ctx, a, s, e, name, s.Jobs(o.slots, o.piSlots, drain), o.probe)
 	return errors.Join(err, s.Close(), e.Close())
 }
 
 // serveTasks works until ctx ends and everything is drained, and says so to those who look.
-func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engine, name string, jobs []dispatch.Job, metrics string) error {
-	m := meter.New(meter.Config{Now: s.Host.Now, Draining: func() bool { return ctx.Err() != nil }})
-	s.Measured = m.Handler
+func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engine, name string, jobs []dispatch.Job, probe string) error {
 	open, stop := context.WithCancel(context.WithoutCancel(ctx)) // what others see goes on while it drains
 	defer stop()
-	if metrics != "" {
-		if err := serveProbe(open, a, metrics, m, func() error {
+	if probe != "" {
+		if err := serveProbe(open, a, probe, func() error {
 			if ctx.Err() != nil {
 				return errors.New("draining")
 			}
@@ -162,7 +158,7 @@ func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engin
 			p.Members = append(p.Members, member)
 		}
 		for _, job := range jobs {
-			p.Queues[job.Queue] = cluster.Load{Slots: job.Slots, Busy: m.Busy(job.Queue)}
+			p.Queues[job.Queue] = cluster.Load{Slots: job.Slots, Busy: s.Busy(job.Queue)}
 		}
 		return p
 	}
@@ -201,23 +197,19 @@ func hostName() string {
 	return host
 }
 
-// serveProbe serves measurements in the background until ctx ends.
-func serveProbe(ctx context.Context, a *app, address string, m *meter.Meter, ready func() error) error {
-	at, err := listenAt("--metrics", address)
+// serveProbe says in the background, until ctx ends, whether this process lives and is ready.
+func serveProbe(ctx context.Context, a *app, address string, ready func() error) error {
+	at, err := listenAt("--probe", address)
 	if err != nil {
-		return err
-	}
-	metrics := httpdoor.NewMetrics(programVersion())
-	if err := metrics.Add(m); err != nil {
 		return err
 	}
 	l, err := listenOn(at, "choose another one")
 	if err != nil {
 		return err
 	}
-	a.note("measurements at http://%s/metrics", l.Addr())
+	a.note("health at http://%s/readyz", l.Addr())
 	go func() {
-		if err := metrics.Probe(ctx, l, ready); err != nil {
+		if err := httpdoor.Probe(ctx, l, ready); err != nil {
 			a.warn(err.Error())
 		}
 	}()

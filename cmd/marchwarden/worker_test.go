@@ -2,59 +2,20 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
-
-// strict is a cluster that allows nothing.
-type strict struct{ dispatch.Engine }
-
-func (strict) Members(context.Context) ([]dispatch.Member, error) { return nil, nil }
-func (strict) Limit(string) dispatch.Limiter                      { return nothing{} }
-
-type nothing struct{}
-
-func (nothing) Take(context.Context, int) (func(int), error) {
-	return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "nothing is left")
-}
-func (nothing) Limited() bool  { return true }
-func (nothing) Slow(time.Time) {}
-
-// The limits of a cluster hold for the vectors of its investigators, too, although these
-// are there before the cluster is.
-func TestEmployedVectorsAreLimited(t *testing.T) {
-	t.Parallel()
-	server := newEmbedServer(t)
-	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept"), "MARCHWARDEN_EMBED": settings.EmbedOllama, "OLLAMA_HOST": server.URL})
-	s, err := a.OpenWorker(c, network.Options{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Employ(strict{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Vectors.Embedder.Embed(t.Context(), []string{"a lamp"}); err == nil || server.asked.Load() != 0 {
-		t.Errorf("%v, asked %d times", err, server.asked.Load())
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-}
 
 // What a model may see of private sources is one rule, here and for a cluster: the one
 // that was named, and no fallback behind it.
 func TestTerms(t *testing.T) {
-	_, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept"), "OPENAI_API_KEY": embedKey})
+	_, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept"), "OPENAI_API_KEY": "sk-embed-3Hq8Tz1Wn5Yc"})
 	private, web := dispatch.Member{Private: true}, dispatch.Member{OpenWorld: true}
 	for _, tt := range []struct {
 		name           string

@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,11 +26,10 @@ import (
 const (
 	ScopeResearch = "research" // call the tool, cancel what one began
 	ScopeRead     = "read"     // read resources and the state of tasks
-	ScopeMetrics  = "metrics"  // read the server's measurements
 )
 
 // Scopes are all scopes, in their order. The slice is the caller's.
-func Scopes() []string { return []string{ScopeResearch, ScopeRead, ScopeMetrics} }
+func Scopes() []string { return []string{ScopeResearch, ScopeRead} }
 
 // CheckScopes puts scopes into their order, each once. CodeInvalid for none, or one that does not exist.
 func CheckScopes(scopes []string) ([]string, error) {
@@ -53,7 +53,7 @@ func ours(names []string) []string {
 // Principal is who asks, known by its ID. The zero Principal may do nothing and owns nothing.
 type Principal struct {
 	ID     string   // "local", "anonymous", "token:NAME", "oauth:ISSUER#SUBJECT"; "" is no principal
-	Scopes []string // ScopeResearch, ScopeRead, ScopeMetrics
+	Scopes []string // ScopeResearch, ScopeRead
 	// MaxCostDay is what its calls of a day (UTC) may cost together, in US dollars; 0 is no cap.
 	MaxCostDay float64
 }
@@ -139,7 +139,7 @@ func Open(file string, now func() time.Time, local bool, others ...Authenticator
 }
 
 // chain asks authenticators in turn and takes the first that accepts. If none does, the error is of
-// the one that knew most about the token.
+// the first that knew the token, or could not tell.
 type chain []Authenticator
 
 func (c chain) Authenticate(ctx context.Context, token string) (Principal, error) {
@@ -149,24 +149,11 @@ func (c chain) Authenticate(ctx context.Context, token string) (Principal, error
 		if err == nil {
 			return p, nil
 		}
-		if knows(err) > knows(best) {
+		if errors.Is(best, errUnknown) {
 			best = err
 		}
 	}
 	return Principal{}, best
-}
-
-// knows orders errors by how much they know about a token.
-func knows(err error) int {
-	switch {
-	case marchwarden.CodeOf(err) != marchwarden.CodeDenied:
-		return 3
-	case errors.Is(err, ErrScope):
-		return 2
-	case errors.Is(err, errUnknown):
-		return 0
-	}
-	return 1
 }
 
 // digest is what is kept of a token. A token of ours is 256 random bits, which cannot be found by
@@ -180,6 +167,19 @@ func digestOf(token string) digest {
 		h.Write([]byte(part))
 	}
 	return digest(h.Sum(nil))
+}
+
+// MarshalText writes it as hex digits.
+func (d digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+
+var errDigest = fmt.Errorf("sha256 must be %d hex digits", 2*sha256.Size)
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *digest) UnmarshalText(text []byte) error {
+	if _, err := hex.Decode(d[:], text[:min(len(text), 2*len(d))]); err != nil || len(text) != 2*len(d) {
+		return errDigest
+	}
+	return nil
 }
 
 // minFixed is the least length of a token that this program did not make.

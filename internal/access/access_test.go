@@ -15,9 +15,9 @@ import (
 func TestPrincipal(t *testing.T) {
 	forged := Principal{Scopes: Scopes()}
 	for _, c := range []struct {
-		name                   string
-		p                      Principal
-		research, metrics, all bool
+		name                string
+		p                   Principal
+		research, read, all bool
 	}{
 		{"nobody", Principal{}, false, false, false},
 		{"nobody with scopes", forged, false, false, false},
@@ -28,8 +28,8 @@ func TestPrincipal(t *testing.T) {
 		{"by a context", From(With(context.Background(), Local())), true, true, true},
 		{"by an inner context", From(With(With(context.Background(), Local()), Principal{})), false, false, false},
 	} {
-		if c.p.May(ScopeResearch) != c.research || c.p.May(ScopeMetrics) != c.metrics || c.p.SeesAll() != c.all || c.p.May("") {
-			t.Errorf("%s: %+v may %t, %t, sees all %t", c.name, c.p, c.p.May(ScopeResearch), c.p.May(ScopeMetrics), c.p.SeesAll())
+		if c.p.May(ScopeResearch) != c.research || c.p.May(ScopeRead) != c.read || c.p.SeesAll() != c.all || c.p.May("") {
+			t.Errorf("%s: %+v may %t, %t, sees all %t", c.name, c.p, c.p.May(ScopeResearch), c.p.May(ScopeRead), c.p.SeesAll())
 		}
 	}
 	Local().Scopes[0] = "gone"
@@ -39,11 +39,11 @@ func TestPrincipal(t *testing.T) {
 }
 
 func TestCheckScopes(t *testing.T) {
-	got, err := CheckScopes([]string{"metrics", "read", "metrics"})
-	if diff := cmp.Diff([]string{"read", "metrics"}, got); diff != "" || err != nil {
+	got, err := CheckScopes([]string{"read", "research", "read"})
+	if diff := cmp.Diff([]string{"research", "read"}, got); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
-	for _, bad := range [][]string{nil, {""}, {"read", "write"}, {"Read"}, {"read "}} {
+	for _, bad := range [][]string{nil, {""}, {"read", "write"}, {"Read"}, {"read "}, {"metrics"}} {
 		if got, err := CheckScopes(bad); marchwarden.CodeOf(err) != marchwarden.CodeInvalid || got != nil {
 			t.Errorf("%q: %v, %v", bad, got, err)
 		}
@@ -107,7 +107,7 @@ func TestChain(t *testing.T) {
 		{"the second", []Authenticator{expired, two}, "token:2", nil},
 		{"one is down", []Authenticator{down, two}, "token:2", nil},
 		{"down and unknown", []Authenticator{down, unknown}, "", marchwarden.CodeUnavailable},
-		{"unknown and down", []Authenticator{unknown, scope, down}, "", marchwarden.CodeUnavailable},
+		{"unknown and down", []Authenticator{unknown, down}, "", marchwarden.CodeUnavailable},
 		{"scope", []Authenticator{unknown, scope, expired}, "", ErrScope},
 		{"expired", []Authenticator{unknown, expired, unknown}, "", errExpired},
 	} {
@@ -120,7 +120,7 @@ func TestChain(t *testing.T) {
 
 func TestMetadata(t *testing.T) {
 	text, _, err := Metadata("https://r.example.org/mcp", "https://as.example.org", "Marchwarden")
-	want := `{"resource":"https://r.example.org/mcp","authorization_servers":["https://as.example.org"],"scopes_supported":["research","read","metrics"],"bearer_methods_supported":["header"],"resource_name":"Marchwarden"}`
+	want := `{"resource":"https://r.example.org/mcp","authorization_servers":["https://as.example.org"],"scopes_supported":["research","read"],"bearer_methods_supported":["header"],"resource_name":"Marchwarden"}`
 	if string(text) != want || err != nil {
 		t.Errorf("%s, %v", text, err)
 	}

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -19,9 +18,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/MicahParks/keyfunc/v3"
+	"github.com/MicahParks/jwkset"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 )
 
 const (
@@ -31,7 +31,6 @@ const (
 	retryEvery   = 5 * time.Second  // at most, while there are no keys
 	fetchTimeout = 10 * time.Second // for metadata and keys together
 	maxDocument  = 512 << 10        // bytes of either
-	maxRedirects = 3
 )
 
 // keyring has the keys of an issuer. Of many callers who need them one fetches.
@@ -45,7 +44,7 @@ type keyring struct {
 	loopback bool // the issuer is, so that its keys may be without TLS, too
 
 	mu      sync.Mutex // guards what follows
-	keys    *keys      // nil before the first
+	keys    keys       // nil before the first
 	fetched time.Time  // when the keys were
 	tried   time.Time  // when fetching was last begun; zero if never
 	err     error      // how that ended
@@ -53,20 +52,12 @@ type keyring struct {
 }
 
 func newKeyring(c OAuthConfig, issuer *url.URL) *keyring {
-	client := *c.HTTP
-	client.Jar = nil
-	client.CheckRedirect = func(to *http.Request, via []*http.Request) error {
-		if len(via) > maxRedirects || to.URL.Scheme != via[0].URL.Scheme || to.URL.Host != via[0].URL.Host {
-			return errRedirect
-		}
-		return nil
-	}
-	return &keyring{issuer: c.Issuer, at: issuer, url: c.JWKSURL, client: &client, now: c.Now,
+	return &keyring{issuer: c.Issuer, at: issuer, url: c.JWKSURL, client: c.HTTP, now: c.Now,
 		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), loopback: IsLoopback(issuer.Hostname())}
 }
 
 // get returns keys that may be an hour old, or a day while newer ones cannot be had, or waits for some.
-func (r *keyring) get(ctx context.Context) (*keys, error) {
+func (r *keyring) get(ctx context.Context) (keys, error) {
 	r.mu.Lock()
 	now := r.now()
 	switch age := now.Sub(r.fetched); {
@@ -89,7 +80,7 @@ func (r *keyring) get(ctx context.Context) (*keys, error) {
 
 // renew returns keys that were fetched now, unless that was tried in the last minute:
 // then those there are. The error is why newer ones cannot be had.
-func (r *keyring) renew(ctx context.Context) (*keys, error) {
+func (r *keyring) renew(ctx context.Context) (keys, error) {
 	r.mu.Lock()
 	now := r.now()
 	if r.flight == nil && within(now, r.tried, renewEvery) {
@@ -106,7 +97,7 @@ func within(now, since time.Time, d time.Duration) bool {
 }
 
 // wait joins a flight, or begins one, and gives r.mu back meanwhile.
-func (r *keyring) wait(ctx context.Context, now time.Time) (*keys, error) {
+func (r *keyring) wait(ctx context.Context, now time.Time) (keys, error) {
 	if r.flight == nil {
 		r.begin(ctx, now)
 	}
@@ -135,7 +126,7 @@ func (r *keyring) begin(ctx context.Context, now time.Time) {
 		defer r.mu.Unlock()
 		if r.err = err; err == nil {
 			r.keys, r.fetched = set, now
-			r.log.Info("fetched the keys of the issuer", "issuer", r.issuer, "named", len(set.ids))
+			r.log.Info("fetched the keys of the issuer", "issuer", r.issuer, "keys", len(set))
 		} else {
 			r.log.Warn("the keys of the issuer cannot be fetched", "issuer", r.issuer, "error", err.Error())
 		}
@@ -144,7 +135,7 @@ func (r *keyring) begin(ctx context.Context, now time.Time) {
 	}()
 }
 
-func (r *keyring) fetch(ctx context.Context) (*keys, error) {
+func (r *keyring) fetch(ctx context.Context) (keys, error) {
 	at := r.url
 	if at == "" {
 		var err error
@@ -152,12 +143,9 @@ func (r *keyring) fetch(ctx context.Context) (*keys, error) {
 			return nil, err
 		}
 	}
-	text, status, err := r.document(ctx, at)
-	switch {
-	case err != nil:
+	text, _, err := r.document(ctx, at)
+	if err != nil {
 		return nil, fmt.Errorf("get the set of keys: %w", err)
-	case status != http.StatusOK:
-		return nil, fmt.Errorf("get the set of keys: status %d", status)
 	}
 	return parseKeys(text)
 }
@@ -181,12 +169,10 @@ func (r *keyring) discover(ctx context.Context) (string, error) {
 	for _, at := range wellKnown(r.at) {
 		text, status, err := r.document(ctx, at)
 		switch {
-		case err != nil:
-			return "", fmt.Errorf("get the metadata: %w", err)
 		case status >= 400 && status < 500:
 			continue
-		case status != http.StatusOK:
-			return "", fmt.Errorf("get the metadata: status %d", status)
+		case err != nil:
+			return "", fmt.Errorf("get the metadata: %w", err)
 		}
 		var form struct {
 			Issuer string `json:"issuer"`
@@ -210,31 +196,18 @@ func (r *keyring) discover(ctx context.Context) (string, error) {
 	return "", errors.New("the issuer has no metadata")
 }
 
-var (
-	errRedirect = errors.New("it redirects to another host, or too often")
-	errTooLarge = fmt.Errorf("it is larger than %d bytes", maxDocument)
-)
-
-// document gets a small document. Errors name no address, which may have a secret.
-func (r *keyring) document(ctx context.Context, at string) (text []byte, status int, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+// document gets a small document, and the status of an answer that is none. The error has no code: what the issuer
+// says of our request says nothing about a token.
+func (r *keyring) document(ctx context.Context, at string) (text json.RawMessage, status int, err error) {
+	u, err := url.Parse(at)
 	if err != nil {
-		return nil, 0, errors.New("make the request")
+		return nil, 0, errors.New("its address is none")
 	}
-	request.Header.Set("Accept", "application/json")
-	response, err := r.client.Do(request)
-	if err != nil {
-		if where, ok := errors.AsType[*url.Error](err); ok {
-			err = where.Err
-		}
-		return nil, 0, err
+	issuer := httpapi.Service{Name: "the issuer", Base: u.Scheme + "://" + u.Host, HTTP: r.client, MaxBytes: maxDocument, Timeout: fetchTimeout, NoRetry: true}
+	if err := issuer.GetJSON(ctx, u.EscapedPath(), u.Query(), &text); err != nil {
+		return nil, httpapi.Status(err), errors.New(err.Error())
 	}
-	defer response.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
-	if err == nil && len(text) > maxDocument {
-		err = errTooLarge
-	}
-	return text, response.StatusCode, err
+	return text, 0, nil
 }
 
 // checkURL reads an address that tokens depend on: its answers must not be changeable on the way.
@@ -263,9 +236,11 @@ func IsLoopback(host string) bool {
 }
 
 // keys are the public keys of an issuer at one time. They do not change.
-type keys struct {
-	find keyfunc.Keyfunc
-	ids  []string // of those that have one
+type keys []key
+
+type key struct {
+	id, algorithm string // "" if it has none
+	public        any
 }
 
 // How many keys an issuer may have, and how large one of RSA is.
@@ -275,22 +250,9 @@ const (
 	maxRSABits = 8192
 )
 
-// keyForm is a key of a set (RFC 7517), with just what a public key for signatures needs.
-type keyForm struct {
-	KTY string `json:"kty"`
-	KID string `json:"kid,omitempty"`
-	Use string `json:"use,omitempty"`
-	Alg string `json:"alg,omitempty"`
-	Crv string `json:"crv,omitempty"`
-	X   string `json:"x,omitempty"`
-	Y   string `json:"y,omitempty"`
-	N   string `json:"n,omitempty"`
-	E   string `json:"e,omitempty"`
-}
-
-// parseKeys reads a set of keys. Those that are not for signatures, of an unknown kind or too weak are
-// passed over. Errors quote nothing of the set.
-func parseKeys(text []byte) (*keys, error) {
+// parseKeys reads a set of keys (RFC 7517), of each just what a public key for signatures needs. Those that are not
+// for signatures, of an unknown kind or too weak are passed over. Errors quote nothing of the set.
+func parseKeys(text []byte) (keys, error) {
 	var form struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
@@ -300,58 +262,37 @@ func parseKeys(text []byte) (*keys, error) {
 	if len(form.Keys) > maxKeys {
 		return nil, fmt.Errorf("the set has %d keys, over the limit of %d", len(form.Keys), maxKeys)
 	}
-	var good []keyForm
-	var ids []string
+	var good keys
 	for _, raw := range form.Keys {
-		var k keyForm
-		if json.Unmarshal(raw, &k) != nil || !k.usable() || k.KID != "" && slices.Contains(ids, k.KID) {
-			continue
-		}
-		good = append(good, k)
-		if k.KID != "" {
-			ids = append(ids, k.KID)
+		k, ok := parseKey(raw)
+		if ok && (k.id == "" || !slices.ContainsFunc(good, func(o key) bool { return o.id == k.id })) {
+			good = append(good, k)
 		}
 	}
 	if len(good) == 0 {
 		return nil, errors.New("the set has no key that a token could be signed by")
 	}
-	find, err := readKeys(good)
-	if err != nil {
-		return nil, err
-	}
-	return &keys{find: find, ids: ids}, nil
+	return good, nil
 }
 
-// usable reports whether a key is a public key for signatures that is strong enough.
-func (k keyForm) usable() bool {
-	if k.Use != "" && k.Use != "sig" || k.Alg != "" && !slices.Contains(algorithms, k.Alg) {
-		return false
+// parseKey reads a public key for signatures that is strong enough.
+func parseKey(raw []byte) (key, bool) {
+	var f struct {
+		KTY, KID, Use, Alg, Crv, X, Y, N, E string
 	}
-	set, err := readKeys([]keyForm{k})
+	if json.Unmarshal(raw, &f) != nil || f.Use != "" && f.Use != "sig" || f.Alg != "" && !slices.Contains(algorithms, f.Alg) {
+		return key{}, false
+	}
+	k, err := jwkset.NewJWKFromMarshal(jwkset.JWKMarshal{KTY: jwkset.KTY(f.KTY), CRV: jwkset.CRV(f.Crv), X: f.X, Y: f.Y, N: f.N, E: f.E},
+		jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{})
 	if err != nil {
-		return false
+		return key{}, false
 	}
-	all, err := set.VerificationKeySet(context.Background())
-	if err != nil || len(all.Keys) != 1 {
-		return false
-	}
-	switch key := all.Keys[0].(type) {
+	switch public := k.Key().(type) {
 	case *rsa.PublicKey:
-		return key.N.BitLen() >= minRSABits && key.N.BitLen() <= maxRSABits
+		return key{f.KID, f.Alg, public}, public.N.BitLen() >= minRSABits && public.N.BitLen() <= maxRSABits
 	case *ecdsa.PublicKey, ed25519.PublicKey:
-		return true
+		return key{f.KID, f.Alg, public}, true
 	}
-	return false // a shared secret, or a key for something else
-}
-
-func readKeys(good []keyForm) (keyfunc.Keyfunc, error) {
-	text, err := json.Marshal(map[string]any{"keys": good})
-	if err != nil {
-		return nil, errors.New("a key cannot be read")
-	}
-	set, err := keyfunc.NewJWKSetJSON(text)
-	if err != nil { // it would quote the key
-		return nil, errors.New("a key cannot be read")
-	}
-	return set, nil
+	return key{}, false // a shared secret, or a key for something else
 }

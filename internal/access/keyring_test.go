@@ -139,8 +139,8 @@ func TestKeysCannotBeHad(t *testing.T) {
 		"is not there": {http.NotFound, "status 404"},
 		"huge": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"keys":[], "x":"%s"}`, strings.Repeat("x", maxDocument))
-		}, "larger than"},
-		"no JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>"+canary) }, "set of keys is none"},
+		}, "over the limit"},
+		"no JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>"+canary) }, "not JSON"},
 		"no keys": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, "no key"},
 		"bad keys": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"keys":[7,{"kty":"RSA","n":"`+canary+`"},{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}`)
@@ -153,8 +153,8 @@ func TestKeysCannotBeHad(t *testing.T) {
 		}, "over the limit"},
 		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+"/keys", http.StatusFound)
-		}, "another host"},
-		"in a ring": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/keys", http.StatusFound) }, "too often"},
+		}, "another place"},
+		"in a ring": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/keys", http.StatusFound) }, "in a circle"},
 		"breaks off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, `{"keys":[`)
@@ -250,8 +250,8 @@ func TestDiscovery(t *testing.T) {
 		"no keys":                    {served{"/.well-known/oauth-authorization-server/tenant": `{"issuer":"URL/tenant"}`}, nil, "jwks_uri"},
 		"keys in a file":             {served{"/.well-known/oauth-authorization-server/tenant": `{"issuer":"URL/tenant","jwks_uri":"file:///etc/passwd"}`}, nil, "jwks_uri"},
 		"keys over http":             {served{"/.well-known/oauth-authorization-server/tenant": `{"issuer":"URL/tenant","jwks_uri":"http://as.example.org/keys"}`}, nil, "must be https"},
-		"no JSON":                    {served{"/.well-known/oauth-authorization-server/tenant": `<html>`}, nil, "no JSON"},
-		"huge":                       {served{"/.well-known/oauth-authorization-server/tenant": strings.Repeat(" ", maxDocument+1)}, nil, "larger than"},
+		"no JSON":                    {served{"/.well-known/oauth-authorization-server/tenant": `<html>`}, nil, "not JSON"},
+		"huge":                       {served{"/.well-known/oauth-authorization-server/tenant": strings.Repeat(" ", maxDocument+1)}, nil, "over the limit"},
 		"keys of a server elsewhere": {served{"/.well-known/oauth-authorization-server/tenant": `{"issuer":"URL/tenant","jwks_uri":"OTHER/keys"}`}, []string{"/.well-known/oauth-authorization-server/tenant"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -353,7 +353,7 @@ func FuzzKeys(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		set, err := parseKeys(text)
-		if err == nil && (set == nil || len(set.ids) > maxKeys) || err != nil && set != nil {
+		if err == nil && (set == nil || len(set) > maxKeys) || err != nil && set != nil {
 			t.Errorf("%v, %v", set, err)
 		}
 	})

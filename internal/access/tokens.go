@@ -14,6 +14,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 const (
@@ -25,23 +26,43 @@ const (
 
 // Token is a named token, without its text, which only its holder has.
 type Token struct {
-	Name    string
-	Scopes  []string
-	Created time.Time
-	Expires time.Time // zero if it does not
+	Name    string     `json:"name"`
+	Scopes  []string   `json:"scopes"`
+	Created time.Time  `json:"created"`
+	Expires *time.Time `json:"expires,omitempty"` // nil if it does not
 	// MaxCostDay is what calls with it may cost in a day (UTC), in US dollars; 0 is no cap.
-	MaxCostDay float64
+	MaxCostDay float64 `json:"max_cost_day_usd,omitempty"`
 }
 
 // Expired reports whether the token is accepted no longer.
 func (t Token) Expired(now time.Time) bool {
-	return !t.Expires.IsZero() && !now.Before(t.Expires)
+	return t.Expires != nil && !now.Before(*t.Expires)
 }
 
 type entry struct {
 	Token
-	sum digest
+	Sum digest `json:"sha256"`
 }
+
+// pastScope is one that earlier versions knew. A token of theirs may still name it; it grants nothing.
+const pastScope = "metrics"
+
+// tokensFile is the form of the file.
+var tokensFile = durable.Named[entry]{What: "token", Name: func(e entry) string { return e.Name }, Check: func(list []entry, i int) error {
+	e := list[i]
+	unknown := func(s string) bool { return s != pastScope && !slices.Contains(Scopes(), s) }
+	switch {
+	case checkName(e.Name) != nil:
+		return checkName(e.Name)
+	case e.Sum == digest{}:
+		return errDigest
+	case len(e.Scopes) == 0 || slices.ContainsFunc(e.Scopes, unknown):
+		return errors.New("scopes must be of " + strings.Join(Scopes(), ", ") + ", at least one")
+	case e.MaxCostDay < 0: // or it would be no cap
+		return errors.New("max_cost_day_usd must be more than 0")
+	}
+	return nil
+}}
 
 // Tokens is a file of named tokens, and accepts them as "token:NAME". It looks at the file again
 // when a second has passed, so that what another process adds or removes counts without a restart.
@@ -106,8 +127,10 @@ func (t *Tokens) Add(random io.Reader, want Token) (string, error) {
 		return "", marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make a token: read random bytes")
 	}
 	text := textPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret))
-	added := entry{Token{want.Name, scopes, now, want.Expires.UTC().Truncate(time.Second), want.MaxCostDay}, digestOf(text)}
-	if err := tokensFile.Add(t.path, formOf(added)); err != nil {
+	if want.Scopes, want.Created = scopes, now; want.Expires != nil {
+		want.Expires = new(want.Expires.UTC().Truncate(time.Second))
+	}
+	if err := tokensFile.Add(t.path, entry{want, digestOf(text)}); err != nil {
 		return "", err
 	}
 	_, err = t.current(true)
@@ -146,7 +169,7 @@ func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error
 func match(entries []entry, sum digest) int {
 	found := -1
 	for i := range entries {
-		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(entries[i].sum[:], sum[:]), i, found)
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(entries[i].Sum[:], sum[:]), i, found)
 	}
 	return found
 }
@@ -176,16 +199,15 @@ func (t *Tokens) load() {
 	if err != nil {
 		return
 	}
-	var list []entryForm
 	if len(text) > 0 {
-		list, t.err = tokensFile.Parse(t.path, text)
+		t.entries, t.err = tokensFile.Parse(t.path, text)
 	}
 	if t.err != nil {
 		return
 	}
-	t.text, t.entries = text, make([]entry, len(list))
-	for i, f := range list {
-		t.entries[i], _ = f.entry() // which was checked
+	t.text = text
+	for i := range t.entries {
+		t.entries[i].Scopes = ours(t.entries[i].Scopes)
 	}
 }
 

@@ -1,14 +1,9 @@
 // Package audit checks a result as anybody could: against the stored bytes, against its
-// record and those of its rihlas, against a rerun, and, if it is told to, against the
-// database, the web servers and the registries of papers. It prints every check as it is
-// made. What makes a citation stand is package verify's to say, and what became of the text
+// record and those of its rihlas, and against a rerun. It prints every check as it is made. What makes a citation stand is package verify's to say, and what became of the text
 // of its source is package drift's.
 //
 //	audit.go     checks, printed and counted; a bundle: its bytes, its signature, its reruns
 //	result.go    a result and its record
-//	online.go    the rows of a database, and the locators of a result
-//	registry.go  who is asked about locators, and how
-//	papers.go    DOIs, arXiv ids and retractions
 package audit
 
 import (
@@ -16,15 +11,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -39,11 +36,6 @@ type Config struct {
 	// bundles need them.
 	Version string
 	Rerun   func(context.Context, *trace.Log, blob.Store) (want, got []byte, err error)
-
-	// Database opens the database whose queries are run again; nil: none is.
-	Database func(context.Context) (*database.DB, error)
-	// Registry opens what asks about locators, and what closes it; nil: none is asked about.
-	Registry func() (*Registry, func() error, error)
 }
 
 // Records are where runs are looked up: a home or a bundle.
@@ -114,7 +106,7 @@ func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle, by []bundle.Public
 	a.signature(report.Signature, len(by) > 0)
 	a.reruns(ctx, report.Run, b.Blobs())
 	for _, away := range b.About.Elsewhere {
-		a.print("- the trace of rihla %s is kept by %s and is not inside", away.TraceID, away.Researcher)
+		a.print("- the trace %s is kept by %s and is not inside", away.TraceID, away.Researcher)
 	}
 	rec := Records{b.Load, b.Blobs()}
 	for r := report.Run.Before; r != nil; r = r.Before {
@@ -172,4 +164,46 @@ func (a *Audit) reruns(ctx context.Context, run *run.Run, blobs blob.Store) {
 			a.check(what, "gives another result: "+replay.Difference(want, got))
 		}
 	}
+}
+
+// MaxResultBytes bounds a result read from a file, and what is read from stdin.
+const MaxResultBytes = 64 << 20
+
+// ResultFile reads the result that arg names, piped if that is stdin, or gives nil when
+// arg is an id.
+func ResultFile(arg string, piped []byte) (*marchwarden.Result, error) {
+	if _, err := marchwarden.ParseTraceID(arg); err == nil || arg == "last" {
+		return nil, nil
+	}
+	data := piped
+	if arg != "-" {
+		var err error
+		if data, err = readResult(arg); data == nil || err != nil {
+			return nil, err
+		}
+	}
+	const hint = "give a trace id, or a file written by 'marchwarden ask --json' or by --out NAME.json"
+	res, err := marchwarden.DecodeResult(data)
+	if err != nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeOf(err), Field: "FILE", Message: fmt.Sprintf("%q", arg), Err: err, Hint: hint}
+	}
+	if res.Answer == "" && len(res.Citations) == 0 && !res.TraceID.Valid() {
+		return nil, settings.Invalid("FILE", hint, fmt.Sprintf("%q holds no result", arg))
+	}
+	return res, nil
+}
+
+// readResult reads the file of that name; nil when arg is neither a file nor the name
+// of one.
+func readResult(arg string) ([]byte, error) {
+	info, err := os.Stat(arg)
+	if (err != nil || !info.Mode().IsRegular()) && !strings.HasSuffix(arg, ".json") {
+		return nil, nil
+	}
+	f, err := durable.OpenRegular(arg)
+	if err != nil {
+		return nil, settings.Invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", arg, durable.Cause(err)))
+	}
+	defer f.Close()
+	return settings.ReadLimited(f, MaxResultBytes, "result")
 }

@@ -69,16 +69,6 @@ func (a *Audit) result(ctx context.Context, rec Records, id marchwarden.TraceID,
 		}
 		a.rihlas(ctx, rec, log, res)
 	}
-	if a.cfg.Database != nil {
-		if err := a.live(ctx, rec.Blobs, res); err != nil {
-			return err
-		}
-	}
-	if a.cfg.Registry != nil {
-		if err := a.online(ctx, res); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -104,7 +94,7 @@ func (a *Audit) blobs(ctx context.Context, what string, log *trace.Log, store bl
 func (a *Audit) rihlas(ctx context.Context, rec Records, whole *trace.Log, res *marchwarden.Result) {
 	own := run.FactsOf(whole.Steps).Own(ctx, rec.Blobs)
 	for i, r := range res.Rihlas {
-		what := fmt.Sprintf("rihla %d (%s)", i+1, r.Researcher)
+		what := fmt.Sprintf("question %d (%s)", i+1, r.Researcher)
 		log, err := rec.Load(r.TraceID)
 		ours := slices.ContainsFunc(own, func(o *trace.RihlaComplete) bool { return o.TraceID == r.TraceID })
 		if !r.TraceID.Valid() || errors.Is(err, marchwarden.CodeNotFound) && !ours {

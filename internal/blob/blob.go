@@ -6,13 +6,19 @@
 // disk is in package dir; package blobtest checks any implementation against the promises.
 //
 // It does not know what the bytes mean (pages, extracted text, model replies),
-// and it keeps no names for them. A Store never deletes; a Shelf, which is a store that files can
-// be taken from, does so for a caller that knows what is needed.
+// and it keeps no names for them. A Store never deletes; the one on
+// disk gives its files to a caller that knows what is needed.
 package blob
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -85,35 +91,93 @@ func Evidence(ctx context.Context, store Store, hash string) ([]byte, error) {
 	return content, err
 }
 
-// A Shelf is the files behind a Store, for checking and clearing it.
-type Shelf interface {
-	// Files calls fn for every file of the store, leftovers of broken-off writes
-	// included, in a fixed order. Files that come or go meanwhile may be met or not.
-	// The first error of fn ends the walk and is returned as it is.
-	Files(ctx context.Context, fn func(File) error) error
-	// Inspect is Get, for a file and without a mark that the blob was used. Of a
-	// leftover it gives the content if all of it is there.
-	Inspect(ctx context.Context, file File) ([]byte, error)
-	// Remove removes those of refs that were last used before a time and that
-	// needed, asked again when no other process can write, does not name; needed may be
-	// nil. It is safe beside writers. It returns what is gone, also with an error.
-	Remove(ctx context.Context, refs []Ref, before time.Time, needed func(Ref) (bool, error)) ([]File, error)
-	// SetAside moves the file of a blob that is damaged to path, on the same file
-	// system, and changes nothing if the blob is sound by now.
-	SetAside(ctx context.Context, ref Ref, path string) (moved bool, err error)
-	// Sweep removes leftovers that were last written before a time and returns how
-	// many.
-	Sweep(ctx context.Context, before time.Time) (int, error)
-}
-
 // File is one file of a store.
 type File struct {
-	// Ref is the blob, or the blob that was being written.
-	Ref Ref
-	// Name is the file's path in the store, with slashes.
+	Ref Ref // of a leftover and a stray it is zero
+	// Name is the file's path in the store, with slashes; of a stray, its whole path.
 	Name string
+	// Stray says that the file is none of the store's, and is left alone: it has no more than a name.
+	Stray bool
 	// Leftover says that the file is no blob: its writer is at work or was broken off.
 	Leftover bool
 	Size     int64     // on the medium
 	Used     time.Time // when it was written or last used
+}
+
+const (
+	refPrefix = "sha256:"
+	refLen    = len(refPrefix) + 2*sha256.Size
+)
+
+// A Ref names content by its SHA-256. It is a comparable value: two Refs are ==
+// exactly if they name the same content, and a Ref can be a map key. The zero
+// Ref is invalid and names nothing.
+type Ref struct {
+	sum [sha256.Size]byte
+	ok  bool // tells the zero Ref from a digest of all zero bits
+}
+
+// Of returns the reference of content.
+func Of(content []byte) Ref {
+	return Ref{sum: sha256.Sum256(content), ok: true}
+}
+
+// Parse reads the form that String writes: "sha256:" and 64 lower-case hex
+// digits. Anything else gives ErrInvalidRef, so that a reference has one
+// spelling only.
+func Parse(s string) (Ref, error) {
+	if len(s) != refLen {
+		return Ref{}, fmt.Errorf("%w: want %q and 64 hex digits, got %d bytes", ErrInvalidRef, refPrefix, len(s))
+	}
+	digits, ok := strings.CutPrefix(s, refPrefix)
+	if !ok || strings.ContainsAny(digits, "ABCDEF") {
+		return Ref{}, fmt.Errorf("%w: %q: want %q and 64 lower-case hex digits", ErrInvalidRef, s, refPrefix)
+	}
+	r := Ref{ok: true}
+	if _, err := hex.Decode(r.sum[:], []byte(digits)); err != nil {
+		return Ref{}, fmt.Errorf("%w: %q: %w", ErrInvalidRef, s, err)
+	}
+	return r, nil
+}
+
+// Valid reports whether r names content, that is, whether it is not zero.
+func (r Ref) Valid() bool { return r.ok }
+
+// String returns "sha256:" and 64 lower-case hex digits, or "" for the zero Ref.
+func (r Ref) String() string {
+	if !r.ok {
+		return ""
+	}
+	return refPrefix + hex.EncodeToString(r.sum[:])
+}
+
+// Hex returns the 64 hex digits alone, or "" for the zero Ref.
+func (r Ref) Hex() string {
+	return strings.TrimPrefix(r.String(), refPrefix)
+}
+
+// Compare orders references as their strings are ordered: negative if r comes
+// before other, 0 if they are equal. The zero Ref comes first.
+func (r Ref) Compare(other Ref) int {
+	return cmp.Or(bytes.Compare(r.sum[:], other.sum[:]), len(r.String())-len(other.String()))
+}
+
+// MarshalText writes what String returns, so the zero Ref is the empty text.
+func (r Ref) MarshalText() ([]byte, error) {
+	return []byte(r.String()), nil
+}
+
+// UnmarshalText reads what MarshalText writes; the empty text gives the zero
+// Ref. On error r is left as it was.
+func (r *Ref) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*r = Ref{}
+		return nil
+	}
+	parsed, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*r = parsed
+	return nil
 }

@@ -2,7 +2,6 @@ package blob
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"hash/crc32"
 
@@ -107,10 +106,7 @@ func Seal(file []byte, ref Ref, kind byte, size int) {
 }
 
 func headerSum(ref Ref, file []byte) uint32 {
-	var digest [32]byte
-	// unreachable error: Hex of a valid Ref is 64 hex digits
-	_, _ = hex.Decode(digest[:], []byte(ref.Hex()))
-	return crc32.Update(crc32.Checksum(digest[:], castagnoli), castagnoli, file[:20])
+	return crc32.Update(crc32.Checksum(ref.sum[:], castagnoli), castagnoli, file[:20])
 }
 
 // FormSize checks the header at the start of file and returns the length of the content.

@@ -93,15 +93,7 @@ func (m *Meter) Reserve(tokens int) (*Reservation, error) { return m.ReserveCost
 func (m *Meter) ReserveCost(tokens int, cost Money) (*Reservation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.takeLocked(tokens, m.tokensLocked(), cost, false)
-}
-
-// Spare is ReserveCost for what a run can do without: it gets at most half of the room,
-// and that it does not fit is not remembered as exhaustion.
-func (m *Meter) Spare(tokens int, cost Money) (*Reservation, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.takeLocked(tokens, m.tokensLocked()/2, cost, true)
+	return m.takeLocked(tokens, m.tokensLocked(), cost)
 }
 
 // Settle ends the reservation with what was really used. The caller should bound the call so that
@@ -137,10 +129,8 @@ func (r *Reservation) SettleCost(used int, cost Money) {
 func (m *Meter) Room() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.roomLocked()
+	return min(m.tokensLocked(), m.affordLocked())
 }
-
-func (m *Meter) roomLocked() int { return min(m.tokensLocked(), m.affordLocked()) }
 
 func (m *Meter) tokensLocked() int { return max(0, m.freeLocked()-m.held) }
 

@@ -51,13 +51,6 @@ func (m *Meter) Unpriced() {
 	m.purse.unknown = true
 }
 
-// Capped reports whether there is a cap of money.
-func (m *Meter) Capped() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.limits.MaxCostUSD > 0
-}
-
 // MoneyRoom is what an ordinary reservation could get now; without a cap it is no number
 // that is ever reached.
 func (m *Meter) MoneyRoom() Money {
@@ -105,22 +98,18 @@ func (m *Meter) overspentLocked() Money {
 
 // takeLocked sets tokens and money aside, if room is enough for the tokens and there is
 // so much money. What was short is remembered unless it can be done without.
-func (m *Meter) takeLocked(tokens, room int, cost Money, spare bool) (*Reservation, error) {
+func (m *Meter) takeLocked(tokens, room int, cost Money) (*Reservation, error) {
 	short, err := "", error(nil)
 	switch left := m.moneyLocked(); {
-	case cost < 0 || tokens < 0 && !spare:
+	case cost < 0 || tokens < 0:
 		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "negative reservation of %d tokens and %s", tokens, cost)
-	case spare && (tokens < 0 || tokens > room):
-		err = marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens needed and %d to spare of a budget of %d", tokens, room, m.limits.TokenBudget)
 	case tokens > room:
 		short, err = m.tokenCap(), marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens needed and %d left of a budget of %d", tokens, room, m.limits.TokenBudget)
 	case cost > left:
 		short, err = m.moneyCap(), marchwarden.Errorf(marchwarden.CodeExhausted, "%s needed and %s left of a cap of $%v", cost, left, m.limits.MaxCostUSD)
 	}
 	if err != nil {
-		if short != "" && !spare {
-			m.exhaustLocked(short)
-		}
+		m.exhaustLocked(short)
 		return nil, err
 	}
 	m.reserved += tokens

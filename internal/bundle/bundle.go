@@ -23,20 +23,17 @@
 // is one right sequence of bytes, and Verify finds any other.
 //
 //	bundle.go     names, limits, about.json
-//	container.go  the bytes of the zip that are not its members
-//	write.go      making a bundle
+//	write.go      making a bundle, and the bytes of the zip that are not its members
 //	read.go       opening one and reading its parts
 //	check.go      verification
 //	sign.go       keys, their files, and signatures
 //	import.go     the way into a home
-//	warc.go       the fetched pages as a web archive
 //	format.go     all forms in which a run can leave
 package bundle
 
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -206,7 +203,18 @@ func aboutOf(run *run.Run, o Options) About {
 			info.Planner = s.Investigation.Planner
 		}
 		a.Runs = append(a.Runs, info)
-		a.addModels(r.Log)
+		for _, step := range r.Log.Steps {
+			done, ok := step.(*trace.ModelComplete)
+			if !ok {
+				continue
+			}
+			if !slices.Contains(a.Models, done.Model) {
+				a.Models = append(a.Models, done.Model)
+			}
+			if p := (Prompt{done.Prompt, done.TemplateHash}); !slices.Contains(a.Prompts, p) {
+				a.Prompts = append(a.Prompts, p)
+			}
+		}
 	}
 	for _, r := range run.All() {
 		for _, done := range r.Facts().Reports {
@@ -221,22 +229,6 @@ func aboutOf(run *run.Run, o Options) About {
 		return strings.Compare(x.Name+"\x00"+x.TemplateHash, y.Name+"\x00"+y.TemplateHash)
 	})
 	return a
-}
-
-// addModels adds the models that answered and the prompts that they were given.
-func (a *About) addModels(log *trace.Log) {
-	for _, step := range log.Steps {
-		done, ok := step.(*trace.ModelComplete)
-		if !ok {
-			continue
-		}
-		if !slices.Contains(a.Models, done.Model) {
-			a.Models = append(a.Models, done.Model)
-		}
-		if p := (Prompt{done.Prompt, done.TemplateHash}); !slices.Contains(a.Prompts, p) {
-			a.Prompts = append(a.Prompts, p)
-		}
-	}
 }
 
 func bagInfo(a About, octets int64, members int) []byte {
@@ -254,14 +246,4 @@ func bagInfo(a About, octets int64, members int) []byte {
 		fmt.Fprintf(&b, "%s: %s\n", line[0], value)
 	}
 	return b.Bytes()
-}
-
-// encode writes JSON for people and machines, with text as it is.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(v)
-	return b.Bytes(), err
 }

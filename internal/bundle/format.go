@@ -9,6 +9,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -27,21 +28,15 @@ type Format struct {
 	Write func(context.Context, Export, io.Writer) error
 }
 
-// PDF is the format that a browser has to print.
-const PDF = "pdf"
-
-// Export is a run to be written, and what hears of it. Now, Note, Warn, When and, for PDF, Print are required.
+// Export is a run to be written, and what hears of it. Options.Now, Note, Warn and When are required.
 type Export struct {
-	From    run.Store
-	Run     *run.Run
-	Home    string // where the checks of its sources are kept
-	Now     func() time.Time
-	Version string // of this program
-	Key     *Key   // who signs a bundle; nil: it is not signed
-	Comment string // what the signer says
-	Cite    biblio.Style
+	From run.Store
+	Run  *run.Run
+	Home string // where the checks of its sources are kept
+	Cite biblio.Style
+	Options
 
-	// Print prints a page of HTML to PDF.
+	// Print prints a page of HTML to PDF by a browser; nil where there is none.
 	Print func(ctx context.Context, html string) ([]byte, error)
 
 	Note func(format string, args ...any)
@@ -57,12 +52,11 @@ func Formats() []Format {
 		{"md", "a report in Markdown", "text/markdown; charset=utf-8", []string{".md", ".markdown"}, false, reportIn(report.Markdown)},
 		{"html", "a report as one page", "text/html; charset=utf-8", []string{".html", ".htm"}, false, reportIn(report.HTML)},
 		{"docx", "a report for Word", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", []string{".docx"}, true, reportIn(report.DOCX)},
-		{PDF, "a report to print", "application/pdf", []string{".pdf"}, true, exportPDF},
+		{"pdf", "a report to print", "application/pdf", []string{".pdf"}, true, exportPDF},
 		{"csl", "the sources as CSL-JSON", "application/json", []string{".csl.json", ".csl"}, false, listIn(biblio.CSL)},
 		{"json", "the result as JSON", "application/json", []string{".json"}, false, exportJSON},
 		{"bibtex", "the sources as BibTeX", text, []string{".bib", ".bibtex"}, false, listIn(biblio.BibTeX)},
 		{"ris", "the sources as RIS", text, []string{".ris"}, false, listIn(biblio.RIS)},
-		{"warc", "the fetched pages as a web archive", "application/gzip", []string{".warc.gz"}, true, exportWARC},
 	}
 }
 
@@ -109,7 +103,7 @@ func exportJSON(ctx context.Context, e Export, w io.Writer) error {
 	if last, ok := e.checked(); ok {
 		res.CheckedAt = &last.CheckedAt
 	}
-	data, err := encode(res)
+	data, err := durable.EncodeJSON(res, "  ")
 	if err == nil {
 		_, err = w.Write(data)
 	}
@@ -137,7 +131,7 @@ func exportBundle(ctx context.Context, e Export, w io.Writer) error {
 	if size > largeBundle {
 		e.Note("packing %s", term.Bytes(size))
 	}
-	return Write(ctx, w, e.From, e.Run, Options{Now: e.Now(), Version: e.Version, Sign: e.Key, Comment: e.Comment})
+	return Write(ctx, w, e.From, e.Run, e.Options)
 }
 
 // reportIn exports a report on a run. Nothing is written if the run has no result
@@ -164,13 +158,21 @@ func reportIn(write func(io.Writer, *report.Report) error) func(context.Context,
 	}
 }
 
-// exportPDF prints the page of a report.
+// exportPDF has a browser print the page of a report, or writes a plainer document where none can.
 func exportPDF(ctx context.Context, e Export, w io.Writer) error {
+	if e.Print == nil {
+		return reportIn(report.PDF)(ctx, e, w)
+	}
 	var page strings.Builder
 	if err := reportIn(report.HTML)(ctx, e, &page); err != nil {
 		return err
 	}
 	pdf, err := e.Print(ctx, page.String())
+	if err != nil && ctx.Err() == nil {
+		e.Warn("the browser did not print, so the PDF is a plainer one: " + err.Error())
+		e.Print = nil
+		return exportPDF(ctx, e, w)
+	}
 	if err == nil {
 		_, err = w.Write(pdf)
 	}
@@ -186,23 +188,6 @@ func listIn(write func(io.Writer, []biblio.Entry) error) func(context.Context, E
 			return write(w, r.Entries())
 		})(ctx, e, w)
 	}
-}
-
-// exportWARC writes the pages that a run fetched, and says what of its documents is not there.
-func exportWARC(ctx context.Context, e Export, w io.Writer) error {
-	n, err := WriteWARC(ctx, w, e.From, e.Run, Options{Now: e.Now(), Version: e.Version})
-	if err != nil {
-		return err
-	}
-	left := counted([]kindCount{
-		{"is not of the web and stays private", "are not of the web and stay private", n.Private},
-		{"is known by its text alone", "are known by their text alone", n.NoBytes},
-		{"has an address that WARC does not take", "have an address that WARC does not take", n.BadAddress},
-	})
-	if left != "" {
-		e.Note("%s written; of the other documents %s", term.Plural(n.Pages, "page"), left)
-	}
-	return nil
 }
 
 // kindCount is how many there are of a kind, with the words for one and for many.

@@ -78,7 +78,7 @@ func (b *Bundle) Import(ctx context.Context, dst run.Store) (Imported, error) {
 // Brought reports whether this import is the one that brought the run.
 func (in Imported) Brought() bool { return slices.Contains(in.New, in.Run.ID) }
 
-// placeAlone places what is missing while no other import does, which may take it back.
+// placeAlone places what is missing while no other import does.
 func (b *Bundle) placeAlone(in *Imported, m mark, dst run.Store) error {
 	unlock, err := durable.LockFile(filepath.Join(dst.Traces.Path(), trace.ImportLock))
 	if err != nil {
@@ -128,7 +128,11 @@ func (b *Bundle) compare(in *Imported, dst run.Store) error {
 
 // same makes sure that a trace is there with the content that the bundle has.
 func (b *Bundle) same(dst run.Store, id marchwarden.TraceID) error {
-	there, err := kept(dst, id)
+	log, err := dst.Traces.Load(id)
+	if err != nil {
+		return err
+	}
+	there, err := traceBytes(dst, &run.Run{ID: id, Log: log})
 	if err != nil {
 		return err
 	}
@@ -143,19 +147,10 @@ func (b *Bundle) same(dst run.Store, id marchwarden.TraceID) error {
 	return nil
 }
 
-// kept are the whole lines of a trace that is there.
-func kept(dst run.Store, id marchwarden.TraceID) ([]byte, error) {
-	log, err := dst.Traces.Load(id)
-	if err != nil {
-		return nil, err
-	}
-	return traceBytes(dst, &run.Run{ID: id, Log: log})
-}
-
-// place writes the new traces, each at once or not at all, after its mark. If one
-// cannot be written, those before it are taken back.
-func (b *Bundle) place(in *Imported, m mark, dst run.Store) (err error) {
-	sign, err := encode(m)
+// place writes the new traces, each at once or not at all, after its mark. What a failure leaves
+// is whole in itself, and importing again goes on from there.
+func (b *Bundle) place(in *Imported, m mark, dst run.Store) error {
+	sign, err := durable.EncodeJSON(m, "  ")
 	if err != nil {
 		return err
 	}
@@ -164,72 +159,20 @@ func (b *Bundle) place(in *Imported, m mark, dst run.Store) (err error) {
 		return err
 	}
 	defer root.Close()
-	var traces, marks []marchwarden.TraceID // that were written here
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, takeBack(root, traces, marks))
-		}
-	}()
+	put := func(name string, content []byte) error {
+		return durable.Replace(root, name, "."+name+"."+rand.Text()+".tmp", content)
+	}
 	for _, id := range in.New {
 		lines, err := b.payload(traceName(id))
+		if err == nil {
+			err = put(id.String()+trace.ForeignSuffix, sign)
+		}
+		if err == nil {
+			err = put(id.String()+traceSuffix, lines)
+		}
 		if err != nil {
 			return err
 		}
-		// A mark that is there is what an import left that was cut off.
-		if err := placeFile(root, id.String()+trace.ForeignSuffix, sign); err == nil {
-			marks = append(marks, id)
-		} else if !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		switch err := placeFile(root, id.String()+traceSuffix, lines); {
-		case errors.Is(err, fs.ErrExist): // by another import, where there are no locks
-			if err := b.same(dst, id); err != nil {
-				return err
-			}
-			in.Kept = append(in.Kept, id)
-		case err != nil:
-			return err
-		default:
-			traces = append(traces, id)
-		}
 	}
-	in.New = traces
 	return durable.SyncDir(root.Open("."))
-}
-
-// takeBack removes traces and their marks, but no mark of another process's trace.
-func takeBack(root *os.Root, traces, marks []marchwarden.TraceID) (err error) {
-	for _, id := range traces {
-		err = errors.Join(err, root.Remove(id.String()+traceSuffix))
-	}
-	for _, id := range marks {
-		if _, there := root.Lstat(id.String() + traceSuffix); errors.Is(there, fs.ErrNotExist) {
-			err = errors.Join(err, root.Remove(id.String()+trace.ForeignSuffix))
-		}
-	}
-	return err
-}
-
-// placeFile writes a new file beside its place and gives it its name when it is
-// whole and on the disk. A file that has the name already is an error.
-func placeFile(root *os.Root, name string, content []byte) error {
-	tmp := "." + name + "." + rand.Text() + ".tmp"
-	f, err := root.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer root.Remove(tmp) // where it cannot, a check does
-	if err := durable.Fill(f, content); err != nil {
-		return err
-	}
-	err = root.Link(tmp, name)
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	// Some file systems have no links. Between this look and the renaming another
-	// process could only import the same run.
-	if _, err := root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, fs.ErrExist)
-	}
-	return root.Rename(tmp, name)
 }

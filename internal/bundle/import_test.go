@@ -158,30 +158,6 @@ func TestImportBreaksOff(t *testing.T) {
 	}
 }
 
-// A name that is taken at the last moment by something else takes the others back,
-// but for the mark of what may be another process's import.
-func TestPlaceIsAllOrNothing(t *testing.T) {
-	b, err := open(pack(t, Options{}))
-	check(t, err)
-	dst := home(t)
-	taken := filepath.Join(dst.Traces.Path(), mainID+traceSuffix)
-	check(t, os.WriteFile(taken, []byte("mine"), 0o600))
-	in := Imported{New: []marchwarden.TraceID{id(t, rihlaID), id(t, mainID)}}
-	if err := b.place(&in, mark{}, dst); !errors.Is(err, marchwarden.CodeDenied) {
-		t.Errorf("place: %v", err)
-	}
-	var left []string
-	files, err := os.ReadDir(dst.Traces.Path())
-	check(t, err)
-	for _, f := range files {
-		left = append(left, f.Name())
-	}
-	content, err := os.ReadFile(taken)
-	if want := []string{mainID + trace.ForeignSuffix, mainID + traceSuffix}; err != nil || !cmp.Equal(left, want) || string(content) != "mine" {
-		t.Errorf("left %v, %q, %v", left, content, err)
-	}
-}
-
 // Imports of one bundle that go on at the same time all succeed, and one of them brings
 // all of it.
 func TestImportsAtOnce(t *testing.T) {
@@ -217,8 +193,7 @@ func TestImportsAtOnce(t *testing.T) {
 	}
 }
 
-// An import that fails halfway takes its traces back before another can hold them to
-// be there already.
+// An import that fails halfway leaves no trace in part, and another goes on from there.
 func TestImportFailsHalfway(t *testing.T) {
 	data, dst := pack(t, Options{}), home(t)
 	second := make(chan error, 1)
@@ -252,7 +227,7 @@ func TestImportFailsHalfway(t *testing.T) {
 	check(t, <-second)
 	run, err := dst.Load(id(t, mainID))
 	check(t, err)
-	if !in.Brought() || len(in.New) != 2 || len(run.Rihlas) != 1 {
+	if !in.Brought() || len(in.New) != 1 || len(in.Kept) != 1 || len(run.Rihlas) != 1 {
 		t.Errorf("%v new, %v kept; the run has %d rihlas", in.New, in.Kept, len(run.Rihlas))
 	}
 }
@@ -301,20 +276,6 @@ func TestImportIntoAFolderAlone(t *testing.T) {
 	check(t, err)
 	if left, err := os.ReadDir(above); err != nil || len(left) != 1 {
 		t.Errorf("beside the folder: %v, %v", left, err)
-	}
-}
-
-// A trace that another import put there between the look and the writing is kept.
-func TestPlaceKeepsWhatCameMeanwhile(t *testing.T) {
-	b, err := open(pack(t, Options{}))
-	check(t, err)
-	dst := home(t)
-	both := []marchwarden.TraceID{id(t, rihlaID), id(t, mainID)}
-	first, second := Imported{New: both[:1:1]}, Imported{New: both}
-	check(t, b.place(&first, mark{}, dst))
-	check(t, b.place(&second, mark{}, dst))
-	if len(second.New) != 1 || second.New[0] != both[1] || len(second.Kept) != 1 || second.Kept[0] != both[0] {
-		t.Errorf("%v new, %v kept", second.New, second.Kept)
 	}
 }
 

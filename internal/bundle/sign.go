@@ -138,7 +138,7 @@ func (k Key) sign(tags []byte, at time.Time, comment string) ([]byte, error) {
 
 // file is signature-ed25519.json with the given signature.
 func (s Signature) file(sum []byte) ([]byte, error) {
-	return encode(signatureFile{Format: 1, PublicKey: hex.EncodeToString(s.By[:]), Signature: hex.EncodeToString(sum), SignedAt: s.SignedAt, Comment: s.Comment})
+	return durable.EncodeJSON(signatureFile{Format: 1, PublicKey: hex.EncodeToString(s.By[:]), Signature: hex.EncodeToString(sum), SignedAt: s.SignedAt, Comment: s.Comment}, "  ")
 }
 
 // readSignature reads a signature and checks it. It has one right spelling.

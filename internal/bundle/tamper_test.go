@@ -17,6 +17,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -210,10 +212,10 @@ func TestForged(t *testing.T) {
 		{"another run's trace", "holds another run, " + awayID, func(fs []file) []file {
 			other := home(t)
 			write(t, other, rihlaID, start(t, awayID))
-			lines, err := kept(other, id(t, rihlaID))
+			text, err := linesOf(other, id(t, rihlaID))
 			check(t, err)
 			i := slices.IndexFunc(fs, func(f file) bool { return f.name == tracesDir+rihlaID+traceSuffix })
-			fs[i].content = lines
+			fs[i].content = text
 			return fs
 		}},
 		{"a blob less", "is missing: a trace needs it", func(fs []file) []file {
@@ -446,15 +448,15 @@ func TestCircle(t *testing.T) {
 	var b bytes.Buffer
 	p := &packer{w: &b, layout: newLayout(topPrefix+mainID+"/", when)}
 	about := About{Format: formatAlone, TraceID: id(t, mainID), ExportedAt: when}
-	head, err := encode(about)
+	head, err := durable.EncodeJSON(about, "  ")
 	check(t, err)
 	p.add(aboutName, head)
 	p.add(blobName(ref), result)
 	p.add(resultName, result)
 	for _, name := range []string{mainID, rihlaID} {
-		lines, err := kept(loop, id(t, name))
+		text, err := linesOf(loop, id(t, name))
 		check(t, err)
-		p.add(traceName(id(t, name)), lines)
+		p.add(traceName(id(t, name)), text)
 	}
 	check(t, p.close(about, Options{}))
 	if found := problems(t, b.Bytes()); len(found) == 0 || !strings.Contains(found[0], "is a rihla of itself") {
@@ -489,4 +491,13 @@ func FuzzOpen(f *testing.F) {
 			t.Error("another bundle with this signature is whole")
 		}
 	})
+}
+
+// linesOf are the whole lines of a trace that is there.
+func linesOf(s run.Store, id marchwarden.TraceID) ([]byte, error) {
+	log, err := s.Traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	return traceBytes(s, &run.Run{ID: id, Log: log})
 }

@@ -3,10 +3,8 @@ package conform
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -33,64 +31,20 @@ func (b *bench) answers(ctx context.Context) {
 	res, err := reply.Result()
 	if err != nil {
 		b.note("answer", Fail, "a real question: %v", err)
-		if reply.Failure == nil {
-			b.words(reply.Structured)
-		}
 		return
 	}
 	b.note("answer", Pass, "a real question gives a result that keeps the schema")
 	b.verdict("structured", !reply.FromText, "the result is structured content", Warn, "the result is sent as text; structured content can be checked by any client")
-	b.words(reply.Structured)
 	b.budget(res)
 	if len(res.Citations) == 0 {
-		b.skip("the answer cites nothing; check again with a question that it can answer", "markers", "marked", "excerpts", "evidence")
+		for _, id := range []string{"markers", "marked", "excerpts", "evidence"} {
+			b.note(id, Skipped, "the answer cites nothing; check again with a question that it can answer")
+		}
 		return
 	}
 	b.markers(res)
 	b.excerpts(res)
 	b.evidence(ctx, res)
-}
-
-func (b *bench) skip(why string, ids ...string) {
-	for _, id := range ids {
-		b.note(id, Skipped, "%s", why)
-	}
-}
-
-// words looks at the closed sets and numbers of a result, whether the rest can be read or not.
-func (b *bench) words(structured json.RawMessage) {
-	var loose struct {
-		Gaps []struct {
-			Category any `json:"category"`
-		} `json:"gaps"`
-		Events []struct {
-			Type any `json:"type"`
-		} `json:"discovery_events"`
-		Confidence any `json:"confidence"`
-	}
-	if json.Unmarshal(structured, &loose) != nil {
-		b.skip("the result cannot be read", "categories", "confidence")
-		return
-	}
-	var wrong []string
-	for _, g := range loose.Gaps {
-		if !isOneOf(g.Category, marchwarden.SourceNotFound, marchwarden.AccessDenied, marchwarden.BudgetExhausted, marchwarden.ContradictorySources, marchwarden.ScopeExceeded) {
-			wrong = append(wrong, fmt.Sprintf("a gap has the category %s", shown(g.Category)))
-		}
-	}
-	for _, e := range loose.Events {
-		if !isOneOf(e.Type, marchwarden.RelatedResearch, marchwarden.NewSource, marchwarden.ContradictionDetected) {
-			wrong = append(wrong, fmt.Sprintf("a discovery has the type %s", shown(e.Type)))
-		}
-	}
-	b.judge("categories", wrong, "gaps and discoveries are of the kinds that the contract knows")
-	c, ok := loose.Confidence.(float64)
-	b.verdict("confidence", ok && c >= 0 && c <= 1, "confidence is a number from 0 to 1", Fail, "confidence is "+shown(loose.Confidence)+", not a number from 0 to 1")
-}
-
-func isOneOf[T ~string](v any, known ...T) bool {
-	s, ok := v.(string)
-	return ok && slices.Contains(known, T(s))
 }
 
 // judge notes a check that fails with the first of what is wrong, if anything is.
@@ -151,7 +105,7 @@ func (b *bench) markers(res *marchwarden.Result) {
 	if 2*len(bare) > len(all) {
 		outcome = Fail
 	}
-	b.note("marked", outcome, "%d of %d sentences have no marker, such as %s", len(bare), len(all), shown(bare[0]))
+	b.note("marked", outcome, "%d of %d sentences have no marker, such as %s", len(bare), len(all), strconv.Quote(plaintext.Line(bare[0], maxShown)))
 }
 
 // minWords is how long a sentence is that can state something.
@@ -252,15 +206,3 @@ func stands(c marchwarden.Citation, text []byte) string {
 
 // maxShown bounds what a server says where it becomes part of a finding.
 const maxShown = 120
-
-// shown is a value of the server's in a message.
-func shown(v any) string {
-	if s, ok := v.(string); ok {
-		return strconv.Quote(plaintext.Line(s, maxShown))
-	}
-	wire, err := json.Marshal(v)
-	if err != nil {
-		return "unreadable"
-	}
-	return plaintext.Line(string(wire), maxShown)
-}

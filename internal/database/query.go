@@ -173,6 +173,9 @@ func float(f float64) string {
 	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) || math.IsNaN(f) || math.IsInf(f, 0) {
 		return strconv.FormatFloat(f, 'g', -1, 64)
 	}
+	if f != math.Trunc(f) { // 27.88 is not 27.879999999999995
+		f, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'g', 15, 64), 64)
+	}
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 

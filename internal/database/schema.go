@@ -136,6 +136,14 @@ func AsNumber(d Dialect, expr string) string {
 	return "CAST(REPLACE(LTRIM(" + expr + ", '$£€~ '), ',', '') AS REAL)"
 }
 
+// Rounded is a number with two decimals at most.
+func Rounded(d Dialect, expr string) string {
+	if d == Postgres {
+		return "ROUND(CAST(" + expr + " AS numeric), 2)"
+	}
+	return "ROUND(" + expr + ", 2)"
+}
+
 // Joined is two texts with a space between them.
 func Joined(d Dialect, a, b string) string {
 	if d == MySQL {

@@ -61,7 +61,7 @@ func FewChecks(t testing.TB) {
 // it takes seconds.
 func PDFCache(t testing.TB) string {
 	t.Helper()
-	dir := filepath.Join(os.TempDir(), "marchwarden-extract-test")
+	dir := filepath.Join(temporary, "marchwarden-extract-test")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -69,9 +69,6 @@ type Task struct {
 	// leaves that to the worker.
 	Within time.Duration `json:"within_ns,omitempty"`
 	Wishes Wishes        `json:"wishes,omitzero"`
-	// Span is the caller's place in a distributed trace (W3C traceparent), so that the
-	// work on another machine is shown below it; "" for none.
-	Span string `json:"span,omitempty"`
 }
 
 // Wishes are what the caller wants of an investigation, besides the question.

@@ -11,9 +11,9 @@
 //	drift.go    the report and the check as a whole
 //	source.go   one document, and the store of what is fetched meanwhile
 //	passage.go  one passage in the text of now
+//	retracted.go  papers that were taken back
 //	words.go    words, and what differs between two passages
-//	kept.go     the reports of earlier checks
-//	text.go     a report for people
+//	report.go   the reports of earlier checks, and a report for people
 package drift
 
 import (
@@ -105,7 +105,9 @@ type Source struct {
 	// Detail says more, in words: the error, or what the state rests on.
 	Detail string `json:"detail,omitempty"`
 	// MovedTo is where the document is now, if that is somewhere else.
-	MovedTo   string `json:"moved_to,omitempty"`
+	MovedTo string `json:"moved_to,omitempty"`
+	// Retracted says that the paper was taken back, and what is known of that.
+	Retracted string `json:"retracted,omitempty"`
 	Citations []int  `json:"citations"` // counted from one
 }
 
@@ -127,11 +129,6 @@ type Claim struct {
 	State     Hold   `json:"state"`
 }
 
-// Extractor reads the text of a document; *extract.Extractor is one.
-type Extractor interface {
-	ExtractAs(ctx context.Context, name, contentType string, raw []byte) (extract.Document, error)
-}
-
 // Config is what a check works with. Store and Now are required. The caller closes
 // what it passes in.
 type Config struct {
@@ -143,8 +140,11 @@ type Config struct {
 	Fetched  blob.Store
 	// Extract reads the recorded bytes again where another version of the extractor
 	// read them; nil leaves the text as it was read.
-	Extract Extractor
+	Extract *extract.Extractor
 	Now     func() time.Time
+	// Retracted are those of locators of the web and of papers that name papers which were taken
+	// back, each with what is known of it; nil asks nothing.
+	Retracted func(ctx context.Context, locators []string) map[string]string
 	// Told hears of each document when it is done; nil hears nothing. It is called
 	// by several goroutines.
 	Told func(Source)
@@ -182,6 +182,7 @@ func Check(ctx context.Context, cfg Config, run *run.Run) (Report, error) {
 		})
 	}
 	err = g.Wait()
+	cfg.retracted(ctx, rep.Sources, res.Citations)
 	for _, c := range res.Claims {
 		rep.Claims = append(rep.Claims, Claim{Text: c.Text, Citations: slices.Clone(c.Citations), State: rep.hold(c.Citations)})
 	}
@@ -206,6 +207,23 @@ func Progress(every time.Duration, say func(done int)) (told func(Source), end f
 		}
 	}()
 	return func(Source) { done.Add(1) }, func() { close(stop); <-stopped }
+}
+
+// retracted notes which of the documents are papers that were taken back. Names of files and rows stay here.
+func (cfg Config) retracted(ctx context.Context, sources []Source, citations []marchwarden.Citation) {
+	var public []string
+	for _, s := range sources {
+		if kind := citations[s.Citations[0]-1].Source; kind == "web" || kind == "arxiv" {
+			public = append(public, s.Locator)
+		}
+	}
+	if cfg.Retracted == nil || len(public) == 0 || ctx.Err() != nil {
+		return
+	}
+	found := cfg.Retracted(ctx, public)
+	for i, s := range sources {
+		sources[i].Retracted = found[s.Locator]
+	}
 }
 
 // hold is what became of a claim with these citations.
@@ -234,10 +252,10 @@ func (r Report) hold(numbers []int) Hold {
 }
 
 // Drifted reports whether evidence was lost: a passage is altered or missing, or a
-// document is gone.
+// document is gone or was taken back.
 func (r Report) Drifted() bool {
 	return slices.ContainsFunc(r.Passages, func(p Passage) bool { return p.State == Altered || p.State == Missing }) ||
-		slices.ContainsFunc(r.Sources, func(s Source) bool { return s.Why == Gone })
+		slices.ContainsFunc(r.Sources, func(s Source) bool { return s.Why == Gone || s.Retracted != "" })
 }
 
 // Incomplete reports whether some document could not be had or was not asked for.

@@ -88,7 +88,11 @@ func TestEveryFlippedBitOfACheckIsFound(t *testing.T) {
 	if bad, err := drift.Damage(path); len(bad) > 0 || err != nil {
 		t.Fatalf("whole: %v, %v", bad, err)
 	}
-	for bit := range 8 * (len(whole) - 1) { // the last newline ends the file
+	every := 7 // bits
+	if os.Getenv("MARCHWARDEN_TEST_FULL") != "" {
+		every = 1
+	}
+	for bit := 0; bit < 8*(len(whole)-1); bit += every { // the last newline ends the file
 		damaged := append([]byte(nil), whole...)
 		damaged[bit/8] ^= 1 << (bit % 8)
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {

@@ -16,8 +16,6 @@ const (
 	alike = 0.5
 	// stopWeight is what a word counts that says nothing, beside 1 for one that does.
 	stopWeight = 0.25
-	// What an alignment loses by a word that is another, and by one too many.
-	otherWord, extraWord = 0.4, 0.3
 	// maxPlaces is at how many places of a page a passage is tried.
 	maxPlaces = 8
 	// maxExtra is how many words are added at an end to complete a sentence, and
@@ -25,8 +23,8 @@ const (
 	maxExtra, sentenceBytes = 15, 800
 )
 
-// quote is what a citation says to stand in its source.
-func quote(c marchwarden.Citation) string {
+// Quote is what a citation says to stand in its source.
+func Quote(c marchwarden.Citation) string {
 	return strings.TrimSpace(strings.TrimSuffix(c.RawExcerpt, marchwarden.ExcerptCut))
 }
 
@@ -88,7 +86,7 @@ func firstTwo(s string) (two [2]rune) {
 
 // nearest is the stretch of text that is most like an excerpt, byte for byte; none
 // if too little of it is there. It is found by the words in common, wherever they
-// stand and in whatever order, and then by their order.
+// stand and in whatever order.
 func nearest(text, excerpt string) (string, bool) {
 	v := newVocabulary(excerpt)
 	if len(v.excerpt) == 0 {
@@ -100,10 +98,7 @@ func nearest(text, excerpt string) (string, bool) {
 		return "", false
 	}
 	n := len(v.excerpt)
-	best := v.trim(words, part{at, min(at+n, len(words))})
-	if aligned := v.align(words, part{max(0, at-n), min(at+2*n, len(words))}); v.likeness(words[aligned.from:aligned.to]) >= v.likeness(words[best.from:best.to]) {
-		best = aligned
-	}
+	best := v.tighten(words, part{at, min(at+n, len(words))})
 	if v.likeness(words[best.from:best.to]) < alike {
 		return "", false
 	}

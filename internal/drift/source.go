@@ -82,7 +82,7 @@ func (cfg Config) fetcherOf(doc *run.Document) (fetcher fetch.Fetcher, kind, why
 	case kind == "":
 		return nil, "", "another researcher read it; it was never fetched from here"
 	case kind == "database":
-		return nil, "", "rows of a database; 'marchwarden verify --live' runs the query again"
+		return nil, "", "rows of a database are not read again; ask anew, or 'marchwarden watch' the question"
 	}
 	return nil, "", "documents of kind " + kind + " are not fetched again"
 }
@@ -193,7 +193,7 @@ func (cfg Config) reread(ctx context.Context, was, now fetch.Page) string {
 
 // passage finds out about one passage of a text that changed.
 func (c comparison) passage(p *Passage, by marchwarden.Citation) {
-	excerpt := quote(by)
+	excerpt := Quote(by)
 	if by.RawExcerpt == marchwarden.ExcerptNonText || excerpt == "" {
 		return
 	}

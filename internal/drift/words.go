@@ -179,44 +179,22 @@ func (v *vocabulary) likeness(words []word) float64 {
 	return 2 * common / (total + v.total)
 }
 
-// align finds what of a part follows the excerpt best, word for word in its order.
-func (v *vocabulary) align(all []word, p part) part {
-	type cell struct {
-		score float64
-		from  int // the first word of the part
-	}
-	words := all[p.from:p.to]
-	above := make([]cell, len(words)+1)
-	var best cell
-	end := 0
-	for _, e := range v.excerpt {
-		row := make([]cell, len(words)+1)
-		for j, w := range words {
-			c := cell{from: j + 1}
-			take := func(o cell, gain float64) {
-				if o.score+gain > c.score+1e-9 {
-					c = cell{o.score + gain, o.from}
-				}
-			}
-			before := above[j]
-			if before.score == 0 {
-				before.from = j
-			}
-			if w.id == e.id {
-				take(before, e.weight)
-			} else {
-				take(before, -otherWord)
-			}
-			take(above[j+1], -extraWord)
-			take(row[j], -extraWord)
-			row[j+1] = c
-			if c.score > best.score+1e-9 {
-				best, end = c, j+1
-			}
+// tighten drops words at the ends, as many as make a part most like the excerpt: what is left of a
+// passage may be shorter.
+func (v *vocabulary) tighten(words []word, p part) part {
+	best, most := p, -1.0
+	try := func(o part) {
+		if o = v.trim(words, o); v.likeness(words[o.from:o.to]) > most+1e-9 {
+			best, most = o, v.likeness(words[o.from:o.to])
 		}
-		above = row
 	}
-	return v.trim(all, part{p.from + min(best.from, end), p.from + end})
+	for from := p.from; from < p.to; from++ {
+		try(part{from, p.to})
+	}
+	for from, to := best.from, best.to; to > from; to-- {
+		try(part{from, to})
+	}
+	return best
 }
 
 // Op is what happened to words.

@@ -20,6 +20,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
+	fetchpdf "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/pdf"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -63,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, store: run.Store{Traces: traces, Blobs: blob.NewMem()}, x: extract.New(extract.Config{CacheDir: datatest.PDFCache(t)}), now: noon, limit: 5 * time.Second}
+	w := &world{t: t, store: run.Store{Traces: traces, Blobs: blob.NewMem()}, x: extract.New(extract.Config{PDF: fetchpdf.New(fetchpdf.Config{CacheDir: datatest.PDFCache(t)})}), now: noon, limit: 5 * time.Second}
 	t.Cleanup(func() { _, _ = traces.Close(), w.x.Close() })
 	return w
 }

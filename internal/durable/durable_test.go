@@ -72,14 +72,6 @@ func TestLines(t *testing.T) {
 	if len(lines) != 3 || lines[2].N != 3 || !bytes.Equal(lines[1].Text, text) {
 		t.Fatalf("read %v", lines)
 	}
-	for i, want := range []bool{true, false} { // the second time it is not there
-		if struck, err := lines[1].Strike(path); struck != want || err != nil {
-			t.Errorf("time %d: %t, %v", i+1, struck, err)
-		}
-	}
-	if left := read(); len(left) != 2 || left[0].N != 1 || left[1].N != 3 {
-		t.Errorf("left: %v", left)
-	}
 }
 
 // One at a time has a lock; another waits for a while. What cannot be locked is free.

@@ -6,8 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 )
@@ -61,41 +64,48 @@ func sumOf(body []byte, about []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:sumDigits/2])
 }
 
+// EncodeJSON writes a value and a newline, with text as it is, for people and machines.
+func EncodeJSON(v any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}
+
 // Line is a line of a file to which AppendLine appends.
 type Line struct {
 	N    int    // from one
 	Text []byte // without its newline, and as far as it was read
-	at   int64
 }
 
 // ScanLines calls fn for every line that is not blank, in order. Of a line that is
 // longer than most, about so many bytes are kept.
 func ScanLines(r io.Reader, most int, fn func(Line)) error {
 	br := bufio.NewReaderSize(r, 64<<10)
-	at := int64(0)
 	for n := 1; ; n++ {
-		line, length, err := readLine(br, most)
+		line, err := readLine(br, most)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			fn(Line{N: n, Text: bytes.TrimSuffix(line, []byte("\n")), at: at})
+			fn(Line{N: n, Text: bytes.TrimSuffix(line, []byte("\n"))})
 		}
-		if at += length; err != nil {
+		if err != nil {
 			return nil
 		}
 	}
 }
 
-func readLine(br *bufio.Reader, most int) (line []byte, length int64, err error) {
+func readLine(br *bufio.Reader, most int) (line []byte, err error) {
 	for {
 		part, err := br.ReadSlice('\n')
-		length += int64(len(part))
 		if len(line) <= most {
 			line = append(line, part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, length, err
+			return line, err
 		}
 	}
 }
@@ -107,19 +117,66 @@ type BadLine struct {
 	Later   bool // it was made by a later version, and is sound as far as can be told
 }
 
-// Strike overwrites the line, in the file in which it was found, with blanks, which
-// readers pass over. It reports whether it did: a line that is no longer there is
-// left as it is. The file keeps its length, so that others may append meanwhile.
-func (l Line) Strike(path string) (struck bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+// Journal is a file of entries, one JSON object a line, to which several processes append. A line
+// of its first format has no checksum.
+type Journal[T any] struct {
+	Tag    string // the kind of line; see SealLine
+	What   string // an entry, in a word
+	Format int    // what is written, and the latest that is read
+	Most   int    // bytes of a line that is read
+	Sound  func(format int, entry T) bool
+}
+
+// Append adds an entry, which says its format itself, as AppendLine does.
+func (j Journal[T]) Append(path string, entry any) error {
+	line, err := EncodeJSON(entry, "")
 	if err != nil {
-		return false, err
+		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	now := make([]byte, len(l.Text))
-	if _, err := f.ReadAt(now, l.at); err != nil || !bytes.Equal(now, l.Text) {
-		return false, nil
+	sealed, _ := SealLine(line, j.Tag)
+	return AppendLine(path, sealed)
+}
+
+// Read calls fn with every entry in its order, or with what is wrong with its line. A file that does not exist has none.
+func (j Journal[T]) Read(path string, fn func(line Line, entry T, bad *BadLine)) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	_, err = f.WriteAt(bytes.Repeat([]byte{' '}, len(now)), l.at)
-	return true, errors.Join(err, f.Sync())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return j.Scan(f, fn)
+}
+
+// Scan is Read for what a file holds.
+func (j Journal[T]) Scan(r io.Reader, fn func(line Line, entry T, bad *BadLine)) error {
+	return ScanLines(r, j.Most, func(line Line) {
+		entry, bad := j.decode(bytes.TrimSpace(line.Text))
+		if bad != nil {
+			bad.Line = line
+		}
+		fn(line, entry, bad)
+	})
+}
+
+func (j Journal[T]) decode(text []byte) (entry T, bad *BadLine) {
+	var head struct {
+		Format int `json:"format"`
+	}
+	_, sum, err := CheckLine(text, j.Tag)
+	switch {
+	case err != nil:
+		return entry, &BadLine{Problem: err.Error()}
+	case json.Unmarshal(text, &head) != nil || json.Unmarshal(text, &entry) != nil:
+		return entry, &BadLine{Problem: "it is torn, or no " + j.What}
+	case head.Format > j.Format:
+		return entry, &BadLine{Problem: fmt.Sprintf("made by a later version: it has format %d; this program reads formats 1 to %d", head.Format, j.Format), Later: true}
+	case head.Format >= 2 && sum == "":
+		return entry, &BadLine{Problem: "its checksum is missing"}
+	case !j.Sound(head.Format, entry):
+		return entry, &BadLine{Problem: "it is no " + j.What}
+	}
+	return entry, nil
 }

@@ -115,7 +115,7 @@ type diskPlace struct {
 // open is the state of a model; s.mu is held.
 func (s *DiskStore) open(name string) *diskModel {
 	if s.models[name] == nil {
-		s.models[name] = &diskModel{s.dir, hashOf("marchwarden/vectors/v1", name), map[string]*diskFile{}, map[vectorKey]diskPlace{}}
+		s.models[name] = &diskModel{s.dir, HashOf("marchwarden/vectors/v1", name), map[string]*diskFile{}, map[vectorKey]diskPlace{}}
 	}
 	return s.models[name]
 }

@@ -102,13 +102,13 @@ type vectorKey [sha256.Size]byte
 func keysOf(model string, texts []string) []vectorKey {
 	keys := make([]vectorKey, len(texts))
 	for i, t := range texts {
-		keys[i] = hashOf("marchwarden/vector/v1", model, t)
+		keys[i] = HashOf("marchwarden/vector/v1", model, t)
 	}
 	return keys
 }
 
-// hashOf hashes parts, each framed by its length, the first of which is a tag.
-func hashOf(parts ...string) vectorKey {
+// HashOf hashes parts, each framed by its length, the first of which is a tag.
+func HashOf(parts ...string) [sha256.Size]byte {
 	h := sha256.New()
 	var n [8]byte
 	for _, p := range parts {
@@ -116,5 +116,5 @@ func hashOf(parts ...string) vectorKey {
 		h.Write(n[:])
 		h.Write([]byte(p))
 	}
-	return vectorKey(h.Sum(nil))
+	return [sha256.Size]byte(h.Sum(nil))
 }

@@ -25,8 +25,6 @@ type slow struct {
 
 func (*slow) ID() string { return diskModel }
 
-func (*slow) Pure() {}
-
 func (s *slow) Embed(ctx context.Context, texts []string) ([]embed.Vector, error) {
 	s.mu.Lock()
 	for _, t := range texts {

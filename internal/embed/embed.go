@@ -1,8 +1,7 @@
 // Package embed says what a sentence vector is and what makes one. It owns the
 // interface that search and the extractive reasoner are written against, the cosine, a
-// cache in front of any embedder with its store on disk, and how an embedder
-// that costs money asks the payer. It knows no model: the one in the binary is in
-// embed/minilm, those of services are in embed/remote.
+// cache in front of any embedder with its store on disk. It knows no model: the one in the
+// binary is in embed/bert.
 package embed
 
 import (
@@ -38,7 +37,8 @@ func (v Vector) Dot(w Vector) float64 {
 	return (s[0] + s[1]) + (s[2] + s[3])
 }
 
-// Embedder turns texts into vectors. Implementations are safe for concurrent use.
+// Embedder turns texts into vectors. It gives the same bits for the same text on every machine: what
+// it says can be computed again and needs no record. Implementations are safe for concurrent use.
 type Embedder interface {
 	// ID names the model and its version, as "minilm-l6-v2-q8/1". Two embedders
 	// with the same ID give vectors that may be compared; it enters cache keys and
@@ -49,13 +49,6 @@ type Embedder interface {
 	// window is cut. It gives all vectors or an error, which is ctx's own where
 	// ctx ended.
 	Embed(ctx context.Context, texts []string) ([]Vector, error)
-}
-
-// Pure is an Embedder that gives the same bits for the same text on every machine:
-// what it says can be computed again and needs no record.
-type Pure interface {
-	Embedder
-	Pure()
 }
 
 // Store keeps vectors by model and content. Implementations are safe for
@@ -76,27 +69,16 @@ type Turns interface {
 }
 
 // Cached is e with a store in front of it: a text is embedded once, and a text
-// that stands twice in a call is embedded once, too. Where e is Pure and the store has
-// Turns, callers who need many vectors at once make them in turns and find those of the
-// others, so that a library which all of them ask is embedded once. The ID is that of e,
-// and so is being Pure. A store that fails costs time, never the result.
-func Cached(e Embedder, s Store) Embedder {
-	c := cached{Embedder: e, store: s}
-	if _, ok := e.(Pure); ok {
-		return pureCached{c}
-	}
-	return c
-}
+// that stands twice in a call is embedded once, too. Where the store has Turns, callers who
+// need many vectors at once make them in turns and find those of the others, so that a library
+// which all of them ask is embedded once. The ID is that of e. A store that fails costs time,
+// never the result.
+func Cached(e Embedder, s Store) Embedder { return cached{Embedder: e, store: s} }
 
 type cached struct {
 	Embedder
 	store Store
 }
-
-type pureCached struct{ cached }
-
-// Pure marks the embedder behind the store.
-func (pureCached) Pure() {}
 
 // Store is the store in front of the embedder, for others who keep small values by
 // content.
@@ -114,8 +96,7 @@ func (c cached) Embed(ctx context.Context, texts []string) ([]Vector, error) {
 	known := make(map[string]Vector, len(texts))
 	missing := c.look(texts, known)
 	turns, shared := c.store.(Turns)
-	_, pure := c.Embedder.(Pure)
-	for inTurns := shared && pure && len(missing) > fewTexts; inTurns && len(missing) > 0; {
+	for inTurns := shared && len(missing) > fewTexts; inTurns && len(missing) > 0; {
 		var err error
 		if missing, err = c.turn(ctx, turns, missing, known); err != nil {
 			return nil, err
@@ -177,34 +158,3 @@ func (c cached) make(ctx context.Context, missing []string, known map[string]Vec
 	}
 	return nil
 }
-
-// This part is how an embedder that costs money asks the payer, by the context of the call: a cache
-// in between knows nothing of it. It owns the interface alone; what may be spent is decided by
-// package embed/metered.
-
-// Account pays for embedded texts. It is safe for concurrent use.
-type Account interface {
-	// Reserve sets tokens aside for one request, or refuses. settle is called once,
-	// with what the request has really used; a request that failed has used nothing
-	// unless its service says so.
-	Reserve(tokens int) (settle func(used int), err error)
-}
-
-type accountKey struct{}
-
-// WithAccount has an account pay for what is embedded under the context.
-func WithAccount(ctx context.Context, a Account) context.Context {
-	return context.WithValue(ctx, accountKey{}, a)
-}
-
-// AccountOf is the account of a context; without one everything is granted and nothing is counted.
-func AccountOf(ctx context.Context) Account {
-	if a, ok := ctx.Value(accountKey{}).(Account); ok {
-		return a
-	}
-	return free{}
-}
-
-type free struct{}
-
-func (free) Reserve(int) (func(int), error) { return func(int) {}, nil }

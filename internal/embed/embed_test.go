@@ -27,10 +27,6 @@ func (c *counting) Embed(ctx context.Context, texts []string) ([]Vector, error) 
 	return out, nil
 }
 
-type pureCounting struct{ counting }
-
-func (*pureCounting) Pure() {}
-
 // broken is a store that fails, and gives too little.
 type broken struct{ puts int }
 
@@ -85,15 +81,6 @@ func TestCachedAsksOnce(t *testing.T) {
 	}
 }
 
-func TestCachedIsPureWhereTheEmbedderIs(t *testing.T) {
-	if _, ok := Cached(&counting{}, NewMemory(0)).(Pure); ok {
-		t.Error("pure, and the embedder is not")
-	}
-	if _, ok := Cached(&pureCounting{}, NewMemory(0)).(Pure); !ok {
-		t.Error("not pure, and the embedder is")
-	}
-}
-
 func TestCachedWithoutAStoreThatWorks(t *testing.T) {
 	for _, s := range []Store{&broken{}, &short{}, NewMemory(0)} {
 		got, err := Cached(&counting{}, s).Embed(t.Context(), []string{"a", "bb"})
@@ -135,11 +122,11 @@ func TestMemoryForgetsWhenItIsFull(t *testing.T) {
 }
 
 func TestMemoryBetweenMany(t *testing.T) {
-	c := Cached(&pureCounting{}, NewMemory(4*8))
+	kept := NewMemory(4 * 8)
 	done := make(chan error)
 	for i := range 8 {
 		go func() {
-			_, err := Cached(&counting{}, c.(pureCached).store).Embed(context.Background(), []string{fmt.Sprint(i), "x", fmt.Sprint(i + 1)})
+			_, err := Cached(&counting{}, kept).Embed(context.Background(), []string{fmt.Sprint(i), "x", fmt.Sprint(i + 1)})
 			done <- err
 		}()
 	}

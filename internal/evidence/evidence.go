@@ -9,8 +9,12 @@ package evidence
 
 import (
 	"context"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"weak"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -76,11 +80,16 @@ type Source struct {
 	Page     fetch.Page
 	Text     string
 	Passages []Passage
+	reading  *Reading
+	earlier  bool // by earlier rules the name of a file, with its ending, may be its title
 }
 
 // Set is the evidence of one run. The zero Set is empty and ready for use. Several may
 // read it at once, while none adds to it.
 type Set struct {
+	// Earlier has texts split as the runs of earlier rules had them: without terms, settings, lists of contents and names
+	// of columns above shorter rows.
+	Earlier   bool
 	sources   []*Source
 	byLocator map[string]*Source
 	byText    map[blob.Ref]*Source
@@ -91,7 +100,42 @@ type Set struct {
 // the set already, nothing changes and the source that is there is returned with
 // false. A document without text is a source without passages.
 func (s *Set) Add(page fetch.Page, text string) (*Source, bool) {
-	return s.take(page, text, func() *Reading { return &Reading{text: text, passages: Split(text)} })
+	return s.take(page, text, func() *Reading {
+		if r := readBefore(readKey{page.Text, s.Earlier}); r != nil {
+			return &Reading{text: r.text, passages: slices.Clone(r.passages)}
+		}
+		passages, _ := split(context.Background(), text, s.Earlier) // fails with its context alone
+		return &Reading{text: text, passages: passages}
+	})
+}
+
+// large is from how many bytes on a text is worth sharing.
+const large = 1 << 20
+
+// readings are the large texts that Sets of this process hold. An investigator takes in what
+// its researchers have read a moment before.
+var readings sync.Map // readKey → weak.Pointer[Reading]
+
+type readKey struct {
+	text    blob.Ref
+	earlier bool
+}
+
+func readBefore(key readKey) *Reading {
+	if p, ok := readings.Load(key); ok {
+		return p.(weak.Pointer[Reading]).Value()
+	}
+	return nil
+}
+
+// share offers a reading to other Sets for as long as one holds it.
+func (r *Reading) share(key readKey) {
+	if len(r.text) < large || !key.text.Valid() {
+		return
+	}
+	p := weak.Make(r)
+	readings.Store(key, p)
+	runtime.AddCleanup(r, func(key readKey) { readings.CompareAndDelete(key, p) }, key)
 }
 
 // AddRead is Add for a text that was read before.
@@ -115,13 +159,15 @@ func (s *Set) take(page fetch.Page, text string, read func() *Reading) (*Source,
 		s.byText = make(map[blob.Ref]*Source)
 	}
 	r := read()
-	src := &Source{N: len(s.sources) + 1, Page: page, Text: text, Passages: r.passages}
+	src := &Source{N: len(s.sources) + 1, Page: page, Text: r.text, Passages: r.passages, reading: r, earlier: s.Earlier}
 	for i := range src.Passages {
 		p := &src.Passages[i]
 		p.Source = src.N
 		p.ID = makeID(src.N, p.Index)
 	}
 	s.index.add(page.Title, src.Passages, r.words)
+	r.words = nil // the index has them
+	r.share(readKey{page.Text, s.Earlier})
 	s.sources = append(s.sources, src)
 	s.byLocator[page.Locator] = src
 	if ref.Valid() {
@@ -180,12 +226,12 @@ type Reading struct {
 	words    *words
 }
 
-// Read reads a text before it is added to a Set. That takes about a second for 30 MB, and
+// Read reads a text before it is added to the Set. That takes about a second for 30 MB, and
 // ends with an error of ctx when ctx does.
-func Read(ctx context.Context, text string) (*Reading, error) {
+func (s *Set) Read(ctx context.Context, text string) (*Reading, error) {
 	r := &Reading{text: text}
 	var err error
-	if r.passages, err = split(ctx, text); err != nil {
+	if r.passages, err = split(ctx, text, s.Earlier); err != nil {
 		return nil, err
 	}
 	r.words, err = readWords(ctx, r.passages)

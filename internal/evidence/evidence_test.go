@@ -347,7 +347,7 @@ func TestHeadingLevels(t *testing.T) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 	src := Source{Text: text, Passages: Split(text)}
-	if w := src.Windows()[0]; w.Text != "Fix the lock\nDrop two flags" {
+	if w := slices.Collect(src.Windows())[0]; w.Text != "Fix the lock\nDrop two flags" {
 		t.Errorf("a reader sees %q", w.Text)
 	}
 }

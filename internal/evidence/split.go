@@ -33,13 +33,15 @@ const wholeItem = 200
 // in exactly one passage, and in exactly one of its sentences; but a document that
 // would have over 500,000 passages ends with these.
 func Split(text string) []Passage {
-	passages, _ := split(context.Background(), text) // fails with its context alone
+	passages, _ := split(context.Background(), text, false) // fails with its context alone
 	return passages
 }
 
-func split(ctx context.Context, text string) ([]Passage, error) {
-	b := builder{text: text}
+func split(ctx context.Context, text string, earlier bool) ([]Passage, error) {
+	b := builder{text: text, earlier: earlier}
+	explained := false // by this paragraph: the one before it is a term
 	paragraphs := lexicon.Paragraphs(text)
+	b.passages = make([]Passage, 0, min(len(paragraphs), maxPassages))
 	for i, p := range paragraphs {
 		if i%lookEvery == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -47,15 +49,22 @@ func split(ctx context.Context, text string) ([]Passage, error) {
 		if len(b.passages) >= maxPassages {
 			return b.passages[:maxPassages], nil
 		}
-		if i == 0 || !together(text, paragraphs[i-1], p) {
+		if i == 0 || !explained && !together(text, paragraphs[i-1], p) {
 			b.flush()
 			b.paragraphs++
 		}
+		if !earlier && indent(text, p) <= b.inset {
+			b.term = ""
+		}
+		explained = false
 		switch line := text[p.Start:p.End]; {
-		case p.Kind == lexicon.Heading:
-			b.sentence(marchwarden.Span(p.Span), true)
-			b.flush()
+		case p.Kind == lexicon.Heading && (earlier || !strings.HasPrefix(line, "-- ")): // that signs what stands above it
+			b.heading(p.Span)
 			b.under(line)
+		case !earlier && i+1 < len(paragraphs) && isTerm(text, p, paragraphs[i+1]):
+			b.flush()
+			b.term, b.inset, explained = strings.Join(strings.Fields(line), " "), indent(text, p), true
+			b.sentence(marchwarden.Span(p.Span), false)
 		case i+1 < len(paragraphs) && asks(text, p, paragraphs[i+1]):
 			b.question(p.Span)
 		case isRow(p.Kind, line):
@@ -67,6 +76,9 @@ func split(ctx context.Context, text string) ([]Passage, error) {
 				b.asked = ""
 			}
 			ss := units(p)
+			if lines := settings(text, p.Span); !earlier && len(lines) > 1 {
+				ss = lines
+			}
 			if len(ss) > 1 && isQuestion(text, ss[0]) && !slices.ContainsFunc(ss[1:], func(s lexicon.Span) bool { return isQuestion(text, s) }) {
 				b.question(ss[0])
 				ss = ss[1:]
@@ -78,6 +90,9 @@ func split(ctx context.Context, text string) ([]Passage, error) {
 		}
 	}
 	b.flush()
+	if !earlier {
+		b.contents()
+	}
 	return b.passages, nil
 }
 
@@ -118,10 +133,14 @@ func isQuestion(text string, s lexicon.Span) bool {
 	return s.End-s.Start <= 160 && text[s.End-1] == '?' && text[s.Start] != '['
 }
 
-func (b *builder) question(s lexicon.Span) {
+func (b *builder) heading(s lexicon.Span) {
 	b.flush()
 	b.sentence(marchwarden.Span(s), true)
 	b.flush()
+}
+
+func (b *builder) question(s lexicon.Span) {
+	b.heading(s)
 	b.asked, b.answers = strings.TrimSpace(b.text[s.Start:s.End]), maxAnswers
 }
 
@@ -149,6 +168,9 @@ type builder struct {
 	answers    int      // paragraphs that it still heads
 	mail       mail     // the message in force
 	columns    []string // of the table in force
+	term       string   // what is explained,
+	inset      int      // and how far it is set in
+	earlier    bool     // by earlier rules
 	paragraphs int      // begun so far
 	open       Passage
 	chars      int // from the beginning of open to the end of its last sentence
@@ -188,7 +210,7 @@ func (b *builder) under(line string) {
 		level = deep
 	}
 	b.heads, b.levels = append(b.heads[:keep], heading), append(b.levels[:keep], level)
-	b.bare, b.mail, b.asked = true, mail{}, ""
+	b.bare, b.mail, b.asked, b.term = true, mail{}, "", ""
 }
 
 func (b *builder) titled() bool { return len(b.passages) > 0 && b.passages[0].IsHeading }
@@ -211,25 +233,39 @@ func (b *builder) row(all []lexicon.Paragraph, i int) {
 	head := false
 	if first {
 		b.columns = nil
-		if i+1 < len(all) && all[i+1].Block == p.Block && !strings.ContainsAny(line, "0123456789") {
+		if i+1 < len(all) && all[i+1].Block == p.Block {
 			next := b.text[all[i+1].Start:all[i+1].End]
-			if head = isRow(all[i+1].Kind, next) && len(Cells(next)) == len(Cells(line)); head {
+			if head = isRow(all[i+1].Kind, next) && b.names(Cells(line), Cells(next)); head {
 				b.columns = Cells(line)
 			}
 		}
 	}
-	drawn := strings.Trim(line, "|-: +=") == ""
-	if head || drawn {
+	if head || drawn(line) {
 		names := b.columns
 		b.columns = nil
-		b.flush()
-		b.sentence(marchwarden.Span(p.Span), true)
-		b.flush()
+		b.heading(p.Span)
 		b.columns = names
 		return
 	}
 	b.sentence(marchwarden.Span(p.Span), false)
 	b.bare = false
+}
+
+func drawn(row string) bool { return strings.Trim(row, "|-: +=") == "" }
+
+// names reports whether the first row of a table names its columns: it has no figure, or none but years above other
+// figures, or a line is drawn under it. The ends of rows may be missing.
+func (b *builder) names(first, next []string) bool {
+	figures := func(cells []string, some string) bool { return strings.ContainsAny(strings.Join(cells, ""), some) }
+	const digits = "0123456789"
+	if b.earlier {
+		return len(first) == len(next) && !figures(first, digits)
+	}
+	named := func(c string) bool {
+		return strings.ContainsFunc(c, unicode.IsLetter) && !strings.ContainsAny(c[:1], digits) || lexicon.Token{Text: c}.Year() > 0
+	}
+	return len(first) >= len(next) && (!figures(first, digits) || drawn(strings.Join(next, "|")) ||
+		!slices.ContainsFunc(first, func(c string) bool { return !named(c) }) && slices.ContainsFunc(next, func(c string) bool { return !named(c) }))
 }
 
 // mail is what the head of a message says.
@@ -264,8 +300,10 @@ func (b *builder) path() string {
 		from, _, _ := strings.Cut(b.mail.from, "<")
 		parts = append(parts, strings.Trim(b.mail.subject+", from "+strings.TrimSpace(from)+", "+b.mail.date, ", "))
 	}
-	if b.asked != "" {
-		parts = append(parts, b.asked)
+	for _, inner := range []string{b.asked, b.term} {
+		if inner != "" {
+			parts = append(parts, inner)
+		}
 	}
 	return strings.Join(parts, " › ")
 }
@@ -296,7 +334,7 @@ func (b *builder) piece(s marchwarden.Span, heading bool) {
 		if n := len(b.heads); n > 0 {
 			b.open.Heading = b.heads[n-1]
 		}
-		b.open.Heading = cmp.Or(b.asked, b.open.Heading)
+		b.open.Heading = cmp.Or(b.term, b.asked, b.open.Heading)
 		grown = utf8.RuneCountInString(b.text[s.Start:s.End])
 	}
 	b.open.Sentences = append(b.open.Sentences, s)

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -30,43 +31,47 @@ const windowChars = MaxPassageChars
 
 // Windows cuts a source into windows, in order. Headings and rows that name
 // columns are in none: they stand above what they head.
-func (s *Source) Windows() []Window {
-	var out []Window
-	var open Window
-	var last *Passage
-	var named string
-	flush := func() {
+func (s *Source) Windows() iter.Seq[Window] {
+	return func(yield func(Window) bool) {
+		var open Window
+		var last *Passage
+		var named string
+		chars := 0 // of open
+		for i := range s.Passages {
+			p := &s.Passages[i]
+			if p.IsHeading {
+				continue
+			}
+			one := s.view(p)
+			grown := utf8.RuneCountInString(one.Text)
+			apart := last == nil || last.Path != p.Path || !slices.Equal(last.Columns, p.Columns)
+			if apart || chars+grown > windowChars {
+				if len(open.Passages) > 0 && !yield(open) {
+					return
+				}
+				open, chars = Window{}, 0
+			}
+			if open.Text != "" {
+				grown++ // the line end before it
+			}
+			chars += grown
+			open.append(one, i)
+			if apart {
+				named = s.path(p)
+			}
+			open.Path, last = named, p
+		}
 		if len(open.Passages) > 0 {
-			out = append(out, open)
+			yield(open)
 		}
-		open = Window{}
 	}
-	for i := range s.Passages {
-		p := &s.Passages[i]
-		if p.IsHeading {
-			continue
-		}
-		one := s.view(p)
-		apart := last == nil || last.Path != p.Path || !slices.Equal(last.Columns, p.Columns)
-		if apart || utf8.RuneCountInString(open.Text)+utf8.RuneCountInString(one.Text) > windowChars {
-			flush()
-		}
-		open.append(one, i)
-		if apart {
-			named = s.path(p)
-		}
-		open.Path, last = named, p
-	}
-	flush()
-	return out
 }
 
 // path is the title of the document, or else the name of its file in words, and the
 // headings above a passage.
 func (s *Source) path(p *Passage) string {
 	title := strings.Join(strings.Fields(s.Page.Title), " ")
-	if title == "" && !strings.Contains(s.Page.Locator, "://") {
-		name := path.Base(s.Page.Locator)
+	if name := path.Base(s.Page.Locator); (title == "" || title == name && !s.earlier) && !strings.Contains(s.Page.Locator, "://") {
 		title = strings.Join(strings.FieldsFunc(strings.TrimSuffix(name, path.Ext(name)), func(r rune) bool { return strings.ContainsRune("-_. ", r) }), " ")
 	}
 	parts := strings.Split(p.Path, " › ")
@@ -178,6 +183,10 @@ func (w *Window) addRow(text string, sp marchwarden.Span, columns []string) {
 }
 
 func (w *Window) append(o Window, passage int) {
+	if len(w.Passages) == 0 {
+		*w = Window{Text: o.Text, Passages: []int{passage}, pieces: o.pieces}
+		return
+	}
 	if w.Text != "" {
 		w.Text += "\n"
 	}

@@ -70,29 +70,19 @@ func StayAway(resp *http.Response, now time.Time) (time.Duration, bool) {
 
 // Limit returns a body that gives at most n bytes of rc; if rc has more, reading then fails with over.
 func Limit(rc io.ReadCloser, n int64, over error) io.ReadCloser {
-	return &limited{ReadCloser: rc, left: max(n, 0), over: over}
+	return limited{http.MaxBytesReader(nil, rc, n), over}
 }
 
 type limited struct {
 	io.ReadCloser
-	left   int64
-	over   error
-	passed bool // there was more than the limit
+	over error
 }
 
-func (l *limited) Read(p []byte) (int, error) {
-	if l.passed {
-		return 0, l.over
-	}
-	if int64(len(p))-1 > l.left { // one byte more tells whether there is more
-		p = p[:l.left+1]
-	}
+func (l limited) Read(p []byte) (int, error) {
 	n, err := l.ReadCloser.Read(p)
-	if int64(n) > l.left {
-		l.passed = true
-		return int(l.left), l.over
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		err = l.over
 	}
-	l.left -= int64(n)
 	return n, err
 }
 
@@ -168,13 +158,10 @@ type Event struct {
 
 // Events reads a stream of server-sent events. An event counts once its blank line has come: what a
 // broken connection left unfinished is dropped. After an error there are no more events.
-func Events(body io.Reader) iter.Seq2[Event, error] { return EventsWithin(body, longestLine) }
-
-// EventsWithin is Events with another limit, which holds for the data of an event as well.
-func EventsWithin(body io.Reader, most int) iter.Seq2[Event, error] {
+func Events(body io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		lines := bufio.NewScanner(body)
-		lines.Buffer(nil, most)
+		lines.Buffer(nil, longestLine)
 		var name string
 		var data [][]byte
 		size := 0
@@ -194,7 +181,7 @@ func EventsWithin(body io.Reader, most int) iter.Seq2[Event, error] {
 				name = string(value)
 			case "data":
 				data = append(data, bytes.Clone(value))
-				if size += len(value) + 1; size > most {
+				if size += len(value) + 1; size > longestLine {
 					yield(Event{}, bufio.ErrTooLong)
 					return
 				}

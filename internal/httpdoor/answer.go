@@ -11,15 +11,12 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
 // The paths of the door itself.
 const (
 	healthPath   = "/healthz"
 	readyPath    = "/readyz"
-	metricsPath  = "/metrics"
 	metadataPath = "/.well-known/oauth-protected-resource"
 )
 
@@ -46,9 +43,8 @@ func (r *recorder) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// refuse answers with one line of JSON and counts the reason, which is one of a few fixed words.
+// refuse answers with one line of JSON. The reason is one of a few fixed words.
 func (d *Door) refuse(w http.ResponseWriter, reason string, status int, message, hint string) {
-	d.cfg.Metrics.reject(reason)
 	line, _ := json.Marshal(struct { // strings always marshal
 		Error   string `json:"error"`
 		Message string `json:"message"`
@@ -84,7 +80,6 @@ func (d *Door) panicked(w *recorder, r *http.Request, p any) bool {
 	}
 	d.cfg.Log.Error("a handler panicked", "method", r.Method, "path", d.classOf(r.URL.Path), "panic", why, "stack", string(debug.Stack()))
 	if w.code != 0 {
-		d.cfg.Metrics.reject("panic")
 		return true
 	}
 	d.refuse(w, "panic", http.StatusInternalServerError, "a bug in this program", "the log of the server has more")
@@ -93,16 +88,7 @@ func (d *Door) panicked(w *recorder, r *http.Request, p any) bool {
 
 // routes are the paths of the door itself.
 func (d *Door) routes() map[string]http.HandlerFunc {
-	var measurements http.HandlerFunc
-	if d.cfg.Metrics != nil {
-		all := d.cfg.Metrics.handler()
-		measurements = func(w http.ResponseWriter, r *http.Request) {
-			if _, ok := d.admit(w, r, access.ScopeMetrics, access.ScopeMetrics); ok {
-				all.ServeHTTP(w, r)
-			}
-		}
-	}
-	routes := vitals(d.ready, measurements)
+	routes := vitals(d.ready)
 	routes["/"] = onlyGet(func(w http.ResponseWriter, _ *http.Request) {
 		text(w, http.StatusOK, "Marchwarden answers questions with citations, for programs that speak the Model Context Protocol.\n"+
 			"MCP is served at "+Path+" (streamable HTTP). Health: "+healthPath+", "+readyPath)
@@ -121,9 +107,9 @@ func (d *Door) routes() map[string]http.HandlerFunc {
 	return routes
 }
 
-// vitals are the paths by which machines look after a process: it lives, it is ready, its measurements.
-func vitals(ready func() error, measurements http.HandlerFunc) map[string]http.HandlerFunc {
-	routes := map[string]http.HandlerFunc{
+// vitals are the paths by which machines look after a process: it lives, it is ready.
+func vitals(ready func() error) map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
 		healthPath: onlyGet(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }),
 		readyPath: onlyGet(func(w http.ResponseWriter, _ *http.Request) {
 			if err := ready(); err != nil {
@@ -133,13 +119,6 @@ func vitals(ready func() error, measurements http.HandlerFunc) map[string]http.H
 			text(w, http.StatusOK, "ready")
 		}),
 	}
-	if measurements != nil {
-		routes[metricsPath] = onlyGet(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Cache-Control", "no-store")
-			measurements(w, r)
-		})
-	}
-	return routes
 }
 
 func onlyGet(serve http.HandlerFunc) http.HandlerFunc {
@@ -170,8 +149,6 @@ func (d *Door) classOf(path string) string {
 		return "health"
 	case d.reserved[path] == nil:
 		return "other"
-	case path == metricsPath:
-		return "metrics"
 	case path == "/":
 		return "root"
 	}

@@ -87,7 +87,7 @@ func newKeeper(auth access.Authenticator, now func() time.Time, log *slog.Logger
 func (k *keeper) who(r *http.Request, token string) (access.Principal, error) {
 	failures := k.failures.get(remote(r), func() *rate.Limiter { return rate.NewLimiter(failuresPerSec, failuresBurst) })
 	seen := strconv.FormatUint(maphash.String(k.seed, token), 36)
-	if !k.known.has(seen) && failures.TokensAt(k.now()) < 1 {
+	if _, known := k.known.look(seen); !known && failures.TokensAt(k.now()) < 1 {
 		return access.Principal{}, errGuessing
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), authTimeout)
@@ -101,7 +101,7 @@ func (k *keeper) who(r *http.Request, token string) (access.Principal, error) {
 		k.known.get(seen, func() struct{} { return struct{}{} })
 		return p, nil
 	case errors.Is(err, marchwarden.CodeDenied) && !errors.Is(err, access.ErrScope):
-		k.known.drop(seen)
+		k.known.take(seen)
 		failures.AllowN(k.now(), 1)
 		k.log.Warn("a token is refused", "address", remote(r), "reason", without(token, err))
 	case r.Context().Err() == nil:

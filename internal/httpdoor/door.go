@@ -1,11 +1,11 @@
 // Package httpdoor stands in front of what is served over HTTP: an MCP server (Door) and the
 // web pages (SignIn). It owns who and what comes in: the names a server may be called by, the
-// origins of browsers, tokens, sessions, the sizes and rates of requests; that a long answer
-// shows life; health, readiness and measurements; and how all of it ends. It knows HTTP alone:
+// origins of browsers, tokens, sessions, the sizes and rates of requests; health and
+// readiness; and how all of it ends. It knows HTTP alone:
 // what a message or a page means is the business of the handler behind it, which sees who asks
 // (access.From) and neither token nor cookie.
 //
-//	Door:   Host → Origin → busy? → who? → rate → type → size → heartbeat → MCP
+//	Door:   Host → Origin → busy? → who? → rate → type → size → MCP
 //	SignIn: headers → Host → Origin → session → who? → was it meant? → page
 //
 // The address of a caller is that of its connection. X-Forwarded-For and the like are
@@ -55,11 +55,8 @@ type Config struct {
 	Rate        float64 // requests per second and caller; 0 is 50
 	Burst       int     // requests that a caller may make at once; 0 is 1000, or twice Rate if that is set
 
-	Heartbeat     time.Duration // the longest silence of an answer; 0 is 15 s
 	HeaderTimeout time.Duration // for the head of a request; 0 is 10 s
 	BodyTimeout   time.Duration // for the body of a request, and for a caller to read a part of the answer; 0 is 30 s
-
-	Metrics *Metrics // nil: no /metrics
 
 	Now func() time.Time
 	Log *slog.Logger // nil: nothing is logged
@@ -99,9 +96,10 @@ type Door struct {
 
 // New checks a configuration. What is wrong with it is CodeInvalid with the field's name.
 func New(cfg Config) (*Door, error) {
-	if err := defaults(&cfg); err != nil {
-		return nil, err
+	if (cfg.CertFile == "") != (cfg.KeyFile == "") {
+		return nil, invalid("tls", "needs a certificate and a key, not one of them")
 	}
+	defaults(&cfg)
 	policy, err := newPolicy(cfg.Hosts, cfg.Origins)
 	if err != nil {
 		return nil, err
@@ -115,15 +113,7 @@ func New(cfg Config) (*Door, error) {
 	return d, nil
 }
 
-func defaults(cfg *Config) error {
-	switch {
-	case cfg.MCP == nil:
-		return invalid("mcp", "must be set")
-	case cfg.Now == nil:
-		return invalid("now", "must be set")
-	case (cfg.CertFile == "") != (cfg.KeyFile == ""):
-		return invalid("tls", "needs a certificate and a key, not one of them")
-	}
+func defaults(cfg *Config) {
 	if cfg.Burst == 0 && cfg.Rate > 0 {
 		cfg.Burst = max(1, int(2*cfg.Rate))
 	}
@@ -132,12 +122,10 @@ func defaults(cfg *Config) error {
 	cfg.PerCaller = cmp.Or(cfg.PerCaller, 2048)
 	cfg.Rate = cmp.Or(cfg.Rate, 50)
 	cfg.Burst = cmp.Or(cfg.Burst, 1000)
-	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, 15*time.Second)
 	cfg.HeaderTimeout = cmp.Or(cfg.HeaderTimeout, headerTimeout)
 	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, 30*time.Second)
 	cfg.Grace = cmp.Or(cfg.Grace, 2*time.Second)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	return nil
 }
 
 func invalid(field, format string, args ...any) error {
@@ -149,16 +137,12 @@ func invalid(field, format string, args ...any) error {
 // Handler is everything but the listening: all paths, with all rules.
 func (d *Door) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began := d.cfg.Now()
 		rec := &recorder{ResponseWriter: w}
-		class := d.classOf(r.URL.Path)
-		d.cfg.Metrics.begin()
 		defer func() {
 			broken := false
 			if p := recover(); p != nil {
 				broken = d.panicked(rec, r, p)
 			}
-			d.cfg.Metrics.end(class, r.Method, cmp.Or(rec.code, http.StatusOK), d.cfg.Now().Sub(began))
 			if broken {
 				panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
 			}
@@ -243,5 +227,6 @@ func (d *Door) serveMCP(w *recorder, r *http.Request) {
 	if !ok {
 		return
 	}
-	d.stream(w, r, inside(r, p, body))
+	out := &stream{ResponseWriter: w, conn: http.NewResponseController(w), patience: d.cfg.BodyTimeout}
+	d.cfg.MCP.ServeHTTP(out, inside(r, p, body))
 }

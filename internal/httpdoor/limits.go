@@ -47,63 +47,26 @@ func (l *lru[V]) get(key string, fresh func() V) V {
 	return v
 }
 
-func (l *lru[V]) has(key string) bool {
+// look gives the value of a key, if it is there.
+func (l *lru[V]) look(key string) (v V, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, young := l.young[key]
-	_, old := l.old[key]
-	return young || old
+	if v, ok = l.young[key]; !ok {
+		v, ok = l.old[key]
+	}
+	return v, ok
 }
 
-func (l *lru[V]) drop(key string) {
+// take removes a key and gives its value, if it is there.
+func (l *lru[V]) take(key string) (v V, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if v, ok = l.young[key]; !ok {
+		v, ok = l.old[key]
+	}
 	delete(l.young, key)
 	delete(l.old, key)
-}
-
-// expiring keeps a bounded number of keys, each until a time. The one that ends first makes room.
-// It is safe for concurrent use.
-type expiring[K comparable] struct {
-	most int
-
-	mu   sync.Mutex
-	ends map[K]time.Time
-}
-
-func newExpiring[K comparable](most int) *expiring[K] {
-	return &expiring[K]{most: most, ends: map[K]time.Time{}}
-}
-
-func (e *expiring[K]) add(key K, end time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.ends) >= e.most {
-		var first K
-		for k, end := range e.ends {
-			if at, ok := e.ends[first]; !ok || end.Before(at) {
-				first = k
-			}
-		}
-		delete(e.ends, first)
-	}
-	e.ends[key] = end
-}
-
-func (e *expiring[K]) has(key K) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, ok := e.ends[key]
-	return ok
-}
-
-// take removes a key and gives its end, if it is there.
-func (e *expiring[K]) take(key K) (end time.Time, ok bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	end, ok = e.ends[key]
-	delete(e.ends, key)
-	return end, ok
+	return v, ok
 }
 
 // caller is what one principal or address has going on.

@@ -131,7 +131,7 @@ func TestABodyThatBreaksOffReachesNobody(t *testing.T) {
 
 func TestRate(t *testing.T) {
 	now := newClock()
-	s := open(t, Config{Auth: someTokens(), Rate: 2, Burst: 3, Now: now.Now, Metrics: NewMetrics("v")})
+	s := open(t, Config{Auth: someTokens(), Rate: 2, Burst: 3, Now: now.Now})
 	post := func(token string) int {
 		resp, text := s.do("POST", "/mcp", "{}", header{"Authorization": "Bearer " + token, "X-Forwarded-For": fmt.Sprint("192.0.2.", time.Now().Nanosecond()%250)})
 		if resp.StatusCode == 429 && (resp.Header.Get("Retry-After") != "1" || reason(t, text) != "rate") {

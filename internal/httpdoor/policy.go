@@ -42,21 +42,18 @@ func splitHost(s string) (hostPort, bool) {
 // to it as if it were its own server (DNS rebinding). It cannot make the browser put
 // another name than its own into Host.
 //
-// For origins the base is http.CrossOriginProtection, for its reading of Sec-Fetch-Site and its
-// list of trusted origins. It is made against forged forms and so lets every GET,
-// HEAD and OPTIONS pass, and any Origin under a Sec-Fetch-Site that says same-origin;
-// it does not know that Host may be forged by DNS, nor the scheme, and it speaks no
-// CORS. Here a GET opens a stream of answers, so the rest is ours: a client that sends an Origin
-// must be allowed, whatever the method and whatever else is claimed.
+// http.CrossOriginProtection is not enough: it is made against forged forms and so lets every GET pass, and any
+// Origin under a Sec-Fetch-Site that says same-origin; it does not know that Host may be forged by DNS, nor the
+// scheme. Here a GET opens a stream of answers, so a client that sends an Origin must be allowed, whatever the method
+// and whatever else is claimed.
 type policy struct {
 	hosts   []hostPort
-	base    *http.CrossOriginProtection
 	trusted map[string]bool // origins
 }
 
 // newPolicy reads names and origins as Config has them. CodeInvalid names the field that is wrong.
 func newPolicy(names, list []string) (*policy, error) {
-	p := &policy{base: http.NewCrossOriginProtection(), trusted: map[string]bool{}}
+	p := &policy{trusted: map[string]bool{}}
 	for _, s := range names {
 		h, ok := splitHost(s)
 		if !ok {
@@ -133,11 +130,6 @@ func (p *policy) trust(list []string) error {
 			p.trusted[origin] = true
 		}
 	}
-	for s := range p.trusted {
-		if err := p.base.AddTrustedOrigin(s); err != nil {
-			return invalid("origins", "%q is not an origin: %v", s, err)
-		}
-	}
 	return nil
 }
 
@@ -146,21 +138,14 @@ var defaultPorts = map[string]string{"http": "80", "https": "443"}
 // foreign says what is wrong with the origin of a request, in words that any caller may read; "" if
 // nothing is. Programs other than browsers send no origin.
 func (p *policy) foreign(r *http.Request, hostOK bool) string {
-	all := r.Header.Values("Origin")
-	if len(all) > 1 {
+	all, site := r.Header.Values("Origin"), r.Header.Get("Sec-Fetch-Site")
+	switch {
+	case len(all) > 1:
 		return "the request has several origins"
-	}
-	if len(all) == 0 {
-		switch r.Header.Get("Sec-Fetch-Site") {
-		case "", "none", "same-origin":
-			return ""
-		}
-		return "a browser sends this for a page of another site"
-	}
-	if !p.trusted[all[0]] && !(hostOK && sameOrigin(all[0], r)) {
+	case len(all) == 1 && p.trusted[all[0]]:
+	case len(all) == 1 && !(hostOK && sameOrigin(all[0], r)):
 		return "the request is from a page of an origin that may not call this server"
-	}
-	if err := p.base.Check(r); err != nil {
+	case site != "" && site != "none" && site != "same-origin":
 		return "a browser sends this for a page of another site"
 	}
 	return ""

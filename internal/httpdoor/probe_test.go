@@ -20,7 +20,7 @@ func TestProbe(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() {
-		over <- NewMetrics("1.2.3").Probe(ctx, l, func() error {
+		over <- Probe(ctx, l, func() error {
 			if draining.Load() {
 				return errors.New("draining")
 			}
@@ -55,8 +55,8 @@ func TestProbe(t *testing.T) {
 	}
 	check("GET", "/healthz", 200, "ok")
 	check("GET", "/readyz", 200, "ready")
-	check("GET", "/metrics", 200, `version="1.2.3"} 1`)
-	check("POST", "/metrics", 405, "")
+	check("POST", "/healthz", 405, "")
+	check("GET", "/metrics", 404, "")
 	check("GET", "/mcp", 404, "")
 	draining.Store(true)
 	check("GET", "/readyz", 503, "not ready: draining")
@@ -65,7 +65,7 @@ func TestProbe(t *testing.T) {
 	if err := <-over; err != nil {
 		t.Error(err)
 	}
-	if err := NewMetrics("v").Probe(t.Context(), l, nil); err == nil {
+	if err := Probe(t.Context(), l, nil); err == nil {
 		t.Error("it serves on what is closed")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +21,7 @@ const (
 	closeTime   = 250 * time.Millisecond // for connections to be closed in good order
 )
 
-// probeTime is how long one who asks for measurements may take.
+// probeTime is how long one who asks for health may take.
 const probeTime = 10 * time.Second
 
 // NewServer is an HTTP server with the limits that all of ours have.
@@ -98,19 +97,19 @@ func (d *Door) drain(ctx context.Context) {
 	}
 }
 
-// Probe serves the health and the measurements of a process that has no other door, without a token,
+// Probe serves the health of a process that has no other door, without a token,
 // until ctx ends, and closes l. ready says what keeps the process from being so; nil never does.
-func (m *Metrics) Probe(ctx context.Context, l net.Listener, ready func() error) error {
+func Probe(ctx context.Context, l net.Listener, ready func() error) error {
 	if ready == nil {
 		ready = func() error { return nil }
 	}
 	mux := http.NewServeMux()
-	for path, serve := range vitals(ready, m.handler().ServeHTTP) {
+	for path, serve := range vitals(ready) {
 		mux.HandleFunc(path, serve)
 	}
 	srv := NewServer(mux, slog.New(slog.DiscardHandler))
 	srv.ReadTimeout, srv.WriteTimeout = probeTime, 3*probeTime
-	return Run(ctx, srv, l, "", "", func() { _ = srv.Close() }) // who asks for numbers asks again
+	return Run(ctx, srv, l, "", "", func() { _ = srv.Close() }) // who asks asks again
 }
 
 // ListenAddress completes an address to listen on: a port alone is one of this machine.
@@ -130,16 +129,10 @@ func ListenAddress(text string) (string, error) {
 }
 
 // Loopback reports whether an address to listen on, as host:port, can be reached from this machine
-// alone. A name other than localhost may mean anything. CodeInvalid if the address is none.
-func Loopback(addr string) (bool, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false, invalid("address", "%q is not host:port, such as 127.0.0.1:8642", addr)
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return false, invalid("address", "%q has no port from 0 to 65535, such as 127.0.0.1:8642", addr)
-	}
-	return access.IsLoopback(strings.TrimSuffix(strings.ToLower(host), ".")), nil
+// alone. A name other than localhost may mean anything.
+func Loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	return err == nil && access.IsLoopback(strings.TrimSuffix(strings.ToLower(host), "."))
 }
 
 // pingTime is how long a server may take to say whether it is ready.

@@ -3,8 +3,6 @@ package httpdoor
 import (
 	"cmp"
 	"context"
-	"crypto/cipher"
-	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -17,11 +15,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
-// SignInConfig says who may come in. Now and Key must be set.
+// SignInConfig says who may come in. Now must be set.
 type SignInConfig struct {
 	Now func() time.Time
-	// Key seals the sessions, and its holder can make one. It has KeySize bytes; see OpenKey.
-	Key []byte
 	// Auth says whose a token is; nil: there is access.Local() alone, who comes by Link.
 	Auth access.Authenticator
 	// Hosts are as in Config.
@@ -32,10 +28,12 @@ type SignInConfig struct {
 	Public []string
 	// Page makes the page of a view, for browsers; nil: it is plain text.
 	Page        func(SignInView) ([]byte, error)
-	MaxBody     int64         // bytes of a request; 0 is 1 MiB
+	MaxBody     int64         // bytes of a request; 0 is 1 MiB, which a form has at most
 	BodyTimeout time.Duration // for a form to come; 0 is 30 s
 	Recheck     time.Duration // how often a request that lasts is asked again who it is of; 0 is 10 s
 	Log         *slog.Logger  // nil: nothing is logged
+	// Kept is the file that keeps the local user's sessions over a restart; "" keeps none.
+	Kept string
 }
 
 // The paths of the sign-in itself.
@@ -54,24 +52,13 @@ type SignIn struct {
 	policy *policy
 	keeper *keeper // of the team's tokens, or of links
 	links  *links  // nil in a team
-	// ended are the sessions that were signed out, so that a copy of the cookie is of no use. They are
-	// forgotten with the process; a new key ends all copies.
-	ended *expiring[[16]byte]
-
-	cookie string // its name
-	seal   cipher.AEAD
-	forms  []byte // the key of what forms carry
+	// sessions are those that were not signed out, by id.
+	sessions *lru[*session]
 }
 
 // NewSignIn checks a configuration. What is wrong with it is CodeInvalid with the field's name.
 func NewSignIn(cfg SignInConfig) (*SignIn, error) {
-	switch {
-	case cfg.Now == nil:
-		return nil, invalid("now", "must be set")
-	case len(cfg.Key) != KeySize:
-		return nil, invalid("key", "must have %d bytes, not %d", KeySize, len(cfg.Key))
-	}
-	cfg.MaxBody = cmp.Or(cfg.MaxBody, 1<<20)
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, maxForm)
 	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, 30*time.Second)
 	cfg.Recheck = cmp.Or(cfg.Recheck, 10*time.Second)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
@@ -79,16 +66,13 @@ func NewSignIn(cfg SignInConfig) (*SignIn, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &SignIn{cfg: cfg, policy: policy, ended: newExpiring[[16]byte](maxEnded)}
+	g := &SignIn{cfg: cfg, policy: policy, sessions: newLRU[*session](maxSessions, nil)}
 	auth := cfg.Auth
 	if auth == nil {
-		g.links = &links{cfg.Now, newExpiring[[sha256.Size]byte](maxLinks)}
+		g.links = &links{cfg.Now, newLRU[time.Time](maxLinks, nil)}
 		auth = g.links
 	}
 	g.keeper = newKeeper(auth, cfg.Now, cfg.Log, minCallersKept)
-	if err := g.deriveKeys(); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "make the keys of the sessions")
-	}
 	return g, nil
 }
 
@@ -109,7 +93,11 @@ func (g *SignIn) Wrap(next http.Handler) http.Handler {
 			g.refuse(w, r, http.StatusForbidden, why, "open the page itself and do it there")
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, g.cfg.MaxBody)
+		limit := g.cfg.MaxBody
+		if isForm(r) {
+			limit = min(limit, maxForm)
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		switch {
 		case r.URL.Path == inPath:
 			g.in(w, r)
@@ -218,5 +206,5 @@ func (g *SignIn) Token(r *http.Request) string {
 	if s == nil {
 		return ""
 	}
-	return g.formToken(s)
+	return s.form
 }

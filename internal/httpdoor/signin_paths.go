@@ -18,7 +18,7 @@ import (
 
 const (
 	linkLife = 10 * time.Minute
-	maxLinks = 32 // that wait to be used; the oldest makes room
+	maxLinks = 64 // that wait to be used; the older half makes room
 )
 
 // Link is an address below base that lets one browser in, once and for 10 minutes, as the local user:
@@ -34,19 +34,21 @@ func (g *SignIn) Link(base string) string {
 // links are those that wait to be used, by the hash of their token.
 type links struct {
 	now     func() time.Time
-	waiting *expiring[[sha256.Size]byte]
+	waiting *lru[time.Time] // until when
 }
 
 // add makes a token of 130 random bits.
 func (l *links) add() string {
 	token := rand.Text()
-	l.waiting.add(sha256.Sum256([]byte(token)), l.now().Add(linkLife))
+	sum := sha256.Sum256([]byte(token))
+	l.waiting.get(string(sum[:]), func() time.Time { return l.now().Add(linkLife) })
 	return token
 }
 
 // Authenticate uses up the token of a link.
 func (l *links) Authenticate(_ context.Context, token string) (access.Principal, error) {
-	end, ok := l.waiting.take(sha256.Sum256([]byte(token)))
+	sum := sha256.Sum256([]byte(token))
+	end, ok := l.waiting.take(string(sum[:]))
 	switch {
 	case !ok:
 		return access.Principal{}, marchwarden.Errorf(marchwarden.CodeDenied, "the link is not known, or was used")
@@ -104,28 +106,24 @@ func (g *SignIn) byLink(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	g.set(w, g.begin(local, sessionLife, ""))
+	g.begin(w, r, "")
 	g.cfg.Log.Info("signed in by a link", "address", r.RemoteAddr)
 	seeOther(w, "/")
 }
 
-// byToken lets a member of the team in. The form must be one that this browser was sent, or another
-// site could sign a user in as another and read what they ask.
+// byToken lets a member of the team in. That the form is of a page of ours was found by its origin,
+// which browsers send with every form: another site could else sign a user in as another and read
+// what they ask.
 func (g *SignIn) byToken(w http.ResponseWriter, r *http.Request) {
 	s, _, _ := g.enter(r) // who it is does not matter: they sign in anew
-	visit := g.first(r, visitor)
-	if err := g.meant(w, r, s, visit); err != nil {
+	if err := g.parse(w, r); err != nil {
 		g.notMeant(w, r, s, err)
 		return
 	}
 	next := within(r.PostForm.Get("next"))
 	token := strings.TrimSpace(r.PostForm.Get("token"))
-	if token == "" || len(token) > maxToken {
-		problem := "a token is needed"
-		if token != "" {
-			problem = "the token is too long for a browser to keep"
-		}
-		g.show(w, r, s, SignInView{Status: http.StatusBadRequest, Next: next, Problem: problem, Hint: "use one that marchwarden token made"})
+	if token == "" {
+		g.show(w, r, s, SignInView{Status: http.StatusBadRequest, Next: next, Problem: "a token is needed", Hint: "use one that marchwarden token made"})
 		return
 	}
 	p, err := g.owner(r, token)
@@ -135,13 +133,10 @@ func (g *SignIn) byToken(w http.ResponseWriter, r *http.Request) {
 		g.show(w, r, s, v)
 		return
 	}
-	for _, old := range []*session{s, visit} {
-		if old != nil {
-			g.ended.add(old.id, old.end)
-		}
+	if s != nil {
+		g.end(s)
 	}
-	g.unset(w, visitor)
-	g.set(w, g.begin(member, sessionLife, token))
+	g.begin(w, r, token)
 	g.cfg.Log.Info("signed in by a token", "principal", p.ID, "address", r.RemoteAddr)
 	seeOther(w, next)
 }
@@ -156,8 +151,8 @@ func (g *SignIn) out(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	g.ended.add(s.id, s.end)
-	g.unset(w, s.kind)
+	g.end(s) // so that a copy of the cookie is of no use
+	g.setCookie(w, r, "", -1)
 	g.cfg.Log.Info("signed out", "principal", p.ID, "address", r.RemoteAddr)
 	seeOther(w, inPath)
 }
@@ -176,9 +171,6 @@ type SignInView struct {
 	Next    string // a path of this server where one wanted to go; "" for none
 	Problem string // what is wrong, lower case without full stop; "" if nothing is
 	Hint    string // what to do about it, or ""
-	// Elsewhere says that the request came by a link on another site, for which browsers hold back the
-	// cookie: who is in need but follow a link to Next.
-	Elsewhere bool
 }
 
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -217,7 +209,7 @@ func within(s string) string {
 	if at := path.Clean(u.Path); at == inPath || at == outPath {
 		return "/"
 	}
-	if to := u.RequestURI(); !strings.HasPrefix(to, "//") {
+	if to := u.RequestURI(); len(to) <= maxNext && !strings.HasPrefix(to, "//") {
 		return to
 	}
 	return "/"
@@ -271,7 +263,6 @@ func (g *SignIn) notMeant(w http.ResponseWriter, r *http.Request, s *session, er
 		v.Status, v.Problem = http.StatusForbidden, "the form is not of this session"
 	}
 	if r.URL.Path == inPath {
-		v.Hint = "try again with this page; the browser must keep cookies"
 		g.show(w, r, s, v)
 		return
 	}
@@ -284,29 +275,14 @@ func (g *SignIn) refuse(w http.ResponseWriter, r *http.Request, status int, prob
 }
 
 // show answers with a page that knows the session s. If there is none that is any good, the
-// browser forgets the one it has, and in a team begins a visit, for the form.
+// browser forgets the one it has.
 func (g *SignIn) show(w http.ResponseWriter, r *http.Request, s *session, v SignInView) {
-	sent := len(r.CookiesNamed(g.cookie)) > 0
-	if s == nil && sent {
-		g.unset(w, local)
-	}
-	if s == nil && g.team() {
-		if s = g.first(r, visitor); s == nil && wantsPage(r) {
-			s = g.begin(visitor, visitLife, "")
-			g.set(w, s)
-		}
-	}
 	if s != nil {
-		v.CSRF = g.formToken(s)
+		v.CSRF = s.form
+	} else if len(r.CookiesNamed(g.cookie(r))) > 0 {
+		g.setCookie(w, r, "", -1)
 	}
-	v.Form = g.team() && s != nil
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "cross-site", "same-site":
-		v.Elsewhere = !sent
-	}
-	if v.Elsewhere && v.Next == "" {
-		v.Next = "/"
-	}
+	v.Form = g.team()
 	g.write(w, r, v)
 }
 

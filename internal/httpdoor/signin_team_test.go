@@ -18,7 +18,7 @@ import (
 )
 
 // team is a site with a file of tokens: of ann, who may ask and read, of bob, who may read, and
-// of mon, who may do neither.
+// of mon, who may ask and not read.
 type team struct {
 	*pagesSite
 	tokens        *access.Tokens
@@ -39,7 +39,7 @@ func openTeam(t *testing.T, cfg SignInConfig, next http.Handler) *team {
 		}
 		return text
 	}
-	tm := &team{tokens: tokens, ann: add("ann", access.ScopeResearch, access.ScopeRead), bob: add("bob", access.ScopeRead), mon: add("mon", access.ScopeMetrics)}
+	tm := &team{tokens: tokens, ann: add("ann", access.ScopeResearch, access.ScopeRead), bob: add("bob", access.ScopeRead), mon: add("mon", access.ScopeResearch)}
 	cfg.Now = now.Now
 	if cfg.Auth == nil {
 		cfg.Auth = tokens
@@ -49,17 +49,10 @@ func openTeam(t *testing.T, cfg SignInConfig, next http.Handler) *team {
 	return tm
 }
 
-// form is what the page that asks for a token carries.
-func (b *browser) form() string {
-	b.s.t.Helper()
-	_, text := b.get("/in")
-	return viewOf(b.s.t, text).CSRF
-}
-
 // sign sends a token by the form.
 func (b *browser) sign(token, next string) (*http.Response, string) {
 	b.s.t.Helper()
-	return b.do("POST", "/in", url.Values{"csrf": {b.form()}, "token": {token}, "next": {next}}, nil)
+	return b.do("POST", "/in", url.Values{"token": {token}, "next": {next}}, header{"Origin": b.s.url})
 }
 
 func TestTeam(t *testing.T) {
@@ -69,38 +62,30 @@ func TestTeam(t *testing.T) {
 	}
 	ann, bob := s.browser(), s.browser()
 	status, text := ann.get("/runs/7?tab=gaps")
-	if v := viewOf(t, text); status != 401 || !v.Form || v.CSRF == "" || v.Next != "/runs/7?tab=gaps" || v.Problem != "" || v.Who != "" {
+	if v := viewOf(t, text); status != 401 || !v.Form || v.CSRF != "" || v.Next != "/runs/7?tab=gaps" || v.Problem != "" || v.Who != "" {
 		t.Errorf("%d %s", status, text)
 	}
-	visit := ann.kept(visitor)
-	resp, _ := ann.do("POST", "/in", url.Values{"csrf": {viewOf(t, text).CSRF}, "token": {" " + s.ann + "\n"}, "next": {"/runs/7?tab=gaps"}}, nil)
+	resp, _ := ann.sign(" "+s.ann+"\n", "/runs/7?tab=gaps")
 	if resp.StatusCode != 303 || resp.Header.Get("Location") != "/runs/7?tab=gaps" {
 		t.Fatalf("%d %v", resp.StatusCode, resp.Header)
 	}
 	c := resp.Cookies()
-	if len(c) != 2 || c[0].Name != s.name(visitor) || c[0].MaxAge >= 0 || c[1].Name != s.name(member) || strings.Contains(c[1].Value, s.ann) || c[1].MaxAge <= 0 {
+	if len(c) != 1 || c[0].Name != s.name() || strings.Contains(c[0].Value, s.ann) || c[0].MaxAge <= 0 || !c[0].HttpOnly || c[0].SameSite != http.SameSiteLaxMode || c[0].Path != "/" {
 		t.Errorf("%v", c)
-	}
-	for _, c := range c {
-		if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" {
-			t.Errorf("%v", c)
-		}
 	}
 	bob.sign(s.bob, "")
 	annWho, annToken := ann.page()
 	bobWho, bobToken := bob.page()
-	if annWho != "token:ann" || bobWho != "token:bob" || annToken == bobToken || annToken == viewOf(t, text).CSRF {
+	if annWho != "token:ann" || bobWho != "token:bob" || annToken == bobToken {
 		t.Errorf("%s %s", annWho, bobWho)
 	}
 	// A session is new when a user signs in: one that was planted before is no one's.
-	if resp, _ := s.browser().do("GET", "/", nil, header{"Cookie": visit.String()}); resp.StatusCode != 401 {
-		t.Errorf("the visit from before: %d", resp.StatusCode)
+	planted := s.browser()
+	if resp, _ := planted.do("POST", "/in", url.Values{"token": {s.ann}}, header{"Cookie": s.name() + "=planted"}); resp.StatusCode != 303 || resp.Cookies()[0].Value == "planted" {
+		t.Errorf("%d %v", resp.StatusCode, resp.Cookies())
 	}
-	if resp, _ := s.browser().do("GET", "/", nil, header{"Cookie": s.name(member) + "=" + visit.Value}); resp.StatusCode != 401 {
-		t.Errorf("the visit as a session: %d", resp.StatusCode)
-	}
-	if resp, _ := s.browser().do("POST", "/in", url.Values{"csrf": {viewOf(t, text).CSRF}, "token": {s.ann}}, header{"Cookie": visit.String()}); resp.StatusCode != 403 {
-		t.Errorf("the form from before: %d", resp.StatusCode)
+	if resp, _ := s.browser().do("GET", "/", nil, header{"Cookie": s.name() + "=planted"}); resp.StatusCode != 401 {
+		t.Errorf("the planted session: %d", resp.StatusCode)
 	}
 	if resp, _ := ann.do("POST", "/ask", url.Values{"csrf": {bobToken}}, nil); resp.StatusCode != 403 {
 		t.Errorf("a form of bob: %d", resp.StatusCode)
@@ -120,44 +105,23 @@ func TestTeam(t *testing.T) {
 
 func TestSigningInMustBeMeant(t *testing.T) {
 	s := openTeam(t, SignInConfig{}, nil)
-	b, other := s.browser(), s.browser()
-	form, foreign := b.form(), other.form()
-	for name, try := range map[string]struct {
-		csrf string
-		h    header
-	}{
-		"no token":          {"", nil},
-		"another's":         {foreign, nil},
-		"wrong":             {"x", nil},
-		"other site":        {form, header{"Sec-Fetch-Site": "cross-site"}},
-		"other port":        {form, header{"Sec-Fetch-Site": "same-site"}},
-		"other origin":      {form, header{"Origin": "https://evil.example"}},
-		"no cookie":         {form, header{"Cookie": "a=b", "no": "jar"}},
-		"cookie of another": {form, header{"Cookie": other.kept(visitor).String(), "no": "jar"}},
+	for name, h := range map[string]header{
+		"other site":   {"Sec-Fetch-Site": "cross-site"},
+		"other port":   {"Sec-Fetch-Site": "same-site"},
+		"navigation":   {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"},
+		"other origin": {"Origin": "https://evil.example"},
+		"no origin":    {"Origin": "null"},
 	} {
-		who := b
-		if try.h["no"] != "" {
-			who = s.browser()
-		}
-		resp, text := who.do("POST", "/in", url.Values{"csrf": {try.csrf}, "token": {s.ann}}, try.h)
+		b := s.browser()
+		resp, text := b.do("POST", "/in", url.Values{"token": {s.ann}}, h)
 		if resp.StatusCode != 403 || strings.Contains(text, s.ann) {
 			t.Errorf("%s: %d %s", name, resp.StatusCode, text)
 		}
-		if status, _ := who.get("/"); status != 401 {
+		if status, _ := b.get("/"); status != 401 {
 			t.Errorf("%s: is in", name)
 		}
 	}
-	// The answer to a form that is too old is one that works.
-	s.now.add(visitLife)
-	resp, text := b.do("POST", "/in", url.Values{"csrf": {form}, "token": {s.ann}}, nil)
-	v := viewOf(t, text)
-	if resp.StatusCode != 403 || !v.Form || v.CSRF == form {
-		t.Fatalf("%d %s", resp.StatusCode, text)
-	}
-	if resp, _ := b.do("POST", "/in", url.Values{"csrf": {v.CSRF}, "token": {s.ann}}, nil); resp.StatusCode != 303 {
-		t.Errorf("once more: %d", resp.StatusCode)
-	}
-	if resp, _ := s.browser().do("POST", "/in?token="+s.ann, url.Values{"csrf": {form}}, nil); resp.StatusCode != 403 {
+	if resp, _ := s.browser().do("POST", "/in?token="+s.ann, url.Values{}, nil); resp.StatusCode != 400 {
 		t.Errorf("%d", resp.StatusCode)
 	}
 	// A token in the address is not looked at.
@@ -220,9 +184,9 @@ func TestScopeAndOtherRefusals(t *testing.T) {
 		if token == "nobody" {
 			return access.Principal{}, nil
 		}
-		return access.Principal{ID: "token:" + token, Scopes: map[string][]string{"ann": access.Scopes(), "asks": {access.ScopeResearch}, "mon": {access.ScopeMetrics}}[token]}, nil
+		return access.Principal{ID: "token:" + token, Scopes: map[string][]string{"ann": access.Scopes(), "asks": {access.ScopeResearch}, "mon": {"other"}}[token]}, nil
 	})}, nil)
-	for token, want := range map[string]int{"ann": 303, "asks": 403, "mon": 403, "none": 403, "nobody": 401, "": 400, " ": 400, strings.Repeat("x", maxToken+1): 400} {
+	for token, want := range map[string]int{"ann": 303, "asks": 403, "mon": 403, "none": 403, "nobody": 401, "": 400, " ": 400} {
 		b := s.browser()
 		resp, text := b.sign(token, "/x")
 		if resp.StatusCode != want {
@@ -231,7 +195,7 @@ func TestScopeAndOtherRefusals(t *testing.T) {
 		if want == 303 {
 			continue
 		}
-		if v := viewOf(t, text); v.Problem == "" || !v.Form || v.CSRF == "" || v.Next != "/x" {
+		if v := viewOf(t, text); v.Problem == "" || !v.Form || v.Next != "/x" {
 			t.Errorf("%.20s: %s", token, text)
 		}
 		if status, _ := b.get("/"); status != 401 {
@@ -254,7 +218,7 @@ func TestScopeAndOtherRefusals(t *testing.T) {
 }
 
 // The local user sees everything: the cookie of that one is nothing to a team, nor the other
-// way round, although the key is the same.
+// way round.
 func TestSessionsOfOthersAreNone(t *testing.T) {
 	alone, s := openPages(t, SignInConfig{}, nil), openTeam(t, SignInConfig{}, nil)
 	user, ann := alone.browser(), s.browser()
@@ -266,30 +230,12 @@ func TestSessionsOfOthersAreNone(t *testing.T) {
 	if resp, _ := alone.browser().do("GET", "/", nil, header{"Cookie": ann.cookie().String()}); resp.StatusCode != 401 {
 		t.Errorf("ann with the local user: %d", resp.StatusCode)
 	}
-	for _, k := range []kind{0, visitor, local, 9} { // whatever it says beside
-		if resp, _ := s.browser().do("GET", "/", nil, header{"Cookie": s.name(member) + "=" + s.encode(s.begin(k, time.Hour, s.ann))}); resp.StatusCode != 401 {
-			t.Errorf("a session of kind %d: %d", k, resp.StatusCode)
-		}
-	}
-	resp, _ := s.browser().do("POST", "/in", url.Values{"csrf": {s.formToken(mustDecode(t, s.SignIn, ann.cookie().Value))}, "token": {s.ann}}, header{"Cookie": s.name(visitor) + "=" + ann.cookie().Value})
-	if resp.StatusCode != 403 {
-		t.Errorf("a session as a visit: %d", resp.StatusCode)
-	}
 	if status, _ := s.browser().get(alone.Link("")); status != 200 {
 		t.Errorf("a link in a team: %d", status)
 	}
 	if resp, _ := user.do("POST", "/in", url.Values{"token": {s.ann}}, nil); resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("a token without a team: %d", resp.StatusCode)
 	}
-}
-
-func mustDecode(t *testing.T, g *SignIn, value string) *session {
-	t.Helper()
-	s, ok := g.decode(value)
-	if !ok {
-		t.Fatal("no session")
-	}
-	return s
 }
 
 func TestGuessingIsSlow(t *testing.T) {

@@ -170,11 +170,7 @@ func TestCluster(t *testing.T) {
 func (g *guarded) throughAll(t *testing.T, hubs []*hub.Hub) {
 	t.Helper()
 	g.Hub = hubs[0]
-	access, err := g.Account("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := cluster.Config{InProcess: access, Name: "hub", Seed: access.Seed, Now: time.Now}
+	cfg := cluster.Config{InProcess: g, Name: "hub", Seed: g.Seed, Now: time.Now}
 	if err := cluster.Prepare(within(t, 30*time.Second), cfg, cluster.Facts{Replicas: 3}); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ type Config struct {
 	// TLS is the certificate of the server, and with CA those that clients must show.
 	TLS TLSFiles
 	// Keys is a file of keys. As long as there never was one, a client that can connect may do
-	// everything in DefaultAccount; from then on no hub starts on Store without the file. It is
+	// everything; from then on no hub starts on Store without the file. It is
 	// looked at every second.
 	Keys string
 
@@ -68,10 +68,12 @@ type Hub struct {
 	stop   context.CancelFunc // ends the watch of the keys file
 	ended  chan struct{}      // closed when the server has ended and the folder is free
 
-	mu     sync.Mutex               // guards what follows, and is held while options change
-	own    map[string]nkeys.KeyPair // by account: the hub's own keys, which are in no file
-	listed []Key                    // as the server knows them
-	closed bool                     // the file has existed: no client connects without a key
+	own  nkeys.KeyPair // the hub's own key, which is in no file
+	open nkeys.KeyPair // stands for every client without a key, while that is allowed
+
+	mu     sync.Mutex // guards what follows, and is held while options change
+	listed []Key      // as the server knows them
+	closed bool       // the file has existed: no client connects without a key
 }
 
 // startLimit is how long a server may take to open its ports and read its streams.
@@ -95,7 +97,7 @@ func Start(cfg Config) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{cfg: cfg, trust: trusted, store: st, ended: make(chan struct{}), own: map[string]nkeys.KeyPair{}, listed: listed, closed: closed}
+	h := &Hub{cfg: cfg, trust: trusted, store: st, ended: make(chan struct{}), listed: listed, closed: closed}
 	if err := h.start(); err != nil {
 		return nil, errors.Join(err, st.close())
 	}
@@ -107,6 +109,12 @@ func (h *Hub) start() error {
 	if h.store.form.Closed && !h.closed {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "keys", Message: fmt.Sprintf("the file %q is not there, and this hub has had one: without it, any client that reaches the hub could do everything", h.cfg.Keys),
 			Hint: "put the file back, or begin anew with other keys: marchwarden cluster key add NAME --role worker --keys FILE --out KEY"}
+	}
+	for _, pair := range []*nkeys.KeyPair{&h.own, &h.open} {
+		var err error
+		if *pair, err = nkeys.CreateUser(); err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the hub's own key")
+		}
 	}
 	opts, err := h.options()
 	if err != nil {
@@ -215,39 +223,11 @@ func (h *Hub) ClusterAddress() string {
 	return ""
 }
 
-// Access is how the hub itself uses an account: with a key that it makes for this run, never gives
-// away, and that may do everything in the account.
-type Access struct {
-	*Hub // for InProcessConn
-	seed []byte
-}
-
-// Seed is the seed of the key; it never fails.
-func (a *Access) Seed() ([]byte, error) { return slices.Clone(a.seed), nil }
-
-// Account is how this process uses an account as a hub, for instance to make the streams
-// that it needs. "" is DefaultAccount. CodeNotFound if the hub has no such account.
-func (h *Hub) Account(name string) (*Access, error) {
-	name = cmp.Or(name, DefaultAccount)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	pair, ok := h.own[name]
-	if !ok || name == SystemAccount {
-		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "the hub has no account %.64q", name)
-	}
-	seed, err := pair.Seed()
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "read the hub's own key")
-	}
-	return &Access{Hub: h, seed: slices.Clone(seed)}, nil
-}
-
-// Accounts are the accounts that the hub has now, by name, without the hubs' own. More
-// come when keys of new accounts are added; none goes before a restart.
-func (h *Hub) Accounts() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.accounts()
+// Seed is the seed of the key by which this process uses the hub, with InProcessConn. The hub makes
+// the key for this run, never gives it away, and it may do everything.
+func (h *Hub) Seed() ([]byte, error) {
+	seed, err := h.own.Seed()
+	return slices.Clone(seed), marchwarden.Wrap(err, marchwarden.CodeInternal, "read the hub's own key")
 }
 
 // Close ends the hub. In a cluster it hands over what it leads first and asks its clients

@@ -139,7 +139,7 @@ func TestEndIsHeardInside(t *testing.T) {
 	for _, nc := range conns {
 		nc.Close()
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("closing took %v", took)
 	}
 }
@@ -152,7 +152,7 @@ func TestOneHubForAFolder(t *testing.T) {
 		t.Helper()
 		began := time.Now()
 		_, err := hub.Start(hub.Config{Store: dir})
-		if !errors.Is(err, durable.ErrLocked) || !errors.Is(err, marchwarden.CodeUnavailable) || !strings.Contains(err.Error(), dir) || time.Since(began) > 4*time.Second {
+		if !errors.Is(err, durable.ErrLocked) || !errors.Is(err, marchwarden.CodeUnavailable) || !strings.Contains(err.Error(), dir) || time.Since(began) > 20*time.Second {
 			t.Errorf("a second hub: %v after %v", err, time.Since(began))
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// InProcessConn is a connection from within this process. It needs a key as others do; Account has
+// InProcessConn is a connection from within this process. It needs a key as others do; Seed has
 // one. The caller closes it; it ends with the hub at the latest. CodeUnavailable when the hub has
 // begun to end.
 func (h *Hub) InProcessConn() (net.Conn, error) { return h.inside.add(h.server.InProcessConn) }

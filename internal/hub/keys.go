@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,10 +12,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
-// Accounts that there are without any key of theirs.
+// The accounts of the server: of all that a cluster keeps, of clients, and of the server itself.
 const (
-	DefaultAccount = "main" // of a client that names none
-	SystemAccount  = "SYS"  // the hubs' own, for which there is no key
+	mainAccount   = "main"
+	clientAccount = "main/clients"
+	systemAccount = "SYS"
 )
 
 const maxNameBytes = 64
@@ -26,7 +26,7 @@ type Role string
 
 // The roles, from most to least.
 const (
-	RoleHub    Role = "hub"    // everything in its account
+	RoleHub    Role = "hub"    // everything
 	RoleWorker Role = "worker" // takes tasks and writes their records; submits tasks, too
 	RoleClient Role = "client" // submits, watches and cancels
 )
@@ -39,7 +39,7 @@ func Roles() []Role { return []Role{RoleHub, RoleWorker, RoleClient} }
 // readers can forge nothing.
 type Key struct {
 	Name    string    `json:"name"`
-	Account string    `json:"account"`
+	Account string    `json:"account,omitempty"` // mainAccount, or "" for it; earlier versions knew others
 	Role    Role      `json:"role"`
 	Public  string    `json:"public"`
 	Created time.Time `json:"created"`
@@ -51,10 +51,9 @@ type KeysFile string
 
 // Add makes a key, keeps its public half and returns the seed, which cannot be had again.
 // The file is on the disk when Add returns; hubs know the key within seconds. CodeInvalid if
-// the name is taken, a name, account or role is not sound, or there are 1,000 keys. An account
-// "" is DefaultAccount.
-func (f KeysFile) Add(now time.Time, name, account string, role Role) (seed []byte, err error) {
-	added := Key{Name: name, Account: cmp.Or(account, DefaultAccount), Role: role, Created: now.UTC().Truncate(time.Second)}
+// the name is taken, a name or role is not sound, or there are 1,000 keys.
+func (f KeysFile) Add(now time.Time, name string, role Role) (seed []byte, err error) {
+	added := Key{Name: name, Account: mainAccount, Role: role, Created: now.UTC().Truncate(time.Second)}
 	if err := added.check(); err != nil {
 		return nil, err
 	}
@@ -101,11 +100,12 @@ func ReadKeys(path string) (list []Key, exists bool, err error) { return keysFil
 
 // check looks at all but the public half.
 func (k Key) check() error {
-	if err := checkName("name", k.Name); err != nil {
-		return err
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	if k.Name == "" || len(k.Name) > maxNameBytes || strings.Trim(k.Name, allowed) != "" { // what is safe in a file, a log line and an argument
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: fmt.Sprintf("must be 1 to %d letters, digits, dashes or underscores", maxNameBytes)}
 	}
-	if err := CheckAccount(k.Account); err != nil {
-		return err
+	if k.Account != "" && k.Account != mainAccount {
+		return errAccount(k.Account)
 	}
 	if !slices.Contains(Roles(), k.Role) {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "role", Message: fmt.Sprintf("must be hub, worker or client, not %.40q", string(k.Role))}
@@ -113,19 +113,8 @@ func (k Key) check() error {
 	return nil
 }
 
-// CheckAccount says whether an account may have a name: CodeInvalid if not.
-func CheckAccount(name string) error {
-	if strings.EqualFold(name, SystemAccount) {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "account", Message: "must not be " + SystemAccount + ", which is the hubs' own"}
-	}
-	return checkName("account", name)
-}
-
-// checkName holds names to what is safe in a file, a subject, a log line and an argument.
-func checkName(field, name string) error {
-	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-	if name == "" || len(name) > maxNameBytes || strings.Trim(name, allowed) != "" {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf("must be 1 to %d letters, digits, dashes or underscores", maxNameBytes)}
-	}
-	return nil
+// errAccount refuses what earlier versions kept apart on one hub: it would no longer be.
+func errAccount(name string) error {
+	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "account", Message: fmt.Sprintf("%.64q is another account, and a hub has one account only by now", name),
+		Hint: "give each account a hub of its own"}
 }

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(storeVariable); dir != "" {
 		os.Exit(runHub(dir))
 	}
-	datatest.Abreast(4)
+	datatest.Abreast(8)
+	datatest.InMemory()
 	os.Exit(m.Run())
 }
 

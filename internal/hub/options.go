@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	openUser     = "" // whose key, among the hub's own, stands for every client without one, while that is allowed
 	maxPayload   = 1 << 20
 	maxMemory    = 256 << 20 // of streams that are in memory, which are few and small
 	pingInterval = 2 * time.Second
@@ -136,95 +135,63 @@ func (h *Hub) setCluster(opts *server.Options) (err error) {
 // JetStream for accounts, and lets one use another's subjects, only if they come from the
 // text of a configuration.
 func (h *Hub) setAccounts(opts *server.Options) error {
-	accounts := h.accounts()
-	if err := h.store.remember(accounts, h.closed); err != nil {
+	if err := h.store.remember(h.closed); err != nil {
 		return err
 	}
-	if err := opts.ProcessConfigString(describe(accounts)); err != nil {
+	if err := opts.ProcessConfigString(describe()); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeInternal, "describe the accounts of the hub")
 	}
 	byName := map[string]*server.Account{}
 	for _, a := range opts.Accounts {
 		byName[a.Name] = a
 	}
-	for _, name := range append(accounts, SystemAccount) {
-		public, err := h.ownKey(name)
-		if err != nil {
-			return err
-		}
-		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: public, Account: byName[name]})
+	public, err := publicOf(h.own)
+	if err != nil {
+		return err
 	}
+	opts.Nkeys = []*server.NkeyUser{{Nkey: public, Account: byName[mainAccount]}}
 	for _, k := range h.listed {
-		account := byName[k.Account]
+		account := byName[mainAccount]
 		if k.Role == RoleClient {
-			account = byName[clientsOf(k.Account)]
+			account = byName[clientAccount]
 		}
 		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: k.Public, Account: account, Permissions: k.rights()})
 	}
 	if !h.closed {
-		public, err := h.ownKey(openUser)
+		public, err := publicOf(h.open)
 		if err != nil {
 			return err
 		}
-		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: public, Account: byName[DefaultAccount]})
+		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: public, Account: byName[mainAccount]})
 		opts.NoAuthUser = public
 	}
 	return nil
 }
 
-// clientsOf is where, to the server, the clients of an account are. They have an account
-// of their own that uses some subjects of the other: the sender of a request chooses where its
-// answer goes, and within one account that could be a record.
-func clientsOf(account string) string { return account + "/clients" }
+func publicOf(pair nkeys.KeyPair) (string, error) {
+	public, err := pair.PublicKey()
+	return public, marchwarden.Wrap(err, marchwarden.CodeInternal, "read the hub's own key")
+}
 
-// describe is the text of a configuration with accounts. No name needs escapes.
-func describe(accounts []string) string {
+// describe is the text of a configuration with accounts. Clients have an account of their own
+// that uses some subjects of the other: the sender of a request chooses where its answer goes,
+// and within one account that could be a record.
+func describe() string {
 	// Clients may publish to services, each with one answer at most, and subscribe to streams;
 	// nothing else of an account's traffic is for them. The first is not needed. But the server itself
 	// also answers all requests for JetStream in an account, unless that account imports this one.
 	services, streams := slices.Concat([]string{"$JS.API.INFO"}, read, ask), watch
-	var text strings.Builder
-	fmt.Fprintf(&text, "system_account: %q\naccounts {\n  %q {}\n", SystemAccount, SystemAccount)
-	for _, name := range accounts {
-		var exports, imports strings.Builder
-		share := func(kind string, subjects []string) {
-			for _, s := range subjects {
-				fmt.Fprintf(&exports, "      { %s: %q }\n", kind, s)
-				fmt.Fprintf(&imports, "      { %s: { account: %q, subject: %q } }\n", kind, name, s)
-			}
+	var exports, imports strings.Builder
+	share := func(kind string, subjects []string) {
+		for _, s := range subjects {
+			fmt.Fprintf(&exports, "      { %s: %q }\n", kind, s)
+			fmt.Fprintf(&imports, "      { %s: { account: %q, subject: %q } }\n", kind, mainAccount, s)
 		}
-		share("service", services)
-		share("stream", streams)
-		fmt.Fprintf(&text, "  %q {\n    jetstream: enabled\n    exports: [\n%s    ]\n  }\n", name, &exports)
-		fmt.Fprintf(&text, "  %q {\n    imports: [\n%s    ]\n  }\n", clientsOf(name), &imports)
 	}
-	text.WriteString("}\n")
-	return text.String()
-}
-
-// accounts are the names of all accounts but the hubs' own, in order.
-func (h *Hub) accounts() []string {
-	names := []string{DefaultAccount}
-	for _, k := range h.listed {
-		names = append(names, k.Account)
-	}
-	names = append(names, h.store.form.Accounts...) // one whose keys are removed keeps its streams
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// ownKey is the public half of the hub's own key for an account, or of openUser.
-func (h *Hub) ownKey(account string) (string, error) {
-	pair, ok := h.own[account]
-	if !ok {
-		var err error
-		if pair, err = nkeys.CreateUser(); err != nil {
-			return "", marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the hub's own key")
-		}
-		h.own[account] = pair
-	}
-	public, err := pair.PublicKey()
-	return public, marchwarden.Wrap(err, marchwarden.CodeInternal, "read the hub's own key")
+	share("service", services)
+	share("stream", streams)
+	return fmt.Sprintf("system_account: %q\naccounts {\n  %[1]q {}\n  %q {\n    jetstream: enabled\n    exports: [\n%s    ]\n  }\n  %q {\n    imports: [\n%s    ]\n  }\n}\n",
+		systemAccount, mainAccount, &exports, clientAccount, &imports)
 }
 
 // check looks at whether a configuration is sound and safe, and reads its keys.

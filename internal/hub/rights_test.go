@@ -21,16 +21,14 @@ type guarded struct {
 	seeds map[string][]byte
 }
 
-// newKeys makes keys named role and number, such as worker1 of the account main, and one
-// for each role that ends in "-press", of the account press.
+// newKeys makes keys named role and number, such as worker1.
 func newKeys(t *testing.T) (g *guarded, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "keys.json")
 	g = &guarded{file: hub.KeysFile(path), seeds: map[string][]byte{}}
 	for _, role := range hub.Roles() {
-		for name, account := range map[string]string{"1": "main", "2": "main", "-press": "press"} {
-			g.add(t, string(role)+name, account, role)
-		}
+		g.add(t, string(role)+"1", role)
+		g.add(t, string(role)+"2", role)
 	}
 	return g, path
 }
@@ -43,9 +41,9 @@ func newGuarded(t *testing.T) *guarded {
 	return g
 }
 
-func (g *guarded) add(t *testing.T, name, account string, role hub.Role) {
+func (g *guarded) add(t *testing.T, name string, role hub.Role) {
 	t.Helper()
-	seed, err := g.file.Add(time.Now(), name, account, role)
+	seed, err := g.file.Add(time.Now(), name, role)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,18 +73,12 @@ func (g *guarded) inbox(t *testing.T, name string) string {
 	return inbox
 }
 
-// prepare makes the streams of every account, as a hub does.
+// prepare makes the streams, as a hub does.
 func (g *guarded) prepare(t *testing.T, facts cluster.Facts) {
 	t.Helper()
-	for _, account := range g.Accounts() {
-		access, err := g.Account(account)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg := cluster.Config{InProcess: access, Name: "hub", Seed: access.Seed, Now: time.Now}
-		if err := cluster.Prepare(within(t, 30*time.Second), cfg, facts); err != nil {
-			t.Fatal(err)
-		}
+	cfg := cluster.Config{InProcess: g, Name: "hub", Seed: g.Seed, Now: time.Now}
+	if err := cluster.Prepare(within(t, 30*time.Second), cfg, facts); err != nil {
+		t.Fatal(err)
 	}
 }
 

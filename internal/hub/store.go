@@ -34,7 +34,7 @@ type store struct {
 type hubForm struct {
 	Name    string `json:"name"`
 	Cluster string `json:"cluster,omitempty"`
-	// Accounts have streams in the folder, also when their last key is removed.
+	// Accounts have streams in the folder. Earlier versions knew more than one.
 	Accounts []string `json:"accounts,omitempty"`
 	// Closed is that the hub has had a keys file: no client connects without a key, whatever
 	// becomes of the file.
@@ -107,13 +107,13 @@ func (s *store) identify(cfg Config) error {
 	if err == nil && s.form.Name == "" {
 		err = errors.New("it does not name a hub")
 	}
-	for _, account := range s.form.Accounts {
-		err = errors.Join(err, CheckAccount(account))
-	}
 	is := s.form
+	other := slices.IndexFunc(is.Accounts, func(a string) bool { return a != mainAccount })
 	switch {
 	case err != nil:
 		return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read %s", s.path)
+	case other >= 0: // its streams would be lost
+		return fmt.Errorf("the folder %s: %w", cfg.Store, errAccount(is.Accounts[other]))
 	case is.Cluster != want.Cluster:
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "store", Message: fmt.Sprintf("the folder %s is that of %s, and cannot be that of %s", cfg.Store, is, want), Hint: "give this hub a folder of its own"}
 	case want.Name != "" && want.Name != is.Name:
@@ -129,14 +129,13 @@ func (f hubForm) String() string {
 	return fmt.Sprintf("a hub of the cluster %q", f.Cluster)
 }
 
-// remember keeps which accounts there are, and that the door is closed, once it was.
-func (s *store) remember(accounts []string, closed bool) error {
-	closed = closed || s.form.Closed
-	if slices.Equal(accounts, s.form.Accounts) && closed == s.form.Closed {
+// remember keeps that the door is closed, once it was.
+func (s *store) remember(closed bool) error {
+	if !closed || s.form.Closed {
 		return nil
 	}
 	form := s.form
-	form.Accounts, form.Closed = accounts, closed
+	form.Closed = true
 	return s.write(form)
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
 // What a folder shall remember is written again if that has failed, and is never forgotten.
@@ -26,16 +28,16 @@ func TestRemember(t *testing.T) {
 	}
 	path := s.path
 	s.path = filepath.Join(dir, "none", hubName)
-	if err := s.remember([]string{"main"}, true); err == nil || s.form.Closed {
+	if err := s.remember(true); err == nil || s.form.Closed {
 		t.Errorf("it says %+v after %v", s.form, err)
 	}
 	s.path = path
 	for _, closed := range []bool{true, false} {
-		if err := s.remember([]string{"main", "press"}, closed); err != nil {
+		if err := s.remember(closed); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := hubForm{Name: s.form.Name, Accounts: []string{"main", "press"}, Closed: true}
+	want := hubForm{Name: s.form.Name, Closed: true}
 	if err := s.close(); err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +48,21 @@ func TestRemember(t *testing.T) {
 	}
 	if err := s.close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A folder with streams of several accounts, as earlier versions had them, is left alone.
+func TestOtherAccountsAreLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	text := `{"name":"hub-x","accounts":["main","press"]}`
+	if err := os.WriteFile(filepath.Join(dir, hubName), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStore(Config{Store: dir}); marchwarden.CodeOf(err) != marchwarden.CodeInvalid || marchwarden.HintOf(err) == "" {
+		t.Errorf("it opens: %v", err)
+	}
+	if left, err := os.ReadFile(filepath.Join(dir, hubName)); err != nil || string(left) != text {
+		t.Errorf("it says %s, %v", left, err)
 	}
 }
 

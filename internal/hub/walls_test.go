@@ -17,69 +17,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 )
 
-// An account knows nothing of another: not its messages, streams, evidence or replies.
-func TestAccountsAreApart(t *testing.T) {
-	t.Parallel()
-	g := newGuarded(t)
-	g.prepare(t, cluster.Facts{})
-	strangers := connect(t, g.Address(), g.options(t, "hub-press")...) // who may do everything, there
-	heard, err := strangers.SubscribeSync(">")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := strangers.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	worker := connect(t, g.Address(), g.options(t, "worker1")...)
-	js, err := jetstream.New(worker)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := within(t, 10*time.Second)
-	for _, subject := range []string{"mw.task." + id1, "mw.log." + id1 + "." + id1, "mw.done." + id1, "mw.blob.00", "$KV.MW_WORKER.worker.w1"} {
-		if _, err := js.Publish(ctx, subject, []byte("ours")); err != nil {
-			t.Fatalf("%s: %v", subject, err)
-		}
-	}
-	if err := worker.Publish("mw.live."+id1+"."+id1, []byte("ours")); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(worker.Flush(), strangers.Flush()); err != nil {
-		t.Fatal(err)
-	}
-	if n, _, err := heard.Pending(); n != 0 || err != nil {
-		msg, _ := heard.NextMsg(0)
-		t.Errorf("%d messages crossed, the first to %s", n, msg.Subject)
-	}
-	if err := heard.Unsubscribe(); err != nil {
-		t.Fatal(err)
-	}
-	far, err := jetstream.New(strangers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range far.StreamNames(ctx).Name() {
-		if name == "KV_MW_FACTS" {
-			continue // the hub's word to each
-		}
-		s, err := far.Stream(ctx, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := s.CachedInfo().State.Msgs; n != 0 {
-			t.Errorf("%s has %d messages of the other account", name, n)
-		}
-		if name == "MW_BLOB" {
-			if _, err := s.GetLastMsgForSubject(ctx, "mw.blob.00"); !errors.Is(err, jetstream.ErrMsgNotFound) {
-				t.Errorf("the other's evidence: %v", err)
-			}
-		}
-	}
-	if p := g.prober(t, "worker-press"); p.allowed(t, "subscribe "+g.inbox(t, "worker1")+".>") {
-		t.Error("the other account's inbox may be listened at")
-	}
-}
-
 // The sender of a request chooses where the answer goes. A client cannot have it go to a
 // record, an end or a bucket: only to places among clients.
 func TestAnswersStayAmongClients(t *testing.T) {
@@ -135,7 +72,7 @@ func serverRaces(t *testing.T) {
 	}
 }
 
-// A client's request has one answer, also after the accounts have changed: the server
+// A client's request has one answer, also after the keys have changed: the server
 // must not answer in place of the streams.
 func TestOneAnswer(t *testing.T) {
 	t.Parallel()
@@ -164,11 +101,11 @@ func TestOneAnswer(t *testing.T) {
 		}
 	}
 	ask("at first")
-	g.add(t, "more", "elsewhere", hub.RoleClient)
+	g.add(t, "more", hub.RoleClient)
 	if err := g.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	ask("with another account")
+	ask("with another key")
 }
 
 // What was submitted, wished or ended stays as it is, whatever else is sent, and however.
@@ -245,23 +182,18 @@ func TestReload(t *testing.T) {
 	goes := connect(t, g.Address(), append(g.options(t, "worker2"), nats.ClosedHandler(func(*nats.Conn) { close(gone) }))...)
 	write(t, connect(t, g.Address(), g.options(t, "hub1")...), 1)
 
-	g.add(t, "late", "desk", hub.RoleWorker)
+	g.add(t, "late", hub.RoleWorker)
 	refuse("late")
 	if err := g.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := g.Account("desk")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.prepare(t, cluster.Facts{}) // the account has streams
 	late := connect(t, g.Address(), g.options(t, "late")...)
 	js, err := jetstream.New(late)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := js.Publish(within(t, 20*time.Second), "mw.task."+id1, []byte("x")); err != nil {
-		t.Errorf("in the new account: %v", err)
+		t.Errorf("with the new key: %v", err)
 	}
 
 	if err := g.file.Remove("worker2"); err != nil {
@@ -292,7 +224,7 @@ func TestFirstKeyClosesTheDoor(t *testing.T) {
 	gone := make(chan struct{})
 	nc := connect(t, h.Address(), nats.ClosedHandler(func(*nats.Conn) { close(gone) }))
 	write(t, nc, 1)
-	g.add(t, "ops", "", hub.RoleHub)
+	g.add(t, "ops", hub.RoleHub)
 	if err := h.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +292,7 @@ func (g *guarded) restarts(t *testing.T, cfg hub.Config, path string) {
 		}
 	}
 	cfg.Keys = path
-	g.add(t, "anew", "", hub.RoleHub)
+	g.add(t, "anew", hub.RoleHub)
 	g.Hub = start(t, cfg)
 	if got := write(t, connect(t, g.Address(), g.options(t, "anew")...), 1); got != 3 {
 		t.Errorf("message %d: the streams are others", got)

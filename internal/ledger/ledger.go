@@ -9,7 +9,7 @@
 //
 //	{"time":"…","trace_id":"…","researcher":"files","question":"…","model":"extractive/1","tokens_used":812, …,"format":2,"sum":"…"}\n
 //
-// Fields are only ever added, and line.go has the versions. A line is written by one write call in append mode
+// Fields are only ever added; Format has the versions. A line is written by one write call in append mode
 // and synced, so several processes share a ledger without a lock. A torn line is
 // what a crash leaves: the next writer begins on a line of its own, and readers
 // count the stump and go on.
@@ -19,7 +19,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -96,34 +95,6 @@ func (e *Entry) Charge(used map[string]Tokens) {
 	if known {
 		e.CostUSD = &usd
 	}
-}
-
-// Ledger appends to one file. It is safe for concurrent use, by several
-// processes too, and holds nothing open between calls.
-type Ledger struct {
-	path string
-	mu   sync.Mutex // keeps appends of this process in order
-}
-
-// Open names the ledger's file; nothing is read or made before the first Append.
-func Open(path string) *Ledger { return &Ledger{path: path} }
-
-// Append writes e as one line and syncs it. The file (mode 0600) and its folder
-// (0700) are made when missing. Texts of e are cleaned of control characters and
-// cut. An error means that the line may not be there; the ledger stays usable.
-func (l *Ledger) Append(e Entry) error {
-	e.Question = clean(e.Question)
-	e.Model, e.Researcher, e.Caller = clean(e.Model), clean(e.Researcher), clean(e.Caller)
-	line, err := encodeLine(e)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeInternal, "encode a ledger entry")
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := durable.AppendLine(l.path, line); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "append to ledger %s", l.path)
-	}
-	return nil
 }
 
 // clean makes text fit for one short line: white space becomes single spaces,
@@ -237,4 +208,59 @@ func keyOf(e Entry, by By) string {
 		return "unknown"
 	}
 	return key
+}
+
+// Format is the version of the lines that are written. Each line carries its own:
+//
+//	1  the entry alone, with neither format nor sum
+//	2  the entry, "format":2, and at the end "sum": 16 hex digits over all before it
+//
+// Every earlier version is read. A line of a later one is left out and left alone.
+const Format = 2
+
+// lines are those of a ledger; the program writes far shorter ones than it reads.
+var lines = durable.Journal[Entry]{Tag: "marchwarden/ledger-line/v2", What: "entry", Format: Format, Most: 1 << 20,
+	Sound: func(_ int, e Entry) bool { return !e.Time.IsZero() }}
+
+type lineForm struct {
+	Entry
+	Format int `json:"format"`
+}
+
+// Append writes e as one line and syncs it. The file (mode 0600) and its folder
+// (0700) are made when missing. Texts of e are cleaned of control characters and
+// cut. An error means that the line may not be there; the ledger stays usable.
+func Append(path string, e Entry) error {
+	e.Question = clean(e.Question)
+	e.Model, e.Researcher, e.Caller = clean(e.Model), clean(e.Researcher), clean(e.Caller)
+	return marchwarden.Wrap(lines.Append(path, lineForm{e, Format}), marchwarden.CodeUnavailable, "append to ledger %s", path)
+}
+
+// Read reads a ledger in the order of its lines. Lines that are torn, damaged, of a
+// later format or no entry are counted in skipped and left out. A ledger that does
+// not exist is empty.
+func Read(path string) (entries []Entry, skipped int, err error) {
+	entries, bad, err := read(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	return entries, len(bad), nil
+}
+
+// Check reads a ledger and names its bad lines; good counts the others. A flipped
+// bit in a line of format 1 is found only if the line is no longer an entry.
+func Check(path string) (good int, bad []durable.BadLine, err error) {
+	entries, bad, err := read(path)
+	return len(entries), bad, err
+}
+
+func read(path string) (entries []Entry, bad []durable.BadLine, err error) {
+	err = lines.Read(path, func(_ durable.Line, e Entry, problem *durable.BadLine) {
+		if problem != nil {
+			bad = append(bad, *problem)
+		} else {
+			entries = append(entries, e)
+		}
+	})
+	return entries, bad, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read ledger %s", path)
 }

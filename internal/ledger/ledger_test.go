@@ -32,9 +32,8 @@ func TestMain(m *testing.M) {
 	if path == "" {
 		os.Exit(m.Run())
 	}
-	l := Open(path)
 	for i := range perChild {
-		if err := l.Append(Entry{Time: at, Researcher: os.Getenv(childName), TokensUsed: i}); err != nil {
+		if err := Append(path, Entry{Time: at, Researcher: os.Getenv(childName), TokensUsed: i}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -60,9 +59,8 @@ func TestAppendAndRead(t *testing.T) {
 			Iterations: 2, WallTimeSec: 0.25, Searches: 5, BudgetExhausted: true, Confidence: 0.75, CostUSD: &usd, Outcome: Answered},
 		{Time: at.Add(time.Hour), Outcome: Failed},
 	}
-	l := Open(path)
 	for _, e := range want {
-		if err := l.Append(e); err != nil {
+		if err := Append(path, e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,20 +93,19 @@ func TestReadMissingIsEmpty(t *testing.T) {
 
 func TestTornAndForeignLinesAreCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "costs.jsonl")
-	l := Open(path)
-	if err := l.Append(Entry{Time: at, Model: "a"}); err != nil {
+	if err := Append(path, Entry{Time: at, Model: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stump := "\n[1]\nnull\n" + strings.Repeat("x", maxLine+200_000) + "\n" + `{"time":"2026-11-0`
+	stump := "\n[1]\nnull\n" + strings.Repeat("x", lines.Most+200_000) + "\n" + `{"time":"2026-11-0`
 	if _, err := f.WriteString(stump); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()
-	if err := l.Append(Entry{Time: at, Model: "b"}); err != nil {
+	if err := Append(path, Entry{Time: at, Model: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	got, skipped, err := Read(path)
@@ -123,7 +120,7 @@ func TestTornAndForeignLinesAreCounted(t *testing.T) {
 func TestTextsAreCleanedAndCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "costs.jsonl")
 	long := "a\x1b[31m\n\tb\u202e " + strings.Repeat("é", 300) + "\xff"
-	if err := Open(path).Append(Entry{Time: at, Question: long}); err != nil {
+	if err := Append(path, Entry{Time: at, Question: long}); err != nil {
 		t.Fatal(err)
 	}
 	got, _, err := Read(path)
@@ -141,7 +138,7 @@ func TestTextsAreCleanedAndCut(t *testing.T) {
 
 func TestAppendFails(t *testing.T) {
 	dir := t.TempDir()
-	if err := Open(dir).Append(Entry{Time: at}); marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
+	if err := Append(dir, Entry{Time: at}); marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
 		t.Errorf("appending to a folder: %v", err)
 	}
 	if _, _, err := Read(dir); marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
@@ -283,10 +280,10 @@ func FuzzRead(f *testing.F) {
 	f.Add(string(line) + "\n")
 	f.Add("{\n\n\x00")
 	f.Fuzz(func(t *testing.T, s string) {
-		lines := 0
-		err := scanLines(strings.NewReader(s), func(durable.Line, Entry, error) { lines++ })
-		if err != nil || lines > strings.Count(s, "\n")+1 {
-			t.Errorf("%d lines of %q: %v", lines, s, err)
+		n := 0
+		err := lines.Scan(strings.NewReader(s), func(durable.Line, Entry, *durable.BadLine) { n++ })
+		if err != nil || n > strings.Count(s, "\n")+1 {
+			t.Errorf("%d lines of %q: %v", n, s, err)
 		}
 	})
 }

@@ -13,9 +13,8 @@ import (
 // Every bit of a line is protected: a flip is found, and the lines beside it stay.
 func TestEveryFlippedBitOfALineIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "costs.jsonl")
-	l := Open(path)
 	for i := range 3 {
-		if err := l.Append(Entry{Time: at, Researcher: "files", Question: "what?", TokensUsed: i}); err != nil {
+		if err := Append(path, Entry{Time: at, Researcher: "files", Question: "what?", TokensUsed: i}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,7 +31,7 @@ func TestEveryFlippedBitOfALineIsFound(t *testing.T) {
 		damaged := bytes.Clone(whole)
 		damaged[bit/8] ^= 1 << (bit % 8)
 		good, bad := 0, 0
-		err := scanLines(bytes.NewReader(damaged), func(_ durable.Line, _ Entry, problem error) {
+		err := lines.Scan(bytes.NewReader(damaged), func(_ durable.Line, _ Entry, problem *durable.BadLine) {
 			if problem != nil {
 				bad++
 			} else {
@@ -46,13 +45,16 @@ func TestEveryFlippedBitOfALineIsFound(t *testing.T) {
 }
 
 func TestFormatsOfLines(t *testing.T) {
-	two, err := encodeLine(Entry{Time: at, Question: "two"})
+	path := filepath.Join(t.TempDir(), "costs.jsonl")
+	if err := Append(path, Entry{Time: at, Question: "two"}); err != nil {
+		t.Fatal(err)
+	}
+	two, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	three := strings.Replace(string(two[:bytes.LastIndex(two, []byte(`,"sum"`))]), `"format":2`, `"format":3`, 1)
-	later, _ := durable.SealLine([]byte(three+"}"), lineTag)
-	path := filepath.Join(t.TempDir(), "costs.jsonl")
+	later, _ := durable.SealLine([]byte(three+"}"), lines.Tag)
 	lines := []string{
 		`{"time":"2026-11-01T12:00:00Z","question":"one","unheard_of":[1]}`,
 		strings.TrimSpace(string(two)),
@@ -75,15 +77,5 @@ func TestFormatsOfLines(t *testing.T) {
 		if bad[i].N != i+3 || !strings.Contains(bad[i].Problem, want) || bad[i].Later != (i == 0) {
 			t.Errorf("line %d: %s, want %q", bad[i].N, bad[i].Problem, want)
 		}
-	}
-	// Struck out, it is gone for readers and nothing else has moved.
-	if struck, err := bad[1].Strike(path); err != nil || !struck || string(bad[1].Text) != lines[3] {
-		t.Errorf("struck %t, %q, %v", struck, bad[1].Text, err)
-	}
-	if struck, err := bad[1].Strike(path); err != nil || struck {
-		t.Errorf("struck again %t, %v", struck, err)
-	}
-	if entries, skipped, err := Read(path); err != nil || len(entries) != 2 || skipped != 2 {
-		t.Errorf("afterwards: %d entries, %d skipped, %v", len(entries), skipped, err)
 	}
 }

@@ -180,7 +180,7 @@ func spans(s string) iter.Seq2[int, int] {
 	return func(yield func(start, end int) bool) {
 		for i := 0; i < len(s); {
 			r, n := utf8.DecodeRuneInString(s[i:])
-			if !wordRune(r) || unicode.Is(unicode.M, r) {
+			if !wordRune(r) || n > 1 && unicode.Is(unicode.M, r) {
 				i += n
 				continue
 			}
@@ -248,12 +248,18 @@ func runEnd(s string, i int) int {
 	for i < len(s) && asciiWord(s[i]) {
 		i++
 	}
+	if i == len(s) || s[i] < utf8.RuneSelf {
+		return i
+	}
 	return len(s) - len(strings.TrimLeftFunc(s[i:], func(r rune) bool { return wordRune(r) && !ideograph(r) }))
 }
 
 // joins returns the length of the mark at j if it holds the token that began at
 // start together with what follows, else 0.
 func joins(s string, start, j int) int {
+	if j == len(s) || s[j] == ' ' { // as after most words
+		return 0
+	}
 	_, n := utf8.DecodeRuneInString(s[j:])
 	if !wordAt(s, j+n) {
 		return 0

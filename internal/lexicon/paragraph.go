@@ -34,8 +34,8 @@ type Paragraph struct {
 // are put together; a line that starts a list item, a table row, a heading, or
 // that does not fill the width of its neighbours, starts a new one.
 func Paragraphs(s string) []Paragraph {
-	var out []Paragraph
 	lines := splitLines(s)
+	out := make([]Paragraph, 0, len(lines)/4)
 	for i, block := 0, 0; i < len(lines); block++ {
 		end := i + 1
 		for end < len(lines) && !lines[end].apart {
@@ -67,7 +67,7 @@ type line struct {
 // splitLines returns the lines of s that are not blank. The signs that mark a line
 // of a mail as quoted are no part of it.
 func splitLines(s string) []line {
-	var lines []line
+	lines := make([]line, 0, strings.Count(s, "\n")+1)
 	apart := true
 	for i := 0; i < len(s); {
 		end, next := len(s), len(s)
@@ -203,14 +203,14 @@ const (
 // headingLike reports whether a paragraph could be a heading by its looks: a
 // short line that does not end like a sentence.
 func headingLike(kind Kind, text string) bool {
-	if len(text) > 4*headingChars || strings.ContainsAny(text, "\n\r|") {
+	if utf8.RuneCountInString(text) > headingChars || strings.ContainsAny(text, "\n\r|") {
 		return false
 	}
 	if kind == Item && !isDigit(text[0]) {
 		return false
 	}
 	words := len(strings.Fields(text))
-	if utf8.RuneCountInString(text) > headingChars || words > headingWords || stamped.MatchString(text) || strings.Contains(text, ". ") && words > colonWords {
+	if words > headingWords || stamped.MatchString(text) || strings.Contains(text, ". ") && words > colonWords {
 		return false
 	}
 	last, _ := utf8.DecodeLastRuneInString(text)
@@ -379,6 +379,9 @@ var markers = regexp.MustCompile(`^(?:[-*+–—•◦▪‣●○■□·]|(?:\
 // marker returns the length of the list marker a line begins with, the white
 // space after it included, or 0: "- ", "• ", "3. ", "(b) ", "iv) ".
 func marker(s string) int {
+	if len(s) > 1 && (isUpper(s[0]) && s[1] != ')' || isLower(s[0]) && !strings.Contains(".)ivx", s[1:2])) {
+		return 0 // a word, as at the beginning of most lines
+	}
 	at := markers.FindStringIndex(s[:min(len(s), 8)]) // the longest is shorter
 	if at == nil {
 		return 0

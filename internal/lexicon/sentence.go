@@ -28,11 +28,11 @@ func sentences(s string, p Span, skip int) []Span {
 	c.caseless = strings.IndexFunc(s[p.Start:p.End], unicode.IsUpper) < 0
 	var spans []Span
 	for i := p.Start + skip; i < p.End; {
-		n := strings.IndexFunc(s[i:p.End], terminator)
-		if n < 0 {
-			break
+		if r, n := utf8.DecodeRuneInString(s[i:p.End]); !terminator(r) {
+			i += n
+			continue
 		}
-		st := c.stop(i + n)
+		st := c.stop(i)
 		if st.next < p.End && c.ends(st) {
 			spans = append(spans, Span{c.start, st.end})
 			c.start = st.next
@@ -84,7 +84,10 @@ var (
 
 // stop reads the terminators at i and what belongs to them.
 func (c *cutter) stop(i int) stop {
-	marks := stopMarks.FindString(c.s[i:])
+	marks := c.s[i : i+1]
+	if !c.alone(i) {
+		marks = stopMarks.FindString(c.s[i:])
+	}
 	st := stop{at: i, end: i + len(marks), dots: strings.Count(marks, ".") + 3*strings.Count(marks, "…")}
 	st.bang = strings.ContainsAny(marks, "!?‼⁇⁈⁉؟")
 	st.wide = strings.ContainsAny(marks, "。！？｡۔।॥።")
@@ -92,6 +95,13 @@ func (c *cutter) stop(i int) stop {
 	st.noted = strings.ContainsAny(marks, "[:¹²³⁰⁴⁵⁶⁷⁸⁹†‡")
 	c.after(&st)
 	return st
+}
+
+// alone reports whether a terminator of ASCII stands at i and nothing that belongs to it
+// follows: most sentences end so.
+func (c *cutter) alone(i int) bool {
+	next := byteAt(c.s, i+1)
+	return c.s[i] < utf8.RuneSelf && (asciiWord(next) || next == '\n' || next == ' ' && byteAt(c.s, i+2) != '.')
 }
 
 // after finds where the next text begins, taking notes and stray quotes that are
@@ -102,7 +112,7 @@ func (c *cutter) after(st *stop) {
 		st.next = skipSpace(c.s, skipQuoted(c.s, st.next))
 	}
 	st.spaced = st.next > st.end
-	for st.spaced && st.next < len(c.s) {
+	for st.spaced && st.next < len(c.s) && !asciiWord(c.s[st.next]) {
 		m := setApart.FindStringSubmatch(c.s[st.next:])
 		if m == nil {
 			break
@@ -212,7 +222,7 @@ var bareMark = regexp.MustCompile(`^(?:\d{0,3}(?:\.[\d.]*)?|[A-HJ-Za-z]|[ivx]+|[
 // before returns the word that ends at i, dots inside it included.
 func (c *cutter) before(i int) string {
 	i = trimSpaceLeft(c.s, c.start, i)
-	return strings.TrimLeft(c.s[c.wordStart(i):i], ".'’")
+	return trimMarks(c.s[c.wordStart(i):i], ".'’")
 }
 
 // longestWord is how far back a word is looked for; abbreviations are shorter.
@@ -227,7 +237,7 @@ func (c *cutter) wordStart(i int) int {
 // dottedWord reports whether word is an acronym without its last dot. A decimal
 // number is none.
 func dottedWord(word string) bool {
-	return acronym.MatchString(word) && strings.ContainsFunc(word, unicode.IsLetter)
+	return strings.Contains(word, ".") && acronym.MatchString(word) && strings.ContainsFunc(word, unicode.IsLetter)
 }
 
 // opening is how a text goes on after a possible end of a sentence.
@@ -245,7 +255,7 @@ type opening struct {
 
 // opening reads how the text goes on at i.
 func (c *cutter) opening(i int) opening {
-	rest := strings.TrimLeft(c.s[i:], "\"'“‘([{«‹¿¡*_「『（")
+	rest := trimMarks(c.s[i:], "\"'“‘([{«‹¿¡*_「『（")
 	o := opening{at: len(c.s) - len(rest), r: firstRune(rest)}
 	o.bracket = o.at > i
 	o.word = rest[:min(len(rest), longestWord)]
@@ -280,6 +290,15 @@ var speaker = regexp.MustCompile(`^(?:\p{Lu}\S*\s+){1,3}(?:` + strings.ReplaceAl
 func firstRune(s string) rune {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r
+}
+
+// trimMarks is strings.TrimLeft for marks, which takes long to find out that a text begins
+// with a word.
+func trimMarks(s, marks string) string {
+	if s != "" && asciiWord(s[0]) {
+		return s
+	}
+	return strings.TrimLeft(s, marks)
 }
 
 func skipSpace(s string, i int) int {

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -277,6 +278,7 @@ func TestPacedInvariant(t *testing.T) {
 
 // TestWindowInvariant is the same for uses of different weights by the minute.
 func TestWindowInvariant(t *testing.T) {
+	datatest.FewChecks(t)
 	rapid.Check(t, func(r *rapid.T) {
 		w := &world{
 			rate:    Rate{N: float64(rapid.IntRange(10, 5000).Draw(r, "n")), Per: time.Minute},

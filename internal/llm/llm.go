@@ -24,6 +24,10 @@ type Call struct {
 	Schema    json.RawMessage `json:"schema,omitempty"`  // JSON Schema that the reply's text should satisfy, or nil; closed objects with all properties required, as providers want it
 	Tools     []Tool          `json:"tools,omitempty"`   // what the model may ask for; together with Schema they are there to begin alike, and not to be used
 	Attempt   int             `json:"attempt,omitempty"` // 0 at first; tells a repeated call from its predecessor
+	// Heard lets the caller read along: it gets all of the reply's text so far, each time that an object in it may have
+	// ended. Nothing is certain about it: a provider that does not stream and a rerun tell nothing, and a call that is
+	// repeated begins anew. It is no part of the call's identity, does not outlast Generate, and must return soon.
+	Heard func(text string) `json:"-"`
 }
 
 // Shown is what the model reads as input: what the call shares with others, and its own.

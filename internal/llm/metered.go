@@ -150,7 +150,7 @@ func (m *Metered) begin(c Call) (end func(Reply, error) (Reply, error), err erro
 // cost is what a call has cost, by the provider's count. Under a cap that is not believed where the
 // program's own count is larger; nor is it then that a call which broke off has cost nothing.
 func (m *Metered) cost(c Call, r Reply, err error, worst budget.Money) budget.Money {
-	u, capped := r.Usage, m.meter.Capped()
+	u, capped := r.Usage, m.meter.Limits().MaxCostUSD > 0
 	code := marchwarden.CodeOf(err)
 	switch {
 	case m.prices == nil:

@@ -3,6 +3,7 @@ package llm
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -26,11 +27,15 @@ const maxNesting = 200
 //
 // The result is valid JSON, duplicate keys left as they are, and the same for the same text. A repair
 // looks at no more than 200 levels, and its work is linear in the text.
-func Object(text string) (json.RawMessage, bool) {
+func Object(text string) (json.RawMessage, bool) { return Begun(text, 0) }
+
+// Begun is Object of a text that is still being written, in which what is looked for stands so many arrays below the
+// first: containers keep their whole items down to there.
+func Begun(text string, deep int) (json.RawMessage, bool) {
 	if isObject(text) {
 		return json.RawMessage(text), true
 	}
-	f := finder{text: text, work: 16*len(text) + 4096}
+	f := finder{text: text, deep: deep, work: 16*len(text) + 4096}
 	f.find()
 	if f.best == nil || !json.Valid(f.best) {
 		return nil, false
@@ -82,6 +87,7 @@ func isObject(text string) bool {
 
 type finder struct {
 	text string
+	deep int // arrays below the first in which a cut value keeps its whole items
 	work int // bytes that may still be looked at
 	best []byte
 }
@@ -121,7 +127,7 @@ func (f *finder) find() {
 
 // try reads a value at i and returns where to go on, or that the text is at its end.
 func (f *finder) try(i int, debt *int) (next int, stop bool) {
-	p := repairer{s: f.text, pos: i}
+	p := repairer{s: f.text, pos: i, deep: f.deep}
 	how := p.value(0, 0)
 	f.work -= p.pos - i
 	switch how {
@@ -134,7 +140,8 @@ func (f *finder) try(i int, debt *int) (next int, stop bool) {
 		return p.pos, false
 	case cut:
 		if p.keep > 0 {
-			f.offer(append(append(p.out[:p.keep], p.closer), strings.Repeat("}", p.around)...), *debt)
+			slices.Reverse(p.open[:p.around])
+			f.offer(append(p.out[:p.keep], p.open[:p.around]...), *debt)
 		}
 		return p.pos, p.pos >= len(f.text)
 	}
@@ -163,14 +170,15 @@ const (
 	broken                // it is no JSON
 )
 
-// repairer reads one value at pos and writes it clean to out. Of a value that is cut, out[:keep] is whole, and
-// closer and so many brackets of objects around it are missing; keep is 0 when nothing is whole.
+// repairer reads one value at pos and writes it clean to out. Of a value that is cut, out[:keep] is whole, and the
+// brackets of so many containers around it are missing; keep is 0 when nothing is whole.
 type repairer struct {
 	s      string
 	pos    int
 	out    []byte
+	deep   int    // arrays below the first in which items are kept
+	open   []byte // the closing brackets of the containers around pos, the innermost last
 	keep   int
-	closer byte
 	around int
 	depth  int  // containers open where a broken value broke
 	sure   bool // that this is meant as JSON, not as words in brackets
@@ -204,6 +212,7 @@ func (p *repairer) value(level, arrays int) outcome {
 func (p *repairer) list(level, arrays int, closer byte) outcome {
 	p.out = append(p.out, p.s[p.pos])
 	p.pos++
+	p.open = append(p.open[:level], closer)
 	for n := 0; ; n++ {
 		p.space()
 		if p.ended() {
@@ -220,8 +229,8 @@ func (p *repairer) list(level, arrays int, closer byte) outcome {
 		if how := p.item(level, arrays, closer); how != whole {
 			return how
 		}
-		if arrays == 0 { // only objects are around it
-			p.keep, p.closer, p.around = len(p.out), closer, level
+		if arrays <= p.deep {
+			p.keep, p.around = len(p.out), level+1
 		}
 		p.space()
 		if p.ended() {

@@ -1,6 +1,7 @@
 package llm_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -232,6 +233,27 @@ func FuzzObject(f *testing.F) {
 		}
 		if !json.Valid(got) || got[0] != '{' && got[0] != '[' {
 			t.Fatalf("Object(%q) = %q, which is no object or array", text, got)
+		}
+	})
+}
+
+// FuzzBegun cuts a reply anywhere: what stands whole in the piece stands so in the whole, in the same place.
+func FuzzBegun(f *testing.F) {
+	f.Add(`{"claims":[{"text":"a}","passages":["S1.1"]},{"text":"b","passages":[]}],"gaps":[]}`, 0, 30)
+	f.Add(`{"blocks":[{"type":"list","claims":[{"text":"a"},{"text":"b\"]}"}]},{"type":"paragraph","claims":[{"text":"c"}]}]}`, 1, 60)
+	f.Add("<think>{</think>```json\n[{\"a\":[1,{\"b\":[", 2, 24)
+	f.Fuzz(func(t *testing.T, text string, deep, at int) {
+		deep, at = min(max(deep, 0), 3), min(max(at, 0), len(text))
+		got, ok := llm.Begun(text[:at], deep)
+		if ok && !json.Valid(got) || !ok && got != nil {
+			t.Fatalf("Begun(%q, %d) = %q, %v", text[:at], deep, got, ok)
+		}
+		var part, whole bytes.Buffer
+		if !ok || json.Compact(&whole, []byte(text)) != nil || whole.Bytes()[0] != '{' && whole.Bytes()[0] != '[' {
+			return
+		}
+		if err := json.Compact(&part, got); err != nil || !bytes.HasPrefix(whole.Bytes(), bytes.TrimRight(part.Bytes(), "}]")) {
+			t.Fatalf("of %q, Begun(%q, %d) = %s", text, text[:at], deep, got)
 		}
 	})
 }

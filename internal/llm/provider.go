@@ -166,6 +166,19 @@ func (w *Wire) Clean(r Reply) Reply {
 	return r
 }
 
+// mostHeard is the longest text of a reply that a caller reads along, in bytes.
+const mostHeard = 64 << 10
+
+// Tell lets the caller of c read along, without the secrets, after a piece has come.
+func (w *Wire) Tell(c Call, piece string, text func() string) {
+	if c.Heard == nil || !strings.Contains(piece, "}") {
+		return
+	}
+	if said := text(); len(said) <= mostHeard {
+		c.Heard(w.hide.Text(said))
+	}
+}
+
 // Decode reads JSON of a provider. A field of another type is as good as none.
 func Decode(data []byte, into any) error {
 	var odd *json.UnmarshalTypeError

@@ -1,9 +1,9 @@
 package llm
 
 // This part makes a model that fails now and then one that can be relied on: it repeats failures
-// that cost nothing, with pauses that fit into the caller's deadline, stops asking a provider that is
-// down, and asks a second model when the first has failed for good. A failure that was charged is
-// handed up at once: only the holder of the budget may pay for another attempt.
+// that cost nothing, with pauses that fit into the caller's deadline, and asks a second model when the
+// first has failed for good. A failure that was charged is handed up at once: only the holder of the
+// budget may pay for another attempt.
 
 import (
 	"cmp"
@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
-	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -32,7 +30,6 @@ const (
 type SteadyConfig struct {
 	// Fallback is called, once, when the primary model failed for good, or nil. It may be a steady model itself.
 	Fallback Model
-	Breaker  *Breaker         // shared by all models of one provider and all runs; nil gives the model one of its own
 	Now      func() time.Time // the clock; it must be set
 	// Sleep waits for d, or until ctx ends and then fails. Nil is a real timer.
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -57,7 +54,6 @@ type steady struct {
 //   - A charged failure is returned at once, and no fallback is asked. If the caller repeats such a
 //     call (its Attempt is above zero), the fallback is asked first, and primary only if that fails
 //     for free.
-//   - While the breaker is open, primary is not asked: CodeUnavailable.
 //   - When primary failed for good and there is time left, the fallback is called, once, and
 //     Reply.Model names it. A fallback that is steady itself may ask its provider more often.
 //   - When both failed, the error names both and has the code of primary's failure. CodeCanceled,
@@ -66,9 +62,6 @@ type steady struct {
 // The Reply's Usage is that of all calls together, on errors too. ID is primary's.
 // The model is safe for concurrent use if primary and fallback are.
 func NewSteady(primary Model, cfg SteadyConfig) Model {
-	if cfg.Breaker == nil {
-		cfg.Breaker = new(Breaker)
-	}
 	if cfg.Sleep == nil {
 		cfg.Sleep = httpapi.Sleep
 	}
@@ -160,22 +153,17 @@ func MayAnswer(m Model) []string {
 // persist asks the primary model until it answers or has failed for good.
 func (m *steady) persist(ctx context.Context, c Call) (Reply, error) {
 	var usage Usage
-	var last error
 	for attempt := 1; ; attempt++ {
 		if err := ctx.Err(); err != nil {
 			return Reply{Usage: usage}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask %s", m.ID())
 		}
-		reply, err := m.try(ctx, c)
+		reply, err := m.primary.Generate(ctx, c)
 		free := reply.Usage.Total() == 0
 		reply.Usage = reply.Usage.Add(usage)
 		usage = reply.Usage
-		if last != nil && errors.Is(err, shut{}) {
-			err = fmt.Errorf("%w; before that: %w", err, last)
-		}
 		if err == nil || !free || ctx.Err() != nil || !retryable(err) {
 			return reply, err
 		}
-		last = err
 		if attempt == m.cfg.MaxAttempts {
 			return reply, marchwarden.Wrap(err, marchwarden.CodeOf(err), "%s failed %d times", m.ID(), attempt)
 		}
@@ -187,19 +175,6 @@ func (m *steady) persist(ctx context.Context, c Call) (Reply, error) {
 			return reply, marchwarden.Wrap(err, marchwarden.CodeCanceled, "wait to ask %s again", m.ID())
 		}
 	}
-}
-
-// try makes one call, if the breaker lets it through.
-func (m *steady) try(ctx context.Context, c Call) (reply Reply, err error) {
-	p, err := m.cfg.Breaker.enter(m.ID(), m.cfg.Now())
-	if err != nil {
-		return Reply{}, err
-	}
-	seen := unknown // also if the model panics
-	defer func() { m.cfg.Breaker.leave(p, seen, m.cfg.Now()) }()
-	reply, err = m.primary.Generate(ctx, c)
-	seen = healthOf(err)
-	return reply, err
 }
 
 // pause is how long to wait after a failure, or the failure itself where that would be too long.
@@ -259,98 +234,3 @@ func retryAfter(err error) (time.Duration, bool) {
 	wait, ok := own.RetryAfter()
 	return wait, ok && wait > 0
 }
-
-const (
-	openAfter = 5                // failures in a row
-	openFor   = 20 * time.Second // then no call is let through
-)
-
-// Breaker keeps callers from a provider that is down. After five failures in a row, of whatever models
-// and runs, no call is let through for 20 s, then one: if it succeeds all are let through again, if it
-// fails none is for another 20 s. Failures are those of the service: unreachable, overloaded, silent,
-// broken off; neither a rate limit nor a call that its caller canceled. The zero Breaker is ready for
-// use. It is safe for concurrent use and must not be copied. The breaker of failsafe-go is not used:
-// it cannot give back the permit of a probe that was canceled.
-type Breaker struct {
-	mu       sync.Mutex // guards what follows
-	failures int        // in a row
-	until    time.Time  // when it may be tried again; zero while closed
-	probing  bool       // the one call is under way
-	turn     int        // counts openings and closings: what began before one says nothing after it
-}
-
-type health int
-
-const (
-	unknown health = iota
-	up
-	down
-)
-
-// healthOf reads a call's error. Anything but a fault of the service is an answer, such as that the key is bad.
-func healthOf(err error) health {
-	switch marchwarden.CodeOf(err) {
-	case marchwarden.CodeUnavailable, marchwarden.CodeTimeout, marchwarden.CodeTruncated:
-		return down
-	case marchwarden.CodeCanceled, marchwarden.CodeRateLimited, marchwarden.CodeInternal:
-		return unknown
-	}
-	return up
-}
-
-type permit struct {
-	turn  int
-	probe bool
-}
-
-// enter asks for leave to call a model. A refusal has CodeUnavailable and is not worth repeating soon.
-func (b *Breaker) enter(id string, now time.Time) (permit, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.until.IsZero() {
-		return permit{turn: b.turn}, nil
-	}
-	wait := b.until.Sub(now)
-	if wait <= 0 && !b.probing {
-		b.probing = true
-		return permit{turn: b.turn, probe: true}, nil
-	}
-	provider, _, _ := strings.Cut(id, "/")
-	state := "is being tried again now"
-	if wait > 0 {
-		state = "is left alone for " + wait.Round(time.Millisecond).String()
-	}
-	return permit{}, marchwarden.Wrap(shut{}, marchwarden.CodeUnavailable, "%s failed %d times in a row and %s", provider, b.failures, state)
-}
-
-func (b *Breaker) leave(p permit, seen health, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if p.turn != b.turn {
-		return
-	}
-	if p.probe {
-		b.probing = false
-	}
-	switch seen {
-	case up:
-		b.failures = 0
-		if p.probe {
-			b.until = time.Time{}
-			b.turn++
-		}
-	case down:
-		if b.failures++; b.failures >= openAfter {
-			b.until = now.Add(openFor)
-			b.turn++
-		}
-	}
-}
-
-// shut marks the error of an open breaker.
-type shut struct{}
-
-func (shut) Error() string { return "circuit breaker open" }
-
-// Retryable is false: the next attempt would meet the same breaker.
-func (shut) Retryable() bool { return false }

@@ -134,7 +134,6 @@ func (r *run) allGaps(drafted []marchwarden.Gap, exhausted []string) []marchward
 			gaps = append(gaps, marchwarden.Gap{Topic: "model " + r.start.Model, Category: marchwarden.AccessDenied, Detail: why})
 		}
 	}
-	gaps = append(gaps, r.vectors.Gaps()...)
 	for _, g := range append(drafted, r.filterGaps()...) {
 		if !g.Category.Known() {
 			g.Category = marchwarden.AccessDenied

@@ -67,19 +67,24 @@ func (r *run) readChosen(ctx context.Context, reads []reason.Read) error {
 	if err != nil {
 		return err
 	}
-	for {
-		chosen, err := r.admit(offered)
-		if err != nil || len(chosen) == 0 {
-			return err
-		}
-		read, err := r.readAll(ctx, chosen)
-		if err != nil {
-			return err
-		}
-		if r.keep(read) == 0 {
-			return nil
-		}
+	for failed := 1; failed > 0 && err == nil; {
+		failed, err = r.readOffered(ctx, offered)
 	}
+	return err
+}
+
+// readOffered reads those of the documents that were not asked for yet, as many as there may be, and returns how many
+// could not be read.
+func (r *run) readOffered(ctx context.Context, offered []string) (failed int, err error) {
+	wanted, err := r.admit(offered)
+	if err != nil || len(wanted) == 0 {
+		return 0, err
+	}
+	read, err := r.readAll(ctx, wanted)
+	if err != nil {
+		return 0, err
+	}
+	return r.keep(read), nil
 }
 
 // each runs work for 0…n-1 with bounded parallelism. Only a broken journal, or a panic, is the run's failure.
@@ -321,7 +326,7 @@ func (r *run) textOf(ctx context.Context, page fetch.Page) (*evidence.Reading, e
 	if err != nil {
 		return nil, outcome.StoreError(err)
 	}
-	return evidence.Read(ctx, string(stored))
+	return r.state.Evidence.Read(ctx, string(stored))
 }
 
 // safeEngine is an engine whose panics are failures.

@@ -22,11 +22,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -44,6 +44,14 @@ type Config struct {
 	// Vectors makes the sentence vectors of runs whose start names it. A run of another must not get here.
 	Vectors embed.Embedder
 	Blobs   blob.Store
+}
+
+// vectorsOf is what makes the vectors of a run: nil for one whose start names none.
+func (c Config) vectorsOf(start *trace.Start) embed.Embedder {
+	if start.Vectors == "" {
+		return nil
+	}
+	return c.Vectors
 }
 
 // Loop runs research calls. It is safe for concurrent use if its parts are.
@@ -92,7 +100,7 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	gathering, done := replay.Limited(whole, replay.Left(start, start.Wall))
 	defer done()
 
-	reads, err := vectors.Reader(start, l.cfg.Vectors)
+	reads, err := reader.Of(start, l.cfg.Vectors)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +131,6 @@ type run struct {
 	filter  marchwarden.SourceFilter
 	meter   *budget.Meter
 	model   *llm.Metered // nil for a mind without one
-	vectors *vectors.Vectors
 	state   *reason.State
 	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
 	table   *confidence.Table
@@ -164,16 +171,14 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 	if start.Prices != nil {
 		meter.Priced(0)
 	}
-	vs := vectors.New(j, start, l.cfg.Vectors, meter)
 	r := &run{
 		Loop: l, j: j, start: start, clock: clock,
-		engine:  vs.Engine(start.Engine, l.cfg.Engine),
-		filter:  start.Request.Filter(),
-		meter:   meter,
-		vectors: vs,
+		engine: replay.Engine(j, start.Engine, l.cfg.Engine),
+		filter: start.Request.Filter(),
+		meter:  meter,
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
-			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Vectors: vs.Embedder(), Nonce: llm.Nonce(start.TraceID),
+			Evidence: &evidence.Set{Earlier: !verify.HasTerms(start.Gate)}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Vectors: l.cfg.vectorsOf(start), Nonce: llm.Nonce(start.TraceID),
 			Leads: verify.HasLeads(start.Gate), Blocks: verify.HasBlocks(start.Gate),
 		},
 	}
@@ -186,6 +191,7 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 	if start.Model != "" {
 		r.model = llm.NewMetered(replay.Model(j, start.Model, l.cfg.Model), meter, r.j.Note, r.asking).Priced(start.Prices, start.Vectors)
 		r.state.Model, r.state.Scale, r.state.Paid = r.model, r.model.Scale, r.model.Paid
+		r.state.Drafted = func(claims []reason.Claim) { j.Live(reason.Drafting(start.TraceID, claims)) }
 	}
 	meter.Hold(r.writing(start.Limits.TokenBudget))
 	return r

@@ -143,7 +143,6 @@ func (r *run) extend() bool {
 	r.state.Limits, r.state.Past, r.fault = limits, r.past, ""
 	r.meter.Hold(r.writing(limits.TokenBudget - r.meter.Usage().Tokens))
 
-	r.vectors.Again()
 	r.state.Interrupted = false
 	r.leftover = nil
 	r.gaps = slices.DeleteFunc(r.gaps, func(g missed) bool { return g.cut })

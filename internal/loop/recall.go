@@ -58,16 +58,9 @@ func (r *run) recall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := r.admit(offered)
-	if err != nil {
-		return err
-	}
-	read, err := r.readAll(ctx, wanted)
-	if err != nil {
-		return err
-	}
-	r.planned = r.keep(read) == 0 && t.Answered // nothing is left to look for
-	return nil
+	failed, err := r.readOffered(ctx, offered)
+	r.planned = err == nil && failed == 0 && t.Answered // nothing is left to look for
+	return err
 }
 
 func (r *run) understand(ctx context.Context) error {

@@ -42,9 +42,7 @@ func (s *Server) abridge(whole *marchwarden.Result, limit int) (*mcp.CallToolRes
 	made := func(passages, excerpt int) (res *mcp.CallToolResult, size int, err error) {
 		r := best(whole, passages)
 		shorten(r, excerpt)
-		encoded, err := encode(r)
-		text := s.cfg.text(r)
-		return &mcp.CallToolResult{Content: append([]mcp.Content{&mcp.TextContent{Text: text}}, s.links(whole.TraceID)...), StructuredContent: encoded}, max(len(encoded), len(text)), err
+		return s.sent(r)
 	}
 	n := max(1, sort.Search(len(whole.Citations), func(n int) bool {
 		_, size, err := made(n+1, marchwarden.MaxExcerptChars*4)
@@ -93,7 +91,11 @@ func best(whole *marchwarden.Result, passages int) *marchwarden.Result {
 		c.Snippet, c.FetchedAt, c.Origin = "", nil, ""
 		r.Citations = append(r.Citations, c)
 	}
-	r.Answer = resting(whole.Answer, number)
+	if first, rest, going := strings.Cut(whole.Answer, foundSoFar); going {
+		r.Answer = first + foundSoFar + resting(rest, number)
+	} else {
+		r.Answer = resting(whole.Answer, number)
+	}
 	if a := whole.ShortAnswer; a != nil && (a.Citation == 0 || number[a.Citation] > 0) {
 		short := *a
 		short.Citation = number[a.Citation]
@@ -102,6 +104,9 @@ func best(whole *marchwarden.Result, passages int) *marchwarden.Result {
 	r.Normalize()
 	return r
 }
+
+// maxBriefAnswer is how much is kept of an answer without markers.
+const maxBriefAnswer = 1000
 
 var marked = regexp.MustCompile(`(?s)[^\n]*?(?:\[\d{1,9}\])+`)
 

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/semaphore"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
@@ -104,10 +105,9 @@ type lines struct {
 
 	mu    sync.Mutex // guards what follows
 	last  uint64
-	open  map[string]context.Context // by number
-	back  map[string]visits          // by session
-	loads map[string]int             // by caller: how many large resources are on their way
-	freed chan struct{}              // closed when a load is off
+	open  map[string]context.Context     // by number
+	back  map[string]visits              // by session
+	loads map[string]*semaphore.Weighted // the large resources that are on their way, by caller
 }
 
 // visits are how a client comes back for the streams of its session.
@@ -118,7 +118,7 @@ type visits struct {
 }
 
 func newLines() *lines {
-	return &lines{patience: defaultReturn, open: map[string]context.Context{}, back: map[string]visits{}, loads: map[string]int{}, freed: make(chan struct{})}
+	return &lines{patience: defaultReturn, open: map[string]context.Context{}, back: map[string]visits{}, loads: map[string]*semaphore.Weighted{}}
 }
 
 func (l *lines) numbered(next http.Handler) http.Handler {
@@ -238,12 +238,11 @@ func caller(ctx context.Context, req mcp.Request) access.Principal {
 }
 
 // A resource is in memory several times while it is handed over, and for as long as its
-// reader takes. So few large ones are at once, and fewer of one caller; others wait.
+// reader takes. So few large ones of a caller are at once; others wait.
 const (
-	smallLoad     = 64 << 10 // bytes that do not count
-	maxLoads      = 12
-	maxLoadsOfOne = 4
-	loadPatience  = 10 * time.Second
+	smallLoad    = 64 << 10 // bytes that do not count
+	maxLoads     = 4
+	loadPatience = 10 * time.Second
 )
 
 var errLoads = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "too many large resources are being read at once; read one after the other, or try again in a moment"}
@@ -278,39 +277,17 @@ func weight(res *mcp.ReadResourceResult) (bytes int) {
 func (l *lines) load(ctx context.Context, number, who string) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, loadPatience)
 	defer cancel()
-	for {
-		l.mu.Lock()
-		request, freed, all := l.open[number], l.freed, 0
-		for _, n := range l.loads {
-			all += n
-		}
-		room := request != nil && all < maxLoads && l.loads[who] < maxLoadsOfOne
-		if room {
-			l.loads[who]++
-		}
-		l.mu.Unlock()
-		switch {
-		case request == nil: // it is over, and the answer is not read
-			return nil, errLoads
-		case room:
-			free = sync.OnceFunc(func() { l.unload(who) })
-			context.AfterFunc(request, free)
-			return free, nil
-		}
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return nil, errLoads
-		}
-	}
-}
-
-func (l *lines) unload(who string) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.loads[who]--; l.loads[who] == 0 {
-		delete(l.loads, who)
+	request, own := l.open[number], l.loads[who]
+	if own == nil {
+		own = semaphore.NewWeighted(maxLoads)
+		l.loads[who] = own
 	}
-	close(l.freed)
-	l.freed = make(chan struct{})
+	l.mu.Unlock()
+	if request == nil || own.Acquire(ctx, 1) != nil { // it is over, and the answer is not read; or it has waited too long
+		return nil, errLoads
+	}
+	free = sync.OnceFunc(func() { own.Release(1) })
+	context.AfterFunc(request, free)
+	return free, nil
 }

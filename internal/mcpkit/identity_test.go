@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +15,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
@@ -147,7 +145,7 @@ func TestScopes(t *testing.T) {
 	var task struct{ TaskID string }
 	linkAs(t, s, alice).get(&task, "tools/call", modern(tasksDeclared, everyMethod["tools/call"]))
 	needs := func(scope string) func(string) bool { return func(had string) bool { return had != scope } }
-	for _, had := range [][]string{{}, {access.ScopeResearch}, {access.ScopeRead}, {access.ScopeMetrics}, access.Scopes()} {
+	for _, had := range [][]string{{}, {access.ScopeResearch}, {access.ScopeRead}, access.Scopes()} {
 		l := linkAs(t, s, access.Principal{ID: alice.ID, Scopes: had})
 		for method, params := range everyMethod {
 			if strings.Contains(params, "%s") {
@@ -192,87 +190,6 @@ func TestScopesOfSubscriptions(t *testing.T) {
 
 // Metrics and traces learn what was done, how long it took and how it failed, and nothing of what
 // was asked.
-func TestObserversLearnNothingOfWhatWasAsked(t *testing.T) {
-	const secret = "Zanzibar"
-	var mu sync.Mutex
-	var seen []string
-	type done struct {
-		Operation
-		failed marchwarden.Code
-	}
-	var all []done
-	note := func(format string, args ...any) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen = append(seen, fmt.Sprintf(format, args...))
-	}
-	s, _ := newTestServer(t, scripted(func(context.Context, marchwarden.Request, marchwarden.Sink) (*marchwarden.Result, error) {
-		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "no entry to %s", secret)
-	}), func(c *Config) {
-		c.Records = &books{fails: fmt.Errorf("disk of %s: %w", secret, context.Canceled)}
-		c.Evidence = func(context.Context, string) ([]byte, error) { return nil, errors.New(secret) }
-		c.Observe = func(ctx context.Context, op Operation, _ map[string]any) (context.Context, func(error)) {
-			note("begin %+v", op)
-			return ctx, func(err error) {
-				note("end %v %+v", err, err)
-				mu.Lock()
-				defer mu.Unlock()
-				all = append(all, done{op, marchwarden.CodeOf(err)})
-			}
-		}
-	})
-	l := linkAs(t, s, access.Local())
-	asked := []struct{ method, params, target, failed string }{
-		{"tools/call", `"name":"research","arguments":{"question":"` + secret + `"}`, "research", "denied"},
-		{"tools/call", `"name":"` + secret + `"`, "", "invalid"},
-		{"prompts/get", `"name":"verify-claim","arguments":{"claim":"` + secret + `"}`, "verify-claim", ""},
-		{"prompts/get", `"name":"` + secret + `"`, "", "invalid"},
-		{"prompts/get", `"name":"deep-dive","arguments":{"` + secret + `":"x"}`, "deep-dive", "invalid"},
-		{"resources/read", `"uri":"marchwarden://trace/` + sample("").TraceID.String() + `"`, traceTemplate, "canceled"},
-		{"resources/read", `"uri":"marchwarden://trace/` + secret + `"`, traceTemplate, "invalid"},
-		{"resources/read", `"uri":"marchwarden://result/` + secret + `"`, resultTemplate, "invalid"},
-		{"resources/read", `"uri":"` + EvidencePrefix + strings.Repeat("a", 64) + `"`, evidenceTemplate, "internal"},
-		{"resources/read", `"uri":"file:///` + secret + `"`, "", "invalid"},
-		{"resources/read", `"uri":"marchwarden://contract"`, contractURI, ""},
-		{"tasks/get", `"taskId":"` + secret + `"`, "", "invalid"},
-		{"tasks/cancel", `"taskId":"` + secret + `"`, "", "invalid"},
-		{"completion/complete", `"ref":{"type":"ref/prompt","name":"` + secret + `"},"argument":{"name":"a","value":"b"}`, "", "unsupported"},
-	}
-	for i, a := range asked {
-		capabilities := tasksDeclared
-		if a.method == "tools/call" {
-			capabilities = `{}`
-		}
-		l.say(a.method, modern(capabilities, a.params))
-		mu.Lock()
-		if len(all) != i+1 {
-			t.Fatalf("%d operations after %d requests", len(all), i+1)
-		}
-		op := all[i]
-		mu.Unlock()
-		if op.Method != a.method || op.Tool+op.Resource+op.Prompt != a.target || string(op.failed) != a.failed || op.Transport != "pipe" {
-			t.Errorf("%s %s: %+v", a.method, a.params, op)
-		}
-	}
-	_, _ = l.say(secret, modern(`{}`, ``)) // a method that there is not
-	if told := strings.Join(seen, "\n"); strings.Contains(told, secret) || strings.Contains(told, sample("").TraceID.String()) {
-		t.Errorf("it got out:\n%s", told)
-	}
-	if len(seen) != 2*len(asked) {
-		t.Errorf("%d things were said of %d requests", len(seen), len(asked))
-	}
-}
-
-// Where a request comes from is told by its kind alone.
-func TestTransports(t *testing.T) {
-	for want, extra := range map[string]*mcp.RequestExtra{"tcp": {Header: http.Header{"X-Secret": {"Zanzibar"}}}, "pipe": {}} {
-		op := operationOf("tools/call", &mcp.CallToolRequest{Extra: extra, Params: &mcp.CallToolParamsRaw{Name: "research"}})
-		if op != (Operation{Method: "tools/call", Tool: "research", Transport: want}) {
-			t.Errorf("%+v", op)
-		}
-	}
-}
-
 // A request may come with parameters of any shape, or with none: it is answered, and
 // nothing panics.
 func TestParametersOfEveryShape(t *testing.T) {
@@ -293,9 +210,6 @@ func TestParametersOfEveryShape(t *testing.T) {
 			c.Records = noRecords{}
 			c.Evidence = func(context.Context, string) ([]byte, error) { return nil, nil }
 			c.App = &App{Page: []byte("page")}
-			c.Observe = func(ctx context.Context, _ Operation, _ map[string]any) (context.Context, func(error)) {
-				return ctx, func(error) {}
-			}
 		})
 		in, send := io.Pipe()
 		receive, out := io.Pipe()

@@ -83,7 +83,7 @@ func TestFewLargeResourcesAtOnce(t *testing.T) {
 			}
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
-			for n := range 3 * maxLoadsOfOne {
+			for n := range 3 * maxLoads {
 				req, err := post(ctx, url, era, session, "resources/read", map[string]any{"uri": uri})
 				if err != nil {
 					t.Fatal(err)
@@ -102,7 +102,7 @@ func TestFewLargeResourcesAtOnce(t *testing.T) {
 					}
 				}()
 			}
-			settles(t, "as many are read as may be", func() bool { return loaded.Load() == maxLoadsOfOne })
+			settles(t, "as many are read as may be", func() bool { return loaded.Load() == maxLoads })
 			// Bob is not kept waiting by what Alice does not read.
 			bob := access.With(t.Context(), access.Principal{ID: "token:bob"})
 			s.lines.mu.Lock()
@@ -113,17 +113,26 @@ func TestFewLargeResourcesAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			free()
-			if got := loaded.Load(); got != maxLoadsOfOne {
+			if got := loaded.Load(); got != maxLoads {
 				t.Errorf("%d were read", got)
 			}
 			leave()
-			settles(t, "there is room again", func() bool {
-				s.lines.mu.Lock()
-				defer s.lines.mu.Unlock()
-				return len(s.lines.loads) == 0
-			})
+			settles(t, "there is room again", s.lines.empty)
 		})
 	}
+}
+
+// empty reports whether no large resource is on its way.
+func (l *lines) empty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, own := range l.loads {
+		if !own.TryAcquire(maxLoads) {
+			return false
+		}
+		own.Release(maxLoads)
+	}
+	return true
 }
 
 // loadCounter counts the traces that are read.
@@ -150,8 +159,8 @@ func TestSmallResourcesTakeNoRoom(t *testing.T) {
 			t.Fatal(fault)
 		}
 	}
-	if len(s.lines.loads) != 0 {
-		t.Errorf("%v", s.lines.loads)
+	if !s.lines.empty() {
+		t.Error("room is taken")
 	}
 }
 

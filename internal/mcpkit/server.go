@@ -24,6 +24,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -73,9 +74,6 @@ type Config struct {
 	// and the work goes on. 0 means DefaultMaxWall, for clients that want no progress,
 	// and never for those that do; less than 0 means never.
 	MaxWall time.Duration
-	// Observe is told of every request, with its _meta, and gives the context to answer it in and
-	// what is told how it failed, by a code alone, or nil; nil: unused.
-	Observe func(ctx context.Context, op Operation, meta map[string]any) (context.Context, func(error))
 	// Log gets faults, with stacks, and one debug line a call; nil discards them.
 	Log *slog.Logger
 	// MaxConcurrent is how many calls run at once; further ones wait. 0 means 8.
@@ -88,17 +86,6 @@ type Config struct {
 	text    func(*marchwarden.Result) string
 }
 
-// Operation is a request as those see it who count and trace.
-type Operation struct {
-	Method string
-	// What it names, never what was asked: a tool, the template of a resource, or a prompt.
-	Tool, Resource, Prompt string
-
-	Session   string
-	Protocol  string
-	Transport string // "pipe" or "tcp"
-}
-
 func (c *Config) normalize() error {
 	wrong := ""
 	switch {
@@ -108,10 +95,6 @@ func (c *Config) normalize() error {
 		wrong = "name must not be blank"
 	case strings.TrimSpace(c.Scope) == "":
 		wrong = "scope must not be blank"
-	case c.Now == nil:
-		wrong = "a clock must be given"
-	case c.MaxConcurrent < 0 || c.Grace < 0:
-		wrong = "limits must not be negative"
 	}
 	if wrong != "" {
 		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: %s", wrong)
@@ -134,6 +117,9 @@ type Server struct {
 	tasks taskSource // who works on tasks
 	live  *tails     // the runs that clients follow; nil without records
 	lines *lines     // the HTTP requests that are open
+	forms sync.Map   // *inquiry by the id of the run that waits for it
+
+	answerTime time.Duration
 }
 
 // NewServer builds the server. It starts nothing and touches nothing outside: clients may start a server
@@ -146,7 +132,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, runs: desk, lines: newLines()}
+	s := &Server{cfg: cfg, runs: desk, lines: newLines(), answerTime: answerTime}
 	s.tasks = researchTasks{s}
 	options := &mcp.ServerOptions{
 		Instructions: instructions(cfg),
@@ -232,19 +218,16 @@ func (s *Server) refuses(method string) bool {
 // process, and answers only what the server has declared.
 func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
-		end := func(mcp.Result, error) {}
 		defer func() {
 			if p := recover(); p != nil {
 				s.cfg.Log.Error("mcp request panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error; the server's log has the details"}
 			}
-			end(res, err)
 		}()
 		ctx = access.With(ctx, caller(ctx, req))
 		if metaOf(req)[MetaWhole] == true {
 			ctx = context.WithValue(ctx, wholeKey{}, true)
 		}
-		ctx, end = s.observe(ctx, method, req)
 		if s.refuses(method) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
 		}
@@ -267,57 +250,6 @@ func metaOf(req mcp.Request) map[string]any {
 
 // wholeKey marks the context of a request that wants results as they are.
 type wholeKey struct{}
-
-func (s *Server) observe(ctx context.Context, method string, req mcp.Request) (context.Context, func(mcp.Result, error)) {
-	if s.cfg.Observe == nil {
-		return ctx, func(mcp.Result, error) {}
-	}
-	ctx, end := s.cfg.Observe(ctx, operationOf(method, req), metaOf(req))
-	return ctx, func(res mcp.Result, err error) { end(classed(res, err)) }
-}
-
-// classed is how a request failed, by its code alone: observers get no words.
-func classed(res mcp.Result, err error) error {
-	var wrong *jsonrpc.Error
-	switch r, answered := res.(*mcp.CallToolResult); {
-	case err == nil && answered && r.IsError:
-		facts, _ := r.Meta[MetaError].(map[string]any)
-		code, _ := facts["code"].(string)
-		return marchwarden.Code(code)
-	case err == nil:
-		return nil
-	case !errors.As(err, &wrong):
-		return marchwarden.CodeOf(err)
-	case wrong.Code == jsonrpc.CodeMethodNotFound:
-		return marchwarden.CodeUnsupported
-	case wrong.Code == jsonrpc.CodeInternalError:
-		return marchwarden.CodeInternal
-	}
-	return marchwarden.CodeInvalid
-}
-
-// operationOf describes a request without what is asked in it.
-func operationOf(method string, req mcp.Request) Operation {
-	op := Operation{Method: method, Transport: "pipe"}
-	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
-		op.Transport = "tcp"
-	}
-	if session, ok := req.GetSession().(*mcp.ServerSession); ok && session != nil {
-		op.Session = session.ID()
-	}
-	switch r := req.(type) {
-	case *mcp.CallToolRequest:
-		op.Protocol = r.ProtocolVersion()
-		if r.Params != nil && r.Params.Name == Tool {
-			op.Tool = Tool
-		}
-	case *mcp.ReadResourceRequest:
-		op.Protocol, op.Resource = r.ProtocolVersion(), templateOf(r.Params.URI)
-	case *mcp.GetPromptRequest:
-		op.Protocol, op.Prompt = r.ProtocolVersion(), promptNamed(r.Params.Name)
-	}
-	return op
-}
 
 // openRuns is the research of a server, as far as it outlives calls. Where nothing can be
 // written, the server works all the same, and the log says what is lost.
@@ -343,6 +275,5 @@ func (s *Server) Recover() { s.runs.Recover() }
 func (s *Server) Door(cfg httpdoor.Config, sessionTimeout time.Duration) (*httpdoor.Door, error) {
 	cfg.MCP = s.Handler(sessionTimeout)
 	cfg.Stop = func(ctx context.Context) { _ = s.runs.Close(ctx) } // what it could not stop is logged
-	cfg.Metrics.Watch(httpdoor.Gauges{Research: s.runs.Running, Sessions: s.Sessions, Tasks: s.runs.Tasks})
 	return httpdoor.New(cfg)
 }

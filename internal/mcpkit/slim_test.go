@@ -11,7 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -76,58 +75,6 @@ func encodedResult(t rapid.TB, r *marchwarden.Result) []byte {
 
 var markers = regexp.MustCompile(`\[(\d+)\]`)
 
-// checkShort holds a shortened result to the contract and to the whole that it is of.
-func checkShort(t rapid.TB, s *Server, res *mcp.CallToolResult, whole *marchwarden.Result) {
-	t.Helper()
-	raw := res.StructuredContent.(json.RawMessage)
-	var instance any
-	if err := json.Unmarshal(raw, &instance); err != nil {
-		t.Fatal(err)
-	}
-	if err := CheckResult(instance); err != nil {
-		t.Errorf("it breaks the schema: %v", err)
-	}
-	short, err := marchwarden.DecodeResult(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if short.Answer != whole.Answer || len(short.Citations) != len(whole.Citations) || short.TraceID != whole.TraceID || short.Confidence != whole.Confidence {
-		t.Errorf("the answer, the citations or what it is of changed: %d of %d citations", len(short.Citations), len(whole.Citations))
-	}
-	for _, m := range markers.FindAllStringSubmatch(short.Answer, -1) {
-		if n, err := strconv.Atoi(m[1]); err != nil || n < 1 || n > len(short.Citations) {
-			t.Errorf("marker %s indexes no citation", m[0])
-		}
-	}
-	for i, c := range short.Citations {
-		was := whole.Citations[i]
-		if was.RawExcerpt == marchwarden.ExcerptNonText && c.RawExcerpt != was.RawExcerpt {
-			t.Errorf("citation %d is of no text, and has %q", i+1, c.RawExcerpt)
-		}
-		kept, cut := strings.CutSuffix(c.RawExcerpt, marchwarden.ExcerptCut)
-		original := strings.TrimSuffix(was.RawExcerpt, marchwarden.ExcerptCut)
-		if c.Locator != was.Locator || !strings.HasPrefix(original, kept) || kept == "" || !utf8.ValidString(kept) || (!cut && c.RawExcerpt != was.RawExcerpt) {
-			t.Errorf("citation %d is %+v, was %+v", i+1, c, was)
-		}
-		if c.Span != nil && (c.Span.Start != was.Span.Start || c.Span.Len() != len(kept)) {
-			t.Errorf("citation %d has the span %+v of %q, was %+v", i+1, *c.Span, kept, *was.Span)
-		}
-		if c.ContentHash != "" && c.ContentHash != was.ContentHash {
-			t.Errorf("citation %d is of %s, was of %s", i+1, c.ContentHash, was.ContentHash)
-		}
-	}
-	id := whole.TraceID.String()
-	if len(short.Warnings) != len(whole.Warnings)+1 || short.Warnings[len(whole.Warnings)] != "shortened: the whole result is at marchwarden://result/"+id {
-		t.Errorf("the warnings: %q", short.Warnings)
-	}
-	if text := res.Content[0].(*mcp.TextContent).Text; !strings.HasSuffix(text, "the whole is at marchwarden://result/"+id+"\n") {
-		t.Errorf("the text ends with %q", text[max(0, len(text)-200):])
-	}
-	if got := linked(res); got != "result marchwarden://result/"+id+" trace marchwarden://trace/"+id {
-		t.Errorf("the links: %s", got)
-	}
-}
-
 // The largest results that there are fit into what hosts take, and what is cut keeps the
 // contract.
 func TestLargestResults(t *testing.T) {
@@ -148,7 +95,7 @@ func TestLargestResults(t *testing.T) {
 			if size := sizeOf(res); size > maxResultBytes {
 				t.Errorf("%d citations of %q have %d bytes", n, char, size)
 			}
-			checkShort(t, s, res, whole)
+			checkBrief(t, res, whole)
 			if !bytes.Equal(before, encodedResult(t, whole)) {
 				t.Error("the result itself changed")
 			}
@@ -193,7 +140,7 @@ func TestResultsOfEverySize(t *testing.T) {
 		if sizeOf(res) > maxResultBytes {
 			t.Errorf("it has %d bytes", sizeOf(res))
 		}
-		checkShort(t, s, res, whole)
+		checkBrief(t, res, whole)
 		if !bytes.Equal(before, encodedResult(t, whole)) {
 			t.Error("the result itself changed")
 		}

@@ -167,11 +167,3 @@ func (p prompt) names() string {
 	}
 	return strings.Join(names, ", ")
 }
-
-// promptNamed is a name that may be counted by: one of ours, or "".
-func promptNamed(name string) string {
-	if slices.ContainsFunc(prompts, func(p prompt) bool { return p.name == name }) {
-		return name
-	}
-	return ""
-}

@@ -116,6 +116,9 @@ var categoryWords = map[marchwarden.GapCategory]string{
 	marchwarden.ScopeExceeded:        "needs another kind of researcher",
 }
 
+// foundSoFar parts, in the answer of a run that goes on, how to get the rest from what there is.
+const foundSoFar = "\n\nFound so far:\n\n"
+
 // sofar is the result of a run that goes on: what it has found, and how to get the rest.
 func (s *Server) sofar(ctx context.Context, run *runs.Run) *marchwarden.Result {
 	var res *marchwarden.Result
@@ -138,7 +141,7 @@ func (s *Server) sofar(ctx context.Context, run *runs.Run) *marchwarden.Result {
 		answer += " Last step: " + Clip(Plain(state.Message), MaxProgressChars) + "."
 	}
 	if res.Answer != "" {
-		answer += "\n\nFound so far:\n\n" + res.Answer
+		answer += foundSoFar + res.Answer
 	}
 	res.Answer, res.Blocks, res.Claims, res.ShortAnswer = answer, nil, nil, nil // which are of finished answers
 	res.Gaps = append(res.Gaps, marchwarden.Gap{Topic: "the finished answer", Category: marchwarden.BudgetExhausted,
@@ -157,43 +160,11 @@ func (s *Server) links(id marchwarden.TraceID) []mcp.Content {
 	return out
 }
 
-const (
-	// maxResultBytes is the largest tool result that hosts take: 25,000 tokens.
-	maxResultBytes = 25_000 * bytesPerToken
-	// maxShownSources is how many sources the readable text of a shortened result has.
-	maxShownSources = 40
-	// maxBriefAnswer is how much of an answer the readable text has where little room is left.
-	maxBriefAnswer = 1000
-)
+// maxResultBytes is the largest tool result that hosts take: 25,000 tokens.
+const maxResultBytes = 25_000 * bytesPerToken
 
-// cuts shorten a result, the least loss first. Each leaves a result that keeps the
-// contract: markers still index citations, and a shortened excerpt still begins as the
-// source does. With the last two the readable text is brief, too.
-var cuts = []func(*marchwarden.Result){
-	func(r *marchwarden.Result) { r.Decisions, r.Rihlas = nil, nil },
-	func(r *marchwarden.Result) {
-		for i := range r.Citations {
-			r.Citations[i].Snippet = ""
-		}
-	},
-	func(r *marchwarden.Result) { r.Claims, r.Blocks = nil, nil },
-	func(r *marchwarden.Result) { shorten(r, 160) },
-	func(r *marchwarden.Result) {
-		r.Contradictions, r.Closest = nil, nil
-		r.DiscoveryEvents = r.DiscoveryEvents[:min(len(r.DiscoveryEvents), 10)]
-		r.OpenQuestions = r.OpenQuestions[:min(len(r.OpenQuestions), 10)]
-		r.Gaps = r.Gaps[:min(len(r.Gaps), 20)]
-	},
-	func(r *marchwarden.Result) { shorten(r, 40) },
-	func(r *marchwarden.Result) {
-		for i := range r.Citations {
-			c := &r.Citations[i]
-			c.Title, c.ContentHash, c.Span, c.FetchedAt, c.Published, c.Origin, c.Authority = "", "", nil, nil, "", "", ""
-		}
-	},
-	func(*marchwarden.Result) {},
-	func(r *marchwarden.Result) { shorten(r, 12) },
-}
+// bytesPerToken is what a token has at least in text such as this.
+const bytesPerToken = 3
 
 // shorten cuts excerpts, and their spans, to at most n bytes at the end of a character.
 func shorten(r *marchwarden.Result, n int) {
@@ -215,9 +186,6 @@ func shorten(r *marchwarden.Result, n int) {
 	}
 }
 
-// bytesPerToken is what a token has at least in text such as this.
-const bytesPerToken = 3
-
 // slim leaves out of a tool result what it says twice, shortens one that is too large for hosts or
 // for most tokens, if that is not 0, and says where the whole is.
 func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result, most int) *mcp.CallToolResult {
@@ -227,41 +195,49 @@ func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result, most i
 		lean(short)
 		encoded, err = encode(short)
 	}
-	switch limit := most * bytesPerToken; {
-	case err != nil:
-	case most > 0 && 2*limit < maxResultBytes && max(len(encoded), len(text)) > limit:
-		if res, err = s.abridge(short, limit); err == nil {
-			return res
-		}
-	case len(encoded)+len(text) <= maxResultBytes:
+	limit, fits := maxResultBytes/2, len(encoded)+len(text) <= maxResultBytes
+	if own := most * bytesPerToken; own > 0 && own < limit { // of which a host gives its model one
+		limit, fits = own, max(len(encoded), len(text)) <= own
+	}
+	if err == nil && fits {
 		res.StructuredContent = encoded
 		return res
 	}
-	for i := 0; err == nil && i < len(cuts) && len(encoded)+len(text) > maxResultBytes; i++ {
-		cuts[i](short)
-		short.Warnings = append(slices.Clone(whole.Warnings), "shortened: the whole result is at "+resultPrefix+whole.TraceID.String())
-		text = s.shownText(short, i >= len(cuts)-2)
-		encoded, err = encode(short)
+	var brief *mcp.CallToolResult
+	size := limit + 1
+	if err == nil && limit == maxResultBytes/2 { // with less, the best passages come first
+		brief, size, err = s.sent(bare(*short))
+	}
+	if err == nil && size > limit {
+		brief, err = s.abridge(short, limit)
 	}
 	if err != nil {
 		s.cfg.Log.Error("a large result could not be shortened", "trace_id", whole.TraceID.String(), "error", err)
 		return res
 	}
-	return &mcp.CallToolResult{Content: append([]mcp.Content{&mcp.TextContent{Text: text}}, s.links(whole.TraceID)...), StructuredContent: encoded}
+	return brief
 }
 
-// shownText is the readable text of a shortened result: its first sources only, and, if
-// it is to be brief, the beginning of its answer alone.
-func (s *Server) shownText(short *marchwarden.Result, brief bool) string {
-	shown := *short
-	more := ""
-	if n := len(short.Citations) - maxShownSources; n > 0 {
-		shown.Citations = short.Citations[:maxShownSources]
-		more = fmt.Sprintf("%d more sources are in the structured content. ", n)
+// bare is a result with its answer, its sources and little else. It keeps the contract: markers
+// still index citations, and a shortened excerpt still begins as the source does.
+func bare(r marchwarden.Result) *marchwarden.Result {
+	r.Decisions, r.Rihlas, r.Claims, r.Contradictions, r.Closest = nil, nil, nil, nil, nil
+	r.DiscoveryEvents = r.DiscoveryEvents[:min(len(r.DiscoveryEvents), 10)]
+	r.OpenQuestions = r.OpenQuestions[:min(len(r.OpenQuestions), 10)]
+	r.Gaps = r.Gaps[:min(len(r.Gaps), 20)]
+	r.Citations = slices.Clone(r.Citations)
+	for i := range r.Citations {
+		r.Citations[i].Snippet = ""
 	}
-	if brief {
-		shown.Answer, shown.Citations, shown.Gaps = Clip(short.Answer, maxBriefAnswer), nil, nil
-		more = "The whole answer and its sources are in the structured content. "
-	}
-	return s.cfg.text(&shown) + more + "This result was shortened; the whole is at " + resultPrefix + short.TraceID.String() + "\n"
+	r.Warnings = append(slices.Clone(r.Warnings), "shortened: the whole result is at "+resultPrefix+r.TraceID.String())
+	shorten(&r, 160)
+	return &r
+}
+
+// sent is a shortened result as it is sent, and its size as text or as structured content.
+func (s *Server) sent(r *marchwarden.Result) (res *mcp.CallToolResult, size int, err error) {
+	encoded, err := encode(r)
+	text := s.cfg.text(r)
+	content := append([]mcp.Content{&mcp.TextContent{Text: text}}, s.links(r.TraceID)...)
+	return &mcp.CallToolResult{Content: content, StructuredContent: encoded}, max(len(encoded), len(text)), err
 }

@@ -25,7 +25,8 @@ func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 	ctx, cancel := s.join(ctx, req)
 	defer cancel()
 	progress := startProgress(ctx, req)
-	visit, err := s.begin(ctx, req, runs.Call, progress.sink())
+	asking, inquiry := s.askable(ctx, req)
+	visit, err := s.begin(asking, req, runs.Call, progress.sink())
 	if err != nil {
 		progress.stop()
 		return failure(err), nil
@@ -33,9 +34,13 @@ func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 	if sink := progress.sink(); sink != nil && visit.Attached {
 		sink(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "research goes on"})
 	}
-	out := s.await(ctx, visit, s.wall(req, visit.Attached))
-	visit.End()
+	s.answered(req)
+	out := s.await(ctx, visit, inquiry, s.wall(req, visit.Attached))
 	progress.stop()
+	if out.asked != nil {
+		return s.endWith(inquiry, out.asked, visit), nil
+	}
+	visit.End()
 	return s.present(ctx, req, out), nil
 }
 
@@ -65,6 +70,9 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.
 		return nil, err
 	}
 	s.named(ctx, &ask)
+	if id := req.Params.RequestState; id != "" { // it brings the answers to a form
+		ask = marchwarden.Request{Resume: id}
+	}
 	if limit, ok := wallTime(req); ok {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, limit)
@@ -110,6 +118,8 @@ type outcome struct {
 	pending *runs.Run
 	// most is how many tokens of it are to be sent at most; 0 is what hosts take.
 	most int
+	// asked is the form that the call ends with.
+	asked *mcp.ElicitParams
 }
 
 var errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the call was stopped and did not end in time")
@@ -117,7 +127,7 @@ var errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the call was st
 // await waits for a run. A call that has waited for as long as wall, if that is not 0,
 // leaves the run to go on and gives what there is. Once ctx has ended the run is
 // stopped, unless others count on it, and waited for no longer than the grace.
-func (s *Server) await(ctx context.Context, run *runs.Visit, wall time.Duration) outcome {
+func (s *Server) await(ctx context.Context, run *runs.Visit, f *inquiry, wall time.Duration) outcome {
 	var over <-chan time.Time
 	if wall > 0 {
 		over = time.After(wall)
@@ -131,7 +141,9 @@ func (s *Server) await(ctx context.Context, run *runs.Visit, wall time.Duration)
 			return outcome{res: s.sofar(ctx, run.Run), pending: run.Run}
 		}
 		s.cfg.Log.Error("a run cannot be handed over, so its call goes on", "trace_id", run.ID().String(), "error", err)
-		return s.await(ctx, run, 0)
+		return s.await(ctx, run, f, 0)
+	case p := <-f.asked:
+		return outcome{asked: p}
 	case <-ctx.Done():
 	}
 	if !run.Leave() {

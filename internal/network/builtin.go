@@ -79,6 +79,15 @@ func noFolders(c *settings.Settings, o Options) string {
 	return "no folder of yours is set; --library DIR brings one in, --embedded the embedded library"
 }
 
+// Examples are questions that what ships with the program has answers to; none where that is not
+// all that is searched.
+func Examples(c *settings.Settings, o Options) []string {
+	if hasFolders(c, o) || noFolders(c, o) != "" {
+		return nil
+	}
+	return []string{"Which crops grow well in a garden in Utah?", "How does Marchwarden verify an answer?", "How many regions does France have?", "What is Casgevy approved for?"}
+}
+
 func noDatabase(c *settings.Settings, o Options) string {
 	if databaseURL(c, o) == "" {
 		return "no database is set; --db or " + settings.EnvOf(settings.DB) + " names one"

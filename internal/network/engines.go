@@ -8,12 +8,10 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/audit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
@@ -133,7 +131,7 @@ func rendersPages(c *settings.Settings, flag string) bool {
 
 // openWebFetcher makes the fetcher of a research.
 func (h *Host) openWebFetcher(c *settings.Settings, rec *Records, x *extract.Extractor, rendering string) (*webfetch.Fetcher, error) {
-	cfg := webfetch.Config{Store: rec.Blobs, Extract: x, CacheDir: filepath.Join(c.CachePath(), "pages")}
+	cfg := webfetch.Config{Store: rec.Blobs, Extract: x}
 	if h.Limits != nil {
 		cfg.Share = func(host string) webfetch.Share { return h.Limits("host:" + host + "/requests") }
 	}
@@ -154,8 +152,8 @@ func (h *Host) openPages(c *settings.Settings, cfg webfetch.Config, rendering st
 	return webfetch.New(cfg), nil
 }
 
-// openDrift opens what a check of the sources of a run needs: fetchers that keep nothing and have
-// no cache. patience is the longest time for one page. The caller calls end.
+// openDrift opens what a check of the sources of a run needs: fetchers that keep
+// nothing. patience is the longest time for one page. The caller calls end.
 func (h *Host) openDrift(c *settings.Settings, store run.Store, folders []string, patience time.Duration) (cfg drift.Config, end func() error, err error) {
 	library, err := h.OpenLibrary(c, folders, true)
 	if err != nil {
@@ -167,9 +165,9 @@ func (h *Host) openDrift(c *settings.Settings, store run.Store, folders []string
 	if err != nil {
 		return cfg, nil, errors.Join(err, x.Close(), CloseFolders(library))
 	}
-	_, _, papers := h.openPapers(c, fetched, pages)
+	api, indexes, papers := h.openPapers(c, fetched, pages)
 	return drift.Config{
-		Store: store, Fetched: fetched, Extract: x, Now: h.Now,
+		Store: store, Fetched: fetched, Extract: x, Now: h.Now, Retracted: drift.Papers{ArXiv: api, Indexes: indexes}.Retracted,
 		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papers, "file": drift.Files(fetch.NewFiles(fetched, x, h.Now, library...), library)},
 	}, func() error { return errors.Join(pages.Close(), x.Close(), CloseFolders(library)) }, nil
 }
@@ -207,21 +205,6 @@ type SourceOptions struct {
 // SourcePatience is the longest time for one page, unless the user says otherwise.
 const SourcePatience = 30 * time.Second
 
-// probeTime is how long a page may take to say that it is there.
-const probeTime = 20 * time.Second
-
-// OpenRegistry opens what asks about locators. The caller calls end.
-func (h *Host) OpenRegistry(c *settings.Settings) (r *audit.Registry, end func() error, err error) {
-	pages, err := h.openPages(c, webfetch.Config{Timeout: probeTime}, settings.RenderNever)
-	if err != nil {
-		return nil, nil, err
-	}
-	api, indexes := h.openIndexes(c)
-	return audit.NewRegistry(audit.RegistryConfig{
-		Pages: pages, ArXiv: api, Indexes: indexes, HandleURL: c.Text(settings.DOIURL), HTTP: h.ServiceClient(), UserAgent: h.UserAgent(),
-	}), pages.Close, nil
-}
-
 // browser is the renderer as the fetcher wants it.
 type browser struct{ *render.Renderer }
 
@@ -247,20 +230,13 @@ func findChromium(c *settings.Settings) (string, bool) {
 	return render.Find(c.Text(settings.Chromium), exec.LookPath)
 }
 
-// CanPrint reports whether there is a browser that prints.
-func CanPrint(c *settings.Settings) bool {
-	_, ok := findChromium(c)
-	return ok
-}
-
-// PrintPDF prints a page of our own to PDF in the local browser.
-func (h *Host) PrintPDF(ctx context.Context, c *settings.Settings, html string) ([]byte, error) {
+// Printer prints a page of our own to PDF in the local browser; nil where there is none.
+func Printer(c *settings.Settings) func(ctx context.Context, html string) ([]byte, error) {
 	chromium, ok := findChromium(c)
 	if !ok {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "a PDF is printed by a local Chromium or Chrome, and none is found",
-			Hint: "install one, or name it in MARCHWARDEN_CHROMIUM; docx and html are written without"}
+		return nil
 	}
-	return render.Print(ctx, chromium, html)
+	return func(ctx context.Context, html string) ([]byte, error) { return render.Print(ctx, chromium, html) }
 }
 
 // chromiumProblem says that the browser which the settings name cannot be run; ""

@@ -19,7 +19,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 )
 
 // Host is the world outside, as researchers see it.
@@ -43,47 +42,11 @@ type Host struct {
 	// Limits are what this process shares of providers with the others that work for its
 	// engine; nil where there is none.
 	Limits func(key string) dispatch.Limiter
-	// Tracer sends spans to a collector, once research begins and if OTEL_* says so; traced
-	// says that it was asked. Several desks may be open at once: it is not asked again.
-	Tracer *telemetry.Tracer
-	Traced bool
 }
 
 // Source is where the settings of this program are read from.
 func (h *Host) Source() settings.Source {
 	return settings.Source{Env: h.Env, Dir: h.Dir, UserHome: h.UserHome, Warn: h.Say}
-}
-
-// tracingEnd is how long a command waits, when it is done, for a collector to take the
-// last spans.
-const tracingEnd = 2 * time.Second
-
-// StartTracing begins to send spans, once, if OTEL_* says where to. The first call is to
-// have returned before any other call: later ones only look.
-func (h *Host) StartTracing(c *settings.Settings) (err error) {
-	if h.Traced {
-		return nil
-	}
-	look := func(name string) string {
-		v, _ := h.Env(name)
-		return v
-	}
-	if h.Traced = look(telemetry.Endpoint) == "" && look(telemetry.TracesEndpoint) == ""; h.Traced {
-		return nil // there is nowhere to send them
-	}
-	h.Tracer, err = telemetry.Start(telemetry.Config{Env: look, Version: h.Version, Now: h.Now, Log: h.Log(c)})
-	h.Traced = err == nil
-	return err
-}
-
-// EndTracing sends what there is left to send.
-func (h *Host) EndTracing() {
-	if h.Tracer == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), tracingEnd)
-	defer cancel()
-	_ = h.Tracer.Close(ctx) // spans that a collector does not take are lost, and nothing else
 }
 
 // allowed is what calls of this process that are under way have set aside of what their callers

@@ -75,6 +75,20 @@ func (h *Host) openInvestigator(c *settings.Settings, o Options) (*Runner, error
 	return d, nil
 }
 
+// discreet hides secrets in what a user answers.
+func (h *Host) discreet(ask pi.Asker) pi.Asker {
+	if ask == nil {
+		return nil
+	}
+	return func(ctx context.Context, model string, questions []string) []string {
+		answers := ask(ctx, model, questions)
+		for i := range answers {
+			answers[i] = h.Hide.Text(answers[i])
+		}
+		return answers
+	}
+}
+
 // investigates makes the runner one of an investigator that asks by a dispatcher. Nothing is
 // written before all of it is known to be right.
 func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
@@ -91,13 +105,7 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 		if cfg.Model == nil {
 			return settings.Invalid("--clarify", "name one: --model anthropic/MODEL, openai/MODEL or ollama/MODEL", "is for a language model, and there is none")
 		}
-		cfg.Ask = func(ctx context.Context, model string, questions []string) []string {
-			answers := o.Ask(ctx, model, questions)
-			for i := range answers {
-				answers[i] = d.Host.Hide.Text(answers[i])
-			}
-			return answers
-		}
+		cfg.Ask = func(ctx context.Context) pi.Asker { return d.Host.discreet(o.Ask(ctx)) }
 	}
 	if cfg.Calibration, err = CalibrationOf(d.Settings); err != nil {
 		return err
@@ -171,7 +179,7 @@ func (h *Host) refetcher(c *settings.Settings, o Options, d *Runner) (func(conte
 	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
-	d.Closers = append(d.Closers, d.closing(pages), x.Close)
+	d.Closers = append(d.Closers, pages.Close, x.Close)
 	return func(ctx context.Context, locator string) (pi.Document, error) {
 		p, err := pages.Fetch(ctx, locator)
 		if err != nil {
@@ -200,7 +208,7 @@ func (s *Worker) investigate(ctx context.Context, t dispatch.Task, req marchward
 		return nil, err
 	}
 	req.Question, req.Context = s.Host.Hide.Text(req.Question), s.Host.Hide.Text(req.Context) // as a desk does
-	return s.Host.Tracer.Research(pi.New(cfg), settings.PI).Research(ctx, req, sink)
+	return pi.New(cfg).Research(ctx, req, sink)
 }
 
 // present waits until there is a member to ask, and those that were named are there.
@@ -248,7 +256,7 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 	cfg.Traces, cfg.Blobs = s.Place.held, s.Place.Records(s.Settings).Blobs
 	cfg.Dispatcher = submit.NewDispatcher(submit.DispatcherConfig{
 		Engine: s.Place.engine, Blobs: s.Place.engine.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
-		Members: func() []dispatch.Member { return slices.Clone(members) }, Now: s.Host.Now, Span: s.Host.Tracer.Carry,
+		Members: func() []dispatch.Member { return slices.Clone(members) }, Now: s.Host.Now,
 	})
 	cfg.Minds, cfg.Model, cfg.Vectors, cfg.Calibration = Minds(s.Vectors.Of), model, s.Vectors.Embedder, s.table
 	cfg.Options.AllowEgress = s.AllowEgress(t)

@@ -11,10 +11,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
@@ -155,6 +158,96 @@ func KeptFolders(dir string) ([]string, error) {
 	return paths, nil
 }
 
+// AddFolder indexes a folder and remembers it. When ctx ends on the way, what was indexed stays and
+// the next ask continues from there; a folder that cannot be indexed, or has no document, is not
+// remembered, and an attempt that fails leaves nothing in a home that had no index.
+func AddFolder(ctx context.Context, h *Host, c *settings.Settings, f *fetch.Folder, progress marchwarden.Sink) (r local.Report, err error) {
+	x := h.Extractor(c)
+	defer x.Close()
+	_, missing := os.Stat(c.IndexPath())
+	err = WithIndex(ctx, c, func(ix *local.Index) error {
+		var err error
+		r, err = ix.Update(ctx, f, local.UpdateOptions{Extract: x, Now: h.Now, Progress: progress})
+		return err
+	})
+	if err == nil && r.Added+r.Changed+r.Unchanged+r.Removed+len(r.Notes) == 0 {
+		err = settings.Invalid("DIR", "Markdown, text, HTML, PDF, Word, CSV, JSON and source code can be read", fmt.Sprintf("there is no document in %q", f.Name))
+	}
+	if err == nil || ctx.Err() != nil {
+		return r, errors.Join(err, KeepFolder(c.FoldersPath(), f.Name))
+	}
+	if errors.Is(missing, fs.ErrNotExist) {
+		made, _ := filepath.Glob(c.IndexPath() + "*")
+		for _, path := range append(made, filepath.Dir(c.IndexPath()), c.Home()) {
+			_ = os.Remove(path) // a folder only if nothing is in it
+		}
+	}
+	return r, err
+}
+
+// RemoveFolder forgets a folder, and what the index holds of it.
+func RemoveFolder(ctx context.Context, c *settings.Settings, path string) error {
+	if err := ForgetFolder(c.FoldersPath(), path); err != nil {
+		return err
+	}
+	err := WithIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) })
+	if errors.Is(err, marchwarden.CodeNotFound) {
+		return nil
+	}
+	return err
+}
+
+// The bounds of the folder of the home that holds documents which were handed over.
+const (
+	maxDocuments     = 1000
+	maxDocumentBytes = 1 << 30
+	maxDocumentName  = 200
+)
+
+// KeepDocument puts a document into a folder of the home, in the place of one of the same name.
+func KeepDocument(h *Host, c *settings.Settings, name string, data []byte) error {
+	if err := documentName(name); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.DocumentsPath(), 0o700); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the folder of documents")
+	}
+	root, err := os.OpenRoot(c.DocumentsPath())
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the folder of documents")
+	}
+	defer root.Close()
+	there, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "list the folder of documents")
+	}
+	there = slices.DeleteFunc(there, func(e fs.DirEntry) bool { return e.Name() == name })
+	size := int64(len(data))
+	for _, e := range there {
+		if info, err := e.Info(); err == nil { // one that is gone takes no room
+			size += info.Size()
+		}
+	}
+	if len(there) >= maxDocuments || size > maxDocumentBytes {
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "there is room for %d documents of %s in all; add their folder instead", maxDocuments, term.Bytes(maxDocumentBytes))
+	}
+	err = durable.Replace(root, name, ".new-"+h.NewID().String(), data)
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep the document")
+}
+
+// documentName refuses what is no plain name of a file, here or on another system, and names of
+// files that are not read.
+func documentName(name string) error {
+	strange := func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(`/\<>:"|?*`, r) }
+	if name == "" || len(name) > maxDocumentName || !utf8.ValidString(name) || strings.ContainsFunc(name, strange) || strings.Trim(name, ". ") != name || !filepath.IsLocal(name) {
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "this is no name for a document")
+	}
+	if !extract.Known(name) {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: "files of this kind are not read", Hint: "PDF, Word (docx), HTML, Markdown, text, CSV and JSON are"}
+	}
+	return nil
+}
+
 // WithIndex opens the index of the user's folders for one piece of work.
 func WithIndex(ctx context.Context, c *settings.Settings, work func(*local.Index) error) error {
 	if err := os.MkdirAll(c.Home(), 0o700); err != nil {
@@ -239,10 +332,6 @@ func (h *Host) SearchLibrary(ctx context.Context, c *settings.Settings, library 
 	if err != nil {
 		return nil, err
 	}
-	engine := ix.Engine(library...)
-	if e, pure := vs.Embedder.(embed.Pure); pure { // another provider of vectors is for research, which has a budget
-		engine = ix.EngineWith(e, library...)
-	}
-	hits, err = engine.Search(ctx, q)
+	hits, err = ix.Engine(vs.Embedder, library...).Search(ctx, q)
 	return append([]search.Hit{}, hits...), err
 }

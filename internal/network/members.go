@@ -22,7 +22,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -128,16 +127,7 @@ func (h *Host) sessionLog(c *settings.Settings, o Options) *slog.Logger {
 
 // dial is Dial for a member of the configuration.
 func (h *Host) dial(c *settings.Settings, o Options, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
-	transport := "tcp"
-	if len(t.Command) > 0 {
-		transport = "pipe"
-	}
 	d := client.Dialer{Version: h.Version, Now: h.Now, HTTP: h.ServiceClient(), Log: h.sessionLog(c, o)}
-	if h.Tracer != nil {
-		d.Trace = func(ctx context.Context, meta map[string]any) (context.Context, func(error)) {
-			return h.Tracer.Call(ctx, telemetry.Op{Method: "tools/call", Tool: "research", Transport: transport}, meta)
-		}
-	}
 	return Dial(d, func() client.Target {
 		if len(t.Command) > 0 {
 			t.Stderr = h.newChildLog(c, name, o.Warn)
@@ -192,32 +182,18 @@ func (h *Host) Child(c *settings.Settings, o Options, name string) (client.Targe
 		return client.Target{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program to start a researcher")
 	}
 	args := []string{self, "--log-format", "json", "serve", name, "--part-of-investigation"}
-	add := func(flag, value string) {
-		if value != "" {
-			args = append(args, flag, value)
-		}
-	}
-	add("--model", o.Model)
-	add("--timeout", o.Timeout)
 	env := append(withoutToken(h.Environ()), settings.EnvOf(settings.Home)+"="+c.Home())
-	switch name {
-	case researcher.FilesName:
-		for _, dir := range o.Library {
-			add("--library", dir)
-		}
-		if o.Embedded {
-			args = append(args, "--embedded")
-		}
-	case researcher.WebName:
-		add("--search", o.Search)
-		add("--render", o.Render)
-	case database.Name:
-		if o.DB != "" { // it may hold a password, which arguments show to every process
-			env = append(env, settings.EnvOf(settings.DB)+"="+o.DB)
-		}
-		if o.AllowSamples {
-			args = append(args, "--allow-samples")
-		}
+	part := o.PartFor(name)
+	if part.DB != "" { // it may hold a password, which arguments show to every process
+		env = append(env, settings.EnvOf(settings.DB)+"="+part.DB)
+		part.DB = ""
+	}
+	args = append(args, flagsOfAll[0].arguments(part)...)
+	if part.Timeout != "" {
+		args = append(args, "--timeout", part.Timeout)
+	}
+	for _, f := range flagsOf {
+		args = append(args, f.arguments(part)...)
 	}
 	return client.Target{Command: args, Dir: h.Dir, Env: env}, nil
 }

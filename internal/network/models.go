@@ -1,6 +1,7 @@
 package network
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
@@ -60,11 +63,6 @@ func providerNames() []string {
 	return names
 }
 
-// providerNamed is one of them. Asking for another is a bug.
-func providerNamed(name string) provider {
-	return providers[slices.IndexFunc(providers, func(p provider) bool { return p.Name == name })]
-}
-
 // chosenModel is the name of a model and where it came from, or "" for none.
 type chosenModel struct {
 	Name   string
@@ -99,25 +97,17 @@ func (h *Host) OpenModel(c *settings.Settings, chosen chosenModel, public bool) 
 	if err != nil || primary == nil {
 		return nil, err
 	}
-	breakers := map[string]*llm.Breaker{}
-	with := func(m llm.Model, fallback llm.Model) llm.Model {
-		provider, _, _ := strings.Cut(m.ID(), "/")
-		if breakers[provider] == nil {
-			breakers[provider] = &llm.Breaker{}
+	steady := llm.SteadyConfig{Now: h.Now}
+	if public {
+		fallback, err := h.bareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
+		if err != nil {
+			return nil, err
 		}
-		return llm.NewSteady(m, llm.SteadyConfig{Fallback: fallback, Breaker: breakers[provider], Now: h.Now})
+		if fallback != nil {
+			steady.Fallback = llm.NewSteady(fallback, steady)
+		}
 	}
-	if !public {
-		return with(primary, nil), nil
-	}
-	fallback, err := h.bareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
-	if err != nil {
-		return nil, err
-	}
-	if fallback != nil {
-		fallback = with(fallback, nil)
-	}
-	return with(primary, fallback), nil
+	return llm.NewSteady(primary, steady), nil
 }
 
 func (h *Host) bareModel(c *settings.Settings, name, origin string) (llm.Model, error) {
@@ -139,9 +129,9 @@ func (h *Host) bareModel(c *settings.Settings, name, origin string) (llm.Model, 
 		return nil, err
 	}
 	if p.Name == "anthropic" {
-		return llm.NewRationed(h.Tracer.Model(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()})), h.Limits, h.Now, prices), nil
+		return llm.NewRationed(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()}), h.Limits, h.Now, prices), nil
 	}
-	return llm.NewRationed(h.Tracer.Model(openai.New(openai.Config{Provider: p.Name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()})), h.Limits, h.Now, prices), nil
+	return llm.NewRationed(openai.New(openai.Config{Provider: p.Name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()}), h.Limits, h.Now, prices), nil
 }
 
 // pricesOf are the prices that the user has set.
@@ -227,4 +217,43 @@ func (h *Host) sharedClient(service string) *http.Client {
 		client.Transport = engines.Transport(h.Limits(limit.Key(service, limit.Requests)), h.Now, client.Transport)
 	}
 	return client
+}
+
+// Vectors is what makes the sentence vectors of a command, with what was made before.
+type Vectors struct {
+	Embedder embed.Embedder // nil for none
+	shelf    *embed.DiskStore
+}
+
+// OpenVectors opens the model in the program, unless the settings switch it off. A program that was
+// built without the model goes without.
+func (h *Host) OpenVectors(c *settings.Settings) (*Vectors, error) {
+	v := &Vectors{shelf: embed.OpenDiskStore(c.VectorsPath(), 0)}
+	if c.Text(settings.Embed) == settings.EmbedOff {
+		return v, nil
+	}
+	var err error
+	v.Embedder, err = v.Of(bert.MiniLMID)
+	if errors.Is(err, bert.ErrNoModel) {
+		err = nil
+	}
+	return v, err
+}
+
+// Of finds the embedder of a run that is resumed or run again: whatever the settings say, the one in
+// the program is there for its own runs. It is nil for another id.
+func (v *Vectors) Of(id string) (embed.Embedder, error) {
+	e, err := BuiltinVectors(id)
+	if e == nil || err != nil {
+		return nil, err
+	}
+	return embed.Cached(e, v.shelf), nil
+}
+
+// BuiltinVectors is the embedder in the program if it has that id, and else nil.
+func BuiltinVectors(id string) (embed.Embedder, error) {
+	if id != bert.MiniLMID {
+		return nil, nil
+	}
+	return bert.MiniLM()
 }

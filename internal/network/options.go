@@ -15,9 +15,9 @@ import (
 
 	dbase "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -39,68 +39,13 @@ type Options struct {
 	Begun   *marchwarden.Choice
 	BegunBy string
 	More    time.Duration
-	// Ask has the user answer questions of the model before it plans; nil where no user can be asked.
-	Ask func(ctx context.Context, model string, questions []string) []string
+	// Ask gives what asks the user behind a call before the model plans (pi.Config); nil where no user can be asked.
+	Ask func(context.Context) pi.Asker
 	// Told hears of each finished call, Warn of what people should know.
 	Told func(Finished)
 	Warn func(string)
 	// Log is where a server logs; nil elsewhere.
 	Log *slog.Logger
-}
-
-// flagsFor refuses flags that are for a researcher who is not asked.
-func (o Options) flagsFor(c *settings.Settings, name string) error {
-	for _, f := range flagsOf {
-		asked := slices.Contains(f.names, name)
-		if name == settings.PI {
-			asked = len(f.names) == 0 || len(o.Researchers) == 0 || slices.ContainsFunc(f.names, o.wants)
-		}
-		switch {
-		case !f.given(o) || asked:
-		case name == settings.PI:
-			return settings.Invalid(f.flag, "add it to --researchers", "is for the researcher "+f.names[0]+", who is not asked")
-		case len(f.names) == 0:
-			return settings.Invalid(f.flag, "leave out --researcher to let all of them work together", "is not for the researcher "+name)
-		default:
-			return settings.Invalid(f.flag, "use --researcher "+f.names[0]+", or leave it out", "is not for the researcher "+name)
-		}
-	}
-	if o.Render != "" && name == settings.PI && offline(c, o) != "" {
-		return settings.Invalid("--render", "add --online", "is for the web, which is not asked")
-	}
-	return nil
-}
-
-// WorkFlag is a flag that was given and says with what researchers work; "" if there is none.
-func (o Options) WorkFlag() string {
-	for _, f := range flagsOf {
-		if len(f.names) > 0 && f.given(o) {
-			return f.flag
-		}
-	}
-	switch {
-	case o.Model != "":
-		return "--model"
-	case o.Isolate:
-		return "--isolate"
-	}
-	return ""
-}
-
-// Narrowed leaves out what is for researchers that are not among those named: settings and
-// flags of a program may bring in a library that one question is not asked of.
-func (o Options) Narrowed(names []string) Options {
-	if !slices.Contains(names, researcher.FilesName) {
-		o.Library, o.Embedded = nil, false
-	}
-	if !slices.Contains(names, database.Name) {
-		o.DB, o.AllowSamples = "", false
-	}
-	if !slices.Contains(names, researcher.WebName) {
-		o.Search, o.Render = "", ""
-	}
-	o.Online = o.Online && (slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName))
-	return o
 }
 
 // Check refuses options that do not go together.
@@ -126,20 +71,6 @@ func (o Options) Check(c *settings.Settings, name string) error {
 // wants reports whether a member is among those that were named, if any were.
 func (o Options) wants(name string) bool {
 	return len(o.Researchers) == 0 || slices.Contains(o.Researchers, name)
-}
-
-// PartFor is what of an investigation's options is for one of its members.
-func (o Options) PartFor(name string) Options {
-	part := Options{Choice: marchwarden.Choice{Researcher: name, Model: o.Model}, PartOf: true, Timeout: o.Timeout, Log: o.Log, Warn: o.Warn}
-	switch name {
-	case researcher.FilesName:
-		part.Library, part.Embedded = o.Library, o.Embedded
-	case researcher.WebName:
-		part.Search, part.Render = o.Search, o.Render
-	case database.Name:
-		part.DB, part.AllowSamples = o.DB, o.AllowSamples
-	}
-	return part
 }
 
 // Following finds the run that a question follows, by its id, the beginning of one, or last. Where the options choose
@@ -205,7 +136,7 @@ func (h *Host) openAddress(db string) string {
 
 // aside are the settings that change no answer: where records lie, what is shown, and
 // who else is served. Those of an engine and of a hub are, too.
-var aside = []string{settings.Home, settings.TraceDir, settings.Ledger, settings.LogFormat, settings.Debug, settings.NoColor, settings.HTTPToken, settings.Worker, settings.Limits, settings.Prices, settings.Blobs, settings.S3Key, settings.S3Secret}
+var aside = []string{settings.Home, settings.TraceDir, settings.Ledger, settings.LogFormat, settings.Debug, settings.NoColor, settings.HTTPToken, settings.Worker, settings.Limits, settings.Prices, settings.Blobs}
 
 // Means are everything that can change the answer to a question: the settings, or the
 // flags in their place, the folders of the library, the researchers of config.yaml and the
@@ -241,11 +172,10 @@ func (o Options) Means(a *Host, c *settings.Settings) ([]string, error) {
 	return append(all, fmt.Sprintf("%q", kept), string(table)), err
 }
 
-// Hints tell how to search more than what was searched, and what else would help.
-func Hints(start *trace.Start, searched []string) []string {
-	var hints []string
+// Hint tells how to search more than what was searched, or what else would help most; nil for nothing.
+func Hint(start *trace.Start, searched []string) []string {
 	if start.Mind != "" && start.Model == "" && start.Reader == "" {
-		hints = append(hints, "the reader is off: sentences were picked by their words alone; marchwarden doctor tells why")
+		return []string{"the reader is off, and words alone were compared; why: marchwarden doctor --verbose"}
 	}
 	names := []string{start.Researcher}
 	if start.Investigation != nil {
@@ -254,23 +184,22 @@ func Hints(start *trace.Start, searched []string) []string {
 			names = append(names, m.Name)
 		}
 	}
-	if slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName) {
+	own := func(name string) bool {
+		return strings.Contains(name, " document") && !strings.HasPrefix(name, corpus.Name)
+	}
+	switch {
+	case slices.Contains(names, researcher.WebName), slices.Contains(names, researcher.ArxivName):
 		if slices.ContainsFunc(searched, func(where string) bool { return strings.HasSuffix(where, "by wikipedia") }) {
-			hints = append(hints, "of the web, only Wikipedia was searched; TAVILY_API_KEY, BRAVE_API_KEY or SEARXNG_URL open the rest")
+			return []string{"only Wikipedia was searched; more of the web: TAVILY_API_KEY or SEARXNG_URL"}
 		}
 		if start.Model == "" {
-			hints = append(hints, "no model was asked; ANTHROPIC_API_KEY, OPENAI_API_KEY or --model ollama/MODEL add one")
+			return []string{"to have a model write: ANTHROPIC_API_KEY, or --model ollama/MODEL"}
 		}
-		return hints
+	case !slices.Contains(names, researcher.FilesName): // one researcher was asked alone
+	case slices.ContainsFunc(searched, own):
+		return []string{"to ask the web and arXiv, too: marchwarden ask --online"}
+	default:
+		return []string{"to search your own documents: marchwarden library add DIR"}
 	}
-	if !slices.Contains(names, researcher.FilesName) { // one researcher was asked alone
-		return nil
-	}
-	folders := "to search your own documents: marchwarden library add DIR"
-	if slices.ContainsFunc(searched, func(name string) bool {
-		return strings.Contains(name, " document") && !strings.HasPrefix(name, corpus.Name)
-	}) {
-		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
-	}
-	return append(hints, folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers")
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,13 +37,13 @@ func (r *Records) Store() run.Store { return run.Store{Traces: r.Traces, Blobs: 
 
 // Home is the records as those see them who check and clear them.
 func (r *Records) Home(c *settings.Settings) record.Home {
-	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Folder}, Shelf: r.Blobs.Folder, Folder: c.Home(), Damaged: c.DamagedPath()}
+	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Folder}, Shelf: r.Blobs.Folder, Folder: c.Home()}
 }
 
 // FilesOf is what else is in the home folder.
 func FilesOf(c *settings.Settings) record.Files {
 	return record.Files{
-		Ledger: c.Text(settings.Ledger), Pins: c.PinsPath(), Folders: c.FoldersPath(), Index: c.IndexPath(), Drift: filepath.Join(c.Home(), "drift"), Watch: watch.In(c.Home()).Dir, Damaged: c.DamagedPath(),
+		Ledger: c.Text(settings.Ledger), Pins: c.PinsPath(), Folders: c.FoldersPath(), Index: c.IndexPath(), Drift: filepath.Join(c.Home(), "drift"), Watch: watch.In(c.Home()).Dir,
 		ReadPins: func(path string) error {
 			_, _, err := pool.FilePins(path).Get("-")
 			return err
@@ -146,13 +145,7 @@ func (r *Records) Close() error {
 
 // Trace gives the whole lines of a trace.
 func (r *Records) Trace(_ context.Context, id marchwarden.TraceID) ([]byte, error) {
-	f, err := r.Traces.Raw(id)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	lines, err := io.ReadAll(f)
-	return lines, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
+	return r.Traces.Text(id)
 }
 
 // Size says how long a trace is, and whether it is complete.

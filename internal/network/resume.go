@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,7 +42,7 @@ func (o Options) Resumed(c *settings.Settings, rec *Records, id marchwarden.Trac
 		return o, nil, err
 	}
 	if start.PartOf {
-		return o, nil, settings.Invalid("ID", "resume the investigation that sent it: 'marchwarden traces' lists it", fmt.Sprintf("run %s is a rihla of an investigation", id))
+		return o, nil, settings.Invalid("ID", "resume the investigation that sent it: 'marchwarden traces' lists it", fmt.Sprintf("run %s is a part of an investigation", id))
 	}
 	if foreign, err := rec.Traces.Foreign(id); err != nil || foreign { // its choice is of another installation
 		return o, nil, cmp.Or(err, run.Imported(id))
@@ -108,47 +107,6 @@ func (o Options) AsBegun(c *settings.Settings, start *trace.Start) (Options, err
 	}
 	begun.Online = begun.Online || outside && start.Investigation != nil
 	return begun, nil
-}
-
-// choiceOf is the choice of a run whose flags an earlier version recorded, as --name=value or, for a
-// switch, --name.
-func choiceOf(flags []string) (c marchwarden.Choice) {
-	for _, f := range flags {
-		name, value, _ := strings.Cut(f, "=")
-		number, _ := strconv.Atoi(value)
-		on := value != "false"
-		switch name {
-		case "--researcher":
-			c.Researcher = value
-		case "--researchers":
-			c.Researchers = settings.SplitWords(value)
-		case "--allow-egress":
-			c.AllowEgress = settings.SplitWords(value)
-		case "--library":
-			c.Library = append(c.Library, value)
-		case "--db":
-			c.DB = value
-		case "--model":
-			c.Model = value
-		case "--search":
-			c.Search = value
-		case "--render":
-			c.Render = value
-		case "--parallel":
-			c.Parallel = number
-		case "--max-rihlas":
-			c.MaxRihlas = number
-		case "--online":
-			c.Online = on
-		case "--embedded":
-			c.Embedded = on
-		case "--isolate":
-			c.Isolate = on
-		case "--allow-samples":
-			c.AllowSamples = on
-		}
-	}
-	return c
 }
 
 // OpenHere has the questions of a file answered in this process, within the limits that all such
@@ -339,6 +297,7 @@ func (o Options) Watched(h *Host, c *settings.Settings, q watch.Question) (watch
 // Watcher asks watched questions again, each with its own choice and limits. told hears of each.
 func (p *PerQuestion) Watcher(told func(watch.Question, watch.Report)) *watch.Runner {
 	h, c := p.Host, p.Settings
+	api, indexes := h.openIndexes(c)
 	return &watch.Runner{
 		Book: watch.In(c.Home()), Store: p.Records.Store(), Now: h.Now, NewID: h.NewID, Told: told,
 		Ask: func(ctx context.Context, q watch.Question, id marchwarden.TraceID, again bool) error {
@@ -357,15 +316,7 @@ func (p *PerQuestion) Watcher(told func(watch.Question, watch.Report)) *watch.Ru
 		Drift: func(ctx context.Context, q watch.Question, id marchwarden.TraceID) (drift.Report, error) {
 			return p.Records.CheckSources(ctx, h, c, id, SourceOptions{Library: q.Choice.Library, Timeout: SourcePatience})
 		},
-		Retracted: func(ctx context.Context, locators []string) map[string]string {
-			registry, end, err := h.OpenRegistry(c)
-			if err != nil {
-				p.Base.Warn("whether papers were retracted is not known: " + err.Error())
-				return nil
-			}
-			defer func() { _ = end() }() // nothing was written
-			return registry.Retracted(ctx, locators)
-		},
+		Retracted: drift.Papers{ArXiv: api, Indexes: indexes}.Retracted,
 		Notify: func(ctx context.Context, program []string, report []byte) error {
 			return notify(ctx, program, append([]string{}, plainEnv(h.Env)...), h.Hide.Bytes(report))
 		},

@@ -13,11 +13,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/pdf"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
@@ -68,9 +68,6 @@ func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	if err := o.Check(c, name); err != nil {
 		return nil, err
 	}
-	if err := h.StartTracing(c); err != nil {
-		return nil, err
-	}
 	if o.Begun == nil && !o.PartOf && o.shared == nil {
 		o.Begun = o.Recorded(h, c)
 	}
@@ -101,27 +98,6 @@ func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	lab := researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
 		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table, Prices: prices}
 	return builtins[name].open(h, c, o, lab)
-}
-
-// flagsOf says which researchers a flag is for.
-var flagsOf = []struct {
-	flag  string
-	given func(o Options) bool
-	names []string
-}{
-	{"--library", func(o Options) bool { return len(o.Library) > 0 }, []string{researcher.FilesName}},
-	{"--embedded", func(o Options) bool { return o.Embedded }, []string{researcher.FilesName}},
-	{"--online", func(o Options) bool { return o.Online }, []string{researcher.WebName, researcher.ArxivName}},
-	{"--db", func(o Options) bool { return o.DB != "" }, []string{database.Name}},
-	{"--allow-samples", func(o Options) bool { return o.AllowSamples }, []string{database.Name}},
-	{"--search", func(o Options) bool { return o.Search != "" }, []string{researcher.WebName}},
-	{"--render", func(o Options) bool { return o.Render != "" }, []string{researcher.WebName}},
-	{"--researchers", func(o Options) bool { return len(o.Researchers) > 0 }, nil},
-	{"--plan", func(o Options) bool { return o.PlanOnly }, nil},
-	{"--clarify", func(o Options) bool { return o.Ask != nil }, nil},
-	{"--parallel", func(o Options) bool { return o.Parallel != 0 }, nil},
-	{"--max-rihlas", func(o Options) bool { return o.MaxRihlas != 0 }, nil},
-	{"--allow-egress", func(o Options) bool { return len(o.AllowEgress) > 0 }, nil},
 }
 
 // The most that an investigation may be told to do.
@@ -194,18 +170,8 @@ func (h *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.L
 	if err != nil {
 		return nil, nil, errors.Join(err, x.Close(), d.Records.Close())
 	}
-	d.Closers = []func() error{d.closing(pages), x.Close}
+	d.Closers = []func() error{pages.Close, x.Close}
 	return d, pages, nil
-}
-
-// closing closes a fetcher of pages. Its cache costs downloads, never an answer.
-func (d *Runner) closing(pages *webfetch.Fetcher) func() error {
-	return func() error {
-		if err := pages.Close(); err != nil {
-			d.Warn(err.Error())
-		}
-		return nil
-	}
 }
 
 // Evidence is stored content by its hash, for checks.
@@ -214,7 +180,7 @@ func (d *Runner) Evidence(ctx context.Context, hash string) ([]byte, error) {
 }
 
 func (h *Host) Extractor(c *settings.Settings) *extract.Extractor {
-	return extract.New(extract.Config{CacheDir: c.CachePath()})
+	return extract.New(extract.Config{PDF: pdf.New(pdf.Config{CacheDir: c.CachePath()})})
 }
 
 // Research asks the researcher. A call without a result is in the ledger too,
@@ -228,7 +194,7 @@ func (d *Runner) Research(ctx context.Context, req marchwarden.Request, sink mar
 		}
 		defer done()
 	}
-	res, err := d.Host.Tracer.Research(d.Researcher, d.Name).Research(ctx, req, sink)
+	res, err := d.Researcher.Research(ctx, req, sink)
 	if who := access.From(ctx); err == nil && d.Silent && who.MaxCostDay > 0 { // what a cluster keeps is not here, and the day is
 		e := ledger.EntryOf(d.Host.Now(), d.Name, req.Question, res)
 		e.Caller, e.CostUSD = who.ID, res.CostMetadata.CostUSD
@@ -250,7 +216,7 @@ func (d *Runner) Enter(call Finished) {
 		return
 	}
 	e := ledger.EntryOf(d.Host.Now(), call.Start.Researcher, call.Start.Request.Question, call.Result)
-	f, _ := d.Records.Store().Spent(call.Result, run.SinceItsEnd)
+	f, _ := run.SpentIn(d.Records.Traces.Load, call.Result, run.SinceItsEnd)
 	e.Caller = cmp.Or(call.Caller, d.Caller, access.Local().ID)
 	e.TokensUsed -= call.Before.TokensUsed
 	e.Iterations -= call.Before.IterationsRun
@@ -274,7 +240,7 @@ func (d *Runner) Enter(call Finished) {
 // append writes to the ledger. A ledger that cannot be written is a warning: it
 // never harms a result.
 func (d *Runner) append(e ledger.Entry) {
-	if err := ledger.Open(d.Settings.Text(settings.Ledger)).Append(e); err != nil {
+	if err := ledger.Append(d.Settings.Text(settings.Ledger), e); err != nil {
 		d.Warn("the call is not in the ledger: " + err.Error())
 	}
 }

@@ -14,9 +14,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
@@ -40,9 +38,6 @@ func (d Doctor) checkSettings() error {
 		return err
 	}
 	if _, err := fetchAllow(d.c); err != nil {
-		return err
-	}
-	if _, err := d.h.bareEmbedder(d.c); d.c.Text(settings.Embed) == settings.EmbedBuiltin && errors.Is(err, marchwarden.CodeInvalid) {
 		return err
 	}
 	return nil
@@ -80,7 +75,7 @@ func (d Doctor) services() []service {
 	if d.c.Text(settings.Fallback) != "" {
 		parts = append(parts, d.fallbackPart())
 	}
-	parts = append(parts, d.vectorPart())
+	parts = append(parts, service{Part: d.vectorPart()})
 	for _, k := range engineKinds {
 		parts = append(parts, d.enginePart(k))
 	}
@@ -231,33 +226,22 @@ func onlineFault(err error) string {
 	return s
 }
 
-// vectorPart is the row of doctor, with a way to try a service.
-func (d Doctor) vectorPart() service {
-	row := Part{"sentence vectors", PartOK, ""}
-	e, err := d.h.bareEmbedder(d.c)
+// vectorPart is what compares texts by their meaning.
+func (d Doctor) vectorPart() Part {
+	row := Part{"sentence vectors", PartOff, ""}
+	const without = "; texts are compared by their words alone, and answers are picked without the reader"
+	e, err := bert.MiniLM()
 	switch {
-	case errors.Is(err, minilm.ErrNoModel):
-		row.State, row.Detail = PartOff, err.Error()+"; texts are compared by their words alone, and answers are picked without the reader"
+	case d.c.Text(settings.Embed) == settings.EmbedOff:
+		row.Detail = d.c.Label(settings.Embed) + " is off" + without
+	case errors.Is(err, bert.ErrNoModel):
+		row.Detail = err.Error() + without
 	case err != nil:
 		row.State, row.Detail = PartBroken, err.Error()
-	case e == nil:
-		row.State, row.Detail = PartOff, d.c.Label(settings.Embed)+" is off; texts are compared by their words alone, and answers are picked without the reader"
+	default:
+		row.State, row.Detail = PartOK, e.ID()+" on this machine, "+bert.BestKernel().Name+" arithmetic; answers are picked by "+reader.ID
 	}
-	if e == nil {
-		return service{Part: row}
-	}
-	if _, pure := e.(embed.Pure); pure {
-		row.Detail = e.ID() + " on this machine, " + bert.BestKernel().Name + " arithmetic; answers are picked by " + reader.ID
-		return service{Part: row}
-	}
-	row.Detail = e.ID() + " (by " + d.c.Label(settings.Embed) + "): what is searched and read is sent there"
-	return service{Part: row, try: func(ctx context.Context) (string, error) {
-		vs, err := e.Embed(ctx, []string{"ok"})
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("vectors of %d numbers", len(vs[0])), nil
-	}}
+	return row
 }
 
 // databasePart is the database of the settings, whose address is not shown: it may

@@ -69,12 +69,11 @@ type Worker struct {
 	sessions *pool.Pool // with the external ones
 	// network are all who may be asked in an investigation, on whatever host.
 	network func() []dispatch.Member
-	// Measured is put around every handler; nil is nothing.
-	Measured func(dispatch.Handler) dispatch.Handler
-	Vectors  *Vectors
-	table    json.RawMessage
+	Vectors *Vectors
+	table   json.RawMessage
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex     // guards what follows
+	busy    map[string]int // how many tasks are worked on now, by queue
 	Runners map[Post]*Runner
 	minds   map[chosenFor]llm.Model
 	again   func(context.Context, string) (pi.Document, error) // gets documents again
@@ -97,13 +96,7 @@ type chosenFor struct {
 // cluster. No researcher is started before there is a task.
 func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*Worker, error) {
 	o.Isolate, o.Log, o.shared = false, log, h.NewWorkerRecords(nil)
-	if o.Told == nil {
-		o.Told = func(Finished) {}
-	}
 	if err := o.Check(c, settings.PI); err != nil {
-		return nil, err
-	}
-	if err := h.StartTracing(c); err != nil {
 		return nil, err
 	}
 	if err := h.checkBeforehand(c, o); err != nil {
@@ -112,7 +105,7 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	if err := h.checkForAll(c, o); err != nil {
 		return nil, err
 	}
-	s := &Worker{Host: h, Settings: c, Options: o, Place: o.shared, log: log, Runners: map[Post]*Runner{}, minds: map[chosenFor]llm.Model{}}
+	s := &Worker{Host: h, Settings: c, Options: o, Place: o.shared, log: log, busy: map[string]int{}, Runners: map[Post]*Runner{}, minds: map[chosenFor]llm.Model{}}
 	var err error
 	if s.Seats, err = h.Seats(c, o); err != nil {
 		return nil, err
@@ -130,7 +123,7 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	if s.table, err = CalibrationOf(c); err != nil {
 		return nil, errors.Join(err, s.sessions.Close())
 	}
-	if err := h.checkVectors(c); err != nil { // they are opened when the limits of the cluster are known
+	if s.Vectors, err = h.OpenVectors(c); err != nil {
 		return nil, errors.Join(err, s.sessions.Close())
 	}
 	return s, nil
@@ -166,18 +159,28 @@ func (s *Worker) Handler(queue string) dispatch.Handler {
 	case settings.IsBuiltin(queue):
 		work = s.research
 	}
-	serve := submit.Serve(s.Place.held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-		ctx, told := s.Host.Tracer.Work(ctx, t.Queue, t.Span)
-		res, err := work(ctx, t, req, sink)
-		told(err)
-		return res, err
-	})
+	serve := submit.Serve(s.Place.held, work)
 	return func(ctx context.Context, t dispatch.Task, lines dispatch.Lines, sink marchwarden.Sink) (*marchwarden.Result, error) {
 		if t.Queue != queue {
 			return nil, &marchwarden.Error{Code: marchwarden.CodeDenied, Field: "queue", Message: fmt.Sprintf("%.60q is not served here: this is the worker of %s", t.Queue, queue)}
 		}
+		s.shift(queue, 1)
+		defer s.shift(queue, -1)
 		return serve(ctx, t, lines, sink)
 	}
+}
+
+func (s *Worker) shift(queue string, by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy[queue] += by
+}
+
+// Busy is how many tasks of a queue are worked on now.
+func (s *Worker) Busy(queue string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.busy[queue]
 }
 
 // research has a researcher of this program work on a task.
@@ -249,11 +252,7 @@ func (s *Worker) Work(ctx context.Context, jobs []dispatch.Job) error {
 	var all sync.WaitGroup
 	for i, job := range jobs {
 		all.Go(func() {
-			h := s.Handler(job.Queue)
-			if s.Measured != nil {
-				h = s.Measured(h)
-			}
-			if errs[i] = s.Place.engine.Work(ctx, job, h); errs[i] != nil {
+			if errs[i] = s.Place.engine.Work(ctx, job, s.Handler(job.Queue)); errs[i] != nil {
 				errs[i] = fmt.Errorf("work on the queue %s: %w", job.Queue, errs[i])
 				stop() // a worker that does half of its work is worse than none
 			}
@@ -292,7 +291,7 @@ type employer interface {
 }
 
 // Employ has the staff work for a cluster, within its limits.
-func (s *Worker) Employ(e employer) (err error) {
+func (s *Worker) Employ(e employer) {
 	s.Place.engine, s.Host.Limits = e, e.Limit
 	s.network = func() []dispatch.Member {
 		ctx, done := context.WithTimeout(context.Background(), scopeTime)
@@ -303,6 +302,4 @@ func (s *Worker) Employ(e employer) (err error) {
 		}
 		return members
 	}
-	s.Vectors, err = s.Host.OpenVectors(s.Settings)
-	return err
 }

@@ -123,10 +123,8 @@ func itemsOf(reply string) ([]json.RawMessage, bool) {
 		raw = fields["rihlas"]
 	}
 	var items []json.RawMessage
-	if json.Unmarshal(raw, &items) != nil || items == nil {
-		return nil, false
-	}
-	return items[:min(len(items), maxItems)], true
+	ok = json.Unmarshal(raw, &items) == nil && items != nil
+	return items[:min(len(items), maxItems)], ok
 }
 
 // readPlan turns proposals into rihlas. One that names no member, asks nothing, points somewhere the user did not, or

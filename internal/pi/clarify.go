@@ -50,10 +50,16 @@ func (r *run) clarify(ctx context.Context) error {
 		return nil
 	}
 	heard, err := replay.Clarify(r.caller, r.j, questions, func(ctx context.Context) []string {
-		if r.world == nil || r.world.Ask == nil { // it goes on where no user is
+		ask := r.world.asker(ctx)
+		if ask == nil { // it goes on where no user is
 			return nil
 		}
-		return r.world.Ask(ctx, r.start.Model, questions)
+		answers := ask(ctx, r.start.Model, questions)
+		answers = answers[:min(len(answers), len(questions))]
+		for i := range answers {
+			answers[i] = plaintext.Line(answers[i], answerChars)
+		}
+		return answers
 	}, r.clock)
 	if err != nil {
 		return err
@@ -66,6 +72,14 @@ func (r *run) clarify(ctx context.Context) error {
 	start.Request.Context = withAnswers(start.Request.Context, questions, heard.Answers)
 	r.start = &start
 	return nil
+}
+
+// asker is what asks the user who is behind a context; nil for none, as there is in a rerun.
+func (c *Config) asker(ctx context.Context) Asker {
+	if c == nil || c.Ask == nil {
+		return nil
+	}
+	return c.Ask(ctx)
 }
 
 // timed are the contexts of the whole run and of its gathering, as long as there is time left for them.
@@ -83,7 +97,7 @@ func (r *run) timed(ctx context.Context) (whole, gathering context.Context, done
 func withAnswers(known string, questions, answers []string) string {
 	var said []string
 	for i, a := range answers[:min(len(answers), len(questions))] {
-		if a = plaintext.Line(a, answerChars); a != "" {
+		if a = plaintext.Line(a, answerChars); a != "" { // earlier versions recorded it as it was typed
 			said = append(said, questions[i]+" "+a)
 		}
 	}
@@ -110,13 +124,9 @@ func unclear(ctx context.Context, b *Brief) ([]string, error) {
 		return nil, err
 	}
 	raw, _ := llm.Object(reply.Text)
-	var items []json.RawMessage
-	if json.Unmarshal(llm.Fields(raw)["questions"], &items) != nil {
-		return nil, nil
-	}
 	given := addressesIn(b.Request.Question)
 	var out []string
-	for _, item := range items {
+	for _, item := range llm.List(llm.Fields(raw)["questions"]) {
 		said, _ := llm.Text(item)
 		q := v.Line(said, unclearChars)
 		if !strings.ContainsFunc(q, unicode.IsLetter) || verify.Unlink(q, given) != q || slices.Contains(out, q) {

@@ -23,13 +23,15 @@ import (
 func asking(reply string, asked *[]string, answer func(ctx context.Context, i int) string) (pi.Config, *llmtest.Model) {
 	m := llmtest.New("test/model", map[string][]llmtest.Answer{"clarify": {{Text: reply}}, "investigate": {{Text: `{"rihlas":[]}`}}})
 	cfg := advised(m)
-	cfg.Ask = func(ctx context.Context, _ string, questions []string) []string {
-		*asked = questions
-		var out []string
-		for i := range questions {
-			out = append(out, answer(ctx, i))
+	cfg.Ask = func(context.Context) pi.Asker {
+		return func(ctx context.Context, _ string, questions []string) []string {
+			*asked = questions
+			var out []string
+			for i := range questions {
+				out = append(out, answer(ctx, i))
+			}
+			return out
 		}
-		return out
 	}
 	return cfg, m
 }

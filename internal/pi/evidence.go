@@ -277,7 +277,7 @@ func (jr *journey) misquotes(c marchwarden.Citation) {
 
 // supersede puts a document in the place of one that stands lower, to which the member that brought it is held then.
 func (f *findings) supersede(n int, c marchwarden.Citation, ref blob.Ref, text string) *evidence.Source {
-	set, moved := &evidence.Set{}, map[int]*evidence.Source{}
+	set, moved := &evidence.Set{Earlier: f.set.Earlier}, map[int]*evidence.Source{}
 	for _, s := range f.set.Sources() {
 		page, body := s.Page, s.Text
 		if s.N == n || page.Unchecked && page.Text == ref {
@@ -326,7 +326,7 @@ func (f *findings) inOrder() {
 	if slices.IsSorted(order) { // a large document is not read again for nothing
 		return
 	}
-	set, moved := &evidence.Set{}, map[int]int{}
+	set, moved := &evidence.Set{Earlier: f.set.Earlier}, map[int]int{}
 	for _, n := range order {
 		src, _ := set.Add(f.set.Sources()[n-1].Page, f.set.Sources()[n-1].Text)
 		moved[n] = src.N
@@ -337,10 +337,13 @@ func (f *findings) inOrder() {
 	f.set = set
 }
 
-// textOf is the stored text, if there is one.
+// textOf is the stored text, if there is one. What is in the evidence already is not read again.
 func (f *findings) textOf(ctx context.Context, h replay.Held) (string, error) {
 	if !h.Text.Valid() {
 		return "", nil
+	}
+	if known := slices.IndexFunc(f.set.Sources(), func(src *evidence.Source) bool { return src.Page.Text == h.Text }); known >= 0 {
+		return f.set.Sources()[known].Text, nil
 	}
 	b, err := f.blobs.Get(context.WithoutCancel(ctx), h.Text)
 	if err != nil {

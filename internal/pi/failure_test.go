@@ -49,7 +49,7 @@ func threeOfFour(t *testing.T, o *office, garbage string) {
 		bad, good)
 	defer tr.Close()
 	tr.warm(t)
-	const deadline = 4 * time.Second
+	const deadline = 10 * time.Second
 	cfg := pi.Config{Dispatcher: tr, Options: pi.Options{Deadline: deadline}}
 	began := time.Now()
 	res := o.ask(t, cfg, marchwarden.Request{Question: gallium})

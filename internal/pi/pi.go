@@ -34,7 +34,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
@@ -94,9 +93,12 @@ type Config struct {
 	Refetch func(ctx context.Context, locator string) (Document, error)
 	Spent   func(context.Context, Call) // told of every finished investigation, for the ledger; nil: unused
 	Say     func(string)                // told what a person should know about an investigation that resumes; nil: unused
-	// Ask has the user answer questions of the model before it plans, "" for one that is passed over; nil: none is asked.
-	Ask func(ctx context.Context, model string, questions []string) []string
+	// Ask gives what asks the user who is behind the context of a call; nil, and giving nil: none is asked.
+	Ask func(context.Context) Asker
 }
+
+// Asker has a user answer questions of the model before it plans: "" is for one that is passed over.
+type Asker = func(ctx context.Context, model string, questions []string) []string
 
 // Options are the user's wishes; the zero value of each is a sound default.
 type Options struct {
@@ -150,6 +152,7 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	started := p.cfg.Now()
 	clock := func() time.Duration { return p.cfg.Now().Sub(started) }
 	start := p.start(req, started, replay.Patience(ctx, p.cfg.Options.Deadline, started))
+	start.Investigation.Clarify = p.cfg.Model != nil && p.cfg.asker(ctx) != nil
 	if err := cmp.Or(start.Price(p.cfg.Prices, llm.MayAnswer(p.cfg.Model)), p.continues(ctx, start)); err != nil {
 		return nil, err
 	}
@@ -215,7 +218,7 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 	if err := outcome.SameModel(start.Model, llm.ID(p.cfg.Model)); err != nil {
 		return nil, err
 	}
-	e, err := vectors.GoOn(start, p.cfg.Minds.Vectors)
+	e, err := reader.VectorsOf(start, p.cfg.Minds.Vectors)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +253,7 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 	o := p.cfg.Options
 	inv := &trace.Investigation{
 		Logic: Logic, Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, MaxDepth: o.MaxDepth,
-		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate, Clarify: p.cfg.Ask != nil && p.cfg.Model != nil,
+		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate,
 	}
 	rihlas, depth := 8, 2
 	switch req.Depth {
@@ -276,7 +279,7 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 	writer := p.cfg.Minds.Writer(start.Model)
 	start.Mind, start.MindVersion = writer.ID(), outcome.VersionOf(writer)
 	inv.Planner = p.cfg.Minds.Planner(start.Model).ID()
-	vectors.Describe(start, p.cfg.Vectors)
+	reader.Describe(start, p.cfg.Vectors)
 	return start
 }
 
@@ -297,7 +300,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 		if err := cmp.Or(outcome.MadeBy(logic, Logic), outcome.SameMind(start, minds.Writer(start.Model)), outcome.MadeBy(inv.Planner, minds.Planner(start.Model).ID())); err != nil {
 			return err
 		}
-		e, err = vectors.Recall(start, minds.Vectors)
+		e, err = reader.VectorsOf(start, minds.Vectors)
 		return err
 	})
 	if err != nil {
@@ -316,7 +319,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 
 // reader is that of the run, or nil: where it is gone, the writer says so.
 func (f *findings) reader() reader.Reader {
-	read, err := vectors.Reader(f.start, f.embedder)
+	read, err := reader.Of(f.start, f.embedder)
 	if err != nil {
 		return nil
 	}

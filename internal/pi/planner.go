@@ -134,7 +134,7 @@ func (r *run) plan(ctx context.Context) error {
 	for _, it := range r.waiting {
 		step.Rihlas = append(step.Rihlas, trace.Sending(it.Sending))
 	}
-	r.live(marchwarden.StagePlan, step.Decision)
+	r.live(marchwarden.StagePlan, "begin with "+lexicon.Counted(len(r.waiting), "question", "questions"))
 	return r.j.Note(step)
 }
 

@@ -193,7 +193,7 @@ func (b *book) grant(it *item) (*journey, shortage, error) {
 
 // money is a rihla's part of the money: as large as its part of the tokens. Without a cap it is none.
 func (b *book) money(tokens, room int) budget.Money {
-	if !b.meter.Capped() {
+	if b.meter.Limits().MaxCostUSD <= 0 {
 		return 0
 	}
 	left := b.meter.MoneyRoom()
@@ -303,7 +303,7 @@ func (b *book) requestOf(jr *journey) marchwarden.Request {
 	if c := b.start.Request.Constraints; c != nil {
 		req.Constraints.Since, req.Constraints.Until = c.Since, c.Until
 	}
-	if b.meter.Capped() { // with nothing left, what costs nothing can be done
+	if b.meter.Limits().MaxCostUSD > 0 { // with nothing left, what costs nothing can be done
 		req.Constraints.MaxCostUSD = new(max(1, jr.money).USD())
 	}
 	if b.since(5) {

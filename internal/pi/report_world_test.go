@@ -234,6 +234,11 @@ func (m *reporter) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) 
 	if m.twist != nil {
 		reply.Text = m.twist(c, reply.Text)
 	}
+	for i, b := range []byte(reply.Text) { // as a stream would be
+		if b == '}' && c.Heard != nil {
+			c.Heard(reply.Text[:i+1])
+		}
+	}
 	reply.Usage = llm.Usage{In: llm.Estimate(c), Out: llm.EstimateText(reply.Text) + 30*len(reply.Calls)}
 	m.mu.Lock()
 	defer m.mu.Unlock()

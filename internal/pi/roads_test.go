@@ -66,11 +66,7 @@ func openStream(t testing.TB) func(string) dispatch.Engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.Close() })
-	account, err := h.Account("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := cluster.Config{InProcess: account, Seed: account.Seed, Now: time.Now, Name: "hub"}
+	cfg := cluster.Config{InProcess: h, Seed: h.Seed, Now: time.Now, Name: "hub"}
 	if err := cluster.Prepare(t.Context(), cfg, cluster.Facts{Lease: 2 * time.Second}); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // How the budget is split: some for the writing, most of the rest for the plan's rihlas, some to follow up with.
@@ -73,7 +74,7 @@ type findings struct {
 	taken    atomic.Int64   // bytes that external researchers have handed over
 	cited    []admission
 	table    *confidence.Table
-	embedder embed.Embedder // nil for a run without vectors, and where they are recorded
+	embedder embed.Embedder // nil for a run without vectors
 }
 
 // run is one investigation: its stages, over what they gather. Its fields belong to the goroutine that investigates;
@@ -137,7 +138,7 @@ func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start)
 	if start.Prices != nil {
 		r.meter.Priced(0)
 	}
-	r.blobs, r.set, r.ranks = blobs, &evidence.Set{}, map[string]int{}
+	r.blobs, r.set, r.ranks = blobs, &evidence.Set{Earlier: !verify.HasTerms(start.Gate)}, map[string]int{}
 	for _, m := range r.inv.Members {
 		r.members[m.Name] = m
 	}

@@ -10,11 +10,11 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
-	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -32,7 +32,7 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	brought := r.brought()
 	sources, passages := len(r.set.Sources()), r.set.Len()
 	if !r.inv.PlanOnly {
-		r.live(marchwarden.StageSynthesize, "writing from "+lexicon.Counted(sources, "source", "sources")+" of "+lexicon.Counted(len(brought), "rihla", "rihlas"))
+		r.live(marchwarden.StageSynthesize, "writing from "+lexicon.Counted(sources, "source", "sources"))
 	}
 	if err := r.j.Note(&trace.SynthesisStart{Head: trace.Head{Decision: "write from " + lexicon.Counted(sources, "source", "sources") + " of " + lexicon.Counted(len(brought), "rihla", "rihlas")}, Sources: sources, Passages: passages}); err != nil {
 		return reason.Draft{}, err
@@ -161,14 +161,14 @@ func (b *book) brought() []*journey {
 
 // write asks the writer. A model that was merely found is not shown what is private: then the writer without one writes.
 func (r *run) write(ctx context.Context) (reason.Draft, error) {
-	vs := vectors.New(r.j, r.start, r.embedder, r.meter)
 	st := &reason.State{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Iteration: 1, Evidence: r.set,
-		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Vectors: vs.Embedder(), Nonce: llm.Nonce(r.start.TraceID), Interrupted: r.interrupted,
+		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Vectors: r.embedder, Nonce: llm.Nonce(r.start.TraceID), Interrupted: r.interrupted,
 		Leads: verify.HasLeads(r.start.Gate), Blocks: verify.HasBlocks(r.start.Gate), Questions: r.questions(),
+		Drafted: func(claims []reason.Claim) { r.j.Live(reason.Drafting(r.start.TraceID, claims)) },
 	}
 	var err error
-	if st.Reader, err = vectors.Reader(r.start, r.embedder); err != nil {
+	if st.Reader, err = reader.Of(r.start, r.embedder); err != nil {
 		return reason.Draft{}, err
 	}
 	writer := r.plain
@@ -180,7 +180,6 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	if replay.Fatal(err) {
 		return reason.Draft{}, err
 	}
-	r.gaps = append(r.gaps, vs.Gaps()...)
 	if err != nil { // a draft may be there all the same
 		r.unwritten = marchwarden.CodeOf(err) == marchwarden.CodeCanceled
 		r.starved = r.since(4) && marchwarden.CodeOf(err) == marchwarden.CodeExhausted

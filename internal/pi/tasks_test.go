@@ -314,9 +314,9 @@ func brought(t *testing.T, e dispatch.Engine, home string, id marchwarden.TraceI
 	if err != nil || !bytes.Equal(want, got) {
 		t.Errorf("the rerun differs: %v\n%s\n%s", err, want, got)
 	}
-	report, err := record.Home{Store: run.Store{Traces: traces, Blobs: blobs}, Shelf: blobs, Damaged: filepath.Join(home, "damaged")}.
+	report, err := record.Home{Store: run.Store{Traces: traces, Blobs: blobs}, Shelf: blobs}.
 		Check(t.Context(), record.CheckOptions{Now: time.Now()})
-	if err != nil || report.Wrong() > 0 || report.Traces != 1+len(parts) || report.Unsummed > 0 {
+	if err != nil || len(report.Findings) > 0 || report.Traces != 1+len(parts) || report.Unsummed > 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
 }

@@ -18,7 +18,7 @@ func Line(s string, most int) string {
 
 // Fold is a text on one line as it was meant to be read: white space and control
 // characters become single spaces, and what has no shape of its own, such as a mark
-// of direction or a byte that is no UTF-8, is gone without a trace.
+// of direction, an escape sequence or a byte that is no UTF-8, is gone without a trace.
 func Fold(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -28,7 +28,7 @@ func Fold(s string) string {
 			return -1
 		}
 		return r
-	}, s)
+	}, Unescaped(s))
 	return strings.Join(strings.Fields(s), " ")
 }
 

@@ -10,7 +10,8 @@ func TestFold(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                   "",
 		" a\n\tb ":           "a b",
-		"\x1b[31mred\x1b[0m": "[31mred [0m",
+		"\x1b[31mred\x1b[0m": "red",
+		"\x1b]0;owned\aA":    "A",
 		"one\u202etwo":       "onetwo",
 		"a\u00a0\u2028b":     "a b",
 		"bad \xff byte":      "bad byte",

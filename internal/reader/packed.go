@@ -8,14 +8,13 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
 )
 
 //go:embed reader.q8
 var weights []byte
 
 var load = sync.OnceValues(func() (Reader, error) {
-	embedder, vocabulary, err := minilm.Files()
+	embedder, vocabulary, err := bert.MiniLMFiles()
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@
 // a cache in front of it; the file NOTICE says where the model comes from. Building
 // with -tags nomodel leaves it out. What follows from a reading is not its business.
 //
-// The forward pass is in embed/bert, and the tokens are those of embed/minilm. A
+// The forward pass is in embed/bert, and the tokens are those of the sentence encoder. A
 // reading has the same bits on every machine and can be made again at any time.
 package reader
 

@@ -7,6 +7,7 @@ package reason
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -15,6 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
@@ -57,6 +59,9 @@ type State struct {
 	// Guide says what a search may ask for where that is not plain words, such as
 	// the tables of a database and that a query may be SQL; "" for nothing.
 	Guide string
+	// Drafted is told the sentences that a model has written so far, each time that there are others: they may turn out
+	// differently, and are for those who wait. Nil is not told; calls come from any goroutine, one at a time.
+	Drafted func(claims []Claim)
 	// Questions are what the evidence was gathered for beside the question itself: the parts of a plan.
 	Questions []string
 	// Blocks says that the run knows forms: without, every answer is paragraphs.
@@ -203,6 +208,25 @@ func Paragraphs(claims []Claim) []Block {
 		out[len(out)-1].Claims = append(out[len(out)-1].Claims, i)
 	}
 	return out
+}
+
+// mostDraft is how many characters of a draft an event has.
+const mostDraft = 4000
+
+// Drafting is the event that shows what of a run's draft is written, the last of it if it is long.
+func Drafting(run marchwarden.TraceID, claims []Claim) marchwarden.Event {
+	var b strings.Builder
+	for i, c := range claims {
+		switch {
+		case i > 0 && c.Paragraph:
+			b.WriteString("\n\n")
+		case i > 0:
+			b.WriteString(" ")
+		}
+		b.WriteString(plaintext.Line(c.Text, mostDraft))
+	}
+	text := []rune(b.String())
+	return marchwarden.Event{Stage: marchwarden.StageSynthesize, TraceID: run, Message: lexicon.Counted(len(claims), "sentence", "sentences") + " drafted", Draft: string(text[max(0, len(text)-mostDraft):])}
 }
 
 // Join appends a part to a draft: its claims, its blocks and its gaps.

@@ -29,12 +29,10 @@ const (
 	MissingBlob  Kind = "missing_blob"
 	DamagedBlob  Kind = "damaged_blob"
 	LaterFormat  Kind = "later_format"
-	TornTail     Kind = "torn_tail"
-	EmptyTrace   Kind = "empty_trace"  // no run was ever begun in it
 	DamagedFile  Kind = "damaged_file" // neither a trace nor a blob
 )
 
-var kinds = []Kind{DamagedTrace, MissingTrace, MissingBlob, DamagedBlob, LaterFormat, TornTail, EmptyTrace, DamagedFile}
+var kinds = []Kind{DamagedTrace, MissingTrace, MissingBlob, DamagedBlob, LaterFormat, DamagedFile}
 
 // Finding is something that is wrong.
 type Finding struct {
@@ -44,20 +42,11 @@ type Finding struct {
 	// NeededBy are the first that depend on a blob; More counts the others.
 	NeededBy []Need `json:"needed_by,omitempty"`
 	More     int    `json:"more_need_it,omitempty"`
-	// MayNeed are the runs in whose damaged traces a damaged blob is mentioned.
-	MayNeed []marchwarden.TraceID `json:"may_be_needed_by,omitempty"`
-	// Repairable says that a repair can do something about it, and Remedy what the
-	// user can do about what a repair does not mend.
-	Repairable bool   `json:"repairable,omitempty"`
-	Remedy     string `json:"remedy,omitempty"`
-	// Done is what the repair did, and Fixed whether nothing is wrong any more.
-	Done  string `json:"done,omitempty"`
-	Fixed bool   `json:"fixed,omitempty"`
+	Remedy   string `json:"remedy,omitempty"` // what the user can do about it
 
 	ref  blob.Ref
 	id   marchwarden.TraceID
 	runs []marchwarden.TraceID // what needs it, as gc takes it
-	mend func(*Finding) error  // does what is safe, and says so in Done and Fixed; nil for nothing
 }
 
 // Need is a step that needs a blob.
@@ -92,45 +81,28 @@ type Report struct {
 	// Orphans are blobs that no trace mentions. They are no damage; gc removes them.
 	Orphans     int   `json:"orphans"`
 	OrphanBytes int64 `json:"orphan_bytes"`
-	// Leftovers are files of writes that were broken off more than an hour ago.
+	// Leftovers are files of writes that were broken off more than an hour ago. They are
+	// no damage; gc removes them.
 	Leftovers int `json:"leftovers"`
 	// Strays are paths of what this program did not make, or what is left of an
 	// import that was broken off. They are no damage, and stay.
 	Strays []string `json:"strays,omitempty"`
-	// Empty counts traces of the last hour in which no run was begun.
+	// Torn counts traces whose last line a crash tore, and Empty those in which it tore the
+	// first: no run is in them. Nothing that was acknowledged is lost by either.
+	Torn  int `json:"torn"`
 	Empty int `json:"empty"`
 	// Unsummed counts traces of a format without checksums, in which not every
 	// flipped bit can be found.
 	Unsummed int `json:"unsummed"`
-	// Done is what the repair did besides, and Failed why something could not be
-	// repaired: the first of the reasons.
-	Done   []string `json:"done,omitempty"`
-	Failed string   `json:"repair_error,omitempty"`
 	// Incomplete says that the check was broken off.
 	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 func (r *Report) found(f Finding) {
-	f.Repairable = f.Repairable || f.mend != nil
-	r.Findings = append(r.Findings, f)
-}
-
-func (r *Report) fail(err error) { r.Failed = cmp.Or(r.Failed, err.Error()) }
-
-// Repairable reports whether a repair can do something about what is wrong.
-func (r *Report) Repairable() bool {
-	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Repairable && !f.Fixed })
-}
-
-// Wrong counts the findings that are not fixed.
-func (r *Report) Wrong() int {
-	n := 0
-	for _, f := range r.Findings {
-		if !f.Fixed {
-			n++
-		}
+	if f.Kind == LaterFormat {
+		f.Remedy = "use the version of the program that wrote it"
 	}
-	return n
+	r.Findings = append(r.Findings, f)
 }
 
 // Sort puts the worst first.
@@ -146,34 +118,26 @@ func (r *Report) Sort() {
 // CheckOptions say how to check.
 type CheckOptions struct {
 	Now time.Time
-	// Repair does what is safe: it cuts torn tails, moves damaged blobs aside,
-	// restores those whose content is found elsewhere in the store, and removes
-	// leftovers and traces in which no run was begun. Nothing else is deleted. What
-	// cannot be repaired because a file cannot be written is no error; it is said in
-	// the report.
-	Repair bool
 	// Progress is told how many blobs were read, from one goroutine; nil: unused.
 	Progress func(blobs int)
 }
 
-// old is the time before which a file that was never renamed has no writer any more.
-func (o CheckOptions) old() time.Time { return o.Now.Add(-time.Hour) }
-
 // Check reads every trace and every blob and says what is wrong, and who depends
-// on it. It keeps a few dozen bytes for each blob in memory, and no content but the
+// on it. It changes nothing. It keeps a few dozen bytes for each blob in memory, and no content but the
 // one it is at. It may run beside runs; what they are about to write is not
 // missing. An error means that it could not be told; the report then has what was
 // found until then.
 func (h Home) Check(ctx context.Context, o CheckOptions) (*Report, error) {
-	c := &checker{Home: h, o: o, report: &Report{}, known: map[blob.Ref]bool{}, mayNeed: map[blob.Ref][]marchwarden.TraceID{}, rihlaOf: map[marchwarden.TraceID]marchwarden.TraceID{}, wanted: map[blob.Ref]*Finding{}}
+	c := &checker{Home: h, o: o, report: &Report{}, known: map[blob.Ref]bool{}, rihlaOf: map[marchwarden.TraceID]marchwarden.TraceID{}}
 	var err error
-	for _, step := range []func(context.Context) error{c.traces, c.strays, c.blobs, c.needs, c.remedies, c.repair} {
+	for _, step := range []func(context.Context) error{c.traces, c.strays, c.blobs, c.needs} {
 		if err = step(ctx); err != nil {
 			c.report.Incomplete = true
 			err = fmt.Errorf("check: %w", err)
 			break
 		}
 	}
+	c.remedies()
 	c.report.Sort()
 	return c.report, err
 }
@@ -184,15 +148,48 @@ type checker struct {
 	report *Report
 	// known are the blobs that traces mention; true for those they need and that
 	// were not met yet.
-	known map[blob.Ref]bool
-	// mayNeed are the damaged traces that mention a blob.
-	mayNeed    map[blob.Ref][]marchwarden.TraceID
-	rihlaOf    map[marchwarden.TraceID]marchwarden.TraceID
-	whole      []marchwarden.TraceID  // runs that are no rihlas, whatever others say
-	reported   []*trace.RihlaComplete // by rihlas whose traces must be there
-	leftovers  []blob.File
-	unfinished []string              // files in the folder of traces that were never renamed
-	wanted     map[blob.Ref]*Finding // what a repair looks for elsewhere
+	known    map[blob.Ref]bool
+	rihlaOf  map[marchwarden.TraceID]marchwarden.TraceID
+	whole    []marchwarden.TraceID  // runs that are no rihlas, whatever others say
+	reported []*trace.RihlaComplete // by rihlas whose traces must be there
+}
+
+// remedies says what the user can do about what runs have lost.
+func (c *checker) remedies() {
+	for i := range c.report.Findings {
+		switch f := &c.report.Findings[i]; {
+		case len(f.runs) > 0:
+			f.Remedy = lost(f.runs)
+		case f.Kind == DamagedTrace && f.Remedy == "":
+			f.Remedy = "what can still be read in it is left alone; to remove the run: marchwarden gc --run " + c.family(f.id).String()
+		case f.Kind == DamagedBlob:
+			f.Remedy = "asking for the same document again repairs it; 'marchwarden gc' removes it if no run needs it"
+		}
+	}
+}
+
+// family is the run that gc takes for one: itself, or the investigation that it is part of.
+func (c *checker) family(id marchwarden.TraceID) marchwarden.TraceID {
+	if whole, ok := c.rihlaOf[id]; ok {
+		return whole
+	}
+	return id
+}
+
+// lost says which runs have lost something, and how to remove them.
+func lost(runs []marchwarden.TraceID) string {
+	const most = 3
+	said := fmt.Sprintf("run %s has lost it; to remove the run: marchwarden gc", runs[0])
+	if len(runs) > 1 {
+		said = fmt.Sprintf("%d runs have lost it; to remove them: marchwarden gc", len(runs))
+	}
+	for _, id := range runs[:min(most, len(runs))] {
+		said += " --run " + id.String()
+	}
+	if n := len(runs) - most; n > 0 {
+		said += fmt.Sprintf(", and %d more", n)
+	}
+	return said
 }
 
 // each calls fn for every trace, in the order of their ids.
@@ -223,9 +220,7 @@ func (c *checker) traces(ctx context.Context) error {
 }
 
 func (c *checker) trace(ctx context.Context, id marchwarden.TraceID) {
-	var mentioned []blob.Ref
 	log, err := c.read(id, func(ref blob.Ref) {
-		mentioned = append(mentioned, ref)
 		if !c.known[ref] {
 			c.known[ref] = false
 		}
@@ -247,11 +242,6 @@ func (c *checker) trace(ctx context.Context, id marchwarden.TraceID) {
 			kind = LaterFormat
 		}
 		c.report.found(Finding{Kind: kind, Object: "trace " + id.String(), Problem: err.Error(), id: id})
-		for _, ref := range mentioned {
-			if !slices.Contains(c.mayNeed[ref], id) {
-				c.mayNeed[ref] = append(c.mayNeed[ref], id)
-			}
-		}
 		return
 	}
 	facts := run.FactsOf(log.Steps)
@@ -270,9 +260,12 @@ func (c *checker) blobs(ctx context.Context) error {
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))
 	err := c.Shelf.Files(reading, func(file blob.File) error {
+		if file.Stray {
+			c.report.Strays = append(c.report.Strays, file.Name)
+			return nil
+		}
 		if file.Leftover {
-			c.leftovers = append(c.leftovers, file)
-			if file.Used.Before(c.o.old()) {
+			if file.Used.Before(c.o.Now.Add(-grace)) {
 				c.report.Leftovers++
 			}
 			return nil
@@ -289,7 +282,7 @@ func (c *checker) blobs(ctx context.Context) error {
 			c.o.Progress(c.report.Blobs)
 		}
 		group.Go(func() error {
-			_, err := c.Shelf.Inspect(reading, file)
+			_, err := c.Shelf.Inspect(reading, file.Ref)
 			if err == nil || errors.Is(err, blob.ErrNotFound) || reading.Err() != nil {
 				return reading.Err()
 			}
@@ -302,8 +295,7 @@ func (c *checker) blobs(ctx context.Context) error {
 	})
 	err = errors.Join(err, group.Wait())
 	for ref, err := range damage {
-		c.report.found(Finding{Kind: DamagedBlob, Object: "blob " + ref.String(), Problem: err.Error(), MayNeed: c.mayNeed[ref], ref: ref,
-			mend: func(f *Finding) error { return c.setAside(ctx, f) }})
+		c.report.found(Finding{Kind: DamagedBlob, Object: "blob " + ref.String(), Problem: err.Error(), ref: ref})
 	}
 	return err
 }
@@ -314,7 +306,7 @@ func (c *checker) needs(ctx context.Context) error {
 		if !missing {
 			continue
 		}
-		if _, err := c.Shelf.Inspect(ctx, blob.File{Ref: ref}); err == nil {
+		if _, err := c.Shelf.Inspect(ctx, ref); err == nil {
 			continue // put since
 		}
 		c.report.found(Finding{Kind: MissingBlob, Object: "blob " + ref.String(), Problem: "it is not stored", ref: ref})

@@ -25,7 +25,7 @@ func TestCheckOfASoundHome(t *testing.T) {
 	if _, err := p.blobs.Put(t.Context(), []byte("an orphan")); err != nil {
 		t.Fatal(err)
 	}
-	r := check(t, p, record.CheckOptions{Repair: true})
+	r := check(t, p, record.CheckOptions{})
 	if len(r.Findings) != 0 || r.Orphans == 0 || r.Traces != len(runs[0].All()) || r.Blobs == 0 || r.Unsummed != 0 {
 		t.Errorf("%+v\n%s", r, describe(r))
 	}
@@ -135,62 +135,6 @@ func TestCheckSaysWhoDependsOnIt(t *testing.T) {
 	}
 }
 
-func TestRepair(t *testing.T) {
-	p, runs := investigated(t, questions[0])
-	run, rihla := runs[0], runs[0].Rihlas[0]
-	// A torn tail.
-	whole := read(t, p.trace(rihla.ID))
-	write(t, p.trace(rihla.ID), append(append([]byte(nil), whole...), []byte(`{"step":99,"act`)...))
-	// A damaged blob that can be had from another record: the rihla's result.
-	result := rihla.Log.Complete().Result
-	write(t, p.blob(result), []byte("damaged"))
-	// One whose writer was broken off before the rename.
-	lost := run.Log.Complete().Result
-	if err := os.Rename(p.blob(lost), p.blob(lost)+".ABCDEF.tmp"); err != nil {
-		t.Fatal(err)
-	}
-	// One that nobody needs, and one that is lost for good.
-	orphan, err := p.blobs.Put(t.Context(), []byte("an orphan"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, p.blob(orphan), []byte("damaged"))
-	var gone blob.Ref
-	for _, s := range rihla.Log.Steps {
-		if f, ok := s.(*trace.SearchComplete); ok {
-			gone = f.OutputID
-		}
-	}
-	write(t, p.blob(gone), []byte("damaged"))
-
-	r := check(t, p, record.CheckOptions{Repair: true})
-	said := describe(r)
-	want := map[string]bool{"trace " + rihla.ID.String(): true, "blob " + result.String(): true, "blob " + lost.String(): true, "blob " + orphan.String(): true, "blob " + gone.String(): false}
-	if len(r.Findings) != len(want) {
-		t.Fatalf("found:\n%s", said)
-	}
-	for _, f := range r.Findings {
-		if fixed, ok := want[f.Object]; !ok || f.Fixed != fixed || f.Done == "" && fixed {
-			t.Errorf("%s: fixed %t (%s), want %t", f.Object, f.Fixed, f.Done, fixed)
-		}
-	}
-	if got := read(t, p.trace(rihla.ID)); string(got) != string(whole) {
-		t.Error("the trace is not what it was before its tail")
-	}
-	aside, err := os.ReadDir(filepath.Join(p.path, "damaged"))
-	if err != nil || len(aside) != 4 {
-		t.Errorf("set aside: %v, %v", aside, err)
-	}
-	// Again: nothing is done a second time, and what is lost is still said.
-	again := check(t, p, record.CheckOptions{Repair: true, Now: time.Now().Add(2 * time.Hour)})
-	if len(again.Findings) != 1 || again.Findings[0].Kind != record.MissingBlob || again.Findings[0].Done != "" || again.Wrong() != 1 {
-		t.Errorf("the second time:\n%s", describe(again))
-	}
-	if left, err := filepath.Glob(filepath.Join(p.path, "blobs/sha256/*/*.tmp")); len(left) > 0 || err != nil {
-		t.Errorf("left over: %v, %v", left, err)
-	}
-}
-
 // The trace of a rihla that is gone is missed where its investigation is.
 func TestATraceThatIsGone(t *testing.T) {
 	p, runs := investigated(t, questions[0])
@@ -199,7 +143,7 @@ func TestATraceThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := check(t, p, record.CheckOptions{})
-	if len(r.Findings) != 1 || r.Findings[0].Kind != record.MissingTrace || r.Findings[0].Object != "trace "+rihla.ID.String() || r.Wrong() != 1 ||
+	if len(r.Findings) != 1 || r.Findings[0].Kind != record.MissingTrace || r.Findings[0].Object != "trace "+rihla.ID.String() ||
 		r.Findings[0].NeededBy[0].Run != runs[0].ID || !strings.Contains(r.Findings[0].Remedy, "gc --run "+runs[0].ID.String()) {
 		t.Errorf("found:\n%s", describe(r))
 	}
@@ -228,7 +172,7 @@ func TestCheckLeavesARunningTraceAlone(t *testing.T) {
 	}
 	stump := append(read(t, p.trace(id)), []byte(`{"step":2`)...)
 	write(t, p.trace(id), stump)
-	r := check(t, p, record.CheckOptions{Repair: true})
+	r := check(t, p, record.CheckOptions{})
 	if len(r.Findings) != 0 || r.Running != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -237,8 +181,8 @@ func TestCheckLeavesARunningTraceAlone(t *testing.T) {
 	}
 }
 
-// What stands in the place of a trace is damage; what nobody of ours made is only
-// said; what our own writes left goes when it is old.
+// What stands in the place of a trace is damage; what this program did not make is only
+// said; what its own writes left is counted, and goes with a collection when it is old.
 func TestStrangeFiles(t *testing.T) {
 	p, _ := investigated(t, questions[0])
 	id := func(n int) string { return fmt.Sprintf("01980000-0000-7000-8000-%012d", n) }
@@ -255,63 +199,46 @@ func TestStrangeFiles(t *testing.T) {
 		write(t, path, []byte("x"))
 		date(t, time.Now().Add(-2*time.Hour), path)
 	}
-	for _, repair := range []bool{false, true} {
-		r := check(t, p, record.CheckOptions{Repair: repair})
-		left := 1
-		if repair {
-			left = 0
-		}
-		if len(r.Findings) != 2 || r.Wrong() != 2*left || r.Repairable() == repair || r.Leftovers != left || r.Failed != "" {
-			t.Errorf("repair %t: %+v\n%s", repair, r, describe(r))
-		}
-		sort := append([]string(nil), r.Strays...)
-		if slices.Sort(sort); !slices.Equal(sort, slices.Sorted(slices.Values(strays))) {
-			t.Errorf("strays: %q", r.Strays)
-		}
+	r := check(t, p, record.CheckOptions{})
+	if len(r.Findings) != 2 || r.Leftovers != 1 || !strings.Contains(r.Findings[0].Remedy, path(id(1)+".jsonl")) {
+		t.Errorf("%+v\n%s", r, describe(r))
+	}
+	sort := append([]string(nil), r.Strays...)
+	if slices.Sort(sort); !slices.Equal(sort, slices.Sorted(slices.Values(strays))) {
+		t.Errorf("strays: %q", r.Strays)
+	}
+	if _, c := collect(t, p, record.CollectOptions{}); c.Leftovers != 1 {
+		t.Errorf("collected %+v", c)
 	}
 	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
 		t.Errorf("the leftover: %v", err)
 	}
-	if r := check(t, p, record.CheckOptions{}); len(r.Findings) != 0 || len(r.Strays) != len(strays) {
-		t.Errorf("afterwards: %+v", r)
-	}
 }
 
-// A trace without a whole first line has no run in it.
-func TestTraceWithoutARun(t *testing.T) {
+// What a crash leaves is counted, and is no damage; a line that was written whole is.
+func TestWhatACrashLeaves(t *testing.T) {
 	for _, c := range []struct {
-		text string
-		age  time.Duration
-		kind record.Kind
-		kept int // files set aside
+		text               string
+		torn, empty, found int
 	}{
-		{"", 0, record.EmptyTrace, 0},
-		{"", 2 * time.Hour, record.EmptyTrace, 0},
-		{`{"`, time.Minute, record.EmptyTrace, 0},
-		{`{"`, 2 * time.Hour, record.EmptyTrace, 1},
-		{"{\n", 2 * time.Hour, record.DamagedTrace, 0},
+		{"", 0, 1, 0}, {`{"`, 0, 1, 0}, {"{\n", 0, 0, 1}, {"START" + `{"step":2,"act`, 1, 0, 0}, {"START" + `{"step":2}*`, 0, 0, 1}, {"START" + "{step\n", 0, 0, 1},
 	} {
 		p := open(t, t.TempDir())
-		path := filepath.Join(p.path, "traces", "01980000-0000-7000-8000-000000000001.jsonl")
-		write(t, path, []byte(c.text))
-		date(t, time.Now().Add(-c.age), path)
-		r := check(t, p, record.CheckOptions{Repair: true})
-		removed := c.kind == record.EmptyTrace && c.age > time.Hour // a run may be about to begin in a younger one
-		if len(r.Findings) != 1 || r.Findings[0].Kind != c.kind || r.Findings[0].Fixed != removed {
-			t.Errorf("%q, %v old: %+v\n%s", c.text, c.age, r, describe(r))
+		end(t, begin(t, p, 1, time.Minute))
+		path := p.trace(runID(t, 1))
+		text := strings.ReplaceAll(c.text, "START", string(read(t, path)))
+		write(t, path, []byte(text))
+		r := check(t, p, record.CheckOptions{})
+		if r.Torn != c.torn || r.Empty != c.empty || len(r.Findings) != c.found {
+			t.Errorf("%q: %+v", c.text, r)
 		}
-		if _, err := os.Stat(path); os.IsNotExist(err) != removed {
-			t.Errorf("%q, %v old: %v", c.text, c.age, err)
-		}
-		if aside, _ := os.ReadDir(filepath.Join(p.path, "damaged")); len(aside) != c.kept {
-			t.Errorf("%q, %v old: set aside %v", c.text, c.age, aside)
+		if string(read(t, path)) != text {
+			t.Errorf("%q: the trace was changed", c.text)
 		}
 	}
 }
 
-// A damaged blob that only a damaged trace mentions may be needed, and is not put
-// right by moving it aside. What nobody can repair has a remedy, and no promise that
-// a repair would help.
+// A damaged blob that only a damaged trace mentions is named with the trace.
 func TestWhatADamagedTraceMayNeed(t *testing.T) {
 	p, runs := investigated(t, questions[0])
 	run, rihla := runs[0], runs[0].Rihlas[0]
@@ -325,39 +252,9 @@ func TestWhatADamagedTraceMayNeed(t *testing.T) {
 	data := read(t, p.trace(rihla.ID))
 	data[bytes.LastIndex(data, []byte("decision"))] ^= 1 // in no hash that the trace mentions
 	write(t, p.trace(rihla.ID), data)
-	r := check(t, p, record.CheckOptions{Repair: true})
-	if len(r.Findings) != 2 || r.Wrong() != 2 {
+	r := check(t, p, record.CheckOptions{})
+	if len(r.Findings) != 2 || !strings.Contains(r.Findings[0].Remedy, "marchwarden gc --run "+run.ID.String()) || !strings.Contains(r.Findings[1].Remedy, "marchwarden gc") {
 		t.Fatalf("found:\n%s", describe(r))
-	}
-	for _, f := range r.Findings {
-		if f.Kind == record.DamagedBlob && !slices.Equal(f.MayNeed, []marchwarden.TraceID{rihla.ID}) {
-			t.Errorf("may be needed by %v", f.MayNeed)
-		}
-		if !strings.Contains(f.Remedy, "marchwarden gc --run "+run.ID.String()) {
-			t.Errorf("%s: remedy %q", f.Object, f.Remedy)
-		}
-	}
-	if r := check(t, p, record.CheckOptions{}); r.Repairable() || r.Wrong() != 1 {
-		t.Errorf("afterwards:\n%s", describe(r))
-	}
-}
-
-// Where nothing can be written, all is said that is wrong and why it stays so.
-func TestRepairWhereNothingCanBeWritten(t *testing.T) {
-	p, runs := investigated(t, questions[0])
-	id := runs[0].ID
-	write(t, p.trace(id), append(read(t, p.trace(id)), `{"step":99`...))
-	result := runs[0].Rihlas[0].Log.Complete().Result
-	write(t, p.blob(result), []byte("damaged"))
-	write(t, filepath.Join(p.path, "damaged"), nil) // no folder can be made there
-	r := check(t, p, record.CheckOptions{Repair: true})
-	if len(r.Findings) != 2 || r.Wrong() != 2 || r.Failed == "" {
-		t.Errorf("%+v\n%s", r, describe(r))
-	}
-	for _, f := range r.Findings {
-		if !strings.HasPrefix(f.Done, "could not be repaired: ") {
-			t.Errorf("%s: %q", f.Object, f.Done)
-		}
 	}
 }
 
@@ -368,7 +265,7 @@ func TestCheckThatIsBrokenOff(t *testing.T) {
 	data[len(data)/2] ^= 1
 	write(t, p.trace(runs[0].ID), data)
 	ctx, stop := context.WithCancel(t.Context())
-	r, err := p.home().Check(ctx, record.CheckOptions{Now: time.Now(), Repair: true, Progress: func(n int) {
+	r, err := p.home().Check(ctx, record.CheckOptions{Now: time.Now(), Progress: func(n int) {
 		if n == 3 {
 			stop()
 		}
@@ -384,8 +281,8 @@ type stopping struct {
 	stop func()
 }
 
-func (s stopping) Inspect(ctx context.Context, file blob.File) ([]byte, error) {
-	content, err := s.Shelf.Inspect(ctx, file)
+func (s stopping) Inspect(ctx context.Context, ref blob.Ref) ([]byte, error) {
+	content, err := s.Shelf.Inspect(ctx, ref)
 	if err != nil {
 		s.stop()
 	}

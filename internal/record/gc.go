@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -21,9 +23,6 @@ type CollectOptions struct {
 	// Older removes families that were last written longer ago than that; 0 keeps
 	// all.
 	Older time.Duration
-	// MaxBytes removes the oldest families until traces and blobs fit into it; 0 is
-	// no limit. Blobs that only wait for the grace to pass count as gone.
-	MaxBytes int64
 	// Runs are removed with their families, however young they are and whether or not
 	// their traces can be read.
 	Runs []marchwarden.TraceID
@@ -44,14 +43,12 @@ type Plan struct {
 	Before int64 `json:"bytes_before"`
 	After  int64 `json:"bytes_after"`
 	// Spared counts blobs that nothing mentions and that were used too recently.
-	Spared      int   `json:"spared_blobs"`
-	SparedBytes int64 `json:"spared_bytes"`
-	// Running, Sealed, Young and Watched count families that would have gone, had not a process
-	// been at work on them, a trace of theirs been unreadable, one been written within
-	// the grace, or a watched question to be compared with them.
+	Spared int `json:"spared_blobs"`
+	// Running, Sealed and Watched count families that would have gone, had not a process
+	// been at work on them, a trace of theirs been unreadable, or a watched question to be
+	// compared with them.
 	Running int `json:"kept_running"`
 	Sealed  int `json:"kept_unreadable"`
-	Young   int `json:"kept_young"`
 	Watched int `json:"kept_watched"`
 
 	home    Home
@@ -60,12 +57,6 @@ type Plan struct {
 	before  time.Time             // blobs used since then are spared
 	watched []marchwarden.TraceID // runs that watched questions are compared with
 }
-
-// Goal is the number of bytes that were asked for; 0 is no limit.
-func (p *Plan) Goal() int64 { return p.options.MaxBytes }
-
-// Missed reports whether more stays than was asked for.
-func (p *Plan) Missed() bool { return p.options.MaxBytes > 0 && p.After > p.options.MaxBytes }
 
 // Collected is what a collection removed.
 type Collected struct {
@@ -98,7 +89,7 @@ func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (*Plan, erro
 	}
 	sizes := map[blob.Ref]blob.File{}
 	err = h.Shelf.Files(ctx, func(file blob.File) error {
-		if !file.Leftover {
+		if !file.Leftover && !file.Stray {
 			sizes[file.Ref] = file
 			p.Before += file.Size
 		}
@@ -120,7 +111,7 @@ func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (*Plan, erro
 			p.Blobs, p.BlobBytes = p.Blobs+1, p.BlobBytes+file.Size
 			p.After -= file.Size
 		default:
-			p.Spared, p.SparedBytes = p.Spared+1, p.SparedBytes+file.Size
+			p.Spared++
 		}
 		delete(sizes, ref)
 	}
@@ -148,7 +139,7 @@ func (p *Plan) chooseRuns(ctx context.Context, all []Family, release func(blob.R
 		case i < 0:
 			return &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: "there is no run " + id.String(), Hint: "run 'marchwarden traces' to list the runs there are"}
 		case all[i].IDs[0] != id:
-			return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("run %s is a rihla of an investigation", id),
+			return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("run %s is a part of an investigation", id),
 				Hint: "remove the investigation with its rihlas: marchwarden gc --run " + all[i].IDs[0].String()}
 		case all[i].busy:
 			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is going on", id), Hint: "wait for it to end, or stop it"}
@@ -190,8 +181,7 @@ func unreadable(err error) bool {
 func (p *Plan) choose(ctx context.Context, all []Family, running bool, release func(blob.Ref)) error {
 	o := p.options
 	for _, f := range all {
-		old := o.Older > 0 && f.Last.Before(o.Now.Add(-o.Older))
-		if !old && (o.MaxBytes <= 0 || p.After-p.SparedBytes <= o.MaxBytes) {
+		if o.Older <= 0 || !f.Last.Before(o.Now.Add(-max(o.Older, grace))) {
 			continue
 		}
 		switch {
@@ -203,9 +193,6 @@ func (p *Plan) choose(ctx context.Context, all []Family, running bool, release f
 			continue
 		case slices.Contains(p.watched, f.IDs[0]):
 			p.Watched++
-			continue
-		case f.Last.After(o.Now.Add(-grace)):
-			p.Young++
 			continue
 		}
 		if err := p.take(ctx, f, release); err != nil {
@@ -246,7 +233,26 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 	}
 	var err error
 	c.Leftovers, err = p.home.Shelf.Sweep(ctx, p.options.Now.Add(-grace))
-	return c, err
+	n, failed := p.sweepImports()
+	c.Leftovers += n
+	return c, errors.Join(err, failed)
+}
+
+// sweepImports removes what imports left in the folder of traces that were broken off.
+func (p *Plan) sweepImports() (removed int, err error) {
+	entries, err := os.ReadDir(p.home.Traces.Path())
+	for _, e := range entries {
+		info, gone := e.Info()
+		if gone != nil || !brokenOff.MatchString(e.Name()) || !e.Type().IsRegular() || info.ModTime().After(p.options.Now.Add(-grace)) {
+			continue
+		}
+		if failed := os.Remove(filepath.Join(p.home.Traces.Path(), e.Name())); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		removed++
+	}
+	return removed, err
 }
 
 // remove removes the traces of a family with the checks of their sources, the

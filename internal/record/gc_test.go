@@ -118,29 +118,6 @@ func TestCollectByAge(t *testing.T) {
 	}
 }
 
-func TestCollectBySize(t *testing.T) {
-	p, runs := investigated(t, questions...)
-	for i, r := range runs {
-		age(t, p, r, time.Duration(10-i)*day)
-	}
-	whole, _ := collect(t, p, record.CollectOptions{MaxBytes: 1 << 40})
-	if len(whole.Families) != 0 || whole.Before == 0 {
-		t.Fatalf("plan %+v", whole)
-	}
-	most := whole.After * 6 / 10
-	plan, _ := collect(t, p, record.CollectOptions{MaxBytes: most})
-	if plan.After > most || len(plan.Families) == 0 || plan.Families[0].IDs[0] != runs[0].ID {
-		t.Errorf("plan %+v for %d bytes", plan, most)
-	}
-	again, _ := collect(t, p, record.CollectOptions{MaxBytes: most})
-	if len(again.Families) != 0 || again.Before != plan.After {
-		t.Errorf("there are %d bytes, planned were %d; %+v", again.Before, plan.After, again)
-	}
-	if err := stands(p, runs[len(runs)-1].ID); err != nil {
-		t.Error(err)
-	}
-}
-
 // What somebody works on stays, with its family; so do rihlas that may be part of
 // it, and traces that cannot be read with all that they mention.
 func TestCollectSparesWhatIsAliveOrUnreadable(t *testing.T) {
@@ -272,30 +249,6 @@ func TestCollectLeavesWhatIsOnlyNamed(t *testing.T) {
 	r := check(t, p, record.CheckOptions{})
 	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Remedy, "--run "+own.ID.String()) {
 		t.Errorf("what to remove:\n%s", describe(r))
-	}
-}
-
-// Blobs that were used a moment ago go later; no run has to make room for them.
-func TestCollectBySizeCountsWhatOnlyWaits(t *testing.T) {
-	p, runs := investigated(t, questions[:3]...)
-	for i, r := range runs {
-		age(t, p, r, time.Duration(10-i)*day)
-	}
-	for _, ref := range runs[0].Refs() {
-		date(t, time.Now(), p.blob(ref))
-	}
-	whole, _ := collect(t, p, record.CollectOptions{})
-	plan, _ := collect(t, p, record.CollectOptions{MaxBytes: whole.After - 1})
-	if len(plan.Families) != 1 || plan.SparedBytes == 0 || plan.Young != 0 {
-		t.Errorf("plan %+v", plan)
-	}
-	for _, r := range runs[1:] {
-		for _, run := range r.All() {
-			date(t, time.Now(), p.trace(run.ID))
-		}
-	}
-	if plan, _ := collect(t, p, record.CollectOptions{MaxBytes: 1}); plan.Young == 0 || plan.After <= 1 {
-		t.Errorf("plan %+v", plan)
 	}
 }
 
@@ -475,16 +428,13 @@ func TestAnySequenceOfRunsAndCollections(t *testing.T) {
 				s.enact(t, rt, p, true)
 			case "collect":
 				collect(t, p, record.CollectOptions{
-					Older:    time.Duration(rapid.IntRange(0, 20).Draw(rt, "days")) * day,
-					MaxBytes: int64(rapid.IntRange(0, 60).Draw(rt, "kilobytes")) << 10,
+					Older: time.Duration(rapid.IntRange(0, 20).Draw(rt, "days")) * day,
 				})
 			}
 		}
 		collect(t, p, record.CollectOptions{Older: 10 * day})
 		for _, f := range check(t, p, record.CheckOptions{}).Findings {
-			if f.Kind != record.TornTail && f.Kind != record.EmptyTrace {
-				rt.Fatalf("%s %s: %s", f.Kind, f.Object, f.Problem)
-			}
+			rt.Fatalf("%s %s: %s", f.Kind, f.Object, f.Problem)
 		}
 		for _, id := range kept(t, p) {
 			log, err := p.traces.Load(id)

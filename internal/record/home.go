@@ -1,22 +1,22 @@
 // Package record looks after all records of one place: it finds what is damaged or
-// missing and who needs it, repairs what can be, and removes what is old. What is in the
+// missing and who needs it, and removes what is old. What is in the
 // record of one run is package run's, the files of the store are package blob's.
 //
-//	home.go    all records of one place, and what their traces mention
+//	home.go    all records of one place, what their traces mention, and which belong together
 //	check.go   the report; what is damaged or missing, and who needs it
-//	traces.go  the folder of traces: torn ones, empty ones, and what is none
-//	repair.go  what can safely be done about it
-//	files.go   the other files of a home: ledger, pins, folders, index, reports of drift
-//	family.go  which traces belong together
+//	files.go   the folder of traces, and the other files of a home
 //	gc.go      removing old families, and blobs that nothing mentions
 //	text.go    a report for people
 package record
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"io"
 	"regexp"
+	"slices"
+	"strings"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -30,25 +30,23 @@ type Home struct {
 	Shelf Shelf // the files behind Store.Blobs
 	// Folder is the home folder, in which checks of sources are kept; "" has none.
 	Folder string
-	// Damaged is the folder to which damaged files are moved; it is made when needed.
-	Damaged string
 }
 
-// Shelf is the files of a store, and the paths of what is among them and is none of them.
+// Shelf is the files behind a Store, for checking and clearing it.
 type Shelf interface {
-	blob.Shelf
-	Strays(context.Context) ([]string, error)
-}
-
-// text is all that is in the file of a trace, or was read of it before an error.
-func (h Home) text(id marchwarden.TraceID) ([]byte, error) {
-	f, err := h.Traces.Raw(id)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(f)
-	return text, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
+	// Files calls fn for every file of the store, leftovers of broken-off writes and
+	// strays included, in a fixed order. Files that come or go meanwhile may be met or not.
+	// The first error of fn ends the walk and is returned as it is.
+	Files(ctx context.Context, fn func(blob.File) error) error
+	// Inspect is Get without a mark that the blob was used.
+	Inspect(ctx context.Context, ref blob.Ref) ([]byte, error)
+	// Remove removes those of refs that were last used before a time and that
+	// needed, asked again when no other process can write, does not name; needed may be
+	// nil. It is safe beside writers. It returns what is gone, also with an error.
+	Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func(blob.Ref) (bool, error)) ([]blob.File, error)
+	// Sweep removes leftovers that were last written before a time and returns how
+	// many.
+	Sweep(ctx context.Context, before time.Time) (int, error)
 }
 
 var refShape = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
@@ -58,7 +56,7 @@ var refShape = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 // program understands them: a step of an action that only a later version knows, and a line
 // that is damaged, still keep what they mention.
 func (h Home) read(id marchwarden.TraceID, mention func(blob.Ref)) (*trace.Log, error) {
-	text, err := h.text(id)
+	text, err := h.Traces.Text(id)
 	for _, hash := range refShape.FindAll(text, -1) {
 		if ref, err := blob.Parse(string(hash)); err == nil {
 			mention(ref)
@@ -68,4 +66,195 @@ func (h Home) read(id marchwarden.TraceID, mention func(blob.Ref)) (*trace.Log, 
 		return nil, err
 	}
 	return trace.Read(bytes.NewReader(text))
+}
+
+// Family is a run with its rihlas: they are kept and removed together. A rihla
+// that no investigation here names, or more than one, is a family of its own, and so
+// is a run that was no rihla, whatever an investigation says that was
+// imported. They go no earlier than what names them.
+type Family struct {
+	// IDs are the traces, the investigation first.
+	IDs      []marchwarden.TraceID `json:"trace_ids"`
+	Question string                `json:"question"`
+	Last     time.Time             `json:"last_written"` // or what names it was
+	Bytes    int64                 `json:"trace_bytes"`
+	// Finished says that the run has its result. One that has not could be resumed.
+	Finished bool `json:"finished"`
+	// Unreadable says that one of its traces cannot be read.
+	Unreadable bool `json:"unreadable,omitempty"`
+
+	busy   bool                  // a process writes one of its traces
+	rihla  bool                  // of an investigation that is not known
+	sealed bool                  // a trace of it, or one that mentions it, cannot be read
+	others []marchwarden.TraceID // traces that it names and that are not of it
+}
+
+// member is one trace: the family that it is by itself, and what it may belong to.
+type member struct {
+	Family
+	parts   []marchwarden.TraceID
+	started time.Time // when it can have used its first blob
+	whole   bool      // known to be no rihla
+}
+
+// survey is all traces, as they are put together.
+type survey struct {
+	members map[marchwarden.TraceID]*member
+	named   map[marchwarden.TraceID]int // by how many traces that can be read
+	claimed map[marchwarden.TraceID]bool
+}
+
+// families reads all traces and puts them together, the least recently written family first.
+// mention is told of every hash; began is when the first run began that is going on.
+func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Family, began time.Time, err error) {
+	ids, err := h.Traces.List()
+	if err != nil {
+		return nil, began, err
+	}
+	s := survey{map[marchwarden.TraceID]*member{}, map[marchwarden.TraceID]int{}, map[marchwarden.TraceID]bool{}}
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return nil, began, err
+		}
+		m, err := h.member(id, mention)
+		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+			continue // removed since
+		}
+		if err != nil {
+			return nil, began, err
+		}
+		s.members[id] = m
+		for _, part := range m.parts {
+			if !m.sealed {
+				s.named[part]++
+			}
+		}
+		if m.busy && (began.IsZero() || m.started.Before(began)) {
+			began = m.started
+		}
+	}
+	ids = slices.DeleteFunc(ids, func(id marchwarden.TraceID) bool { return s.members[id] == nil })
+	for _, id := range ids {
+		s.claim(s.members[id])
+	}
+	for _, id := range ids {
+		if !s.claimed[id] {
+			f := Family{Question: s.members[id].Question, Finished: s.members[id].Finished, rihla: s.members[id].rihla}
+			s.join(&f, s.members[id])
+			all = append(all, f)
+		}
+	}
+	tie(all)
+	slices.SortFunc(all, func(a, b Family) int {
+		return cmp.Or(a.Last.Compare(b.Last), strings.Compare(a.IDs[0].String(), b.IDs[0].String()))
+	})
+	return all, began, nil
+}
+
+// claim leaves those traces as parts of one which it alone names and of which it is not
+// known that they are no rihlas. What one mentions that cannot be read is a part only if
+// it is known to be a rihla, and if no other names it.
+func (s survey) claim(m *member) {
+	by := 1
+	if m.sealed {
+		by = 0
+	}
+	m.parts = slices.DeleteFunc(m.parts, func(id marchwarden.TraceID) bool {
+		other := s.members[id]
+		if other == nil {
+			return true
+		}
+		mine := (other.rihla || !other.whole && !m.sealed) && s.named[id] == by && !s.claimed[id]
+		if s.claimed[id] = s.claimed[id] || mine; !mine {
+			m.others = append(m.others, id)
+		}
+		return !mine
+	})
+}
+
+// join adds a trace to a family, with its parts.
+func (s survey) join(f *Family, m *member) {
+	if slices.Contains(f.IDs, m.IDs[0]) {
+		return
+	}
+	f.IDs = append(f.IDs, m.IDs[0])
+	f.Bytes += m.Bytes
+	f.busy, f.Unreadable, f.sealed = f.busy || m.busy, f.Unreadable || m.sealed, f.sealed || m.sealed
+	f.others = append(f.others, m.others...)
+	if m.Last.After(f.Last) {
+		f.Last = m.Last
+	}
+	for _, part := range m.parts {
+		s.join(f, s.members[part])
+	}
+}
+
+// tie keeps a family as long as every other that names a trace of it, and may need it.
+func tie(all []Family) {
+	of := map[marchwarden.TraceID]*Family{}
+	for i := range all {
+		for _, id := range all[i].IDs {
+			of[id] = &all[i]
+		}
+	}
+	for i := range all {
+		for _, id := range all[i].others {
+			f := of[id]
+			if f == nil || f == &all[i] {
+				continue
+			}
+			f.busy, f.sealed = f.busy || all[i].busy, f.sealed || all[i].sealed
+			if !f.Last.After(all[i].Last) {
+				f.Last = all[i].Last.Add(1) // the other goes first
+			}
+		}
+	}
+}
+
+func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, error) {
+	info, err := h.Traces.Stat(id)
+	if err != nil {
+		return nil, err
+	}
+	m := &member{Family: Family{IDs: []marchwarden.TraceID{id}, Last: info.ModTime(), Bytes: info.Size()}, started: info.ModTime()}
+	// First the lock and then the lines: a run that ends in between is held to be
+	// busy, and one that begins in between has not put anything yet.
+	if m.busy, err = h.Traces.Busy(id); err != nil {
+		return nil, err
+	}
+	log, err := h.read(id, mention)
+	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+		return nil, err
+	}
+	if err != nil {
+		m.sealed = true
+		m.parts, err = h.idsIn(id)
+		return m, err
+	}
+	facts := run.FactsOf(log.Steps)
+	m.parts, m.Finished = facts.Parts, facts.Ended
+	if start := facts.Start; start != nil {
+		m.Question, m.rihla, m.whole, m.started = start.Request.Question, start.PartOf, !start.PartOf, start.Timestamp
+		if start.StartedAt.Before(m.started) { // it is stamped when it comes in, before its trace is made
+			m.started = start.StartedAt
+		}
+	}
+	return m, nil
+}
+
+var idShape = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// idsIn are the traces, its rihlas among them, that an unreadable one mentions.
+func (h Home) idsIn(id marchwarden.TraceID) (ids []marchwarden.TraceID, err error) {
+	data, err := h.Traces.Text(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range idShape.FindAll(data, -1) {
+		other, err := marchwarden.ParseTraceID(string(text))
+		if err == nil && other != id && !slices.Contains(ids, other) {
+			ids = append(ids, other)
+		}
+	}
+	return ids, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -174,8 +173,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// A trace under another's name is damage; a write that is under way is none, and a
-// repair leaves it alone.
+// A trace under another's name is damage; a write that is under way is none.
 func TestCheckOfNames(t *testing.T) {
 	p := open(t, t.TempDir())
 	end(t, begin(t, p, 1, time.Minute))
@@ -184,17 +182,12 @@ func TestCheckOfNames(t *testing.T) {
 	}
 	writing := p.blob(orphan(t, p, "x", 0)) + ".ABCDEF.tmp"
 	write(t, writing, []byte("half"))
-	r := check(t, p, record.CheckOptions{Repair: true})
+	r := check(t, p, record.CheckOptions{})
 	if len(r.Findings) != 1 || r.Findings[0].Kind != record.DamagedTrace || !strings.Contains(r.Findings[0].Problem, "another run, "+runID(t, 1).String()) {
 		t.Errorf("%s", describe(r))
 	}
 	if _, err := os.Stat(writing); err != nil || r.Leftovers != 0 {
 		t.Errorf("%d leftovers, %v", r.Leftovers, err)
-	}
-	date(t, time.Now().Add(-2*time.Hour), writing)
-	check(t, p, record.CheckOptions{Repair: true})
-	if left, err := filepath.Glob(filepath.Dir(writing) + "/*.tmp"); len(left) != 0 || err != nil {
-		t.Error(left, err)
 	}
 }
 
@@ -217,22 +210,5 @@ func TestCollectSparesWhatWentOnSince(t *testing.T) {
 	end(t, w)
 	if c, err := plan.Run(t.Context()); c.Traces != 0 || err != nil {
 		t.Errorf("collected %+v, %v", c, err)
-	}
-}
-
-// A last line that was written whole and is damaged is not what a crash leaves: it is
-// damage, and no repair cuts it off.
-func TestCheckOfADamagedLastLine(t *testing.T) {
-	p := open(t, t.TempDir())
-	end(t, begin(t, p, 1, time.Minute, &trace.Message{Head: trace.Head{Decision: "a decision"}}))
-	path := p.trace(runID(t, 1))
-	damaged := bytes.Replace(read(t, path), []byte(`"decision":"a`), []byte(`"decision"x"a`), 1)
-	write(t, path, damaged)
-	r := check(t, p, record.CheckOptions{Repair: true})
-	if len(r.Findings) != 1 || r.Findings[0].Kind != record.DamagedTrace || r.Findings[0].Repairable || r.Findings[0].Fixed {
-		t.Errorf("%s", describe(r))
-	}
-	if !bytes.Equal(read(t, path), damaged) {
-		t.Error("the trace was changed")
 	}
 }

@@ -45,7 +45,7 @@ func open(tb testing.TB, path string) *place {
 }
 
 func (p *place) home() record.Home {
-	return record.Home{Store: run.Store{Traces: p.traces, Blobs: p.blobs}, Shelf: p.blobs, Damaged: filepath.Join(p.path, "damaged")}
+	return record.Home{Store: run.Store{Traces: p.traces, Blobs: p.blobs}, Shelf: p.blobs}
 }
 
 func (p *place) trace(id marchwarden.TraceID) string {
@@ -147,7 +147,7 @@ func check(tb testing.TB, p *place, o record.CheckOptions) *record.Report {
 func describe(r *record.Report) string {
 	var b strings.Builder
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "%s %s: %s; needed by %v; done: %s (%t)\n", f.Kind, f.Object, f.Problem, f.NeededBy, f.Done, f.Fixed)
+		fmt.Fprintf(&b, "%s %s: %s; needed by %v; %s\n", f.Kind, f.Object, f.Problem, f.NeededBy, f.Remedy)
 	}
 	return b.String()
 }

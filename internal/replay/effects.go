@@ -16,7 +16,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// absent is what a decorator without its counterpart says; a rerun never gets there.
+// absent is what a decorator without its counterpart says. A rerun never gets there; a run that is resumed
+// does where what it read from is not kept any more.
 func absent(what string) error {
 	return marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no %s in a rerun", what)
 }

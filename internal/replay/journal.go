@@ -25,6 +25,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -208,13 +210,99 @@ func Shield(ctx context.Context) context.Context {
 // shielded is the key of the context that Shield hides.
 type shielded struct{}
 
-func unshield(ctx context.Context) context.Context {
-	if hidden, ok := ctx.Value(shielded{}).(context.Context); ok {
-		return hidden
-	}
-	return ctx
-}
-
 // Fatal reports whether err says that a run cannot be recorded or replayed, which
 // ends it. Any other failure is an outcome.
 func Fatal(err error) bool { return errors.Is(err, ErrJournal) }
+
+// CheckBlobs reads every blob that a trace names and fails on the first that is
+// damaged or missing, naming it and the step that needs it.
+func CheckBlobs(ctx context.Context, log *trace.Log, blobs blob.Store) error {
+	for s, ref := range log.Refs() {
+		if _, err := blobs.Get(ctx, ref); err != nil {
+			return fmt.Errorf("step %d (%s): %w", s.Header().Step, s.Header().Action, err)
+		}
+	}
+	return nil
+}
+
+// Difference names the first byte and the first field in which two results in JSON
+// differ: the recorded one and the one of a rerun.
+func Difference(want, got []byte) string {
+	where := fmt.Sprintf("first difference at byte %d of %d", common(string(want), string(got)), len(want))
+	var w, g any
+	if json.Unmarshal(want, &w) != nil || json.Unmarshal(got, &g) != nil {
+		return where
+	}
+	if path, a, b := firstDifference("", w, g); path != "" {
+		return fmt.Sprintf("%s, in %s: %s was recorded, %s came out", where, path, a, b)
+	}
+	return where
+}
+
+// firstDifference walks two JSON values in order of their keys and returns the
+// path of the first that differ, with both in short; "" when they are equal.
+func firstDifference(path string, w, g any) (at, was, is string) {
+	switch w := w.(type) {
+	case map[string]any:
+		if g, ok := g.(map[string]any); ok {
+			both := maps.Clone(w)
+			maps.Copy(both, g)
+			for _, k := range slices.Sorted(maps.Keys(both)) {
+				if at, was, is := firstDifference(strings.TrimPrefix(path+"."+k, "."), w[k], g[k]); at != "" {
+					return at, was, is
+				}
+			}
+			return "", "", ""
+		}
+	case []any:
+		if g, ok := g.([]any); ok {
+			for i := range min(len(w), len(g)) {
+				if at, was, is := firstDifference(fmt.Sprintf("%s[%d]", path, i), w[i], g[i]); at != "" {
+					return at, was, is
+				}
+			}
+			if len(w) != len(g) {
+				return path, fmt.Sprintf("a list of %d", len(w)), fmt.Sprintf("a list of %d", len(g))
+			}
+			return "", "", ""
+		}
+	}
+	a, b := side(w), side(g)
+	if a == b {
+		return "", "", ""
+	}
+	a, b = around(a, b)
+	return path, a, b
+}
+
+// side is a JSON value for a message.
+func side(v any) string {
+	b, _ := json.Marshal(v) // it was unmarshalled from JSON
+	return string(b)
+}
+
+// around cuts two texts to what stands near their first difference.
+func around(a, b string) (string, string) {
+	const before, shown = 20, 80
+	from := max(0, common(a, b)-before)
+	cut := func(s string) string {
+		out := s[from:min(len(s), from+shown)]
+		if from > 0 {
+			out = "…" + out
+		}
+		if from+shown < len(s) {
+			out += "…"
+		}
+		return strings.ToValidUTF8(out, "")
+	}
+	return cut(a), cut(b)
+}
+
+// common is how many bytes two texts begin with alike.
+func common(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}

@@ -317,7 +317,11 @@ func (r *Recorder) runAndRecord(ctx context.Context, c *call, id trace.ActionID,
 	var out []byte
 	runErr := error(givenUp{marchwarden.Errorf(marchwarden.CodeUnavailable, "it was under way %d times when the run was cut off, and is not tried again", tries)})
 	if tries < maxTries {
-		out, runErr = run(context.WithValue(unshield(ctx), retried{}, tries > 0))
+		seen := ctx
+		if hidden, ok := ctx.Value(shielded{}).(context.Context); ok {
+			seen = hidden
+		}
+		out, runErr = run(context.WithValue(seen, retried{}, tries > 0))
 	}
 	took := r.clock() - began
 

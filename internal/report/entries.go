@@ -19,9 +19,10 @@ import (
 // Paper is what the record of a scholarly paper says for a bibliography.
 type Paper struct {
 	Authors []string
-	More    int    // authors beyond those
-	DOI     string // of the published version, or ""
-	Journal string // where it was published, or ""
+	More    int      // authors beyond those
+	DOI     string   // of the published version, or ""
+	Journal string   // where it was published, or ""
+	PDF     blob.Ref // the stored full text, if it is one
 }
 
 // sourcePaper is the kind of source of the researcher that reads papers.
@@ -47,11 +48,18 @@ func paperOf(ctx context.Context, blobs blob.Store, p fetch.Page) (*Paper, error
 			Journal string   `json:"journal"`
 		} `json:"arxiv"`
 		Indexes *scholar.Work `json:"indexes"`
+		Full    struct {
+			Raw       blob.Ref `json:"raw"`
+			MediaType string   `json:"media_type"`
+		} `json:"full_text"`
 	}
 	if json.Unmarshal(raw, &rec) != nil {
 		return nil, nil
 	}
 	paper := &Paper{}
+	if rec.Full.MediaType == "application/pdf" {
+		paper.PDF = rec.Full.Raw
+	}
 	if w := rec.Indexes; w != nil {
 		paper.Authors, paper.DOI = w.Authors, w.DOI
 		if w.InPrint {

@@ -220,8 +220,8 @@ func TestHTMLIsReadable(t *testing.T) {
 	text := textOf(doc)
 	for _, want := range []string{
 		"When is the last frost", "0.82", "Independent origins", "partial", "unchecked", "two dates are given", "The other side", "15 May",
-		"Not found in what was searched", "followed by rihla 2: somebody else may know", "Needs another kind of researcher", "frost models", "What of Logan?", "priority high",
-		"last frost?", "after rihla 1", "4,039 of 20,000", "extractive/2", "Frost dates", "2026-11-14T09:30:00Z", "sha256:", "Ann Bee",
+		"Not found in what was searched", "followed by question 2: somebody else may know", "Needs another kind of researcher", "frost models", "What of Logan?", "priority high",
+		"last frost?", "after question 1", "4,039 of 20,000", "extractive/2", "Frost dates", "2026-11-14T09:30:00Z", "sha256:", "Ann Bee",
 		"marchwarden verify 0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10", "v0.5.0", "This excerpt does not stand", "the trace could not be stored", "read recorded outcome", unchecked,
 		"On 26 April", notAnAnswer, "it speaks of May",
 	} {

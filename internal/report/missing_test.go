@@ -13,9 +13,6 @@ import (
 // A report says once, at the end of its answer, what was not found; a short answer has its gaps further down.
 func TestReportsSayWhatWasNotFound(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, *Report) error{
-		"screen": func(w io.Writer, r *Report) error {
-			return Screen(w, term.Style{Width: 100}, r.Result, ScreenOptions{})
-		},
 		"reading":  func(w io.Writer, r *Report) error { return Reading(w, term.Style{Width: 100}, r, ReadingOptions{}) },
 		"markdown": Markdown,
 		"html":     HTML,

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -20,9 +19,11 @@ import (
 
 // ReadingOptions is what is shown beyond the answer and its evidence.
 type ReadingOptions struct {
-	Verbose bool     // adds hashes, spans, and how each text was got
-	Cost    string   // the price in words; "" leaves it out
-	Notices []string // what a reader must know, before what the report says of that
+	Verbose  bool     // adds hashes, spans, how each text was got, and every decision
+	Cost     string   // the price in words; "" leaves it out
+	Searched string   // where was looked; "" leaves it out
+	Notices  []string // what a reader must know, before what the report says of that
+	Hints    []string // last lines: how to add keys or folders
 }
 
 // readChars is how many characters of a stored text are shown on each side of an excerpt,
@@ -50,7 +51,10 @@ func Reading(w io.Writer, st term.Style, r *Report, o ReadingOptions) error {
 	}
 	b.items("Discoveries", b.v.Discoveries)
 	b.items("Open questions", b.v.Questions)
-	b.items("Rihlas", b.v.Rihlas)
+	b.asked(b.v.Rihlas)
+	if o.Verbose {
+		b.decisions(r.Result.Decisions)
+	}
 	b.table("Confidence", append([]Fact{{Label: "Score", Value: b.v.Confidence}}, b.v.Factors...))
 	cost := b.v.Cost
 	if o.Cost != "" {
@@ -58,6 +62,12 @@ func Reading(w io.Writer, st term.Style, r *Report, o ReadingOptions) error {
 	}
 	b.table("Cost", cost)
 	b.checking()
+	if len(o.Hints) > 0 {
+		b.Gap()
+	}
+	for _, hint := range o.Hints {
+		b.Text("", "  ", dim(term.CleanLine(hint)))
+	}
 	_, err := b.WriteTo(w)
 	return err
 }
@@ -77,6 +87,9 @@ func (b *book) title() {
 	}
 	b.Text("", "", bold(b.v.Title))
 	b.Note("", b.v.About)
+	if where := term.CleanLine(b.o.Searched); where != "" {
+		b.Text("", "  ", dim("searched: "), normal(where))
+	}
 	for _, n := range append(slices.Clone(b.o.Notices), b.v.Notices...) {
 		b.Text("", "  ", term.Run{Text: "notice: ", Look: term.Yellow}, normal(n))
 	}
@@ -284,6 +297,19 @@ func (b *book) items(title string, all []Item) {
 	}
 }
 
+// asked writes who was asked what, by numbers that decisions name.
+func (b *book) asked(all []Item) {
+	if len(all) > 0 {
+		b.Section("Who was asked", term.Plain)
+	}
+	for i, r := range all {
+		head := "  " + term.Pad(term.Count(i+1), len(term.Count(len(all))), true) + " "
+		indent := strings.Repeat(" ", len(head))
+		b.Text(head, indent, normal("asked "), bold(r.Head), normal(": "+r.Text))
+		b.Note(indent, r.Facts)
+	}
+}
+
 func (b *book) table(title string, facts []Fact) {
 	b.Section(title, term.Plain)
 	column := 0
@@ -303,87 +329,4 @@ func (b *book) checking() {
 	for _, c := range b.v.Commands {
 		b.Unbroken("  ", c, term.Plain)
 	}
-}
-
-func (p screen) timings(ts []Timing) {
-	if len(ts) > 0 {
-		p.Section("Timings", term.Plain)
-	}
-	widest, longest := 0, 0
-	name := func(t Timing) string { return term.Truncate(term.CleanLine(t.Stage), 20) }
-	for _, t := range ts {
-		widest, longest = max(widest, term.Width(name(t))), max(longest, term.Width(term.Duration(t.Duration)))
-	}
-	for _, t := range ts {
-		p.Text("  ", "  ", normal(term.Pad(name(t), widest, false)+"  "+term.Pad(term.Duration(t.Duration), longest, true)))
-	}
-}
-
-// actionOrder has what a person should see first.
-var actionOrder = []marchwarden.Action{marchwarden.Flagged, marchwarden.Withheld, marchwarden.Capped, marchwarden.Accepted}
-
-// decisions lists what an investigator did about the reports: with verbose all of
-// it in its order, else what it did not follow and a count of the rest. What is
-// flagged and stands among the contradictions is part of that count.
-func (p screen) decisions(res *marchwarden.Result, verbose bool) {
-	ds := res.Decisions
-	if len(ds) == 0 {
-		return
-	}
-	p.Gap()
-	p.Text("", "", bold("Follow-up"), dim(" — what was done about the reports"))
-	if verbose {
-		for _, d := range ds {
-			p.decision(d)
-		}
-		return
-	}
-	var rest []string
-	ds = slices.DeleteFunc(slices.Clone(ds), func(d marchwarden.Decision) bool { return flaggedAbove(d, res.Contradictions) })
-	if n := len(res.Decisions) - len(ds); n > 0 {
-		rest = append(rest, term.Count(n)+" flagged as contradictory, shown above")
-	}
-	const most = 12
-	rank := func(d marchwarden.Decision) int {
-		if i := slices.Index(actionOrder, d.Action); i >= 0 {
-			return i
-		}
-		return len(actionOrder)
-	}
-	open := slices.DeleteFunc(slices.Clone(ds), func(d marchwarden.Decision) bool { return d.Action == marchwarden.Dispatched })
-	slices.SortStableFunc(open, func(a, b marchwarden.Decision) int { return rank(a) - rank(b) })
-	for _, d := range open[:min(len(open), most)] {
-		p.decision(d)
-	}
-	if n := len(open) - most; n > 0 {
-		rest = append(rest, term.Count(n)+" more not followed")
-	}
-	if n := len(ds) - len(open); n > 0 {
-		rest = append(rest, term.Plural(n, "report")+" followed")
-	}
-	if len(rest) > 0 {
-		p.Note("  ", append(rest, "--verbose shows all"))
-	}
-}
-
-// flaggedAbove reports whether a decision only flags what stands among the contradictions.
-func flaggedAbove(d marchwarden.Decision, cs []marchwarden.Contradiction) bool {
-	return d.Action == marchwarden.Flagged && d.About == string(marchwarden.ContradictorySources) &&
-		slices.ContainsFunc(cs, func(c marchwarden.Contradiction) bool { return sameTopic(d.Topic, contested(c)) })
-}
-
-func (p screen) decision(d marchwarden.Decision) {
-	const column = 12 // "dispatched" and two spaces
-	runs := []term.Run{dim(columned(string(d.Action), column))}
-	if about := strings.ReplaceAll(plaintext.Fold(d.About), "_", " "); about != "" {
-		runs = append(runs, dim(about+": "))
-	}
-	runs = append(runs, headed(d.Topic, d.Reason)...)
-	switch from := "rihla " + term.Count(d.From); {
-	case d.Rihla > 0:
-		runs = append(runs, dim(" ("+from+" → "+term.Count(d.Rihla)+")"))
-	case d.From > 0:
-		runs = append(runs, dim(" ("+from+")"))
-	}
-	p.Text("  ", strings.Repeat(" ", 2+column), runs...)
 }

@@ -92,10 +92,11 @@ type Gap struct {
 
 // SourceView is a cited source without its text, which Report.Excerpt gives.
 type SourceView struct {
-	Number  int // from one
-	Heading string
-	Locator string
-	Address string // where on the web it is: http or https; "" for nowhere
+	Number   int // from one
+	Heading  string
+	Locator  string
+	Document string // the locator without a page or a line
+	Address  string // where on the web it is: http or https; "" for nowhere
 	// Problems are what is to be known before the excerpt is believed.
 	Problems []string
 	Facts    []Fact
@@ -125,7 +126,7 @@ func (r *Report) View() *View {
 		v.Questions = append(v.Questions, asked(q))
 	}
 	for _, x := range res.Rihlas {
-		v.Rihlas = append(v.Rihlas, Item{Head: known(x.Researcher), Text: plaintext.Fold(x.Question), Facts: rihlaFacts(x, false)})
+		v.Rihlas = append(v.Rihlas, Item{Head: known(x.Researcher), Text: plaintext.Fold(x.Question), Facts: rihlaFacts(x)})
 	}
 	for i := range res.Citations {
 		v.Sources = append(v.Sources, r.sourceView(i))
@@ -150,7 +151,7 @@ func nearView(c marchwarden.Closest) SideView {
 
 func (r *Report) sourceView(i int) SourceView {
 	c := r.Result.Citations[i]
-	v := SourceView{Number: i + 1, Heading: heading(c.Title, c.Locator), Locator: plaintext.Fold(c.Locator), Address: webAddress(c.Locator),
+	v := SourceView{Number: i + 1, Heading: heading(c.Title, c.Locator), Locator: plaintext.Fold(c.Locator), Document: plaintext.Fold(whole(c.Locator)), Address: webAddress(c.Locator),
 		Facts: r.sourceFacts(i), Got: got(r.source(i).Page), Claims: citedFor(r.Result, i+1)}
 	if c.Unchecked {
 		v.Problems = append(v.Problems, unchecked)

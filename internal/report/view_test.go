@@ -48,7 +48,7 @@ func TestView(t *testing.T) {
 	r.Sources[0].Page = fetch.Page{Locator: "https://example.org/frost", URL: "https://www.example.org/frost", MediaType: "text/html", Extractor: "readability/2", TextBytes: 2048, RawBytes: 10 << 10}
 	v := r.View()
 	wanted := []GapGroup{
-		{marchwarden.SourceNotFound, "Not found in what was searched", []Gap{{"frost in 1890", "3 documents were read", []string{"followed by rihla 2: somebody else may know"}}}},
+		{marchwarden.SourceNotFound, "Not found in what was searched", []Gap{{"frost in 1890", "3 documents were read", []string{"followed by question 2: somebody else may know"}}}},
 		{marchwarden.ScopeExceeded, "Needs another kind of researcher", []Gap{{Topic: "frost in 1890", Detail: "3 documents were read"}}},
 		{"new_category", "new_category", []Gap{{Topic: "frost in 1890", Detail: "3 documents were read"}}},
 	}

@@ -220,7 +220,7 @@ func decision(d marchwarden.Decision) string {
 		words = known(string(d.Action))
 	}
 	if d.Rihla > 0 {
-		words += " by rihla " + term.Count(d.Rihla)
+		words += " by question " + term.Count(d.Rihla)
 	}
 	if reason := plaintext.Fold(d.Reason); reason != "" {
 		words += ": " + reason
@@ -273,11 +273,8 @@ func openQuestions(res *marchwarden.Result) []marchwarden.OpenQuestion {
 	return sorted
 }
 
-// shownID is how much of a trace id tells it from those of the same moment.
-const shownID = 18
-
-// rihlaFacts are what became of a rihla, in brief without its tokens and with a cut trace id.
-func rihlaFacts(r marchwarden.Rihla, brief bool) []string {
+// rihlaFacts are what became of a rihla.
+func rihlaFacts(r marchwarden.Rihla) []string {
 	var parent, cited, tokens, wall string
 	if r.Parent > 0 {
 		parent = term.Count(r.Parent)
@@ -285,17 +282,13 @@ func rihlaFacts(r marchwarden.Rihla, brief bool) []string {
 	if r.Citations > 0 && !strings.Contains(r.Outcome, "citation") {
 		cited = term.Plural(r.Citations, "citation")
 	}
-	if r.TokensUsed > 0 && !brief {
+	if r.TokensUsed > 0 {
 		tokens = term.Plural(r.TokensUsed, "token")
 	}
 	if r.WallTimeSec > 0 {
 		wall = term.Seconds(r.WallTimeSec)
 	}
-	id := r.TraceID.String()
-	if brief {
-		id = id[:min(len(id), shownID)]
-	}
-	return said(Fact{"after rihla ", parent}, Fact{"", r.Reason}, Fact{"", r.Outcome}, Fact{"", cited}, Fact{"", tokens}, Fact{"", wall}, Fact{"trace ", id})
+	return said(Fact{"after question ", parent}, Fact{"", r.Reason}, Fact{"", r.Outcome}, Fact{"", cited}, Fact{"", tokens}, Fact{"", wall}, Fact{"trace ", r.TraceID.String()})
 }
 
 func (r *Report) costs() []Fact {

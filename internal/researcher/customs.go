@@ -98,6 +98,9 @@ type discreet struct {
 
 // Generate makes the call.
 func (d *discreet) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	if heard := c.Heard; heard != nil {
+		c.Heard = func(text string) { heard(d.door.without(text)) }
+	}
 	reply, err := d.Model.Generate(ctx, c)
 	reply.Text = d.door.without(reply.Text)
 	for i, call := range reply.Calls {

@@ -464,25 +464,5 @@ func TestFallbackModel(t *testing.T) {
 	}
 }
 
-// The breaker is shared by all runs: a dead provider is not asked by each.
-func TestBreakerOverRuns(t *testing.T) {
-	const runs = 20
-	down := func(llmtest.Turn) llmtest.Said { return llmtest.Said{Fault: llmtest.FaultOverloaded} }
-	l := newLab(t, biotech(), down, options{steady: llm.SteadyConfig{Sleep: atOnce}})
-	began := time.Now()
-	for range runs {
-		res := l.ask(t, marchwarden.Request{Question: startups, Depth: marchwarden.Shallow})
-		if len(res.Citations) == 0 || len(modelGaps(res)) == 0 {
-			t.Fatalf("%d citations, gaps %+v", len(res.Citations), res.Gaps)
-		}
-	}
-	most := 5 + int(time.Since(began)/(20*time.Second)) // failures that open it, and a probe each time it half-opens
-	if n := len(l.server.Turns()); n > most {
-		t.Errorf("%d calls to a dead provider in %d runs, want at most %d", n, runs, most)
-	} else {
-		t.Logf("%d calls to a dead provider in %d runs", n, runs)
-	}
-}
-
 // atOnce is a pause without the waiting.
 func atOnce(ctx context.Context, _ time.Duration) error { return ctx.Err() }

@@ -76,8 +76,8 @@ func (r *Files) Research(ctx context.Context, req marchwarden.Request, sink marc
 		}
 		return Setup{
 			Where:   strings.Join(lib.folders, ", "),
-			Engine:  lib.index.Engine(r.cfg.Library...),
-			Ranked:  func(e embed.Embedder) search.Engine { return lib.index.EngineWith(e, r.cfg.Library...) },
+			Engine:  lib.index.Engine(nil, r.cfg.Library...),
+			Ranked:  func(e embed.Embedder) search.Engine { return lib.index.Engine(e, r.cfg.Library...) },
 			Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
 			Library: lib.folders, Fingerprint: lib.fingerprint, Gaps: lib.gaps,
 		}, nil

@@ -19,6 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/pdf"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
@@ -49,7 +50,7 @@ func newHome(t *testing.T, library ...*fetch.Folder) *home {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := extract.New(extract.Config{CacheDir: datatest.PDFCache(t)})
+	x := extract.New(extract.Config{PDF: pdf.New(pdf.Config{CacheDir: datatest.PDFCache(t)})})
 	n := 0
 	h := &home{path: path, blobs: blobs, traces: traces}
 	h.Files = researcher.NewFiles(researcher.FilesConfig{

@@ -76,14 +76,17 @@ func size(all, part, everyday int) int {
 
 func newLab(t testing.TB, pages map[string]webtest.Page, answer func(llmtest.Turn) llmtest.Said, o options) *lab {
 	t.Helper()
-	if o.dir == "" {
-		o.dir = t.TempDir()
+	blobs, home := blob.NewMem(), t.TempDir()
+	if o.dir != "" { // a process that ends before the test does
+		home = o.dir
+		kept, err := blobdir.Open(filepath.Join(home, "blobs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = kept.Close() })
+		blobs = kept
 	}
-	traces, err := trace.OpenDir(filepath.Join(o.dir, "traces"), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	blobs, err := blobdir.Open(filepath.Join(o.dir, "blobs"))
+	traces, err := trace.OpenDir(filepath.Join(home, "traces"), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +118,7 @@ func newLab(t testing.TB, pages map[string]webtest.Page, answer func(llmtest.Tur
 		Fetcher: fetcher, Secrets: o.secrets,
 		Lab: researcher.Lab{Traces: traces, Blobs: blobs, Version: "test", Now: time.Now, NewID: newID, Deadline: o.deadline, Model: model},
 	})
-	t.Cleanup(func() { _, _, _ = fetcher.Close(), traces.Close(), blobs.Close() })
+	t.Cleanup(func() { _, _ = fetcher.Close(), traces.Close() })
 	return l
 }
 

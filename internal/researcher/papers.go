@@ -275,21 +275,14 @@ func (p *Papers) keep(ctx context.Context, loc string, id scholar.ID, r record, 
 		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeInternal, "write the record")
 	}
 	a := about(id, r)
-	text := compose(a, r, body)
 	out := fetch.Page{
 		Locator: loc, URL: a.id.URL(), Source: "arxiv", Title: a.title, Author: a.byline(), Published: a.published, Origin: a.origin, Standing: standing(r),
-		RawBytes: len(raw), TextBytes: len(text), MediaType: "application/json", Extractor: extractor, Links: links(a, r, page.Links), FetchedAt: p.cfg.Now().UTC(),
+		MediaType: "application/json", Extractor: extractor, Links: links(a, r, page.Links), FetchedAt: p.cfg.Now().UTC(),
 	}
 	if r.Full != nil {
 		out.Also = []blob.Ref{r.Full.Raw, r.Full.Text}
 	}
-	if out.Raw, err = p.cfg.Store.Put(store, raw); err != nil {
-		return fetch.Page{}, fmt.Errorf("store the record: %w", err)
-	}
-	if out.Text, err = p.cfg.Store.Put(store, []byte(text)); err != nil {
-		return fetch.Page{}, fmt.Errorf("store the text: %w", err)
-	}
-	return out, nil
+	return fetch.Keep(store, p.cfg.Store, out, raw, compose(a, r, body))
 }
 
 // links are the papers that a full text links to, as locators, after the notice that takes the paper back.

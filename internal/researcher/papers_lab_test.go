@@ -17,10 +17,10 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/pdf"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
@@ -130,13 +130,10 @@ func newPaperLab(t testing.TB, w *paperWorld) *paperLab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blobs, err := blobdir.Open(filepath.Join(dir, "blobs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := extract.New(extract.Config{CacheDir: datatest.PDFCache(t)})
+	blobs := blob.NewMem()
+	x := extract.New(extract.Config{PDF: pdf.New(pdf.Config{CacheDir: datatest.PDFCache(t)})})
 	web := webfetch.New(webfetch.Config{Store: blobs, Extract: x, Guard: guard.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Now: time.Now, PerHost: 16, Pace: -1})
-	t.Cleanup(func() { _, _, _, _ = web.Close(), x.Close(), traces.Close(), blobs.Close() })
+	t.Cleanup(func() { _, _, _ = web.Close(), x.Close(), traces.Close() })
 	api := scholar.NewArxiv(scholar.ArxivConfig{BaseURL: w.URL, Now: time.Now, Pace: time.Nanosecond, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 	indexes := scholar.New(scholar.Config{CrossrefURL: w.URL + "/cr", OpenAlexURL: w.URL + "/oa", SemanticScholarURL: w.URL + "/s2"})
 	l := &paperLab{world: w, traces: traces, blobs: blobs}

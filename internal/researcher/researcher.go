@@ -16,11 +16,11 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
@@ -122,7 +122,7 @@ func (p Prepared) Research(ctx context.Context, req marchwarden.Request, sink ma
 		start.Model, start.MindVersion = l.Model.ID(), model.Version
 	}
 	start.Mind = Mind(start.Model).ID()
-	vectors.Describe(start, l.Vectors)
+	reader.Describe(start, l.Vectors)
 	if err := start.Price(l.Prices, llm.MayAnswer(l.Model)); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (l *Lab) id(ctx context.Context) marchwarden.TraceID {
 
 func (l *Lab) loop(s Setup, model string, e embed.Embedder) *loop.Loop {
 	if s.Ranked != nil && e != nil {
-		s.Engine = s.Ranked(vectors.Heard(e))
+		s.Engine = s.Ranked(e)
 	}
 	return loop.New(loop.Config{Engine: s.Engine, Fetcher: s.Fetcher, Kept: s.kept, Reasoner: Mind(model), Model: l.Model, Vectors: e, Blobs: l.Blobs})
 }
@@ -188,7 +188,7 @@ func (p Prepared) resume(ctx context.Context, req marchwarden.Request, sink marc
 	if err := run.SameModel(start.Model, llm.ID(l.Model)); err != nil {
 		return nil, err
 	}
-	e, err := vectors.GoOn(start, l.vectorsOf)
+	e, err := reader.VectorsOf(start, l.vectorsOf)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func
 	var e embed.Embedder
 	start, want, err := run.Again(ctx, log, blobs, func(start *trace.Start) (err error) {
 		if err = run.SameMind(start, Mind(start.Model)); err == nil {
-			e, err = vectors.Recall(start, vectorsOf)
+			e, err = reader.VectorsOf(start, vectorsOf)
 		}
 		return err
 	})

@@ -8,7 +8,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -64,12 +63,7 @@ func Open(t T, dir string, now func() time.Time) Place {
 // Raw is the trace of the run.
 func (p Place) Raw(t T) []byte {
 	t.Helper()
-	f, err := p.Traces.Raw(TheID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
+	data, err := p.Traces.Text(TheID())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,16 +12,13 @@ import (
 func (f *Fold) Board() *Board {
 	k := f.own
 	b := &Board{
-		TraceID: k.id, Question: f.question, Researcher: f.researcher, Began: k.began, Last: f.last, Ended: k.ended, Interrupted: k.ended && k.interrupted,
-		Budget: k.budget, Citations: k.citations, Confidence: k.confidence, More: f.more, Decisions: slices.Clone(f.decisions),
+		Question: k.Question, Researcher: k.Researcher, Began: k.began, Last: f.last, Ended: k.ended, Interrupted: k.ended && k.interrupted,
+		Budget: k.Budget, Citations: k.Citations, More: f.more, Decisions: slices.Clone(f.decisions),
 	}
-	own := Lane{
-		Researcher: f.researcher, Question: f.question, TraceID: k.id, State: k.state, Doing: k.doing,
-		Iteration: k.iteration, Tokens: k.sum(), Searches: k.searches, Documents: k.documents, Citations: k.citations,
-		Paid: maps.Clone(k.paid), Gaps: slices.Clone(f.gaps), Discoveries: slices.Clone(f.found), Spans: lasting(slices.Clone(k.spans), k),
-	}
+	own := k.clone()
+	own.Spans, own.Tokens, own.Budget = k.lasting(), k.known(), 0
 	if len(f.journeys)+len(f.waiting) == 0 {
-		own.Budget, own.Tokens = k.budget, max(own.Tokens, k.reported)
+		own.Budget, own.Tokens = k.Budget, max(own.Tokens, k.reported)
 	}
 	b.Lanes = append(b.Lanes, own)
 	b.Tokens = own.Tokens
@@ -31,7 +28,7 @@ func (f *Fold) Board() *Board {
 	}
 	before := map[marchwarden.TraceID]int{} // tokens that lanes above have told of a run
 	top := 0
-	for _, j := range slices.SortedFunc(slices.Values(f.journeys), func(a, b *journey) int { return a.number - b.number }) {
+	for _, j := range slices.SortedFunc(slices.Values(f.journeys), func(a, b *journey) int { return a.Number - b.Number }) {
 		s := shared{}
 		if j.id.Valid() && journeys[j.id] > 1 {
 			s = shared{run: true, before: begun[j.id]}
@@ -41,7 +38,7 @@ func (f *Fold) Board() *Board {
 		l.charge(len(j.parts) > 0 && !j.parts[0].model)
 		b.Lanes = append(b.Lanes, l)
 		b.Tokens = plus(b.Tokens, l.Tokens)
-		top = max(top, j.number)
+		top = max(top, j.Number)
 	}
 	for _, j := range f.waiting {
 		top = plus(top, 1)
@@ -57,27 +54,29 @@ func (f *Fold) Board() *Board {
 	return b
 }
 
-// charge puts what no step tells of the tokens where a mind without a model spends them.
-func (l *Lane) charge(plain bool) {
-	all := 0
+// clone is a lane that shares nothing with this one.
+func (l Lane) clone() Lane {
+	l.Spans, l.Gaps, l.Discoveries, l.Paid = slices.Clone(l.Spans), slices.Clone(l.Gaps), slices.Clone(l.Discoveries), maps.Clone(l.Paid)
+	l.Read = slices.Clone(l.Read)
+	if l.Paid == nil {
+		l.Paid = map[State]int{}
+	}
+	return l
+}
+
+// known is how many of its tokens steps tell of.
+func (l Lane) known() (all int) {
 	for _, n := range l.Paid {
 		all = plus(all, n)
 	}
-	if plain && l.Tokens > all {
-		l.Paid[Reading] = plus(l.Paid[Reading], l.Tokens-all)
-	}
+	return all
 }
 
-// lasting adds the span that is not over.
-func lasting(spans []Span, k *track) []Span {
-	if !k.state.works() {
-		return spans
+// charge puts what no step tells of the tokens where a mind without a model spends them.
+func (l *Lane) charge(plain bool) {
+	if all := l.known(); plain && l.Tokens > all {
+		l.Paid[Reading] = plus(l.Paid[Reading], l.Tokens-all)
 	}
-	if n := len(spans); n > 0 && (spans[n-1].State == k.state && spans[n-1].To.Equal(k.since) || n >= maxSpans) {
-		spans[n-1].State, spans[n-1].To = k.state, time.Time{}
-		return spans
-	}
-	return append(spans, Span{State: k.state, From: k.since})
 }
 
 // shared says which part of its run is a journey's, where another resumed it.
@@ -109,16 +108,14 @@ func (j *journey) mine(s shared) []*track {
 // tells it, and in between what its own run tells. before are the tokens of runs that
 // lanes above have told of.
 func (f *Fold) laneOf(j *journey, s shared, before map[marchwarden.TraceID]int) Lane {
-	l := Lane{
-		Number: j.number, Researcher: j.researcher, Question: j.question, Reason: j.reason, Parent: j.parent, TraceID: j.id, Sent: latest(j.sent, j.again),
-		Citations: j.citations, Paid: map[State]int{}, Gaps: slices.Clone(j.gaps), Discoveries: slices.Clone(j.found),
-	}
+	l := j.clone()
+	l.Tokens, l.Doing = 0, ""
 	end := j.back
 	if f.own.ended && (end.IsZero() || end.After(f.own.last)) {
 		end = f.own.last
 	}
 	parts := j.mine(s)
-	if told := max(j.tokens, l.add(parts)); s.run { // a resumed run reports for all of it
+	if told := max(j.Tokens, l.add(parts)); s.run { // a resumed run reports for all of it
 		l.Tokens = max(l.Tokens, told-before[j.id])
 		before[j.id] = max(told, plus(before[j.id], l.Tokens))
 	} else {
@@ -130,14 +127,14 @@ func (f *Fold) laneOf(j *journey, s shared, before map[marchwarden.TraceID]int) 
 	case j.sent.IsZero():
 		l.State = Planned
 	case !j.back.IsZero() && j.failed:
-		l.State, l.Doing = Failed, j.said
+		l.State, l.Doing = Failed, j.Doing
 	case !j.back.IsZero():
-		l.State, l.Doing = Done, j.said
+		l.State, l.Doing = Done, j.Doing
 	case f.own.ended:
 		l.State, l.Doing = Failed, "did not come back before the end"
 	case len(parts) > 0:
 		last := parts[len(parts)-1]
-		l.State, l.Doing = last.state, last.doing
+		l.State, l.Doing = last.State, last.Doing
 	case j.id.Valid(): // a run of this program, which is about to begin
 		l.State = Planned
 	default:
@@ -150,13 +147,13 @@ func (f *Fold) laneOf(j *journey, s shared, before map[marchwarden.TraceID]int) 
 // add sums up the parts; it returns the tokens that the run itself reported.
 func (l *Lane) add(parts []*track) (reported int) {
 	for _, p := range parts {
-		l.Iteration = max(l.Iteration, p.iteration)
-		l.Searches, l.Documents, l.Budget = l.Searches+p.searches, l.Documents+p.documents, plus(l.Budget, p.budget)
-		l.Citations = max(l.Citations, p.citations)
-		for s, n := range p.paid {
+		l.Iteration = max(l.Iteration, p.Iteration)
+		l.Searches, l.Documents, l.Budget = l.Searches+p.Searches, l.Documents+p.Documents, plus(l.Budget, p.Budget)
+		l.Citations, l.Read = max(l.Citations, p.Citations), append(l.Read, p.Read...)
+		for s, n := range p.Paid {
 			l.Paid[s] = plus(l.Paid[s], n)
 		}
-		l.Tokens, reported = plus(l.Tokens, p.sum()), max(reported, p.reported)
+		l.Tokens, reported = plus(l.Tokens, p.known()), max(reported, p.reported)
 	}
 	return reported
 }
@@ -168,7 +165,7 @@ func (l *Lane) add(parts []*track) (reported int) {
 func (j *journey) spans(parts []*track, state State, end time.Time) []Span {
 	var inner []Span
 	for _, p := range parts {
-		for _, s := range lasting(slices.Clone(p.spans), p) {
+		for _, s := range p.lasting() {
 			if s, ok := cut(s, j.sent, end); ok {
 				inner = append(inner, s)
 			}

@@ -217,13 +217,8 @@ func trailOf(log *trace.Log, of Scope) trail {
 	return t
 }
 
-// Spent is what a run and the rihlas that it sent spent, with what they searched. A
-// trace that cannot be read tells nothing; 'verify' says why.
-func (s Store) Spent(res *marchwarden.Result, of Scope) (Spent, []string) {
-	return SpentIn(s.Traces.Load, res, of)
-}
-
-// SpentIn is Spent with the traces that load gives.
+// SpentIn is what a run and the rihlas that it sent spent, with what they searched, by the traces that
+// load gives. A trace that cannot be read tells nothing; 'verify' says why.
 func SpentIn(load func(marchwarden.TraceID) (*trace.Log, error), res *marchwarden.Result, of Scope) (Spent, []string) {
 	return together(res, func(id marchwarden.TraceID) (trail, bool) {
 		log, err := load(id)

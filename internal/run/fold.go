@@ -16,40 +16,32 @@ import (
 // before its own steps come: the Board is the same. A Fold is fed with either steps or
 // events. It is not safe for concurrent use.
 type Fold struct {
-	own        *track
-	researcher string
-	question   string
-	planOnly   bool
-	last       time.Time
-	begun      bool   // a start was there
-	pauses     []Span // in which no process worked on the run
+	own      *track
+	planOnly bool
+	last     time.Time
+	begun    bool   // a start was there
+	pauses   []Span // in which no process worked on the run
 
 	journeys  []*journey // in the order in which they were sent
 	byNumber  map[int]*journey
 	waiting   []*journey // of the plan, and not sent
 	more      int
 	decisions []marchwarden.Decision
-	gaps      []marchwarden.Gap
-	found     []marchwarden.DiscoveryEvent
 }
 
 // journey is a rihla as the investigation tells of it, with what its own run tells.
 type journey struct {
-	number                       int
-	researcher, question, reason string
-	parent                       int
-	id                           marchwarden.TraceID
-	planned, sent, back          time.Time
-	again                        time.Time // when it was sent last
-	told                         bool      // it was told which run to make: it is one of this program
-	unsent                       bool      // it was planned, and the investigation went on without it
-	failed                       bool
-	said                         string // what became of it
-	citations, tokens            int
+	Lane                // as far as the investigation tells it: Sent is when it was sent last, and Doing what became of it
+	id                  marchwarden.TraceID
+	planned, sent, back time.Time
+	told                bool // it was told which run to make: it is one of this program
+	unsent              bool // it was planned, and the investigation went on without it
+	failed              bool
+	parts               []*track // of its own run, as often as that went on
+}
 
-	parts []*track // of its own run, as often as that went on
-	gaps  []marchwarden.Gap
-	found []marchwarden.DiscoveryEvent
+func newJourney(researcher, question string, planned time.Time) *journey {
+	return &journey{Lane: Lane{Researcher: plaintext.Line(researcher, maxLine), Question: plaintext.Line(question, marchwarden.MaxQuestionChars)}, planned: planned}
 }
 
 // NewFold makes a fold of nothing.
@@ -87,7 +79,7 @@ func (f *Fold) Step(s trace.Step) {
 	case *trace.Arrival:
 		for _, j := range f.journeys {
 			if s.Number == 0 && j.back.IsZero() { // none comes any more
-				j.back, j.failed, j.said = at, true, "did not come back in time"
+				j.back, j.failed, j.Doing = at, true, "did not come back in time"
 			}
 		}
 	case *trace.Decision:
@@ -103,9 +95,9 @@ func (f *Fold) Step(s trace.Step) {
 
 func (f *Fold) begin(s *trace.Start) {
 	f.begun = true
-	f.researcher, f.question = plaintext.Line(s.Researcher, maxLine), plaintext.Line(s.Request.Question, marchwarden.MaxQuestionChars)
+	f.own.Researcher, f.own.Question = plaintext.Line(s.Researcher, maxLine), plaintext.Line(s.Request.Question, marchwarden.MaxQuestionChars)
 	f.planOnly = s.Investigation != nil && s.Investigation.PlanOnly
-	f.gaps = boundGaps(s.Gaps)
+	f.own.Gaps = boundGaps(s.Gaps)
 }
 
 func (f *Fold) plan(s *trace.Plan, at time.Time) {
@@ -114,8 +106,7 @@ func (f *Fold) plan(s *trace.Plan, at time.Time) {
 			f.more++
 			continue
 		}
-		f.waiting = append(f.waiting, &journey{researcher: plaintext.Line(sending.Researcher, maxLine), question: plaintext.Line(sending.Question, marchwarden.MaxQuestionChars),
-			reason: plaintext.Line(sending.Reason, maxLine), planned: at})
+		f.waiting = append(f.waiting, newJourney(sending.Researcher, sending.Question, at))
 	}
 }
 
@@ -125,14 +116,14 @@ func (f *Fold) send(s *trace.Rihla, at time.Time) {
 		return
 	}
 	if j := f.byNumber[s.Number]; j != nil {
-		j.back, j.failed, j.said, j.again = time.Time{}, false, "", at
+		j.back, j.failed, j.Doing, j.Sent = time.Time{}, false, "", latest(j.Sent, at)
 		if s.TraceID.Valid() {
 			j.id = s.TraceID
 		}
 		return
 	}
-	j := &journey{researcher: plaintext.Line(s.Researcher, maxLine), question: plaintext.Line(s.Question, marchwarden.MaxQuestionChars), planned: at}
-	i := slices.IndexFunc(f.waiting, func(w *journey) bool { return w.researcher == j.researcher && w.question == j.question })
+	j := newJourney(s.Researcher, s.Question, at)
+	i := slices.IndexFunc(f.waiting, func(w *journey) bool { return w.Researcher == j.Researcher && w.Question == j.Question })
 	switch {
 	case i >= 0:
 		j = f.waiting[i]
@@ -141,8 +132,8 @@ func (f *Fold) send(s *trace.Rihla, at time.Time) {
 		f.more++
 		return
 	}
-	j.number, j.reason, j.parent, j.id, j.sent, j.unsent = s.Number, plaintext.Line(s.Reason, maxLine), max(0, s.Parent), s.TraceID, at, false
-	j.back, j.again, j.told = time.Time{}, at, s.TraceID.Valid()
+	j.Number, j.id, j.sent, j.Sent, j.unsent = s.Number, s.TraceID, at, at, false
+	j.back, j.told = time.Time{}, s.TraceID.Valid()
 	f.journeys = append(f.journeys, j)
 	f.byNumber[s.Number] = j
 }
@@ -152,8 +143,8 @@ func (f *Fold) comeBack(s *trace.RihlaComplete, at time.Time) {
 	if j == nil {
 		return
 	}
-	j.back, j.failed, j.said = at, s.Error != "", plaintext.Line(s.Decision, maxLine)
-	j.citations, j.tokens = max(0, s.Citations), max(0, s.TokensUsed)
+	j.back, j.failed, j.Doing = at, s.Error != "", plaintext.Line(s.Decision, maxLine)
+	j.Citations, j.Tokens = max(0, s.Citations), max(0, s.TokensUsed)
 	if s.TraceID.Valid() {
 		j.id = s.TraceID
 	}
@@ -190,10 +181,10 @@ func (f *Fold) RihlaStep(number int, s trace.Step) {
 		if n := len(j.parts); n > 0 && n < maxParts {
 			next, was := newTrack(), j.parts[n-1]
 			was.close(was.mark) // the time in between is not its
-			if was.state != Done {
-				was.state = ""
+			if was.State != Done {
+				was.State = ""
 			}
-			next.id, next.model, next.iteration, next.state = was.id, was.model, was.iteration, Planning
+			next.id, next.model, next.Iteration, next.State = was.id, was.model, was.Iteration, Planning
 			j.parts = append(j.parts, next)
 			next.since = s.Header().Timestamp
 		}
@@ -211,12 +202,15 @@ func (f *Fold) Report(number int, res *marchwarden.Result) {
 	if res == nil {
 		return
 	}
-	gaps, found := boundGaps(res.Gaps), boundDiscoveries(res.DiscoveryEvents)
-	if number == 0 {
-		f.gaps, f.found = gaps, found
-	} else if j := f.byNumber[number]; j != nil {
-		j.gaps, j.found = gaps, found
+	lane := &f.own.Lane
+	if number != 0 {
+		j := f.byNumber[number]
+		if j == nil {
+			return
+		}
+		lane = &j.Lane
 	}
+	lane.Gaps, lane.Discoveries = boundGaps(res.Gaps), boundDiscoveries(res.DiscoveryEvents)
 }
 
 // Ended reports whether the run has its result.
@@ -257,23 +251,20 @@ const (
 // people who wait, and the trace has the rest.
 func (f *Fold) Event(e marchwarden.Event, at time.Time) {
 	f.last = latest(f.last, at)
-	if !f.own.id.Valid() {
-		f.own.id = e.TraceID
-	}
 	message := plaintext.Line(e.Message, maxLine)
 	if e.Rihla > 0 {
 		f.rihlaEvent(e, message, f.last)
 		return
 	}
 	f.own.hear(e, message, f.last)
-	f.own.ended = f.own.state == Done
+	f.own.ended = f.own.State == Done
 }
 
 // hear takes what a run says of itself, or the investigator of it.
 func (k *track) hear(e marchwarden.Event, message string, at time.Time) {
 	k.at(at)
-	k.enter(cmp.Or(stages[e.Stage], k.state, Planning), at)
-	k.doing, k.iteration, k.mark = message, max(k.iteration, e.Iteration), at
+	k.enter(cmp.Or(stages[e.Stage], k.State, Planning), at)
+	k.Doing, k.Iteration, k.mark = message, max(k.Iteration, e.Iteration), at
 }
 
 func (f *Fold) rihlaEvent(e marchwarden.Event, message string, at time.Time) {
@@ -283,13 +274,14 @@ func (f *Fold) rihlaEvent(e marchwarden.Event, message string, at time.Time) {
 			f.more++
 			return
 		}
-		j = &journey{number: e.Rihla, researcher: plaintext.Line(e.Researcher, maxLine), planned: at, sent: at, parts: []*track{newTrack()}}
+		j = newJourney(e.Researcher, "", at)
+		j.Number, j.sent, j.Sent, j.parts = e.Rihla, at, at, []*track{newTrack()}
 		f.journeys, f.byNumber[e.Rihla] = append(f.journeys, j), j
 	}
 	f.own.at(at)
 	question, sent := strings.CutPrefix(message, sentPrefix)
 	if sent = sent && e.Stage == marchwarden.StagePlan; sent {
-		j.question = question
+		j.Question = question
 		j.parts[0].enter(Planned, at)
 	} else {
 		j.parts[0].hear(e, message, at)
@@ -300,10 +292,10 @@ func (f *Fold) rihlaEvent(e marchwarden.Event, message string, at time.Time) {
 		if j.back.IsZero() {
 			j.back = at
 		}
-		j.said, j.failed = message, strings.HasPrefix(message, failedPrefix) || message == lostMessage
+		j.Doing, j.failed = message, strings.HasPrefix(message, failedPrefix) || message == lostMessage
 	}
 	underWay := slices.ContainsFunc(f.journeys, func(j *journey) bool { return j.back.IsZero() })
-	if underWay && f.own.state != Writing && !f.own.ended {
+	if underWay && f.own.State != Writing && !f.own.ended {
 		f.own.enter(Waiting, at)
 	}
 }

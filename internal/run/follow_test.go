@@ -217,7 +217,7 @@ func TestARealInvestigation(t *testing.T) {
 		t.Errorf("changed %v, over %v, %+v", changed, over, b)
 	}
 	if b.Question != "What is peach pie made of, and who is the mayor of Deseret Valley?" || b.Researcher != "pi" || b.Tokens != inv.res.CostMetadata.TokensUsed || b.Budget != 20000 ||
-		b.Citations != len(inv.res.Citations) || b.Confidence != inv.res.Confidence || len(b.Decisions) != len(inv.res.Decisions) {
+		b.Citations != len(inv.res.Citations) || len(b.Decisions) != len(inv.res.Decisions) {
 		t.Errorf("%+v\nwant %+v", b, inv.res)
 	}
 	if len(b.Lanes) != 1+len(inv.res.Rihlas) || len(b.Lanes) < 3 {
@@ -235,7 +235,7 @@ func TestARealInvestigation(t *testing.T) {
 			continue
 		}
 		r := inv.res.Rihlas[i-1]
-		if l.Question != r.Question || l.Researcher != r.Researcher || l.TraceID != r.TraceID || l.Parent != r.Parent || l.Tokens != r.TokensUsed || l.Searches == 0 || l.Budget == 0 || l.Iteration == 0 {
+		if l.Question != r.Question || l.Researcher != r.Researcher || l.Tokens != r.TokensUsed || l.Searches == 0 || l.Budget == 0 || l.Iteration == 0 {
 			t.Errorf("lane %d: %+v\nwant %+v", i, l, r)
 		}
 		var states []string

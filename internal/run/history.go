@@ -42,8 +42,7 @@ type Entry struct {
 // Query says which runs are meant. The zero Query means all.
 type Query struct {
 	// Words must all be in the question or the answer, in whatever form English gives
-	// them; "words in quotes" must be there one after the other as they are written,
-	// whatever their case.
+	// them. What has no word in it is nothing.
 	Words      string
 	Status     []State  // any of them; none is all
 	Researcher []string // any of them made the run or worked for it; none is all
@@ -126,23 +125,19 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 	if err != nil {
 		return nil, 0, err
 	}
+	words := parseWords(q.Words)
 	var hits []*found
 	for _, d := range all.runs {
-		if d.rihla {
+		if d.entry.Rihla {
 			continue
 		}
 		if d = h.latest(ctx, d); d == nil {
 			continue
 		}
 		f := &found{entry: all.entry(d), digest: d}
-		if q.means(&f.entry, d.when()) && (visible == nil || visible(f.entry.ID)) {
+		has := false
+		if f.rank, has = h.match(words, d); has && q.means(&f.entry, d.when()) && (visible == nil || visible(f.entry.ID)) {
 			hits = append(hits, f)
-		}
-	}
-	words := parseWords(q.Words)
-	if !words.none() {
-		if hits, err = h.search(ctx, words, hits); err != nil {
-			return nil, 0, err
 		}
 	}
 	slices.SortFunc(hits, func(a, b *found) int {
@@ -155,7 +150,7 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 	}
 	entries = make([]Entry, len(hits))
 	for i, f := range hits {
-		if !words.none() {
+		if len(words) > 0 {
 			f.entry.Answer = h.around(ctx, words, f.digest)
 		}
 		entries[i] = f.entry

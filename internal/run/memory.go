@@ -122,7 +122,9 @@ func (h *History) latest(ctx context.Context, d *digest) *digest {
 
 func (p *picture) entry(d *digest) Entry {
 	e := d.entry
-	e.Standing = d.standing(d.file.Foreign, d.busy)
+	if e.Standing = d.rest; d.busy && !d.damaged {
+		e.Standing = Standing{Status: Running, Imported: d.file.Foreign}
+	}
 	if e.Problem == "" {
 		e.Problem = d.unheard
 	}
@@ -131,10 +133,10 @@ func (p *picture) entry(d *digest) Entry {
 		if id == d.file.ID {
 			part = d
 		}
-		if part == nil || part.unread {
+		if part == nil {
 			return trail{}, false
 		}
-		return part.trail, true
+		return part.trail, !part.unread
 	})
 	cost := d.cost
 	if !d.ended { // its rihlas have used what they have not reported yet
@@ -145,7 +147,7 @@ func (p *picture) entry(d *digest) Entry {
 		cost.TokensUsed = max(cost.TokensUsed, used)
 	}
 	e.Tokens, e.CostUSD = cost.TokensUsed, spent.Cost(cost)
-	if !d.begun {
+	if e.Began.IsZero() {
 		e.CostUSD = nil
 	}
 	return e
@@ -166,9 +168,12 @@ type digest struct {
 	file  trace.File
 	again time.Time // when to read it again though nothing was written; zero is never
 	busy  bool      // a process wrote it when it was read
-	state
-	entry   Entry  // without Standing, tokens and cost
-	unheard string // why there is a result that cannot be read
+	rest  Standing  // where it stands if none does
+
+	unread, damaged bool   // it cannot be read, and it cannot or begins with something else than a run
+	ended, planned  bool   // it has not gone on after its end, and a plan is all it was to make
+	entry           Entry  // without Standing, tokens and cost
+	unheard         string // why there is a result that cannot be read
 
 	trail  trail               // as far as it tells of tokens
 	rihlas []marchwarden.Rihla // who, which trace, how many tokens, and whether it failed
@@ -188,13 +193,13 @@ func (d *digest) stands(f trace.File, now time.Time) bool {
 }
 
 // open reports whether the standing of the run can change without a line: its writer can die.
-func (d *digest) open() bool { return !d.unread && d.problem == "" && (!d.ended || d.busy) }
+func (d *digest) open() bool { return !d.damaged && (!d.ended || d.busy) }
 
 func (d *digest) when() time.Time {
-	if d.begun {
-		return d.entry.Began
+	if d.entry.Began.IsZero() {
+		return d.file.Modified
 	}
-	return d.file.Modified
+	return d.entry.Began
 }
 
 // read reads one trace and its result; nil if it is gone. What cannot be read says so.
@@ -205,18 +210,22 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 	if code == marchwarden.CodeNotFound {
 		return nil
 	}
-	d.state = stateOfTrace(log, err)
-	d.problem = plaintext.Clip(d.problem, maxName)
+	d.rest = standingOf(log, err, f.Foreign, false)
+	d.rest.Problem = plaintext.Clip(d.rest.Problem, maxName)
 	if err != nil && code != marchwarden.CodeCorrupt && code != marchwarden.CodeUnsupported {
 		d.again = h.now().Add(patience) // it is not the trace that is damaged
 	}
-	if !d.begun {
+	if d.unread, d.damaged = err != nil, err != nil; err != nil || len(log.Steps) == 0 {
 		return d
 	}
-	d.start(log)
+	start, err := log.Start()
+	if d.damaged = err != nil; d.damaged {
+		return d
+	}
+	d.start(start, log)
 	d.entry.Took, d.asked = log.Worked(), newIndex(h.seed, d.entry.Question)
 	done := log.Latest()
-	if done == nil || d.rihla { // the answer of a rihla is not listed
+	if done == nil || d.entry.Rihla { // the answer of a rihla is not listed
 		return d
 	}
 	d.result = done.Result
@@ -234,17 +243,14 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 		d.asked = newIndex(h.seed, d.entry.Question)
 	}
 	answer := Plain(res.Answer, len(res.Citations))
-	d.entry.Answer, d.said = plaintext.Clip(answer, maxShown), newIndex(h.seed, answer)
-	d.entry = compact(d.entry)
+	d.entry.Answer, d.said = strings.Clone(plaintext.Clip(answer, maxShown)), newIndex(h.seed, answer) // the rest of it is not held
 	return d
 }
 
-func (d *digest) start(log *trace.Log) {
-	start, err := log.Start()
-	if err != nil {
-		return // unreachable: a run was begun
-	}
+func (d *digest) start(start *trace.Start, log *trace.Log) {
+	d.ended, d.planned = log.Complete() != nil, start.Investigation != nil && start.Investigation.PlanOnly
 	e := &d.entry
+	e.Rihla = start.PartOf
 	e.Question = strings.Clone(plaintext.Clip(start.Request.Question, marchwarden.MaxQuestionChars))
 	e.Researcher, e.Began = plaintext.Clip(start.Researcher, maxName), start.StartedAt
 	e.Model, e.Budget = plaintext.Clip(start.Mind, maxName), start.LimitsNow().TokenBudget
@@ -286,7 +292,8 @@ func (d *digest) take(res *marchwarden.Result) {
 	e := &d.entry
 	e.Gaps = len(res.Gaps)
 	if !d.planned { // a plan has no answer that could be trusted or not
-		e.Citations, e.Confidence = len(res.Citations), &res.Confidence
+		confidence := res.Confidence // and nothing else of the result
+		e.Citations, e.Confidence = len(res.Citations), &confidence
 	}
 	if !d.ended {
 		return // it went on: the trace knows more
@@ -299,16 +306,6 @@ func (d *digest) take(res *marchwarden.Result) {
 		e.Took = time.Duration(took * float64(time.Second))
 	}
 	d.sent(res.Rihlas)
-}
-
-// compact makes an entry hold nothing of the result that it was taken from.
-func compact(e Entry) Entry {
-	e.Answer, e.Model = strings.Clone(e.Answer), strings.Clone(e.Model)
-	if e.Confidence != nil {
-		confidence := *e.Confidence
-		e.Confidence = &confidence
-	}
-	return e
 }
 
 func (h *History) resultOf(ctx context.Context, ref blob.Ref) (*marchwarden.Result, error) {
@@ -331,16 +328,22 @@ func Plain(markdown string, citations int) string {
 	if len(markdown) > maxSearched {
 		markdown = strings.ToValidUTF8(markdown[:maxSearched], "")
 	}
-	return plaintext.Fold(markup.ReplaceAllStringFunc(markdown, func(found string) string {
-		m := markup.FindStringSubmatch(found)
-		if n, err := strconv.Atoi(m[2]); err == nil && (n < 1 || n > citations) {
-			return found
+	var b strings.Builder
+	from := 0
+	for _, m := range markup.FindAllStringSubmatchIndex(markdown, -1) {
+		group := func(i int) string { return markdown[max(0, m[2*i]):max(0, m[2*i+1])] }
+		if n, err := strconv.Atoi(group(2)); err == nil && (n < 1 || n > citations) {
+			continue
 		}
-		return m[1] + m[3]
-	}))
+		b.WriteString(markdown[from:m[0]])
+		b.WriteString(group(1) + group(3))
+		from = m[1]
+	}
+	b.WriteString(markdown[from:])
+	return plaintext.Fold(b.String())
 }
 
 // markup is what is not said by an answer: the backslash before a character, a marker
 // with the spaces before it, a link or a picture but for what is in its brackets, marks
-// within a line, and marks that open one.
-var markup = regexp.MustCompile("\\\\([!-/:-@[-`{-~])|[ \t]*\\[(\\d{1,9})\\]|!?\\[([^\\[\\]\n]*)\\]\\((?:[^()\n]|\\([^()\n]*\\))*\\)|[*`]|~~|(?m:^[ \t]*(?:#{1,6} |[>+-] ))")
+// within a line, and marks that open one. Marks side by side are one match: each costs a start of the matcher.
+var markup = regexp.MustCompile("\\\\([!-/:-@[-`{-~])|[ \t]*\\[(\\d{1,9})\\]|!?\\[([^\\[\\]\n]*)\\]\\((?:[^()\n]|\\([^()\n]*\\))*\\)|(?:[*`]|~~)+|(?m:^[ \t]*(?:#{1,6} |[>+-] ))")

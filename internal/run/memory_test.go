@@ -65,7 +65,7 @@ func TestRemembers(t *testing.T) {
 
 // However long the answers are, what is held of them is small, and all are found.
 func TestMemoryIsBounded(t *testing.T) {
-	const runs, size = 100, 40 << 10
+	const runs, size = 40, 40 << 10
 	w := newWorld(t)
 	files, err := dir.Open(t.TempDir()) // its bytes are not in memory
 	if err != nil {
@@ -169,10 +169,7 @@ func plainRun(tb testing.TB, path string, n int, r past, blobs blob.Store) {
 
 // Many runs are read once; after that, finding among them takes a fraction of the time.
 func TestManyRuns(t *testing.T) {
-	runs := 1500
-	if testing.Short() {
-		runs = 300
-	}
+	runs := 300
 	if os.Getenv("MARCHWARDEN_TEST_FULL") != "" {
 		runs = 5000
 	}

@@ -184,14 +184,16 @@ func Look(d *trace.Dir, id marchwarden.TraceID) Entry {
 	if err == nil {
 		foreign, err = d.Foreign(id)
 	}
-	s := stateOfTrace(log, err)
-	e := Entry{ID: id, Standing: s.standing(foreign, writing), Rihla: s.rihla}
-	if !s.begun {
+	e := Entry{ID: id, Standing: standingOf(log, err, foreign, writing)}
+	if err != nil {
 		return e
 	}
-	start, done := log.Steps[0].(*trace.Start), log.Complete()
-	e.Began, e.Researcher, e.Question = start.StartedAt, start.Researcher, start.Request.Question
-	if done != nil && e.Status != Planned {
+	start, err := log.Start()
+	if err != nil {
+		return e
+	}
+	e.Rihla, e.Began, e.Researcher, e.Question = start.PartOf, start.StartedAt, start.Researcher, start.Request.Question
+	if done := log.Complete(); done != nil && e.Status != Planned {
 		e.Citations, e.Confidence = done.Citations, &done.Confidence
 	}
 	return e
@@ -209,52 +211,31 @@ func busy(d *trace.Dir, id marchwarden.TraceID) bool {
 	return err == nil && busy
 }
 
-type state struct {
-	problem string // why it cannot be read, or begins with something else than a run
-	unread  bool
-	empty   bool // not a line is in it
-	begun   bool // a run was begun in it
-	ended   bool // and has not gone on after that
-	stopped bool // its caller ended it
-	planned bool // a plan is all it was to make
-	rihla   bool
-}
-
-func stateOfTrace(log *trace.Log, err error) state {
-	if err != nil {
-		return state{problem: err.Error(), unread: true}
+// standingOf is where the run of a trace stands that a process writes or not; err is why the trace cannot be read.
+func standingOf(log *trace.Log, err error, foreign, busy bool) Standing {
+	at := Standing{Status: Damaged, Imported: foreign}
+	var start *trace.Start
+	if err == nil && len(log.Steps) > 0 {
+		start, err = log.Start()
 	}
-	start, err := log.Start()
 	switch {
-	case err != nil && len(log.Steps) == 0:
-		return state{empty: true}
 	case err != nil:
-		return state{problem: err.Error()}
-	}
-	s := state{begun: true, rihla: start.PartOf, planned: start.Investigation != nil && start.Investigation.PlanOnly}
-	if done := log.Complete(); done != nil {
-		s.ended, s.stopped = true, done.Interrupted
-	}
-	return s
-}
-
-func (s state) standing(foreign, busy bool) Standing {
-	if s.unread {
-		return Standing{Status: Damaged, Imported: foreign, Problem: s.problem}
-	}
-	at := Standing{Status: Interrupted, Imported: foreign}
-	switch {
-	case s.problem != "":
-		at.Status, at.Problem = Damaged, s.problem
+		at.Problem = err.Error()
+		return at
 	case busy:
 		at.Status = Running
-	case s.empty:
-		at.Status, at.Problem = Damaged, "no run was begun in it"
-	case !s.ended:
-		at.Resumable = !foreign && !s.rihla
-	case s.stopped:
-		at.Resumable, at.Partial = !foreign && !s.rihla, true
-	case s.planned: // there is no answer that could have citations
+		return at
+	case start == nil:
+		at.Problem = "no run was begun in it"
+		return at
+	}
+	done, own := log.Complete(), !foreign && !start.PartOf
+	switch {
+	case done == nil:
+		at.Status, at.Resumable = Interrupted, own
+	case done.Interrupted:
+		at.Status, at.Resumable, at.Partial = Interrupted, own, true
+	case start.Investigation != nil && start.Investigation.PlanOnly: // there is no answer that could have citations
 		at.Status = Planned
 	default:
 		at.Status = Complete

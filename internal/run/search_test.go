@@ -27,58 +27,42 @@ func library(t *testing.T) *world {
 func TestWords(t *testing.T) {
 	t.Parallel()
 	w := library(t)
-	h := w.open()
+	h, all := w.open(), []int{8, 7, 6, 5, 4, 3, 2, 1}
 	for query, want := range map[string][]int{
-		"chlorosis":                  {2, 1},
-		"maple":                      {8, 1, 2}, // in the question first, the newest of these before the other
-		"maples yellow":              {1, 2},
-		"YELLOWED leaf":              nil,
-		"leaves yellowing":           {1},
-		"the of chlorosis":           {2, 1}, // too common to count
-		"the of":                     {1},    // unless there is nothing else
-		"iron walrus":                nil,
-		"walruses":                   {6},
-		`"iron chlorosis"`:           {1},
-		`"Iron Chlorosis makes"`:     {1},
-		`"chlorosis iron"`:           nil,
-		`"chlorosis of iron"`:        {2},
-		`“chlorosis of iron” maples`: {2},
-		`"maple"`:                    nil, // as it is written: nobody writes it so, but in an answer that there is not
-		`"maples"`:                   {8, 1, 2},
-		`"well known in the US"`:     {1},
-		`"o'brien"`:                  {2},
-		`"iron chlorosis`:            {2, 1}, // no second mark: words
-		`""`:                         {8, 7, 6, 5, 4, 3, 2, 1},
-		"   ":                        {8, 7, 6, 5, 4, 3, 2, 1},
-		"sic":                        {1},
-		"鉄":                          {3},
-		`"鉄欠乏"`:                      {3},
-		`"欠鉄"`:                       nil,
-		"Торф":                       {4},
-		"торф мха":                   {4},
-		"cafés":                      {4},
-		"cafe\u0301s":                {4},
-		`"cafe` + "\u0301" + `s in"`: {4},
-		"århus":                      {4},
-		"6000 crowns":                {6},
-		`"6,000 crowns"`:             {6},
-		"3.5":                        {6},
-		"1990":                       {1},
-		"u.s.":                       {1},
-		"🙂":                          {5},
-		`"🙂"`:                        {5},
-		"C++":                        {5},
-		"script alert":               {5},
-		"evil":                       {5},
-		"beacon":                     nil, // an address is not said
-		"click":                      {5},
-		"drop; table--":              {5},
-		"🙂 walrus":                   {6}, // what is no word counts only alone
-		"!!!":                        nil,
-		"\xff\xfe":                   {8, 7, 6, 5, 4, 3, 2, 1}, // there is nothing in it
-		"\x00\x1b[":                  {5, 1},                   // a bracket is left
-		`" " "`:                      {8, 7, 6, 5, 4, 3, 2, 1},
-		"empty":                      {7},
+		"!!!":              all, // there is no word in it
+		"chlorosis":        {2, 1},
+		"maple":            {8, 1, 2}, // in the question first, the newest of these before the other
+		"maples yellow":    {1, 2},
+		"YELLOWED leaf":    nil,
+		"leaves yellowing": {1},
+		"the of chlorosis": {2, 1}, // too common to count
+		"the of":           {1},    // unless there is nothing else
+		"iron walrus":      nil,
+		"walruses":         {6},
+		`"iron chlorosis"`: {2, 1}, // quotes are no words
+		`""`:               {8, 7, 6, 5, 4, 3, 2, 1},
+		"   ":              {8, 7, 6, 5, 4, 3, 2, 1},
+		"sic":              {1},
+		"鉄":                {3},
+		"Торф":             {4},
+		"торф мха":         {4},
+		"cafés":            {4},
+		"cafe\u0301s":      {4},
+		"århus":            {4},
+		"6000 crowns":      {6},
+		"3.5":              {6},
+		"1990":             {1},
+		"u.s.":             {1},
+		"C++":              {5},
+		"script alert":     {5},
+		"evil":             {5},
+		"beacon":           nil, // an address is not said
+		"click":            {5},
+		"drop; table--":    {5},
+		"🙂 walrus":         {6},                      // what is no word counts only alone
+		"\xff\xfe":         {8, 7, 6, 5, 4, 3, 2, 1}, // there is nothing in it
+		`" " "`:            {8, 7, 6, 5, 4, 3, 2, 1},
+		"empty":            {7},
 	} {
 		if got, _ := find(t, h, run.Query{Words: query}); !cmp.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", query, got, want)
@@ -98,7 +82,7 @@ func TestRank(t *testing.T) {
 	w.add(past{question: "six", answer: "moss peat"})              // 6
 	w.add(past{question: "peat?", answer: "“peat moss” and moss"}) // 7
 	h := w.open()
-	for query, want := range map[string][]int{"peat": {7, 4, 3, 1, 6, 5, 2}, "peat moss": {3, 4, 7, 6, 5}, `"peat moss"`: {7}, `peat "moss peat"`: {6, 5}} {
+	for query, want := range map[string][]int{"peat": {7, 4, 3, 1, 6, 5, 2}, "peat moss": {3, 4, 7, 6, 5}} {
 		if got, _ := find(t, h, run.Query{Words: query}); !cmp.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", query, got, want)
 		}
@@ -112,7 +96,7 @@ func TestShown(t *testing.T) {
 	w := library(t)
 	w.add(past{question: "long", answer: strings.Repeat("鉄欠乏は葉を", 300) + "黄色く" + strings.Repeat("します", 300)})
 	h := w.open()
-	for query, want := range map[string]string{"": "The pump costs 6,000", "walrus": "stands a walrus", `"a walrus"`: "stands a walrus", "pump": "The pump costs", "much": "The pump costs"} {
+	for query, want := range map[string]string{"": "The pump costs 6,000", "walrus": "stands a walrus", "pump": "The pump costs", "much": "The pump costs"} {
 		entries, _, err := h.Find(context.Background(), run.Query{Words: query}, nil)
 		if err != nil {
 			t.Fatal(err)

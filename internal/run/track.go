@@ -1,6 +1,7 @@
 package run
 
 import (
+	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -10,29 +11,27 @@ import (
 
 // track is one run, or the part of it until it goes on again, as its steps tell it.
 type track struct {
+	Lane  // as far as its own steps tell it; Spans are over
 	id    marchwarden.TraceID
 	began time.Time
-	state State
-	since time.Time // when state began
+	since time.Time // when its state began
 	mark  time.Time // when it last did something of its own
 	last  time.Time // its newest step
-	spans []Span    // over
-	doing string
 
 	searching, reading int          // under way
 	out                map[int]bool // rihlas whose report was not looked at yet, and whether it is here
 	here               int          // how many of them are
 	came               time.Time    // when the first came of those that seem to be waited for
 
-	model                                             bool // it has one
-	ended, interrupted                                bool
-	iteration, searches, documents, citations, budget int
-	reported                                          int // tokens, as its end says
-	confidence                                        marchwarden.Unit
-	paid                                              map[State]int
+	model              bool // it has one
+	ended, interrupted bool
+	reported           int // tokens, as its end says
 }
 
-func newTrack() *track { return &track{paid: map[State]int{}, out: map[int]bool{}} }
+// maxRead is of how many documents the names are kept.
+const maxRead = 100
+
+func newTrack() *track { return &track{Lane: Lane{Paid: map[State]int{}}, out: map[int]bool{}} }
 
 var prompts = map[string]State{
 	"clarify": Planning, "investigate": Planning, "step": Planning, "write": Writing, "repair": Writing, "judge": Checking,
@@ -43,8 +42,8 @@ func (k *track) asks(prompt string) State {
 	if s, ok := prompts[prompt]; ok {
 		return s
 	}
-	if k.state.works() {
-		return k.state
+	if k.State.works() {
+		return k.State
 	}
 	return Planning
 }
@@ -59,16 +58,16 @@ func (k *track) at(t time.Time) time.Time {
 }
 
 func (k *track) enter(s State, at time.Time) {
-	if s == k.state {
+	if s == k.State {
 		return
 	}
 	k.close(at)
-	k.state, k.since = s, latest(at, k.since)
+	k.State, k.since = s, latest(at, k.since)
 }
 
 func (k *track) close(at time.Time) {
-	if k.state.works() && at.After(k.since) {
-		k.spans = appendSpan(k.spans, Span{k.state, k.since, at})
+	if k.State.works() && at.After(k.since) {
+		k.Spans = appendSpan(k.Spans, Span{k.State, k.since, at})
 	}
 	k.since = latest(at, k.since)
 }
@@ -85,21 +84,21 @@ func appendSpan(spans []Span, s Span) []Span {
 	return append(spans, s)
 }
 
+// lasting are its spans with the one that is not over.
+func (k *track) lasting() []Span {
+	spans := slices.Clone(k.Spans)
+	if k.State.works() {
+		spans = appendSpan(spans, Span{State: k.State, From: k.since})
+	}
+	return spans
+}
+
 // worked says what the time since the last own step was spent on.
 func (k *track) worked(s State) {
 	if k.mark.IsZero() { // there was none
 		k.mark = k.last
 	}
 	k.enter(s, k.mark)
-}
-
-// awake is worked of one that seemed to wait, and enter of others.
-func (k *track) awake(s State, at time.Time) {
-	if k.state == Waiting {
-		k.worked(s)
-		return
-	}
-	k.enter(s, at)
 }
 
 // settle waits while there are rihlas to wait for, and looks at a report that is here.
@@ -149,11 +148,11 @@ func (k *track) step(s trace.Step) {
 		k.start(s)
 	case *trace.Resume:
 		k.close(k.mark) // the time in between is not its
-		k.state, k.since, k.ended, k.searching, k.reading = Planning, latest(at, k.since), false, 0, 0
+		k.State, k.since, k.ended, k.searching, k.reading = Planning, latest(at, k.since), false, 0, 0
 		k.here = 0
 		clear(k.out) // what was under way is sent again
 		if s.Extension != nil {
-			k.budget = plus(k.budget, s.Extension.Tokens)
+			k.Budget = plus(k.Budget, s.Extension.Tokens)
 		}
 	case *trace.Model, *trace.ModelComplete, *trace.Embed, *trace.EmbedComplete:
 		k.asked(s, at)
@@ -170,15 +169,15 @@ func (k *track) step(s trace.Step) {
 	switch s.(type) {
 	case *trace.Start, *trace.Iteration, *trace.SearchComplete, *trace.FetchComplete:
 	default:
-		k.doing = plaintext.Line(h.Decision, maxLine)
+		k.Doing = plaintext.Line(h.Decision, maxLine)
 	}
 }
 
 func (k *track) start(s *trace.Start) {
 	k.id, k.model = s.TraceID, s.Model != ""
-	k.budget = plus(0, s.Limits.TokenBudget)
+	k.Budget = plus(0, s.Limits.TokenBudget)
 	from := s.Timestamp
-	if !s.StartedAt.IsZero() && s.StartedAt.Before(from) && k.state == "" {
+	if !s.StartedAt.IsZero() && s.StartedAt.Before(from) && k.State == "" {
 		from, k.began = s.StartedAt, s.StartedAt
 	}
 	k.enter(Planning, from)
@@ -187,8 +186,12 @@ func (k *track) start(s *trace.Start) {
 func (k *track) asked(s trace.Step, at time.Time) {
 	switch s := s.(type) {
 	case *trace.Model:
-		k.awake(k.asks(s.Prompt), at)
-		k.doing = plaintext.Line(s.Decision, maxLine)
+		if s := k.asks(s.Prompt); k.State == Waiting { // it only seemed to
+			k.worked(s)
+		} else {
+			k.enter(s, at)
+		}
+		k.Doing = plaintext.Line(s.Decision, maxLine)
 	case *trace.ModelComplete:
 		k.pay(k.asks(s.Prompt), plus(max(0, s.TokensIn), s.TokensOut))
 		k.settle(at)
@@ -199,7 +202,7 @@ func (k *track) asked(s trace.Step, at time.Time) {
 
 func (k *track) pay(s State, tokens int) {
 	if tokens > 0 {
-		k.paid[s] = plus(k.paid[s], tokens)
+		k.Paid[s] = plus(k.Paid[s], tokens)
 	}
 }
 
@@ -207,17 +210,19 @@ func (k *track) pay(s State, tokens int) {
 func (k *track) gathered(s trace.Step, at time.Time) {
 	switch s := s.(type) {
 	case *trace.Iteration:
-		k.iteration = max(k.iteration, s.Iteration)
+		k.Iteration = max(k.Iteration, s.Iteration)
 	case *trace.Search:
 		k.searching++
 	case *trace.SearchComplete:
-		k.searching, k.searches = max(0, k.searching-1), k.searches+1
+		k.searching, k.Searches = max(0, k.searching-1), k.Searches+1
 	case *trace.Fetch:
 		k.reading++
 	case *trace.FetchComplete:
 		k.reading = max(0, k.reading-1)
 		if s.ContentHash.Valid() {
-			k.documents++
+			if k.Documents++; len(k.Read) < maxRead {
+				k.Read = append(k.Read, plaintext.Line(s.URL, maxLine))
+			}
 		}
 	}
 	switch {
@@ -242,7 +247,7 @@ func (k *track) investigated(s trace.Step, at time.Time) {
 			k.here = 0
 			clear(k.out)
 		}
-		if k.state == Waiting { // until there was something to look at
+		if k.State == Waiting { // until there was something to look at
 			if k.came.IsZero() {
 				k.came = at
 			}
@@ -257,7 +262,7 @@ func (k *track) investigated(s trace.Step, at time.Time) {
 func (k *track) concluded(s trace.Step, at time.Time) {
 	switch s := s.(type) {
 	case *trace.SynthesisStart:
-		if k.state == Waiting {
+		if k.State == Waiting {
 			k.worked(Checking)
 		}
 		k.enter(Writing, at)
@@ -267,18 +272,10 @@ func (k *track) concluded(s trace.Step, at time.Time) {
 		k.enter(Checking, at)
 	case *trace.Verify:
 		k.enter(Checking, at)
-		k.citations = max(0, s.Citations)
+		k.Citations = max(0, s.Citations)
 	case *trace.Complete:
 		k.enter(Done, at)
 		k.ended, k.interrupted = true, s.Interrupted
-		k.reported, k.citations, k.confidence = max(0, s.TokensUsed), max(0, s.Citations), min(1, max(0, s.Confidence))
+		k.reported, k.Citations = max(0, s.TokensUsed), max(0, s.Citations)
 	}
-}
-
-func (k *track) sum() int {
-	all := 0
-	for _, n := range k.paid {
-		all = plus(all, n)
-	}
-	return all
 }

@@ -339,19 +339,6 @@ func (d *Desk) chooseID(ctx context.Context, who access.Principal) marchwarden.T
 	return id
 }
 
-// Tasks is how many runs that were begun as tasks, or handed over, have not ended.
-func (d *Desk) Tasks() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n := 0
-	for _, r := range d.runs {
-		if r.Kept() && !r.over() {
-			n++
-		}
-	}
-	return n
-}
-
 // unknown is what is said of a run that is not there, and of one that is not the
 // caller's: the two cannot be told apart.
 func unknown(id string) error {

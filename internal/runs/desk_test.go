@@ -20,6 +20,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(child(dir))
 	}
+	datatest.InMemory()
 	goleak.VerifyTestMain(m)
 }
 
@@ -191,6 +193,34 @@ func TestBegin(t *testing.T) {
 	if d.Running() != 0 {
 		t.Errorf("%d running", d.Running())
 	}
+}
+
+// The draft of the run's own model is there while it is written, and not after.
+func TestDraft(t *testing.T) {
+	wrote, read, checked, over := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	d := open(t, runs.Config{Researcher: research(func(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+		sink(marchwarden.Event{Stage: marchwarden.StageSynthesize, Message: "1 sentence drafted", Draft: "It scatters."})
+		sink(marchwarden.Event{Stage: marchwarden.StageSynthesize, Draft: "Another's.", Rihla: 1})
+		sink(marchwarden.Event{Stage: marchwarden.StageSynthesize, Message: "asking"})
+		close(wrote)
+		<-read
+		sink(marchwarden.Event{Stage: marchwarden.StageCheck, Message: "checking"})
+		close(checked)
+		<-over
+		return answer(ctx, req), nil
+	})})
+	r := begin(t, d, alice, ask, runs.Call)
+	<-wrote
+	if got := r.Draft(); got != "It scatters." {
+		t.Errorf("the draft is %q", got)
+	}
+	close(read)
+	<-checked
+	if got := r.Draft(); got != "" {
+		t.Errorf("after it was checked the draft is %q", got)
+	}
+	close(over)
+	<-r.Done()
 }
 
 func TestBeginRefuses(t *testing.T) {

@@ -89,7 +89,8 @@ type Run struct {
 	err       error
 	visits    []*Visit // that have not ended
 	last      *marchwarden.Event
-	heeding   bool // looks for the wish of another process
+	draft     string // that the run's own model is writing
+	heeding   bool   // looks for the wish of another process
 	endedAt   time.Time
 }
 

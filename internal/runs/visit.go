@@ -55,6 +55,17 @@ func (v *Visit) Leave() (stopped bool) {
 	return v.ended || v.cancelled
 }
 
+// Draft is what the run's own model has written so far of an answer, not checked: "" when it writes none, and of
+// a run in another process.
+func (r *Run) Draft() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return ""
+	}
+	return r.draft
+}
+
 // note is the sink of the research.
 func (r *Run) note(e marchwarden.Event) {
 	for _, sink := range r.heard(e) {
@@ -75,6 +86,9 @@ func (r *Run) heard(e marchwarden.Event) []marchwarden.Sink {
 	}
 	if text != "" && !r.cancelled {
 		r.rec.Message, r.last = text, &e
+	}
+	if e.Rihla == 0 && (e.Draft != "" || e.Stage == marchwarden.StageCheck || e.Stage == marchwarden.StageDone) {
+		r.draft = e.Draft
 	}
 	r.touch()
 	var sinks []marchwarden.Sink

@@ -49,8 +49,12 @@ func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 func newClient(t *testing.T, base string) (*Arxiv, *clock) {
+	return newImpatient(t, base, time.Minute)
+}
+
+func newImpatient(t *testing.T, base string, timeout time.Duration) (*Arxiv, *clock) {
 	c := newClock()
-	return NewArxiv(ArxivConfig{BaseURL: base, HTTP: searchtest.Client(t), Timeout: searchtest.FaultTimeout, Now: c.Now, Sleep: c.Sleep}), c
+	return NewArxiv(ArxivConfig{BaseURL: base, HTTP: searchtest.Client(t), Timeout: timeout, Now: c.Now, Sleep: c.Sleep}), c
 }
 
 // atom writes a feed as arXiv does; each entry is given as its inner XML.
@@ -117,8 +121,8 @@ func TestArxivConformance(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	searchtest.RunFaults(t, "", func(t *testing.T, base string) search.Engine {
-		c, _ := newClient(t, base)
+	searchtest.RunFaults(t, "", func(t *testing.T, base string, timeout time.Duration) search.Engine {
+		c, _ := newImpatient(t, base, timeout)
 		return c
 	})
 }

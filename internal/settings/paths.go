@@ -6,7 +6,10 @@ import "path/filepath"
 func (c *Settings) BlobPath() string    { return filepath.Join(c.Home(), "blobs") }
 func (c *Settings) IndexPath() string   { return filepath.Join(c.Home(), "library", "index.db") }
 func (c *Settings) FoldersPath() string { return filepath.Join(c.Home(), "library", "folders") }
-func (c *Settings) CachePath() string   { return filepath.Join(c.Home(), "cache") }
+
+// DocumentsPath is where documents are that were handed over on the page.
+func (c *Settings) DocumentsPath() string { return filepath.Join(c.Home(), "library", "documents") }
+func (c *Settings) CachePath() string     { return filepath.Join(c.Home(), "cache") }
 
 // CalibrationPath is where the user's own table of calibration is.
 func (c *Settings) CalibrationPath() string { return filepath.Join(c.Home(), "calibration.json") }
@@ -30,6 +33,3 @@ func (c *Settings) QueuePath() string { return filepath.Join(c.Home(), "queue") 
 
 // ClusterKeysPath is the file of the keys of a cluster.
 func (c *Settings) ClusterKeysPath() string { return filepath.Join(c.Home(), "cluster-keys.json") }
-
-// DamagedPath is where damaged files are moved.
-func (c *Settings) DamagedPath() string { return filepath.Join(c.Home(), "damaged") }

@@ -66,9 +66,12 @@ func IsBuiltin(name string) bool { return slices.Contains(Builtin, name) }
 const (
 	EmbedBuiltin = "builtin"
 	EmbedOff     = "off"
-	EmbedOpenAI  = "openai"
-	EmbedOllama  = "ollama"
 )
+
+// embedServices are what the setting embed named in earlier versions, with embed_model beside it.
+var embedServices = []string{"openai", "ollama"}
+
+const noEmbedService = "services no longer make sentence vectors: the model in the program does (" + EmbedBuiltin + "), or nothing (" + EmbedOff + ")"
 
 // The ways to treat pages that need JavaScript.
 const (
@@ -91,7 +94,6 @@ const (
 	Model         = "model"
 	Fallback      = "fallback_model"
 	Embed         = "embed"
-	EmbedModel    = "embed_model"
 	Search        = "search"
 	Timeout       = "timeout"
 	Render        = "render"
@@ -102,7 +104,6 @@ const (
 	AllowEgress   = "allow_egress"
 	ArxivURL      = "arxiv_url"
 	ArxivSite     = "arxiv_site"
-	DOIURL        = "doi_url"
 	CrossrefURL   = "crossref_url"
 	OpenAlexURL   = "openalex_url"
 	ScholarURL    = "semantic_scholar_url"
@@ -133,8 +134,6 @@ const (
 	Limits        = "limits"
 	Prices        = "prices"
 	Blobs         = "blobs"
-	S3Key         = "s3_access_key_id"
-	S3Secret      = "s3_secret_access_key"
 
 	HubListen        = "hub_listen"
 	HubStore         = "hub_store"
@@ -171,8 +170,7 @@ var All = []Setting{
 	{Name: Researcher, Env: "MARCHWARDEN_RESEARCHER", Def: PI, allowed: append([]string{PI}, Builtin...)},
 	{Name: Model, Env: "MARCHWARDEN_MODEL"},
 	{Name: Fallback, Env: "MARCHWARDEN_FALLBACK_MODEL"},
-	{Name: Embed, Env: "MARCHWARDEN_EMBED", Def: EmbedBuiltin, allowed: []string{EmbedBuiltin, EmbedOff, EmbedOpenAI, EmbedOllama}},
-	{Name: EmbedModel, Env: "MARCHWARDEN_EMBED_MODEL"},
+	{Name: Embed, Env: "MARCHWARDEN_EMBED", Def: EmbedBuiltin, allowed: []string{EmbedBuiltin, EmbedOff}},
 	{Name: Search, Env: "MARCHWARDEN_SEARCH", Kind: words, harmless: true},
 	{Name: Timeout, Env: "MARCHWARDEN_TIMEOUT", Kind: span, Def: "10m", harmless: true},
 	{Name: Render, Env: "MARCHWARDEN_RENDER", Def: RenderAuto, allowed: []string{RenderAuto, RenderNever}, harmless: true},
@@ -184,7 +182,6 @@ var All = []Setting{
 	{Name: ArxivURL, Env: "ARXIV_URL", Kind: Address, Def: "https://export.arxiv.org", harmless: true},
 	{Name: ArxivSite, Env: "ARXIV_SITE", Kind: Address, Def: "https://arxiv.org", harmless: true},
 	{Name: CrossrefURL, Env: "CROSSREF_URL", Kind: Address, Def: "https://api.crossref.org", harmless: true},
-	{Name: DOIURL, Env: "DOI_URL", Kind: Address, Def: "https://doi.org", harmless: true},
 	{Name: OpenAlexURL, Env: "OPENALEX_URL", Kind: Address, Def: "https://api.openalex.org", of: OpenAlexKey},
 	{Name: ScholarURL, Env: "SEMANTIC_SCHOLAR_URL", Kind: Address, Def: "https://api.semanticscholar.org", of: ScholarKey},
 	{Name: Mailto, Env: "MARCHWARDEN_MAILTO", harmless: true},
@@ -233,8 +230,6 @@ var All = []Setting{
 	{Name: HubKeepLog, Env: "MARCHWARDEN_HUB_KEEP_LOG"},
 	{Name: HubKeepTask, Env: "MARCHWARDEN_HUB_KEEP_TASK"},
 	{Name: HubKeepDone, Env: "MARCHWARDEN_HUB_KEEP_DONE"},
-	{Name: S3Key, Env: "AWS_ACCESS_KEY_ID", Secret: true, Personal: true, EnvOnly: true},
-	{Name: S3Secret, Env: "AWS_SECRET_ACCESS_KEY", Secret: true, Personal: true, EnvOnly: true},
 }
 
 // Of is the row of a setting that there is.
@@ -344,6 +339,9 @@ func (s Setting) Read(texts []string, absolute func(string) string) (read []stri
 				if strings.ContainsFunc(read[i], func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
 					return nil, "holds a control character or one that is not seen" // and never the key itself
 				}
+			}
+			if s.Name == Embed && slices.Contains(embedServices, t) {
+				return nil, noEmbedService
 			}
 			if s.allowed != nil && !slices.Contains(s.allowed, t) {
 				return nil, fmt.Sprintf("must be %s, not %q", Either(s.allowed), plaintext.Clip(t, 40))

@@ -48,8 +48,6 @@ type DispatcherConfig struct {
 	Wishes   dispatch.Wishes // of new tasks
 	// Hear is told of every event of a task that is waited for; nil for none.
 	Hear func(dispatch.Task, dispatch.Event)
-	// Span is the caller's place in a distributed trace, for the tasks; nil for none.
-	Span func(context.Context) string
 	// Members are all that may be asked now.
 	Members func() []dispatch.Member
 	// Now is the clock by which deadlines become a task's time; nil leaves tasks without
@@ -129,9 +127,6 @@ func (d *Dispatcher) task(ctx context.Context, id, record marchwarden.TraceID, m
 		Priority: d.cfg.Priority, Owner: d.cfg.Owner, Wishes: d.cfg.Wishes, Request: req}
 	if end, ok := ctx.Deadline(); ok && d.cfg.Now != nil {
 		t.Within = max(time.Millisecond, end.Sub(d.cfg.Now()))
-	}
-	if d.cfg.Span != nil {
-		t.Span = d.cfg.Span(ctx)
 	}
 	return t
 }

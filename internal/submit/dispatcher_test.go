@@ -37,11 +37,7 @@ func openEngine(t *testing.T) dispatch.Engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.Close() })
-	account, err := h.Account("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := cluster.Config{InProcess: account, Seed: account.Seed, Now: time.Now, Name: "worker"}
+	cfg := cluster.Config{InProcess: h, Seed: h.Seed, Now: time.Now, Name: "worker"}
 	if err := cluster.Prepare(t.Context(), cfg, cluster.Facts{Lease: 2 * time.Second}); err != nil {
 		t.Fatal(err)
 	}

@@ -156,22 +156,20 @@ func (r *Results) FailedOf(all []Question) (n int) {
 	return n
 }
 
-// add writes lines, of which each has not been there before, and keeps them.
-func (r *Results) add(lines []Line) error {
+// add writes a line that has not been there before, and keeps it.
+func (r *Results) add(l Line) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if _, there := r.there[l.TraceID]; there {
+		return nil
+	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	for _, l := range lines {
-		if _, there := r.there[l.TraceID]; there {
-			continue
-		}
-		if err := enc.Encode(l); err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeInternal, "write down the result of line %d", l.Line)
-		}
-		r.there[l.TraceID] = l.Status != dispatch.Done
+	if err := enc.Encode(l); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeInternal, "write down the result of line %d", l.Line)
 	}
+	r.there[l.TraceID] = l.Status != dispatch.Done
 	if _, err := r.f.Write(out.Bytes()); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", r.path)
 	}

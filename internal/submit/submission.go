@@ -60,9 +60,11 @@ func (s *Submission) Run(ctx context.Context, all []Question) error {
 		close(ended)
 	}()
 	for line := range ended {
-		if err := s.keep(line, ended); err != nil {
+		if err := s.Out.add(line); err != nil {
 			stop(err)
+			continue
 		}
+		s.Count(line)
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -70,34 +72,10 @@ func (s *Submission) Run(ctx context.Context, all []Question) error {
 	return context.Cause(within)
 }
 
-// keep writes a line, and those that have come meanwhile, to the disk at once.
-func (s *Submission) keep(first Line, more <-chan Line) error {
-	lines := []Line{first}
-	for waiting := true; waiting && len(lines) < s.Window; {
-		select {
-		case line, open := <-more:
-			if waiting = open; open {
-				lines = append(lines, line)
-			}
-		default:
-			waiting = false
-		}
-	}
-	if err := s.Out.add(lines); err != nil {
-		return err
-	}
-	for _, l := range lines {
-		s.Count(l)
-	}
-	return nil
-}
-
 // There asks the investigators of a cluster.
 type There struct {
 	Engine dispatch.Engine
 	Like   dispatch.Task // what all tasks have in common
-	// Submit submits a task.
-	Submit func(ctx context.Context, t dispatch.Task) error
 	// Home is where the records come; nil leaves them in the cluster.
 	Home *Home
 	// Charge enters a record that came home into the ledger.
@@ -108,7 +86,7 @@ type There struct {
 func (w *There) Ask(ctx context.Context, q Question) (Line, error) {
 	t := w.Like
 	t.ID, t.Record, t.Investigation, t.Request = q.Task, q.Task, q.Task, q.Request
-	if err := w.Submit(ctx, t); err != nil {
+	if err := w.Engine.Submit(ctx, t); err != nil {
 		return Line{}, fmt.Errorf("submit it: %w", err)
 	}
 	end, err := Await(ctx, w.Engine, t.ID, nil)

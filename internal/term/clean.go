@@ -8,45 +8,24 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // Clean makes text from outside safe to write to a terminal. It keeps newlines,
 // tabs and printable characters and drops the rest:
 //
-//	escape sequences   whole, not only their ESC: CSI, OSC, DCS, SOS, PM, APC, in
-//	                   their two-character form and as C1 controls
+//	escape sequences   whole, not only their ESC: see plaintext.Unescaped
 //	other controls     C0, DEL, C1, carriage return and backspace among them
 //	invisible text     zero-width, bidirectional and tag characters, fillers,
 //	                   variation selectors above the first sixteen
 //	private use        code points without an agreed look
 //
 // Bytes that are no UTF-8 and unassigned code points become U+FFFD; the line and
-// paragraph separators become newlines. A control string (OSC, DCS…) that is not
-// ended before the next control character loses its introducer only, so that a
-// source cannot hide the text behind it.
+// paragraph separators become newlines.
 //
 // Clean(Clean(s)) equals Clean(s).
-func Clean(s string) string {
-	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == '\x1b':
-			n = escapeLen(s[i:])
-		case r == '\u009b': // CSI as one character
-			n += csiLen(s[i+n:])
-		case r == '\u009d' || r == '\u0090' || r == '\u0098' || r == '\u009e' || r == '\u009f': // OSC, DCS, SOS, PM, APC
-			n += controlStringLen(s[i+n:])
-		default:
-			if k := visible(r); k >= 0 {
-				b.WriteRune(k)
-			}
-		}
-		i += n
-	}
-	return b.String()
-}
+func Clean(s string) string { return strings.Map(visible, plaintext.Unescaped(s)) }
 
 // CleanLine is Clean for text that must stay on one line: a run of newlines and
 // tabs, with the spaces around it, becomes one space, and none stays at the ends.
@@ -73,60 +52,6 @@ func visible(r rune) rune {
 		return r
 	}
 	return utf8.RuneError
-}
-
-// escapeLen is the length of the escape sequence at the start of s.
-func escapeLen(s string) int {
-	if len(s) == 1 {
-		return 1
-	}
-	switch c := s[1]; {
-	case c == '[':
-		return 2 + csiLen(s[2:])
-	case strings.IndexByte("]PX^_k", c) >= 0: // OSC, DCS, SOS, PM, APC, and the title of screen
-		return 2 + controlStringLen(s[2:])
-	case c >= 0x20 && c <= 0x2f: // intermediates, then one final byte
-		n := 2
-		for n < len(s) && s[n] >= 0x20 && s[n] <= 0x2f {
-			n++
-		}
-		if n < len(s) && s[n] >= 0x30 && s[n] <= 0x7e {
-			n++
-		}
-		return n
-	case c >= 0x30 && c <= 0x7e:
-		return 2
-	}
-	return 1
-}
-
-// csiLen is how much of s belongs to a control sequence: parameters, intermediates and one final byte.
-func csiLen(s string) int {
-	n := 0
-	for n < len(s) && s[n] >= 0x20 && s[n] <= 0x3f {
-		n++
-	}
-	if n < len(s) && s[n] >= 0x40 && s[n] <= 0x7e {
-		n++
-	}
-	return n
-}
-
-// controlStringLen is how much of s belongs to a control string, its end included, or 0 if it is not ended.
-func controlStringLen(s string) int {
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\a' || c == 0x18 || c == 0x1a: // BEL, CAN, SUB
-			return i + 1
-		case c == 0x1b && i+1 < len(s) && s[i+1] == '\\': // ST
-			return i + 2
-		case c == 0xc2 && i+1 < len(s) && s[i+1] == 0x9c: // ST as one character
-			return i + 2
-		case c < 0x20 && c != '\t' || c == 0x7f || c == 0xc2 && i+1 < len(s) && s[i+1] < 0xa0:
-			return 0
-		}
-	}
-	return 0
 }
 
 // JSON passes JSON on to a terminal: what Clean would take out is written as the escape

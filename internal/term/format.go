@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rivo/uniseg"
 )
+
+const tableGap = 2
 
 // Count writes a number with a comma between thousands: 1,830.
 func Count(n int) string {
@@ -112,8 +115,8 @@ func Pad(s string, width int, left bool) string {
 
 // Table writes rows under a head in columns aligned by cell width, two spaces
 // apart; a column of numbers is aligned to the right. Cells are cleaned to one
-// line and rows may be short. On a terminal (Width > 0) the last column is cut to
-// the width; elsewhere nothing is cut. It returns the error of the one write.
+// line and rows may be short. On a terminal (Width > 0) the widest columns are cut so
+// that it fits; elsewhere nothing is cut. It returns the error of the one write.
 func (st Style) Table(w io.Writer, head []string, rows [][]string) error {
 	grid := make([][]string, 0, len(rows)+1)
 	columns := len(head)
@@ -126,6 +129,7 @@ func (st Style) Table(w io.Writer, head []string, rows [][]string) error {
 		columns = max(columns, len(row))
 	}
 	widths, numbers := measure(grid, columns)
+	st.narrowed(widths)
 	var b strings.Builder
 	for r, row := range grid {
 		line := st.tableRow(row, widths, numbers)
@@ -161,20 +165,27 @@ func measure(grid [][]string, columns int) (widths []int, numbers []bool) {
 }
 
 func (st Style) tableRow(row []string, widths []int, numbers []bool) string {
-	const gap, leastLast = 2, 8
 	var b strings.Builder
-	used := 0
 	for i, c := range row {
-		width := widths[i]
-		if i == len(widths)-1 && st.Width > 0 {
-			width = min(width, max(st.Width-used, leastLast))
-			c = Truncate(c, width)
+		if st.Width > 0 {
+			c = Fit(c, widths[i])
 		}
-		b.WriteString(Pad(c, width, numbers[i]))
-		b.WriteString(strings.Repeat(" ", gap))
-		used += width + gap
+		b.WriteString(Pad(c, widths[i], numbers[i]))
+		b.WriteString(strings.Repeat(" ", tableGap))
 	}
 	return strings.TrimRight(b.String(), " ")
+}
+
+// narrowed takes from the widest columns what a terminal has no room for.
+func (st Style) narrowed(widths []int) {
+	const least = 8
+	total := tableGap * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	for ; st.Width > 0 && total > st.Width && slices.Max(widths) > least; total-- {
+		widths[slices.Index(widths, slices.Max(widths))]--
+	}
 }
 
 // isNumber accepts what this package writes as a number, with its unit.

@@ -71,7 +71,7 @@ short
 		t.Error(diff)
 	}
 	cut := table(Style{Width: 40, Color: true})
-	if !strings.Contains(cut, "What are ideal c…\n") || !strings.HasPrefix(cut, "\x1b[1mtrace") {
+	if !strings.Contains(cut, "What are ideal…\n") || !strings.HasPrefix(cut, "\x1b[1mtrace") {
 		t.Errorf("cut table:\n%s", cut)
 	}
 	for l := range strings.Lines(stripSGR(cut)) {
@@ -79,7 +79,7 @@ short
 			t.Errorf("line too wide: %q", l)
 		}
 	}
-	if got := table(Style{Width: 10}); !strings.Contains(got, "What ar…\n") {
+	if got := table(Style{Width: 10}); !strings.Contains(got, "What…\n") {
 		t.Errorf("the last column keeps no room:\n%s", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 )
@@ -82,98 +83,43 @@ func (p *Page) Section(title string, look Look) {
 
 // Note writes a dim line of short facts, if there are any.
 func (p *Page) Note(indent string, facts []string) {
-	clean := make([]string, len(facts))
+	runs := make([]Run, len(facts))
 	for i, f := range facts {
+		runs[i] = Run{f, Dim}
+	}
+	p.Series(indent, runs...)
+}
+
+// Series writes short facts in a row, if there are any, with line breaks between them rather
+// than within.
+func (p *Page) Series(indent string, facts ...Run) {
+	var clean []Run
+	for _, f := range facts {
 		if p.Swap != nil {
-			f = p.Swap.Replace(f)
+			f.Text = p.Swap.Replace(f.Text)
 		}
-		clean[i] = CleanLine(f)
+		if f.Text = CleanLine(f.Text); f.Text != "" {
+			clean = append(clean, f)
+		}
 	}
-	if clean = nonEmpty(clean...); len(clean) > 0 {
-		p.lay(indent, indent, series(clean, " · ", Dim))
+	if len(clean) > 0 {
+		p.lay(indent, indent, series(clean))
 	}
 }
 
-func nonEmpty(texts ...string) []string {
-	return slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return t == "" })
-}
-
-// Labelled writes a line behind a dim label of a width: a head, if any, then a series of
-// facts.
-func (p *Page) Labelled(label string, width int, head []Run, separator string, facts ...string) {
-	cs := p.cells(append([]Run{{Pad(label, width, false), Dim}}, head...), 0)
-	p.lay("", strings.Repeat(" ", width), append(cs, series(facts, separator, Plain)...))
-}
-
-// SourceHead writes what a source is numbered by, its title and its locator, and returns
-// the indent of what belongs below. A locator that does not fit beside the title has a
-// line of its own, unbroken, so that it can be copied or followed.
+// SourceHead writes what a source is numbered by and its title, its locator on a line of its
+// own, unbroken, so that it can be copied or followed, and returns the indent of what belongs below.
 func (p *Page) SourceHead(number, title, locator string) (indent string) {
 	number += " "
 	indent = strings.Repeat(" ", 2+uniseg.StringWidth(number))
-	title, locator = CleanLine(title), CleanLine(locator)
-	runs := []Run{{number, Tint}}
-	if title == "" || locator == "" {
-		p.line("  ", p.st.render(p.cells(append(runs, Run{title + locator, Bold}), 0)))
-		return indent
+	if title = CleanLine(title); title == "" {
+		title, locator = locator, ""
 	}
-	runs = append(runs, Run{title, Bold})
-	whole := p.cells(append(slices.Clone(runs), Run{" — ", Dim}, Run{locator, Plain}), 0)
-	if l := line(whole); l.width()+2 <= p.st.textWidth() {
-		p.line("  ", p.st.render(l))
-		return indent
+	p.Text("  ", indent, Run{number, Tint}, Run{title, Bold})
+	if locator = CleanLine(locator); locator != "" {
+		p.line(indent, p.st.render(p.cells([]Run{{locator, Plain}}, 0)))
 	}
-	p.Text("  ", indent, runs...)
-	p.line(indent, p.st.render(p.cells([]Run{{locator, Plain}}, 0)))
 	return indent
-}
-
-// sideBySide is the least width of a page that shows two texts abreast.
-const sideBySide = 70
-
-// Abreast writes the paragraphs of two sides beside each other, or one above the other
-// on a narrow page.
-func (p *Page) Abreast(a, b [][]Run) {
-	width := p.st.textWidth()
-	if width >= sideBySide {
-		column := (width - 2 - 3) / 2
-		p.columns("  ", column, p.stack(a, column), p.stack(b, column))
-		return
-	}
-	for i, side := range [][][]Run{a, b} {
-		if i > 0 {
-			p.Text("  ", "  ", Run{"against", Dim})
-		}
-		for _, runs := range side {
-			p.Text("  │ ", "  │ ", runs...)
-		}
-	}
-}
-
-func (p *Page) stack(paragraphs [][]Run, width int) []line {
-	var out []line
-	for _, runs := range paragraphs {
-		out = append(out, wrap(p.cells(runs, 0), width, width)...)
-	}
-	return out
-}
-
-func (p *Page) columns(margin string, width int, left, right []line) {
-	for i := range max(len(left), len(right)) {
-		var l, r line
-		if i < len(left) {
-			l = left[i]
-		}
-		if i < len(right) {
-			r = right[i]
-		}
-		fill := strings.Repeat(" ", max(0, width-l.width()))
-		bar := " │ "
-		if len(r) == 0 {
-			bar = " │"
-		}
-		p.line(margin, p.st.render(l)+fill+p.st.Paint(Dim, bar)+p.st.render(r))
-	}
 }
 
 // Grid writes a table whose first row is its head, its cells wrapped so that it fits the page.
@@ -279,9 +225,6 @@ func (l line) width() int {
 
 var markerPattern = regexp.MustCompile(`\[[0-9]{1,4}\]`)
 
-// addressPattern finds what is broken over two lines only when it must be.
-var addressPattern = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s]+`)
-
 // cells cleans the runs and cuts them into cells, with the places where a line
 // may be broken (Unicode line breaking). A marker stays on the line of the word
 // before it; one that names a citation, from 1 to cited, is tinted.
@@ -294,7 +237,6 @@ func cells(runs []Run, cited int) []cell {
 	}
 	s := text.String()
 	markers := markerPattern.FindAllStringIndex(s, -1)
-	addresses := addressPattern.FindAllStringIndex(s, -1)
 
 	out := make([]cell, 0, len(s))
 	state, at, which := -1, 0, 0
@@ -308,15 +250,9 @@ func cells(runs []Run, cited int) []cell {
 		c := cell{text: cluster, width: bounds >> uniseg.ShiftWidth, look: runs[which].Look}
 		switch bounds & uniseg.MaskLine {
 		case uniseg.LineCanBreak:
-			c.can = true
+			c.can = cluster == " " || cluster[0] >= utf8.RuneSelf // words, names and addresses stay whole
 		case uniseg.LineMustBreak:
 			c.must = cluster == "\n"
-		}
-		for len(addresses) > 0 && at+len(cluster) >= addresses[0][1] {
-			addresses = addresses[1:]
-		}
-		if len(addresses) > 0 && at >= addresses[0][0] {
-			c.can = false
 		}
 		for len(markers) > 0 && at >= markers[0][1] {
 			markers = markers[1:]
@@ -336,22 +272,19 @@ func cells(runs []Run, cited int) []cell {
 }
 
 // series is short facts in a row, with line breaks between them rather than within.
-func series(facts []string, separator string, look Look) []cell {
-	const sure = minText - 11 // beside the longest label
+func series(facts []Run) []cell {
+	const sure = minText - 11
 	var out []cell
 	for i, f := range facts {
+		cs := cells([]Run{f}, 0)
+		whole := line(cs).width() <= sure
 		if i < len(facts)-1 {
-			f += separator
+			cs = append(cs, cells([]Run{{" · ", Dim}}, 0)...)
 		}
-		cs := cells([]Run{{f, look}}, 0)
-		if line(cs).width() <= sure {
-			for j := range cs {
-				cs[j].can = false
-			}
+		for j := range cs {
+			cs[j].can = cs[j].can && !whole && j < len(cs)-4 // nor before what parts it from the next
 		}
-		if i < len(facts)-1 && len(cs) > 0 {
-			cs[len(cs)-1].can = true
-		}
+		cs[len(cs)-1].can = true
 		out = append(out, cs...)
 	}
 	return out

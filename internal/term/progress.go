@@ -4,33 +4,26 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
-// This part shows people who wait what a research is at: on a terminal a head line
-// and below it a line a rihla, on one time axis, drawn over themselves; elsewhere plain
-// lines, few of them. What a run is at is package run's to say. It asks the size of the
-// terminal by a function that it is given.
+// This part shows people who wait what a research is at: on a terminal a head line and below it a
+// line for each who is at work, drawn over themselves; elsewhere plain lines, few of them.
 //
-// A frame is one write. It begins where the cursor is, at the first cell of the lines,
-// writes each line with an erasure of its rest, erases what is below, and goes back to
-// where it began. So nothing flickers; and since the cursor stands before all of it,
-// lines that a narrower window has wrapped are below the cursor, in terminals that wrap
-// them anew and in those that do not, and the next frame erases them. Only what a
-// terminal has scrolled off when it wrapped them is out of reach. While a frame is
-// written, lines are cut at the edge and not wrapped, should the window have just got
-// narrower.
+// A frame is one write. It begins where the cursor is, at the first cell of the lines, writes each
+// line with an erasure of its rest, erases what is below, and goes back to where it began. So
+// nothing flickers; and lines that a narrower window has wrapped are below the cursor, where the
+// next frame erases them. While a frame is written, lines are cut at the edge and not wrapped.
 
 const (
 	// redraw is the least time between two frames.
 	redraw = 100 * time.Millisecond
-	// tick is how often times are drawn anew when nothing happens.
-	tick = time.Second
 
 	// hold and show have the terminal show a frame at once, where it can, and cut long
 	// lines meanwhile. A terminal that does not know a mode ignores it.
@@ -40,8 +33,10 @@ const (
 	// end of the screen.
 	eraseRest  = "\x1b[K"
 	eraseBelow = "\x1b[J"
-	// mostSaid bounds of how many rihlas the words are kept.
-	mostSaid = 1000
+	// mostLanes bounds how many rihlas are known.
+	mostLanes = 1000
+	// whoCells is the most that a researcher's name takes of a line.
+	whoCells = 12
 )
 
 // ProgressConfig is how to show progress. Now must be set.
@@ -53,8 +48,6 @@ type ProgressConfig struct {
 	// Size is the terminal's size, asked before every frame; nil, or a size that is not
 	// positive, leaves it to Style.
 	Size func() (width, height int)
-	// ASCII draws nothing but ASCII, for terminals that cannot do more.
-	ASCII bool
 	// Single is one line of words alone, for work that is no research.
 	Single bool
 	Now    func() time.Time
@@ -69,19 +62,24 @@ type Progress struct {
 
 	mu     sync.Mutex // guards all below, and writing to w
 	closed bool
-	fold   *run.Fold
-	board  *run.Board                // of a trace, if one is read: it knows more than events tell
-	said   map[int]marchwarden.Event // the latest by rihla
-	last   time.Time                 // when was drawn
-	drawn  bool                      // a frame stands on the terminal
-	timer  *time.Timer               // draws what waits for its time; nil if nothing does
-	due    time.Time                 // when it does
-	seen   map[stageAt]int           // plain: events by rihla, stage and iteration
+	began  time.Time     // when the first was heard of
+	lanes  map[int]*lane // by rihla; 0 is the whole
+	frame  string        // what stands on the terminal
+	last   time.Time     // when was drawn or printed
+	stop   chan struct{} // ends the drawing; nil before it begins
+	seen   map[stageAt]int
 }
 
-// NewProgress makes a Progress that writes to w. Close or Leave must be called.
+// lane is one who is asked.
+type lane struct {
+	researcher string
+	began      time.Time
+	said       marchwarden.Event // the latest
+}
+
+// NewProgress makes a Progress that writes to w. Close must be called.
 func NewProgress(w io.Writer, cfg ProgressConfig) *Progress {
-	return &Progress{w: w, cfg: cfg, fold: run.NewFold(), said: map[int]marchwarden.Event{}, seen: map[stageAt]int{}}
+	return &Progress{w: w, cfg: cfg, lanes: map[int]*lane{}, seen: map[stageAt]int{}}
 }
 
 // Event shows an event. It may be passed as a marchwarden.Sink. It waits for nothing
@@ -91,29 +89,69 @@ func (p *Progress) Event(e marchwarden.Event) {
 	defer p.mu.Unlock()
 	switch {
 	case p.closed:
-	case p.cfg.Live:
-		p.note(e)
-		p.drawBy(p.last.Add(redraw))
-	default:
+		return
+	case !p.cfg.Live:
 		p.print(e)
+		return
+	}
+	now := p.cfg.Now()
+	l := p.lanes[max(0, e.Rihla)]
+	if l == nil {
+		if len(p.lanes) > mostLanes {
+			return
+		}
+		l = &lane{began: now.Truncate(time.Second)} // so that all times change at once
+		p.lanes[max(0, e.Rihla)] = l
+	}
+	if text := []rune(CleanLine(e.Draft)); len(text) > 0 { // its end moves on as it is written
+		e.Message = "draft: …" + string(text[max(0, len(text)-draftShown):])
+	}
+	l.researcher, l.said = cmp.Or(e.Researcher, l.researcher), e
+	if p.began.IsZero() {
+		p.began = now.Truncate(time.Second)
+	}
+	if p.stop == nil {
+		p.stop = make(chan struct{})
+		go p.drawOn(p.stop)
+	}
+	if now.Sub(p.last) >= redraw {
+		p.draw()
 	}
 }
 
-// Board shows a run as its trace tells it, which takes the place of what events told;
-// the latest of their words stay beside what is under way. Where lines are plain it
-// shows nothing.
-func (p *Progress) Board(b *run.Board) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || !p.cfg.Live || b == nil {
-		return
+// drawOn draws what has changed, times among it, until the end.
+func (p *Progress) drawOn(stop chan struct{}) {
+	ticks := time.NewTicker(redraw)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-ticks.C:
+		}
+		p.mu.Lock()
+		if p.stop == stop && !p.closed {
+			p.draw()
+		}
+		p.mu.Unlock()
 	}
-	p.board = b
-	p.drawBy(p.last.Add(redraw))
 }
 
 // Close erases what is drawn and ends the progress. It may be called twice.
-func (p *Progress) Close() { p.end(func() { p.write("\r" + eraseBelow) }) }
+func (p *Progress) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.closed = true
+	if p.stop != nil {
+		close(p.stop)
+	}
+	if p.frame != "" {
+		p.write("\r" + eraseBelow)
+	}
+}
 
 // Aside erases what is drawn and shows nothing until back is called: a person types meanwhile.
 func (p *Progress) Aside() (back func()) {
@@ -121,90 +159,85 @@ func (p *Progress) Aside() (back func()) {
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.closed, p.drawn = false, false
-	}
-}
-
-// Leave draws once more and ends the progress; what is drawn stays, and the cursor
-// stands below it. After Close it does nothing.
-func (p *Progress) Leave() {
-	p.end(func() {
-		lines := p.frame()
-		p.write(hold + "\r" + strings.Join(lines, eraseRest+"\r\n") + eraseBelow + "\r\n" + show)
-	})
-}
-
-// end ends the progress by a last write, if anything is drawn.
-func (p *Progress) end(last func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return
-	}
-	p.closed = true
-	p.stop()
-	if p.drawn {
-		last()
+		p.closed, p.frame, p.stop, p.last = false, "", nil, time.Time{}
 	}
 }
 
 func (p *Progress) write(s string) { _, _ = io.WriteString(p.w, s) }
 
-// stop forgets what waits to be drawn. p.mu is held.
-func (p *Progress) stop() {
-	if p.timer != nil {
-		p.timer.Stop()
-		p.timer = nil
-	}
-}
-
-// note remembers an event for the next frame. p.mu is held.
-func (p *Progress) note(e marchwarden.Event) {
-	p.fold.Event(e, p.cfg.Now())
-	rihla := max(0, e.Rihla)
-	if _, known := p.said[rihla]; known || len(p.said) < mostSaid {
-		p.said[rihla] = e
-	}
-}
-
-// drawBy draws now if the time has come or nothing is drawn yet, else then. p.mu is held.
-func (p *Progress) drawBy(when time.Time) {
-	wait := when.Sub(p.cfg.Now())
-	if !p.drawn || wait <= 0 {
-		p.draw()
+// draw writes a frame, if it is another. p.mu is held.
+func (p *Progress) draw() {
+	lines := p.drawn()
+	frame := strings.Join(lines, eraseRest+"\r\n")
+	p.last = p.cfg.Now()
+	if frame == p.frame {
 		return
 	}
-	if p.timer != nil && !p.due.After(when) {
-		return // it will be drawn by then
+	p.frame = frame
+	back := "\r"
+	if n := len(lines); n > 1 {
+		back = fmt.Sprintf("\x1b[%dA\r", n-1)
 	}
-	p.stop()
-	p.due = when
-	var own *time.Timer
-	own = time.AfterFunc(min(wait, tick), func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if !p.closed && p.timer == own { // else it was replaced in the meantime
-			p.draw()
-		}
-	})
-	p.timer = own
+	p.write(hold + "\r" + frame + eraseBelow + back + show)
 }
 
-// draw writes a frame. p.mu is held.
-func (p *Progress) draw() {
-	p.stop()
-	lines := p.frame()
+// drawn is the lines of a frame, smaller than the terminal: what the whole is at, and the researchers
+// that are at work. p.mu is held.
+func (p *Progress) drawn() []string {
+	width, height := p.size()
+	if p.cfg.Single {
+		return []string{p.fit(width-1, Run{Prefix + describe(p.lanes[0].said), Dim})}
+	}
+	now, done := p.cfg.Now(), 0
+	var working []int
+	names := 0
+	for _, n := range slices.Sorted(maps.Keys(p.lanes)) {
+		switch l := p.lanes[n]; {
+		case n == 0:
+		case l.said.Stage == marchwarden.StageDone:
+			done++
+		default:
+			working = append(working, n)
+			names = max(names, Width(l.name()))
+		}
+	}
+	head := []string{clock(now.Sub(p.began))}
+	if all := len(working) + done; all > 0 {
+		head = append(head, Count(done)+" of "+Count(all)+" done")
+	}
+	if own := p.lanes[0]; own != nil {
+		head = append(head, describe(own.said))
+	}
+	out := []string{p.fit(width-1, Run{Prefix + strings.Join(head, " · "), Dim})}
+	room := max(0, height-2) // one for the head, one for the cursor at the end
+	if more := len(working) - room; more > 0 && room > 0 {
+		out = append(out, p.fit(width-1, Run{"  … " + Count(more+1) + " more", Dim}))
+		room--
+	}
+	for _, n := range working[max(0, len(working)-room):] {
+		l := p.lanes[n]
+		out = append(out, p.fit(width-1, Run{"  " + Pad(Count(n), 2, true) + " " + Pad(l.name(), names, false), Plain}, Run{"  " + Pad(clock(now.Sub(l.began)), 5, true) + "  " + describe(l.said), Dim}))
+	}
+	return out
+}
+
+// draftShown is how many characters of a draft stand on its line.
+const draftShown = 60
+
+func (l *lane) name() string { return Truncate(CleanLine(l.researcher), whoCells) }
+
+// fit paints the parts of a line, cut to so many cells.
+func (p *Progress) fit(width int, parts ...Run) string {
 	var b strings.Builder
-	b.WriteString(hold + "\r" + strings.Join(lines, eraseRest+"\r\n") + eraseBelow)
-	if n := len(lines); n > 1 {
-		fmt.Fprintf(&b, "\x1b[%dA", n-1)
+	left := max(width, 1)
+	for _, s := range parts {
+		text := Truncate(s.Text, left)
+		b.WriteString(p.cfg.Style.Paint(s.Look, text))
+		if left -= Width(text); text != s.Text || left <= 0 {
+			break
+		}
 	}
-	b.WriteString("\r" + show)
-	p.write(b.String())
-	p.drawn, p.last = true, p.cfg.Now()
-	if !p.cfg.Single {
-		p.drawBy(p.last.Add(tick)) // the times go on
-	}
+	return b.String()
 }
 
 func (p *Progress) size() (width, height int) {

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 func TestPlain(t *testing.T) {
@@ -25,8 +24,7 @@ func TestPlain(t *testing.T) {
 	}
 	p.Event(marchwarden.Event{Stage: marchwarden.StageSearch, Iteration: 2})
 	p.Event(marchwarden.Event{Stage: "later\x1b[1m", Message: "new"})
-	p.Board(&run.Board{})
-	p.Leave()
+	p.Close()
 	want := `marchwarden: indexing · 1 of 450
 marchwarden: indexing · 201 of 450
 marchwarden: indexing · 401 of 450
@@ -81,33 +79,6 @@ func TestPlainAfterASilence(t *testing.T) {
 	}
 	p.Close()
 	want := "marchwarden: [1 web] planning · sent\nmarchwarden: [1 web] planning · silent for 5s\nmarchwarden: [1 web] planning · silent for 10s\n"
-	if d := cmp.Diff(want, b.String()); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-}
-
-func TestLines(t *testing.T) {
-	began := time.Date(2026, 11, 16, 9, 0, 0, 0, time.UTC)
-	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
-	var b bytes.Buffer
-	p := NewLines(&b)
-	for i, lane := range []run.Lane{
-		{Number: 1, Researcher: "web\x1b[2J", State: run.Planned, Question: "Who\u202e?"}, {Number: 1, Researcher: "web", State: run.Searching, Iteration: 1, Doing: "a"},
-		{Number: 1, Researcher: "web", State: run.Searching, Iteration: 1, Doing: "b"}, {Number: 1, Researcher: "web", State: run.Searching, Iteration: 2, Doing: "c"},
-		{Number: 1, Researcher: "web", State: run.Failed, Doing: "failed: x", Spans: []run.Span{{State: run.Searching, From: at(1), To: at(2)}}},
-	} {
-		own := run.Lane{State: run.Waiting}
-		if i == 4 {
-			own = run.Lane{State: run.Done, Doing: "answered"}
-		}
-		board := &run.Board{Began: began, Last: at(i), Lanes: []run.Lane{own, lane}, Tokens: 3}
-		for range 2 {
-			if err := p.Board(board); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	want := "0:00  [1 web] planned · Who?\n0:01  [1 web] searching · iteration 1 · a\n0:03  [1 web] searching · iteration 2 · c\n0:02  [1 web] failed · x\n0:04  done · answered · 1 of 1 rihla over · 3 tokens\n"
 	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

@@ -10,7 +10,7 @@
 //     line of its own.
 //   - Text from outside (answers, titles, excerpts, paths, error texts) passes
 //     [Clean] before it is written. The only escape codes that reach a terminal
-//     are our own: colours, and the drawing over of progress lines.
+//     are our own: colours, links, and the drawing over of progress lines.
 //   - Colour is used on a terminal only, never with NO_COLOR, and never carries
 //     meaning alone: take the codes away and the same words remain.
 //   - Text is wrapped by display cells to the terminal, at least 40 and at most
@@ -19,6 +19,7 @@
 //     are in the JSON form and in the store.
 //   - What is there to be copied is never broken: a command stands alone on its
 //     line, and so does the locator of a source that does not fit beside its title.
+//     On a first screen, where a source has one line, it may be cut; the link is whole.
 //   - Live lines are drawn only on a terminal; elsewhere progress is plain lines,
 //     few of them.
 //   - The same input gives the same bytes.
@@ -28,8 +29,8 @@
 package term
 
 import (
-	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -56,6 +57,8 @@ type Style struct {
 	Width int
 	// Height is the terminal's height in lines; 0 means that it is not known.
 	Height int
+	// Links allows text that leads to an address (OSC 8).
+	Links bool
 }
 
 // Detect looks at the stream f. It gives the zero Style for anything but a
@@ -73,7 +76,8 @@ func Detect(f *os.File, noColor bool, termName string) Style {
 	if err != nil || height <= 0 {
 		height = defaultHeight
 	}
-	return Style{Color: !noColor && termName != "" && termName != "dumb", Width: width, Height: height}
+	codes := !noColor && termName != "" && termName != "dumb"
+	return Style{Color: codes, Width: width, Height: height, Links: codes && !simple(termName)}
 }
 
 // SizeOf asks for the size of the terminal that a file is, which may change; nil for no file.
@@ -90,19 +94,13 @@ func SizeOf(f *os.File) func() (width, height int) {
 	}
 }
 
-// ASCIIOnly reports whether a terminal, by its name and environment, may have no characters but
-// ASCII: the locale decides, in the order in which C programs ask for it.
-func ASCIIOnly(termName string, env func(string) (string, bool)) bool {
-	switch termName { // these have few characters, whatever the locale says
+// simple reports terminals that know no links.
+func simple(termName string) bool {
+	switch termName {
 	case "linux", "vt52", "vt100", "vt102", "vt220", "ansi", "cons25", "sun":
 		return true
 	}
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v, _ := env(name); v != "" {
-			return !strings.Contains(strings.ReplaceAll(strings.ToLower(v), "-", ""), "utf8")
-		}
-	}
-	return true
+	return false
 }
 
 func (st Style) textWidth() int {
@@ -153,15 +151,31 @@ func (st Style) Error(w io.Writer, err error) {
 	if err == nil {
 		return
 	}
-	out := Prefix + st.Paint(Red, "error:") + " " + CleanLine(err.Error()) + "\n"
+	st.Note(w, Run{"error: ", Red}, Run{err.Error(), Plain})
 	if hint := CleanLine(marchwarden.HintOf(err)); hint != "" {
-		out += Prefix + st.Paint(Green, "hint:") + " " + hint + "\n"
+		st.Note(w, Run{"hint: ", Green}, Run{hint, Plain})
 	}
-	_, _ = io.WriteString(w, out)
 }
 
 // Warn writes one line about something that did not stop the work. A failure to
 // write is ignored.
-func (st Style) Warn(w io.Writer, format string, args ...any) {
-	_, _ = io.WriteString(w, Prefix+st.Paint(Yellow, "warning:")+" "+CleanLine(fmt.Sprintf(format, args...))+"\n")
+func (st Style) Warn(w io.Writer, message string) {
+	st.Note(w, Run{"warning: ", Yellow}, Run{message, Plain})
+}
+
+// Note writes a line for people on stderr, on a terminal wrapped between words. A failure to
+// write is ignored.
+func (st Style) Note(w io.Writer, runs ...Run) {
+	for i := range runs {
+		runs[i].Text = breaks.ReplaceAllString(Clean(runs[i].Text), " ")
+	}
+	if st.Width <= 0 {
+		st.Width = math.MaxInt32
+	}
+	p := st.NewPage()
+	lines := wrap(cells(append([]Run{{Prefix, Plain}}, runs...), 0), st.Width, st.Width-2)
+	for i, l := range lines {
+		p.line(strings.Repeat("  ", min(i, 1)), st.render(l))
+	}
+	_, _ = p.WriteTo(w)
 }

@@ -29,7 +29,7 @@ func TestWriteErrors(t *testing.T) {
 
 func ExampleStyle_Error() {
 	Style{}.Error(os.Stdout, fmt.Errorf("ask: %w", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "depth", Message: "must be shallow, balanced or deep, not \"x\x1b[31m\"", Hint: "leave it out for balanced"}))
-	Style{}.Warn(os.Stdout, "%s could not be read\nand more", "a.pdf")
+	Style{}.Warn(os.Stdout, "a.pdf could not be read\nand more")
 	Style{}.Error(os.Stdout, nil)
 	// Output:
 	// marchwarden: error: ask: depth: must be shallow, balanced or deep, not "x"

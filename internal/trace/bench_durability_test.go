@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // BenchmarkDurableLine appends lines as a run does, each synced, beside the least
@@ -25,7 +27,7 @@ func BenchmarkDurableLine(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer bare.Close()
-	line, err := encode(message(7))
+	line, err := durable.EncodeJSON(message(7), "")
 	if err != nil {
 		b.Fatal(err)
 	}

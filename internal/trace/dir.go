@@ -142,8 +142,8 @@ const Unrecorded = "this answer is not recorded"
 
 // holdLimit is how long a writer waits for another: one that was told to stop is about
 // to. Where there are no locks, the user sees to it that a run is not resumed twice at
-// once.
-const holdLimit = 3 * time.Second
+// once. Tests do not wait as long.
+var holdLimit = 3 * time.Second
 
 // Append opens a trace to continue it. A torn last line is cut off the file and reported in the
 // log's Torn. A trace that another process writes is CodeUnavailable.
@@ -279,6 +279,17 @@ func (d *Dir) Size(_ context.Context, id marchwarden.TraceID) (bytes int64, ende
 
 // Raw opens the lines of a trace as they are. The caller closes.
 func (d *Dir) Raw(id marchwarden.TraceID) (io.ReadCloser, error) { return d.file(id, os.O_RDONLY) }
+
+// Text is all that is in the file of a trace, or was read of it before an error.
+func (d *Dir) Text(id marchwarden.TraceID) ([]byte, error) {
+	f, err := d.Raw(id)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	return text, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
+}
 
 // file opens the file of a trace: CodeNotFound if it is missing and not to be made.
 func (d *Dir) file(id marchwarden.TraceID, how int) (*os.File, error) {

@@ -131,7 +131,3 @@ type EmbedComplete struct {
 	Query    string `json:"query,omitempty"` // of the search
 	TokensIn int    `json:"tokens_in"`       // that were charged; what is kept from before costs none
 }
-
-func (*Clarified) action() Action     { return ActionClarified }
-func (*Embed) action() Action         { return ActionEmbed }
-func (*EmbedComplete) action() Action { return ActionEmbedComplete }

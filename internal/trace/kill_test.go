@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(1)
 	}
+	holdLimit = 50 * time.Millisecond
 	os.Exit(m.Run())
 }
 

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"reflect"
 	"slices"
 	"strconv"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // maxLine bounds one line of a trace; the program writes far shorter ones.
@@ -188,13 +188,18 @@ func (l *Log) take(line []byte, n int) error {
 			return marchwarden.Errorf(marchwarden.CodeUnsupported, "the trace has format %d; this program reads formats 1 to %d", l.format, Format)
 		}
 	}
+	text := bytes.TrimSuffix(line, []byte("\n"))
 	if n == 1 {
-		l.sums = l.format >= formatSums || hasSum(line)
+		_, sum, _ := durable.CheckLine(text) // whether it fits is looked at below
+		l.sums = l.format > 1 || sum != ""
 	}
 	if l.sums {
-		body, sum, err := checkSum(l.sum, line)
-		if err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
+		body, sum, err := durable.CheckLine(text, lineTag, l.sum)
+		switch {
+		case err != nil:
+			return marchwarden.Errorf(marchwarden.CodeCorrupt, "trace line %d: its checksum does not fit: the line, or the one before it, was changed", n)
+		case sum == "":
+			return marchwarden.Errorf(marchwarden.CodeCorrupt, "trace line %d: it has no checksum", n)
 		}
 		l.sum = sum
 		if u, ok := step.(*Unknown); ok && u.Raw != nil {
@@ -274,25 +279,4 @@ func glance(line []byte) (h Head, ok bool) {
 	n, err := strconv.Atoi(string(values[0]))
 	h = Head{Step: n, Action: Action(values[1])}
 	return h, err == nil && h.Timestamp.UnmarshalText(values[2]) == nil
-}
-
-var kinds = func() map[Action]reflect.Type {
-	all := map[Action]reflect.Type{}
-	for _, s := range []Step{
-		&Start{}, &Iteration{}, &Message{}, &Search{}, &SearchComplete{}, &Fetch{}, &FetchComplete{},
-		&Model{}, &ModelComplete{}, &Embed{}, &EmbedComplete{}, &Checkpoint{}, &BudgetExhausted{}, &SynthesisStart{},
-		&SynthesisComplete{}, &SynthesisError{}, &Verify{}, &Complete{},
-		&Clarified{}, &Plan{}, &Rihla{}, &RihlaUnderWay{}, &RihlaComplete{}, &Arrival{}, &Decision{}, &Evidence{}, &Resume{},
-	} {
-		all[s.action()] = reflect.TypeOf(s).Elem()
-	}
-	return all
-}()
-
-// newStep makes an empty step of an action, or nil for one it does not know.
-func newStep(a Action) Step {
-	if kind := kinds[a]; kind != nil {
-		return reflect.New(kind).Interface().(Step)
-	}
-	return nil
 }

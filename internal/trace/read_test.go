@@ -84,7 +84,7 @@ func TestUnknownActionsAndFieldsAreKept(t *testing.T) {
 	if !ok || string(u.Raw) != odd || u.Action != "from_the_future" || u.Decision != "d" {
 		t.Errorf("read as %T %+v", log.Steps[1], log.Steps[1])
 	}
-	if again, err := encode(u); err != nil || string(again) != odd+"\n" {
+	if again, err := durable.EncodeJSON(u, ""); err != nil || string(again) != odd+"\n" {
 		t.Errorf("encoded again as %s, %v", again, err)
 	}
 	if refs := Refs(u); refs != nil {
@@ -146,7 +146,7 @@ func encodeAll(t *testing.T, log *Log) []byte {
 	var all []byte
 	sum := ""
 	for _, s := range log.Steps {
-		line, err := encode(s)
+		line, err := durable.EncodeJSON(s, "")
 		if err != nil {
 			t.Fatalf("step %d: %v", s.Header().Step, err)
 		}

@@ -1,10 +1,12 @@
 package trace
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 )
 
@@ -60,13 +62,10 @@ func (s *Start) LimitsNow() marchwarden.Limits {
 	return limits
 }
 
-// Price writes the prices down of those that may answer, of recorded vectors, and of the reasoners
+// Price writes the prices down of those that may answer, and of the reasoners
 // without a model, which cost nothing. A cap of money cannot be kept where one is unknown: CodeInvalid.
 func (s *Start) Price(own ledger.Prices, models []string) error {
 	models = append(models, "extractive/")
-	if s.VectorsRecorded {
-		models = append(models, s.Vectors)
-	}
 	known, missing := own.Of(models...)
 	s.Prices = known
 	return ledger.Known(s.Limits, missing)
@@ -153,8 +152,44 @@ func (l *Log) Worked() time.Duration {
 func Content(s Step) (string, error) {
 	h := s.Header()
 	kept := *h
-	h.Step, h.Timestamp, h.Action = 0, time.Time{}, s.action()
-	line, err := encode(s)
+	h.Step, h.Timestamp = 0, time.Time{}
+	if a, known := actions[reflect.TypeOf(s)]; known {
+		h.Action = a
+	}
+	line, err := durable.EncodeJSON(s, "")
 	*h = kept
 	return string(line), err
+}
+
+// Pointers are what the words of the caller lead to.
+type Pointers struct {
+	// Given are the addresses in the caller's words, which may be read unsearched.
+	Given []string `json:"given,omitempty"`
+	// Talk is the conversation that the run continues; nil for one that stands alone.
+	Talk *Talk `json:"talk,omitempty"`
+}
+
+// Talk is a conversation, as far as those may know it whom the run asks.
+type Talk struct {
+	// Turns are the runs that went before, the first one first. A rihla has none: it is
+	// told the whole question.
+	Turns []Turn `json:"turns,omitempty"`
+	// Kept is how many documents those runs have stored that can be read again, Searched
+	// what they searched for the same question, and Answered that they found an answer to
+	// it with no fewer iterations.
+	Kept     int      `json:"kept,omitempty"`
+	Searched []string `json:"searched,omitempty"`
+	Answered bool     `json:"answered,omitempty"`
+	// Asked is the question as it was typed, where that of the request is completed.
+	Asked string `json:"asked,omitempty"`
+}
+
+// Turn is one run of a conversation. One whose findings are private and may not be told
+// has nothing but what its caller typed.
+type Turn struct {
+	TraceID  marchwarden.TraceID `json:"trace_id"`
+	Asked    string              `json:"asked"`              // as it was typed
+	Question string              `json:"question,omitempty"` // as it was understood
+	Short    string              `json:"short,omitempty"`    // the answer in a few words
+	Answer   string              `json:"answer,omitempty"`   // its beginning
 }

@@ -1,7 +1,7 @@
 // Package trace is the journal of one research call: typed steps, one JSON
 // object a line, in a file named by the trace id.
 //
-// It owns the steps, the file, its reader and its repair. What is worth
+// It owns the steps, the file and its reader. What is worth
 // recording is the loop's affair; answering from a record is package replay's.
 //
 // On disk (docs/trace-format.md says it for people):
@@ -18,6 +18,8 @@ package trace
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -76,10 +78,7 @@ type Head struct {
 func (h *Head) Header() *Head { return h }
 
 // Step is one of the step types of this package, by pointer.
-type Step interface {
-	Header() *Head
-	action() Action
-}
+type Step interface{ Header() *Head }
 
 // ActionID identifies the whole description of an effect: its kind and input.
 type ActionID struct{ blob.Ref }
@@ -352,53 +351,45 @@ type Unknown struct {
 // MarshalJSON gives the line as it was read, so that nothing of it is lost.
 func (u *Unknown) MarshalJSON() ([]byte, error) { return u.Raw, nil }
 
-func (*Start) action() Action             { return ActionStart }
-func (*Iteration) action() Action         { return ActionIteration }
-func (*Message) action() Action           { return ActionMessage }
-func (*Search) action() Action            { return ActionSearch }
-func (*SearchComplete) action() Action    { return ActionSearchComplete }
-func (*Fetch) action() Action             { return ActionFetch }
-func (*FetchComplete) action() Action     { return ActionFetchComplete }
-func (*Model) action() Action             { return ActionModel }
-func (*ModelComplete) action() Action     { return ActionModelComplete }
-func (*Checkpoint) action() Action        { return ActionCheckpoint }
-func (*BudgetExhausted) action() Action   { return ActionBudgetExhausted }
-func (*SynthesisStart) action() Action    { return ActionSynthesisStart }
-func (*SynthesisComplete) action() Action { return ActionSynthesisComplete }
-func (*SynthesisError) action() Action    { return ActionSynthesisError }
-func (*Verify) action() Action            { return ActionVerify }
-func (*Complete) action() Action          { return ActionComplete }
-func (*Plan) action() Action              { return ActionPlan }
-func (*Rihla) action() Action             { return ActionRihla }
-func (*RihlaUnderWay) action() Action     { return ActionRihlaUnderWay }
-func (*RihlaComplete) action() Action     { return ActionRihlaComplete }
-func (*Arrival) action() Action           { return ActionArrival }
-func (*Decision) action() Action          { return ActionDecision }
-func (*Evidence) action() Action          { return ActionEvidence }
-func (*Resume) action() Action            { return ActionResume }
-func (u *Unknown) action() Action         { return u.Action }
+// kinds has a step of each action.
+var kinds = map[Action]Step{
+	ActionStart: &Start{}, ActionIteration: &Iteration{}, ActionMessage: &Message{}, ActionSearch: &Search{}, ActionSearchComplete: &SearchComplete{},
+	ActionFetch: &Fetch{}, ActionFetchComplete: &FetchComplete{}, ActionModel: &Model{}, ActionModelComplete: &ModelComplete{},
+	ActionEmbed: &Embed{}, ActionEmbedComplete: &EmbedComplete{}, ActionCheckpoint: &Checkpoint{}, ActionBudgetExhausted: &BudgetExhausted{},
+	ActionSynthesisStart: &SynthesisStart{}, ActionSynthesisComplete: &SynthesisComplete{}, ActionSynthesisError: &SynthesisError{},
+	ActionVerify: &Verify{}, ActionComplete: &Complete{}, ActionResume: &Resume{}, ActionClarified: &Clarified{}, ActionPlan: &Plan{}, ActionRihla: &Rihla{},
+	ActionRihlaUnderWay: &RihlaUnderWay{}, ActionRihlaComplete: &RihlaComplete{}, ActionArrival: &Arrival{}, ActionDecision: &Decision{}, ActionEvidence: &Evidence{},
+}
+
+var actions = func() map[reflect.Type]Action {
+	all := map[reflect.Type]Action{}
+	for a, s := range kinds {
+		all[reflect.TypeOf(s)] = a
+	}
+	return all
+}()
+
+// newStep makes an empty step of an action, or nil for one it does not know.
+func newStep(a Action) Step {
+	if kind := kinds[a]; kind != nil {
+		return reflect.New(reflect.TypeOf(kind).Elem()).Interface().(Step)
+	}
+	return nil
+}
 
 // Refs are the blobs that a step depends on.
 func Refs(s Step) []blob.Ref {
 	var refs []blob.Ref
-	add := func(rs ...blob.Ref) {
-		for _, r := range rs {
-			if r.Valid() {
-				refs = append(refs, r)
-			}
-		}
-	}
 	if e, ok := s.(Recorded); ok {
-		add(e.Record().OutputID)
+		refs = append(refs, e.Record().OutputID)
 	}
 	switch s := s.(type) {
 	case *FetchComplete:
-		add(s.RawHash, s.ContentHash)
-		add(s.Also...)
+		refs = append(append(refs, s.RawHash, s.ContentHash), s.Also...)
 	case *Complete:
-		add(s.Result)
+		refs = append(refs, s.Result)
 	case *Evidence:
-		add(s.ContentHash)
+		refs = append(refs, s.ContentHash)
 	}
-	return refs
+	return slices.DeleteFunc(refs, func(r blob.Ref) bool { return !r.Valid() })
 }

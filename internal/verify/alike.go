@@ -22,7 +22,11 @@ const (
 func (q *inquiry) alike(all []*statement) (sure []*pair) {
 	for i, a := range all {
 		for _, b := range all[i+1:] {
-			if a.text == b.text || max(a.relevant, b.relevant) < relevantFloor || max(len(a.text), len(b.text)) > longest {
+			bears := max(a.relevant, b.relevant)
+			if a.source == b.source {
+				bears = max(a.within, b.within)
+			}
+			if a.text == b.text || bears < relevantFloor || max(len(a.text), len(b.text)) > longest {
 				continue
 			}
 			if !sameNames(a, b) {

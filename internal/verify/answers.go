@@ -30,6 +30,12 @@ func inquire(question string) *inquiry {
 	return q
 }
 
+// beyond is the question without the words of a text.
+func (q *inquiry) beyond(text string) *inquiry {
+	held := lexicon.Terms(text)
+	return &inquiry{terms: slices.DeleteFunc(slices.Clone(q.terms), func(w string) bool { return slices.Contains(held, w) })}
+}
+
 func (q *inquiry) share(text string) float64 {
 	if len(q.terms) == 0 {
 		return 1
@@ -113,7 +119,7 @@ func (q *inquiry) windows(all []*statement) []window {
 	}
 	var out []window
 	for _, src := range sources {
-		for _, w := range src.Windows() {
+		for w := range src.Windows() {
 			if !slices.ContainsFunc(w.Passages, func(i int) bool { return among[place{src, i}] }) {
 				continue
 			}

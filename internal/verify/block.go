@@ -332,6 +332,7 @@ func checkBlock(ctx context.Context, blobs blob.Store, citations []Finding, res 
 
 // checkTable finds the words of each cell in the documents that it cites. What a row is called needs no citation.
 func checkTable(ctx context.Context, blobs blob.Store, res *marchwarden.Result, b marchwarden.Block) string {
+	words := map[string]map[string]bool{} // of each document, once
 	for _, row := range b.Rows {
 		if len(row) != len(b.Columns) {
 			return "its rows are not as long as its head"
@@ -340,15 +341,22 @@ func checkTable(ctx context.Context, blobs blob.Store, res *marchwarden.Result, 
 			if c.Text != "" && len(c.Citations) == 0 && k > 0 {
 				return fmt.Sprintf("the cell %q cites nothing", clip(c.Text))
 			}
-			known := map[string]bool{}
+			var known []map[string]bool
 			for _, n := range c.Citations {
-				text, err := stored(ctx, blobs, res.Citations[n-1].ContentHash)
-				if err != nil {
-					return err.Error()
+				cited := res.Citations[n-1]
+				if words[cited.ContentHash] == nil {
+					text, err := stored(ctx, blobs, cited.ContentHash)
+					if err != nil {
+						return err.Error()
+					}
+					words[cited.ContentHash] = lexicon.TermSet(string(text))
 				}
-				maps.Copy(known, lexicon.TermSet(res.Citations[n-1].Title+"\n"+text))
+				known = append(known, words[cited.ContentHash], lexicon.TermSet(cited.Title))
 			}
-			if lacks := func(w string) bool { return !known[w] }; len(c.Citations) > 0 && slices.ContainsFunc(lexicon.Terms(c.Text), lacks) {
+			lacks := func(w string) bool {
+				return !slices.ContainsFunc(known, func(words map[string]bool) bool { return words[w] })
+			}
+			if len(c.Citations) > 0 && slices.ContainsFunc(lexicon.Terms(c.Text), lacks) {
 				return fmt.Sprintf("the words of the cell %q are not in what it cites", clip(c.Text))
 			}
 		}

@@ -129,7 +129,7 @@ func checkChart(ctx context.Context, blobs blob.Store, res *marchwarden.Result, 
 	if err != nil {
 		return err.Error()
 	}
-	made := chartOf(text)
+	made := chartOf(string(text))
 	if made == nil {
 		return fmt.Sprintf("citation %d has no rows of a label and a number", b.Citation)
 	}

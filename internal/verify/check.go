@@ -105,6 +105,7 @@ func (r Report) problems() []string {
 // stood once stands for good, whatever judge comes later. CheckSupport does.
 func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Report, error) {
 	var r Report
+	blobs = &lastRead{Store: blobs}
 	for _, e := range excerpts(res) {
 		if err := citation(ctx, blobs, e.Citation); err != nil {
 			e.Problem = err.Error()
@@ -135,6 +136,25 @@ func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Repo
 		return r, ctx.Err()
 	}
 	return r, nil
+}
+
+// lastRead is a store that has what it read last at hand: what a result cites stands in few
+// documents, and a large one takes a while to read.
+type lastRead struct {
+	blob.Store
+	ref     blob.Ref
+	content []byte
+}
+
+func (s *lastRead) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
+	if ref.Valid() && ref == s.ref {
+		return s.content, nil
+	}
+	content, err := s.Store.Get(ctx, ref)
+	if err == nil {
+		s.ref, s.content = ref, content
+	}
+	return content, err
 }
 
 // CheckFetched holds the citations against the trace of the run that made them:
@@ -339,16 +359,15 @@ func stands(ctx context.Context, blobs blob.Store, hash string, at marchwarden.S
 	if !at.In(len(text)) {
 		return "", fmt.Errorf("span %d–%d is outside the %d bytes of %s", at.Start, at.End, len(text), hash)
 	}
-	return text[at.Start:at.End], nil
+	return string(text[at.Start:at.End]), nil
 }
 
-func stored(ctx context.Context, blobs blob.Store, hash string) (string, error) {
+func stored(ctx context.Context, blobs blob.Store, hash string) ([]byte, error) {
 	ref, err := blob.Parse(hash)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	text, err := blobs.Get(ctx, ref)
-	return string(text), err
+	return blobs.Get(ctx, ref)
 }
 
 func claim(c marchwarden.Claim, citations []Finding, res *marchwarden.Result) ClaimFinding {

@@ -1,12 +1,15 @@
 package verify_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -112,5 +115,42 @@ func TestCheckFetchedWantsTheFetch(t *testing.T) {
 	res = &marchwarden.Result{Closest: []marchwarden.Closest{{Locator: "a.md", ContentHash: ref.String()}, {Locator: "c.md", ContentHash: ref.String()}}}
 	if found := verify.CheckFetched(log, res); len(found) != 1 || found[0].Name() != "closest passage 2" {
 		t.Errorf("found %+v, want the second of what is closest", found)
+	}
+}
+
+// counted is a store that counts what is read.
+type counted struct {
+	blob.Store
+	reads int
+}
+
+func (c *counted) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
+	c.reads++
+	return c.Store.Get(ctx, ref)
+}
+
+// A document of tens of megabytes takes a while to read: several citations of it, the short
+// answer and the cells of a table are held against one reading.
+func TestADocumentIsReadOnce(t *testing.T) {
+	blobs := &counted{Store: blob.NewMem()}
+	set := library(t, blobs, "Peas cost 3 euros.\n\nCorn needs heat. It costs 5 euros.\n\nBeans climb poles.")
+	claim := func(text string, id evidence.ID) reason.Claim {
+		return reason.Claim{Text: text, Passages: []evidence.ID{id}, Support: marchwarden.Supported}
+	}
+	d := reason.Draft{Claims: []reason.Claim{claim("Peas cost 3 euros.", "S1.1"), claim("Corn needs heat.", "S1.2"), claim("Beans climb poles.", "S1.3")},
+		Short: &reason.Short{Passage: "S1.1", Span: marchwarden.Span{Start: 10, End: 17}, Kind: "span"},
+		Blocks: []reason.Block{{Type: marchwarden.Paragraph, Claims: []int{0, 1, 2}}, {Type: marchwarden.TableBlock, Columns: []string{"Crop", "Cost"},
+			Rows: [][]reason.Cell{{cell("Peas"), cell("3 euros", "S1.1")}, {cell("Corn"), cell("5 euros", "S1.2")}}}}}
+	g, err := verify.Gate(ctx, blobs, set, verify.Basis{Rules: verify.Rules, Asked: []string{"What does each crop cost?"}}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobs.reads = 0
+	res := &marchwarden.Result{Answer: g.Answer, Blocks: g.Blocks, Claims: g.Claims, Citations: g.Citations, ShortAnswer: g.ShortAnswer}
+	if r, err := verify.Check(ctx, blobs, res); err != nil || !r.OK() || len(res.Citations) < 3 || res.ShortAnswer == nil || len(res.Blocks) < 2 {
+		t.Fatalf("%v, %v: %+v", r, err, res)
+	}
+	if blobs.reads != 1 {
+		t.Errorf("the document was read %d times", blobs.reads)
 	}
 }

@@ -137,6 +137,7 @@ type statement struct {
 	amounts  []lexicon.Quantity
 	denied   map[string]bool // stems that a negation stands directly before
 	relevant float64         // share of the question's words that it and what is above it have
+	within   float64         // the same without the words of the title, which all of its document is about
 	scene    scene
 }
 
@@ -161,7 +162,10 @@ func statements(ask *inquiry, set *evidence.Set, among []evidence.ID) []*stateme
 			}
 			if s := newStatement(src.Text[sp.Start:sp.End]); s != nil {
 				s.source, s.passage, s.head, s.scene, s.start = src, p.Index-1, strings.Trim(src.Page.Title+" › "+p.Heading, " ›"), around, sp.Start
-				s.relevant = ask.share(s.head + " " + s.text)
+				s.relevant, s.within = ask.share(s.head+" "+s.text), ask.beyond(src.Page.Title).share(p.Heading+" "+s.text)
+				if set.Earlier {
+					s.within = s.relevant
+				}
 				out = append(out, s)
 			}
 		}

@@ -274,6 +274,17 @@ func TestContradictionsOfOneSource(t *testing.T) {
 	}
 }
 
+// The title of a document does not make all that it says bear on the question.
+func TestContradictionsUnderATitle(t *testing.T) {
+	for question, want := range map[string]int{"What licence does Lamplight have?": 0, "How long does Lamplight take to render?": 1} {
+		set := &evidence.Set{}
+		addPage(set, "a.md", "Lamplight", "# Lamplight\n\nThe licence is MIT.\n\n## Speed\n\nThe average time to render a page is 44 seconds.\n\nThe average time to render a page is 61 seconds.")
+		if got := find(question, set); len(got) != want {
+			t.Errorf("%s: %d contradictions, want %d: %+v", question, len(got), want, got)
+		}
+	}
+}
+
 // BenchmarkContradictions compares as many sentences as are compared at most.
 func BenchmarkContradictions(b *testing.B) {
 	set := &evidence.Set{}

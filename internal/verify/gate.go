@@ -64,11 +64,12 @@ func (g Grounded) Step() *trace.Verify {
 // Rules names how the gate works, and changes when that does. A run keeps those that
 // it began with, so that it can be run again: those without a name, "", called
 // nothing quoted, named no judge, did not say that a refusal is one and gave no snippets;
-// under "gate/3" a sentence was shown without the lines that it leads to, and under
-// "gate/4" an answer had no blocks and one form.
-const Rules = "gate/5"
+// under "gate/3" a sentence was shown without the lines that it leads to, under
+// "gate/4" an answer had no blocks and one form, and under "gate/5" texts were split
+// without terms.
+const Rules = "gate/6"
 
-var allRules = []string{"", "gate/3", "gate/4", Rules}
+var allRules = []string{"", "gate/3", "gate/4", "gate/5", Rules}
 
 // KnowsRules reports whether this program can work by the rules of a run.
 func KnowsRules(rules string) bool { return slices.Contains(allRules, rules) }
@@ -77,7 +78,11 @@ func KnowsRules(rules string) bool { return slices.Contains(allRules, rules) }
 func HasLeads(rules string) bool { return rules == "gate/4" || HasBlocks(rules) }
 
 // HasBlocks reports whether, by the rules of a run, an answer has blocks, and the form that is asked for.
-func HasBlocks(rules string) bool { return rules == Rules }
+func HasBlocks(rules string) bool { return rules == "gate/5" || HasTerms(rules) }
+
+// HasTerms reports whether, by the rules of a run, texts are read by their terms, settings and contents, and answers by
+// what their headings say.
+func HasTerms(rules string) bool { return rules == Rules }
 
 // Gate grounds a draft in the evidence. Every text it cuts
 // from is read from the store, where its hash is checked; an error means that the

@@ -197,7 +197,7 @@ func quotes(ctx context.Context, blobs blob.Store, c marchwarden.Claim, res *mar
 		cited := res.Citations[n-1]
 		rest := func(from int) string {
 			text, _ := stored(ctx, blobs, cited.ContentHash) // the excerpt was found in it
-			return text[min(from, len(text)):]
+			return string(text[min(from, len(text)):])
 		}
 		if copied(c.Text, cited, rest) {
 			return true

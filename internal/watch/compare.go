@@ -201,7 +201,7 @@ func (c comparison) sources() []Source {
 		all = append(all, out)
 	}
 	for _, res := range []*marchwarden.Result{c.before, c.after} {
-		for _, cited := range citationsOf(res) {
+		for _, cited := range res.Citations {
 			if c.takenBack(cited.Locator) && !slices.ContainsFunc(all, func(s Source) bool { return s.State == Retracted && s.Locator == cited.Locator }) {
 				all = append(all, Source{State: Retracted, Locator: cited.Locator, Title: cited.Title, Detail: c.retracted[cited.Locator]})
 			}
@@ -222,9 +222,9 @@ func (c comparison) known(b marchwarden.Claim) bool {
 }
 
 func (c comparison) read(by marchwarden.Citation) bool {
-	quote := quoteOf(by)
-	return slices.ContainsFunc(citationsOf(c.before), func(was marchwarden.Citation) bool {
-		return by.ContentHash != "" && was.ContentHash == by.ContentHash || evidence.Fold(quoteOf(was)) == evidence.Fold(quote)
+	quote := drift.Quote(by)
+	return slices.ContainsFunc(c.before.Citations, func(was marchwarden.Citation) bool {
+		return by.ContentHash != "" && was.ContentHash == by.ContentHash || evidence.Fold(drift.Quote(was)) == evidence.Fold(quote)
 	}) || slices.ContainsFunc(c.texts, func(text string) bool {
 		_, ok := evidence.Locate(text, quote)
 		return ok
@@ -235,7 +235,7 @@ func (c comparison) read(by marchwarden.Citation) bool {
 func (c comparison) samePassages(a, b marchwarden.Claim) bool {
 	quotes := func(res *marchwarden.Result, claim marchwarden.Claim) (all []string) {
 		for _, by := range cited(res, claim) {
-			all = append(all, evidence.Fold(quoteOf(by)))
+			all = append(all, evidence.Fold(drift.Quote(by)))
 		}
 		slices.Sort(all)
 		return slices.Compact(all)
@@ -251,13 +251,13 @@ func (c comparison) against(ctx context.Context, a marchwarden.Claim) string {
 	place := map[string]bool{}
 	for _, by := range cited(c.before, a) {
 		place[then+by.Locator+by.RawExcerpt] = true
-		set.Add(fetch.Page{Locator: then + by.Locator + by.RawExcerpt}, quoteOf(by))
+		set.Add(fetch.Page{Locator: then + by.Locator + by.RawExcerpt}, drift.Quote(by))
 	}
 	now := map[string]string{}
-	for _, by := range citationsOf(c.after) {
+	for _, by := range c.after.Citations {
 		if !c.read(by) {
 			now[by.Locator+by.RawExcerpt] = by.Locator
-			set.Add(fetch.Page{Locator: by.Locator + by.RawExcerpt}, quoteOf(by))
+			set.Add(fetch.Page{Locator: by.Locator + by.RawExcerpt}, drift.Quote(by))
 		}
 	}
 	if len(place) == 0 || len(now) == 0 {
@@ -290,21 +290,10 @@ func about(claim, sentence string) bool {
 	return 2*common >= min(len(words), len(has))
 }
 
-func quoteOf(by marchwarden.Citation) string {
-	return strings.TrimSpace(strings.TrimSuffix(by.RawExcerpt, marchwarden.ExcerptCut))
-}
-
-func citationsOf(res *marchwarden.Result) []marchwarden.Citation {
-	if res == nil {
-		return nil
-	}
-	return res.Citations
-}
-
 // cited are the citations of a claim.
 func cited(res *marchwarden.Result, claim marchwarden.Claim) (all []marchwarden.Citation) {
 	for _, n := range claim.Citations {
-		if n >= 1 && n <= len(citationsOf(res)) {
+		if n >= 1 && n <= len(res.Citations) {
 			all = append(all, res.Citations[n-1])
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -205,14 +206,23 @@ func (r *Runner) compare(ctx context.Context, q Question, res *marchwarden.Resul
 			return Report{}, err
 		}
 	}
-	if c.before != nil {
-		note(c.before)
+	first := c.before == nil
+	if first {
+		c.before = &marchwarden.Result{}
+	}
+	note(c.before)
+	c.retracted = map[string]string{}
+	for _, s := range c.drifted.Sources { // of these it is known
+		papers = slices.DeleteFunc(papers, func(loc string) bool { return loc == s.Locator })
+		if s.Retracted != "" {
+			c.retracted[s.Locator] = s.Retracted
+		}
 	}
 	if len(papers) > 0 {
-		c.retracted = r.Retracted(ctx, papers)
+		maps.Copy(c.retracted, r.Retracted(ctx, papers))
 	}
 	rep := Report{Claims: []Claim{}, Sources: c.sources()}
-	if c.before != nil {
+	if !first {
 		rep = c.report(ctx)
 		rep.Before = q.Last
 	}

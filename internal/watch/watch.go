@@ -86,15 +86,6 @@ func Of(r *run.Run, res *marchwarden.Result) (Question, error) {
 	return q, nil
 }
 
-// answers are the runs that belong to it.
-func (q Question) answers() []marchwarden.TraceID {
-	ids := []marchwarden.TraceID{q.Last, q.Under}
-	for _, r := range q.Reports {
-		ids = append(ids, r.TraceID)
-	}
-	return slices.DeleteFunc(ids, func(id marchwarden.TraceID) bool { return !id.Valid() })
-}
-
 // untold reports whether a report waits for the program that is told of news.
 func (q Question) untold() bool { return len(q.Reports) > 0 && q.Reports[len(q.Reports)-1].Untold }
 
@@ -251,10 +242,12 @@ func (b Book) Answers(owner string) map[marchwarden.TraceID]bool {
 	}
 	all, _ := b.List(owner) // what cannot be read is not shown
 	for _, q := range all {
-		for _, id := range q.answers() {
-			ids[id] = true
+		ids[q.Last], ids[q.Under] = true, true
+		for _, r := range q.Reports {
+			ids[r.TraceID] = true
 		}
 	}
+	delete(ids, marchwarden.TraceID{})
 	return ids
 }
 

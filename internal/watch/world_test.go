@@ -13,7 +13,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -65,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := extract.New(extract.Config{CacheDir: datatest.PDFCache(t)})
+	x := extract.New(extract.Config{})
 	t.Cleanup(func() { _, _ = traces.Close(), x.Close() })
 	w := &world{t: t, now: noon, pages: map[string][]string{}, down: map[string]bool{}, word: func(s string) string { return s }, cites: func(url string) string { return url }}
 	w.site = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -100,17 +99,9 @@ func newWorld(t *testing.T) *world {
 				return drift.Report{}, err
 			}
 			scratch := drift.NewScratch(store.Blobs)
-			return drift.Check(ctx, drift.Config{Store: store, Fetchers: map[string]fetch.Fetcher{"web": fetcher(scratch)}, Fetched: scratch, Extract: x, Now: func() time.Time { return w.now }}, past)
+			return drift.Check(ctx, drift.Config{Store: store, Fetchers: map[string]fetch.Fetcher{"web": fetcher(scratch)}, Fetched: scratch, Extract: x, Now: func() time.Time { return w.now }, Retracted: w.retracted}, past)
 		},
-		Retracted: func(_ context.Context, locators []string) map[string]string {
-			found := map[string]string{}
-			for _, loc := range locators {
-				if why, ok := w.papers[loc]; ok {
-					found[loc] = why
-				}
-			}
-			return found
-		},
+		Retracted: w.retracted,
 		Notify: func(_ context.Context, program []string, report []byte) error {
 			w.notices = append(w.notices, string(report))
 			if w.notify != nil {
@@ -121,6 +112,16 @@ func newWorld(t *testing.T) *world {
 		Told: func(_ watch.Question, r watch.Report) { w.told = append(w.told, r) },
 	}
 	return w
+}
+
+func (w *world) retracted(_ context.Context, locators []string) map[string]string {
+	found := map[string]string{}
+	for _, loc := range locators {
+		if why, ok := w.papers[loc]; ok {
+			found[loc] = why
+		}
+	}
+	return found
 }
 
 // answer records a run that reads every page that there is.

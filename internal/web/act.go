@@ -51,12 +51,12 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 	return s.back(w, r, id, "different")
 }
 
-// checks are the checks of sources under way, and those that failed until a reader was told.
+// checks are the checks of sources under way, and folders that are indexed, and those that failed until a reader was told.
 type checks struct {
 	mu     sync.Mutex // guards what follows, and all of them
 	closed bool
-	of     map[marchwarden.TraceID]*check
-	turn   chan struct{} // holds as many as go on at once
+	of     map[string]*check // by what is checked: a run, or the library
+	turn   chan struct{}     // holds as many as go on at once
 	all    sync.WaitGroup
 }
 
@@ -66,14 +66,15 @@ const atOnce = 2
 type check struct {
 	stop  context.CancelFunc
 	ended chan struct{}
-	done  int   // sources that were looked at
+	done  int   // sources, or documents, that were looked at
+	all   int   // of how many; 0 is not known
 	err   error // why it failed
 }
 
 // begin begins the check of a run, unless one goes on. It is not the request's: it lasts
 // until it has ended, is stopped or the server is closed. One that went well is
 // forgotten: its report is kept elsewhere.
-func (c *checks) begin(ctx context.Context, id marchwarden.TraceID, work func(ctx context.Context, told func()) error) {
+func (c *checks) begin(ctx context.Context, id string, work func(ctx context.Context, tell func(func(*check))) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if was := c.of[id]; c.closed || was != nil && was.err == nil {
@@ -82,14 +83,14 @@ func (c *checks) begin(ctx context.Context, id marchwarden.TraceID, work func(ct
 	now := &check{ended: make(chan struct{})}
 	ctx, now.stop = context.WithCancel(context.WithoutCancel(ctx))
 	c.of[id] = now
-	told := func() {
+	tell := func(change func(*check)) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		now.done++
+		change(now)
 	}
 	c.all.Go(func() {
 		defer now.stop()
-		err := c.inTurn(ctx, func() error { return work(ctx, told) })
+		err := c.inTurn(ctx, func() error { return work(ctx, tell) })
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if now.err = err; err == nil {
@@ -112,21 +113,21 @@ func (c *checks) inTurn(ctx context.Context, work func() error) (err error) {
 }
 
 // find says how the check of a run stands. A failure is told once.
-func (c *checks) find(id marchwarden.TraceID, tell bool) (done int, going bool, err error) {
+func (c *checks) find(id string, tell bool) (now check, going bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.of[id]
-	if now == nil {
-		return 0, false, nil
+	found := c.of[id]
+	if found == nil {
+		return check{}, false
 	}
-	if now.err != nil && tell {
+	if found.err != nil && tell {
 		delete(c.of, id)
 	}
-	return now.done, now.err == nil, now.err
+	return *found, found.err == nil
 }
 
 // stop ends the check of a run and waits until it has ended, or ctx has.
-func (c *checks) stop(ctx context.Context, id marchwarden.TraceID) {
+func (c *checks) stop(ctx context.Context, id string) {
 	c.mu.Lock()
 	now := c.of[id]
 	c.mu.Unlock()
@@ -156,8 +157,8 @@ func (s *Server) drift(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 	if _, err := s.tell(r.Context(), id, nil); err != nil { // without a result there are no sources
 		return err
 	}
-	s.checks.begin(r.Context(), id, func(ctx context.Context, told func()) error {
-		_, err := s.App.Drift(ctx, id, told)
+	s.checks.begin(r.Context(), id.String(), func(ctx context.Context, tell func(func(*check))) error {
+		_, err := s.App.Drift(ctx, id, func() { tell(func(c *check) { c.done++ }) })
 		if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
 			s.Log.Warn("a check of sources failed", "trace_id", id.String(), "error", err)
 		}
@@ -174,16 +175,16 @@ func (s *Server) driftPage(w http.ResponseWriter, r *http.Request, id marchwarde
 		return err
 	}
 	v := page.Drift{Frame: s.frame(r, "Sources of: "+t.view.Title), ID: id.String(), Question: t.Question, CanCheck: may(r.Context(), access.ScopeResearch)}
-	done, going, failed := s.checks.find(id, r.Method == http.MethodGet)
+	now, going := s.checks.find(id.String(), r.Method == http.MethodGet)
 	if last, words, ok := s.App.Drifted(id); ok { // after that: one that ends in between is there
 		v.Report, v.CheckedAt, v.Summary = last, s.local(last.CheckedAt), words
 	}
 	switch {
 	case going:
-		v.CanCheck, v.Summary = false, fmt.Sprintf("Checking now: %s done so far. This page comes again by itself.", term.Plural(done, "source"))
+		v.CanCheck, v.Summary = false, fmt.Sprintf("Checking now: %s done so far. This page comes again by itself.", term.Plural(now.done, "source"))
 		w.Header().Set("Refresh", "2")
-	case failed != nil:
-		message, _ := s.told(r.Context(), failed)
+	case now.err != nil:
+		message, _ := s.told(r.Context(), now.err)
 		v.Notice = "The check failed: " + message + "."
 	}
 	return s.html(w, r, s.pages.Drift(v))
@@ -222,11 +223,11 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, id marchwarden.T
 }
 
 func (s *Server) confirmDelete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	v := page.Confirm{Frame: s.frame(r, "Delete a run"), ID: id.String(), Act: page.Delete, Headline: "Delete this run?", Button: "Delete it for good",
-		Message: "The run goes with its rihlas and with every stored text that no other run needs. This cannot be undone; export it first if you may want it again."}
+	v := page.Confirm{Frame: s.frame(r, "Delete an answer"), ID: id.String(), Act: page.Delete, Headline: "Delete this answer?", Button: "Delete it for good",
+		Message: "Its record goes with it, and every stored text that no other answer needs. This cannot be undone: share it as a file first if you may want it again."}
 	if run, err := s.Store.Load(id); err == nil { // a damaged one can be deleted, too
 		v.Question = run.Start.Request.Question
-		v.Facts = []report.Fact{{Label: "Asked", Value: s.local(run.Start.StartedAt).Format("2 Jan 2006, 15:04 MST")}, {Label: "Rihlas", Value: term.Count(len(run.Rihlas))}}
+		v.Facts = []report.Fact{{Label: "Asked", Value: s.local(run.Start.StartedAt).Format("2 Jan 2006, 15:04 MST")}, {Label: "Researchers asked", Value: term.Count(len(run.Rihlas))}}
 	}
 	return s.html(w, r, s.pages.Confirm(v))
 }
@@ -238,12 +239,13 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, id marchwarden.T
 	if r.PostForm.Get("confirmed") != "yes" {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "confirmed", Message: "must be yes"}
 	}
-	s.checks.stop(r.Context(), id) // or it would keep a report on what is gone
+	s.checks.stop(r.Context(), id.String()) // or it would keep a report on what is gone
 	whole := context.WithoutCancel(r.Context())
 	if err := s.App.Remove(whole, id); err != nil { // who leaves does not leave half of it
 		return err
 	}
-	s.reports.forget(id)
+	s.reports.forget(func(kept marchwarden.TraceID) bool { return kept == id })
+	s.pictures.forget(func(kept pictureKey) bool { return kept.id == id })
 	http.Redirect(w, r, page.HistoryPath+"?notice=deleted", http.StatusSeeOther)
 	return nil
 }

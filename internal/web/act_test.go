@@ -87,7 +87,7 @@ func (w *world) checked() int {
 func (w *world) unchecked(id marchwarden.TraceID) {
 	w.t.Helper()
 	for range 1000 {
-		if _, going, _ := w.server.checks.find(id, false); !going {
+		if _, going := w.server.checks.find(id.String(), false); !going {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -231,7 +231,7 @@ func TestDelete(t *testing.T) {
 	id := w.run("", question)
 	b := w.local()
 	_, text := b.get(path(id, "/delete"))
-	has(t, text, "Delete this run?", question, `name="confirmed" value="yes"`)
+	has(t, text, "Delete this answer?", question, `name="confirmed" value="yes"`)
 	for _, word := range []string{"", "no", "YES", "yes "} {
 		if status, _, _ := b.post(path(id, "/delete"), url.Values{"confirmed": {word}}); status != 400 || len(w.actor.removed) > 0 {
 			t.Errorf("%q: %d", word, status)
@@ -257,7 +257,7 @@ func TestDelete(t *testing.T) {
 		t.Errorf("%d reports on it are kept", n)
 	}
 	_, text = b.get(to)
-	has(t, text, "The run was deleted.")
+	has(t, text, "The answer was deleted.")
 	if ids := listed(text); len(ids) != 0 {
 		t.Errorf("%v", ids)
 	}

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -23,6 +22,7 @@ type told struct {
 	view  *report.View
 	board *run.Board
 	asked []string // the researchers
+	bytes int64    // of its trace
 }
 
 // tell reads a run that has a result. board may be nil.
@@ -31,7 +31,7 @@ func (s *Server) tell(ctx context.Context, id marchwarden.TraceID, board *run.Bo
 	if err != nil {
 		return nil, err
 	}
-	if t, ok := s.reports.find(id, bytes); ok {
+	if t, ok := s.reports.find(id); ok && t.bytes == bytes { // one that went on since is another
 		return t, nil
 	}
 	run, err := s.Store.Load(id)
@@ -50,14 +50,14 @@ func (s *Server) tell(ctx context.Context, id marchwarden.TraceID, board *run.Bo
 			return nil, err
 		}
 	}
-	t := &told{r, r.View(), board, []string{run.Start.Researcher}}
+	t := &told{r, r.View(), board, []string{run.Start.Researcher}, bytes}
 	if inv := run.Start.Investigation; inv != nil {
 		t.asked = nil
 		for _, m := range inv.Members {
 			t.asked = append(t.asked, m.Name)
 		}
 	}
-	s.reports.put(id, bytes, t)
+	s.reports.put(id, t)
 	return t, nil
 }
 
@@ -85,6 +85,9 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchward
 	v := s.answer(t, standing)
 	v.Can = can(r.Context(), v.Can)
 	v.Frame = s.frame(r, t.view.Title)
+	if e, err := s.History.One(r.Context(), id); err == nil {
+		v.Cost = e.CostUSD
+	}
 	last, words, checked := s.App.Drifted(id)
 	v.Drift = words
 	if checked {
@@ -92,7 +95,6 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchward
 			v.Sources[i].State, _ = stateIn(last, i+1)
 		}
 	}
-	v.Support = r.URL.Query().Get("support")
 	n, chosen := sourceNumber(r, len(t.Result.Citations))
 	if !chosen {
 		n = firstCited(t.view)
@@ -125,17 +127,17 @@ func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Boar
 // unanswered is the page of a run that ended without a result: its lanes as far as they came.
 func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, why string) error {
 	live := s.live(g.ID, board, true)
-	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Question: board.Question, Researcher: board.Researcher, Began: s.local(board.Began),
-		View: report.View{Notices: []string{why}, Gaps: live.Gaps}, Lanes: live.Picture, Discoveries: live.Discoveries, Decisions: live.Decisions}
+	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Question: board.Question, Began: s.local(board.Began),
+		View: report.View{Notices: []string{why}, Gaps: live.Gaps}, Stages: live.Stages, Discoveries: live.Discoveries, Decisions: live.Decisions}
 	v.Can = can(r.Context(), page.Can{Resume: g.Resumable, Delete: true})
 	return s.html(w, r, s.pages.Answer(v))
 }
 
 func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	res := t.Result
-	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Asked: t.Asked, Turns: t.Turns, Researcher: t.Researcher, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
-		Partial: g.Partial, View: *t.view, Body: report.AnswerHTML(res), Confidence: confidenceOf(res, t.view.Factors), Questions: res.OpenQuestions,
-		Lanes: page.Lanes(t.board, t.board.Last, false), Stages: stagesTable(t.board.Stages())}
+	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Asked: t.Asked, Turns: t.Turns, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
+		Partial: g.Partial, View: *t.view, Grounds: strings.Join(report.Grounds(res), ", "), Body: report.AnswerHTML(res), Confidence: confidenceOf(res, t.view.Factors), Questions: res.OpenQuestions,
+		Stages: t.board.Stages()}
 	for _, d := range res.DiscoveryEvents {
 		if d.Type == marchwarden.ContradictionDetected && len(res.Contradictions) > 0 {
 			continue // it stands with the contradictions
@@ -148,7 +150,7 @@ func (s *Server) answer(t *told, g run.Entry) page.Answer {
 		}
 	}
 	for i, c := range res.Citations {
-		v.Sources = append(v.Sources, sourceLine(c, i+1))
+		v.Sources = append(v.Sources, page.SourceLine{Number: i + 1, Title: c.Title, Document: t.view.Sources[i].Document, Published: c.Published, Excerpt: c.RawExcerpt})
 	}
 	v.Can = page.Can{Resume: g.Resumable, Rerun: !g.Imported, Check: true, Delete: true, Watch: s.Watched.Dir != "" && !g.Imported && !g.Partial, Exports: s.App.Formats()}
 	if !g.Imported && !g.Rihla {
@@ -167,54 +169,22 @@ func can(ctx context.Context, c page.Can) page.Can {
 	return page.Can{Exports: c.Exports}
 }
 
-func sourceLine(c marchwarden.Citation, n int) page.SourceLine {
-	return page.SourceLine{Number: n, Title: c.Title, Locator: c.Locator, Published: c.Published, Authority: string(c.Authority)}
+// bearings are how the factors of a confidence bear on it, by the rubric of package confidence.
+var bearings = map[string]string{
+	"Independent origins":        "the more origins say the same, the surer it is; pages of one publisher count once",
+	"Authority of the sources":   "the standing of those who say it",
+	"Contradictions":             "sources that disagree make it less sure",
+	"Evidence on what was asked": "how much of what was asked the evidence speaks to",
+	"Budget":                     "a run that ran out of budget may have missed something",
+	"Recency":                    "how old the cited sources are",
 }
 
-// confidenceOf is a confidence with its factors, each with how it bears on it. A bar is
-// full where the factor counts as much as it can, by the rubric of package confidence.
 func confidenceOf(res *marchwarden.Result, words []report.Fact) page.Confidence {
-	f := res.ConfidenceFactors
-	authority, ranked := map[marchwarden.Authority]float64{marchwarden.HighAuthority: 1, marchwarden.MediumAuthority: 0.4, marchwarden.LowAuthority: 0}[f.SourceAuthority]
-	recency, dated := map[marchwarden.Recency]float64{marchwarden.Current: 1, marchwarden.Recent: 1, marchwarden.Dated: 0}[f.Recency]
-	type bearing struct {
-		value float64
-		known bool
-		why   string
-	}
-	bearings := map[string]bearing{
-		"Independent origins":        {min(1, float64(f.NumCorroboratingSources)/3), true, "the more origins say the same, the surer it is; pages of one publisher count once"},
-		"Authority of the sources":   {authority, ranked, "the standing of those who say it"},
-		"Contradictions":             {flag(!f.ContradictionDetected), true, "sources that disagree make it less sure"},
-		"Evidence on what was asked": {float64(f.QuerySpecificityMatch), true, "how much of what was asked the evidence speaks to"},
-		"Budget":                     {flag(!f.BudgetExhausted), true, "a run that ran out of budget may have missed something"},
-		"Recency":                    {recency, dated, "how old the cited sources are"},
-	}
-	if n := len(res.Claims); n > 0 {
-		stand := 0
-		for _, claim := range res.Claims {
-			stand += int(flag(claim.Support.Stands()))
-		}
-		words = append(slices.Clone(words), report.Fact{Label: "Claims that stand", Value: fmt.Sprintf("%d of %d", stand, n)})
-		bearings["Claims that stand"] = bearing{float64(stand) / float64(n), true, "sentences whose excerpts were judged to say what they say, or that are copied from them"}
-	}
 	c := page.Confidence{Value: float64(res.Confidence), Words: "An estimate of how likely the answer is right, from 0 to 1: computed by fixed rules from what follows, and adjusted by how often such scores were right."}
 	for _, fact := range words {
-		b := bearings[fact.Label]
-		factor := page.Factor{Name: fact.Label, Words: fact.Value, Why: b.why}
-		if b.known {
-			factor.Value = &b.value
-		}
-		c.Factors = append(c.Factors, factor)
+		c.Factors = append(c.Factors, page.Factor{Name: fact.Label, Words: fact.Value, Why: bearings[fact.Label]})
 	}
 	return c
-}
-
-func flag(good bool) float64 {
-	if good {
-		return 1
-	}
-	return 0
 }
 
 // passageWords say what became of a passage. Of what is not known nothing is said.
@@ -237,44 +207,35 @@ func stateIn(last drift.Report, n int) (state, detail string) {
 	return page.DriftState(last.Sources[src]), strings.Join(said, "; ")
 }
 
-// maxTallies is of how many runs the stages are kept, and maxReports how many reports are.
-const (
-	maxTallies = 20 * maxBoards
-	maxReports = 4
-)
+// maxReports is how many reports are kept.
+const maxReports = 4
 
-// cache keeps what was made of runs, by the length of their traces: a run that went on is another one.
-type cache[T any] struct {
+// cache keeps what was made of runs. It is safe for concurrent use.
+type cache[K comparable, T any] struct {
 	room int
 	mu   sync.Mutex // guards kept
-	kept map[cacheKey]T
+	kept map[K]T
 }
 
-type cacheKey struct {
-	id    marchwarden.TraceID
-	bytes int64
-}
-
-func (c *cache[T]) find(id marchwarden.TraceID, bytes int64) (value T, ok bool) {
+func (c *cache[K, T]) find(key K) (value T, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	value, ok = c.kept[cacheKey{id, bytes}]
+	value, ok = c.kept[key]
 	return value, ok
 }
 
 // put keeps a value. Where there is no room, all others go.
-func (c *cache[T]) put(id marchwarden.TraceID, bytes int64, value T) {
-	c.forget(id)
+func (c *cache[K, T]) put(key K, value T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kept == nil || len(c.kept) >= c.room {
-		c.kept = map[cacheKey]T{}
+	if _, there := c.kept[key]; c.kept == nil || !there && len(c.kept) >= c.room {
+		c.kept = map[K]T{}
 	}
-	c.kept[cacheKey{id, bytes}] = value
+	c.kept[key] = value
 }
 
-func (c *cache[T]) forget(id marchwarden.TraceID) {
+func (c *cache[K, T]) forget(which func(K) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.kept, func(k cacheKey, _ T) bool { return k.id == id })
+	maps.DeleteFunc(c.kept, func(key K, _ T) bool { return which(key) })
 }

@@ -1,9 +1,7 @@
 package web
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -13,11 +11,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
@@ -150,7 +144,7 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 			return missing(err)
 		}
 	}
-	v := page.Compare{Frame: s.frame(r, "Compare two runs"), Comparison: run.Compare(sides[0].Result, sides[1].Result)}
+	v := page.Compare{Frame: s.frame(r, "Compare two answers"), Comparison: run.Compare(sides[0].Result, sides[1].Result)}
 	for i, side := range []*run.Entry{&v.A, &v.B} {
 		e, err := s.History.One(r.Context(), sides[i].Result.TraceID)
 		if err != nil {
@@ -159,114 +153,4 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 		*side = s.entry(e)
 	}
 	return s.html(w, r, s.pages.Compare(v))
-}
-
-const (
-	usualDays = 30
-	// maxBoards is of how many runs, the newest, tokens and time are added up by stage.
-	maxBoards = 200
-	// maxNumbered is how many runs the numbers are made of at most.
-	maxNumbered = 5000
-	// maxDays is how far back numbers go that are not all.
-	maxDays = 100 * 366
-)
-
-func (s *Server) numbersPage(w http.ResponseWriter, r *http.Request) error {
-	days, err := strconv.Atoi(r.URL.Query().Get("days"))
-	if err != nil || days < 0 {
-		days = usualDays
-	}
-	v := page.Numbers{Frame: s.frame(r, "Numbers")}
-	for _, o := range []struct {
-		days int
-		name string
-	}{{7, "7 days"}, {usualDays, "30 days"}, {365, "a year"}, {0, "all"}} {
-		v.Spans = append(v.Spans, page.Option{Value: strconv.Itoa(o.days), Name: o.name, Chosen: o.days == days})
-	}
-	q := run.Query{Limit: maxNumbered}
-	if days > 0 {
-		q.Since = s.Now().In(s.Zone).AddDate(0, 0, -min(days, maxDays))
-	}
-	found, total, err := s.History.Find(r.Context(), q, s.visible(r))
-	if err != nil {
-		return err
-	}
-	costs := CostsOf(found, s.Zone)
-	if access.From(r.Context()).SeesAll() && s.Spent != nil {
-		spent, err := s.Spent()
-		if err != nil {
-			return err
-		}
-		spent = slices.DeleteFunc(slices.Clone(spent), func(e ledger.Entry) bool { return e.Time.Before(q.Since) })
-		costs = Costs(spent, s.Zone)
-	}
-	stages, err := s.stages(r.Context(), found)
-	if err != nil {
-		return err
-	}
-	v.Facts = totals(found, total)
-	v.Figures = []page.Figure{costs, AllStages(stages), Use(found)}
-	if s.Curve != nil {
-		table, err := s.Curve()
-		if err != nil {
-			return err
-		}
-		if table != nil {
-			v.Figures = append(v.Figures, Curve(table))
-		}
-	}
-	return s.html(w, r, s.pages.Numbers(v))
-}
-
-// stages are where the tokens and the time of the newest runs went. One that cannot be read is left out.
-func (s *Server) stages(ctx context.Context, found []run.Entry) ([][]run.Stage, error) {
-	var out [][]run.Stage
-	for _, e := range found[:min(len(found), maxBoards)] {
-		bytes, idle, err := s.Store.Traces.Size(ctx, e.ID)
-		if err != nil {
-			continue
-		}
-		stages, ok := s.tallies.find(e.ID, bytes)
-		if !ok {
-			board, _, err := s.look(ctx, e.ID)
-			if ctx.Err() != nil {
-				return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read the runs")
-			}
-			if err != nil {
-				continue
-			}
-			if stages = board.Stages(); idle {
-				s.tallies.put(e.ID, bytes, stages)
-			}
-		}
-		out = append(out, stages)
-	}
-	return out, nil
-}
-
-func totals(found []run.Entry, total int) []report.Fact {
-	tokens, unknown, answered := 0, 0, 0
-	cost, took := 0.0, time.Duration(0)
-	for _, e := range found {
-		tokens += e.Tokens
-		took += e.Took
-		if e.CostUSD == nil {
-			unknown++
-		} else {
-			cost += *e.CostUSD
-		}
-		if e.Status == run.Complete {
-			answered++
-		}
-	}
-	spent := page.Money(&cost)
-	if unknown > 0 {
-		spent += ", and " + term.Plural(unknown, "run") + " of unknown cost"
-	}
-	runs := term.Count(total)
-	if len(found) < total {
-		runs += fmt.Sprintf(", of which the newest %s are counted here", term.Count(len(found)))
-	}
-	return []report.Fact{{Label: "Runs", Value: runs}, {Label: "Complete", Value: term.Count(answered)}, {Label: "Tokens", Value: term.Count(tokens)},
-		{Label: "Time at work", Value: term.Duration(took)}, {Label: "Cost", Value: spent}}
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"html"
 	"net/url"
@@ -15,11 +14,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // many writes n runs, without the care of a writer, and gives their questions. The i-th
@@ -127,7 +122,6 @@ func TestHistoryFilters(t *testing.T) {
 	for query, want := range map[string]int{
 		"":                        6,
 		"q=alfalfa":               3,
-		"q=%22peach+pie%22":       1,
 		"q=zebra":                 0,
 		"status=complete":         4,
 		"status=running":          1,
@@ -156,7 +150,7 @@ func TestHistoryFilters(t *testing.T) {
 		if status != 200 {
 			t.Errorf("%s: %d", query[:min(40, len(query))], status)
 		}
-		has(t, text, "This cannot be done as it is", `<a href="#`+strings.Split(query, "=")[0]+`">`)
+		has(t, text, "This needs to be corrected", `<a href="#`+strings.Split(query, "=")[0]+`">`)
 	}
 	_, text := b.get("/history?q=%3Cscript%3Ealert(1)%3C/script%3E&since=%22%3E%3Csvg/onload&with=%22%3E%3Csvg/onload")
 	lacks(t, text, "<script>alert", `"><svg`)
@@ -180,7 +174,7 @@ func TestCompare(t *testing.T) {
 	if status != 200 {
 		t.Fatalf("%d %s", status, mainOf(text))
 	}
-	has(t, text, question, questions, "citations", "tokens", "Complete")
+	has(t, text, question, questions, "tokens", " sure (", "in A only")
 	if status, _ := b.get("/compare?run=" + one.String() + "&run=" + one.String()); status != 200 {
 		t.Errorf("with itself: %d", status)
 	}
@@ -196,84 +190,6 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// lookups counts what is read of a store.
-type lookups struct {
-	blob.Store
-	gets int
-}
-
-func (l *lookups) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
-	l.gets++
-	return l.Store.Get(ctx, ref)
-}
-
-func TestNumbers(t *testing.T) {
-	var spent []ledger.Entry
-	var broken error
-	count := &lookups{}
-	w := newWorld(t, func(cfg *Config) {
-		count.Store = cfg.Store.Blobs
-		cfg.Store.Blobs = count
-		cfg.Spent = func() ([]ledger.Entry, error) { return spent, broken }
-		cfg.Curve = func() (*confidence.Table, error) { return confidence.Shipped() }
-	})
-	b := w.local()
-	status, text := b.get("/numbers")
-	if status != 200 {
-		t.Fatalf("%d", status)
-	}
-	has(t, text, "Cost by day and model", "Tokens and time by stage", "Use of budgets", "Calibration of confidence", `<a href="/numbers?days=30" aria-current="true">`)
-	res := w.investigation()
-	usd := 1.25
-	spent = []ledger.Entry{{Time: time.Now(), Model: "the-paid-model", CostUSD: &usd}, {Time: time.Now().AddDate(-2, 0, 0), Model: "an-old-model", CostUSD: &usd}}
-	_, text = b.get("/numbers")
-	has(t, text, "the-paid-model", "<dt>Runs</dt><dd><b>1</b>", fmt.Sprintf("<dt>Tokens</dt><dd><b>%d</b>", res.CostMetadata.TokensUsed), "searching")
-	lacks(t, text, "an-old-model")
-	_, text = b.get("/numbers?days=0")
-	has(t, text, "an-old-model")
-	before := count.gets
-	b.get("/numbers")
-	if count.gets != before {
-		t.Errorf("%d results were read again", count.gets-before)
-	}
-	for _, days := range []string{"x", "-1", "99999999999999999999", "1e3", ""} {
-		status, text := b.get("/numbers?days=" + days)
-		if status != 200 {
-			t.Errorf("%s: %d", days, status)
-		}
-		has(t, text, `<a href="/numbers?days=30" aria-current="true">`)
-	}
-	for _, days := range []string{"9223372036854775807", "1000000", "365"} {
-		status, text := b.get("/numbers?days=" + days)
-		if status != 200 {
-			t.Errorf("%s: %d", days, status)
-		}
-		has(t, text, "<dt>Runs</dt><dd><b>1</b>")
-	}
-	broken = errors.New("no ledger")
-	if status, text := b.get("/numbers"); status != 500 || strings.Contains(text, "no ledger") {
-		t.Errorf("%d %s", status, mainOf(text))
-	}
-}
-
-// The numbers of a run that goes on are not kept from when it did.
-func TestNumbersOfARunThatGoesOn(t *testing.T) {
-	w := newWorld(t, nil)
-	b := w.local()
-	out := w.writes(idOf(1), "Goes on?")
-	b.get("/numbers")
-	if len(w.server.tallies.kept) != 0 {
-		t.Error("what goes on is remembered")
-	}
-	w.put(out, &trace.ModelComplete{Model: "m", Prompt: "plan", TokensIn: 100, TokensOut: 11})
-	_ = out.Close()
-	_, text := b.get("/numbers")
-	if len(w.server.tallies.kept) != 1 {
-		t.Error("what is at rest is not remembered")
-	}
-	has(t, text, "111")
-}
-
 // The first page and the history of thousands of runs are made in an instant once they
 // were read.
 func TestThousandsOfRuns(t *testing.T) {
@@ -284,7 +200,7 @@ func TestThousandsOfRuns(t *testing.T) {
 	}
 	w.many(runs)
 	b := w.local()
-	for _, path := range []string{"/", "/history", "/history?q=alfalfa", "/numbers?days=0"} {
+	for _, path := range []string{"/", "/history", "/history?q=alfalfa"} {
 		var took [2]time.Duration
 		for i := range took {
 			began := time.Now()

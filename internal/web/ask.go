@@ -14,7 +14,7 @@ import (
 )
 
 // recentRuns is how many runs the first page lists that go on, and how many that do not.
-const recentRuns = 8
+const recentRuns = 4
 
 func (s *Server) askPage(w http.ResponseWriter, r *http.Request) error {
 	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind}
@@ -46,6 +46,7 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request, v page.Ask, chosen
 		m.On = chosen[m.Name]
 		v.Researchers = append(v.Researchers, m)
 	}
+	v.Examples = s.App.Examples()
 	var err error
 	if v.Running, v.Recent, err = s.latest(r); err != nil {
 		return err

@@ -15,7 +15,7 @@ func TestAskPage(t *testing.T) {
 	if status != 200 {
 		t.Fatalf("%d", status)
 	}
-	has(t, text, `value="files" checked`, `value="web"`, `value="arxiv" disabled`, "no network", "leaves this machine", "Nothing was asked yet", "extractive")
+	has(t, text, `value="files" checked`, `value="web"`, `value="arxiv" disabled`, "no network", "leaves this machine", "Nothing was asked yet", "extractive", `<textarea id="question" name="question" rows="2" required placeholder="Ask a question" enterkeyhint="go" autofocus`, `<button name="question" value="What &lt;grows&gt;?"`)
 	budget, sources := 12345, 7
 	id := w.begin(asServer(), marchwarden.Request{Question: question, Context: "I know\nthe river.", Depth: marchwarden.Shallow, Constraints: &marchwarden.Constraints{TokenBudget: &budget, MaxSources: &sources}})
 	w.ended(id)

@@ -18,9 +18,9 @@ type route struct {
 }
 
 var routes = []route{
-	{"/", "GET, HEAD"}, {"/ask", "POST"}, {"/history", "GET, HEAD"}, {"/compare", "GET, HEAD"}, {"/numbers", "GET, HEAD"},
+	{"/", "GET, HEAD"}, {"/ask", "POST"}, {"/history", "GET, HEAD"}, {"/compare", "GET, HEAD"},
 	{"/watch", "GET, HEAD"}, {"/watch/feed.xml", "GET, HEAD"}, {"/watch/ID/remove", "POST"}, {"/runs/ID/watch", "POST"},
-	{"/runs/ID", "GET, HEAD"}, {"/runs/ID/events", "GET, HEAD"}, {"/runs/ID/panel", "GET, HEAD"}, {"/runs/ID/source/1", "GET, HEAD"}, {"/runs/ID/export/md", "GET, HEAD"},
+	{"/runs/ID", "GET, HEAD"}, {"/runs/ID/events", "GET, HEAD"}, {"/runs/ID/panel", "GET, HEAD"}, {"/runs/ID/source/1", "GET, HEAD"}, {"/runs/ID/source/1/page", "GET, HEAD"}, {"/runs/ID/export/md", "GET, HEAD"},
 	{"/runs/ID/drift", "GET, HEAD, POST"}, {"/runs/ID/cancel", "POST"}, {"/runs/ID/resume", "POST"}, {"/runs/ID/rerun", "POST"}, {"/runs/ID/delete", "GET, HEAD, POST"},
 }
 
@@ -51,7 +51,7 @@ func TestMethods(t *testing.T) {
 	if len(w.actor.removed) > 0 {
 		t.Error("something was deleted")
 	}
-	for _, path := range []string{"/", "/history", "/numbers", "/watch", "/runs/" + id.String(), "/runs/" + id.String() + "/drift", "/runs/" + id.String() + "/panel?source=1"} {
+	for _, path := range []string{"/", "/history", "/watch", "/runs/" + id.String(), "/runs/" + id.String() + "/drift", "/runs/" + id.String() + "/panel?source=1"} {
 		resp, text := b.send("HEAD", path, nil)
 		if resp.StatusCode != 200 || text != "" || resp.Header.Get("Content-Type") != "text/html; charset=utf-8" {
 			t.Errorf("HEAD %s: %d %v", path, resp.StatusCode, resp.Header)

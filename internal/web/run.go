@@ -30,13 +30,18 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 	if err != nil {
 		return err
 	}
-	if task, err := s.Runs.Find(r.Context(), id); over && (err != nil || ended(task)) { // it does not go on by this server's hand
+	task, known := s.Runs.Find(r.Context(), id)
+	if over && (known != nil || ended(task)) { // it does not go on by this server's hand
 		return s.answerPage(w, r, id, board)
 	}
 	if board.Began.IsZero() { // between the making of its trace and its first line
 		return s.beginning(w, r, id)
 	}
-	v := page.Run{Frame: s.frame(r, board.Question), ID: id.String(), Question: board.Question, Live: s.live(id, board, false), CanCancel: may(r.Context(), access.ScopeResearch)}
+	live := s.live(id, board, false)
+	if known == nil {
+		live.Draft = task.Draft()
+	}
+	v := page.Run{Frame: s.frame(r, board.Question), ID: id.String(), Question: board.Question, Live: live, CanCancel: may(r.Context(), access.ScopeResearch)}
 	return s.html(w, r, s.pages.Run(v))
 }
 
@@ -69,7 +74,7 @@ func (s *Server) beginning(w http.ResponseWriter, r *http.Request, id marchwarde
 	state := began.State()
 	question := cmp.Or(state.Question, "What was just asked") // the page stays with it until the run ends
 	v := page.Run{Frame: s.frame(r, question), ID: id.String(), Question: question,
-		Live:      page.Live{ID: id.String(), State: string(run.Planned), Summary: "the run begins", Began: s.local(state.Created)},
+		Live:      page.Live{ID: id.String(), Summary: "The run begins"},
 		CanCancel: may(r.Context(), access.ScopeResearch)}
 	return s.html(w, r, s.pages.Run(v))
 }
@@ -154,7 +159,8 @@ var notices = map[string]string{
 	"resumed":   "The run goes on.",
 	"same":      "Run again on its record, the result is the same to the byte.",
 	"different": "Run again on its record, the result is not the same. The log of the server says where they differ.",
-	"deleted":   "The run was deleted.",
+	"deleted":   "The answer was deleted.",
+	"removed":   "The folder is searched no longer. Nothing in it was changed.",
 	"watched":   "The question is watched: it is asked again every 7 days.",
 	"unwatched": "The question is not watched any more. Its answers stay.",
 }
@@ -173,6 +179,7 @@ type watched struct {
 	id    marchwarden.TraceID
 	run   *run.Follower
 	drawn time.Time // when the last picture was made
+	draft string    // the last one, which stays until the checked answer takes its place
 }
 
 // stale is how old a picture may be of a run in which nothing happens: its lanes grow.
@@ -189,11 +196,25 @@ func (w *watched) Next(ctx context.Context) ([]byte, bool, bool, error) {
 		return nil, false, over, nil // made, and not begun yet
 	}
 	now := w.s.Now()
-	if err != nil || !changed && !over && now.Sub(w.drawn) < stale {
+	drafted := w.redraft()
+	if err != nil || !changed && !drafted && !over && now.Sub(w.drawn) < stale {
 		return nil, false, over, err
 	}
 	w.drawn = now
-	return []byte(w.s.pages.Live(w.s.live(w.id, board, over)).String()), true, over, nil
+	live := w.s.live(w.id, board, over)
+	live.Draft = w.draft
+	return []byte(w.s.pages.Live(live).String()), true, over, nil
+}
+
+// redraft looks for more of a draft, which only a run of this process has.
+func (w *watched) redraft() bool {
+	task, err := w.s.Runs.Find(asServer(), w.id)
+	if err != nil {
+		return false
+	}
+	draft, was := task.Draft(), w.draft
+	w.draft = cmp.Or(draft, was)
+	return w.draft != was
 }
 
 // gone reports whether a run that has no trace will never have one.
@@ -212,8 +233,8 @@ func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live
 	if !b.Began.IsZero() {
 		elapsed = max(0, end.Sub(b.Began))
 	}
-	v := page.Live{ID: id.String(), Over: over, Interrupted: b.Interrupted, Began: s.local(b.Began), Elapsed: elapsed,
-		Tokens: b.Tokens, Budget: b.Budget, Citations: b.Citations, Picture: page.Lanes(b, end, !over), Lanes: b.Lanes, Decisions: b.Decisions}
+	v := page.Live{ID: id.String(), Over: over, Elapsed: elapsed,
+		Tokens: b.Tokens, Budget: b.Budget, Stages: b.Stages(), Lanes: b.Lanes, Decisions: b.Decisions}
 	under := 0
 	for i, l := range b.Lanes {
 		if i > 0 && l.State != run.Done && l.State != run.Failed {
@@ -224,9 +245,6 @@ func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live
 		}
 	}
 	v.Gaps = (&report.Report{Result: &marchwarden.Result{Gaps: b.Gaps(), Decisions: b.Decisions}}).View().Gaps
-	if len(b.Lanes) > 0 {
-		v.State = string(b.Lanes[0].State)
-	}
 	v.Summary = summary(b, under, over)
 	return v
 }
@@ -235,15 +253,21 @@ func summary(b *run.Board, under int, over bool) string {
 	journeys := len(b.Lanes) - 1
 	switch {
 	case over && b.Interrupted:
-		return "the run was stopped"
+		return "It was stopped"
 	case over:
-		return "the run has ended"
+		return "It has ended"
 	case journeys > 0 && under > 0:
 		return fmt.Sprintf("%d of %s at work", under, term.Plural(journeys, "researcher"))
 	case len(b.Lanes) > 0:
-		return cmp.Or(b.Lanes[0].Doing, string(b.Lanes[0].State))
+		return cmp.Or(stages[b.Lanes[0].State], string(b.Lanes[0].State))
 	}
-	return "the run begins"
+	return "The run begins"
+}
+
+// stages are what an investigator, or the only researcher, is at.
+var stages = map[run.State]string{
+	run.Planned: "The run begins", run.Planning: "Planning what to look for", run.Searching: "Searching", run.Reading: "Reading", run.Waiting: "Waiting for what was found",
+	run.Writing: "Writing the answer", run.Checking: "Checking every citation",
 }
 
 func (s *Server) entry(e run.Entry) run.Entry {

@@ -69,6 +69,8 @@ func (s *Server) evidence(t *told, n int, last drift.Report, checked bool) page.
 		e.Text = []page.Piece{{Text: win.Before}, {Text: win.Excerpt, Number: n, Mark: true}, {Text: win.After}}
 		e.CutBefore, e.CutAfter = win.Earlier > 0, win.Later > 0
 	}
+	pdf, at := s.printed(t, n)
+	e.Printed, e.Leaf = pdf.Valid(), at.Page
 	return e
 }
 
@@ -89,9 +91,7 @@ func (s *Server) sourcePage(w http.ResponseWriter, r *http.Request, id marchward
 	}
 	for i, o := range t.Result.Citations {
 		if o.ContentHash == c.ContentHash && o.ContentHash != "" {
-			line := sourceLine(o, i+1)
-			line.Title = o.RawExcerpt
-			v.Excerpts = append(v.Excerpts, line)
+			v.Excerpts = append(v.Excerpts, page.SourceLine{Number: i + 1, Excerpt: o.RawExcerpt})
 		}
 	}
 	return s.html(w, r, s.pages.Source(v))
@@ -119,7 +119,10 @@ func marked(text string, from, to int, cited []marchwarden.Citation, n int) []pa
 		}
 	}
 	slices.SortStableFunc(places, func(a, b place) int {
-		return cmp.Or(cmp.Compare(flag(b.number == n), flag(a.number == n)), a.start-b.start, a.end-b.end)
+		if (a.number == n) != (b.number == n) {
+			return map[bool]int{true: -1, false: 1}[a.number == n]
+		}
+		return cmp.Or(a.start-b.start, a.end-b.end)
 	})
 	var taken []place // in order, without overlap
 	for _, p := range places {

@@ -155,24 +155,19 @@ func TestALongText(t *testing.T) {
 
 // What is kept is bounded.
 func TestCache(t *testing.T) {
-	c := cache[int]{room: 8}
-	has := func(n int, bytes int64) bool {
-		got, ok := c.find(idOf(n), bytes)
+	c := cache[int, int]{room: 8}
+	has := func(n int) bool {
+		got, ok := c.find(n)
 		return ok && got == n
 	}
 	for i := range 20 {
-		c.put(idOf(i), 1, i)
+		c.put(i, i)
 	}
-	if len(c.kept) > 8 || !has(19, 1) || has(19, 2) || has(0, 1) {
+	if len(c.kept) > 8 || !has(19) || has(0) {
 		t.Errorf("%d are kept", len(c.kept))
 	}
-	c.put(idOf(18), 2, 18)
-	if has(18, 1) || !has(18, 2) {
-		t.Errorf("%v", c.kept)
-	}
-	c.forget(idOf(19))
-	c.forget(idOf(19))
-	if has(19, 1) {
+	c.forget(func(n int) bool { return n == 19 })
+	if has(19) || !has(18) {
 		t.Errorf("%v", c.kept)
 	}
 }

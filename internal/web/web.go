@@ -20,10 +20,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
@@ -53,6 +51,8 @@ type App interface {
 type Asker interface {
 	// Members are those who can be asked. On is whether they are unless the caller says otherwise.
 	Members() []Member
+	// Examples are questions that what is searched has answers to.
+	Examples() []string
 	// Ask begins a run that goes on without its caller, and after a restart.
 	Ask(ctx context.Context, q Question) (marchwarden.TraceID, error)
 	// Resume resumes a run that has ended or was cut off, with that many more tokens.
@@ -75,7 +75,21 @@ type Examiner interface {
 	Export(ctx context.Context, id marchwarden.TraceID, format string, w io.Writer) error
 }
 
-// Config is what the server works with. All but Spent, Curve, Mind and Log is needed.
+// Folder is a folder that is searched.
+type Folder = page.Folder
+
+// Librarian keeps the folders that are searched. Only the local user gets to it.
+type Librarian interface {
+	Folders(ctx context.Context) ([]Folder, error)
+	// Add indexes a folder and remembers it; "" is that of the documents that were kept here.
+	Add(ctx context.Context, path string, told func(done, all int)) error
+	// Remove searches a folder no longer. The folder itself stays.
+	Remove(ctx context.Context, path string) error
+	// Keep keeps a document in a folder of the home.
+	Keep(name string, data []byte) error
+}
+
+// Config is what the server works with. All but Library, Draw, Mind and Log is needed.
 type Config struct {
 	Gate    httpdoor.SignInConfig // what it shows is filled in here
 	Runs    *runs.Desk            // who began what, and what goes on
@@ -83,15 +97,14 @@ type Config struct {
 	History *run.History
 	Watched watch.Book // questions that are asked again; the zero one has none
 	App     App
-	// Spent are the lines of the ledger. They cover all users, so only a user who may see all runs
-	// sees them.
-	Spent func() ([]ledger.Entry, error)
-	// Curve is the table that turns scores into probabilities; nil is none.
-	Curve func() (*confidence.Table, error)
-	Mind  string // who writes, such as a model's name
-	Now   func() time.Time
-	Zone  *time.Location // of the times that people see; nil is UTC
-	Log   *slog.Logger
+	Library Librarian // nil: the page has none
+	// Draw draws the page of a PDF that a passage is on, with the passage marked, as a PNG. It has its
+	// own bounds of time, memory and pixels. Nil draws none.
+	Draw func(ctx context.Context, pdf []byte, at Passage) ([]byte, error)
+	Mind string // who writes, such as a model's name
+	Now  func() time.Time
+	Zone *time.Location // of the times that people see; nil is UTC
+	Log  *slog.Logger
 }
 
 // Server is the page. Close it when done.
@@ -100,9 +113,11 @@ type Server struct {
 	gate    *httpdoor.SignIn
 	pages   *page.Set
 	streams *Streams
-	reports cache[*told]       // those that were looked at last: who clicks through sources does not have all of them read again
-	tallies cache[[]run.Stage] // where tokens and time of runs at rest went
+	reports cache[marchwarden.TraceID, *told] // those that were looked at last: who clicks through sources does not have all of them read again
 	checks  checks
+
+	pictures cache[pictureKey, []byte] // of pages; empty ones could not be drawn
+	drawing  chan struct{}             // holds the one that is drawn
 }
 
 // New makes the server. It listens to nothing.
@@ -113,9 +128,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = time.UTC
 	}
-	s := &Server{Config: cfg, pages: page.New(), reports: cache[*told]{room: maxReports}, tallies: cache[[]run.Stage]{room: maxTallies},
-		checks: checks{of: map[marchwarden.TraceID]*check{}, turn: make(chan struct{}, atOnce)}}
-	cfg.Gate.Public, cfg.Gate.Page = []string{page.StaticPath}, s.gatePage
+	s := &Server{Config: cfg, pages: page.New(), reports: cache[marchwarden.TraceID, *told]{room: maxReports},
+		pictures: cache[pictureKey, []byte]{room: maxPictures}, drawing: make(chan struct{}, 1),
+		checks: checks{of: map[string]*check{}, turn: make(chan struct{}, atOnce)}}
+	cfg.Gate.Public, cfg.Gate.Page, cfg.Gate.MaxBody = []string{page.StaticPath}, s.gatePage, maxDocument
 	var err error
 	if s.gate, err = httpdoor.NewSignIn(cfg.Gate); err != nil {
 		return nil, err
@@ -134,6 +150,7 @@ func (s *Server) Close() {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+page.StaticPath, s.pages.Static())
+	library := folders{s}
 	routes := []struct {
 		pattern string
 		scope   string // that the caller must have
@@ -143,14 +160,18 @@ func (s *Server) Handler() http.Handler {
 		{"POST " + page.SubmitPath, access.ScopeResearch, s.submit},
 		{"GET " + page.HistoryPath, access.ScopeRead, s.historyPage},
 		{"GET " + page.ComparePath, access.ScopeRead, s.comparePage},
-		{"GET " + page.NumbersPath, access.ScopeRead, s.numbersPage},
 		{"GET " + page.WatchPath, access.ScopeRead, s.watchPage},
 		{"GET " + page.FeedPath, access.ScopeRead, s.feed},
 		{"POST " + page.WatchPath + "/{id}/remove", access.ScopeResearch, s.unwatch},
+		{"GET " + page.LibraryPath, access.ScopeRead, library.own(library.list)},
+		{"POST " + page.LibraryPath, access.ScopeResearch, library.own(library.add)},
+		{"POST " + page.DropPath, access.ScopeResearch, library.own(library.remove)},
+		{"POST " + page.UploadPath, access.ScopeResearch, library.own(library.upload)},
 		{"GET /runs/{id}", access.ScopeRead, s.of(s.runPage)},
 		{"GET /runs/{id}/" + string(page.Events), access.ScopeRead, s.of(s.events)},
 		{"GET /runs/{id}/" + string(page.Peek), access.ScopeRead, s.of(s.panel)},
 		{"GET /runs/{id}/source/{n}", access.ScopeRead, s.of(s.sourcePage)},
+		{"GET /runs/{id}/source/{n}/page", access.ScopeRead, s.of(s.picture)},
 		{"GET /runs/{id}/export/{format}", access.ScopeRead, s.of(s.export)},
 		{"GET /runs/{id}/" + string(page.Check), access.ScopeRead, s.of(s.driftPage)},
 		{"POST /runs/{id}/" + string(page.Check), access.ScopeResearch, s.of(s.drift)},
@@ -183,7 +204,9 @@ func (s *Server) Handler() http.Handler {
 
 func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if r.URL.Path != page.UploadPath {
+			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		}
 		var err error = &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "your token is not good for that", Hint: "ask for one with the scope " + scope}
 		if may(r.Context(), scope) {
 			err = handle(w, r)
@@ -199,8 +222,8 @@ func (s *Server) Link(base string) string { return s.gate.Link(base) }
 
 func (s *Server) gatePage(v httpdoor.SignInView) ([]byte, error) {
 	f := page.Frame{Title: "Sign in", CSRF: v.CSRF, User: v.Who, Bare: true}
-	if v.Form || v.Elsewhere || v.Status == http.StatusUnauthorized {
-		return []byte(s.pages.SignIn(page.SignIn{Frame: f, Team: v.Form, Problem: v.Problem, Hint: v.Hint, Next: v.Next, Elsewhere: v.Elsewhere}).String()), nil
+	if v.Form || v.Status == http.StatusUnauthorized {
+		return []byte(s.pages.SignIn(page.SignIn{Frame: f, Team: v.Form, Problem: v.Problem, Hint: v.Hint, Next: v.Next}).String()), nil
 	}
 	f.Title = "Not let in"
 	return []byte(s.pages.Problem(page.Problem{Frame: f, Status: v.Status, Headline: f.Title, Message: v.Problem, Hint: v.Hint, Back: v.Next}).String()), nil
@@ -233,7 +256,7 @@ func (s *Server) there(ctx context.Context, id marchwarden.TraceID) bool {
 
 // missing is an error of which one that says that something is not stored is noRun.
 func missing(err error) error {
-	if !errors.Is(err, marchwarden.CodeNotFound) || errors.Is(err, noSource) || errors.Is(err, noFormat) {
+	if !errors.Is(err, marchwarden.CodeNotFound) || errors.Is(err, noSource) || errors.Is(err, noFormat) || errors.Is(err, noPicture) {
 		return err
 	}
 	return noRun
@@ -251,7 +274,8 @@ var (
 // the address names, never a text from it.
 func (s *Server) frame(r *http.Request, title string) page.Frame {
 	f := page.Frame{Title: title, CSRF: s.gate.Token(r), Notice: notices[r.URL.Query().Get("notice")]}
-	if p := access.From(r.Context()); !p.SeesAll() {
+	p := access.From(r.Context())
+	if f.Library = s.Library != nil && p.SeesAll(); !p.SeesAll() {
 		f.User = p.ID
 	}
 	return f

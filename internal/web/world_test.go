@@ -85,6 +85,8 @@ type actor struct {
 
 func (o *actor) Members() []Member { return o.members }
 
+func (o *actor) Examples() []string { return []string{"What <grows>?"} }
+
 func (o *actor) Ask(ctx context.Context, q Question) (marchwarden.TraceID, error) {
 	o.asked = append(o.asked, q)
 	if o.refuse != nil {
@@ -205,7 +207,7 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	}
 	t.Cleanup(func() { _ = w.desk.Close(context.Background()) })
 	store := run.Store{Traces: w.traces, Blobs: w.blobs}
-	cfg := Config{Gate: httpdoor.SignInConfig{Now: time.Now, Key: bytes.Repeat([]byte{7}, httpdoor.KeySize), Log: log}, Runs: w.desk, Store: store,
+	cfg := Config{Gate: httpdoor.SignInConfig{Now: time.Now, Log: log}, Runs: w.desk, Store: store,
 		History: run.OpenHistory(store, time.Now), App: testApp{w.actor, w.tests}, Now: time.Now, Log: log, Mind: "extractive"}
 	if change != nil {
 		change(&cfg)

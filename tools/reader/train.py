@@ -15,7 +15,7 @@ import numpy as np, torch, torch.nn as nn, torch.nn.functional as F
 from tokenizers import BertWordPieceTokenizer
 
 ap = argparse.ArgumentParser()
-ap.add_argument('--pack', default='.'); ap.add_argument('--out', default='out'); ap.add_argument('--base', default='internal/embed/minilm')
+ap.add_argument('--pack', default='.'); ap.add_argument('--out', default='out'); ap.add_argument('--base', default='internal/embed/bert')
 ap.add_argument('--more', default=''); ap.add_argument('--feeders', type=int, default=12); ap.add_argument('--warmfile', default=''); ap.add_argument('--misses', default=''); ap.add_argument('--own', type=float, default=3)
 ap.add_argument('--minutes', type=float, default=6); ap.add_argument('--steps', type=int, default=0)
 ap.add_argument('--epochs', type=float, default=7)

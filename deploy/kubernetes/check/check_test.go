@@ -35,7 +35,7 @@ func TestRulesFind(t *testing.T) {
 			"minReadySeconds:":                   "minreadyseconds:",
 			"targetPort: engine":                 "targetPort: motor",
 			"{name: tmp, mountPath: /tmp}":       "{name: temp, mountPath: /tmp}",
-			"{path: /readyz, port: metrics}":     "{path: /readyz, port: metric}",
+			"{path: /readyz, port: probe}":       "{path: /readyz, port: prob}",
 			"storage: 200Gi":                     "storage: 200 Gi",
 			"runAsNonRoot: true":                 "runAsNonRoot: false",
 			"serviceAccountName: marchwarden":    "serviceAccountName: other",
@@ -43,13 +43,10 @@ func TestRulesFind(t *testing.T) {
 			"limits: {memory: 8Gi}":              "limits: {memory: 1Gi}",
 			"name: marchwarden-engine":           "name: Marchwarden_Engine",
 			"- name: MARCHWARDEN_HUB_LISTEN":     "- name: MARCHWARDEN_HUB_NAME",
-			"name: marchwarden-bucket":           "name: marchwarden-bouquet",
-			"optional: true":                     "optional: false",
-			"- name: metrics":                    "- name: a-name-that-is-too-long",
+			"- name: probe":                      "- name: a-name-that-is-too-long",
 			"maxUnavailable: 1\n  selector:":     "maxUnavailable: 1\n  maxUnavailable: 2\n  selector:",
 			"  namespace: marchwarden\n  labels": "  namespace: elsewhere\n  labels",
 		},
-		"../20-worker.yaml":  {"name: marchwarden-bucket": "name: marchwarden-bouquet"},
 		"../30-network.yaml": {"port: 443": "port: 444", "cidr: 0.0.0.0/0": "cidr: 10.0.0.0/8", "{protocol: TCP, port: cluster}": "{protocol: TCP, port: clusters}", "port: 6222": "port: 6223", "component: worker": "component: walker"},
 	} {
 		text, err := os.ReadFile(file)

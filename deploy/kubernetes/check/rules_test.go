@@ -108,21 +108,13 @@ func (b *book) template(m Manifest) {
 	for _, c := range append(slices.Clone(spec.InitContainers), spec.Containers...) {
 		b.container(m, c, volumes)
 	}
-	b.evidence(m, template)
+	b.outward(m, template)
 }
 
-// bucket is the secret with the keys of the evidence, if that is in a bucket.
-const bucket = "marchwarden-bucket"
-
-// evidence checks that pods could open a bucket if the hubs said that documents are in one:
-// hubs and workers alike have its keys, and a way there.
-func (b *book) evidence(m Manifest, pod *corev1.PodTemplateSpec) {
-	for _, c := range pod.Spec.Containers {
-		if !slices.ContainsFunc(c.EnvFrom, func(e corev1.EnvFromSource) bool {
-			return e.SecretRef != nil && e.SecretRef.Name == bucket && e.SecretRef.Optional != nil && *e.SecretRef.Optional
-		}) {
-			b.fault(m, "%s does not take the keys of a bucket from the secret %s, if there is one", c.Name, bucket)
-		}
+// outward checks that workers have a way to pages and models.
+func (b *book) outward(m Manifest, pod *corev1.PodTemplateSpec) {
+	if pod.Labels["app.kubernetes.io/component"] != "worker" {
+		return
 	}
 	held, out := false, false
 	for _, other := range b.all {
@@ -134,7 +126,7 @@ func (b *book) evidence(m Manifest, pod *corev1.PodTemplateSpec) {
 		out = out || slices.ContainsFunc(p.Spec.Egress, letsOut)
 	}
 	if held && !out {
-		b.fault(m, "its pods are not let out to a bucket, at port 443 of the internet")
+		b.fault(m, "its pods are not let out to port 443 of the internet")
 	}
 }
 

@@ -10,8 +10,8 @@
 //
 // A file appears under its final name complete or not at all, so a reader never
 // needs a lock and writers need none against each other: the last rename replaces a file by an
-// equal one. Temporary files are never read, except to restore what is missing; Sweep removes the
-// old ones. Names of any other shape are left alone, and Strays lists them. Directories are 0700,
+// equal one. Temporary files are never read; Sweep removes the
+// old ones. Names of any other shape are strays, which are left alone. Directories are 0700,
 // files 0600.
 //
 // # Removing
@@ -65,7 +65,7 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// A Store is a blob.Store, and a blob.Shelf, in a directory.
+// A Store is a blob.Store, and a record.Shelf, in a directory.
 type Store struct {
 	blob.Store // the guarded keeper below
 	files      *files
@@ -178,7 +178,7 @@ func (f *files) Keep(ctx context.Context, ref blob.Ref, content []byte) error {
 	defer done()
 	// Whatever hinders reading (nothing there, damage, a bad sector) or setting the
 	// time, a fresh file is the remedy, so the error is not needed.
-	old, err := f.decode(ref, nameOf(ref))
+	old, err := f.decode(ref)
 	if err != nil || !bytes.Equal(old, content) || !f.touched(ref) {
 		if err := f.write(nameOf(ref), f.codec.Encode(ref, content)); err != nil {
 			return fmt.Errorf("in %s: %w", f.path, err)
@@ -233,7 +233,7 @@ func (f *files) write(name string, data []byte) error {
 
 // Read reads a blob and marks that it was used.
 func (f *files) Read(ctx context.Context, ref blob.Ref) ([]byte, error) {
-	content, err := f.decode(ref, nameOf(ref))
+	content, err := f.decode(ref)
 	if err == nil {
 		err = f.mark(ctx, ref)
 	}
@@ -243,9 +243,9 @@ func (f *files) Read(ctx context.Context, ref blob.Ref) ([]byte, error) {
 	return content, nil
 }
 
-// decode reads a blob from a file, and leaves no mark.
-func (f *files) decode(ref blob.Ref, name string) ([]byte, error) {
-	data, err := f.read(name, blob.MaxForm)
+// decode reads a blob, and leaves no mark.
+func (f *files) decode(ref blob.Ref) ([]byte, error) {
+	data, err := f.read(nameOf(ref), blob.MaxForm)
 	if err != nil {
 		return nil, err
 	}
@@ -294,35 +294,10 @@ func (f *files) read(name string, limit int64) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// each calls fn with the name of every file in the shards, in order.
-func (f *files) each(fn func(name string) error) error {
-	shards, err := f.list(digestDir)
-	if err != nil {
-		return err
-	}
-	for _, shard := range shards {
-		if ok, err := f.isShard(shard); err != nil {
-			return err
-		} else if !ok {
-			continue
-		}
-		names, err := f.list(shard)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			if err := fn(name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // isShard reports whether a path is one of the directories that blobs are in. A link
 // in the place of one counts, so that it is an error and not passed over.
 func (f *files) isShard(name string) (bool, error) {
-	if base := path.Base(name); len(base) != 2 || strings.Trim(base, "0123456789abcdef") != "" {
+	if base := path.Base(name); path.Dir(name) != digestDir || len(base) != 2 || strings.Trim(base, "0123456789abcdef") != "" {
 		return false, nil
 	}
 	info, err := f.root.Lstat(name)

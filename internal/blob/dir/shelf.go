@@ -26,93 +26,90 @@ const freshFor = 10 * time.Minute
 // batch is how many files Remove removes before it lets writers pass.
 const batch = 256
 
-var _ blob.Shelf = (*Store)(nil)
-
-// Files implements blob.Shelf.
+// Files implements record.Shelf. What is in a directory that is none of the store's is not met.
 func (s *Store) Files(ctx context.Context, fn func(blob.File) error) error {
-	return s.files.each(func(name string) error {
-		if err := ctx.Err(); err != nil {
+	top, err := s.files.list(".")
+	if err != nil {
+		return err
+	}
+	below, err := s.files.list(digestDir)
+	if err != nil {
+		return err
+	}
+	var shards []string
+	for _, name := range append(top, below...) {
+		shard, err := s.files.isShard(name)
+		switch {
+		case shard:
+			shards = append(shards, name)
+		case err == nil && name != digestDir && name != lockName:
+			err = fn(s.stray(name))
+		}
+		if err != nil {
 			return err
 		}
-		info, err := s.files.root.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // its writer has finished, or it was removed
-		}
+	}
+	for _, shard := range shards {
+		names, err := s.files.list(shard)
 		if err != nil {
-			return fmt.Errorf("in %s: %w", s.files.path, err)
-		}
-		file := blob.File{Name: name, Size: info.Size(), Used: info.ModTime()}
-		var ok bool
-		if file.Ref, ok = refOf(name); ok {
-			return fn(file)
-		}
-		if file.Ref, file.Leftover = leftoverOf(name); file.Leftover && info.Mode().IsRegular() {
-			return fn(file)
-		}
-		return nil
-	})
-}
-
-// Strays are the paths of what is in the store and is none of its files, in a fixed
-// order. Nothing of it is ever read or removed. What is in a directory that is none
-// of the store's is not listed.
-func (s *Store) Strays(ctx context.Context) ([]string, error) {
-	var strays []string
-	add := func(name string) { strays = append(strays, filepath.Join(s.files.path, filepath.FromSlash(name))) }
-	for _, level := range []string{".", digestDir} {
-		names, err := s.files.list(level)
-		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, name := range names {
-			shard := false
-			if level == digestDir {
-				if shard, err = s.files.isShard(name); err != nil {
-					return nil, err
-				}
+			if err := ctx.Err(); err != nil {
+				return err
 			}
-			if !shard && name != digestDir && name != lockName {
-				add(name)
+			if err := s.file(name, fn); err != nil {
+				return err
 			}
 		}
 	}
-	err := s.files.each(func(name string) error {
-		_, isBlob := refOf(name)
-		if _, left := leftoverOf(name); !isBlob && !left {
-			add(name)
-		}
-		return ctx.Err()
-	})
-	return strays, err
+	return nil
 }
 
-// leftoverOf is the blob that a temporary file was meant to become.
-func leftoverOf(name string) (blob.Ref, bool) {
-	whole, ok := strings.CutSuffix(name, tempSuffix)
-	if !ok {
-		return blob.Ref{}, false
-	}
-	ref, ok := refOf(strings.TrimSuffix(whole, path.Ext(whole)))
-	return ref, ok
+func (s *Store) stray(name string) blob.File {
+	return blob.File{Name: filepath.Join(s.files.path, filepath.FromSlash(name)), Stray: true}
 }
 
-// Inspect implements blob.Shelf.
-func (s *Store) Inspect(_ context.Context, file blob.File) ([]byte, error) {
-	name := file.Name
-	if !file.Leftover {
-		name = nameOf(file.Ref)
+// file tells fn of a file in a shard.
+func (s *Store) file(name string, fn func(blob.File) error) error {
+	info, err := s.files.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // its writer has finished, or it was removed
 	}
-	content, err := s.files.decode(file.Ref, name)
-	if err == nil && blob.Of(content) != file.Ref {
+	if err != nil {
+		return fmt.Errorf("in %s: %w", s.files.path, err)
+	}
+	ref, isBlob := refOf(name)
+	left := !isBlob && isLeftover(name)
+	switch {
+	case isBlob, left && info.Mode().IsRegular():
+		return fn(blob.File{Ref: ref, Name: name, Leftover: left, Size: info.Size(), Used: info.ModTime()})
+	case left:
+		return nil
+	}
+	return fn(s.stray(name))
+}
+
+// isLeftover reports whether a file is one that was meant to become a blob.
+func isLeftover(name string) bool {
+	whole, temporary := strings.CutSuffix(name, tempSuffix)
+	_, blob := refOf(strings.TrimSuffix(whole, path.Ext(whole)))
+	return temporary && blob
+}
+
+// Inspect implements record.Shelf.
+func (s *Store) Inspect(_ context.Context, ref blob.Ref) ([]byte, error) {
+	content, err := s.files.decode(ref)
+	if err == nil && blob.Of(content) != ref {
 		err = blob.ErrCorrupt
 	}
 	if err != nil {
-		return nil, fmt.Errorf("blob %s: %w", file.Ref, err)
+		return nil, fmt.Errorf("blob %s: %w", ref, err)
 	}
 	return content, nil
 }
 
-// Remove implements blob.Shelf. before must reach further back than freshFor; see
+// Remove implements record.Shelf. before must reach further back than freshFor; see
 // the package comment.
 func (s *Store) Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func(blob.Ref) (bool, error)) ([]blob.File, error) {
 	var gone []blob.File
@@ -157,23 +154,6 @@ func (f *files) remove(ctx context.Context, refs []blob.Ref, before time.Time, n
 		gone = append(gone, blob.File{Ref: ref, Name: name, Size: info.Size(), Used: info.ModTime()})
 	}
 	return gone, nil
-}
-
-// SetAside implements blob.Shelf. It takes the folder of path for granted.
-func (s *Store) SetAside(ctx context.Context, ref blob.Ref, path string) (bool, error) {
-	lock, err := take(ctx, s.files.root, false)
-	if err != nil {
-		return false, fmt.Errorf("set aside %s: %w", ref, err)
-	}
-	defer lock.Close()
-	if _, err := s.Inspect(ctx, blob.File{Ref: ref}); !errors.Is(err, blob.ErrCorrupt) {
-		return false, nil // another process put the right bytes there, or removed it
-	}
-	// The store is opened as a root, out of which nothing can be renamed.
-	if err := os.Rename(filepath.Join(s.files.path, filepath.FromSlash(nameOf(ref))), path); err != nil {
-		return false, fmt.Errorf("set aside %s: %w", ref, err)
-	}
-	return true, errors.Join(durable.SyncDir(os.Open(filepath.Dir(path))), durable.SyncDir(s.files.root.Open(shardOf(ref))))
 }
 
 // mark notes that a blob was used, unless that is noted already. In a store that

@@ -57,7 +57,7 @@ func TestHandedBackIsTakenAtOnce(t *testing.T) {
 	if end := ended(t, asks, task); end.Status != dispatch.Done {
 		t.Errorf("it ended as %+v", end)
 	}
-	if took := time.Since(began); took > 20*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s to change hands", took)
 	}
 }

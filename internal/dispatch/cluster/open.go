@@ -148,7 +148,7 @@ func (e *Engine) join(ctx context.Context) error {
 		return err
 	}
 	e.limits = e.conn.Limits(rules)
-	e.blobs, err = e.conn.OpenBlobs(ctx, e.facts.Blobs)
+	e.blobs, err = e.conn.OpenBlobs(e.facts.Blobs)
 	return err
 }
 

@@ -19,7 +19,7 @@ func TestRoles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	seeds := map[hub.Role][]byte{}
 	for _, role := range []hub.Role{hub.RoleWorker, hub.RoleClient} {
-		seed, err := hub.KeysFile(path).Add(time.Now(), string(role), hub.DefaultAccount, role)
+		seed, err := hub.KeysFile(path).Add(time.Now(), string(role), role)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,11 +30,7 @@ func TestRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.Close() })
-	access, err := h.Account(hub.DefaultAccount)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := cluster.Config{InProcess: access, Seed: access.Seed, Name: "hub", Now: time.Now}
+	own := cluster.Config{InProcess: h, Seed: h.Seed, Name: "hub", Now: time.Now}
 	if err := cluster.Prepare(t.Context(), own, cluster.Facts{Lease: shortLease, Limits: []string{"anthropic requests 50/s"}}); err != nil {
 		t.Fatal(err)
 	}

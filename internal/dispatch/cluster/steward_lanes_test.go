@@ -88,7 +88,7 @@ func TestLessUrgentIsNotStuck(t *testing.T) {
 	w.submit(low)
 	began := time.Now()
 	w.work(func(ctx context.Context, _ dispatch.Task, _ dispatch.Lines, _ marchwarden.Sink) (*marchwarden.Result, error) {
-		return &marchwarden.Result{}, sleep(ctx, 50*time.Millisecond)
+		return &marchwarden.Result{}, sleep(ctx, 80*time.Millisecond)
 	})
 	w.until("ended", func() bool {
 		if got := s.Stats(); got.Remade != 0 || len(got.Stuck) != 0 {

@@ -33,9 +33,9 @@ func TestALeaderThatStopsNeedNotBeWaitedFor(t *testing.T) {
 func TestRemembersLittle(t *testing.T) {
 	t.Parallel()
 	w := hubWorldOf(t, 2*time.Second) // a steward that loses its lease counts anew
-	many := 12
+	many, inMind := 6, 3
 	if full() {
-		many = 40
+		many, inMind = 40, 10
 	}
 	tasks := make([]dispatch.Task, many)
 	for i := range tasks {
@@ -43,12 +43,12 @@ func TestRemembersLittle(t *testing.T) {
 		w.specify(tasks[i]) // all of them lost
 	}
 	w.work(answer)
-	s, stop := w.keep(w.e, "one", many/4)
+	s, stop := w.keep(w.e, "one", inMind)
 	most := 0
 	for _, task := range tasks {
 		w.until("ended", func() bool { most = max(most, s.Stats().Open); return w.ended(task) != nil })
 	}
-	if most > many/4 || most == 0 {
+	if most > inMind || most == 0 {
 		t.Errorf("%d in mind at once", most)
 	}
 	if got := s.Stats(); got.Requeued != uint64(many) {

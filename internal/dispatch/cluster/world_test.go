@@ -23,7 +23,8 @@ import (
 func full() bool { return os.Getenv("MARCHWARDEN_TEST_CLUSTER") == "full" }
 
 func TestMain(m *testing.M) {
-	datatest.Abreast(4)
+	datatest.Abreast(12) // they wait for leases, and do little meanwhile
+	datatest.InMemory()
 	os.Exit(m.Run())
 }
 
@@ -241,5 +242,6 @@ func within(t *testing.T, d time.Duration) context.Context {
 }
 
 func TestEngine(t *testing.T) {
+	t.Parallel()
 	dispatchtest.Run(t, func(t *testing.T) dispatchtest.Rig { return newWorld(t, lease).rig() })
 }

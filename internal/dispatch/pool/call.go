@@ -267,7 +267,7 @@ func (m *member) reportSilence(ctx context.Context, t *tap) (stop func()) {
 			}
 			now, left := m.now(), "no time limit"
 			if limited {
-				left = end.Sub(now).Round(time.Second).String() + " left"
+				left = max(0, end.Sub(now)).Round(time.Second).String() + " left"
 			}
 			if n := t.silent(heard, fmt.Sprintf("has said nothing for %s; %s", now.Sub(since).Round(time.Second), left)); n != heard {
 				heard, since = n, now

@@ -22,7 +22,7 @@ const (
 // member is one seat and what became of its sessions.
 type member struct {
 	Seat
-	pins  Pins
+	pins  FilePins
 	now   func() time.Time
 	log   *slog.Logger
 	over  context.Context // ends with the pool

@@ -10,16 +10,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
-// Pins remembers by which hash the tool of a member was first described. It is
-// safe for concurrent use.
-type Pins interface {
-	// Get is the hash of a member; ok is false if there is none yet. An error means that it is
-	// unknown, and is not to be taken for none.
-	Get(member string) (hash string, ok bool, err error)
-	// Set makes hash the one of a member, whatever it was.
-	Set(member, hash string) error
-}
-
 const (
 	pinsVersion = 1
 	maxPinsFile = 1 << 20
@@ -35,8 +25,8 @@ type pinsFile struct {
 	Pins    map[string]string `json:"pins"` // member → hash
 }
 
-// FilePins is the path of a JSON file of pins (mode 0600), which several processes may
-// share. Nothing is made before the first Set, which makes the folder too (0700).
+// FilePins remembers by which hash the tool of a member was first described. It is the path of
+// a JSON file (mode 0600), which several processes may share. Nothing is made before the first Set, which makes the folder too (0700).
 // A change is a new file that replaces the old one whole, so a crash leaves either.
 // A lock file beside it stays. A file that cannot be read for what it should be is
 // an error with CodeCorrupt from Get and Set alike and is left as it is; one of a
@@ -45,7 +35,8 @@ type FilePins string
 
 const pinsKind = "file of pins" // as errors call it
 
-// Get implements Pins.
+// Get is the hash of a member; ok is false if there is none yet. An error means that it is
+// unknown, and is not to be taken for none.
 func (f FilePins) Get(member string) (hash string, ok bool, err error) {
 	data, err := durable.ReadPrivate(string(f), pinsKind, maxPinsFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +50,7 @@ func (f FilePins) Get(member string) (hash string, ok bool, err error) {
 	return hash, ok, f.unreadable(err)
 }
 
-// Set implements Pins.
+// Set makes hash the one of a member, whatever it was.
 func (f FilePins) Set(member, hash string) error {
 	if !validName.MatchString(member) || !validPin.MatchString(hash) {
 		return marchwarden.Errorf(marchwarden.CodeInvalid, "pin %.80q to %.80q: that is no name or no hash", member, hash)

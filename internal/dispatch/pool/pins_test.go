@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +24,7 @@ import (
 const (
 	childPath = "POOL_TEST_PINS"
 	childName = "POOL_TEST_NAME"
-	perChild  = 15
+	perChild  = 6
 )
 
 // childSets pins names of its own and one that all processes share.
@@ -199,29 +197,6 @@ func FuzzPins(f *testing.F) {
 	})
 }
 
-// memory is pins for tests.
-type memory struct {
-	mu   sync.Mutex // guards pins
-	pins map[string]string
-}
-
-func (m *memory) Get(member string) (string, bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	hash, ok := m.pins[member]
-	return hash, ok, nil
-}
-
-func (m *memory) Set(member, hash string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.pins == nil {
-		m.pins = map[string]string{}
-	}
-	m.pins[member] = hash
-	return nil
-}
-
 func pinned(h *house, name string) Seat {
 	s := h.seat(name)
 	s.Pinned = true
@@ -231,13 +206,16 @@ func pinned(h *house, name string) Seat {
 func TestPinnedDescription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web, files := &house{card: Card{ToolHash: "sha256:aa"}}, &house{card: Card{ToolHash: "sha256:ff"}}
-		pins := &memory{}
+		pins := FilePins(filepath.Join(t.TempDir(), "pins.json"))
 		p := configured(t, Config{Seats: []Seat{pinned(web, "web"), files.seat("files")}, Pins: pins})
 		if err := errors.Join(ask(p, "web"), ask(p, "files")); err != nil {
 			t.Fatal(err)
 		}
-		if want := map[string]string{"web": "sha256:aa"}; !maps.Equal(pins.pins, want) {
-			t.Errorf("pinned: %v", pins.pins)
+		if pin, _, err := pins.Get("web"); pin != "sha256:aa" || err != nil {
+			t.Errorf("pinned: %q, %v", pin, err)
+		}
+		if pin, ok, err := pins.Get("files"); ok || err != nil {
+			t.Errorf("pinned without need: %q, %v", pin, err)
 		}
 		web.card.ToolHash, files.card.ToolHash = "sha256:bb", "sha256:00"
 		web.last().crash()
@@ -275,7 +253,7 @@ func TestApprove(t *testing.T) {
 			return nil, Card{}, errors.New("late")
 		}}
 		down := &house{fail: func(int) error { return errors.New("refused") }}
-		p := configured(t, Config{Pins: &memory{}, Seats: []Seat{pinned(fresh, "fresh"), pinned(bare, "bare"), pinned(down, "down"), (&house{}).seat("own"), hung}})
+		p := configured(t, Config{Pins: FilePins(filepath.Join(t.TempDir(), "pins.json")), Seats: []Seat{pinned(fresh, "fresh"), pinned(bare, "bare"), pinned(down, "down"), (&house{}).seat("own"), hung}})
 		if before, after, err := p.Approve(t.Context(), "fresh"); before != "" || after != "aa" || err != nil {
 			t.Error(before, after, err)
 		}

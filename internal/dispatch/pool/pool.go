@@ -90,7 +90,7 @@ type Seat struct {
 type Config struct {
 	Seats []Seat
 	// Pins remembers descriptions; needed when a seat is pinned.
-	Pins Pins
+	Pins FilePins
 	Now  func() time.Time
 	// Log is told about sessions; nil: no log.
 	Log *slog.Logger
@@ -123,7 +123,7 @@ func (c *Config) validate() error {
 			return invalid("share", "%g of %s is not from 0 to %g", s.Share, s.Name, maxShare)
 		case !slices.Contains([]dispatch.Trust{"", dispatch.Own, dispatch.Known, dispatch.Unknown}, s.Trust):
 			return invalid("trust", "%q of %s is none of own, known, unknown", s.Trust, s.Name)
-		case s.Pinned && c.Pins == nil:
+		case s.Pinned && c.Pins == "":
 			return invalid("pins", "%s is to be pinned, and there is nowhere to keep pins", s.Name)
 		}
 		seen[s.Name] = true

@@ -434,5 +434,16 @@ func TestSilenceIsReported(t *testing.T) {
 		if got := said(free, "web"); !slices.Equal(got, []string{"plan: has said nothing for 5s; no time limit"}) {
 			t.Errorf("without one: %q", got)
 		}
+		h = &house{}
+		h.research = func(context.Context, *fake, marchwarden.Sink) (*marchwarden.Result, error) {
+			time.Sleep(11 * time.Second) // past the end, while what it has so far is waited for
+			return nil, context.DeadlineExceeded
+		}
+		p = newPool(t, h.seat("web"))
+		short, cancel := context.WithTimeout(t.Context(), 9*time.Second)
+		defer cancel()
+		if got := said(short, "web"); !slices.Equal(got, []string{"plan: has said nothing for 5s; 4s left", "plan: has said nothing for 10s; 0s left"}) {
+			t.Errorf("past the deadline: %q", got)
+		}
 	})
 }

@@ -3,7 +3,8 @@
 // files of weights, which the lab makes. Weights are of 8
 // bits and activations of 16, so that all matrix products are of integers, and a
 // result has the same bits on every machine. The tokenizer and the arithmetic are here,
-// too; the models that come with the program are in embed/minilm and in reader.
+// too, and the sentence encoder that comes with the program; what else comes with it is in
+// reader. Building with -tags nomodel leaves the weights out.
 package bert
 
 import (
@@ -12,11 +13,24 @@ import (
 	"math"
 	"runtime"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"golang.org/x/sync/errgroup"
 )
 
-// model is an encoder with its tokenizer: an embed.Pure.
+// MiniLMID names the model and the arithmetic: a change of either that changes a bit of
+// any vector changes the number behind the slash.
+const MiniLMID = "minilm-l6-v2-q8/1"
+
+// ErrNoModel says that the program was built with -tags nomodel. It is of
+// CodeUnsupported.
+var ErrNoModel error = &marchwarden.Error{
+	Code:    marchwarden.CodeUnsupported,
+	Message: "this program was built without its sentence encoder",
+	Hint:    "build it without -tags nomodel, or set MARCHWARDEN_EMBED to a service",
+}
+
+// model is an encoder with its tokenizer: an embed.Embedder.
 type model struct {
 	id     string
 	words  *Tokenizer
@@ -60,9 +74,6 @@ func (e *encoder) tokenizer(vocabulary []string) (*Tokenizer, error) {
 
 // ID names the weights.
 func (m *model) ID() string { return m.id }
-
-// Pure marks that vectors are the same bits everywhere.
-func (m *model) Pure() {}
 
 // Embed runs the encoder on each text, on all processors.
 func (m *model) Embed(ctx context.Context, texts []string) ([]embed.Vector, error) {

@@ -14,11 +14,11 @@ import (
 // shipped is the model that comes with the program, by a kernel.
 func shipped(t testing.TB, k *Kernel) *model {
 	t.Helper()
-	packed, err := os.ReadFile("../minilm/minilm.q8")
+	packed, err := os.ReadFile("minilm.q8")
 	if err != nil {
 		t.Fatal(err)
 	}
-	words, err := os.ReadFile("../minilm/vocab.txt")
+	words, err := os.ReadFile("vocab.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func shipped(t testing.TB, k *Kernel) *model {
 
 // golden is the hash of the vectors of these texts. It changes with any bit of any
 // of them, on any machine; a deliberate change of the arithmetic changes it, and the number behind
-// the slash in minilm.ID.
+// the slash in MiniLMID.
 const golden = "3181e1fc2e89f290389e2029c0a9175dc78d2c07c7d4350f54a83da07ed2ff21"
 
 var goldenTexts = []string{
@@ -41,7 +41,7 @@ var goldenTexts = []string{
 	"p < 0.05; n = 12; 95% CI 1.2–3.4", strings.Repeat("Rivers carry sediment to the sea. ", 4),
 }
 
-// TestSameBits holds the promise of embed.Pure: every kernel, every machine.
+// TestSameBits holds the promise of embed.Embedder: every kernel, every machine.
 func TestSameBits(t *testing.T) {
 	for _, k := range Kernels() {
 		h := sha256.New()

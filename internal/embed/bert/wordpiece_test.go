@@ -15,7 +15,7 @@ var uncased = TokenizerConfig{Lower: true, StripAccents: true, SplitHan: true}
 // real is the tokenizer of the model that comes with the program.
 func real(t testing.TB) *Tokenizer {
 	t.Helper()
-	text, err := os.ReadFile("../minilm/vocab.txt")
+	text, err := os.ReadFile("vocab.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func querying(t testing.TB, passages, queries int, withFTS bool) []result {
 	asked := l.queries(p, queries)
 	s := newShelf(t, l)
 	s.update(t)
-	engine := s.ix.Engine(s.folder)
+	engine := s.ix.Engine(nil, s.folder)
 	ours := func(i int) {
 		if hits, err := engine.Search(t.Context(), search.Query{Text: asked[i], Limit: 10}); err != nil || len(hits) == 0 {
 			t.Fatalf("%q: %d hits, %v", asked[i], len(hits), err)
@@ -88,7 +88,7 @@ func starting(t testing.TB) []result {
 		if _, err := ix.Update(t.Context(), shelfFS, local.UpdateOptions{Extract: plain{}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ix.Engine(shelfFS).Search(t.Context(), search.Query{Text: l.docs[0][0][:40]}); err != nil {
+		if _, err := ix.Engine(nil, shelfFS).Search(t.Context(), search.Query{Text: l.docs[0][0][:40]}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestIndexingRatios(t *testing.T) {
 	asked := l.queries(p, 60)
 	s, bm25 := newShelf(t, l), newPlainBM25(l)
 	s.update(t)
-	engine := s.ix.Engine(s.folder)
+	engine := s.ix.Engine(nil, s.folder)
 	// The middle of single calls and their processor time: a machine that is busy with other
 	// things takes a slice of time now and then from the slower side, and hits it more often.
 	var best result
@@ -166,7 +166,7 @@ func BenchmarkQuery(b *testing.B) {
 	asked := l.queries(p, 300)
 	s := newShelf(b, l)
 	s.update(b)
-	engine, bm25 := s.ix.Engine(s.folder), newPlainBM25(l)
+	engine, bm25 := s.ix.Engine(nil, s.folder), newPlainBM25(l)
 	b.Run("ours", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			if _, err := engine.Search(b.Context(), search.Query{Text: asked[i%len(asked)], Limit: 10}); err != nil {

@@ -16,7 +16,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
@@ -204,7 +203,7 @@ func embedding(testing.TB) []result {
 
 // vectors measures whole texts, first and again.
 func vectors(t testing.TB) []result {
-	e, err := minilm.New()
+	e, err := bert.MiniLM()
 	if err != nil {
 		t.Logf("not measured: %v", err)
 		return nil

@@ -21,13 +21,13 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -121,7 +121,7 @@ func (d *Desk) Open(ctx context.Context, name string, fsys fs.FS) (eval.Library,
 	if err != nil {
 		return nil, errors.Join(err, ix.Close())
 	}
-	l.engine = ix.EngineWith(vectors.Heard(d.cfg.Embed), l.folder)
+	l.engine = ix.Engine(d.cfg.Embed, l.folder)
 	l.fetcher = watched{fetch.NewFiles(l.blobs, d.cfg.Extractor, Today, l.folder)}
 	l.described = fmt.Sprintf("%s (%d documents)", name, report.Added)
 	return l, nil
@@ -196,7 +196,7 @@ func (l *library) straight(ctx context.Context, req marchwarden.Request, model l
 	mind := researcher.Mind(id)
 	run := loop.New(loop.Config{Engine: l.engine, Fetcher: l.fetcher, Reasoner: mind, Model: model, Vectors: l.cfg.Embed, Blobs: l.blobs})
 	start := &trace.Start{Request: req, Limits: req.Limits(), StartedAt: Today(), Engine: l.engine.Name(), Model: id, Mind: mind.ID(), Instruments: trace.Instruments{Calibration: l.cfg.Calibration, Gate: verify.Rules}}
-	vectors.Describe(start, l.cfg.Embed)
+	reader.Describe(start, l.cfg.Embed)
 	return run.Run(ctx, unwritten{}, start, func() time.Duration { return 0 })
 }
 
@@ -222,7 +222,7 @@ func (l *library) researcher(model llm.Model, partOf bool) asked {
 func (a asked) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	res, err := researcher.Prepared{Lab: a.lab, Name: filesName, Prepare: func(context.Context, marchwarden.Request) (researcher.Setup, error) {
 		return researcher.Setup{
-			Where: a.described, Engine: a.index.Engine(a.folder), Ranked: a.ranked, Fetcher: a.fetcher, Library: []string{a.described}, Fingerprint: a.fingerprint,
+			Where: a.described, Engine: a.index.Engine(nil, a.folder), Ranked: a.ranked, Fetcher: a.fetcher, Library: []string{a.described}, Fingerprint: a.fingerprint,
 		}, nil
 	}}.Research(ctx, req, sink)
 	if err == nil {
@@ -236,7 +236,7 @@ func (a asked) Research(ctx context.Context, req marchwarden.Request, sink march
 }
 
 // ranked is the search of the library with vectors.
-func (l *library) ranked(e embed.Embedder) search.Engine { return l.index.EngineWith(e, l.folder) }
+func (l *library) ranked(e embed.Embedder) search.Engine { return l.index.Engine(e, l.folder) }
 
 // OnToday is a clock that goes on like another and began Today.
 func OnToday(clock func() time.Time) func() time.Time {

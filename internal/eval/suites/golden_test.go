@@ -15,7 +15,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/evaltest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/suites"
@@ -121,8 +121,8 @@ func processorTime() time.Duration {
 // have the same bits on every machine.
 func builtin(t *testing.T) embed.Embedder {
 	t.Helper()
-	e, err := minilm.New()
-	if errors.Is(err, minilm.ErrNoModel) {
+	e, err := bert.MiniLM()
+	if errors.Is(err, bert.ErrNoModel) {
 		return nil
 	}
 	if err != nil {

@@ -1,8 +1,8 @@
 package extract
 
 import (
-	"cmp"
 	"encoding/csv"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +25,7 @@ func readTable(src string, s source, maxBytes int64) (Document, error) {
 	if r.Comma = '\t'; f == fmtCSV {
 		r.Comma = separator(src)
 	}
-	doc := Document{MediaType: f.mediaType(), Extractor: "table/4", Links: linksInText(src)}
+	doc := Document{MediaType: f.mediaType(), Extractor: "table/5", Links: linksInText(src)}
 	var header []string
 	var out strings.Builder
 	at := headerRow(src, r.Comma)
@@ -96,26 +96,42 @@ func endRow(out *strings.Builder) {
 // rowClosers may stand between the end of a sentence and the end of a row.
 const rowClosers = `"')]}”’»`
 
-// separator is the candidate that occurs most in the first line; a comma when none does.
+// quotedCell is a cell in which separators and ends of lines are text.
+var quotedCell = regexp.MustCompile(`(?m)(^|[,;\t|])"(?:[^"]|"")*"`)
+
+// headRows is how many rows tell what a table looks like.
+const headRows = 20
+
+// separator is the candidate that stands in most of the first lines, and of two such the one that the
+// first line has more of: a remark above the table does not decide alone. It is a comma when none does.
 func separator(src string) rune {
-	line, _, _ := strings.Cut(src, "\n")
-	best, most := ',', 0
+	head := quotedCell.ReplaceAllString(src[:min(len(src), 64<<10)], "$1")
+	lines := strings.SplitN(head, "\n", headRows+1)
+	lines = lines[:min(len(lines), headRows)]
+	best, most, inFirst := ',', 0, 0
 	for _, c := range ",;\t|" {
-		if n := strings.Count(line, string(c)); n > most {
-			best, most = c, n
+		has := 0
+		for _, line := range lines {
+			if strings.ContainsRune(line, c) {
+				has++
+			}
+		}
+		if first := strings.Count(lines[0], string(c)); has > most || has == most && first > inFirst {
+			best, most, inFirst = c, has, first
 		}
 	}
 	return best
 }
 
 // headerRow is which row names the columns, or -1: the first that is as wide as most
-// of the rows after it and could be names. What stands above it is a title or a remark.
+// of the rows after it and could be names. Where the rows are ragged, it is the first with several
+// cells that few of them are wider than. What stands above it is a title or a remark.
 func headerRow(src string, comma rune) int {
 	r := csv.NewReader(strings.NewReader(src))
 	r.LazyQuotes, r.FieldsPerRecord, r.Comma = true, -1, comma
 	var rows [][]string
 	widths := map[int]int{}
-	for len(rows) < 20 {
+	for len(rows) < headRows {
 		row, err := r.Read()
 		if err != nil {
 			break
@@ -124,10 +140,22 @@ func headerRow(src string, comma rune) int {
 		widths[len(row)]++
 	}
 	i := slices.IndexFunc(rows, func(row []string) bool { return 2*widths[len(row)] > len(rows) || len(rows) < 3 })
+	if i < 0 {
+		i = slices.IndexFunc(rows, func(row []string) bool { return len(row) > 1 && 4*widerThan(rows, len(row)) <= len(rows) })
+	}
 	if i >= 0 && slices.ContainsFunc(rows[i], isNumber) {
 		return -1
 	}
 	return i
+}
+
+func widerThan(rows [][]string, width int) (n int) {
+	for _, row := range rows {
+		if len(row) > width {
+			n++
+		}
+	}
+	return n
 }
 
 func isNumber(cell string) bool {
@@ -135,120 +163,43 @@ func isNumber(cell string) bool {
 	return err == nil
 }
 
-// readXML gives the text of XML: a feed item by item, anything else as a paragraph for each element that holds text, elements inside running text left in line. HTML
-// that is carried in escaped form is read as such. What is not XML loses its tags only.
+// readXML gives the text of XML, of feeds too: what stands between tags, in paragraphs where more than
+// one tag stands between two texts, and else in line. HTML that is carried in escaped form is read as
+// such. What is not XML loses its tags only.
 func readXML(src string) Document {
-	doc := Document{MediaType: fmtXML.mediaType(), Extractor: "xml/2"}
-	root, err := parseXML(src)
-	if err != nil {
+	doc := Document{MediaType: fmtXML.mediaType(), Extractor: "xml/3", Links: linksInText(src)}
+	dec := xml.NewDecoder(strings.NewReader(src))
+	dec.Strict, dec.Entity = false, xml.HTMLEntity
+	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // it is UTF-8, whatever it declares
+	var out strings.Builder
+	name, tags := "", 0
+	write := func(text string) error {
+		switch {
+		case strings.TrimSpace(text) == "":
+			return nil
+		case strings.Contains(text, "</") || strings.Contains(text, "/>"):
+			var links []string
+			text, links = htmlFragment(text)
+			doc.Links = append(doc.Links, links...)
+		}
+		if name == "title" || name == "language" {
+			describe(&doc, name, text)
+		}
+		if tags > 1 {
+			out.WriteString("\n\n")
+		}
+		tags = 0
+		out.WriteString(text)
+		return nil
+	}
+	start := func(t xml.StartElement) {
+		name = t.Name.Local
+		tags++
+	}
+	if err := tokens(dec, start, func(string) error { name = ""; tags++; return nil }, write); err != nil {
 		doc.Text, doc.Title = htmlTokens(src)
 		return doc
 	}
-	if channel, items := feedOf(root); channel != nil {
-		return readFeed(channel, items)
-	}
-	var out strings.Builder
-	root.paragraphs(&out, &doc)
 	doc.Text = out.String()
 	return doc
-}
-
-func (e *element) paragraphs(out *strings.Builder, doc *Document) {
-	if !slices.ContainsFunc(e.kids, func(k *element) bool { return strings.TrimSpace(k.text) != "" }) {
-		doc.Links = append(doc.Links, e.attribute("href"))
-		for _, k := range e.kids {
-			k.paragraphs(out, doc)
-		}
-		return
-	}
-	text := e.content(doc)
-	if strings.Contains(text, "</") || strings.Contains(text, "/>") {
-		var links []string
-		text, links = htmlFragment(text)
-		doc.Links = append(doc.Links, links...)
-	} else {
-		text = strings.Join(strings.Fields(text), " ")
-		doc.Links = append(doc.Links, linksInText(text)...)
-	}
-	if e.name == "title" || e.name == "language" {
-		describe(doc, e.name, text)
-	}
-	out.WriteString(text + "\n\n")
-}
-
-// feedOf finds the channel and the items of RSS, RSS 1.0 and Atom, or nil.
-func feedOf(root *element) (channel *element, items []*element) {
-	for _, top := range root.kids {
-		switch top.name {
-		case "rss":
-			if channel = top.child("channel"); channel != nil {
-				return channel, channel.children("item")
-			}
-		case "RDF": // items stand beside the channel
-			if channel = top.child("channel"); channel != nil {
-				return channel, top.children("item")
-			}
-		case "feed":
-			return top, top.children("entry")
-		}
-	}
-	return nil, nil
-}
-
-// readFeed writes the name of the feed, what it says of itself, and each item: title, date with author, address, text. The text is the fullest the feed gives.
-func readFeed(channel *element, items []*element) Document {
-	doc := Document{MediaType: fmtXML.mediaType(), Extractor: "feed/1"}
-	doc.Title = oneLine(channel.markup("title", &doc), 500)
-	doc.Language = cmp.Or(oneLine(channel.childText("language"), 35), channel.attribute("lang"))
-	doc.Author = channel.author()
-	doc.Published = channel.date()
-	doc.URL = channel.link("self")
-	if home := channel.link("alternate"); home != "" {
-		doc.Links = append(doc.Links, home)
-	}
-	var out strings.Builder
-	out.WriteString(doc.Title + "\n\n" + channel.longest(&doc, "description", "subtitle", "tagline") + "\n\n")
-	for _, item := range items {
-		line := func(s string) {
-			if s != "" {
-				out.WriteString(s + "\n")
-			}
-		}
-		line(oneLine(item.markup("title", &doc), 500))
-		line(strings.Trim(item.date()+", "+item.author(), ", "))
-		if link := item.link("alternate"); link != "" {
-			line(link)
-			doc.Links = append(doc.Links, link)
-		}
-		out.WriteString("\n" + item.longest(&doc, "encoded", "content", "description", "summary") + "\n\n")
-	}
-	doc.Text = out.String()
-	return doc
-}
-
-var escapedMarkup = regexp.MustCompile(`</?[A-Za-z][^<>]*>|&#?[A-Za-z0-9]+;|<!--`)
-
-// markup gives the text of the first child of that name, in which HTML may stand escaped or as it is, and notes its links.
-func (e *element) markup(name string, doc *Document) string {
-	c := e.child(name)
-	if c == nil {
-		return ""
-	}
-	src := c.inner()
-	if !escapedMarkup.MatchString(src) {
-		return strings.Join(strings.Fields(src), " ")
-	}
-	text, links := htmlFragment(src)
-	doc.Links = append(doc.Links, links...)
-	return text
-}
-
-func (e *element) longest(doc *Document, names ...string) string {
-	best := ""
-	for _, name := range names {
-		if s := e.markup(name, doc); len(s) > len(best) {
-			best = s
-		}
-	}
-	return best
 }

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"sort"
 	"strings"
-	"time"
 )
 
 // Faults that Extract reports. Compare with errors.Is.
@@ -49,34 +48,38 @@ type Document struct {
 
 // Config holds the limits of an Extractor. The zero value is usable.
 type Config struct {
-	CacheDir   string        // where the compiled PDF module is kept between processes, created when missing; "" = memory only
-	MaxBytes   int64         // largest text; the input may be four times as large; default 32 MiB
-	PDFTimeout time.Duration // longest time for one PDF, waiting for a free worker included; default 60 s
-	PDFMemory  int64         // largest memory of one PDF worker, on top of the file itself; default 256 MiB
-	PDFWorkers int           // PDFs read at the same time; default 2
+	MaxBytes int64 // largest text; the input may be four times as large; default 32 MiB
+	PDF      PDF   // reads PDFs; without it they are files without text
 }
 
-func (c Config) withDefaults() Config {
-	c.MaxBytes, c.PDFMemory = cmp.Or(c.MaxBytes, 32<<20), cmp.Or(c.PDFMemory, 256<<20)
-	c.PDFTimeout, c.PDFWorkers = cmp.Or(c.PDFTimeout, time.Minute), cmp.Or(c.PDFWorkers, 2)
-	return c
+// maxBytes is the default of Config.MaxBytes.
+const maxBytes = 32 << 20
+
+// PDF reads the pages of PDFs; package pdf has the one there is. It is safe for concurrent use.
+type PDF interface {
+	// Read gives the text of each page, counted from one, to page, whose error ends it, and returns what the document says about itself: title, author and date
+	// of creation. Errors are page's, or wrap ErrDamaged, ErrEncrypted, ErrClosed or the context's error.
+	Read(ctx context.Context, raw []byte, page func(n, of int, text string) error) (about Document, err error)
+	// Close waits for PDFs in progress, which end with an error.
+	Close() error
 }
 
-// Extractor reads documents. It is safe for concurrent use. The PDF reader starts with the first PDF.
-type Extractor struct {
-	cfg Config
-	pdf *pdfReader
-}
+// Extractor reads documents. It is safe for concurrent use.
+type Extractor struct{ cfg Config }
 
 // New returns an Extractor; it does no work and opens no file. The caller closes it.
 func New(cfg Config) *Extractor {
-	cfg = cfg.withDefaults()
-	return &Extractor{cfg: cfg, pdf: newPDFReader(cfg)}
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, maxBytes)
+	return &Extractor{cfg}
 }
 
-// Close frees the PDF reader and waits for PDFs in progress, which end with an error. PDFs given after it fail with ErrClosed; other formats still work.
-// Close may be called more than once.
-func (x *Extractor) Close() error { return x.pdf.close() }
+// Close closes the reader of PDFs. PDFs given after it fail with ErrClosed; other formats still work. Close may be called more than once.
+func (x *Extractor) Close() error {
+	if x.cfg.PDF == nil {
+		return nil
+	}
+	return x.cfg.PDF.Close()
+}
 
 // Extract is ExtractAs for bytes that came without a Content-Type: files.
 func (x *Extractor) Extract(ctx context.Context, name string, raw []byte) (Document, error) {
@@ -91,7 +94,7 @@ func (x *Extractor) Extract(ctx context.Context, name string, raw []byte) (Docum
 //
 // Bytes that are no text give Document{NonText: true} and no error. Errors wrap ErrTooLarge, ErrDamaged, ErrEncrypted, ErrClosed or the context's error.
 // Raw is not changed, and not kept unless the context ends first: then what reads it comes to its end by itself, soon, by the size limits. The time spent is bounded
-// by the context, and for PDFs by Config.PDFTimeout.
+// by the context, and for PDFs by their reader.
 func (x *Extractor) ExtractAs(ctx context.Context, name, contentType string, raw []byte) (Document, error) {
 	if err := ctx.Err(); err != nil {
 		return Document{}, fmt.Errorf("extract: %w", err)
@@ -126,8 +129,8 @@ func (x *Extractor) read(ctx context.Context, name, contentType string, raw []by
 	}()
 	said, charset := parseContentType(contentType)
 	s := source{format: sniff(name, said, raw), name: name, charset: charset, raw: raw}
-	if s.format == fmtPDF {
-		doc, err = x.pdf.read(ctx, raw)
+	if s.format == fmtPDF && x.cfg.PDF != nil {
+		doc, err = x.pages(ctx, raw)
 	} else {
 		doc, err = s.read(x.cfg.MaxBytes)
 	}
@@ -135,6 +138,41 @@ func (x *Extractor) read(ctx context.Context, name, contentType string, raw []by
 		return Document{}, fmt.Errorf("extract %s: %w", s.format.mediaType(), err)
 	}
 	return finish(doc, x.cfg.MaxBytes)
+}
+
+// pages reads a PDF.
+func (x *Extractor) pages(ctx context.Context, raw []byte) (Document, error) {
+	var doc Document
+	var text strings.Builder
+	read := 0
+	about, err := x.cfg.PDF.Read(ctx, raw, func(n, of int, page string) error {
+		addPage(&doc, &text, page)
+		if read += len(page) + 2; int64(read) > 2*x.cfg.MaxBytes {
+			return fmt.Errorf("%w: text over %d bytes at page %d of %d", ErrTooLarge, x.cfg.MaxBytes, n, of)
+		}
+		return nil
+	})
+	doc.Text, doc.Title, doc.Author, doc.Published = text.String(), about.Title, about.Author, about.Published
+	doc.MediaType, doc.Extractor = fmtPDF.mediaType(), "pdf/2"
+	if doc.NonText = doc.Text == ""; doc.NonText || len(doc.Pages) > maxPages { // pictures of pages; more than a person turns
+		doc.Pages = nil
+	}
+	return doc, err
+}
+
+// maxPages bounds Document.Pages.
+const maxPages = 10_000
+
+// addPage writes the text of the next page in its final form, so that where it begins is known.
+func addPage(doc *Document, text *strings.Builder, raw string) {
+	doc.Links = append(doc.Links, linksInText(raw)...)
+	doc.Links = doc.Links[:min(len(doc.Links), 4*maxLinks)]
+	form := normalise(raw)
+	if form != "" && text.Len() > 0 {
+		text.WriteString("\n\n")
+	}
+	doc.Pages = append(doc.Pages, text.Len())
+	text.WriteString(form)
 }
 
 // read reads any format but PDF.
@@ -204,8 +242,12 @@ func LinesOf(name string, raw []byte, text string) (lines *Lines) {
 	if !HasLines(s.format.mediaType()) {
 		return nil
 	}
-	doc, err := s.read(Config{}.withDefaults().MaxBytes)
-	if err != nil || s.lines.lost || normalise(doc.Text) != text {
+	if (s.format == fmtText || s.format == fmtSource) && string(raw) == text {
+		s.lines.verbatim(text)
+		return s.lines
+	}
+	doc, err := s.read(maxBytes)
+	if err != nil || s.lines.lost || doc.Text != text && normalise(doc.Text) != text {
 		return nil
 	}
 	if doc.Text != text {
@@ -309,6 +351,7 @@ func (l *Lines) copied() {
 // settle moves the marks to where normalise leaves what they mark.
 func (l *Lines) settle(text string) {
 	var b strings.Builder
+	b.Grow(len(text))
 	for i, m := range l.marks {
 		if i == 0 {
 			b.WriteString(text[:m.at])

@@ -24,9 +24,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 )
 
+// OpenPDF makes the reader of PDFs, whose package imports this one. A test outside of both sets it.
+var OpenPDF func(cacheDir string) PDF
+
 func newExtractor(t testing.TB, cfg Config) *Extractor {
 	t.Helper()
-	cfg.CacheDir = datatest.PDFCache(t)
+	cfg.PDF = OpenPDF(datatest.PDFCache(t))
 	x := New(cfg)
 	t.Cleanup(func() {
 		if err := x.Close(); err != nil {
@@ -186,7 +189,6 @@ func TestContentType(t *testing.T) {
 		{"https://example.org/", "no/such; ;;=", page, "text/plain", page},
 		{"https://example.org/", "text/html" + strings.Repeat(" ", 300), page, "text/plain", page},
 		{"https://example.org/a.txt", "text/html", "a <b", "text/plain", "a <b"},
-		{"https://example.org/", "text/html", makePDF("A page."), "application/pdf", "A page."},
 		{"https://example.org/", "application/pdf", "<html><p>Gone.", "text/html", "Gone."},
 		{"https://example.org/", "application/pdf", "Gone.", "text/plain", "Gone."},
 		{"https://example.org/", "text/html", `{"a": 1}`, "application/json", "a: 1"},
@@ -234,7 +236,7 @@ func TestInvisibleCharacters(t *testing.T) {
 		"tags":                {"fine" + tags + " weather", "fine weather"},
 		"fillers":             {"a\u3164\u115f\u1160\uffa0\u034fb", "ab"},
 		"soft hyphen":         {"beau\u00adtiful", "beautiful"},
-		"escapes":             {"\x1b[31mred\x1b[0m\u009b1m", "[31mred[0m›1m"},
+		"escapes":             {"\x1b[31mred\x1b[0m\u009b1m", "red"},
 		"selectors as data":   {"a\ufe00\ufe01\ufe02\U000e0100b", "a\ufe00b"},
 		"selectors alone":     {"\ufe0f \ufe0fx", " x"},
 		"Persian":             {"می\u200cخواهم", "می\u200cخواهم"},
@@ -335,7 +337,6 @@ func TestTooLarge(t *testing.T) {
 		"text.txt":  strings.Repeat("a", 1001),
 		"a.csv":     "h\n" + strings.Repeat("value\n", 200),
 		"a.json":    "[" + strings.Repeat("1,", 200) + "1]",
-		"a.pdf":     makePDF(strings.Repeat("word ", 500)),
 		"a.docx":    docx(t, "<w:p><w:r><w:t>"+strings.Repeat("bomb", 10_000)+"</w:t></w:r></w:p>"),
 	} {
 		if _, err := x.Extract(t.Context(), name, []byte(raw)); !errors.Is(err, ErrTooLarge) {
@@ -480,7 +481,6 @@ func FuzzExtract(f *testing.F) {
 		f.Add(a.Files[0].Name, a.Files[0].Data)
 	}
 	f.Add("a.docx", []byte(docx(f, "<w:p><w:r><w:t>hello</w:t></w:r></w:p>")))
-	f.Add("a.pdf", []byte(makePDF("hello")))
 	x := newExtractor(f, Config{MaxBytes: 1 << 20})
 	f.Fuzz(func(t *testing.T, name string, raw []byte) {
 		d, err := x.Extract(t.Context(), name, raw)

@@ -45,10 +45,8 @@ func TestHostileFiles(t *testing.T) {
 	if len(files) < 400 {
 		t.Fatalf("only %d files", len(files))
 	}
-	x := newExtractor(t, Config{PDFTimeout: 20 * time.Second})
-	if _, err := x.Extract(t.Context(), "a.pdf", []byte(makePDF("warm up"))); err != nil {
-		t.Fatal(err)
-	}
+	x := newExtractor(t, Config{})
+	_, _ = x.Extract(t.Context(), "a.pdf", []byte("%PDF-1.7\n")) // compiles the module
 	start, slowest, slowestName := time.Now(), 0.0, ""
 	types := []struct{ name, contentType string }{
 		{"x.html", ""}, {"x.json", ""}, {"x.xml", ""}, {"x", ""}, {"https://example.org/x", "text/html; charset=shift_jis"}, {"x.pdf", "application/pdf"},

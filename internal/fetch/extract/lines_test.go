@@ -226,3 +226,24 @@ func BenchmarkLinesOf(b *testing.B) {
 		})
 	}
 }
+
+// Where pages begin is noted while the text is put together, so it must be in its final form then.
+func TestPagesAreNormalised(t *testing.T) {
+	page := rapid.StringOf(rapid.SampledFrom([]rune("ab \t\n\r\f\v\u200b\u200d\u00ad\ufeff\x02é")))
+	rapid.Check(t, func(t *rapid.T) {
+		pages := rapid.SliceOfN(page, 1, 6).Draw(t, "pages")
+		var doc Document
+		var text strings.Builder
+		for _, p := range pages {
+			addPage(&doc, &text, p)
+		}
+		if want := normalise(strings.Join(pages, "\n\n")); text.String() != want || normalise(want) != want {
+			t.Fatalf("%q, want %q", text.String(), want)
+		}
+		for i, p := range pages {
+			if p = normalise(p); !strings.HasPrefix(text.String()[doc.Pages[i]:], p) {
+				t.Fatalf("page %d does not begin at %d of %q", i+1, doc.Pages[i], text.String())
+			}
+		}
+	})
+}

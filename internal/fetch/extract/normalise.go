@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 var otherEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n\n")
@@ -20,7 +22,10 @@ func withLineEnds(s string) string {
 // normalise brings text into the promised form: valid UTF-8, "\n" line ends, no control characters but "\n" and "\t", nothing that is not seen, no space at line
 // ends, no more than one blank line in a row, none at either end. Applied twice it changes nothing more.
 func normalise(s string) string {
-	s = withLineEnds(strings.ToValidUTF8(s, "\uFFFD"))
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	s = withLineEnds(s)
 	var b strings.Builder
 	b.Grow(len(s))
 	blank := false
@@ -46,6 +51,9 @@ func normalise(s string) string {
 func seen(line string) string {
 	if plain(line) {
 		return line
+	}
+	if strings.Contains(line, "\x1b") { // of what steers a terminal, nothing stays
+		line = plaintext.Unescaped(line)
 	}
 	return withoutJoiners(strings.Map(visible, line))
 }

@@ -3,15 +3,12 @@ package extract
 import (
 	"archive/zip"
 	"bytes"
-	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-
-	"golang.org/x/net/html"
 )
 
 // maxUnzipped bounds what is decompressed from one Word document.
@@ -210,161 +207,10 @@ func docxProperties(dec *xml.Decoder, doc *Document) error {
 // docxLinks reads the targets of hyperlinks, which stand outside the text.
 func docxLinks(dec *xml.Decoder, doc *Document) error {
 	return tokens(dec, func(t xml.StartElement) {
-		if target := (&element{attrs: t.Attr}).attribute("Target"); target != "" && len(doc.Links) < 4*maxLinks {
-			doc.Links = append(doc.Links, target)
+		for _, a := range t.Attr {
+			if a.Name.Local == "Target" && a.Value != "" && len(doc.Links) < 4*maxLinks {
+				doc.Links = append(doc.Links, a.Value)
+			}
 		}
 	}, nothing, nothing)
-}
-
-// element is a node of an XML document: an element with a name, or text without.
-type element struct {
-	name, text string
-	attrs      []xml.Attr
-	kids       []*element
-}
-
-// maxElements bounds the tree of an XML document, which takes many times the size of its text.
-const maxElements = 500_000
-
-// parseXML forgives what feeds get wrong, and refuses trees nested deeper than maxNesting or of more than maxElements. The source is UTF-8, whatever it declares.
-func parseXML(src string) (*element, error) {
-	dec := xml.NewDecoder(strings.NewReader(src))
-	dec.Strict, dec.Entity = false, xml.HTMLEntity
-	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
-	stack := []*element{{}}
-	for count := 0; ; count++ {
-		tok, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			return stack[0], nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
-		top := stack[len(stack)-1]
-		switch t := tok.(type) {
-		case xml.StartElement:
-			if len(stack) > maxNesting || count > maxElements {
-				return nil, fmt.Errorf("%w: over %d levels or %d elements", ErrTooLarge, maxNesting, maxElements)
-			}
-			e := &element{name: t.Name.Local, attrs: t.Copy().Attr}
-			top.kids = append(top.kids, e)
-			stack = append(stack, e)
-		case xml.EndElement:
-			if len(stack) > 1 {
-				stack = stack[:len(stack)-1]
-			}
-		case xml.CharData:
-			top.kids = append(top.kids, &element{text: string(t)})
-		}
-	}
-}
-
-// content is all text below e in one. The addresses it names go to doc, unless that is nil.
-func (e *element) content(doc *Document) string {
-	if href := e.attribute("href"); doc != nil && href != "" {
-		doc.Links = append(doc.Links, href)
-	}
-	var b strings.Builder
-	b.WriteString(e.text)
-	for _, k := range e.kids {
-		b.WriteString(k.content(doc))
-	}
-	return b.String()
-}
-
-func (e *element) attribute(name string) string {
-	for _, a := range e.attrs {
-		if a.Name.Local == name {
-			return a.Value
-		}
-	}
-	return ""
-}
-
-// child is the first element of that name directly below e, or nil.
-func (e *element) child(name string) *element {
-	if found := e.children(name); len(found) > 0 {
-		return found[0]
-	}
-	return nil
-}
-
-// children lists the elements of that name directly below e; "" is the name of text.
-func (e *element) children(name string) []*element {
-	return slices.DeleteFunc(slices.Clone(e.kids), func(k *element) bool { return k.name != name })
-}
-
-func (e *element) childText(name string) string {
-	if c := e.child(name); c != nil {
-		return strings.TrimSpace(c.content(nil))
-	}
-	return ""
-}
-
-// inner writes what is below e as HTML. Text alone is given as it is: it may be HTML that was escaped once.
-func (e *element) inner() string {
-	if len(e.children("")) == len(e.kids) {
-		return e.content(nil)
-	}
-	var b strings.Builder
-	for _, k := range e.kids {
-		k.markupTo(&b)
-	}
-	return b.String()
-}
-
-func (e *element) markupTo(b *strings.Builder) {
-	if e.name == "" {
-		b.WriteString(html.EscapeString(e.text))
-		return
-	}
-	b.WriteString("<" + e.name)
-	for _, a := range e.attrs {
-		b.WriteString(" " + a.Name.Local + `="` + html.EscapeString(a.Value) + `"`)
-	}
-	b.WriteString(">")
-	for _, k := range e.kids {
-		k.markupTo(b)
-	}
-	b.WriteString("</" + e.name + ">")
-}
-
-// date, author and link are what a feed or an item of it says of itself.
-func (e *element) date() string {
-	for _, name := range []string{"pubDate", "published", "issued", "date", "lastBuildDate", "updated", "modified"} {
-		if d := parseDate(e.childText(name)); d != "" {
-			return d
-		}
-	}
-	return ""
-}
-
-func (e *element) author() string {
-	for _, name := range []string{"creator", "author", "managingEditor"} {
-		c := e.child(name)
-		if c == nil {
-			continue
-		}
-		if named := c.childText("name"); named != "" {
-			return oneLine(named, 100)
-		}
-		if s := oneLine(c.content(nil), 100); s != "" && len(c.children("")) == len(c.kids) {
-			return s
-		}
-	}
-	return ""
-}
-
-// link is the address an item names for this purpose: Atom says it in attributes, RSS means the page.
-func (e *element) link(rel string) string {
-	for _, c := range e.children("link") {
-		is, href := cmp.Or(c.attribute("rel"), "alternate"), cmp.Or(c.attribute("href"), strings.TrimSpace(c.content(nil)))
-		if href = absoluteURL(nil, href); is == rel && href != "" {
-			return href
-		}
-	}
-	if id := e.childText("guid"); rel == "alternate" && isURL(id) {
-		return absoluteURL(nil, id)
-	}
-	return ""
 }

@@ -57,12 +57,7 @@ func TestQuality(t *testing.T) {
 	if _, err := os.Stat(sharedData); err != nil {
 		t.Skipf("quality: no benchmark data at %s", sharedData)
 	}
-	x := New(Config{CacheDir: datatest.PDFCache(t)})
-	t.Cleanup(func() {
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	x := newExtractor(t, Config{})
 	var report strings.Builder
 	report.WriteString(qualityHeader)
 	if datatest.Full() {

@@ -61,7 +61,7 @@ func HasLines(mediaType string) bool {
 }
 
 // counting are the readers of this version that keep count of lines.
-var counting = []string{"text/2", "markdown/3", "table/4", "json/3", "jsonl/1"}
+var counting = []string{"text/2", "markdown/3", "table/5", "json/3", "jsonl/1"}
 
 // Outdated reports an extractor of an earlier version that kept count of lines: what it read cannot be read again, and so its lines are not known any more.
 func Outdated(extractor string) bool {
@@ -263,6 +263,9 @@ func decode(raw []byte, f format, label string) string {
 		return decodeWith(enc, raw[skip:])
 	}
 	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
+	if utf8.Valid(raw) {
+		return string(raw)
+	}
 	if mostlyUTF8(raw) {
 		return strings.ToValidUTF8(string(raw), "\uFFFD")
 	}

@@ -98,27 +98,27 @@ func (r *Renderer) Render(ctx context.Context, address string) (Page, error) {
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	page, err := r.load(limited, u)
-	switch {
-	case err == nil:
-		return page, nil
-	case ctx.Err() != nil:
-		return Page{}, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "render %s", u.Host)
-	case limited.Err() != nil:
-		return Page{}, marchwarden.Wrap(limited.Err(), marchwarden.CodeTimeout, "render %s: not done after %v", u.Host, r.cfg.Timeout)
+	if err != nil {
+		return Page{}, ended(ctx, limited, err, "render "+u.Host, r.cfg.Timeout)
 	}
+	return page, nil
+}
+
+// ended is the error of a browser's work for ctx, which had so much time.
+func ended(ctx, limited context.Context, err error, doing string, most time.Duration) error {
 	var coded *marchwarden.Error
-	if errors.As(err, &coded) {
-		return Page{}, fmt.Errorf("render %s: %w", u.Host, err)
+	switch {
+	case ctx.Err() != nil:
+		return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s", doing)
+	case limited.Err() != nil:
+		return marchwarden.Wrap(limited.Err(), marchwarden.CodeTimeout, "%s: not done after %v", doing, most)
+	case errors.As(err, &coded):
+		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return Page{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "render %s", u.Host)
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "%s", doing)
 }
 
 func (r *Renderer) load(ctx context.Context, u *url.URL) (page Page, err error) {
-	profile, scratch, err := MakeProfile(r.cfg.TempDir, preferences)
-	defer func() { err = errors.Join(err, RemoveProfile(profile), RemoveProfile(scratch)) }()
-	if err != nil {
-		return Page{}, fmt.Errorf("make profile: %w", err)
-	}
 	way, err := startProxy(r.cfg, targetOf(u))
 	if err != nil {
 		return Page{}, err
@@ -131,14 +131,9 @@ func (r *Renderer) load(ctx context.Context, u *url.URL) (page Page, err error) 
 	defer closing.Stop()
 	late := time.NewTimer(r.cfg.Timeout * 8 / 10)
 	defer late.Stop()
-	program := Program{Path: r.cfg.Chromium, Args: r.arguments(profile, way.address()), Env: Environment(profile, scratch),
-		// A document is at most six times as long when every character of it is escaped; what else the browser says is short.
-		MaxMessage: 6*r.cfg.MaxBytes + 1<<20}
-	err = Run(ctx, program, func(w *Wire) error {
-		s, err := openSession(w)
-		if err != nil {
-			return err
-		}
+	// A document is at most six times as long when every character of it is escaped; what else the browser says is short.
+	program := Program{Path: r.cfg.Chromium, Args: r.arguments(way.address()), MaxMessage: 6*r.cfg.MaxBytes + 1<<20}
+	err = browse(ctx, r.cfg.TempDir, program, func(s *session) error {
 		if err := s.load(u.String(), r.cfg.Budget, late.C); err != nil {
 			return err
 		}
@@ -174,13 +169,30 @@ func targetOf(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), cmp.Or(u.Port(), usual))
 }
 
-func (r *Renderer) arguments(profile, proxy string) []string {
-	args := append(Flags(profile),
+// browse opens the program with a profile of its own below parent, and lets use have its one page.
+func browse(ctx context.Context, parent string, program Program, use func(*session) error) (err error) {
+	profile, scratch, err := MakeProfile(parent, preferences)
+	defer func() { err = errors.Join(err, RemoveProfile(profile), RemoveProfile(scratch)) }()
+	if err != nil {
+		return fmt.Errorf("make profile: %w", err)
+	}
+	program.Args, program.Env = append(Flags(profile), program.Args...), Environment(profile, scratch)
+	return Run(ctx, program, func(w *Wire) error {
+		s, err := openSession(w)
+		if err != nil {
+			return err
+		}
+		return use(s)
+	})
+}
+
+func (r *Renderer) arguments(proxy string) []string {
+	args := []string{
 		// The only way out is the proxy, for loopback addresses too; no name is resolved here, and nothing goes out but TCP to the proxy.
-		"--proxy-server=http://"+proxy, "--proxy-bypass-list=<-loopback>", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+		"--proxy-server=http://" + proxy, "--proxy-bypass-list=<-loopback>", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 		"--blink-settings=imagesEnabled=false", "--renderer-process-limit=2",
 		"--window-size=1280,4000", // tall, for pages that load what comes into view
-	)
+	}
 	if r.cfg.UserAgent != "" {
 		args = append(args, "--user-agent="+r.cfg.UserAgent)
 	}

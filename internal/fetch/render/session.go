@@ -151,8 +151,8 @@ func (s *session) read(limit int64) (Page, error) {
 	return Page{}, marchwarden.Errorf(marchwarden.CodeUnavailable, "the page does not stay where it is: %.300q, %.300q", seen[0], seen[1])
 }
 
-// take runs the script in the top frame.
-func (s *session) take(limit int64) (Page, error) {
+// frame is the id of the top frame.
+func (s *session) frame() (string, error) {
 	var tree struct {
 		Top struct {
 			Frame struct {
@@ -160,6 +160,12 @@ func (s *session) take(limit int64) (Page, error) {
 			} `json:"frame"`
 		} `json:"frameTree"`
 	}
+	err := s.call("Page.getFrameTree", nil, &tree)
+	return tree.Top.Frame.ID, err
+}
+
+// take runs the script in the top frame.
+func (s *session) take(limit int64) (Page, error) {
 	var world struct {
 		ID int64 `json:"executionContextId"`
 	}
@@ -175,10 +181,11 @@ func (s *session) take(limit int64) (Page, error) {
 			Text string `json:"text"`
 		} `json:"exceptionDetails"`
 	}
-	if err := s.call("Page.getFrameTree", nil, &tree); err != nil {
+	frame, err := s.frame()
+	if err != nil {
 		return Page{}, err
 	}
-	if err := s.call("Page.createIsolatedWorld", params{"frameId": tree.Top.Frame.ID, "worldName": "marchwarden"}, &world); err != nil {
+	if err := s.call("Page.createIsolatedWorld", params{"frameId": frame, "worldName": "marchwarden"}, &world); err != nil {
 		return Page{}, err
 	}
 	if err := s.call("Runtime.evaluate", params{"expression": fmt.Sprintf(snapshot, limit), "contextId": world.ID, "returnByValue": true}, &answer); err != nil {

@@ -111,7 +111,7 @@ func decompress(coding string, r io.Reader) (io.ReadCloser, error) {
 }
 
 // gather reads to the end. It grows by pieces that are joined last, so that a
-// large body costs twice its size at most. On an error what was read comes with
+// large body costs twice its size at most; io.ReadAll would cost more (TestBombs). On an error what was read comes with
 // it, in pieces.
 func gather(r io.Reader) ([][]byte, error) {
 	const smallest, largest = 32 << 10, 1 << 20

@@ -28,15 +28,12 @@ const (
 
 // answer is what a server said in the end. Raw is set for status 200 only.
 type answer struct {
-	url    *url.URL
-	status int
-	header http.Header
-	raw    []byte
-	known  bool // raw is what was stored before: the server said that nothing changed
+	url       *url.URL
+	status    int
+	header    http.Header
+	raw       []byte
+	unchanged bool // the server said that the page is as it was
 }
-
-// memory finds what was seen at an address, or an entry without bytes.
-type memory func(ctx context.Context, u *url.URL) entry
 
 // asker asks for one address in a turn at its host. A status that is neither a redirect
 // nor what was asked for is an error.
@@ -157,18 +154,13 @@ func toward(from *url.URL, to string) string {
 	return " to " + string(name[:min(len(name), most)])
 }
 
-// page asks for one address, with the condition that it changed when it was seen
-// before.
-func (f *Fetcher) page(seen memory) asker {
+// page asks for one address, with the condition that it changed if there is one.
+func (f *Fetcher) page(unless func(*url.URL) condition) asker {
 	return func(ctx context.Context, turn *turn, u *url.URL, delay time.Duration) (answer, error) {
-		known := seen(ctx, u)
-		got, err := f.try(ctx, turn, u, delay, known)
-		if err == nil && got.status == http.StatusNotModified && known.Raw.Valid() {
-			if raw, err := f.cfg.Store.Get(ctx, known.Raw); err == nil {
-				header := http.Header{"Content-Type": {known.ContentType}}
-				return answer{url: u, status: http.StatusOK, header: header, raw: raw, known: true}, nil
-			}
-			got, err = f.try(ctx, turn, u, delay, entry{}) // what the index promised is gone from the store
+		seen := unless(u)
+		got, err := f.try(ctx, turn, u, delay, seen)
+		if err == nil && got.status == http.StatusNotModified && seen != (condition{}) {
+			return answer{url: u, status: http.StatusOK, unchanged: true}, nil
 		}
 		if err != nil {
 			return answer{}, err
@@ -179,12 +171,12 @@ func (f *Fetcher) page(seen memory) asker {
 
 // try sends a request, and once more when the first attempt met a passing
 // fault.
-func (f *Fetcher) try(ctx context.Context, turn *turn, u *url.URL, delay time.Duration, known entry) (answer, error) {
+func (f *Fetcher) try(ctx context.Context, turn *turn, u *url.URL, delay time.Duration, seen condition) (answer, error) {
 	for attempt := 0; ; attempt++ {
 		if err := turn.pace(ctx, delay); err != nil {
 			return answer{}, err
 		}
-		got, err := f.send(ctx, u, known, body{limit: f.cfg.MaxBody})
+		got, err := f.send(ctx, u, seen, body{limit: f.cfg.MaxBody})
 		wait, again := f.passing(got, err)
 		if attempt > 0 || !again || ctx.Err() != nil {
 			return got, err
@@ -217,10 +209,10 @@ func (f *Fetcher) passing(got answer, err error) (time.Duration, bool) {
 
 // send sends one GET and reads the body of a page. There is no cookie, no
 // credential and no Referer. One thing can tell a server that two runs are of one
-// visitor: the validator of a page seen before, which the server chose and which
-// can be a number for that visitor. It is sent to the address that gave it alone,
-// and for entryLife at most; without a CacheDir there is none but in a Refetch.
-func (f *Fetcher) send(ctx context.Context, u *url.URL, known entry, b body) (answer, error) {
+// visitor: the validator of a page that is fetched again, which the server chose and
+// which can be a number for that visitor. It is sent to the address that gave it alone,
+// and for validatorLife at most.
+func (f *Fetcher) send(ctx context.Context, u *url.URL, seen condition, b body) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return answer{}, fmt.Errorf("make request: %w", err)
@@ -231,11 +223,11 @@ func (f *Fetcher) send(ctx context.Context, u *url.URL, known entry, b body) (an
 		"Accept-Language": {"en,*;q=0.5"},
 		"Accept-Encoding": {"gzip, br, zstd"},
 	}
-	if known.ETag != "" {
-		req.Header.Set("If-None-Match", known.ETag)
+	if seen.etag != "" {
+		req.Header.Set("If-None-Match", seen.etag)
 	}
-	if known.LastModified != "" {
-		req.Header.Set("If-Modified-Since", known.LastModified)
+	if seen.modified != "" {
+		req.Header.Set("If-Modified-Since", seen.modified)
 	}
 	resp, err := f.roundTrip(req)
 	if err != nil {

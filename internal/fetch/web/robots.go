@@ -222,9 +222,9 @@ func (f *Fetcher) getRobots(ctx context.Context, u *url.URL) (answer, error) {
 		if err := f.cfg.Guard.CheckURL(u); err != nil {
 			return answer{}, err
 		}
-		got, err := f.send(ctx, u, entry{}, body{limit: robotsBytes, cut: true})
+		got, err := f.send(ctx, u, condition{}, body{limit: robotsBytes, cut: true})
 		if _, again := f.passing(got, err); again && err != nil && ctx.Err() == nil {
-			got, err = f.send(ctx, u, entry{}, body{limit: robotsBytes, cut: true})
+			got, err = f.send(ctx, u, condition{}, body{limit: robotsBytes, cut: true})
 		}
 		if err != nil || !redirects(got.status) {
 			return got, err

@@ -46,7 +46,7 @@ func TestScriptsThatGoToAnotherSite(t *testing.T) {
 	})
 	f := newFetcher(t, func(c *Config) {
 		c.Timeout = time.Minute
-		c.Renderer = realRenderer{render.New(render.Config{Chromium: chromium, Dial: c.Guard.DialContext, TempDir: t.TempDir()})}
+		c.Renderer = realRenderer{render.New(render.Config{Chromium: chromium, Timeout: 5 * time.Minute, Dial: c.Guard.DialContext, TempDir: t.TempDir()})}
 	})
 
 	page, err := f.Fetch(t.Context(), here.URL+"/open")

@@ -1,6 +1,6 @@
 // Package web fetches pages over HTTP: it asks robots.txt, waits for its turn at
 // a host, follows redirects, bounds and decodes what comes, has the text
-// extracted, stores both, and revalidates what it has seen before.
+// extracted, and stores both.
 //
 // It does not decide which addresses the network may be asked for (package
 // guard, at dial time), nor which pages a run may read (the loop's provenance
@@ -66,12 +66,6 @@ type Config struct {
 	// UserAgent is sent with every request; its first word, without what follows
 	// a slash, is the name that robots.txt knows. Default "marchwarden".
 	UserAgent string
-	// CacheDir holds what is needed to ask whether a page changed, created when
-	// missing; "" keeps nothing. Several fetchers, in several processes too, may
-	// share one. A cache that cannot be used costs downloads, never a page. What is
-	// asked with is what the server gave (ETag, Last-Modified), by which it may know
-	// a visitor again; it is sent for 30 days at most.
-	CacheDir string
 	// Clean has every page and what its server says of it before anything is made of
 	// them; nil leaves them as they came.
 	Clean func([]byte) []byte
@@ -101,7 +95,6 @@ type Fetcher struct {
 	transport *http.Transport
 	robots    *robots
 	hosts     *hosts
-	cache     *cache
 	backoff   time.Duration // before a request is repeated, when the server names no time
 }
 
@@ -110,19 +103,18 @@ type Fetcher struct {
 func New(cfg Config) *Fetcher {
 	cfg = cfg.withDefaults()
 	f := &Fetcher{
-		cfg: cfg, transport: cfg.Guard.Transport(), hosts: newHosts(cfg.PerHost, cfg.Pace), cache: newCache(cfg.CacheDir),
+		cfg: cfg, transport: cfg.Guard.Transport(), hosts: newHosts(cfg.PerHost, cfg.Pace),
 		backoff: 500 * time.Millisecond,
 	}
 	f.robots = newRobots(cfg.UserAgent, cfg.Now, f.getRobots)
 	return f
 }
 
-// Close ends work in the background and closes idle connections. It reports a
-// cache that could not be used. Closing twice is harmless.
+// Close ends work in the background and closes idle connections. Closing twice is harmless.
 func (f *Fetcher) Close() error {
 	f.robots.close()
 	f.transport.CloseIdleConnections()
-	return f.cache.close()
+	return nil
 }
 
 // Fetch gets, stores and extracts the page at loc, which must be written as
@@ -136,12 +128,15 @@ func (f *Fetcher) Close() error {
 // found; CodeUnavailable for all else, a body over the limit and a page that only
 // scripts could fill included. There is no half page.
 func (f *Fetcher) Fetch(ctx context.Context, loc string) (page fetch.Page, err error) {
-	got, err := f.getAt(ctx, loc, f.page(f.known))
+	got, err := f.getAt(ctx, loc, f.page(always))
 	if err == nil {
 		page, err = f.take(ctx, loc, got)
 	}
 	return page, coded(ctx, err, "fetch", loc)
 }
+
+// always asks for a page without a condition.
+func always(*url.URL) condition { return condition{} }
 
 // coded gives an error about a page its code.
 func coded(ctx context.Context, err error, doing, loc string) error {
@@ -186,11 +181,6 @@ func (f *Fetcher) take(ctx context.Context, loc string, got answer) (fetch.Page,
 	if err != nil {
 		return fetch.Page{}, err
 	}
-	raw, err := f.cfg.Store.Put(context.WithoutCancel(ctx), got.raw)
-	if err != nil {
-		return fetch.Page{}, fmt.Errorf("store bytes: %w", err)
-	}
-	f.remember(got, raw)
 	if needsScripts(got.raw, doc) {
 		if got, doc, err = f.render(ctx, got, doc); err != nil {
 			return fetch.Page{}, err

@@ -92,7 +92,7 @@ func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	if err != nil {
 		return llm.Reply{}, marchwarden.Wrap(err, marchwarden.CodeInternal, "write the request")
 	}
-	r := reading{model: m, index: map[int64]*block{}}
+	r := reading{model: m, call: c, index: map[int64]*block{}}
 	// Once the stream has opened, or the fate of a request that went out is unknown, the call counts.
 	open, failed := m.wire.Ask(ctx, body, r.read)
 	switch {

@@ -28,6 +28,7 @@ type block struct {
 // reading is a reply as far as it has come.
 type reading struct {
 	model  *Model
+	call   llm.Call
 	opened bool   // the stream has begun
 	by     string // the model that answers, as it calls itself
 	stop   string
@@ -116,6 +117,7 @@ func (r *reading) delta(e *event) bool {
 	switch {
 	case d.Type == "text_delta" && b.kind == "text":
 		b.body.WriteString(d.Text)
+		r.model.wire.Tell(r.call, d.Text, r.text)
 	case d.Type == "input_json_delta" && b.kind == "tool_use":
 		b.body.WriteString(d.PartialJSON)
 	case d.Type == "thinking_delta" && b.kind == "thinking":

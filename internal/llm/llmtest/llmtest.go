@@ -81,6 +81,13 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 		}
 		use = llm.Usage{In: tokens(c.System, c.Input), Out: tokens(said...)}
 	}
+	if c.Heard != nil { // as a stream would be
+		for i, b := range []byte(a.Text) {
+			if b == '}' && i < 16<<10 { // adapters tell of short replies alone, too
+				c.Heard(a.Text[:i+1])
+			}
+		}
+	}
 	stop := a.Stop
 	switch {
 	case stop != "":
@@ -96,7 +103,9 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 func (m *Model) take(c llm.Call) (Answer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.calls = append(m.calls, c)
+	noted := c
+	noted.Heard = nil // calls are compared
+	m.calls = append(m.calls, noted)
 	answers := m.script[c.Prompt]
 	if len(answers) == 0 {
 		return Answer{}, false

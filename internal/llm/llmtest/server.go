@@ -51,6 +51,8 @@ type Said struct {
 	Usage *llm.Usage
 	// Delay passes after the stream has opened and before its first content.
 	Delay time.Duration
+	// Half, if set, is called when half of a stream is out, and holds the rest up until it returns.
+	Half func()
 	// Fault goes wrong.
 	Fault Fault
 }
@@ -265,6 +267,13 @@ func (p *play) runStream() (gone bool) {
 		return false
 	case FaultFlood:
 		return p.send(st.events[st.lead:half]) || p.flood(string(st.events[half])+"\n\n")
+	}
+	if p.said.Half != nil {
+		if p.send(st.events[st.lead:half]) {
+			return true
+		}
+		p.said.Half()
+		return p.send(st.events[half:])
 	}
 	return p.send(st.events[st.lead:])
 }

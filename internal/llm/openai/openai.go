@@ -109,7 +109,7 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	l := m.knows
 	m.mu.Unlock()
 	for {
-		got := heard{model: m, noChat: l.noChat}
+		got := heard{model: m, call: c, noChat: l.noChat}
 		reply, err := m.once(ctx, c, l, &got)
 		if err == nil {
 			m.mu.Lock()

@@ -123,7 +123,7 @@ func (h *heard) takeEvent(data []byte, header http.Header) (bool, error) {
 	}
 	switch e.Type {
 	case "response.output_text.delta":
-		h.text.WriteString(e.Delta)
+		h.hear(e.Delta)
 	case "response.refusal.delta":
 		h.refusal.WriteString(e.Delta)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":

@@ -22,6 +22,7 @@ type toolCall struct {
 // heard is what of a reply has come in.
 type heard struct {
 	model    *Model
+	call     llm.Call
 	noChat   bool // it is read as the Responses API's
 	opened   bool // the server began to answer: the call has cost something
 	done     bool // the reply said that it is complete
@@ -111,7 +112,7 @@ func (h *heard) take(data []byte, header http.Header) (more bool, err error) {
 
 // add takes in what was said and tells whether it was anything. Thoughts count as tokens, not as answer.
 func (h *heard) add(s said) bool {
-	h.text.WriteString(s.Content)
+	h.hear(s.Content)
 	h.refusal.WriteString(s.Refusal)
 	thought := cmp.Or(s.ReasoningContent, s.Reasoning)
 	h.thinking += llm.EstimateText(thought)
@@ -119,6 +120,12 @@ func (h *heard) add(s said) bool {
 		h.takeCall(c.Index, c.ID, c.Function.Name, word(c.Function.Arguments))
 	}
 	return s.Content+s.Refusal+thought != "" || len(s.ToolCalls) > 0
+}
+
+// hear adds a piece of the answer's text.
+func (h *heard) hear(piece string) {
+	h.text.WriteString(piece)
+	h.model.wire.Tell(h.call, piece, h.text.String)
 }
 
 // takeCall adds a piece of a tool call. Pieces belong together by their index; where all have the index 0, a new

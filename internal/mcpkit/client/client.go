@@ -3,11 +3,10 @@
 //
 // It owns the client's side of the MCP edge: starting a process (child.go) or reaching an
 // address, the user's login there (login.go), the version of the protocol, progress,
-// cancellation, tasks, and the checks that make what an external researcher says fit for use. No SDK type leaves it. It does not look
+// cancellation, and the checks that make what an external researcher says fit for use. No SDK type leaves it. It does not look
 // after sessions: the caller that dials redials.
 //
 //	marchwarden.Researcher ⇄ session (session.go) ⇄ SDK session ⇄ process or address (link.go) ⇄ server
-//	                               ⇅ task (tasks.go) ⇄ one request at a time (exchange.go) ⇄ address (link.go)
 package client
 
 import (
@@ -25,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -79,11 +79,6 @@ type Dialer struct {
 	Log *slog.Logger
 	// Grace is how much longer than its deadline a server may take; 0 means two seconds.
 	Grace time.Duration
-
-	// Trace, unless it is nil, is called before each Research with the _meta of the call, into which it
-	// may write (a traceparent, say). It gives the context of the call, and a function, which may be nil,
-	// that is called once with what became of it. It must be safe for concurrent use.
-	Trace func(ctx context.Context, meta map[string]any) (context.Context, func(error))
 }
 
 // Card is what a server says of itself, cleaned and cut for people, and what of it a host must pin.
@@ -110,6 +105,19 @@ type Surface struct {
 	Contract      string          // the version it names, or ""
 }
 
+// Accepts is nil if the input schema takes the arguments, and else says why not.
+func (s Surface) Accepts(args map[string]any) error {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(s.Input, &schema); err != nil {
+		return fmt.Errorf("the input schema is none: %w", err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return fmt.Errorf("the input schema is none: %w", err)
+	}
+	return resolved.Validate(args)
+}
+
 // Dial connects to a server and asks it who it is, within the target's patience unless ctx ends
 // before. It speaks every version of the protocol from 2024-11-05 on. The server must have a tool
 // called research that takes a question and keeps a version of the contract that this program
@@ -117,7 +125,7 @@ type Surface struct {
 // one that does not answer CodeTimeout, one that refuses access CodeDenied. The caller closes the
 // session; when Dial fails nothing is left behind.
 func (d *Dialer) Dial(ctx context.Context, t Target) (*Session, error) {
-	if err := d.check(t); err != nil {
+	if err := check(t); err != nil {
 		return nil, err
 	}
 	patience := cmp.Or(t.Patience, dialPatience)
@@ -148,15 +156,11 @@ func (d *Dialer) LogIn(ctx context.Context, t Target) (Card, error) {
 	return s.Card(), t.Login.Anew(ctx)
 }
 
-func (d *Dialer) check(t Target) error {
+func check(t Target) error {
 	invalid := func(format string, args ...any) error {
 		return marchwarden.Errorf(marchwarden.CodeInvalid, "connect to a researcher: "+format, args...)
 	}
 	switch {
-	case d.Now == nil:
-		return invalid("a clock must be given")
-	case d.Grace < 0:
-		return invalid("grace must not be negative")
 	case len(t.Command) == 0 && t.URL == "":
 		return invalid("a command or an address must be given")
 	case len(t.Command) > 0 && t.URL != "":
@@ -185,10 +189,9 @@ func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session,
 	}
 	self := &mcp.Implementation{Name: "marchwarden", Version: cmp.Or(d.Version, "dev")}
 	client := mcp.NewClient(self, &mcp.ClientOptions{
-		Logger:                      s.log,
-		Capabilities:                &mcp.ClientCapabilities{},                  // nothing is offered to a server
-		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true}, // rounds are answered by converse
-		ProgressNotificationHandler: s.progress,
+		Logger:         s.log,
+		Capabilities:   &mcp.ClientCapabilities{},                  // nothing is offered to a server
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // rounds are answered by converse
 	})
 	client.AddSendingMiddleware(uncached)
 	s.cs, err = client.Connect(ctx, link, &mcp.ClientSessionOptions{ProtocolVersion: era})
@@ -197,9 +200,7 @@ func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session,
 			_ = s.cs.Wait() // why it ended is told by the call that waits for an answer
 			close(s.done)
 		}()
-		if err = s.learn(ctx); err == nil {
-			s.learnTasks(self, t.URL)
-		}
+		err = s.learn(ctx)
 	} else {
 		close(s.done)
 	}
@@ -231,9 +232,8 @@ func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 		own := &http.Transport{ForceAttemptHTTP2: true}
 		s.release, base.Transport = own.CloseIdleConnections, own
 	}
-	s.web = newAddress(base, home, t)
 	return &mcp.StreamableClientTransport{
-		Endpoint: t.URL, HTTPClient: s.web, MaxRetries: 1, DisableStandaloneSSE: true, MaxEventSize: maxFrameBytes,
+		Endpoint: t.URL, HTTPClient: newAddress(base, home, t, s.overhear), MaxRetries: 1, DisableStandaloneSSE: true, MaxEventSize: maxFrameBytes,
 	}, nil
 }
 

@@ -81,10 +81,6 @@ var farResearcher = scripted(func(ctx context.Context, req marchwarden.Request, 
 		return nil, &marchwarden.Error{Code: marchwarden.Code(rest), Field: "resume", Message: "no such run", Hint: "try another"}
 	case "events":
 		sink(marchwarden.Event{Stage: marchwarden.StageFetch, Message: "reading", Iteration: 2, Done: 1, Total: 3, Rihla: 4, Researcher: "files"})
-		time.Sleep(500 * time.Millisecond) // an event that is too close to the answer may be lost
-		if rest != "" {
-			time.Sleep(1200 * time.Millisecond)
-		}
 	}
 	return sample(req.Question + " [1]"), nil
 })

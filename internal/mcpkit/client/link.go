@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,9 @@ const (
 	maxFrameBytes = 16 << 20
 	// maxJunkLines is how many lines on standard output may be no message, such as a greeting.
 	maxJunkLines = 1000
+	// maxProgressBytes bounds a line that may tell of progress.
+	maxProgressBytes = 256 << 10
+	progressMethod   = "notifications/progress"
 )
 
 // pipe is the client's connection to a child process. A line that is no message is passed
@@ -123,13 +127,14 @@ type address struct {
 	home  *url.URL
 	token string
 	login *Login // where tokens come from instead, or nil
+	hear  func(*jsonrpc.Request) bool
 }
 
 // newAddress is a client for one server. It follows redirects within the server only, and has no time
 // limit: a research takes what it takes.
-func newAddress(client http.Client, home *url.URL, t Target) *http.Client {
+func newAddress(client http.Client, home *url.URL, t Target, hear func(*jsonrpc.Request) bool) *http.Client {
 	client.Timeout = 0
-	client.Transport = &address{base: client.Transport, home: home, token: t.Token, login: t.Login}
+	client.Transport = &address{base: client.Transport, home: home, token: t.Token, login: t.Login, hear: hear}
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if !sameServer(req.URL, home) {
 			return marchwarden.Errorf(marchwarden.CodeDenied, "the researcher redirects to another server, %s", brief(req.URL.Host))
@@ -174,10 +179,41 @@ func (a *address) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, marchwarden.Errorf(marchwarden.CodeRateLimited, "the researcher asks to come back later (status 429)")
 	}
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // of which the SDK bounds every event
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // of which the SDK bounds every event
+		resp.Body = &overheard{ReadCloser: resp.Body, hear: a.hear}
+	} else {
 		resp.Body = httpapi.Limit(resp.Body, maxFrameBytes, errHuge)
 	}
 	return resp, nil
+}
+
+// overheard is a stream of events whose progress is heard before the stream is read further: by the
+// SDK the answer may overtake it.
+type overheard struct {
+	io.ReadCloser
+	hear func(*jsonrpc.Request) bool
+	line []byte // the beginning of a line
+}
+
+func (o *overheard) Read(p []byte) (int, error) {
+	n, err := o.ReadCloser.Read(p)
+	for part := range bytes.Lines(p[:n]) {
+		if len(o.line)+len(part) <= maxProgressBytes {
+			o.line = append(o.line, part...)
+		}
+		if part[len(part)-1] != '\n' {
+			break
+		}
+		if data, ok := bytes.CutPrefix(o.line, []byte("data:")); ok && bytes.Contains(data, []byte(progressMethod)) {
+			if msg, err := jsonrpc.DecodeMessage(data); err == nil {
+				if note, ok := msg.(*jsonrpc.Request); ok {
+					o.hear(note)
+				}
+			}
+		}
+		o.line = o.line[:0]
+	}
+	return n, err
 }
 
 // send sends a request with the token that it says, to the server that was named.
@@ -208,5 +244,4 @@ type traffic struct {
 	told      bool           // the process was told to end
 	handover  chan struct{}  // closed when it was
 	underway  sync.WaitGroup // calls; counted up while the process was not told to end
-	farewells sync.WaitGroup // tasks that may have to be cancelled; counted up before life ends
 }

@@ -1,9 +1,7 @@
 package client
 
 import (
-	"encoding/json"
 	"errors"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -13,17 +11,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
-const (
-	fileVersion  = 1
-	fileKind     = "logins file" // as errors call it
-	maxFileBytes = 4 << 20
-)
-
-// The form of the file. A login is found by the address of its researcher: no other gets its token.
-type fileForm struct {
-	Version int     `json:"version"`
-	Logins  []entry `json:"logins"`
-}
+// loginsFile is the form of the file. A login is found by the address of its researcher: no other gets its token.
+var loginsFile = durable.Named[entry]{What: "login", Name: func(e entry) string { return e.URL }, Check: func([]entry, int) error { return nil }}
 
 type entry struct {
 	URL      string `json:"url"`      // of the researcher
@@ -66,10 +55,10 @@ func with(all []entry, e entry) []entry {
 }
 
 func (l *Login) read() (*entry, error) {
-	all, err := load(l.File)
+	all, _, err := loginsFile.Read(l.File)
 	e, known := find(all, l.URL)
 	if err != nil || !known {
-		return nil, err
+		return nil, told(err)
 	}
 	l.hide(e)
 	return &e, nil
@@ -77,7 +66,7 @@ func (l *Login) read() (*entry, error) {
 
 // LoginSecrets are all that a file of logins keeps in confidence; none if it cannot be read.
 func LoginSecrets(file string) []string {
-	all, _ := load(file)
+	all, _, _ := loginsFile.Read(file)
 	var secrets []string
 	for _, e := range all {
 		secrets = append(secrets, e.secrets()...)
@@ -85,47 +74,17 @@ func LoginSecrets(file string) []string {
 	return secrets
 }
 
-func load(file string) ([]entry, error) {
-	text, err := durable.ReadPrivate(file, fileKind, maxFileBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return parse(text)
-}
-
 func (e entry) secrets() []string { return []string{e.Access, e.Refresh, e.ClientSecret} }
 
-func parse(text []byte) ([]entry, error) {
-	var form fileForm
-	err := durable.DecodeStrict(text, &form)
-	if err == nil && form.Version != fileVersion {
-		err = errors.New("its version is not known")
+// told adds what to do about a file that is none.
+func told(err error) error {
+	if !errors.Is(err, marchwarden.CodeCorrupt) {
+		return err
 	}
-	if err != nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: "the " + fileKind + " logins.json cannot be read: " + err.Error(),
-			Hint: "remove it from the home folder and log in again"}
-	}
-	return form.Logins, nil
+	return &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: "read the logins", Hint: "remove logins.json from the home folder and log in again", Err: err}
 }
 
 // edit changes the file while no other process does.
 func edit(path string, change func(all []entry) ([]entry, error)) error {
-	return durable.EditPrivate(path, fileKind, maxFileBytes, func(old []byte, exists bool) ([]byte, error) {
-		var all []entry
-		if exists {
-			var err error
-			if all, err = parse(old); err != nil {
-				return nil, err
-			}
-		}
-		all, err := change(all)
-		if err != nil {
-			return nil, err
-		}
-		text, err := json.MarshalIndent(fileForm{Version: fileVersion, Logins: all}, "", "  ")
-		return append(text, '\n'), err
-	})
+	return told(loginsFile.Edit(path, change))
 }

@@ -201,15 +201,20 @@ func (l *listener) count() int {
 	return l.heard
 }
 
-// progress passes a notification on to the call that it belongs to.
-func (s *Session) progress(_ context.Context, n *mcp.ProgressNotificationClientRequest) {
-	token, _ := n.Params.ProgressToken.(string)
+// overhear passes progress on to the call that it belongs to, and says whether it was that.
+func (s *Session) overhear(n *jsonrpc.Request) bool {
+	var p mcp.ProgressNotificationParams
+	if n.Method != progressMethod || json.Unmarshal(n.Params, &p) != nil {
+		return false
+	}
+	token, _ := p.ProgressToken.(string)
 	s.mu.Lock()
 	l := s.listeners[token]
 	s.mu.Unlock()
 	if l != nil {
-		l.note(n.Params)
+		l.note(&p)
 	}
+	return true
 }
 
 func (l *listener) note(p *mcp.ProgressNotificationParams) {
@@ -243,7 +248,7 @@ func eventOf(p *mcp.ProgressNotificationParams, before marchwarden.Stage) marchw
 		e.Stage = before
 	}
 	e.Message = mcpkit.Clip(mcpkit.Plain(e.Message), mcpkit.MaxProgressChars)
-	e.Researcher = brief(e.Researcher)
+	e.Researcher, e.Draft = brief(e.Researcher), "" // what it says counts when it is checked
 	for _, n := range []*int{&e.Iteration, &e.Done, &e.Total, &e.Rihla} {
 		*n = max(*n, 0)
 	}

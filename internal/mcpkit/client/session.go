@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +18,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
@@ -33,8 +32,9 @@ const (
 	lastWordsWait = 300 * time.Millisecond
 	// farewell is what the SDK takes to tell a server that its calls are cancelled.
 	farewell = 100 * time.Millisecond
-	// settling is how long progress may take through the SDK.
-	settling = 50 * time.Millisecond
+	// maxRounds is how many rounds a call may take, with roundWait between those that ask nothing.
+	maxRounds = 10
+	roundWait = time.Second
 	// maxEvents is how many events of one call are passed on.
 	maxEvents = 10_000
 )
@@ -49,14 +49,9 @@ type Session struct {
 	card    Card
 	surface Surface
 
-	proc    *process     // nil for an address
-	pipe    *pipe        // to proc
-	web     *http.Client // to the address; nil for a process
-	direct  *exchange    // with a server at an address that knows tasks, or nil
-	release func()       // lets go of connections of our own; may be nil
-
-	trace                                 func(context.Context, map[string]any) (context.Context, func(error))
-	pollPatience, cancelPatience, absence time.Duration
+	proc    *process // nil for an address
+	pipe    *pipe    // to proc
+	release func()   // lets go of connections of our own; may be nil
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -68,7 +63,7 @@ type Session struct {
 
 func (d *Dialer) newSession() *Session {
 	s := &Session{now: d.Now, grace: cmp.Or(d.Grace, mcpkit.Grace), log: cmp.Or(d.Log, slog.New(slog.DiscardHandler)), done: make(chan struct{}),
-		traffic: traffic{listeners: map[string]*listener{}, handover: make(chan struct{})}, trace: d.Trace, pollPatience: pollPatience, cancelPatience: cancelPatience, absence: absencePatience}
+		traffic: traffic{listeners: map[string]*listener{}, handover: make(chan struct{})}}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -113,7 +108,6 @@ func (s *Session) Close() error {
 			_ = s.pipe.Close()
 		}
 		<-s.done
-		s.farewells.Wait()
 		if s.release != nil {
 			s.release()
 		}
@@ -128,15 +122,10 @@ func (s *Session) Close() error {
 // caller waits for, the process is told to end, and what it hands over in doing so is the result;
 // the session is over then. In all other cases a cancelled call ends at once with CodeCanceled.
 //
-// A server at an address that knows tasks may answer with one. The session then asks about it until
-// it is done, makes events of what it says of itself, and bears with a server that is away for a
-// while, until the deadline or, if there is none, for two minutes. A task that no caller waits for
-// any more is cancelled; Close waits for that. One that the server has forgotten is CodeNotFound.
-//
 // A result that breaks the contract is CodeMalformed, a server that is gone
 // CodeUnavailable, one that let the deadline pass CodeTimeout. Errors of the
 // server's own keep their code, if it is one of the contract.
-func (s *Session) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (res *marchwarden.Result, err error) {
+func (s *Session) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	if err := req.Validate(); err != nil {
 		return nil, err
 	}
@@ -144,16 +133,7 @@ func (s *Session) Research(ctx context.Context, req marchwarden.Request, sink ma
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "encode the request")
 	}
-	meta := mcp.Meta{}
-	if s.trace != nil {
-		traced, end := s.trace(ctx, meta)
-		if end != nil {
-			defer func() { end(err) }()
-		}
-		ctx = traced
-	}
-	meta[mcpkit.MetaWhole] = true
-	reply, err := s.ask(ctx, json.RawMessage(args), meta, sink, true)
+	reply, err := s.ask(ctx, json.RawMessage(args), mcp.Meta{mcpkit.MetaWhole: true}, sink, true)
 	if err != nil {
 		return nil, err
 	}
@@ -167,16 +147,6 @@ func (s *Session) Call(ctx context.Context, args map[string]any) (Reply, error) 
 	return s.ask(ctx, args, mcp.Meta{}, nil, false)
 }
 
-// settle waits a moment for progress that is still on its way through the SDK, if none was heard.
-func (l *listener) settle() {
-	for range 10 {
-		if l.count() > 0 {
-			return
-		}
-		time.Sleep(settling / 10)
-	}
-}
-
 // ask makes one call of the tool. A patient one waits for what the server hands over in the end.
 func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwarden.Sink, patient bool) (Reply, error) {
 	if err := ctx.Err(); err != nil {
@@ -187,7 +157,7 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 		return Reply{}, err
 	}
 	defer s.leave(l)
-	params := &mcp.CallToolParams{Meta: maps.Clone(meta), Name: mcpkit.Tool, Arguments: args}
+	params := &mcp.CallToolParams{Meta: meta, Name: mcpkit.Tool, Arguments: args}
 	params.SetProgressToken(l.token)
 	if deadline, ok := ctx.Deadline(); ok && patient {
 		params.Meta[mcpkit.MetaWall] = max(deadline.Sub(s.now()).Milliseconds(), 1)
@@ -197,12 +167,9 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 	}
 	inner, stop := context.WithCancel(s.life)
 	defer stop()
-	answers := s.start(inner, ctx, params, meta, l, patient)
+	answers := begin(inner, func(ctx context.Context) (*mcp.CallToolResult, error) { return s.converse(ctx, params) })
 	select {
 	case a := <-answers:
-		if !patient {
-			l.settle()
-		}
 		return s.reply(a, l)
 	case <-s.life.Done():
 		return Reply{}, errWasClosed
@@ -231,6 +198,33 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 	case <-time.After(s.grace + transit):
 	}
 	return Reply{}, late
+}
+
+// converse makes a call that a server may answer in several rounds: with a state that it wants to
+// see again in a moment, and with questions to the user. Questions are declined, since no user is
+// at hand, so that the server can go on by itself; what else it asks for is not offered.
+func (s *Session) converse(ctx context.Context, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+	for range maxRounds {
+		res, err := s.cs.CallTool(ctx, params)
+		if err != nil || !res.NeedsInput() {
+			return res, err
+		}
+		next := *params // which is the caller's
+		next.RequestState, next.InputResponses = res.RequestState, mcp.InputResponseMap{}
+		for id, asked := range res.InputRequests {
+			if _, question := asked.(*mcp.ElicitParams); !question {
+				return nil, errAsksBack
+			}
+			next.InputResponses[id] = &mcp.ElicitResult{Action: "decline"}
+		}
+		if len(res.InputRequests) == 0 {
+			if err := httpapi.Sleep(ctx, roundWait); err != nil {
+				return nil, err
+			}
+		}
+		params = &next
+	}
+	return nil, errAsksBack
 }
 
 type answer[T any] struct {

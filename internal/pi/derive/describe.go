@@ -18,7 +18,7 @@ type description struct {
 }
 
 // ofThing is "the foreman of Ravenscar Mill", of any noun.
-var ofThing = regexp.MustCompile(`\b[Tt]he\s+((?:[a-z]+(?:-[a-z]+)*\s){0,2}?[a-z]+(?:-[a-z]+)*)\s+of\s+(?:(?:the\s+(?:[a-z]+\s+)?)?` + proper + `|["“][^"”]+["”])`)
+var ofThing = later(`\b[Tt]he\s+((?:[a-z]+(?:-[a-z]+)*\s){0,2}?[a-z]+(?:-[a-z]+)*)\s+of\s+(?:(?:the\s+(?:[a-z]+\s+)?)?` + proper + `|["“][^"”]+["”])`)
 
 // isThing are nouns that need not be said of what they describe: a man was born in a town, called one or not.
 var isThing = regexp.MustCompile(`(?:^|\s)(?:` + things + `)$`)
@@ -33,7 +33,7 @@ func describes(q *lexicon.Question, missing, shown []string) (description, bool)
 		re   *regexp.Regexp
 		head int // the group with the noun
 		role bool
-	}{{place, 1, false}, {relative, 1, false}, {owned, 2, true}, {ofThing, 1, true}} {
+	}{{place, 1, false}, {relative, 1, false}, {owned(), 2, true}, {ofThing(), 1, true}} {
 		found := form.re.FindAllStringSubmatchIndex(q.Text, -1)
 		for k := len(found) - 1; k >= 0; k-- {
 			at := found[k]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -32,10 +33,16 @@ func split(q *lexicon.Question) []part {
 
 var (
 	versus = regexp.MustCompile(`(?i)^(.+?)\s+(?:vs\.?|versus)\s+(.+?)[.?!]*$`)
-	either = regexp.MustCompile(`^(.*?)[,:]?\s+(?:the\s+)?(` + proper + `)\s+or\s+(?:the\s+)?(` + proper + `)\s*[.?!]*$`)
-	both   = regexp.MustCompile(`^(?:Are|Were|Is|Was|Do|Did|Does|Have|Has)\s+(?:both\s+)?(?:the\s+)?(` + proper + `)\s+and\s+(?:the\s+)?(` + proper + `)\s+(?:both\s+)?(.+?)\s*[.?!]*$`)
+	either = later(`^(.*?)[,:]?\s+(?:the\s+)?(` + proper + `)\s+or\s+(?:the\s+)?(` + proper + `)\s*[.?!]*$`)
+	both   = later(`^(?:Are|Were|Is|Was|Do|Did|Does|Have|Has)\s+(?:both\s+)?(?:the\s+)?(` + proper + `)\s+and\s+(?:the\s+)?(` + proper + `)\s+(?:both\s+)?(.+?)\s*[.?!]*$`)
 	on     = regexp.MustCompile(`(?i)^(.+?)\s+(?:on|in terms of|with (?:regard|respect) to|regarding|with a view to)\s+(.+)$`)
 )
+
+// later compiles an expression when it is first used: one with names takes as long as a tenth
+// of the start of the program, and most commands ask nothing.
+func later(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // proper is a name of one to six words.
 const proper = `\p{Lu}[\p{L}\p{N}.'’&-]*(?:\s+(?:(?:of|of the|the|for|de|van|von|und|and)\s+)?[\p{Lu}\p{N}][\p{L}\p{N}.'’&-]*){0,5}`
@@ -52,11 +59,11 @@ func compared(q *lexicon.Question) []part {
 	case versus.MatchString(q.Text):
 		m := versus.FindStringSubmatch(q.Text)
 		a, b = m[1], m[2]
-	case either.MatchString(q.Text):
-		m := either.FindStringSubmatch(q.Text)
+	case either().MatchString(q.Text):
+		m := either().FindStringSubmatch(q.Text)
 		aspect, a, b = lower(m[1]), m[2], m[3]
-	case both.MatchString(q.Text):
-		m := both.FindStringSubmatch(q.Text)
+	case both().MatchString(q.Text):
+		m := both().FindStringSubmatch(q.Text)
 		a, b, aspect = m[1], m[2], m[3]
 	}
 	if a == "" || b == "" || strings.EqualFold(a, b) || strings.Contains(aspect, " both ") { // a title was cut in two
@@ -104,8 +111,8 @@ const noun = `([a-z]+(?:-[a-z]+)*(?:\s[a-z]+)??)`
 var (
 	place    = regexp.MustCompile(`\b(?:the|a|an)\s+` + noun + `,?\s+(?:where|in which|at which|on which)\s+([^,?;]+)`)
 	relative = regexp.MustCompile(`\b(?:the|a|an)\s+` + noun + `,?\s+(?:that|which|who)\s+([^,?;]+)`)
-	owned    = regexp.MustCompile(`(` + proper + `)['’]s?\s+((?:[a-z]+\s)??` + relation + `)\b`)
-	ofName   = regexp.MustCompile(`\bthe\s+((?:[a-z]+\s)??` + relation + `)\s+of\s+((?:the\s+(?:[a-z]+\s+)?)?` + proper + `|["“][^"”]+["”])`)
+	owned    = later(`(` + proper + `)['’]s?\s+((?:[a-z]+\s)??` + relation + `)\b`)
+	ofName   = later(`\bthe\s+((?:[a-z]+\s)??` + relation + `)\s+of\s+((?:the\s+(?:[a-z]+\s+)?)?` + proper + `|["“][^"”]+["”])`)
 )
 
 // persons and things are what a thing has one of, so that "the author of" it stands for a name.
@@ -137,10 +144,10 @@ func innermost(q *lexicon.Question) string {
 			}
 			return "Which " + noun + " " + clause + "?"
 		}},
-		{owned, func(name, relation string) string {
+		{owned(), func(name, relation string) string {
 			return asker(relation) + " is " + possessive(name) + " " + relation + "?"
 		}},
-		{ofName, func(relation, name string) string {
+		{ofName(), func(relation, name string) string {
 			return asker(relation) + " is the " + relation + " of " + name + "?"
 		}},
 	} {

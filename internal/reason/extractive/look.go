@@ -48,6 +48,7 @@ type look struct {
 	loud    map[*evidence.Source]bool // documents in which a sentence shouts
 	total   float64                   // the sum of idf
 	below   bool                      // sentences are shown with what they lead to
+	earlier bool                      // answers are picked by earlier rules
 	long    bool                      // the answer is a report
 }
 
@@ -66,7 +67,7 @@ func study(st *reason.State, q *lexicon.Question, ws []window, keep int) (lk *lo
 	if err == nil {
 		res.Settle(cost(ws))
 	}
-	lk = &look{q: q, windows: ws, below: st.Leads, long: inSections(st, q)}
+	lk = &look{q: q, windows: ws, below: st.Leads, earlier: st.Evidence.Earlier, long: inSections(st, q)}
 	lk.weigh(st.Evidence)
 	return lk, unread
 }
@@ -93,6 +94,9 @@ func rank(q *lexicon.Question, set *evidence.Set, most int) []window {
 	var stems []string
 	for _, t := range q.Terms {
 		stems = append(stems, t.Stem)
+		if n := set.Holding(t.Stem); t.Number && !set.Earlier && n > 0 && n <= rareNumber {
+			count([]string{t.Stem}, partWeight)
+		}
 	}
 	count(stems, 1)
 	if len(q.Parts) > 1 {
@@ -101,13 +105,19 @@ func rank(q *lexicon.Question, set *evidence.Set, most int) []window {
 		}
 	}
 	var all []window
+	fill := 0
 	for _, src := range set.Sources() {
-		for _, w := range src.Windows() {
+		for w := range src.Windows() {
 			one := window{Window: w, src: src, near: middling}
 			for _, i := range w.Passages {
 				one.words = max(one.words, scores[src.Passages[i].ID])
 			}
-			all = append(all, one)
+			if one.words == 0 {
+				fill++
+			}
+			if one.words > 0 || fill <= most { // of a large document, most hold no word
+				all = append(all, one)
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b window) int { return cmp.Compare(b.words, a.words) })
@@ -117,8 +127,11 @@ func rank(q *lexicon.Question, set *evidence.Set, most int) []window {
 // middling is the cosine of a window that may answer, for want of a vector.
 const middling = 0.45
 
-// partWeight is what the best window for one part of a question counts.
+// partWeight is what the best window for one part of a question, or for a number in it, counts.
 const partWeight = 0.9
+
+// rareNumber is in how many passages, or under whose heads, a number stands that leads to them, such as that of a version.
+const rareNumber = 12
 
 // weigh finds what each window holds, and how rare each term is.
 func (lk *look) weigh(set *evidence.Set) {

@@ -2,6 +2,7 @@ package extractive
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -80,10 +81,11 @@ func (lk *look) said(a answer) string {
 		text = flat(w.src.Text[led.Start:led.End])
 	}
 	heading := strings.TrimRight(flat(a.passage.Heading), ".:")
-	if dated, _, ok := lk.moment(a); ok {
-		return dated + ": " + text
+	if told, _, ok := lk.above(a); ok {
+		return told + ": " + text
 	}
 	switch {
+	case !lk.earlier && strings.HasPrefix(heading, "-") && !strings.Contains(text, heading): // an option says what it does
 	case heading == "", len(heading) > 80, heading == a.passage.Path, strings.Contains(strings.ToLower(text), strings.ToLower(heading)):
 		return text // without a heading, under the title alone, or with its words
 	case endsSentence(text) && a.passage.Columns == nil && lk.subject(text), !lk.subject(heading):
@@ -132,21 +134,41 @@ func (lk *look) telling(a answer) string {
 	return a.text
 }
 
-// moment is the innermost heading above an answer that has a date, and where the date
-// stands in the document, if the question asks when and the answer does not say.
-func (lk *look) moment(a answer) (heading string, date marchwarden.Span, ok bool) {
-	if _, _, says := lexicon.FirstDate(a.text); says || lk.q.Kind != lexicon.AskWhen {
-		return "", date, false
+// above is the innermost heading above an answer that has what is asked for, a date or the number of a version, and
+// where that stands in the document, if the answer does not say it.
+func (lk *look) above(a answer) (heading string, at marchwarden.Span, ok bool) {
+	find := func(text string) (lexicon.Span, bool) {
+		_, sp, ok := lexicon.FirstDate(text)
+		return sp, ok
+	}
+	switch {
+	case !lk.earlier && asksVersion.MatchString(lk.q.Text):
+		find = func(text string) (sp lexicon.Span, ok bool) {
+			if m := version.FindStringIndex(text); m != nil {
+				sp, ok = lexicon.Span{Start: m[0], End: m[1]}, true
+			}
+			return sp, ok
+		}
+	case lk.q.Kind != lexicon.AskWhen:
+		return "", at, false
+	}
+	if _, says := find(a.text); says {
+		return "", at, false
 	}
 	before := lk.windows[a.at].src.Text[:a.span.Start]
 	for _, h := range slices.Backward(strings.Split(a.passage.Path, " › ")) {
-		_, sp, dated := lexicon.FirstDate(h)
-		if from := strings.LastIndex(before, h); dated && from >= 0 {
+		sp, has := find(h)
+		if from := strings.LastIndex(before, h); has && from >= 0 {
 			return flat(h), marchwarden.Span{Start: from + sp.Start, End: from + sp.End}, true
 		}
 	}
-	return "", date, false
+	return "", at, false
 }
+
+var (
+	asksVersion = regexp.MustCompile(`(?i)\b(which|what)( \S+)? (version|release)s?\b`)
+	version     = regexp.MustCompile(`\bv?\d+(\.\d+)+[\w.-]*`)
+)
 
 // subject reports that a sentence names something of the question, or begins like one
 // that says itself what it is about.
@@ -231,8 +253,8 @@ func (lk *look) short(ctx context.Context, st *reason.State, a answer) *reason.S
 		return lk.decide(ctx, st, a, s)
 	}
 	words := lk.windows[a.at].src.Text[a.words.Start:a.words.End]
-	if _, date, ok := lk.moment(a); ok && !strings.ContainsFunc(words, unicode.IsLetter) {
-		s.Span = date // the reader saw no time in the sentence
+	if _, at, ok := lk.above(a); ok && (lk.q.Kind != lexicon.AskWhen || !strings.ContainsFunc(words, unicode.IsLetter) || !lk.earlier && lk.told(a)) {
+		s.Span = at // the reader saw no time in the sentence
 	}
 	if s.Span.End <= s.Span.Start || lk.q.Broad || lk.led(a.unit) != a.span {
 		return nil

@@ -72,7 +72,7 @@ func (lk *look) answers() []answer {
 			continue // what promised less was left unread
 		}
 		for _, a := range lk.candidates(i) {
-			if lk.q.Known[lexicon.Plain(a.text)] || isQuestion(a.text) || lk.shouts(a.text) || lk.loud[lk.windows[i].src] && presses.MatchString(a.text) {
+			if lk.q.Known[lexicon.Plain(a.text)] || isQuestion(a.text) || lk.shouts(a.text) || lk.loud[lk.windows[i].src] && presses.MatchString(a.text) || !lk.earlier && flat(a.text) == a.passage.Heading {
 				continue
 			}
 			a.date = lk.dateOf(a.unit)
@@ -81,6 +81,9 @@ func (lk *look) answers() []answer {
 			}
 			if lk.q.Kind == lexicon.AskDefine && defines(lk.q, a.text) {
 				a.bonus += definesIt
+			}
+			if !lk.earlier && (lk.asks(a.passage.Heading) || lk.told(a)) {
+				a.bonus += headed
 			}
 			a.weigh(weights)
 			out = append(out, a)
@@ -159,6 +162,11 @@ func (lk *look) closer(ctx context.Context, st *reason.State, question string, l
 		r, f := &readings[i], &top[i].feats
 		f[featCloserAnswers], f[featCloserAbout], f[featCloserSpan] = clamp(r.Answerable, 10), clamp(r.Relevance, 10), clamp(r.SpanScore, 12)
 		f[featCloserNear] = max(0, vectors[0].Dot(vectors[i+1]))
+		if top[i].bonus >= headed { // the reader need not see it
+			for _, k := range []int{featAnswers, featAbout, featCloserAnswers, featCloserAbout} {
+				f[k] = max(f[k], surelyAnswers)
+			}
+		}
 		w := &lk.windows[top[i].at]
 		from, _ := lk.shows(top[i].unit)
 		if sp, ok := w.Span(from+r.Span.Start, from+r.Span.End); ok {
@@ -203,6 +211,42 @@ func defines(q *lexicon.Question, text string) bool {
 	}
 	return false
 }
+
+// headed is what a sentence gains under a heading that asks nearly the same, as in lists of frequent questions, or that
+// says when what is asked about was released.
+const headed = 3.5
+
+// asks reports a heading that is a question, and holds most of this one and little else.
+func (lk *look) asks(heading string) bool {
+	if !isQuestion(heading) || len(lk.q.Terms) < 2 { // one word alone may be asked of anything
+		return false
+	}
+	words := lexicon.TermSet(heading)
+	both := 0.0
+	for t, h := range lk.holds(heading) {
+		if tm := lk.q.Terms[t]; h == 0 && (tm.Name || tm.Number) {
+			return false
+		}
+		both += h
+	}
+	return 2*both >= mostlySame*float64(len(words)+len(lk.q.Terms))
+}
+
+// told reports an answer whose heading has the version or the date that is asked for: one that holds most of the question,
+// or, where a date of release is asked for, any below the numbers of the question.
+func (lk *look) told(a answer) bool {
+	heading, _, ok := lk.above(a)
+	if !ok || lk.q.Kind != lexicon.AskWhen {
+		return ok && a.feats[featOwn] >= mostlySame
+	}
+	return asksRelease.MatchString(lk.q.Text) && slices.ContainsFunc(lk.q.Terms, func(t lexicon.Term) bool { return t.Number }) &&
+		lk.lost(&window{held: lk.holds(heading)}, func(t lexicon.Term) bool { return t.Number }) == 0
+}
+
+var asksRelease = regexp.MustCompile(`(?i)^when\b.*\b(released?|published|c[ao]me out|issued)\b`)
+
+// mostlySame is how many of the words of two questions are the same where both ask one thing.
+const mostlySame = 0.66
 
 func (lk *look) wasRead() bool {
 	return slices.ContainsFunc(lk.windows, func(w window) bool { return w.reading != nil })

@@ -33,6 +33,9 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 	if err := ended(ctx); err != nil {
 		return reason.Draft{}, err
 	}
+	if d, ok := computed(st); ok {
+		return d, nil
+	}
 	q := lexicon.ReadQuestion(st.Request.Question, st.Request.Context)
 	if inSections(st, &q) {
 		d, err := report(ctx, st, &q)

@@ -370,6 +370,41 @@ func TestWhen(t *testing.T) {
 }
 
 // Yes and no are said only where the reader and the words of the sentence agree.
+// What a heading says is said, too: which version, when it was released, which option; and a heading that asks what is
+// asked is answered by what stands below it. By earlier rules none of this was so.
+func TestHeadingsAnswer(t *testing.T) {
+	docs := map[string]string{
+		"CHANGELOG.md": "# Changelog\n\n## 3.2.2 (2021-04-09)\n\n- Added support for sealed lamps.\n- Fewer allocations.\n\n## 3.2.1 (2020-11-30)\n\n- Changed the path of the lamp oil.\n",
+		"lamp.txt":     "OPTIONS\n       These are known.\n\n       -l, --lock\n           Lock the lamp. Note that this does not put the lamp out.\n\n       -u, --unlock\n           Unlock it.\n",
+		"rules.md":     "# Rules\n\n- Who can nominate keepers?\n- Leaving\n\n## Who can nominate keepers?\n\nMembers of ten years.\n\n## Leaving\n\nAfter the nomination passes, the warden greets the new keeper.\n",
+	}
+	for _, c := range []struct{ question, first, short string }{
+		{"Which version added support for sealed lamps?", "3.2.2 (2021-04-09): Added support for sealed lamps.", "3.2.2"},
+		{"When was 3.2.1 released?", "3.2.1 (2020-11-30): Changed the path of the lamp oil.", "2020-11-30"},
+		{"Does lock put the lamp out?", "-l, --lock: Note that this does not put the lamp out.", ""},
+		{"Who can nominate a new keeper?", "Who can nominate keepers? Members of ten years.", "Members of ten years"},
+	} {
+		st := stateOf(c.question, set(docs), balanced)
+		d := writeOf(t, st)
+		if len(d.Claims) == 0 || d.Claims[0].Text != c.first {
+			t.Fatalf("%q is answered %q", c.question, texts(d))
+		}
+		if c.short != "" && (d.Short == nil || lead(st, d.Short) != c.short) {
+			t.Errorf("%q: the short answer is %+v", c.question, d.Short)
+		}
+		st = stateOf(c.question, set(docs), balanced)
+		st.Evidence.Earlier = true
+		if d := writeOf(t, st); len(d.Claims) > 0 && d.Claims[0].Text == c.first && c.short != "" && d.Short != nil && lead(st, d.Short) == c.short {
+			t.Errorf("%q was answered so by earlier rules, too", c.question)
+		}
+	}
+}
+
+func lead(st *reason.State, s *reason.Short) string {
+	src, _, _ := st.Evidence.Passage(s.Passage)
+	return src.Text[s.Span.Start:s.Span.End]
+}
+
 func TestYesOrNo(t *testing.T) {
 	for _, c := range []struct {
 		text, question string

@@ -11,7 +11,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -36,18 +35,27 @@ func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) 
 			open = append(open, i)
 		}
 	}
-	local := make(chan error, 1)
-	go func(claims []int) { local <- judgeLocally(ctx, s, d.Claims, claims, said) }(slices.Clone(open))
+	for _, i := range open {
+		r.opinions.of(s, d.Claims[i]) // which goes on beside what follows
+	}
+	judged := slices.Clone(open)
+	listen := func() (err error) {
+		for _, i := range judged {
+			if said[i], err = r.judgeLocally(s, d.Claims[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	fails := func(i int) bool { return said[i].Verdict.Wire() == marchwarden.Unsupported }
 	if len(open) <= fewClaims {
-		if err := <-local; err != nil {
+		if err := listen(); err != nil {
 			return err
 		}
-		close(local)
 		open = slices.DeleteFunc(open, fails)
 	}
 	err := r.askJudge(ctx, s, d.Claims, open)
-	if failed := <-local; failed != nil {
+	if failed := listen(); failed != nil {
 		return failed
 	}
 	for i, o := range said {
@@ -60,19 +68,6 @@ func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) 
 		weigh(d, &d.Claims[i], o)
 	}
 	return err
-}
-
-// judgeLocally puts what the judge without a model says of claims into said.
-func judgeLocally(ctx context.Context, s *reason.State, claims []reason.Claim, which []int, said []verify.Opinion) (err error) {
-	defer panics.Caught(&err, "the judge")
-	j := verify.NewJudge(s.Reader)
-	for _, i := range which {
-		// It takes milliseconds, and a rerun must come to the same: it is not broken off.
-		if said[i], err = j.Judge(context.WithoutCancel(ctx), claims[i].Text, cited(s.Evidence, claims[i].Passages)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // standing orders verdicts, the best first.
@@ -94,17 +89,6 @@ func weigh(d *reason.Draft, c *reason.Claim, o verify.Opinion) {
 			d.Agreed++
 		}
 	}
-}
-
-// cited are the passages that exist, each under its title and headings.
-func cited(set *evidence.Set, ids []evidence.ID) []verify.Excerpt {
-	var out []verify.Excerpt
-	for _, id := range ids {
-		if src, ps, ok := set.Passage(id); ok {
-			out = append(out, verify.Excerpt{Heading: strings.Trim(src.Page.Title+" › "+ps.Path, " ›"), Text: ps.Text})
-		}
-	}
-	return out
 }
 
 // askJudge asks the model about as many of the open claims as there is room for.

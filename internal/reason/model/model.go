@@ -12,7 +12,7 @@
 //	view.go    what a planning step is shown    write.go  the answer, its repair, the fallback
 //	pack.go    passages under an allowance      draft.go  reply → reason.Draft
 //	judge.go   support of each claim            outline.go, report.go  a report: sections, summary, contradictions
-//	shared.go  what the calls of a run have in common
+//	shared.go  what the calls of a run have in common   early.go  a reply while it is written
 package model
 
 import (
@@ -48,6 +48,8 @@ type Reasoner struct {
 	plainly bool            // this step is planned without the model, which failed
 	past    int             // ends of the run, as far as was heard
 	thinks  bool            // the model thinks before it answers, which takes tokens
+
+	opinions *opinions
 }
 
 // thinking is how many tokens more a reply may have of a model that thinks, where there is room for them.
@@ -61,7 +63,7 @@ const Version = "model/7"
 
 // New makes the reasoner of one run. The id is the model's, and becomes the result's model_id.
 func New(id string) *Reasoner {
-	return &Reasoner{id: id, plain: extractive.New(), asked: map[string]bool{}, steps: map[string]bool{}}
+	return &Reasoner{id: id, plain: extractive.New(), asked: map[string]bool{}, steps: map[string]bool{}, opinions: newOpinions()}
 }
 
 // ID is the id that New was given.

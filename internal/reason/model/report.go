@@ -44,6 +44,7 @@ func (r *Reasoner) report(ctx context.Context, s *reason.State) (reason.Draft, [
 		return reason.Draft{}, nil, errors.Join(fault, exhausted(s))
 	}
 	sections = sections[:len(calls)]
+	r.readAlong(s, calls, sectionBegun)
 	replies, errs := r.askAll(ctx, s, calls)
 	var d reason.Draft
 	failed := 0
@@ -73,6 +74,7 @@ func (r *Reasoner) table(ctx context.Context, s *reason.State) (reason.Draft, []
 	if len(calls) == 0 {
 		return reason.Draft{}, nil, exhausted(s)
 	}
+	r.readAlong(s, calls, sectionBegun)
 	reply, err := r.ask(ctx, s, calls[0])
 	d, err := r.readSection(s, reply, err)
 	return d, packed, err
@@ -163,6 +165,17 @@ func (r *Reasoner) readSection(s *reason.State, reply llm.Reply, err error) (rea
 		return reason.Draft{}, err
 	}
 	raw, ok := llm.Object(reply.Text)
+	d := sectionOf(s, raw)
+	switch {
+	case !ok || len(d.Blocks) == 0 && len(llm.List(llm.Fields(raw)["blocks"])) > 0:
+		return d, marchwarden.Errorf(marchwarden.CodeMalformed, "a section of its could not be read")
+	case reply.Stop == llm.StopLength:
+		d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: "the end of a section", Category: marchwarden.BudgetExhausted, Detail: "the model's reply was cut; its whole sentences are kept"})
+	}
+	return d, nil
+}
+
+func sectionOf(s *reason.State, raw json.RawMessage) reason.Draft {
 	fields := llm.Fields(raw)
 	rd := reader{v: newView(s.Nonce), s: s}
 	for _, item := range llm.List(fields["gaps"]) {
@@ -175,13 +188,7 @@ func (r *Reasoner) readSection(s *reason.State, reply llm.Reply, err error) (rea
 	for _, item := range blocks {
 		rd.block(llm.Fields(item))
 	}
-	switch {
-	case !ok || len(blocks) > 0 && len(rd.out.Blocks) == 0:
-		return rd.out, marchwarden.Errorf(marchwarden.CodeMalformed, "a section of its could not be read")
-	case reply.Stop == llm.StopLength:
-		rd.out.Gaps = append(rd.out.Gaps, marchwarden.Gap{Topic: "the end of a section", Category: marchwarden.BudgetExhausted, Detail: "the model's reply was cut; its whole sentences are kept"})
-	}
-	return rd.out, nil
+	return rd.out
 }
 
 // block reads one block with its claims or cells.
@@ -240,10 +247,9 @@ func (r *Reasoner) standInSection(ctx context.Context, s *reason.State, sec sect
 // summarize puts the answer in short above a report: two or three sentences of the model's on the claims that stand or,
 // where it gives none, the first that stands of each section.
 func (r *Reasoner) summarize(ctx context.Context, s *reason.State, d *reason.Draft) error {
-	local := verify.NewJudge(s.Reader)
 	var stood []int
 	for i, c := range d.Claims {
-		if o, err := local.Judge(context.WithoutCancel(ctx), c.Text, cited(s.Evidence, c.Passages)); err == nil && o.Verdict == verify.VerdictSupported {
+		if o, err := r.judgeLocally(s, c); err == nil && o.Verdict == verify.VerdictSupported {
 			stood = append(stood, i)
 		}
 	}
@@ -302,9 +308,8 @@ func (r *Reasoner) askSummary(ctx context.Context, s *reason.State, claims []rea
 	for _, item := range llm.List(llm.Fields(raw)["claims"]) {
 		rd.claim(llm.Fields(item))
 	}
-	local := verify.NewJudge(s.Reader)
 	stands := slices.DeleteFunc(rd.out.Claims, func(c reason.Claim) bool { // what does not stand is not worth a gap: the statements are there
-		o, err := local.Judge(context.WithoutCancel(ctx), c.Text, cited(s.Evidence, c.Passages))
+		o, err := r.judgeLocally(s, c)
 		return err != nil || o.Verdict.Wire() == marchwarden.Unsupported
 	})
 	return reason.Draft{Claims: stands}, nil

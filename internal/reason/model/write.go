@@ -40,6 +40,7 @@ func (r *Reasoner) Write(ctx context.Context, s *reason.State) (reason.Draft, er
 	if s.Model == nil || s.Interrupted || s.Evidence.Len() == 0 {
 		return r.standInWrite(ctx, s)
 	}
+	defer r.opinions.work.Wait()
 	d, packed, err := r.draft(ctx, s)
 	if err != nil && len(d.Claims) == 0 {
 		r.failed = r.failed || marchwarden.CodeOf(err) != marchwarden.CodeExhausted
@@ -124,6 +125,9 @@ func (r *Reasoner) askAnswer(ctx context.Context, s *reason.State) (reply llm.Re
 		if call, packed, err = r.writeCall(s, share); err != nil {
 			return reply, call, packed, err
 		}
+		calls := []llm.Call{call}
+		r.readAlong(s, calls, answerBegun)
+		call = calls[0]
 		if reply, err = r.ask(ctx, s, call); marchwarden.CodeOf(err) != marchwarden.CodeExhausted {
 			break
 		}

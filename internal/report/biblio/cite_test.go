@@ -28,7 +28,7 @@ func TestReference(t *testing.T) {
 		{APA, file, "Notes. (2020). notes/frost.md.", ""},
 		{Chicago, page, "Ann Bee. “Frost dates.” example.org. March 2, 2025. Accessed November 14, 2026.", page.URL},
 		{Chicago, paper, "Bee, Ann Mary, and Jan van der Berg. “Of frost?” Journal of Frost. May 2024. Accessed May 1, 2026.", "https://doi.org/10.1000/xyz"},
-		{Chicago, hostile, "“a [31m b.” c d.", ""},
+		{Chicago, hostile, "“a b.” c d.", ""},
 	} {
 		if got, address := c.style.Reference(c.e); got != c.want || address != c.address {
 			t.Errorf("%s:\n got %q %s\nwant %q %s", c.style, got, address, c.want, c.address)

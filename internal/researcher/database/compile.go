@@ -1,18 +1,15 @@
 package database
 
-// This part turns a question in plain words into one SQL statement, by
-// templates: a value, a count, a sum, an average, an extreme, a difference, the first
-// and the last, the row before and after. Where a word of the question stands for
-// nothing it makes no statement: a wrong answer is worse than none. It runs statements
-// through package internal/database only, and knows no documents.
-
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
@@ -23,6 +20,9 @@ const (
 	maxMeaning = 240
 	// manyAnswers is how many values are too many for an answer to one question.
 	manyAnswers = 12
+	manyGroups  = 50  // groups, or rows of a ranking, that an answer holds at most
+	maxTried    = 400 // characters of a statement that was tried
+	far         = 9   // the rank of a column that the question has nothing to do with
 )
 
 // distinctValues are the values of the first column of rows, each once, without those that say nothing.
@@ -36,139 +36,88 @@ func distinctValues(rows database.Rows) []string {
 	return out
 }
 
-type draft struct {
-	what    string // the list after SELECT; the answer first
-	where   string
-	tail    string // GROUP BY, ORDER BY and LIMIT
-	meaning string
+func whereText(table, words string) string {
+	if words == "" {
+		return table
+	}
+	return table + " where " + words
 }
 
-// unfit is why the templates do not answer.
-func unfit(because string) error {
+// unfit is why a question is not answered: the words that stand for nothing, and the statement that was tried without
+// them.
+func unfit(db *database.DB, schema database.Schema, words []string, tried *draft) error {
+	because := "it names nothing that can be counted, compared or listed"
+	switch {
+	case len(words) == 0 && tried != nil:
+		because = "its statement gives no rows, or too many"
+	case len(words) > 0:
+		because = "nothing in the tables stands for \"" + strings.Join(words[:min(6, len(words))], `", "`) + `"`
+	}
+	if tried != nil {
+		because += "; tried: " + plaintext.Clip(tried.sql(), maxTried)
+	}
 	return &marchwarden.Error{Code: marchwarden.CodeUnsupported,
-		Message: "the question could not be turned into one statement: " + because + "; rows that hold its words are no answer to it",
+		Message: "the question could not be turned into one statement: " + because + "; " + Scope(db, schema),
 		Hint:    "ask for one value, count, total, average or extreme in the words of the tables, or let a model write the statement"}
 }
 
-// answerByTemplate makes a statement of a question and runs it, if every word of it stands for a table, a column, a
-// value, or what is done with them. Otherwise, and where the rows answer nothing or two tables answer differently,
-// it is CodeUnsupported. A question that has nothing to do with the tables has neither statement nor error.
-func answerByTemplate(ctx context.Context, db *database.DB, schema database.Schema, text string) (*plan, error) {
+// answer makes a statement of a question and runs it, if every word of it stands for a table, a column, a value, or
+// what is done with them. Otherwise, and where the rows answer nothing, it is CodeUnsupported. A question that has
+// nothing to do with the tables has neither statement nor error.
+func answer(ctx context.Context, db *database.DB, schema database.Schema, text string) (*plan, error) {
 	q := newQuestion(text)
-	q.nouns = nouns(q, schema)
-	c := choice{q: q, met: len(q.nouns) > 0}
-	all := relations(schema, db.Dialect())
-	slices.SortStableFunc(all, func(a, b *relation) int { return truth(q.speaks(b), q.speaks(a)) })
-	slow := 0
-	for _, r := range all[:min(maxRelations, len(all))] {
-		if err := r.load(ctx, db, q.words()); err != nil {
-			switch marchwarden.CodeOf(err) {
-			case marchwarden.CodeInvalid, marchwarden.CodeDenied, marchwarden.CodeMalformed:
-				continue // this table cannot be looked through
-			case marchwarden.CodeTimeout:
-				if slow++; slow < maxSlow {
-					continue
-				}
-			}
-			return nil, err
+	w, err := readWorld(ctx, db, schema, q.words())
+	if err != nil || len(w.tables) == 0 {
+		return nil, err
+	}
+	a := w.ask(q)
+	met := len(a.nouns) > 0 || a.met()
+	if !w.tables[0].unnamed {
+		d := a.draft()
+		p, err := a.run(ctx, db, d, a.missing())
+		if p != nil || err != nil {
+			return p, err
 		}
-		if len(r.rows) == 0 && !q.speaks(r) {
-			continue
-		}
-		if err := c.try(ctx, db, r); err != nil {
-			return nil, err
+		if len(w.tables) > 1 {
+			return a.compared(ctx, db, schema, d, met)
 		}
 	}
-	return c.made()
-}
-
-// speaks reports that the question names the table of a relation.
-func (q *question) speaks(r *relation) bool {
-	return slices.ContainsFunc(q.nouns, func(n noun) bool { return n.table == r.table.Display() })
-}
-
-// choice is the best statement so far, and what is known of the question.
-type choice struct {
-	q       *question
-	best    *plan
-	own     bool     // it rests on values of the table itself alone
-	rival   string   // a table that answers as well, and differently
-	lacking []string // the fewest words that a table left out
-	met     bool     // the question has to do with the tables
-}
-
-// try holds the question against a relation.
-func (c *choice) try(ctx context.Context, db *database.DB, r *relation) error {
-	rd := readAgainst(c.q, r)
-	c.met = c.met || rd.met()
+	rd := readSheet(q, w.tables[0], a.nouns)
 	d := rd.draft()
-	if d == nil || !rd.fits() {
-		if missing := rd.missing(); len(missing) > 0 && (c.lacking == nil || len(missing) < len(c.lacking)) {
-			c.lacking = missing
-		}
-		return nil
+	p, err := rd.run(ctx, db, d, rd.missing())
+	if p == nil && err == nil && (met || rd.met()) {
+		err = unfit(db, schema, rd.missing(), d)
 	}
-	own := len(r.parents) == 0
-	if c.best != nil && c.own && !own {
-		return nil
-	}
-	st, err := rd.run(ctx, db, d)
-	switch {
-	case err != nil || st == nil:
-		return err
-	case c.best == nil || own && !c.own:
-		c.best, c.own, c.rival = st, own, ""
-	case !slices.Equal(distinctValues(c.best.rows), distinctValues(st.rows)):
-		c.rival = st.table
-	}
-	return nil
+	return p, err
 }
 
-// made is the statement, or why there is none.
-func (c *choice) made() (*plan, error) {
-	switch {
-	case c.best != nil && c.rival == "":
-		return c.best, nil
-	case c.best != nil:
-		return nil, unfit("the tables " + c.best.table + " and " + c.rival + " give different answers")
-	case !c.met:
+// compared is the last that is tried on several tables: the difference between two rows of one.
+func (a *asking) compared(ctx context.Context, db *database.DB, schema database.Schema, tried *draft, met bool) (*plan, error) {
+	if !met {
 		return nil, nil
-	case len(c.lacking) > 0:
-		return nil, unfit("nothing in the tables, and no template, stands for \"" + strings.Join(c.lacking[:min(6, len(c.lacking))], `", "`) + `"`)
 	}
-	return nil, unfit("no template fits it")
-}
-
-// fits tells whether a draft answers all of the question. One of a table with its parents has to look something up,
-// and to be about the table itself.
-func (rd *reading) fits() bool {
-	if len(rd.missing()) > 0 || rd.guessed {
-		return false
-	}
-	looked := 0
-	for c := range rd.touched {
-		if rd.r.cols[c].parent > 0 {
-			looked++
+	rd := readSheet(a.q, a.w.tables[max(a.main, 0)], nil)
+	if d := rd.difference(); d != nil && d != refused {
+		if p, err := rd.run(ctx, db, d, rd.missing()); p != nil || err != nil {
+			return p, err
 		}
 	}
-	return looked == 0 && len(rd.r.parents) == 0 || looked > 0 && (looked < len(rd.touched) || rd.q.speaks(rd.r))
+	return nil, unfit(db, schema, a.missing(), tried)
 }
 
-// met reports that the question speaks of something in the relation.
+// met reports that the question speaks of something in the tables.
 func (rd *reading) met() bool {
-	return len(rd.filters) > 0 || slices.ContainsFunc(rd.cols, func(ms []mention) bool {
+	return len(rd.filters) > 0 || rd.seen || slices.ContainsFunc(rd.cols, func(ms []mention) bool {
 		return slices.ContainsFunc(ms, func(m mention) bool { return m.share >= 0.5 })
 	})
 }
 
-// run runs a draft; nil if its rows answer nothing.
-func (rd *reading) run(ctx context.Context, db *database.DB, d *draft) (*plan, error) {
-	sql := "SELECT " + d.what + " FROM " + rd.r.from
-	if d.where != "" {
-		sql += " WHERE " + d.where
+// run runs a draft; nil if there is none, if words are missing from it, or if its rows answer nothing.
+func (rd *reading) run(ctx context.Context, db *database.DB, d *draft, missing []string) (*plan, error) {
+	if d == nil || len(missing) > 0 || rd.guessed {
+		return nil, nil
 	}
-	sql += d.tail
-	clean, err := database.Check(sql, db.Dialect())
+	clean, err := database.Check(d.sql(), db.Dialect())
 	if err != nil {
 		return nil, nil // a name that the wall does not take: there is no statement
 	}
@@ -179,77 +128,113 @@ func (rd *reading) run(ctx context.Context, db *database.DB, d *draft) (*plan, e
 	if err != nil {
 		return nil, err
 	}
-	st := &plan{statement: clean, rows: rows, table: rd.r.table.Display(), meaning: plaintext.Clip(database.Printable(d.meaning), maxMeaning)}
-	if n := len(distinctValues(rows)); n == 0 || n > manyAnswers || rows.Truncated {
+	if n := len(distinctValues(rows)); n == 0 || n > cmp.Or(d.most, manyAnswers) || rows.Truncated {
 		return nil, nil
 	}
-	return st, nil
+	return &plan{statement: clean, rows: rows, meaning: plaintext.Clip(database.Printable(d.meaning), maxMeaning)}, nil
 }
 
-// names reports that a word names a column which the statement rests on.
-func (rd *reading) names(i int) bool {
-	return slices.ContainsFunc(rd.cols[i], func(m mention) bool { return rd.touched[m.col] })
-}
-
-// draft tries the templates in their order: the narrower ones first.
-func (rd *reading) draft() *draft {
-	if len(rd.q.low) == 0 || asksTruth[rd.q.low[0]] && !rd.q.has("or") {
-		return nil // it wants a yes or a no, and rows are none
-	}
-	for _, template := range []func() *draft{
-		rd.difference, rd.neighbour, rd.extreme, rd.average, rd.count, rd.ends, rd.lookup,
-	} {
-		if d := template(); d != nil {
-			if d.what == "" {
-				return nil // understood, and not answered
+// find is the first place of one of several phrases, and where it ends; -1 if none is there.
+func (q *question) find(phrases ...string) (from, at int) {
+	for i := range q.low {
+		for _, p := range phrases {
+			if end, ok := q.phraseAt(i, p); ok {
+				return i, end
 			}
-			return d
 		}
 	}
-	return nil
+	return -1, -1
 }
 
-// refused is a question that no later template may take for another one.
-var refused = &draft{}
-
-func both(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + " AND " + b
+func (q *question) has(phrases ...string) bool {
+	from, _ := q.find(phrases...)
+	return from >= 0
 }
 
-// rows says which rows are meant: "trials where city is Lyon".
-func (rd *reading) rows(words string) string {
-	if words == "" {
-		return rd.r.table.Display()
-	}
-	return rd.r.table.Display() + " where " + words
-}
-
-// show is the list after SELECT: the answer, and what a reader wants beside it.
-func (rd *reading) show(answer int, beside ...int) string {
-	cols := append([]int{answer}, beside...)
-	for _, c := range cols {
-		rd.touched[c] = true
-	}
-	cols = append(cols, rd.r.entity())
-	for _, f := range rd.filters {
-		cols = append(cols, f.col)
-	}
-	var out []string
-	for i, c := range cols {
-		if c >= 0 && !slices.Contains(cols[:i], c) {
-			out = append(out, rd.shown(c))
+// useWords takes words for understood, wherever they stand.
+func (rd *reading) useWords(list ...string) {
+	for i, w := range rd.q.low {
+		if slices.Contains(list, w) {
+			rd.used[i] = true
 		}
 	}
-	return strings.Join(out, ", ")
 }
 
-// shown is a column in the list after SELECT, under its name.
-func (rd *reading) shown(c int) string {
-	if col := &rd.r.cols[c]; col.parent > 0 || col.label {
-		return col.expr + " AS " + database.Ident(col.name)
+// What each list holds is said in its file.
+var (
+	askWords     = lexicon.StemSet("table asking")
+	harmless     = lexicon.WordSet("table harmless")
+	operators    = lexicon.WordSet("table operators")
+	happens      = lexicon.WordSet("table happens")
+	auxiliary    = lexicon.WordSet("table auxiliary")
+	asksTruth    = lexicon.WordSet("yes or no")
+	rowWords     = lexicon.StemSet("table rows")
+	tellsNothing = lexicon.StemSet("table plain names")
+	called       = lexicon.StemSet("table names")
+	ordinals     = lexicon.StemSet("table ordinals")
+	ageLike      = lexicon.StemSet("table ages")
+	reasonLike   = lexicon.StemSet("table reasons")
+	stocked      = lexicon.StemSet("table stock")
+	pieces       = lexicon.StemSet("table pieces")
+	reduced      = lexicon.StemSet("table reduced")
+	frequent     = lexicon.WordSet("table frequent")
+	sums         = lexicon.StemSet("table sums")
+	said         = lexicon.StemSet("table said")
+	idle         = lexicon.WordSet("table idle")
+	binding      = lexicon.StemSet("table binding")
+	placeLike    = lexicon.StemSet("table places")
+	personLike   = lexicon.StemSet("table persons")
+
+	most     = strings.Fields(lexicon.WordList("table most"))
+	least    = strings.Fields(lexicon.WordList("table least"))
+	more     = strings.Fields(lexicon.WordList("table more"))
+	less     = strings.Fields(lexicon.WordList("table less"))
+	having   = strings.Fields(lexicon.WordList("table having"))
+	distinct = strings.Fields(lexicon.WordList("table distinct"))
+
+	later   = lexicon.WordSet("table after")
+	earlier = lexicon.WordSet("table before")
+	nearby  = lexicon.WordSet("table between")
+)
+
+// grouped are the phrases before what rows are put together by; countWords are numbers from one to ten.
+var (
+	grouped    = []string{"grouped by", "for each", "in each", "of each", "by each", "for every", "in every", "each", "every", "per", "by"}
+	countWords = strings.Fields("one two three four five six seven eight nine ten")
+)
+
+// synonyms are pairs of stems that may name the same column; deeds are those of a verb and a table.
+var (
+	synonyms = sync.OnceValue(func() map[[2]string]bool { return pairs("table synonyms") })
+	deeds    = sync.OnceValue(func() map[[2]string]bool { return pairs("table deeds") })
+)
+
+func pairs(list string) map[[2]string]bool {
+	out := map[[2]string]bool{}
+	for group := range strings.SplitSeq(lexicon.WordList(list), ";") {
+		words := strings.Fields(group)
+		for _, a := range words {
+			for _, b := range words {
+				out[[2]string{lexicon.Stem(a), lexicon.Stem(b)}] = true
+			}
+		}
 	}
-	return rd.r.cols[c].expr
+	return out
+}
+
+// comparing are the phrases before, or after, a number that compare with it.
+var comparing = sync.OnceValue(func() (out []comparison) {
+	for _, name := range []string{"before >=", "before <=", "before >", "before <", "after >=", "after <="} {
+		side, op, _ := strings.Cut(name, " ")
+		for words := range strings.SplitSeq(lexicon.WordList("table "+name), ";") {
+			out = append(out, comparison{strings.TrimSpace(words), op, side == "after"})
+		}
+	}
+	return out
+})
+
+// comparison is a phrase that compares with a number.
+type comparison struct {
+	words, op string
+	after     bool // it follows the number
 }

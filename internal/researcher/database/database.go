@@ -1,12 +1,14 @@
 // Package database is the researcher of a database: a search engine and a fetcher
 // over one that is open, so that the ordinary loop, gate and record work on rows.
 //
-// A search is either a SELECT statement, as a model writes it, or words. Words are
-// answered by templates (compile.go): columns, values and numbers of the
-// question are found in the tables, and one statement is made of them. Where no
-// template fits, rows that hold the words are given, and a gap says so. A row is
-// cited by table and key, the rows of a statement by its hash; the text that is
-// stored holds the statement, so that it can be run again (live.go).
+// A search is either a SELECT statement, as a model writes it, or words. Without a
+// model each word of the question has to stand for a table, a column, a value, a
+// number, or what is done with them (ask.go); one statement is built of that
+// (grammar.go, build.go). If a word stands for nothing there are no rows, but a gap
+// that names the word, the tables and the statement that was tried. A table alone,
+// whose rows may be called anything, is read by sheet.go. A row is cited by table and
+// key, the rows of a statement by its hash; the text that is stored holds the
+// statement, so that it can be run again (live.go).
 //
 // Keeping statements from changing anything is package internal/database's work.
 package database
@@ -14,7 +16,9 @@ package database
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
@@ -49,12 +53,27 @@ func (cfg Config) setup(ctx context.Context, req marchwarden.Request) (researche
 	if cfg.Model != nil {
 		asked = "" // a model says in its own words, or in SQL, what it wants
 	}
-	found := NewSource(cfg.DB, schema, asked)
+	found := NewSource(cfg.DB, schema, dated(asked, cfg.Now()))
 	setup.Gaps = append(setup.Gaps, found.Gaps(ctx)...)
 	setup.Engine, setup.Fetcher = found, found.Fetcher(cfg.Blobs, cfg.Now)
 	setup.Library = []string{describe(cfg.DB, schema)}
 	setup.Guide = Guide(cfg.DB, schema, cfg.Samples)
 	return setup, nil
+}
+
+// past are the times that people name by today's date.
+var past = regexp.MustCompile(`(?i)\b(?:this|last) (?:year|month)\b|\b(?:today|yesterday)\b`)
+
+// dated is a question with those times written out: "last year" is 2025 in 2026.
+func dated(question string, now time.Time) string {
+	first := now.AddDate(0, 0, 1-now.Day())
+	return past.ReplaceAllStringFunc(question, func(words string) string {
+		return map[string]string{
+			"this year": now.Format("2006"), "last year": now.AddDate(-1, 0, 0).Format("2006"),
+			"this month": now.Format("January 2006"), "last month": first.AddDate(0, -1, 0).Format("January 2006"),
+			"today": now.Format("2 January 2006"), "yesterday": now.AddDate(0, 0, -1).Format("2 January 2006"),
+		}[strings.ToLower(words)]
+	})
 }
 
 func describe(db *database.DB, s database.Schema) string {

@@ -1,10 +1,10 @@
 package database_test
 
 import (
-	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,17 +98,37 @@ func (h *home) ask(t *testing.T, question string) *marchwarden.Result {
 	return res
 }
 
+// row is the row that a model finds by words, as it would be cited.
+func (h *home) row(t *testing.T, words string) marchwarden.Citation {
+	t.Helper()
+	schema, err := h.db.Schema(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := dbresearcher.NewSource(h.db, schema, "")
+	hits, err := src.Search(t.Context(), search.Query{Text: words, Limit: 1})
+	if err != nil || len(hits) == 0 {
+		t.Fatalf("%q: %+v, %v", words, hits, err)
+	}
+	page, err := src.Fetcher(h.blobs, time.Now).Fetch(t.Context(), hits[0].Locator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marchwarden.Citation{Locator: page.Locator, ContentHash: page.Text.String()}
+}
+
 // asked are questions and the first sentence of the answer.
 var asked = map[string]string{
 	"How many trials are in Lyon?":                                           "count of trials where city is Lyon: 2.",
 	"Which trial has the highest enrolled?":                                  "trials, the highest by enrolled: title: Knee study; enrolled: 610.",
 	"What is the average enrolled?":                                          "average enrolled of trials: 288.25.",
+	"What is the total enrolled per city?":                                   "total enrolled of trials, for each city: Graz: 610 | Lyon: 455 | Oslo: 88.",
 	"What is the total enrolled in Lyon?":                                    "total enrolled of trials where city is Lyon: 455.",
 	"What is the maker of Zantol?":                                           "maker: Nordpharm; name: Zantol.",
 	"Which city is the Stomach study in?":                                    "city: Oslo; title: Stomach study.",
 	"Which trials started after 2021?":                                       "trials where started after 2021: title: Sleep study; started: 2022-01-10 | title: Knee study; started: 2023-09-30.",
 	"How many trials of phase 3 are there?":                                  "count of trials where phase is 3: 2.",
-	"Who is the maker of the drug in the Sleep study?":                       "maker: Bayer; title: Sleep study.",
+	"Who is the maker of the drug in the Sleep study?":                       "maker: Bayer; name: Corvex.",
 	"What is the difference in enrolled between Heart study and Knee study?": "difference in enrolled of trials between title is Heart study and title is Knee study: 190.",
 }
 
@@ -120,13 +140,12 @@ func answers(t *testing.T, h *home) {
 			t.Errorf("%q was answered %q, gaps %+v; want %q", q, res.Answer, res.Gaps, want)
 			continue
 		}
+		if short, one := res.ShortAnswer, !strings.Contains(want, " | "); (short != nil) != one || one && (short.Kind != marchwarden.ShortValue || !strings.Contains(want, ": "+short.Text)) {
+			t.Errorf("%q has the short answer %+v", q, short)
+		}
 		c := res.Citations[0]
 		if c.Source != "database" || c.Origin != h.db.Name() || !strings.HasPrefix(c.Locator, "db:") || !strings.Contains(c.Locator, "?query=sha256:") || !strings.HasPrefix(c.Title, "SELECT ") || !strings.HasSuffix(c.Title, " — "+h.db.Name()) {
 			t.Errorf("%q is cited as %+v", q, c)
-		}
-		stored := storedText(t, h.blobs, c)
-		if now, err := dbresearcher.Live(t.Context(), h.db, c.Locator, stored); err != nil || len(now.Changes) > 0 || now.Elsewhere != "" {
-			t.Errorf("%q read again: %+v %v\n%s", q, now, err, stored)
 		}
 	}
 }
@@ -177,88 +196,27 @@ func TestAnswersFromMariaDB(t *testing.T) {
 	answers(t, newHome(t, s.URL("ann", "clinic")))
 }
 
-// What changes in the database is seen by reading again, and nowhere else.
-func TestLiveSeesChanges(t *testing.T) {
-	file := dbtest.File(t, "clinic.db", clinic...)
-	h := newHome(t, file)
-	count := h.ask(t, "How many trials are in Lyon?").Citations[0]
-	value := h.ask(t, "What is the maker of Zantol?").Citations[0]
-	list := h.ask(t, "Which trials started after 2021?").Citations[0]
-	row := h.ask(t, "Was Zantol better than Corvex?").Citations[0]
-	if !strings.HasPrefix(row.Locator, "db:clinic.db/drugs?id=") {
-		t.Fatalf("no row was cited: %+v", row)
-	}
-	live := func(c marchwarden.Citation) (string, error) {
-		now, err := dbresearcher.Live(t.Context(), h.db, c.Locator, storedText(t, h.blobs, c))
-		return strings.Join(now.Changes, ", "), err
-	}
-	for _, step := range []struct {
-		change string
-		of     marchwarden.Citation
-		want   string
-		code   marchwarden.Code
-	}{
-		{"UPDATE trials SET city = 'Lyon' WHERE id = 12", count, "2 → 3", ""},
-		{"UPDATE drugs SET maker = 'Merck; or: Boots' WHERE id = 2", value, "maker: Nordpharm → Merck; or: Boots", ""},
-		{"UPDATE drugs SET maker = 'Merck' WHERE id > 1", row, "maker: Nordpharm → Merck", ""},
-		{"DELETE FROM trials WHERE id = 13", list, "rows: 2 → 1, gone: title: Sleep study; started: 2022-01-10", ""},
-		{"DELETE FROM trials WHERE id = 14", list, "", marchwarden.CodeNotFound},
-		{"DELETE FROM drugs WHERE id = 2", value, "", marchwarden.CodeNotFound},
-		{"DELETE FROM drugs WHERE id = 3", row, "", marchwarden.CodeNotFound},
-		{"DROP TABLE trials", count, "", marchwarden.CodeNotFound},
-		{"DROP TABLE drugs", row, "", marchwarden.CodeNotFound},
-	} {
-		change(t, file, step.change)
-		if got, err := live(step.of); got != step.want && !(step.of == row && step.want != "" && strings.HasSuffix(got, "→ Merck")) || marchwarden.CodeOf(err) != step.code {
-			t.Errorf("after %s: %q, %v; want %q, %s", step.change, got, err, step.want, step.code)
-		}
-	}
-	stored := storedText(t, h.blobs, count)
-	for locator, text := range map[string]string{
-		count.Locator: "another text", "db:other.db?query=sha256:00": stored, "https://example.org/": stored,
-		count.Locator + "0": stored,
-	} {
-		if _, err := dbresearcher.Live(t.Context(), h.db, locator, text); marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
-			t.Errorf("%s: %v", locator, err)
-		}
-	}
-	other := newHome(t, dbtest.File(t, "clinic.db", clinic...))
-	now, err := dbresearcher.Live(t.Context(), other.db, count.Locator, stored)
-	if want := "asked of " + file + "; this is " + other.db.Address(); err != nil || len(now.Changes) > 0 || now.Elsewhere != want {
-		t.Errorf("in another file of the same name: %+v %v, want %s", now, err, want)
-	}
-}
-
-func change(t *testing.T, file, statement string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.Exec(statement); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A question that is about something else finds nothing; one that no template
-// understands gets rows, and a gap that says so.
+// A question that is about something else finds nothing. One that cannot be turned into a statement gets no rows
+// either, but a gap that names its words, the tables and the statement that was tried.
 func TestWhatIsNotAnswered(t *testing.T) {
 	h := newHome(t, dbtest.File(t, "clinic.db", clinic...))
-	res := h.ask(t, "What is the capital of France?")
-	if len(res.Citations) != 0 || len(res.Gaps) == 0 {
-		t.Errorf("answer %q, gaps %+v", res.Answer, res.Gaps)
+	for question, parts := range map[string][]string{
+		"What is the capital of France?":                  nil,
+		"Was the Heart study larger than the Knee study?": {"clinic.db: tables drugs (id, name, maker), trials"},
+		"How many failed trials are in Lyon?":             {`stands for "failed"`, `tried: SELECT COUNT(*) FROM "trials" WHERE`, "tables drugs (id, name, maker), trials"},
+	} {
+		res := h.ask(t, question)
+		told := parts == nil && len(res.Gaps) > 0
+		for _, g := range res.Gaps {
+			told = told || g.Category == marchwarden.ScopeExceeded && g.Topic == question && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(g.Detail, p) })
+		}
+		if len(res.Citations) != 0 || !told {
+			t.Errorf("%q: answer %q, gaps %+v", question, res.Answer, res.Gaps)
+		}
 	}
-	res = h.ask(t, "Was the Heart study larger than the Knee study?")
-	found := false
-	for _, g := range res.Gaps {
-		found = found || g.Category == marchwarden.ScopeExceeded && g.Topic == "Was the Heart study larger than the Knee study?"
-	}
-	if !found || len(res.Citations) == 0 || !strings.HasPrefix(res.Citations[0].Locator, "db:clinic.db/trials?id=") {
-		t.Errorf("answer %q, gaps %+v, citations %+v", res.Answer, res.Gaps, res.Citations)
-	}
-	if now, err := dbresearcher.Live(t.Context(), h.db, res.Citations[0].Locator, storedText(t, h.blobs, res.Citations[0])); err != nil || len(now.Changes) > 0 {
-		t.Errorf("a row read again: %v %+v", err, now)
+	row := h.row(t, "Heart study")
+	if text := storedText(t, h.blobs, row); !strings.Contains(text, "title: Heart study") {
+		t.Errorf("a model's search for words gives the row %q", text)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestAnswers(t *testing.T) {
 		"What is the average silver?":                                  "4.25",
 		"Which nations have a first year in the 1920s?":                "Norway|Sweden",
 	} {
-		st, err := answerByTemplate(t.Context(), db, schema, q)
+		st, err := answer(t.Context(), db, schema, q)
 		if st == nil {
 			t.Errorf("%q: no statement, %v", q, err)
 			continue
@@ -66,11 +66,11 @@ func TestDoubts(t *testing.T) {
 		"Is Norway better than Sweden?", "How many gold medals did Norway win in curling at night?", "Which nation won gold medals in three consecutive years?",
 		"Which nation has the most bronze?", "How many years passed between the gold medals of Norway?",
 	} {
-		if st, err := answerByTemplate(t.Context(), db, schema, q); marchwarden.CodeOf(err) != marchwarden.CodeUnsupported {
+		if st, err := answer(t.Context(), db, schema, q); marchwarden.CodeOf(err) != marchwarden.CodeUnsupported {
 			t.Errorf("%q: %+v, %v", q, st, err)
 		}
 	}
-	if st, err := answerByTemplate(t.Context(), db, schema, "Why is the sky blue?"); st != nil || err != nil {
+	if st, err := answer(t.Context(), db, schema, "Why is the sky blue?"); st != nil || err != nil {
 		t.Errorf("a question about something else: %+v, %v", st, err)
 	}
 }
@@ -81,11 +81,11 @@ func TestAnyWords(t *testing.T) {
 	word := rapid.SampledFrom(strings.Fields("which what who how many most least first last after before than more or and not between difference average total number of the nation gold medals silver Norway Sweden New Zealand Total 3 12 1924 1920s ' \" ; -- city prize money % _ was is at top table other same"))
 	rapid.Check(t, func(rt *rapid.T) {
 		q := strings.Join(rapid.SliceOfN(word, 0, 12).Draw(rt, "words"), " ")
-		st, err := answerByTemplate(t.Context(), db, schema, q)
+		st, err := answer(t.Context(), db, schema, q)
 		if code := marchwarden.CodeOf(err); code != "" && code != marchwarden.CodeUnsupported {
 			rt.Fatalf("%q: %v", q, err)
 		}
-		again, _ := answerByTemplate(t.Context(), db, schema, q)
+		again, _ := answer(t.Context(), db, schema, q)
 		if d := cmp.Diff(st, again, cmp.AllowUnexported(plan{})); d != "" {
 			rt.Fatalf("%q differs the second time: %s", q, d)
 		}

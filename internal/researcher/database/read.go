@@ -13,10 +13,9 @@ import (
 
 // question is what was asked, as a relation is held against it.
 type question struct {
-	text  string
-	toks  []lexicon.Token
-	low   []string // the tokens in lower case
-	nouns []noun   // the tables that it names
+	text string
+	toks []lexicon.Token
+	low  []string // the tokens in lower case
 }
 
 func newQuestion(text string) *question {
@@ -32,7 +31,7 @@ func newQuestion(text string) *question {
 func (q *question) words() []string {
 	var out []string
 	for i, t := range q.toks {
-		if !t.Stop && len(t.Stem) > 2 && !asking[t.Stem] && !slices.Contains(out, q.low[i]) && len(out) < maxRowWords {
+		if !t.Stop && len(t.Stem) > 2 && !askWords[t.Stem] && !slices.Contains(out, q.low[i]) && len(out) < maxRowWords {
 			out = append(out, t.Stem)
 		}
 	}
@@ -52,15 +51,22 @@ type filter struct {
 	named    bool // the question names the column as well
 }
 
-// reading is a question held against a relation.
+// reading is a question held against the columns of one table or of all.
 type reading struct {
 	q       *question
 	r       *relation
 	used    []bool // tokens that are understood
 	filters []filter
 	cols    [][]mention  // per token: the columns that it names
+	nouns   []noun       // the tables that it names
+	main    int          // the table that it is about
 	touched map[int]bool // columns that the statement rests on
 	guessed bool         // it rests on values of which there may be more than were seen
+	// rank tells columns of one name in several tables apart, the smallest first; nil for one table. place is the token
+	// whose column is looked for.
+	rank  func(*column) int
+	place int
+	seen  bool // it writes out values of the tables
 }
 
 // mention is a column that words of the question name.
@@ -71,13 +77,9 @@ type mention struct {
 	words int
 }
 
-// readAgainst finds what the question says about a relation.
-func readAgainst(q *question, r *relation) *reading {
+func newReading(q *question, r *relation) *reading {
 	rd := &reading{q: q, r: r, used: make([]bool, len(q.toks)), touched: map[int]bool{}}
 	rd.mentions()
-	rd.numbered()
-	rd.comparisons()
-	rd.values()
 	return rd
 }
 
@@ -115,7 +117,13 @@ func (rd *reading) mentions() {
 func (rd *reading) mention(i, c int) (mention, bool) {
 	col := &rd.r.cols[c]
 	if first := rd.q.toks[i]; !col.called(first) {
-		return mention{col: c, at: i + 1, share: 0.6, words: 1}, len(col.stems) == 1 && synonyms()[[2]string{first.Stem, col.stems[0]}]
+		stems := col.stems
+		if rd.r.many && len(col.state()) > 0 {
+			stems = col.state() // "birth_date" is of a birth
+		}
+		n := len(stems) // the last of them counts: "unit_price" is a price
+		like := n > 0 && (synonyms()[[2]string{first.Stem, stems[n-1]}] || rd.r.many && alike(first.Stem, stems[n-1]))
+		return mention{col: c, at: i + 1, share: 0.6 / float64(n), words: 1}, like
 	}
 	found := map[string]bool{}
 	end := i
@@ -140,14 +148,26 @@ func (rd *reading) best(i int, ok func(*column) bool) (mention, bool) {
 	}
 	var found []mention
 	for _, m := range rd.cols[i] {
-		if ok(&rd.r.cols[m.col]) {
+		if ok(&rd.r.cols[m.col]) && (len(found) == 0 || m.words == found[0].words && m.share == found[0].share) {
 			found = append(found, m)
 		}
 	}
-	if len(found) == 0 || len(found) > 1 && found[1].words == found[0].words && found[1].share == found[0].share && found[0].share < 1 {
+	if rd.rank != nil {
+		found = nearest(found, func(m mention) int { return rd.rank(&rd.r.cols[m.col]) })
+	}
+	if len(found) == 0 || len(found) > 1 && (rd.rank != nil || found[0].share < 1) {
 		return mention{}, false // none, or it may be either
 	}
 	return found[0], true
+}
+
+// nearest are those of the smallest rank.
+func nearest[T any](found []T, rank func(T) int) []T {
+	if len(found) < 2 {
+		return found
+	}
+	least := rank(slices.MinFunc(found, func(a, b T) int { return cmp.Compare(rank(a), rank(b)) }))
+	return slices.DeleteFunc(slices.Clone(found), func(t T) bool { return rank(t) > least })
 }
 
 // take is best, or -1 for none or if the word is understood already. The words count as understood from then on.
@@ -180,7 +200,13 @@ func (rd *reading) near(at, ahead, behind int, ok func(*column) bool) int {
 var figure = regexp.MustCompile(`^\d[\d,]*(?:\.\d+)?$`)
 
 func (q *question) numberAt(i int) (float64, bool) {
-	if i < 0 || i >= len(q.toks) || !figure.MatchString(q.low[i]) {
+	if i < 0 || i >= len(q.toks) {
+		return 0, false
+	}
+	if n := slices.Index(countWords, q.low[i]); n >= 0 {
+		return float64(n + 1), true
+	}
+	if !figure.MatchString(q.low[i]) {
 		return 0, false
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(q.low[i], ",", ""), 64)
@@ -196,35 +222,44 @@ func (q *question) phraseAt(i int, words string) (int, bool) {
 	return i + len(f), true
 }
 
+// comparedAt is a comparison with a number that begins at token i: "at least 15", "15 or more", "between 3 and 5".
+func (q *question) comparedAt(i int) (op string, n, to float64, end int, ok bool) {
+	n, first := q.numberAt(i + 1)
+	to, also := q.numberAt(i + 3)
+	if first && also && q.low[i] == "between" && q.low[i+2] == "and" {
+		return "between", n, to, i + 4, true
+	}
+	for _, c := range comparing() {
+		at := i
+		if n, ok = q.numberAt(i); c.after && ok {
+			at++
+		} else if c.after {
+			continue
+		}
+		end, ok := q.phraseAt(at, c.words)
+		if !ok {
+			continue
+		}
+		if c.after {
+			return c.op, n, 0, end, true
+		}
+		at = end
+		for at < len(q.low) && at < end+3 && slices.Contains([]string{"the", "a", "year", "of"}, q.low[at]) {
+			at++
+		}
+		if n, ok := q.numberAt(at); ok {
+			return c.op, n, 0, at + 1, true
+		}
+	}
+	return "", 0, 0, 0, false
+}
+
 // comparisons finds numbers that rows are compared with.
 func (rd *reading) comparisons() {
 	for i := range rd.q.toks {
 		rd.decade(i)
-		a, ok := rd.q.numberAt(i + 1)
-		b, also := rd.q.numberAt(i + 3)
-		if ok && also && rd.q.low[i] == "between" && rd.q.low[i+2] == "and" {
-			rd.compare(i, i+4, "between", a, b)
-		}
-		for _, c := range comparing() {
-			if c.after {
-				if n, ok := rd.q.numberAt(i); ok {
-					if end, ok := rd.q.phraseAt(i+1, c.words); ok {
-						rd.compare(i, end, c.op, n, 0)
-					}
-				}
-				continue
-			}
-			end, ok := rd.q.phraseAt(i, c.words)
-			if !ok {
-				continue
-			}
-			at := end
-			for at < len(rd.q.low) && at < end+3 && (rd.q.low[at] == "the" || rd.q.low[at] == "a" || rd.q.low[at] == "year" || rd.q.low[at] == "of") {
-				at++
-			}
-			if n, ok := rd.q.numberAt(at); ok {
-				rd.compare(i, at+1, c.op, n, 0)
-			}
+		if op, n, to, end, ok := rd.q.comparedAt(i); ok {
+			rd.compare(i, end, op, n, to)
 		}
 	}
 	for i := range rd.q.toks {
@@ -238,6 +273,7 @@ func (rd *reading) compare(from, at int, op string, n, to float64) {
 	if !rd.free(from, at) || rd.q.dashed(at-1) {
 		return // "2007-2008" is a name
 	}
+	rd.place = from
 	numbers := func(c *column) bool { return c.number }
 	year := n >= 1000 && n <= 2100 && n == math.Trunc(n)
 	years := func(c *column) bool { return c.year != "" }
@@ -268,6 +304,7 @@ func (q *question) dashed(i int) bool {
 func (rd *reading) decade(i int) {
 	t := rd.q.toks[i]
 	n := float64(t.Year())
+	rd.place = i
 	c := rd.only(func(c *column) bool { return c.year != "" })
 	rest := strings.TrimLeft(rd.q.text[t.End:], "'’")
 	if n == 0 || c < 0 || len(t.Text) == 4 && !strings.HasPrefix(rest, "s") {
@@ -282,20 +319,37 @@ func (rd *reading) decade(i int) {
 
 // only is the one column that passes a test or, of several, one that is named; -1 without any or with a choice.
 func (rd *reading) only(ok func(*column) bool) int {
+	if rd.rank != nil {
+		for i := rd.place - 1; i >= max(0, rd.place-3); i-- {
+			if m, has := rd.best(i, ok); has {
+				return m.col
+			}
+		}
+		if c := rd.namedBy(ok); c >= 0 {
+			return c
+		}
+	}
 	var found []int
 	for c := range rd.r.cols {
 		if !rd.r.cols[c].key && ok(&rd.r.cols[c]) {
 			found = append(found, c)
 		}
 	}
-	if len(found) == 1 {
-		return found[0]
+	if rd.rank != nil {
+		found = nearest(found, func(c int) int { return rd.rank(&rd.r.cols[c]) })
+		found = nearest(found, func(c int) int { return rd.r.cols[c].usual() })
 	}
-	return rd.named(ok)
+	switch {
+	case len(found) == 1 && (rd.rank == nil || rd.rank(&rd.r.cols[found[0]]) < far):
+		return found[0]
+	case rd.rank != nil:
+		return -1
+	}
+	return rd.namedBy(ok)
 }
 
-// named is the one column that passes a test and that the question names, or -1.
-func (rd *reading) named(ok func(*column) bool) int {
+// namedBy is the one column that passes a test and that the question names, or -1.
+func (rd *reading) namedBy(ok func(*column) bool) int {
 	found := -1
 	for i := range rd.cols {
 		if m, has := rd.best(i, ok); has && m.col != found {

@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,8 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
-// relation is what a question may be about: the rows of one table, with enough of them to know the values. Values of
-// a table that it refers to are looked up, never joined in: a join would count rows more than once.
+// relation is a table, with enough of its rows to know the values.
 type relation struct {
 	dialect database.Dialect
 	table   database.Table
@@ -20,9 +20,11 @@ type relation struct {
 	order   string // what the rows are listed by; "" if they have no order
 	cols    []column
 	rows    [][]database.Cell
-	whole   bool             // rows are all that there are
-	unnamed bool             // says that this is the only table and its name does not tell what its rows are: they may be called anything
-	parents []database.Table // whose values are looked up; nil for the table alone
+	whole   bool   // rows are all that there are
+	unnamed bool   // says that this is the only table and its name does not tell what its rows are: they may be called anything
+	many    bool   // the columns are those of several tables
+	prefix  string // before the names of its columns in a statement
+	first   int    // the place of its first column among those of all tables
 }
 
 type column struct {
@@ -35,9 +37,12 @@ type column struct {
 	year   string   // the expression of its year; "" if it has none
 	iso    bool     // its values are dates that sort as they are written
 	key    bool     // a number that names rows and says nothing about them
-	parent int      // its place in parents, from 1, of a value that is looked up; 0 for a column of the table
-	link   string   // the column of the table that a looked-up value hangs on
-	label  bool     // what people call the row that link refers to, or the row itself
+	flag   bool     // says yes or no
+	part   bool     // there may be values that were not seen
+	of     int      // its table
+	in     string   // the name of its table
+	label  bool     // what people call the row
+	role   bool     // it is made of others: what a foreign key refers to, or a product of two numbers
 	values []string // that were seen, each once
 	unique float64  // share of the rows whose value no other row has
 }
@@ -82,7 +87,8 @@ func (r *relation) load(ctx context.Context, db *database.DB, words []string) er
 			}
 		}
 	}
-	statement := "SELECT " + strings.Join(exprs, ", ") + " FROM " + r.from
+	list := "SELECT " + strings.Join(exprs, ", ") + " FROM " + r.from
+	statement := list
 	most := wholeRows
 	if !r.whole {
 		if most = wantedRows; len(tests) > 0 {
@@ -96,6 +102,9 @@ func (r *relation) load(ctx context.Context, db *database.DB, words []string) er
 		return nil
 	}
 	rows, err := db.QueryUpTo(ctx, statement+" LIMIT "+strconv.Itoa(most), most)
+	if err == nil && len(rows.Cells) == 0 && !r.whole { // some rows tell at least what the columns hold
+		rows, err = db.QueryUpTo(ctx, list+" LIMIT "+strconv.Itoa(most), most)
+	}
 	if err != nil {
 		return err
 	}
@@ -107,8 +116,10 @@ func (r *relation) load(ctx context.Context, db *database.DB, words []string) er
 }
 
 var (
-	isoDate  = regexp.MustCompile(`^\d{4}-\d\d-\d\d(?:[T ].*)?$`)
-	numeral  = regexp.MustCompile(`^[$£€~]?\s?[-+−]?\d[\d,]*(?:\.\d+)?\s?(?:%|[a-zA-Z]{1,3}\.?)?(?:\s?[(\[].*)?$`)
+	isoDate = regexp.MustCompile(`^\d{4}-\d\d-\d\d(?:[T ].*)?$`)
+	numeral = regexp.MustCompile(`^[$£€~]?\s?[-+−]?\d[\d,]*(?:\.\d+)?\s?(?:%|[a-zA-Z]{1,3}\.?)?(?:\s?[(\[].*)?$`)
+	// amount is a number that is no code: text of a table with a name holds codes as well, such as "7A" or "0049".
+	amount   = regexp.MustCompile(`^[^\d]*\d[\d,]*[.,%$£€ ]|^[$£€]`)
 	yearHead = regexp.MustCompile(`^(?:1[0-9]|20)\d\d(?:\D|$)`)
 )
 
@@ -127,7 +138,7 @@ func (r *relation) learn(i int) {
 		if seen[v]++; seen[v] == 1 {
 			c.values = append(c.values, v)
 		}
-		if row[i].Number || numeral.MatchString(v) {
+		if row[i].Number || numeral.MatchString(v) && (r.unnamed || amount.MatchString(v)) {
 			numbers++
 		}
 	}
@@ -145,7 +156,7 @@ func (r *relation) learn(i int) {
 		c.year = "EXTRACT(YEAR FROM " + c.expr + ")"
 	case c.date && r.dialect == database.MySQL:
 		c.year = "YEAR(" + c.expr + ")"
-	case most(years):
+	case most(years) && (r.unnamed || !c.number || !c.typed || c.tellsYears()):
 		c.year = database.AsWhole(r.dialect, "SUBSTR("+database.AsText(r.dialect, c.expr)+", 1, 4)")
 	}
 }
@@ -195,7 +206,7 @@ func (r *relation) entity() int {
 	best, top := -1, 0.0
 	for i := range r.cols {
 		c := &r.cols[i]
-		if c.number || c.date || len(c.values) == 0 || c.key || c.parent > 0 {
+		if c.number || c.date || len(c.values) == 0 || c.key || c.role {
 			continue
 		}
 		if !r.unnamed && (c.unique < 0.9 || c.year != "" || slices.ContainsFunc(c.values, func(v string) bool { return len(v) > maxName })) {
@@ -206,7 +217,7 @@ func (r *relation) entity() int {
 		}
 	}
 	if best < 0 && !r.unnamed && len(r.table.Key) == 1 {
-		return slices.IndexFunc(r.cols, func(c column) bool { return c.parent == 0 && c.name == r.table.Key[0] })
+		return slices.IndexFunc(r.cols, func(c column) bool { return !c.role && c.name == r.table.Key[0] })
 	}
 	return best
 }
@@ -215,10 +226,10 @@ func (r *relation) entity() int {
 func (r *relation) named() int {
 	best, fewest := -1, 0
 	for i, c := range r.cols {
-		if c.label && c.parent == 0 {
+		if c.label && !c.role {
 			return i
 		}
-		if c.number || c.date || c.key || c.parent > 0 || !c.hasWord(called) {
+		if c.number || c.date || c.key || c.role || !c.hasWord(called) {
 			continue
 		}
 		if best < 0 || len(c.stems) < fewest {
@@ -226,4 +237,105 @@ func (r *relation) named() int {
 		}
 	}
 	return best
+}
+
+// alone is a table without what it refers to. The prefix stands before the names of its columns in statements.
+func alone(t database.Table, d database.Dialect, prefix string) *relation {
+	r := &relation{dialect: d, table: t, from: t.SQL(), prefix: prefix, whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many, order: t.Order()}
+	if r.order == "" && d == database.SQLite && !t.View {
+		r.order = "rowid"
+	}
+	for _, c := range t.Columns {
+		col := column{name: c.Name, expr: prefix + database.Ident(c.Name), stems: nameStems(c.Name), number: c.Kind == database.Number, date: c.Kind == database.Date}
+		col.typed = col.number || col.date
+		col.key = col.number && len(t.Key) == 1 && t.Key[0] == c.Name || refers(t, c.Name)
+		col.flag = strings.Contains(c.Type, "bool")
+		col.in, col.part = t.Display(), !r.whole
+		r.cols = append(r.cols, col)
+	}
+	if expr := r.join(prefix); expr != "" { // the name of a person that stands in two columns
+		r.cols = append(r.cols, column{name: "name", expr: expr, stems: nameStems("name"), label: true, in: t.Display(), part: !r.whole})
+	}
+	return r
+}
+
+// label is the column that names the rows, or the only one of text: a store is called by its city.
+func (r *relation) label() int {
+	if at := r.named(); at >= 0 {
+		return at
+	}
+	text := func(c column) bool { return !c.typed && !c.key }
+	at := slices.IndexFunc(r.cols, text)
+	if at < 0 || slices.ContainsFunc(r.cols[at+1:], text) {
+		return -1
+	}
+	return at
+}
+
+func refers(t database.Table, name string) bool {
+	return slices.ContainsFunc(t.Refs, func(r database.Ref) bool { return slices.Contains(r.Columns, name) })
+}
+
+// join is the expression of a first and a last name; "" unless the table has both and no name of one piece.
+func (r *relation) join(prefix string) string {
+	first, last := "", ""
+	for _, c := range r.table.Columns {
+		switch strings.Join(nameWords(c.Name), " ") {
+		case "first name", "firstname", "given name", "forename":
+			first = prefix + database.Ident(c.Name)
+		case "last name", "lastname", "family name", "surname":
+			last = prefix + database.Ident(c.Name)
+		case "name", "full name", "fullname":
+			return ""
+		}
+	}
+	if first == "" || last == "" {
+		return ""
+	}
+	return database.Joined(r.dialect, first, last)
+}
+
+// tableStems are the stems of a table's name, without what only says that it is one.
+func tableStems(t database.Table) []string {
+	words := nameStems(t.Name)
+	if len(words) > 1 && tellsNothing[words[0]] {
+		return words[1:]
+	}
+	return words
+}
+
+// tellsYears reports a name that says that numbers are years: "opened", "year built".
+func (c *column) tellsYears() bool {
+	return c.hasWord(ageLike) || slices.ContainsFunc(nameWords(c.name), func(w string) bool { return strings.HasSuffix(w, "ed") })
+}
+
+// usual is how sure a column of dates is the one that a question means which only says when: one that is called as
+// its table is, or only a date, comes first.
+func (c *column) usual() int {
+	head := nameStems(c.in)
+	if slices.Contains(c.stems, head[len(head)-1]) || slices.Contains(c.stems, "creat") || len(c.state()) == 0 {
+		return 0
+	}
+	return 1
+}
+
+// prefixOf is the beginning of a column of dates: the year, or the year and the month.
+func (r *relation) prefixOf(c, length int) string {
+	return fmt.Sprintf("SUBSTR(%s, 1, %d)", database.AsText(r.dialect, r.cols[c].expr), length)
+}
+
+// summed is what the sum of a column is called.
+func (c *column) summed() string {
+	if slices.Contains(c.stems, "total") {
+		return "sum of " + c.name
+	}
+	return "total " + c.name
+}
+
+// shown is a column in the list after SELECT, under its name.
+func (r *relation) shown(c int) string {
+	if col := &r.cols[c]; col.role || col.label {
+		return col.expr + " AS " + database.Ident(col.name)
+	}
+	return r.cols[c].expr
 }

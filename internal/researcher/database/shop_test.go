@@ -59,10 +59,19 @@ func TestShop(t *testing.T) {
 		"How many customers joined in 2021?":                        "1",
 		"How many customers joined after 2020?":                     "4",
 		"How many customers joined between 2020 and 2022?":          "3",
-		"What is the average price of products?":                    "98.73333333333333",
-		"What is the average salary of employees?":                  "101666.66666666667",
+		"What is the average price of products?":                    "98.73",
+		"What is the average salary of employees?":                  "101666.67",
 		"What is the average salary of managers?":                   gap,
-		"What is the average price per category?":                   gap,
+		"What is the average price per category?":                   "kitchen|home|garden",
+		"How many products are in each category?":                   "garden|home|kitchen",
+		"How many orders per year?":                                 "2024|2025",
+		"How many orders does each customer have?":                  "Alice Johnson|Bob Smith|Chen Wei",
+		"What are the 2 most expensive products?":                   "Espresso machine|Wool blanket",
+		"Which 2 products are the cheapest?":                        "Rose seeds|Garden spade",
+		"What is the best selling product?":                         "Rose seeds",
+		"Which products are out of stock?":                          "Garden spade",
+		"Which customers have no orders?":                           "Dora García|Sean O'Brien|Eve Dupont",
+		"How many orders were handled?":                             gap,
 		"How many products are in the garden category?":             "2",
 		"How many products cost more than 1000?":                    "0",
 		"How many customers are in Paris?":                          "2",
@@ -72,8 +81,8 @@ func TestShop(t *testing.T) {
 		"How many countries are there?":                             "5",
 		"How many orders are open?":                                 "3",
 		"How many orders are from customers in Paris?":              "3",
-		"How many orders were placed in May 2025?":                  gap,
-		"How many customers ordered the Copper kettle?":             gap,
+		"How many orders were placed in May 2025?":                  "2",
+		"How many customers ordered the Copper kettle?":             "2",
 		"What is the capital of France?":                            gap,
 		"What is the weather in Paris?":                             gap,
 		"Tell me about Grace Hopper":                                gap,
@@ -100,7 +109,7 @@ func TestShop(t *testing.T) {
 		"What is the salary of Ada Lovelace?":                       "95000",
 		"Which employee has the highest salary?":                    "Grace Hopper",
 		"Who is the highest paid employee?":                         "Grace Hopper",
-		"Which customer placed order 4?":                            gap,
+		"Which customer placed order 4?":                            "Bob Smith",
 		"What is the status of order 4?":                            "cancelled",
 		"Who is the customer of order 4?":                           "Bob Smith",
 		"What is the price and stock of the Copper kettle?":         gap,
@@ -110,7 +119,7 @@ func TestShop(t *testing.T) {
 		"How many employees has Grace Hopper?":                      gap,
 		"How many orders has Alice Johnson?":                        "3",
 		"What did Alice Johnson order?":                             gap,
-		"How many customers have no orders?":                        gap,
+		"How many customers have no orders?":                        "3",
 		"Which customers are from the United States?":               gap,
 		"What is the minimum price?":                                "3.5",
 		"What is the total quantity of Rose seeds?":                 "12",
@@ -134,7 +143,7 @@ func TestClinic(t *testing.T) {
 		"How many patients have blood type A?":              "1",
 		"How many patients are there?":                      "4",
 		"How many patients are female?":                     gap,
-		"How many patients are in the aspirin trial?":       gap,
+		"How many patients are in the aspirin trial?":       "2",
 		"How many trials are there?":                        "3",
 		"How many trials were stopped?":                     "1",
 		"Which trial is running?":                           "IBU-02",
@@ -146,7 +155,7 @@ func TestClinic(t *testing.T) {
 		"How many rows does empty_t have?":                  gap,
 		"What is the side effect of aspirin?":               gap,
 		"Which patient improved in the metformin trial?":    "Patient 4",
-		"How many patients were enrolled in the year 2021?": gap,
+		"How many patients were enrolled in the year 2021?": "4",
 	})
 }
 
@@ -165,7 +174,7 @@ func held(t *testing.T, name string, statements []string, asked map[string]strin
 		t.Fatal(err)
 	}
 	for q, want := range asked {
-		st, err := answerByTemplate(t.Context(), db, schema, q)
+		st, err := answer(t.Context(), db, schema, q)
 		switch {
 		case want == "" && (st != nil || err != nil), want == gap && (st != nil || marchwarden.CodeOf(err) != marchwarden.CodeUnsupported):
 			t.Errorf("%q was answered: %+v, %v", q, st, err)

@@ -6,14 +6,18 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -24,9 +28,9 @@ import (
 type Source struct {
 	db     *database.DB
 	schema database.Schema
-	asked  string // the question of the run, for the templates; "" to use each search's own words
+	asked  string // the question of the run, "" with a model, which searches in its own words
 
-	once    sync.Once // guards what the templates make of the question
+	once    sync.Once // guards what is made of the question
 	answer  *plan
 	because error
 
@@ -36,8 +40,8 @@ type Source struct {
 
 var _ search.Engine = (*Source)(nil)
 
-// NewSource makes the engine of a run. asked is the question as the caller put it, for the templates, or "" with a
-// reasoner that writes its own searches.
+// NewSource makes the engine of a run. asked is the question as the caller put it, or "" with a reasoner that writes its own
+// searches.
 func NewSource(db *database.DB, schema database.Schema, asked string) *Source {
 	return &Source{db: db, schema: schema, asked: asked, plans: map[string]*plan{}}
 }
@@ -45,9 +49,8 @@ func NewSource(db *database.DB, schema database.Schema, asked string) *Source {
 // Name is "database".
 func (s *Source) Name() string { return Name }
 
-// Gaps are what the templates cannot do about the question of the run: one gap of
-// CodeUnsupported's kind if they have no answer, none if they have. Rows that Search
-// finds are then no answer. Other failures are told by Search.
+// Gaps are what cannot be done about the question of the run without a model: one gap of CodeUnsupported's kind if it
+// has no statement, none if it has. Other failures are told by Search.
 func (s *Source) Gaps(ctx context.Context) []marchwarden.Gap {
 	if s.asked == "" {
 		return nil
@@ -61,9 +64,8 @@ func (s *Source) Gaps(ctx context.Context) []marchwarden.Gap {
 // maxTopic is how much of a question names a gap, in characters.
 const maxTopic = 200
 
-// Search runs a statement as it stands, or finds the rows that words ask for. Where
-// the templates do not answer the question of the run, which Gaps tells, it finds
-// rows that merely hold the words.
+// Search runs a statement as it stands, or finds the rows that words ask for. A model that searches by words alone
+// is shown rows that hold them.
 func (s *Source) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeCanceled, "search %s", s.db.Name())
@@ -80,6 +82,9 @@ func (s *Source) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	}
 	if p != nil {
 		return s.offer(p), nil
+	}
+	if s.asked != "" { // rows that merely hold the words are no answer
+		return nil, nil
 	}
 	return s.rows(ctx, q)
 }
@@ -103,12 +108,12 @@ func (s *Source) statement(ctx context.Context, text string) ([]search.Hit, erro
 	return s.offer(&plan{statement: clean, rows: rows}), nil
 }
 
-// plan is what the templates make of the question or, where there is none, of a search's own words.
+// plan is what is made of the question or, where there is none, of a search's own words.
 func (s *Source) plan(ctx context.Context, text string) (*plan, error) {
 	if s.asked == "" {
-		return answerByTemplate(ctx, s.db, s.schema, text)
+		return answer(ctx, s.db, s.schema, text)
 	}
-	s.once.Do(func() { s.answer, s.because = answerByTemplate(ctx, s.db, s.schema, s.asked) })
+	s.once.Do(func() { s.answer, s.because = answer(ctx, s.db, s.schema, s.asked) })
 	return s.answer, s.because
 }
 
@@ -224,4 +229,131 @@ func keyOf(t database.Table, columns []string, row []database.Cell) []string {
 		}
 	}
 	return out
+}
+
+// extractor names how rows become text; its number rises when the text changes.
+const extractor = "rows/2"
+
+// Fetcher reads what a Source offered, and no other locator.
+type Fetcher struct {
+	*Source
+	blobs blob.Store
+	now   func() time.Time
+}
+
+var _ fetch.Fetcher = (*Fetcher)(nil)
+
+// Fetcher makes the fetcher of the run that the source searches for.
+func (s *Source) Fetcher(blobs blob.Store, now func() time.Time) *Fetcher {
+	return &Fetcher{s, blobs, now}
+}
+
+// Fetch runs the statement of a locator, or reads its row, and stores the rows as
+// JSON and as sentences. A statement that this run did not offer is CodeDenied; a
+// row that is gone is CodeNotFound.
+func (f *Fetcher) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
+	p, err := f.load(ctx, locator)
+	if err != nil {
+		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeOf(err), "fetch %q", locator)
+	}
+	raw, err := rowsJSON(p.rows)
+	if err != nil {
+		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeInternal, "fetch %q", locator)
+	}
+	name := f.db.Name()
+	text := p.text(f.db)
+	page := fetch.Page{
+		Locator: locator, Source: "database", Title: p.title(name), Origin: name, MediaType: "application/json", Extractor: extractor,
+		RawBytes: len(raw), TextBytes: len(text), FetchedAt: f.now().UTC(),
+	}
+	if page.Raw, err = f.blobs.Put(ctx, raw); err != nil {
+		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "store rows")
+	}
+	if page.Text, err = f.blobs.Put(ctx, []byte(text)); err != nil {
+		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "store text")
+	}
+	return page, nil
+}
+
+func (f *Fetcher) load(ctx context.Context, locator string) (*plan, error) {
+	f.mu.Lock()
+	known := f.plans[locator]
+	f.mu.Unlock()
+	if known == nil {
+		return rowPlan(ctx, f.db, f.schema, locator)
+	}
+	p := *known
+	rows, err := f.db.Query(ctx, p.statement)
+	if err != nil {
+		return nil, err
+	}
+	p.rows = rows
+	return &p, nil
+}
+
+// rowPlan reads the row that a locator names by its key.
+func rowPlan(ctx context.Context, db *database.DB, schema database.Schema, locator string) (*plan, error) {
+	t, where, key, err := rowOf(db, schema, locator)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{statement: t.Select() + " WHERE " + where, table: t.Display(), key: key}
+	if p.rows, err = db.Query(ctx, p.statement); err != nil {
+		return nil, err
+	}
+	if len(p.rows.Cells) == 0 {
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "table %s has no row %s", t.Display(), key)
+	}
+	return p, nil
+}
+
+func rowOf(db *database.DB, schema database.Schema, locator string) (t database.Table, where, key string, err error) {
+	rest, ok := strings.CutPrefix(locator, "db:"+url.PathEscape(db.Name())+"/")
+	path, query, found := strings.Cut(rest, "?")
+	name, errPath := url.PathUnescape(path)
+	at := slices.IndexFunc(schema.Tables, func(t database.Table) bool { return t.Display() == name })
+	if !ok || !found || errPath != nil || at < 0 || len(schema.Tables[at].Key) == 0 {
+		return t, "", "", marchwarden.Errorf(marchwarden.CodeDenied, "not a row or a statement of this run")
+	}
+	t = schema.Tables[at]
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return t, "", "", marchwarden.Errorf(marchwarden.CodeDenied, "not a row of the table %s", name)
+	}
+	var tests, keys []string
+	for _, k := range t.Key {
+		if !values.Has(k) {
+			return t, "", "", marchwarden.Errorf(marchwarden.CodeDenied, "not a row of the table %s", name)
+		}
+		tests = append(tests, database.Ident(k)+" = "+database.Literal(values.Get(k)))
+		keys = append(keys, k+" "+values.Get(k))
+	}
+	return t, strings.Join(tests, " AND "), strings.Join(keys, ", "), nil
+}
+
+// rowsJSON is the raw form of rows: a list of columns and a list of rows, numbers as numbers.
+func rowsJSON(rows database.Rows) ([]byte, error) {
+	type out struct {
+		Columns   []string `json:"columns"`
+		Rows      [][]any  `json:"rows"`
+		Truncated bool     `json:"truncated,omitempty"`
+	}
+	o := out{Columns: rows.Columns, Rows: make([][]any, len(rows.Cells)), Truncated: rows.Truncated}
+	for i, r := range rows.Cells {
+		for _, c := range r {
+			switch {
+			case c.Null:
+				o.Rows[i] = append(o.Rows[i], nil)
+			case c.Number && json.Valid([]byte(c.Text)):
+				o.Rows[i] = append(o.Rows[i], json.Number(c.Text))
+			default:
+				o.Rows[i] = append(o.Rows[i], c.Text)
+			}
+		}
+	}
+	b, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("write rows: %w", err)
+	}
+	return b, nil
 }

@@ -9,6 +9,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
+// plan is a statement, or one row by its key, with the rows that it gave.
 type plan struct {
 	statement string
 	rows      database.Rows
@@ -75,6 +76,9 @@ func (p *plan) body() string {
 	for i, r := range p.rows.Cells {
 		all[i] = p.row(r)
 	}
+	if p.grouped() { // what a chart is drawn from stands below
+		return p.meaning + ": " + strings.Join(all, between) + ".\n\n" + p.lines()
+	}
 	if len(all) == 1 && p.plain() {
 		return "# " + p.meaning + "\n\n" + all[0] + ".\n"
 	}
@@ -106,8 +110,22 @@ func (p *plan) lines() string {
 	return b.String()
 }
 
+// grouped reports a number for each of several groups.
+func (p *plan) grouped() bool {
+	return len(p.rows.Columns) == 2 && len(p.rows.Cells) > 1 && (strings.Contains(p.meaning, forEach) || strings.Contains(p.meaning, ranking))
+}
+
+// How the meanings of grouped and of ranked rows go on.
+const (
+	forEach = ", for each "
+	ranking = ", the first "
+)
+
 // row is a row under its meaning; a number that the meaning names needs no name.
 func (p *plan) row(cells []database.Cell) string {
+	if p.grouped() {
+		return cells[0].Text + ": " + cells[1].Text
+	}
 	if len(cells) == 1 && p.number() {
 		return cells[0].Text
 	}
@@ -126,7 +144,7 @@ func (p *plan) number() bool {
 }
 
 // computed are how the meanings of one number begin.
-var computed = []string{"count of ", "total ", "average ", "difference in "}
+var computed = []string{"count of ", "total ", "sum of ", "average ", "difference in "}
 
 // sentence is a row as one: "id: 17; drug: Aspirin; phase: 3."
 func sentence(columns []string, row []database.Cell) string {

@@ -12,36 +12,54 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// values finds the values that the question writes out, in whole or in part, the longest runs of words first.
-func (rd *reading) values() {
+// values finds the values that the question writes out, in whole or in part, the longest runs of words first, of those
+// that pass a test.
+func (rd *reading) values(ok func(filter) bool) {
 	var found []filter
 	for c := range rd.r.cols {
 		found = append(found, rd.valuesOf(c)...)
 	}
+	rd.seen = len(found) > 0
+	found = slices.DeleteFunc(found, func(f filter) bool { return !ok(f) })
 	slices.SortStableFunc(found, func(a, b filter) int {
-		return cmp.Or(cmp.Compare(b.at-b.from, a.at-a.from), truth(b.full, a.full), truth(b.named, a.named), cmp.Compare(a.from, b.from), cmp.Compare(a.col, b.col))
+		return cmp.Or(cmp.Compare(b.at-b.from, a.at-a.from), truth(b.full, a.full), truth(b.named, a.named), cmp.Compare(a.from, b.from), cmp.Compare(rd.ranked(a.col), rd.ranked(b.col)), cmp.Compare(a.col, b.col))
 	})
-	for _, m := range found {
-		if !rd.free(m.from, m.at) {
+	for i, m := range found {
+		if !rd.free(m.from, m.at) || rd.doubtful(found, i) {
 			continue
 		}
 		if !m.named && !rd.r.unnamed && rd.r.cols[m.col].number {
 			continue // of what it is the number is not said
 		}
 		m.not = rd.denied(m.from)
-		if !m.not && slices.ContainsFunc(rd.filters, func(f filter) bool { return f.col == m.col && f.op == "" && !f.not && !rd.alternatives(f, m) }) {
+		if !m.not && slices.ContainsFunc(rd.filters, func(f filter) bool { return f.col == m.col && f.op == "" && !f.not && !rd.q.alternatives(f, m) }) {
 			continue // a row has one value
 		}
 		rd.put(m)
 	}
 }
 
+func (rd *reading) ranked(c int) int {
+	if rd.rank == nil {
+		return 0
+	}
+	return rd.rank(&rd.r.cols[c])
+}
+
+// doubtful reports a value that stands in two columns, of which neither is nearer to what the question is about.
+func (rd *reading) doubtful(found []filter, i int) bool {
+	m := found[i]
+	return rd.rank != nil && (rd.ranked(m.col) == far || slices.ContainsFunc(found, func(o filter) bool {
+		return o.col != m.col && o.from == m.from && o.at == m.at && o.full == m.full && o.named == m.named && rd.ranked(o.col) == rd.ranked(m.col)
+	}))
+}
+
 // alternatives reports that two values are named side by side: "A or B", "A and B", "between A and B".
-func (rd *reading) alternatives(a, b filter) bool {
+func (q *question) alternatives(a, b filter) bool {
 	if b.from < a.from {
 		a, b = b, a
 	}
-	return slices.ContainsFunc(rd.q.low[a.at:b.from], func(w string) bool { return w == "or" || w == "and" || w == "than" })
+	return slices.ContainsFunc(q.low[a.at:b.from], func(w string) bool { return w == "or" || w == "and" || w == "than" })
 }
 
 // truth orders what holds behind what does not.
@@ -74,14 +92,14 @@ func (rd *reading) denied(from int) bool {
 // valuesOf finds runs of words in the values of one column.
 func (rd *reading) valuesOf(c int) []filter {
 	col := &rd.r.cols[c]
-	if col.key {
+	if col.key || rd.r.many && col.iso { // dates are compared with, not looked for
 		return nil
 	}
 	var out []filter
 	for _, v := range col.values {
 		toks := lexicon.Tokens(v)
 		for i := range rd.q.toks {
-			n, start := rd.runAt(i, toks)
+			n, start := rd.q.runAt(i, toks)
 			if n == 0 || !rd.telling(i, toks, start, n) {
 				continue
 			}
@@ -104,10 +122,10 @@ func (rd *reading) valuesOf(c int) []filter {
 }
 
 // runAt is how many words from token i on stand in a value one after the other, and where there.
-func (rd *reading) runAt(i int, value []lexicon.Token) (most, start int) {
+func (q *question) runAt(i int, value []lexicon.Token) (most, start int) {
 	for s := range value {
 		n := 0
-		for i+n < len(rd.q.toks) && s+n < len(value) && sameWord(rd.q.toks[i+n], value[s+n]) {
+		for i+n < len(q.toks) && s+n < len(value) && sameWord(q.toks[i+n], value[s+n]) {
 			n++
 		}
 		if n > most {
@@ -140,10 +158,10 @@ func (rd *reading) telling(from int, value []lexicon.Token, start, n int) bool {
 		switch {
 		case full && n == 1 && i > 0 && t.Capital && t.Text == written.Text:
 			return true // "blood type A"
-		case t.Stop || asking[t.Stem]:
+		case t.Stop || askWords[t.Stem]:
 		case full:
 			return true
-		case len(value) <= longValue && len(rd.cols[i]) == 0 && !rd.asked(i) && (written.Capital || written.Number || 2*n >= len(value)):
+		case len(value) <= longValue && len(rd.cols[i]) == 0 && !rd.q.asked(i) && !(rd.rank != nil && rd.self(i)) && (written.Capital || written.Number || 2*n >= len(value)):
 			return true // one word of several: a name, and not that of a column
 		}
 	}
@@ -151,8 +169,8 @@ func (rd *reading) telling(from int, value []lexicon.Token, start, n int) bool {
 }
 
 // asked reports a word right after "which", "what" or "how many": it says what is wanted, and picks none out.
-func (rd *reading) asked(i int) bool {
-	low := rd.q.low
+func (q *question) asked(i int) bool {
+	low := q.low
 	return i > 0 && slices.Contains([]string{"which", "what", "many", "whose"}, low[i-1]) ||
 		i > 1 && low[i-1] == "of" && slices.Contains([]string{"number", "amount", "total", "count"}, low[i-2]) ||
 		i > 0 && i < 3 && (low[0] == "list" || low[0] == "name")
@@ -164,26 +182,14 @@ func (rd *reading) namedNear(c, from, at int) bool {
 	return slices.ContainsFunc(rd.cols[max(0, from-3):from], names) || slices.ContainsFunc(rd.cols[at:min(len(rd.cols), at+3)], names)
 }
 
-// numbered finds rows that are named by their key: "order 7".
-func (rd *reading) numbered() {
-	if len(rd.r.table.Key) != 1 {
-		return
-	}
-	c := slices.IndexFunc(rd.r.cols, func(c column) bool { return c.key && c.parent == 0 && c.name == rd.r.table.Key[0] })
-	for i, t := range rd.q.toks {
-		if c >= 0 && i > 0 && t.Number && rd.self(i-1) && figure.MatchString(t.Text) && strings.TrimSpace(rd.q.text[rd.q.toks[i-1].End:t.Start]) == "" {
-			rd.put(filter{col: c, values: []string{t.Text}, full: true, from: i, at: i + 1})
-		}
-	}
-}
-
 // inYear finds the year of a column of dates: "joined in 2021".
 func (rd *reading) inYear(i int) {
 	n := float64(rd.q.toks[i].Year())
 	if n == 0 || rd.used[i] || len(rd.q.toks[i].Text) != 4 || rd.q.dashed(i) {
 		return // or it is a part of a date
 	}
-	if c := rd.only(func(c *column) bool { return c.iso && c.year != "" }); c >= 0 {
+	rd.place = i
+	if c := rd.only(func(c *column) bool { return c.year != "" && (c.iso || rd.rank != nil) }); c >= 0 {
 		from := i
 		for from > 0 && slices.Contains([]string{"during", "year", "the", "within"}, rd.q.low[from-1]) {
 			from--
@@ -192,16 +198,16 @@ func (rd *reading) inYear(i int) {
 	}
 }
 
-// conditions are the filters as SQL and in words, but for some.
-func (rd *reading) conditions(skip func(filter) bool) (where, words string) {
+// conditions are filters as SQL and in words.
+func (rd *reading) conditions(filters []filter) (where, words string) {
 	var tests, said []string
 	merged := map[int]bool{}
-	for i, f := range rd.filters {
-		if merged[i] || skip != nil && skip(f) {
+	for i, f := range filters {
+		if merged[i] {
 			continue
 		}
-		for j, g := range rd.filters[i+1:] { // a row that has one of two values
-			if g.col == f.col && f.op == "" && g.op == "" && !f.not && !g.not && (skip == nil || !skip(g)) {
+		for j, g := range filters[i+1:] { // a row that has one of two values
+			if g.col == f.col && f.op == "" && g.op == "" && !f.not && !g.not {
 				f.values = append(slices.Clone(f.values), g.values...)
 				merged[i+1+j] = true
 				for k := min(f.at, g.at); k < max(f.from, g.from); k++ {
@@ -219,21 +225,28 @@ func (rd *reading) conditions(skip func(filter) bool) (where, words string) {
 func (rd *reading) condition(f filter) (test, say string) {
 	c := &rd.r.cols[f.col]
 	name := c.name
-	if c.parent > 0 && !c.label {
-		name = rd.r.parents[c.parent-1].Name + "." + name
+	if rd.rank != nil && c.of != rd.main && !c.role {
+		name = c.in + "." + name
 	}
 	rd.touched[f.col] = true
-	rd.guessed = rd.guessed || f.op == "" && !f.full && !rd.r.whole
-	if f.op == "" {
+	rd.guessed = rd.guessed || f.op == "" && !f.full && c.part
+	not := ""
+	if f.not {
+		not = " NOT"
+	}
+	switch f.op {
+	case "":
 		list := make([]string, len(f.values))
 		for i, v := range f.values {
 			list[i] = database.Literal(v)
 		}
-		op, is := " IN (", " is "
-		if f.not {
-			op, is = " NOT IN (", " is not "
-		}
-		return c.expr + op + strings.Join(list, ", ") + ")", name + is + someOf(f.values)
+		return c.expr + not + " IN (" + strings.Join(list, ", ") + ")", name + " is" + strings.ToLower(not) + " " + someOf(f.values)
+	case "date":
+		return rd.r.prefixOf(f.col, len(f.values[0])) + " = " + database.Literal(f.values[0]), name + " in " + f.values[0]
+	case "is":
+		return c.expr + " = " + strings.ToUpper(strconv.FormatBool(!f.not)), name + " is " + strconv.FormatBool(!f.not)
+	case "null":
+		return c.expr + " IS" + not + " NULL", name + " is" + strings.ToLower(not) + " empty"
 	}
 	expr := rd.r.value(c)
 	guard, say := rd.r.filledTest(c)+" AND ", f.op
@@ -244,6 +257,26 @@ func (rd *reading) condition(f filter) (test, say string) {
 		return fmt.Sprintf("%s BETWEEN %s AND %s", expr, number(f.number), number(f.to)), fmt.Sprintf("%s is from %s to %s", name, number(f.number), number(f.to))
 	}
 	return guard + expr + " " + f.op + " " + number(f.number), name + " " + say + " " + number(f.number)
+}
+
+// inMonth finds a month or a day of a column of dates: "in March 2023".
+func (rd *reading) inMonth() {
+	d, span, ok := lexicon.FirstDate(rd.q.text)
+	if !ok || d.Year == 0 || d.Month == 0 {
+		return
+	}
+	from := slices.IndexFunc(rd.q.toks, func(t lexicon.Token) bool { return t.Start >= span.Start })
+	at := from
+	for at >= 0 && at < len(rd.q.toks) && rd.q.toks[at].End <= span.End {
+		at++
+	}
+	rd.place = max(0, from)
+	c := rd.only(func(c *column) bool { return c.iso })
+	if c < 0 || at <= from || !rd.free(from, at) || from > 0 && operators[rd.q.low[from-1]] {
+		return
+	}
+	day := strings.TrimSuffix(d.String(), "-00")
+	rd.put(filter{col: c, op: "date", values: []string{day}, from: from, at: at})
 }
 
 // yearOps are how a year is compared with, in words.

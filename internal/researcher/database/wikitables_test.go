@@ -108,7 +108,7 @@ questions                                          %d
   the answer given is the right one                %.3f   floor 0.170
     with a gap for a word that is not in it        %.3f
   wrong, and no gap says so                        %.3f   ceiling 0.025
-  rows that hold its words, or wrong, and a gap    %.3f
+  wrong, and a gap says so                         %.3f
     the right value is in what is cited            %.3f
   refused                                          %.3f
 of the answers without a gap, right                %.3f

@@ -63,8 +63,8 @@ func TestBraveConformance(t *testing.T) {
 
 func TestBraveFaults(t *testing.T) {
 	t.Parallel()
-	searchtest.RunFaults(t, braveSecret, func(t *testing.T, base string) search.Engine {
-		return NewBrave(Config{Key: braveSecret, BaseURL: base, HTTP: searchtest.Client(t), Timeout: searchtest.FaultTimeout})
+	searchtest.RunFaults(t, braveSecret, func(t *testing.T, base string, timeout time.Duration) search.Engine {
+		return NewBrave(Config{Key: braveSecret, BaseURL: base, HTTP: searchtest.Client(t), Timeout: timeout})
 	})
 }
 

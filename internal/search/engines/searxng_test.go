@@ -45,9 +45,9 @@ func TestSearxngConformance(t *testing.T) {
 func TestSearxngFaults(t *testing.T) {
 	t.Parallel()
 	const secret = "pass/w0rd+x"
-	searchtest.RunFaults(t, secret, func(t *testing.T, base string) search.Engine {
+	searchtest.RunFaults(t, secret, func(t *testing.T, base string, timeout time.Duration) search.Engine {
 		base = strings.Replace(base, "://", "://someone:"+url.QueryEscape(secret)+"@", 1)
-		return NewSearxng(Config{BaseURL: base, HTTP: searchtest.Client(t), Timeout: searchtest.FaultTimeout})
+		return NewSearxng(Config{BaseURL: base, HTTP: searchtest.Client(t), Timeout: timeout})
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
@@ -51,8 +52,8 @@ func TestTavilyConformance(t *testing.T) {
 
 func TestTavilyFaults(t *testing.T) {
 	t.Parallel()
-	searchtest.RunFaults(t, tavilySecret, func(t *testing.T, base string) search.Engine {
-		return NewTavily(Config{Key: tavilySecret, BaseURL: base, HTTP: searchtest.Client(t), Timeout: searchtest.FaultTimeout})
+	searchtest.RunFaults(t, tavilySecret, func(t *testing.T, base string, timeout time.Duration) search.Engine {
+		return NewTavily(Config{Key: tavilySecret, BaseURL: base, HTTP: searchtest.Client(t), Timeout: timeout})
 	})
 }
 

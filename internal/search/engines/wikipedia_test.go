@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,8 +42,8 @@ func TestWikipediaConformance(t *testing.T) {
 
 func TestWikipediaFaults(t *testing.T) {
 	t.Parallel()
-	searchtest.RunFaults(t, "", func(t *testing.T, base string) search.Engine {
-		return NewWikipedia(Config{BaseURL: base, HTTP: searchtest.Client(t), Timeout: searchtest.FaultTimeout})
+	searchtest.RunFaults(t, "", func(t *testing.T, base string, timeout time.Duration) search.Engine {
+		return NewWikipedia(Config{BaseURL: base, HTTP: searchtest.Client(t), Timeout: timeout})
 	})
 }
 

@@ -125,6 +125,11 @@ func (s *scanner) next() bool {
 func (s *scanner) read() {
 	s.ideograph, s.word = 0, s.word[:0]
 	for s.at < len(s.text) {
+		if c := s.text[s.at]; asciiWord(c) {
+			s.word = append(s.word, c|0x20) // in lower case; a digit stays
+			s.at++
+			continue
+		}
 		r, n := s.peek()
 		if !wordRune(r, n) {
 			break
@@ -160,12 +165,14 @@ func (s *scanner) peek() (rune, int) {
 func wordRune(r rune, n int) bool {
 	switch {
 	case r < utf8.RuneSelf:
-		return r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9'
+		return asciiWord(byte(r))
 	case r == utf8.RuneError && n <= 1:
 		return false
 	}
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Co, r)
 }
+
+func asciiWord(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' }
 
 // isIdeograph reports whether r is written without spaces between words.
 func isIdeograph(r rune) bool {

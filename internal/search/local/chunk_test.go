@@ -94,7 +94,7 @@ func TestSnippet(t *testing.T) {
 func TestNoQueryIsASyntaxError(t *testing.T) {
 	ix, f := open(t, ""), tree(t, "a.md", "word")
 	update(t, ix, f, newCounter(t))
-	e := ix.Engine(f)
+	e := ix.Engine(nil, f)
 	rapid.Check(t, func(rt *rapid.T) {
 		q := rapid.OneOf(rapid.String(), rapid.StringMatching(`(["*^(){}:+\-]|AND|OR|NOT|NEAR|word| ){0,30}`)).Draw(rt, "query")
 		if _, err := e.Search(t.Context(), search.Query{Text: q}); err != nil {

@@ -95,7 +95,7 @@ func update(t testing.TB, ix *Index, f *fetch.Folder, x fetch.Extractor) Report 
 // find returns the names of the files that a query finds, best first.
 func find(t testing.TB, ix *Index, f *fetch.Folder, query string) []string {
 	t.Helper()
-	hits, err := ix.Engine(f).Search(t.Context(), search.Query{Text: query, Limit: 50})
+	hits, err := ix.Engine(nil, f).Search(t.Context(), search.Query{Text: query, Limit: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestEngineConforms(t *testing.T) {
 				f := fetch.EmbeddedFolder("test library", "embedded", fsys)
 				ix := open(t, path)
 				update(t, ix, f, newCounter(t))
-				return ix.Engine(f)
+				return ix.Engine(nil, f)
 			})
 		})
 	}
@@ -328,7 +328,7 @@ func TestCancelledSearchLeavesTheIndexWhole(t *testing.T) {
 	f := fetch.EmbeddedFolder("library", "embedded", fsys)
 	ix := open(t, "")
 	update(t, ix, f, newCounter(t))
-	e := ix.Engine(f)
+	e := ix.Engine(nil, f)
 	cancelled := 0
 	for i := range 60 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*50)*time.Microsecond)
@@ -410,11 +410,11 @@ func TestRankingForgetsRemovedFiles(t *testing.T) {
 	}
 	equal(t, "removed", update(t, used, f, x).Removed, 40)
 	for _, q := range []string{"apple", "fig plum", "quince"} {
-		a, err := fresh.Engine(f).Search(t.Context(), search.Query{Text: q, Limit: 10})
+		a, err := fresh.Engine(nil, f).Search(t.Context(), search.Query{Text: q, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := used.Engine(f).Search(t.Context(), search.Query{Text: q, Limit: 10})
+		b, err := used.Engine(nil, f).Search(t.Context(), search.Query{Text: q, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -433,7 +433,7 @@ func TestFilterLooksAtDeclaredHostAndFileName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hits, err := ix.Engine(f).Search(t.Context(), search.Query{Text: "zones", Limit: 10, Filter: parsed})
+		hits, err := ix.Engine(nil, f).Search(t.Context(), search.Query{Text: "zones", Limit: 10, Filter: parsed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -457,7 +457,7 @@ func TestEmbeddedLibrary(t *testing.T) {
 	report := update(t, ix, f, x)
 	built := time.Since(start)
 	start = time.Now()
-	hits, err := ix.Engine(f).Search(t.Context(), search.Query{Text: "What are ideal crops for a garden in Utah?", Limit: 10})
+	hits, err := ix.Engine(nil, f).Search(t.Context(), search.Query{Text: "What are ideal crops for a garden in Utah?", Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

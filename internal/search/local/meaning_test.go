@@ -14,7 +14,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/searchtest"
@@ -92,7 +92,7 @@ func TestEngineContractWithVectors(t *testing.T) {
 		f := fetch.EmbeddedFolder("test library", "embedded", fsys)
 		ix := open(t, "")
 		update(t, ix, f, newCounter(t))
-		return ix.EngineWith(&bags{}, f)
+		return ix.Engine(&bags{}, f)
 	})
 }
 
@@ -104,7 +104,7 @@ func TestMeaningDecides(t *testing.T) {
 	ix := open(t, "")
 	update(t, ix, f, newCounter(t))
 	e := &bags{means: map[string]string{"automobile": "car", "costs": "price", "a": "", "of": ""}}
-	words, meaning := ix.Engine(f), ix.EngineWith(e, f)
+	words, meaning := ix.Engine(nil, f), ix.Engine(e, f)
 	equal(t, "by words", names(t, words, "price of a car", 5), []string{"words.txt", "meaning.txt"})
 	for i := range 10 {
 		equal(t, fmt.Sprintf("by meaning too, time %d", i), names(t, meaning, "price of a car", 5), []string{"meaning.txt", "words.txt"})
@@ -117,15 +117,9 @@ func TestMeaningFinds(t *testing.T) {
 	ix := open(t, "")
 	update(t, ix, f, newCounter(t))
 	e := &bags{means: map[string]string{"hounds": "dog"}}
-	equal(t, "by words", len(names(t, ix.Engine(f), "dog", 5)), 0)
-	equal(t, "by meaning", names(t, ix.EngineWith(pure{e}, f), "dog", 5), []string{"pets.txt"})
-	equal(t, "by vectors that are paid for", len(names(t, ix.EngineWith(e, f), "dog", 5)), 0)
+	equal(t, "by words", len(names(t, ix.Engine(nil, f), "dog", 5)), 0)
+	equal(t, "by meaning", names(t, ix.Engine(e, f), "dog", 5), []string{"pets.txt"})
 }
-
-// pure is an embedder that costs nothing.
-type pure struct{ embed.Embedder }
-
-func (pure) Pure() {}
 
 // library is n files about one thing, each with a word of its own.
 func library(t *testing.T, n int) (*Index, *fetch.Folder) {
@@ -142,24 +136,24 @@ func library(t *testing.T, n int) (*Index, *fetch.Folder) {
 func TestFewTextsAreEmbedded(t *testing.T) {
 	ix, f := library(t, 200)
 	e := &bags{}
-	equal(t, "hits", len(names(t, ix.EngineWith(e, f), "beetles in trees", 100)), 100)
+	equal(t, "hits", len(names(t, ix.Engine(e, f), "beetles in trees", 100)), 100)
 	if n := len(e.texts); n > 1+MaxTexts || n < MaxTexts/2 {
 		t.Errorf("%d texts were embedded, want at most %d and the query", n, MaxTexts)
 	}
 	e.texts = nil
-	if hits, err := ix.EngineWith(e, f).Search(t.Context(), search.Query{Text: "beetles in trees", Limit: 10, ByWords: true}); err != nil || len(hits) != 10 || len(e.texts) > 0 {
+	if hits, err := ix.Engine(e, f).Search(t.Context(), search.Query{Text: "beetles in trees", Limit: 10, ByWords: true}); err != nil || len(hits) != 10 || len(e.texts) > 0 {
 		t.Errorf("by words: %d hits, %d texts embedded, %v", len(hits), len(e.texts), err)
 	}
 }
 
 func TestFailingEmbedder(t *testing.T) {
 	ix, f := library(t, 30)
-	broken := ix.EngineWith(&bags{err: errors.New("no such model")}, f)
-	equal(t, "order by words", names(t, broken, "beetles in bark", 10), names(t, ix.Engine(f), "beetles in bark", 10))
+	broken := ix.Engine(&bags{err: errors.New("no such model")}, f)
+	equal(t, "order by words", names(t, broken, "beetles in bark", 10), names(t, ix.Engine(nil, f), "beetles in bark", 10))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	stops := stopping{&bags{err: context.Canceled}, cancel}
-	_, err := ix.EngineWith(stops, f).Search(ctx, search.Query{Text: "beetles"})
+	_, err := ix.Engine(stops, f).Search(ctx, search.Query{Text: "beetles"})
 	equal(t, "code", marchwarden.CodeOf(err), marchwarden.CodeCanceled)
 }
 
@@ -176,8 +170,8 @@ func (s stopping) Embed(ctx context.Context, texts []string) ([]embed.Vector, er
 
 // What is asked for by its very words is found first, whatever else means the same.
 func TestKnownItems(t *testing.T) {
-	model, err := minilm.New()
-	if errors.Is(err, minilm.ErrNoModel) {
+	model, err := bert.MiniLM()
+	if errors.Is(err, bert.ErrNoModel) {
 		t.Skip("built without a model")
 	}
 	if err != nil {
@@ -196,7 +190,7 @@ func TestKnownItems(t *testing.T) {
 	}
 	f, ix := tree(t, files...), open(t, "")
 	update(t, ix, f, newCounter(t))
-	e := ix.EngineWith(model, f)
+	e := ix.Engine(model, f)
 	for query, want := range map[string]string{
 		"ZX-4471-B":                         "order.txt",
 		"When was order ZX-4471-B shipped?": "order.txt",

@@ -47,7 +47,7 @@ func TestManyFiles(t *testing.T) {
 	f := tree(t)
 	manyFiles := manyFiles
 	if !datatest.Full() {
-		manyFiles /= 5
+		manyFiles /= 20
 	}
 	for i := range manyFiles {
 		write(t, fmt.Sprintf("%s/d%02d/f%05d.md", f.Name, i%50, i), words(r, 20))
@@ -99,7 +99,7 @@ func BenchmarkSearch100kChunks(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Logf("%d chunks, %d MB indexed in %v", infos[0].Chunks, infos[0].Bytes>>20, time.Since(start))
-	e := ix.Engine(f)
+	e := ix.Engine(nil, f)
 	var took []time.Duration
 	for b.Loop() {
 		q := fmt.Sprintf("w%d w%d w%d w%d", 20+r.IntN(200), 100+r.IntN(2000), 200+r.IntN(5000), 1000+r.IntN(20000))

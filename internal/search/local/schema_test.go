@@ -69,7 +69,7 @@ func TestDamageMetBySearch(t *testing.T) {
 	if _, err := ix.w.Exec("UPDATE segments SET data = CAST(substr(data, 1, length(data) - 1) || x'ff' AS BLOB)"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := ix.Engine(f).Search(t.Context(), search.Query{Text: "alpha", Limit: 5})
+	_, err := ix.Engine(nil, f).Search(t.Context(), search.Query{Text: "alpha", Limit: 5})
 	if !errors.Is(err, marchwarden.CodeUnavailable) || marchwarden.HintOf(err) == "" {
 		t.Fatalf("search of a damaged index gave %v, want %v with a hint", err, marchwarden.CodeUnavailable)
 	}
@@ -151,7 +151,7 @@ func TestClosedIndex(t *testing.T) {
 		t.Error(err)
 	}
 	f := tree(t, "a.md", "alpha")
-	if _, err := ix.Engine(f).Search(t.Context(), search.Query{Text: "alpha"}); !errors.Is(err, marchwarden.CodeUnavailable) {
+	if _, err := ix.Engine(nil, f).Search(t.Context(), search.Query{Text: "alpha"}); !errors.Is(err, marchwarden.CodeUnavailable) {
 		t.Errorf("search gave %v, want %v", err, marchwarden.CodeUnavailable)
 	}
 	if _, err := ix.Update(t.Context(), f, UpdateOptions{Extract: newCounter(t)}); !errors.Is(err, marchwarden.CodeUnavailable) {
@@ -202,7 +202,7 @@ func child(args []string) error {
 			return fmt.Errorf("rebuilt: %s", report.Rebuilt)
 		}
 		for query, want := range map[string]int{"shared": 50, fmt.Sprintf("process%s", args[2]): 1, fmt.Sprintf("round%d", round): 1} {
-			hits, err := ix.Engine(f).Search(ctx, search.Query{Text: query, Limit: 100})
+			hits, err := ix.Engine(nil, f).Search(ctx, search.Query{Text: query, Limit: 100})
 			if err != nil {
 				return err
 			}

@@ -31,16 +31,12 @@ const (
 // engine is called "local"; a limit below 1 means 10. Of a document, the
 // filter looks at the host it declares and at its file name: one must match.
 // Ties are broken by locator.
-func (ix *Index) Engine(folders ...*fetch.Folder) search.Engine {
-	return ix.EngineWith(nil, folders...)
-}
-
-// EngineWith is Engine with vectors: the documents that words find are put in order
+//
+// With an embedder the documents that words find are put in order
 // by their words and their meaning (see Reader). At most MaxTexts texts and the
-// query are given to e for one search, but all of a small library if e is an
-// embed.Pure, which costs nothing but time. Without vectors, because e is nil or fails,
+// query are given to e for one search, but all of a small library. Without vectors, because e is nil or fails,
 // words decide alone; that e failed is not told.
-func (ix *Index) EngineWith(e embed.Embedder, folders ...*fetch.Folder) search.Engine {
+func (ix *Index) Engine(e embed.Embedder, folders ...*fetch.Folder) search.Engine {
 	return &engine{ix: ix, embed: e, folders: byName(folders)}
 }
 
@@ -59,12 +55,8 @@ type engine struct {
 // Name implements search.Engine.
 func (e *engine) Name() string { return "local" }
 
-// Free reports whether a search costs nothing but time, which it does where no service
-// makes the vectors.
-func (e *engine) Free() bool {
-	_, pure := e.embed.(embed.Pure)
-	return e.embed == nil || pure
-}
+// Free says that a search costs nothing but time.
+func (e *engine) Free() bool { return true }
 
 // Search implements search.Engine.
 func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
@@ -153,7 +145,7 @@ func (e *engine) find(ctx context.Context, q search.Query, terms func(*inverted.
 		if err != nil {
 			return err
 		}
-		if _, free := e.embed.(embed.Pure); free && s.view.Chunks() <= WholeTexts {
+		if e.embed != nil && s.view.Chunks() <= WholeTexts {
 			whole = true
 			list, err = s.every(sought)
 			return err

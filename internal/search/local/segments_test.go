@@ -38,8 +38,8 @@ func TestManySmallUpdatesLeaveFewSegments(t *testing.T) {
 	}
 	update(t, fresh, f, plainExtractor{})
 	for _, q := range []string{"apple", "pear3", "number199", "filler text"} {
-		a, errA := used.Engine(f).Search(t.Context(), search.Query{Text: q, Limit: 100})
-		b, errB := fresh.Engine(f).Search(t.Context(), search.Query{Text: q, Limit: 100})
+		a, errA := used.Engine(nil, f).Search(t.Context(), search.Query{Text: q, Limit: 100})
+		b, errB := fresh.Engine(nil, f).Search(t.Context(), search.Query{Text: q, Limit: 100})
 		if errA != nil || errB != nil || len(b) == 0 {
 			t.Fatalf("%q: %d hits, %v %v", q, len(b), errA, errB)
 		}
@@ -77,7 +77,7 @@ func TestEveryChunkOfALongFileIsFound(t *testing.T) {
 	update(t, ix, f, plainExtractor{})
 	for i := range 100 {
 		word := fmt.Sprintf("needle%d", i)
-		hits, err := ix.Engine(f).Search(t.Context(), search.Query{Text: word})
+		hits, err := ix.Engine(nil, f).Search(t.Context(), search.Query{Text: word})
 		if err != nil || len(hits) != 1 || !strings.HasPrefix(hits[0].Snippet, word+" ") {
 			t.Errorf("%s: %+v, %v", word, hits, err)
 		}
@@ -109,8 +109,8 @@ func TestScoresAreOfTheFoldersSearched(t *testing.T) {
 	update(t, both, f, plainExtractor{})
 	update(t, alone, f, plainExtractor{})
 	q := search.Query{Text: "apple", Limit: 5}
-	a, errA := both.Engine(f).Search(t.Context(), q)
-	b, errB := alone.Engine(f).Search(t.Context(), q)
+	a, errA := both.Engine(nil, f).Search(t.Context(), q)
+	b, errB := alone.Engine(nil, f).Search(t.Context(), q)
 	if errA != nil || errB != nil || len(b) != 1 {
 		t.Fatalf("%v %v, %d hits", errA, errB, len(b))
 	}
@@ -155,7 +155,7 @@ func TestTablesThatDoNotFit(t *testing.T) {
 			if _, err := ix.w.Exec(harm); err != nil {
 				t.Fatal(err)
 			}
-			_, err := ix.Engine(f).Search(t.Context(), search.Query{Text: "alpha"})
+			_, err := ix.Engine(nil, f).Search(t.Context(), search.Query{Text: "alpha"})
 			if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || marchwarden.HintOf(err) == "" {
 				t.Fatalf("got %v", err)
 			}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,8 +19,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-// FaultTimeout is the time limit that an engine under RunFaults must be given.
+// FaultTimeout is the time limit of an engine whose service falls silent.
 const FaultTimeout = 400 * time.Millisecond
+
+// patience is the time limit where the service answers: a busy machine takes its time.
+const patience = time.Minute
+
+// NewEngine makes an engine for the service at base, with a time limit.
+type NewEngine func(t *testing.T, base string, timeout time.Duration) search.Engine
 
 // fault is one way in which a service fails. Its handler is told what the request
 // said about its sender, to repeat it where it hurts.
@@ -92,38 +99,45 @@ var faults = []fault{
 }
 
 // RunFaults has a service fail in every way it can. Each time the engine must
-// give no hits but an error with the right code that names the engine, in little
-// more than FaultTimeout, and without the secret in it. newEngine makes an engine
-// for the service at base that sends the secret along, if it has one.
-func RunFaults(t *testing.T, secret string, newEngine func(t *testing.T, base string) search.Engine) {
+// give no hits but an error with the right code that names the engine, soon after
+// its time limit, and without the secret in it. The engine sends the secret along, if it has one.
+func RunFaults(t *testing.T, secret string, newEngine NewEngine) {
+	var all sync.WaitGroup // some take all the time there is, and none needs a processor
 	for _, f := range faults {
-		t.Run(f.name, func(t *testing.T) {
-			base := Serve(t, func(w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body) // a server notices a lost client only then
-				user, password, _ := r.BasicAuth()
-				f.serve(w, r, strings.Join([]string{r.Header.Get("Authorization"), r.Header.Get("X-Subscription-Token"), user, password}, " "))
+		limit := patience
+		if slices.Contains([]string{"timeout", "stall", "slow drip"}, f.name) { // the service does not finish its answer
+			limit = FaultTimeout
+		}
+		all.Go(func() {
+			t.Run(f.name, func(t *testing.T) {
+				base := Serve(t, func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body) // a server notices a lost client only then
+					user, password, _ := r.BasicAuth()
+					f.serve(w, r, strings.Join([]string{r.Header.Get("Authorization"), r.Header.Get("X-Subscription-Token"), user, password}, " "))
+				})
+				checkFault(t, newEngine(t, base, limit), secret, f.codes...)
 			})
-			checkFault(t, newEngine(t, base), secret, f.codes...)
 		})
 	}
+	all.Wait()
 	t.Run("connection refused", func(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.Close()
-		checkFault(t, newEngine(t, "http://"+l.Addr().String()), secret, marchwarden.CodeUnavailable)
+		checkFault(t, newEngine(t, "http://"+l.Addr().String(), patience), secret, marchwarden.CodeUnavailable)
 	})
 	t.Run("500 MiB", func(t *testing.T) { testHuge(t, secret, newEngine) })
 	t.Run("redirect elsewhere", func(t *testing.T) { testElsewhere(t, secret, newEngine) })
 	t.Run("bad address", func(t *testing.T) {
 		for _, base := range []string{"ftp://search.example", "://" + secret, "http://%zz/", "localhost:8080", "http://"} {
-			checkFault(t, newEngine(t, base), secret, marchwarden.CodeInvalid)
+			checkFault(t, newEngine(t, base, patience), secret, marchwarden.CodeInvalid)
 		}
 	})
 }
 
-func testHuge(t *testing.T, secret string, newEngine func(t *testing.T, base string) search.Engine) {
+func testHuge(t *testing.T, secret string, newEngine NewEngine) {
 	var sent atomic.Int64
 	chunk := []byte(strings.Repeat("a", 1<<20))
 	base := Serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -136,14 +150,13 @@ func testHuge(t *testing.T, secret string, newEngine func(t *testing.T, base str
 			}
 		}
 	})
-	// A machine too busy to read as much in the time of the tests has not read too much either.
-	checkFault(t, newEngine(t, base), secret, marchwarden.CodeMalformed, marchwarden.CodeTimeout)
+	checkFault(t, newEngine(t, base, patience), secret, marchwarden.CodeMalformed)
 	if sent.Load() > 64<<20 {
 		t.Errorf("%d MiB were taken", sent.Load()>>20)
 	}
 }
 
-func testElsewhere(t *testing.T, secret string, newEngine func(t *testing.T, base string) search.Engine) {
+func testElsewhere(t *testing.T, secret string, newEngine NewEngine) {
 	var reached atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
 	defer elsewhere.Close()
@@ -152,7 +165,7 @@ func testElsewhere(t *testing.T, secret string, newEngine func(t *testing.T, bas
 			w.Header().Set("Location", elsewhere.URL+"/?key="+url.QueryEscape(r.Header.Get("Authorization")+r.Header.Get("X-Subscription-Token")))
 			w.WriteHeader(code)
 		})
-		checkFault(t, newEngine(t, base), secret, marchwarden.CodeUnavailable)
+		checkFault(t, newEngine(t, base, patience), secret, marchwarden.CodeUnavailable)
 	}
 	if reached.Load() > 0 {
 		t.Errorf("%d requests followed the redirect", reached.Load())
@@ -162,11 +175,7 @@ func testElsewhere(t *testing.T, secret string, newEngine func(t *testing.T, bas
 // checkFault searches and holds the error against the promises.
 func checkFault(t *testing.T, e search.Engine, secret string, codes ...marchwarden.Code) {
 	t.Helper()
-	start := time.Now()
 	hits, err := e.Search(t.Context(), search.Query{Text: "tomato soil", Limit: 5})
-	if took := time.Since(start); took > FaultTimeout+2*time.Second {
-		t.Errorf("took %v", took)
-	}
 	if len(hits) > 0 || !slices.Contains(codes, marchwarden.CodeOf(err)) || errors.Is(err, marchwarden.CodeNotFound) {
 		t.Errorf("%d hits and code %q (%v), want none and one of %q", len(hits), marchwarden.CodeOf(err), err, codes)
 		return

@@ -5,11 +5,11 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -20,24 +20,23 @@ type Answer struct {
 	ID, Question string
 	Asked        string       // the question as it was typed, if it was understood as another
 	Turns        []trace.Turn // of the conversation before it
-	Researcher   string
 	Began        time.Time
 	Took         time.Duration
-	Partial      bool // it was stopped before its end
+	Cost         *float64 // in dollars; nil is not known
+	Partial      bool     // it was stopped before its end
 	View         report.View
+	Grounds      string // what its sentences rest on
 	Body         h.Node
 
 	// Evidence is the source in the panel; nil if none was chosen.
 	Evidence *Evidence
 
 	Confidence  Confidence
-	Support     string // the verdict whose claims are shown; "" is all
 	Discoveries []Discovery
 	Questions   []marchwarden.OpenQuestion
 	Decisions   []marchwarden.Decision // those about other things than gaps
-	Lanes       h.Node
+	Stages      []run.Stage
 	Sources     []SourceLine
-	Stages      h.Node // tokens and time by stage
 
 	// Drift is the last check of the sources in one sentence, or "".
 	Drift string
@@ -64,22 +63,16 @@ type Confidence struct {
 	Factors []Factor
 }
 
-// Factor is what a confidence was computed from, among others.
-type Factor struct {
-	Name  string
-	Words string // its value
-	// Value is from 0 to 1, the more the better; what has no measure has none.
-	Value *float64
-	Why   string // how it bears on the number
-}
+// Factor is what a confidence was computed from, among others: its value, and how it bears on it.
+type Factor struct{ Name, Words, Why string }
 
 // SourceLine is a citation in a list.
 type SourceLine struct {
 	Number    int
-	Title     string // or "", then the locator stands for it
-	Locator   string
+	Title     string // or "", then the document stands for it
+	Document  string // its locator, without the place in it
 	Published string
-	Authority string
+	Excerpt   string
 	// State is what became of the source since: "" is not known, and else what
 	// package drift calls it, such as unchanged, changed, gone.
 	State string
@@ -89,8 +82,8 @@ type SourceLine struct {
 func (v Answer) cites() bool { return len(v.Sources) > 0 || v.Evidence != nil }
 
 type section struct {
-	id, title, link string // the link is the title in the list of parts, if it is another
-	body            h.Node // nothing leaves the part out
+	id, title string
+	body      h.Node // nothing leaves the part out
 }
 
 func (p section) node() h.Node {
@@ -98,80 +91,64 @@ func (p section) node() h.Node {
 `, p.id, p.id, p.id, p.title, p.body)
 }
 
-func (p section) entry() h.Node {
-	title := p.title
-	if p.link != "" {
-		title = p.link
-	}
-	return h.If(!p.body.Empty(), `<li><a href="{}">{}</a></li>`, h.At(p.id), title)
-}
-
-// Answer is the page of a run that has a result.
+// Answer is the page of a run that has a result: the answer, what can be done with it, what it
+// rests on, what is missing; and below, folded away, how it came about.
 func (s *Set) Answer(v Answer) h.Node {
 	alone, skip, panel := h.Fill(` alone`), h.Node{}, h.Node{}
 	if v.cites() {
 		alone, skip = h.Node{}, h.Fill(`<a href="#source">Skip to the source</a>`)
 		panel = h.Fill(`{}<template id="no-source">{}</template>`, v.Evidence.panel(), noSource())
 	}
-	parts := v.parts()
+	shown := []section{
+		{"closest", "Closest passages (not an answer)", h.If(len(v.View.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.View.Closest, side))},
+		{"sources", "Sources", sourceCards(v.documents())},
+		{"contradictions", "Where sources disagree", h.Each(v.View.Contradictions, contradiction)},
+		{"gaps", "What was not found", gaps(v.View.Gaps)},
+	}
+	details := h.Each(v.details(), section.node)
 	return s.frame(shell{Frame: v.Frame, name: "answer", skip: skip, main: h.Fill(`<div class="split{}" id="split" data-run="{}">
 <article class="column">
-{}{}{}{}<nav class="contents" aria-label="Parts of this page"><ul>{}</ul></nav>
-{}</article>
-{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), section{id: "closest", title: "Closest passages (not an answer)", body: h.If(len(v.View.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.View.Closest, side))}.node(), v.goOn(),
-		h.Each(parts, section.entry), h.Each(parts, section.node), panel)})
+{}{}{}{}{}{}</article>
+{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), v.actions(), v.goOn(), h.Each(shown, section.node),
+		h.If(!details.Empty(), `<details class="more" id="details"><summary>Details: how sure and why, sentence by sentence, who was asked, cost and record</summary>
+{}</details>`, details), panel)})
 }
 
-func (v Answer) parts() []section {
+// details are what most readers do not need.
+func (v Answer) details() []section {
 	confidence := h.Node{}
 	if v.cites() {
 		confidence = v.Confidence.node()
 	}
 	return []section{
-		{"confidence", "Confidence", "", confidence},
-		{"contradictions", "Contradictions", "", h.Each(v.View.Contradictions, contradiction)},
-		{"gaps", "Gaps", "", gaps(v.View.Gaps)},
-		{"claims", "Claims", "", v.claims()},
-		{"sources", "Sources", "", sourceList(v.Sources)},
-		{"leads", "Leads", "", v.leads()},
-		{"rihlas", "Researchers asked", "Researchers", h.Join(v.Lanes, rihlas(v.View.Rihlas))},
-		{"cost", "Cost and record", "Cost", h.If(!v.Stages.Empty() || len(v.View.Cost)+len(v.View.Provenance) > 0, `{}{}{}`, v.Stages, facts(v.View.Cost), facts(v.View.Provenance))},
+		{"confidence", "How sure, and why", confidence},
+		{"claims", "Sentence by sentence", v.claims()},
+		{"leads", "Leads", v.leads()},
+		{"rihlas", "Researchers asked", rihlas(v.View.Rihlas)},
+		{"stages", "Where time and tokens went", stages(v.Stages)},
+		{"cost", "Cost and record", h.If(len(v.View.Cost)+len(v.View.Provenance) > 0, `{}{}`, facts(v.View.Cost), facts(v.View.Provenance))},
 	}
 }
 
 func (v Answer) head() h.Node {
-	by, long := "asked of", h.Node{}
-	if v.cites() {
-		by = "answered by"
-	}
-	if utf8.RuneCountInString(v.Question) > 160 {
-		long = h.Fill(` class="long"`)
-	}
-	return h.Fill(`<header class="head">{}<h1{} lang="" dir="auto">{}</h1>
-{}<p class="meta">{}{}{}{}</p>
-{}{}{}</header>
-`, v.before(), long, or(v.Question, "A run without a question"), with(v.Asked, `<p class="meta">asked as: <span lang="" dir="auto">{}</span></p>
-`),
-		h.If(line(v.Researcher) != "", `<span>{} <span lang="" dir="auto">{}</span></span>`, by, who(v.Researcher)),
-		h.If(!v.Began.IsZero(), ` {}`, moment(v.Began)), h.If(v.Took > 0, ` <span>{}</span>`, term.Duration(v.Took)),
-		h.If(len(v.Sources) > 0, ` <a href="#sources">{}</a>`, term.Plural(len(v.Sources), "citation")),
-		v.glance(), v.actions(), v.notes())
+	return h.Fill(`<header class="head">{}<h1 lang="" dir="auto">{}</h1>{}
+{}</header>
+`, v.before(), or(v.Question, "No question was kept"), with(v.Asked, `<p class="meta">asked as: <span lang="" dir="auto">{}</span></p>`), v.notes())
 }
 
 // before leads to the earlier turns of the conversation.
 func (v Answer) before() h.Node {
 	return h.If(len(v.Turns) > 0, `<nav class="turns" aria-label="Earlier in this conversation"><ol>{}</ol></nav>`, h.Each(v.Turns, func(t trace.Turn) h.Node {
-		return h.Fill(`<li><a href="{}" lang="" dir="auto">{}</a></li>`, h.Local(RunPath(t.TraceID.String())), or(cmp.Or(t.Question, t.Asked), "A run without a question"))
+		return h.Fill(`<li><a href="{}" lang="" dir="auto">{}</a></li>`, h.Local(RunPath(t.TraceID.String())), or(cmp.Or(t.Question, t.Asked), "No question was kept"))
 	}))
 }
 
 // goOn is the box for the next question of the conversation.
 func (v Answer) goOn() h.Node {
-	return h.If(len(v.Can.Follow) > 0, `<form class="go-on" method="post" action="/ask">{}<input type="hidden" name="follow" value="{}">{}<label for="go-on">Ask on</label> <input id="go-on" name="question" required maxlength="{}" autocomplete="off" dir="auto" aria-describedby="go-on-hint"> <button class="primary">Ask</button>
-<p class="hint" id="go-on-hint">It may leave out what was named here. Asked of {}; pages that were fetched are read first</p></form>
+	return h.If(len(v.Can.Follow) > 0, `<form class="go-on" method="post" action="/ask">{}<input type="hidden" name="follow" value="{}">{}<label class="sr" for="go-on">Ask on</label> <input id="go-on" name="question" required maxlength="{}" autocomplete="off" dir="auto" placeholder="Ask a follow-up" title="It may leave out what was named here"> <button class="primary">Ask</button></form>
 `, token(v.CSRF), v.ID, h.Each(v.Can.Follow, func(name string) h.Node {
 		return h.Fill(`<input type="hidden" name="researcher" value="{}">`, name)
-	}), marchwarden.MaxQuestionChars, line(strings.Join(v.Can.Follow, ", ")))
+	}), marchwarden.MaxQuestionChars)
 }
 
 func (v Answer) notes() h.Node {
@@ -198,77 +175,45 @@ func (v Answer) answer() h.Node {
 `, lead, body)
 }
 
-// glance is what the check of the answer came to, each part with a link to more.
-func (v Answer) glance() h.Node {
-	if !v.cites() {
-		return h.Node{}
+// trust is how far the answer can be trusted and what it took, in words.
+func (v Answer) trust() h.Node {
+	sure := h.Node{}
+	if v.cites() {
+		words, _ := report.Sure(marchwarden.Unit(v.Confidence.Value))
+		sure = h.Fill(`<a href="#confidence">{}</a> `, words)
 	}
-	missing := 0
-	for _, g := range v.View.Gaps {
-		missing += len(g.Gaps)
+	cost := Money(v.Cost)
+	if v.Cost != nil && *v.Cost == 0 {
+		cost = "no cost"
 	}
-	return h.Fill(`<ul class="glance" aria-label="At a glance">{}{}{}<li><a class="chip plain" href="#confidence">confidence {}{}</a></li></ul>`, v.standing(),
-		h.If(len(v.View.Contradictions) > 0, `<li><a class="chip bad" href="#contradictions"><span aria-hidden="true">≠ </span>{}</a></li>`, term.Plural(len(v.View.Contradictions), "contradiction")),
-		h.If(missing > 0, `<li><a class="chip plain" href="#gaps"><span aria-hidden="true">◌ </span>{}</a></li>`, term.Plural(missing, "gap")),
-		unit(v.Confidence.Value), meter(v.Confidence.Value))
+	return h.Fill(`<p class="meta trust">{}{}{}{}{}</p>`, with(v.Grounds, `<a href="#claims">{}</a> `), sure,
+		h.If(v.Took > 0, `<span>{}</span> `, term.Duration(v.Took)), with(cost, `<span>{}</span> `), timed(v.Began, "2 Jan 2006"))
 }
 
-// standing is how many claims stand. What is copied from a source is not proved by it.
-func (v Answer) standing() h.Node {
-	stands, quoted := 0, 0
-	for _, c := range v.View.Claims {
-		if s := marchwarden.Support(c.Verdict); s.Stands() {
-			stands++
-			if s == marchwarden.Quoted {
-				quoted++
-			}
-		}
-	}
-	words := "supported or quoted"
-	switch quoted {
-	case 0:
-		words = "supported"
-	case stands:
-		words = "quoted"
-	}
-	tone, sign := "plain", "✓"
-	switch {
-	case stands < len(v.View.Claims):
-		tone, sign = "fair", "◐"
-	case words == "supported":
-		tone = "good"
-	case words == "quoted":
-		sign = "❝"
-	}
-	return h.If(len(v.View.Claims) > 0, `<li><a class="chip {}" href="#claims"><span aria-hidden="true">{} </span>{} of {} {}</a></li>`, tone, sign, stands, term.Plural(len(v.View.Claims), "sentence"), words)
-}
-
+// actions are what can be done with the answer: what is done often is in sight.
 func (v Answer) actions() h.Node {
-	link := func(shown bool, class, path, label string) h.Node {
-		return h.If(shown, `<a class="{}" href="{}">{}</a>`, class, h.Local(path), label)
+	link := func(shown bool, path, label string, class h.Literal) h.Node {
+		return h.If(shown, `<li><a{} href="{}">{}</a></li>`, h.Fill(class), h.Local(path), label)
 	}
 	do := func(shown bool, act Act, label string) h.Node {
-		return h.If(shown, `{}`, button(v.CSRF, ActPath(v.ID, act), label, ""))
+		return h.If(shown, `<li>{}</li>`, button(v.CSRF, ActPath(v.ID, act), label, ""))
 	}
 	resume := h.If(v.Can.Resume, `<form method="post" action="{}">{}{}<button class="primary">Go on{}</button></form>`, h.Local(ActPath(v.ID, Resume)), token(v.CSRF),
 		h.If(v.Can.More > 0, `<input type="hidden" name="token_budget" value="{}">`, v.Can.More), h.If(v.Can.More > 0, ` with {} more tokens`, term.Count(v.Can.More)))
-	exports := h.If(len(v.Can.Exports) > 0, `<details class="menu"><summary>Export</summary><ul>{}</ul></details>`, h.Each(v.Can.Exports, func(e Format) h.Node {
+	exports := h.If(len(v.Can.Exports) > 0, `<details class="menu share"><summary>Share</summary><ul>{}</ul></details>`, h.Each(v.Can.Exports, func(e Format) h.Node {
 		return h.Fill(`<li><a href="{}" download><b>{}</b> <span class="soft">{}</span></a></li>`, h.Local(ExportPath(v.ID, e.Name)), e.Name, e.About)
 	}))
-	return h.Fill(`<div class="actions toolbar">{}{}{}{}{}{}{}{}</div>{}`, resume, exports, do(v.Can.Check && len(v.Sources) > 0, Check, "Check the sources again"),
-		link(true, "button", withQuery(AskPath, url.Values{"from": {v.ID}}), "Ask again"), link(!v.Body.Empty(), "button", withQuery(HistoryPath, url.Values{"with": {v.ID}}), "Compare"),
-		do(v.Can.Watch, Follow, "Watch this question"), do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, "button danger", ActPath(v.ID, Delete), "Delete"),
+	more := h.Join(do(v.Can.Check && len(v.Sources) > 0, Check, "Check the sources again"), link(!v.Body.Empty(), withQuery(HistoryPath, url.Values{"with": {v.ID}}), "Compare with another answer", ``),
+		do(v.Can.Watch, Follow, "Watch this question"), do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, ActPath(v.ID, Delete), "Delete", ` class="danger"`))
+	return h.Fill(`<div class="about">{}<div class="actions toolbar">{}{}<a class="button" href="{}">Ask again</a>{}</div></div>{}`, v.trust(), resume, exports,
+		h.Local(withQuery(AskPath, url.Values{"from": {v.ID}})), h.If(!more.Empty(), `<details class="menu acts"><summary>More</summary><ul>{}</ul></details>`, more),
 		h.If(line(v.Drift) != "", `<p class="meta"><span class="says">{}</span> <a href="{}">What became of the sources</a></p>`, line(v.Drift), h.Local(ActPath(v.ID, Check))))
 }
 
 func (c Confidence) node() h.Node {
 	factors := h.If(len(c.Factors) > 0, `<table class="factors"><caption class="sr">What the confidence was computed from</caption><thead class="sr"><tr><th scope="col">Factor</th><th scope="col">Value</th><th scope="col">How it bears on it</th></tr></thead><tbody>{}</tbody></table>`,
 		h.Each(c.Factors, func(f Factor) h.Node {
-			bar := h.Node{}
-			if f.Value != nil {
-				bar = h.Join(meter(*f.Value), h.Text(" "))
-			}
-			return h.Fill(`<tr><th scope="row">{}</th><td>{}<span lang="" dir="auto">{}</span></td><td class="soft">{}</td></tr>`, line(f.Name), bar, line(f.Words), line(f.Why))
+			return h.Fill(`<tr><th scope="row">{}</th><td lang="" dir="auto">{}</td><td class="soft">{}</td></tr>`, line(f.Name), line(f.Words), line(f.Why))
 		}))
 	return h.Fill(`<p class="figure-line"><b class="big">{}</b> {} {}</p>{}`, unit(c.Value), meter(c.Value), line(c.Words), factors)
 }
@@ -289,48 +234,54 @@ func side(s report.SideView) h.Node {
 	}
 	return h.Fill(`<figure class="side">{}<blockquote lang="" dir="auto">{}</blockquote><figcaption>{}<span lang="" dir="auto">{}</span> <span class="meta">{}{}</span></figcaption></figure>`,
 		with(s.Value, `<p class="value" lang="" dir="auto">{}</p>`), h.Exact(s.Excerpt), source, line(s.Heading), with(locator, `<span lang="" dir="auto">{}</span> `),
-		h.Each(s.Facts, func(f string) h.Node { return h.Fill(`<span lang="" dir="auto">{}</span> `, line(f)) }))
+		h.Each(s.Facts, func(f string) h.Node {
+			return h.If(!strings.HasPrefix(f, "authority "), `<span lang="" dir="auto">{}</span> `, line(f)) // a word of the details
+		}))
 }
 
-// claims is a table of the claims, of which those of one verdict may be shown alone.
+// claims is a table of the claims.
 func (v Answer) claims() h.Node {
-	counts := map[string]int{}
 	rows := h.Each(v.View.Claims, func(c report.ClaimView) h.Node {
 		verdict := verdictOf(c.Verdict)
-		counts[verdict.name]++
 		return h.Fill(`<tr class="{}"><td>{}</td><td lang="" dir="auto">{}</td><td>{}</td></tr>
 `, verdict.name, chip(verdict), line(c.Text), cites(c.Sources, cite))
 	})
-	show := func(name, title string, n int, chosen bool) h.Node {
-		return h.Fill(`<label><input type="radio" name="support" id="show-{}" value="{}"{}> {} <span class="soft">{}</span></label>`, name, name, h.If(chosen, ` checked`), title, n)
-	}
-	known := false
-	choices := h.Each(verdicts, func(w word) h.Node {
-		known = known || w.name == v.Support
-		return show(w.name, w.title, counts[w.name], w.name == v.Support)
-	})
-	return h.If(len(v.View.Claims) > 0, `<fieldset class="filter"><legend class="sr">Which to show</legend>{}{}</fieldset>
-<table class="claims"><caption class="sr">Sentences of the answer, the verdict on each, and its sources</caption><thead><tr><th scope="col">Verdict</th><th scope="col">Sentence</th><th scope="col">Sources</th></tr></thead><tbody>
-{}</tbody></table>`, show("all", "All", len(v.View.Claims), !known), choices, rows)
+	return h.If(len(v.View.Claims) > 0, `<table class="claims"><caption class="sr">Sentences of the answer, the verdict on each, and its sources</caption><thead><tr><th scope="col">Verdict</th><th scope="col">Sentence</th><th scope="col">Sources</th></tr></thead><tbody>
+{}</tbody></table>`, rows)
 }
 
 func cites(all []int, one func(int) h.Node) h.Node {
 	return h.Each(all, func(n int) h.Node { return h.Join(one(n), h.Text(" ")) })
 }
 
-func sourceList(all []SourceLine) h.Node {
-	return h.If(len(all) > 0, `<ol class="sources">{}</ol>`, h.Each(all, func(s SourceLine) h.Node {
-		title := clip(120, s.Title)
-		place := with(host(s.Locator), `<span>{}</span> `)
-		switch {
-		case title == "":
-			title = clip(120, s.Locator)
-		case place.Empty():
-			place = with(clip(120, s.Locator), `<span lang="" dir="auto">{}</span> `)
+// documents are the sources, those of one document together, in the order of the first of each.
+func (v Answer) documents() [][]SourceLine {
+	var out [][]SourceLine
+	at := map[string]int{}
+	for _, s := range v.Sources {
+		i, ok := at[s.Document]
+		if !ok {
+			i = len(out)
+			at[s.Document], out = i, append(out, nil)
 		}
-		return h.Fill(`<li value="{}"><a href="{}" data-source="{}" lang="" dir="auto">{}</a> <span class="meta">{}{}{}{}</span></li>
-`, s.Number, toSource(s.Number), s.Number, title, place, with(s.Published, `<span>{}</span> `), with(s.Authority, `<span>{} authority</span> `),
-			h.If(s.State != "", `<span>{}</span>`, freshnessOf(s.State).title))
+		out[i] = append(out[i], s)
+	}
+	return out
+}
+
+// sourceCards is a card for each document, with what is cited from it.
+func sourceCards(all [][]SourceLine) h.Node {
+	return h.If(len(all) > 0, `<ol class="sources">{}</ol>`, h.Each(all, func(cited []SourceLine) h.Node {
+		first := cited[0]
+		title, place := clip(120, first.Title), or(host(first.Document), clip(120, first.Document))
+		if title == "" {
+			title, place = clip(120, first.Document), ""
+		}
+		state := h.If(first.State != "" && first.State != "unchanged", `{}`, chip(freshnessOf(first.State)))
+		return h.Fill(`<li class="source"><p class="document" lang="" dir="auto">{}</p><p class="meta">{}{}{}</p>{}</li>
+`, title, with(place, `<span lang="" dir="auto">{}</span> `), with(first.Published, `<span>{}</span> `), state, h.Each(cited, func(s SourceLine) h.Node {
+			return h.Fill(`<a href="{}" data-source="{}"><b><span class="sr">Source </span>{}</b> <span lang="" dir="auto">{}</span></a>`, toSource(s.Number), s.Number, s.Number, or(clip(110, s.Excerpt), "the source"))
+		}))
 	}))
 }
 

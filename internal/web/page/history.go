@@ -8,7 +8,6 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -45,9 +44,9 @@ func (s *Set) History(v History) h.Node {
 	return s.frame(shell{Frame: v.Frame, name: "history", here: "history", main: h.Fill(`<h1>History</h1>{}
 <search><form class="find" method="get" action="/history">
 <div class="find-line"><label class="sr" for="q">Words of the question or the answer</label>
-<input type="search" id="q" name="q" value="{}" placeholder="Words of the question or the answer" dir="auto" aria-describedby="q-hint">
+<input type="search" id="q" name="q" value="{}" placeholder="Words to look for" dir="auto" aria-describedby="q-hint">
 <button class="primary">Search</button></div>
-<p class="hint" id="q-hint">All words must be there; "a phrase in quotes" as it is.</p>{}
+<p class="hint" id="q-hint">Finds what has all of the words.</p>{}
 <details class="more"{}><summary>Filters</summary><div class="filters">{}</div><p><button>Apply</button> {}</p></details>
 </form></search>
 <section aria-labelledby="results-title"><h2 id="results-title">{}</h2>{}</section>`,
@@ -75,18 +74,18 @@ func (v History) filters() h.Node {
 func (v History) found() string {
 	switch {
 	case len(v.Entries) == 0:
-		return "No runs"
+		return "Nothing found"
 	case len(v.Entries) < v.Total:
-		return fmt.Sprintf("%s to %s of %s", term.Count(v.From), term.Count(v.To), term.Plural(v.Total, "run"))
+		return fmt.Sprintf("%s to %s of %s", term.Count(v.From), term.Count(v.To), term.Plural(v.Total, "question"))
 	}
-	return term.Plural(v.Total, "run")
+	return term.Plural(v.Total, "question")
 }
 
 func (v History) results(filtered bool) h.Node {
 	switch {
 	case len(v.Entries) > 0:
 	case filtered:
-		return h.Fill(`<p class="soft">Nothing fits. Fewer words or filters find more. <a href="/history">Show all runs</a></p>`)
+		return h.Fill(`<p class="soft">Nothing fits. Fewer words or filters find more. <a href="/history">Show all</a></p>`)
 	default:
 		return h.Fill(`<p class="soft">Nothing was asked yet. <a href="/">Ask something</a></p>`)
 	}
@@ -97,50 +96,6 @@ func (v History) results(filtered bool) h.Node {
 <div class="pages"><button>Compare the two chosen</button> <span class="soft" id="chosen" role="status"></span>{}</div></form>`,
 		h.Each(v.Entries, func(e run.Entry) h.Node { return entry(e, choice(e, v.With)) }),
 		h.If(len(v.Newer)+len(v.Older) > 0, `<nav aria-label="Pages">{} {}</nav>`, turn(v.Newer, "prev", "‹ Previous"), turn(v.Older, "next", "Next ›")))
-}
-
-// Numbers is the page of figures over many runs.
-type Numbers struct {
-	Frame
-	Spans   []Option      // over how many days, of which one is chosen
-	Facts   []report.Fact // totals
-	Figures []Figure
-}
-
-// Figure is numbers with bars.
-type Figure struct {
-	Title string
-	About string // what it shows and what to look for, in a sentence
-	Body  h.Node
-}
-
-// Numbers is the page of figures.
-func (s *Set) Numbers(v Numbers) h.Node {
-	spans := h.Each(v.Spans, func(o Option) h.Node {
-		return h.Fill(`<li><a href="{}"{}>{}</a></li>`, h.Local(withQuery(NumbersPath, url.Values{"days": {o.Value}})), h.If(o.Chosen, ` aria-current="true"`), line(o.Name))
-	})
-	totals := h.Each(v.Facts, func(f report.Fact) h.Node {
-		return h.If(f.Value != "", `<div><dt>{}</dt><dd><b>{}</b></dd></div>`, line(f.Label), line(f.Value))
-	})
-	figures := h.Fill(`<p class="soft">There is nothing to count yet. <a href="/">Ask something</a></p>`)
-	if len(v.Figures) > 0 {
-		n := 0
-		figures = h.Fill(`<div class="figures">{}</div>`, h.Each(v.Figures, func(f Figure) h.Node {
-			n++
-			return h.Fill(`<section class="box" aria-labelledby="figure-{}"><h2 id="figure-{}">{}</h2>{}{}</section>
-`, n, n, line(f.Title), with(f.About, `<p class="soft">{}</p>`), f.Body)
-		}))
-	}
-	return s.frame(shell{Frame: v.Frame, name: "numbers", here: "numbers", main: h.Fill(`<header class="head"><h1>Numbers</h1>{}</header>{}{}`,
-		h.If(len(v.Spans) > 0, `<nav class="spans" aria-label="Over how long"><ul>{}</ul></nav>`, spans), h.If(len(v.Facts) > 0, `<dl class="gauges">{}</dl>`, totals), figures)})
-}
-
-// Bars is a table of numbers with bars, as a figure.
-func Bars(caption string, head []string, rows [][]Cell) h.Node {
-	if len(rows) == 0 {
-		return h.Fill(`<p class="soft">Nothing measured yet.</p>`)
-	}
-	return h.Fill(`<figure class="chart bars"><div class="chart-table" tabindex="0" role="group" aria-label="{}">{}</div></figure>`, caption, Table(caption, head, rows))
 }
 
 // Compare is two runs side by side.
@@ -162,76 +117,64 @@ func (s *Set) Compare(v Compare) h.Node {
 	gaps := h.Each(v.Gaps, func(p run.Pair[marchwarden.Gap]) h.Node {
 		return shared(cmp.Or(p.A, p.B).Topic, "", p.A != nil, p.B != nil)
 	})
-	return s.frame(shell{Frame: v.Frame, name: "compare", here: "history", main: h.Fill(`<h1 class="apart">Two runs side by side</h1>
+	return s.frame(shell{Frame: v.Frame, name: "compare", here: "history", main: h.Fill(`<h1 class="apart">Two answers side by side</h1>
+<p class="lead">{}</p>
 <div class="versus">{}{}</div>{}
-{}{}{}{}`, contestant("A", v.A), contestant("B", v.B), h.If(v.A.Question != v.B.Question, `<p class="notice">Their questions are not the same, so what differs may be due to that.</p>`),
-		part("measures", "Measures", "", "Measures of both runs", []string{"Measure", "A", "B", "Difference"}, v.measures()),
-		part("claims", "Claims", "pairs", "Claims of both runs, and of one alone", []string{"A", "B", "What differs"}, h.Each(v.Claims, pair)),
-		part("sources", "Sources", "", "Sources of both runs", []string{"What", "In A", "In B"}, sources),
-		part("gaps", "Gaps", "", "Gaps of both runs", []string{"What", "In A", "In B"}, gaps))})
+{}{}{}`, v.sentence(), contestant("A", v.A), contestant("B", v.B), h.If(v.A.Question != v.B.Question, `<p class="notice">They answer different questions, which may be why they differ.</p>`),
+		part("claims", "Sentences", "pairs", "Sentences of both answers, and of one alone", []string{"A", "B", "What differs"}, h.Each(v.Claims, pair)),
+		part("sources", "Sources", "", "Sources of both answers", []string{"What", "In A", "In B"}, sources),
+		part("gaps", "What was not found", "", "What both answers did not find", []string{"What", "In A", "In B"}, gaps))})
+}
+
+// sentence says what differs.
+func (v Compare) sentence() string {
+	same, changed, onlyA, onlyB := 0, 0, 0, 0
+	for _, p := range v.Claims {
+		switch {
+		case p.A == nil:
+			onlyB++
+		case p.B == nil:
+			onlyA++
+		case p.Changed:
+			changed++
+		default:
+			same++
+		}
+	}
+	shared := 0
+	for _, p := range v.Sources {
+		if p.A != nil && p.B != nil {
+			shared++
+		}
+	}
+	a, b := v.Comparison.A, v.Comparison.B
+	surer := "Both are as sure"
+	switch {
+	case a.Confidence > b.Confidence:
+		surer = "A is surer"
+	case b.Confidence > a.Confidence:
+		surer = "B is surer"
+	}
+	took := func(s run.Side) string {
+		return term.Duration(time.Duration(s.CostMetadata.WallTimeSec*float64(time.Second))) + " and " + term.Plural(s.CostMetadata.TokensUsed, "token")
+	}
+	var counts []string
+	for _, c := range []struct {
+		n     int
+		words string
+	}{{same, "the same"}, {changed, "changed"}, {onlyA, "in A only"}, {onlyB, "in B only"}} {
+		if c.n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.words))
+		}
+	}
+	return fmt.Sprintf("Sentences: %s. They share %d of %s. %s (%.2f and %.2f). A took %s, B %s.",
+		or(strings.Join(counts, ", "), "none"), shared, term.Plural(len(v.Sources), "source"), surer, float64(a.Confidence), float64(b.Confidence), took(a), took(b))
 }
 
 // part is a section that is a table; nothing where there are no rows.
 func part(id, title, class, caption string, head []string, rows h.Node) h.Node {
 	return h.If(!rows.Empty(), `<section aria-labelledby="{}-title"><h2 id="{}-title">{}</h2><table{}><caption class="sr">{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table></section>
 `, id, id, title, h.If(class != "", ` class="{}"`, class), caption, h.Each(head, func(s string) h.Node { return h.Fill(`<th scope="col">{}</th>`, s) }), rows)
-}
-
-var factorNames = map[string]string{
-	"num_corroborating_sources": "independent origins", "source_authority": "authority of the sources", "contradiction_detected": "contradiction found",
-	"query_specificity_match": "evidence on what was asked", "budget_exhausted": "budget exhausted",
-}
-
-func (v Compare) measures() h.Node {
-	var out []h.Node
-	row := func(name, a, b, difference string) {
-		out = append(out, h.Fill(`<tr><th scope="row">{}</th><td lang="" dir="auto">{}</td><td lang="" dir="auto">{}</td><td>{}</td></tr>`, line(name), line(a), line(b), difference))
-	}
-	for _, f := range v.Factors {
-		difference := ""
-		switch {
-		case f.Same:
-		case f.Name == "confidence":
-			difference = fmt.Sprintf("%+.2f", float64(v.Comparison.B.Confidence-v.Comparison.A.Confidence))
-		default:
-			difference = "differs"
-		}
-		row(or(factorNames[f.Name], strings.ReplaceAll(f.Name, "_", " ")), yesNo(f.A), yesNo(f.B), difference)
-	}
-	a, b := v.Comparison.A, v.Comparison.B
-	for _, c := range []struct {
-		name string
-		a, b int
-	}{{"claims", len(a.Claims), len(b.Claims)}, {"citations", len(a.Citations), len(b.Citations)}, {"gaps", len(a.Gaps), len(b.Gaps)},
-		{"contradictions", len(a.Contradictions), len(b.Contradictions)}, {"tokens", a.CostMetadata.TokensUsed, b.CostMetadata.TokensUsed}} {
-		row(c.name, term.Count(c.a), term.Count(c.b), signed(c.b-c.a))
-	}
-	took := func(s run.Side) string {
-		return term.Duration(time.Duration(s.CostMetadata.WallTimeSec * float64(time.Second)))
-	}
-	row("time", took(a), took(b), "")
-	return h.Join(out...)
-}
-
-func yesNo(s string) string {
-	switch s {
-	case "true":
-		return "yes"
-	case "false":
-		return "no"
-	}
-	return s
-}
-
-// signed is a difference with its sign; none is nothing.
-func signed(n int) string {
-	switch {
-	case n < 0:
-		return "−" + term.Count(-n)
-	case n == 0:
-		return ""
-	}
-	return "+" + term.Count(n)
 }
 
 func pair(p run.Pair[marchwarden.Claim]) h.Node {

@@ -58,9 +58,9 @@ func (v Drift) source(src drift.Source) h.Node {
 		p := v.Report.Passages[n-1]
 		return h.Fill(`<figure class="passage"><figcaption>Excerpt {}: {}</figcaption><blockquote lang="" dir="auto">{}</blockquote></figure>`, p.Citation, chip(pick(standings, string(p.State))), passage(p))
 	})
-	return h.Fill(`<article class="box"><h3 lang="" dir="auto">{}</h3><p>{} <span class="locator">{}</span></p>{}{}{}</article>
+	return h.Fill(`<article class="box"><h3 lang="" dir="auto">{}</h3><p>{} <span class="locator">{}</span></p>{}{}{}{}</article>
 `, or(src.Title, src.Locator), chip(freshnessOf(DriftState(src))), outside(src.Locator), h.If(src.MovedTo != "", `<p class="soft">Moved to {}</p>`, outside(src.MovedTo)),
-		with(src.Detail, `<p class="soft" lang="" dir="auto">{}</p>`), passages)
+		with(src.Retracted, `<p lang="" dir="auto">{}</p>`), with(src.Detail, `<p class="soft" lang="" dir="auto">{}</p>`), passages)
 }
 
 // passage is an excerpt, with how its wording changed. A space stands between two edits.
@@ -94,9 +94,6 @@ type SignIn struct {
 	Problem, Hint string // what is wrong, and what helps
 	// Next is where one wanted to go, a path of this server; "" for none.
 	Next string
-	// Elsewhere says that one came by a link of another site, for which browsers hold
-	// back the cookie: who is in already needs but follow a link to Next.
-	Elsewhere bool
 }
 
 // SignIn is the page for those who are not known yet.
@@ -116,7 +113,7 @@ func (s *Set) SignIn(v SignIn) h.Node {
 	}
 	problem := h.If(line(v.Problem) != "", `<p class="fault" role="alert" id="token-fault"><strong>{}</strong>{}</p>`, line(v.Problem), hint)
 	return s.frame(shell{Frame: v.Frame, name: "signin", main: h.Fill(`<section class="slim" aria-labelledby="in-title"><h1 id="in-title">Sign in</h1>
-{}{}{}</section>`, problem, h.If(v.Elsewhere, `<p>You came from another site, and browsers do not say then who you are. If you are signed in already: <a class="button" href="{}">Go on</a></p>`, h.Local(v.Next)), way)})
+{}{}</section>`, problem, way)})
 }
 
 // Problem is the page of what went wrong.

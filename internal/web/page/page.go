@@ -34,6 +34,8 @@ type Frame struct {
 	User string
 	// Notice is one sentence about what was just done, or "".
 	Notice string
+	// Library says that there are folders to look after.
+	Library bool
 	// Bare leaves out the navigation, for those who are not signed in.
 	Bare bool
 }
@@ -56,7 +58,6 @@ func (s *Set) frame(p shell) h.Node {
 <title>{}Marchwarden</title>
 <script src="{}"></script>
 <link rel="stylesheet" href="{}">
-<link rel="stylesheet" href="{}">
 <link rel="icon" type="image/svg+xml" href="{}">
 </head>
 <body class="page-{}">
@@ -70,7 +71,7 @@ func (s *Set) frame(p shell) h.Node {
 <footer class="foot"><p>Text in quotation boxes is other people’s, as it was fetched. This page loads nothing from elsewhere.</p></footer>
 </body>
 </html>
-`, with(p.Title, `{} · `), s.static.link("app.js"), s.static.link("style.css"), s.static.link("chart.css"), s.static.link("icon.svg"),
+`, with(p.Title, `{} · `), s.static.link("app.js"), s.static.link("style.css"), s.static.link("icon.svg"),
 		p.name, p.skip, s.static.link("icon.svg"), p.navigation(), p.tools(), with(p.Notice, `<p class="notice" role="status">{}</p>`), p.main)
 }
 
@@ -79,7 +80,7 @@ func (p shell) navigation() h.Node {
 		return h.Fill(`<li><a href="{}"{}>{}</a></li>`, h.Local(path), h.If(p.here == name, ` aria-current="page"`), title)
 	}
 	return h.If(!p.Bare, `<nav aria-label="Main"><ul>{}{}{}{}</ul></nav>`,
-		entry("ask", AskPath, "Ask"), entry("history", HistoryPath, "History"), entry("watch", WatchPath, "Watched"), entry("numbers", NumbersPath, "Numbers"))
+		entry("ask", AskPath, "Ask"), h.If(p.Library, `{}`, entry("library", LibraryPath, "Library")), entry("history", HistoryPath, "History"), entry("watch", WatchPath, "Watched"))
 }
 
 func (p shell) tools() h.Node {

@@ -284,16 +284,14 @@ func TestNothingIsClaimed(t *testing.T) {
 		view       Answer
 		want, lack []string
 	}{
-		"cut off": {Answer{ID: "a", Researcher: "files", Partial: true, View: report.View{Notices: []string{"cut off"}}, Can: Can{Resume: true}},
-			[]string{"asked of", "There is no answer yet"}, []string{"answered by", "0.00", "what there was by then", `id="confidence"`, `id="cost"`, `id="source"`, "Check the sources", "Compare"}},
-		"refused": {Answer{ID: "a", Researcher: "pi", Body: h.Fill(`<p>No evidence was found.</p>`), Confidence: confidence, View: report.View{Gaps: []report.GapGroup{{Words: "Not found", Gaps: []report.Gap{{Topic: "it"}}}}}, Can: Can{Check: true}},
-			[]string{"asked of", "the investigator", `href="#gaps"`}, []string{"answered by", "0.90", "How likely", `id="source"`, "Check the sources"}},
-		"cited": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Confidence: confidence, Sources: []SourceLine{{Number: 1, Title: "T"}}, View: report.View{Claims: claimsOf("supported", "partial")}, Can: Can{Check: true}},
-			[]string{"1 of 2 sentences supported<", "confidence 0.90", "How likely", `id="source"`, "Check the sources"}, []string{"contradiction"}},
-		"quoted": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Sources: []SourceLine{{Number: 1, Title: "T"}}, View: report.View{Lead: "So <b>", LeadsTo: 1, Claims: claimsOf("quoted", "quoted")}},
-			[]string{"2 of 2 sentences quoted<", `<strong lang="" dir="auto">So &lt;b&gt;</strong> <a class="cite"`, `tr class="quoted"`}, []string{"supported<", `id="closest"`}},
-		"both": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Sources: []SourceLine{{Number: 1, Title: "T"}}, View: report.View{Claims: claimsOf("quoted", "supported", "")}},
-			[]string{"2 of 3 sentences supported or quoted<"}, []string{`class="short"`}},
+		"cut off": {Answer{ID: "a", Partial: true, View: report.View{Notices: []string{"cut off"}}, Can: Can{Resume: true}},
+			[]string{"There is no answer yet"}, []string{"0.00", " sure (", "what there was by then", `id="confidence"`, `id="cost"`, `id="source"`, "Check the sources", "Compare"}},
+		"refused": {Answer{ID: "a", Body: h.Fill(`<p>No evidence was found.</p>`), Confidence: confidence, View: report.View{Gaps: []report.GapGroup{{Words: "Not found", Gaps: []report.Gap{{Topic: "it"}}}}}, Can: Can{Check: true}},
+			[]string{`id="gaps"`}, []string{"0.90", " sure (", "How likely", `id="source"`, "Check the sources"}},
+		"cited": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Confidence: confidence, Grounds: "2 sentences <i>", Sources: []SourceLine{{Number: 1, Title: "T"}}, View: report.View{Claims: claimsOf("supported", "partial")}, Can: Can{Check: true}},
+			[]string{"2 sentences &lt;i&gt;<", "very sure (0.90)", "How likely", `id="source"`, "Check the sources"}, []string{"contradiction"}},
+		"quoted": {Answer{ID: "a", Cost: new(float64), Body: h.Fill(`<p>So.</p>`), Sources: []SourceLine{{Number: 1, Title: "T"}}, View: report.View{Lead: "So <b>", LeadsTo: 1, Claims: claimsOf("quoted", "quoted")}},
+			[]string{"no cost", `<strong lang="" dir="auto">So &lt;b&gt;</strong> <a class="cite"`, `tr class="quoted"`}, []string{"supported<", `id="closest"`}},
 		"closest": {Answer{ID: "a", Body: h.Fill(`<p>Nothing says so.</p>`), View: report.View{Lead: "I don't know.", Closest: []report.SideView{{Heading: "<i>T", Locator: "a\x1b.md", Excerpt: "Near <script>\nit.", Facts: []string{"of \u202eit"}}, {Heading: "b.md", Locator: "b.md", Excerpt: "x"}}}},
 			[]string{"I don&#39;t know.", "Closest passages (not an answer)", "&lt;i&gt;T", "Near &lt;script&gt;", ">b.md<"}, []string{"<script>\nit", "\x1b", "of \u202eit", "data-source"}},
 	} {
@@ -345,7 +343,7 @@ func TestUnanswered(t *testing.T) {
 		{run.Entry{Standing: run.Standing{Status: run.Planned}}, false},
 	} {
 		got := string(page("history", History{Entries: []run.Entry{c.entry}, Total: 1}, (*Set).History).render(t, newSet(t)))
-		if strings.Contains(got, "no answer") != c.want || strings.Contains(got, `class="score"`) != (c.entry.Citations > 0) {
+		if strings.Contains(got, "no answer") != c.want || strings.Contains(got, "not sure (0.00)") != (c.entry.Citations > 0) {
 			t.Errorf("%+v is shown as %s", c.entry, got[strings.Index(got, `class="entry"`):][:400])
 		}
 		if strings.Contains(got, "$0.00") || strings.Contains(got, "7 ms") || strings.Contains(got, "0.01 s") {
@@ -360,17 +358,6 @@ func claimsOf(verdicts ...string) []report.ClaimView {
 		out = append(out, report.ClaimView{Number: i + 1, Text: "So.", Verdict: v})
 	}
 	return out
-}
-
-// TestTally: the claims are counted by verdict, and those of one may be chosen.
-func TestTally(t *testing.T) {
-	a := Answer{View: report.View{Claims: claimsOf("supported", "supported", "partial", "nonsense")}, Support: "partial"}
-	got := a.claims().String()
-	for _, want := range []string{`value="all"> All <span class="soft">4<`, `value="supported"> Supported <span class="soft">2<`, `value="quoted"> Quoted <span class="soft">0<`, `value="partial" checked> Partly supported <span class="soft">1<`, `value="unchecked"> Not checked <span class="soft">1<`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%s is not in %s", want, got)
-		}
-	}
 }
 
 func TestLocal(t *testing.T) {
@@ -410,5 +397,40 @@ func TestNoScriptNeeded(t *testing.T) {
 	run := page("run", Run{ID: "a", Live: sampleLive()}, (*Set).Run).render(t, set)
 	if !regexp.MustCompile(`<noscript>.*href="/runs/a"`).Match(run) {
 		t.Error("a run without script has no link to look again")
+	}
+}
+
+// TestCompareSays: what two runs differ in stands in a sentence above the tables.
+func TestCompareSays(t *testing.T) {
+	got := string(page("compare", sampleCompare(), (*Set).Compare).render(t, newSet(t)))
+	if want := "Sentences: 1 the same, 1 changed, 1 in A only, 1 in B only. They share 1 of 2 sources. A is surer (0.82 and 0.31)."; !strings.Contains(got, want) {
+		t.Errorf("%q is not in %s", want, got)
+	}
+}
+
+// TestSourcesByDocument: what is cited from one document is on one card.
+func TestSourcesByDocument(t *testing.T) {
+	a := Answer{Sources: []SourceLine{{Number: 1, Document: "a.md", Excerpt: "One."}, {Number: 2, Document: "b.md", Excerpt: "Two."}, {Number: 3, Document: "a.md", Title: "A", Excerpt: "Three."}}}
+	got := sourceCards(a.documents()).String()
+	if strings.Count(got, `<li class="source">`) != 2 || strings.Index(got, "Three.") > strings.Index(got, "Two.") {
+		t.Errorf("the cards are %s", got)
+	}
+}
+
+// TestPlainWords: outside the details no page of an answer speaks as the program does inside.
+func TestPlainWords(t *testing.T) {
+	for _, show := range []show{page("answer", sampleAnswer(7, true), (*Set).Answer), page("live", sampleLive(), (*Set).Live), page("ask", sampleAsk(), (*Set).Ask)} {
+		for _, n := range elements(t, show.render(t, newSet(t))) {
+			if within(n, "details", "head") {
+				continue
+			}
+			for c := n.FirstChild; c != nil; c = c.NextSibling {
+				for _, word := range []string{"rihla", "authority", "recency", "origin", "extractive", "match"} {
+					if c.Type == html.TextNode && strings.Contains(strings.ToLower(c.Data), word) {
+						t.Errorf("%s says %q", show.name, c.Data)
+					}
+				}
+			}
+		}
 	}
 }

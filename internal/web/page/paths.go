@@ -16,12 +16,14 @@ import (
 // The addresses that pages lead to. Forms that change something are sent by POST;
 // their fields are named in the comments. All of them carry "csrf" as well.
 const (
-	AskPath     = "/"        // GET: the form; ?from=ID fills it with an earlier question
-	SubmitPath  = "/ask"     // POST: question, context, depth, format, token_budget, max_sources, researcher (repeated), follow
-	HistoryPath = "/history" // GET: q, status (repeated), researcher (repeated), min_cost, max_cost, min_confidence, max_confidence, since, until, offset, with
-	ComparePath = "/compare" // GET: run, twice
-	NumbersPath = "/numbers" // GET: days
-	WatchPath   = "/watch"   // GET: the watched questions
+	AskPath     = "/"               // GET: the form; ?from=ID fills it with an earlier question
+	SubmitPath  = "/ask"            // POST: question, context, depth, format, token_budget, max_sources, researcher (repeated), follow
+	HistoryPath = "/history"        // GET: q, status (repeated), researcher (repeated), min_cost, max_cost, min_confidence, max_confidence, since, until, offset, with
+	ComparePath = "/compare"        // GET: run, twice
+	LibraryPath = "/library"        // GET: the folders; POST: path, or documents for those that were handed over
+	DropPath    = "/library/remove" // POST: path
+	UploadPath  = "/library/files"  // POST ?name=NAME: a document, by the script
+	WatchPath   = "/watch"          // GET: the watched questions
 	FeedPath    = "/watch/feed.xml"
 	InPath      = "/in"      // GET: the form; POST: token, next
 	OutPath     = "/out"     // POST
@@ -45,8 +47,7 @@ const (
 )
 
 // RunPath is the address of a run: its answer, or its progress while there is none.
-// The answer takes ?source=N for the source in the panel and ?support=VERDICT for the
-// claims to show.
+// The answer takes ?source=N for the source in the panel.
 func RunPath(id string) string { return runsPath + url.PathEscape(id) }
 
 // ActPath is the address of an act on a run.
@@ -62,6 +63,11 @@ func ExportPath(id, format string) string { return RunPath(id) + "/export/" + ur
 func SourcePath(id string, number int) string {
 	n := strconv.Itoa(number)
 	return RunPath(id) + "/source/" + n + "#c" + n
+}
+
+// PicturePath is the address of a picture of the PDF page that a citation is from.
+func PicturePath(id string, number int) string {
+	return RunPath(id) + "/source/" + strconv.Itoa(number) + "/page"
 }
 
 func withQuery(path string, q url.Values) string {
@@ -95,7 +101,7 @@ var kinds = map[string]string{
 
 func newStatic() *Static {
 	s := &Static{files: map[string]file{}, names: map[string]string{}}
-	for _, name := range []string{"style.css", "chart.css", "app.js", "icon.svg"} {
+	for _, name := range []string{"style.css", "app.js", "icon.svg"} {
 		body, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			panic("page: " + err.Error()) // it is part of the program

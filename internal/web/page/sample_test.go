@@ -54,18 +54,18 @@ func typical() []show {
 		page("ask-faults", faultyAsk(), (*Set).Ask),
 		page("run", Run{Frame: sampleFrame("Watching"), ID: "0195-a", Question: question, Live: sampleLive(), CanCancel: true}, (*Set).Run),
 		page("live", sampleLive(), (*Set).Live),
-		page("live-over", Live{ID: "0195-a", State: "Done", Over: true, Summary: "It has ended.", Tokens: 3, Budget: 9}, (*Set).Live),
+		page("live-over", Live{ID: "0195-a", Over: true, Summary: "It has ended", Tokens: 3, Budget: 9}, (*Set).Live),
 		page("answer", sampleAnswer(7, false), (*Set).Answer),
 		page("answer-source", sampleAnswer(7, true), (*Set).Answer),
 		page("panel", sampleEvidence(2), (*Set).Panel),
 		page("panel-lost", Evidence{RunID: "0195-a", Number: 1, Of: 1, Problem: "its bytes are not what their hash says", Cited: marchwarden.Citation{RawExcerpt: "What was said.", Unchecked: true}}, (*Set).Panel),
 		page("source", sampleSource(), (*Set).Source),
 		page("history", sampleHistory(), (*Set).History),
-		page("numbers", sampleNumbers(), (*Set).Numbers),
 		page("watch", sampleWatch(), (*Set).Watch),
+		page("library", sampleLibrary(), (*Set).Library),
 		page("compare", sampleCompare(), (*Set).Compare),
 		page("drift", sampleDrift(), (*Set).Drift),
-		page("signin", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}, Team: true, Problem: "this token is not known", Hint: "ask for a new one", Next: "/history", Elsewhere: true}, (*Set).SignIn),
+		page("signin", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}, Team: true, Problem: "this token is not known", Hint: "ask for a new one", Next: "/history"}, (*Set).SignIn),
 		page("signin-link", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}}, (*Set).SignIn),
 		page("problem", Problem{Frame: sampleFrame("Not found"), Status: 404, Headline: "There is no such run", Message: "no run has the id 0195-z", Hint: "look for it in the history", Code: "not_found", Back: "/history"}, (*Set).Problem),
 		page("confirm", Confirm{Frame: sampleFrame("Delete"), ID: "0195-a", Question: question, Act: Delete, Headline: "Delete this run?", Message: "Its record and its answer go. What it read stays while other runs cite it.", Facts: []report.Fact{{Label: "Asked", Value: "14 March 2026"}, {Label: "Citations", Value: "7"}}, Button: "Delete it"}, (*Set).Confirm),
@@ -77,7 +77,7 @@ func empty() []show {
 	return []show{
 		page("ask", Ask{}, (*Set).Ask), page("run", Run{}, (*Set).Run), page("live", Live{}, (*Set).Live), page("answer", Answer{}, (*Set).Answer),
 		page("answer-source", Answer{Evidence: &Evidence{}}, (*Set).Answer), page("panel", Evidence{}, (*Set).Panel), page("source", Source{}, (*Set).Source), page("history", History{}, (*Set).History),
-		page("numbers", Numbers{}, (*Set).Numbers), page("watch", Watch{}, (*Set).Watch), page("compare", Compare{Comparison: run.Comparison{A: run.Side{Result: &marchwarden.Result{}}, B: run.Side{Result: &marchwarden.Result{}}, Claims: []run.Pair[marchwarden.Claim]{{}}}}, (*Set).Compare), page("drift", Drift{}, (*Set).Drift), page("signin", SignIn{}, (*Set).SignIn),
+		page("watch", Watch{}, (*Set).Watch), page("library", Library{}, (*Set).Library), page("compare", Compare{Comparison: run.Comparison{A: run.Side{Result: &marchwarden.Result{}}, B: run.Side{Result: &marchwarden.Result{}}, Claims: []run.Pair[marchwarden.Claim]{{}}}}, (*Set).Compare), page("drift", Drift{}, (*Set).Drift), page("signin", SignIn{}, (*Set).SignIn),
 		page("problem", Problem{}, (*Set).Problem), page("confirm", Confirm{}, (*Set).Confirm),
 	}
 }
@@ -101,7 +101,7 @@ func sampleAsk() Ask {
 			{Name: "arxiv", Scope: "Preprints in physics, mathematics and computing", OpenWorld: true},
 			{Name: "lab", Scope: "Measurements of the lab", OpenWorld: true, Down: "it does not answer since 09:12"},
 		},
-		Running: sampleEntries()[:1], Recent: sampleEntries()[1:], Mind: "claude-sonnet",
+		Examples: []string{"When does it freeze?"}, Running: sampleEntries()[:1], Recent: sampleEntries()[1:], Mind: "claude-sonnet",
 	}
 }
 
@@ -138,18 +138,15 @@ func sampleDecisions() []marchwarden.Decision {
 	return []marchwarden.Decision{{About: "discovery", Topic: "growing season trends alpine valleys", Action: marchwarden.Dispatched, Reason: "arxiv is in the network", Rihla: 3}, {About: "gap", Topic: "the yearbook of the weather service", Action: marchwarden.Flagged}}
 }
 
-func sampleLanes(going bool) h.Node {
-	b := sampleRun(3, time.Second, going)
-	return Lanes(b, b.Last, going)
-}
+var sampleStages = []run.Stage{{State: run.Planning, Tokens: 1200, Time: 2 * time.Second}, {State: run.Writing, Tokens: 7900, Time: 21 * time.Second}, {Tokens: 20}}
 
 func sampleLive() Live {
 	return Live{
-		ID: "0195-a", State: "Reading", Summary: "2 of 3 researchers are back; web is reading its fourth document.", Began: began, Elapsed: 33 * time.Second,
-		Tokens: 8120, Budget: 20000, Citations: 4, Picture: sampleLanes(true),
+		ID: "0195-a", Summary: "2 of 3 researchers are back; web is reading its fourth document.", Elapsed: 33 * time.Second,
+		Tokens: 8120, Budget: 20000, Stages: sampleStages,
 		Lanes: []run.Lane{
 			{Number: 1, Researcher: "files", Question: question, State: "done", Doing: "3 citations", Iteration: 2, Tokens: 2100, Budget: 5000, Searches: 3, Documents: 4, Citations: 3},
-			{Number: 2, Researcher: "web", Question: question, State: "reading", Doing: "meteo.example/valley/frost-days", Iteration: 1, Tokens: 4300, Budget: 7000, Searches: 1, Documents: 3, Citations: 1},
+			{Number: 2, Researcher: "web", Question: question, State: "reading", Doing: "meteo.example/valley/frost-days", Iteration: 1, Tokens: 4300, Budget: 7000, Searches: 1, Documents: 3, Read: []string{"https://meteo.example/valley/frost-days", "notes/<garden>.md"}, Citations: 1},
 			{Number: 3, Researcher: "arxiv", Question: "growing season trends alpine valleys", State: "failed", Doing: "the service did not answer in time", Searches: 1},
 		},
 		Gaps: sampleGaps(), Discoveries: sampleDiscoveries(), Decisions: sampleDecisions(),
@@ -196,11 +193,11 @@ var sentences = []string{
 
 func sampleAnswer(n int, open bool) Answer {
 	a := Answer{
-		Frame: sampleFrame(question), ID: "0195-a", Question: question, Researcher: "pi", Began: began, Took: 41 * time.Second, Partial: true, Body: sampleBody(n),
+		Frame: sampleFrame(question), ID: "0195-a", Question: question, Began: began, Took: 41 * time.Second, Partial: true, Body: sampleBody(n),
 		Confidence: Confidence{Value: .82, Words: "Of answers with this score, about 8 in 10 were right.", Factors: []Factor{
-			{"Independent origins", "3", ptr(.75), "pages of one publisher count once"}, {"Authority of the sources", "high", ptr(1), "weather service, university"},
-			{"Evidence on what was asked", "0.84", ptr(.84), "how much of the question the excerpts speak to"}, {"Recency", "current", ptr(1), "the newest source is under a year old"},
-			{"Contradictions", "one found", ptr(.3), "lowers the score"}, {"Budget", "not exhausted", nil, ""}}},
+			{"Independent origins", "3", "pages of one publisher count once"}, {"Authority of the sources", "high", "weather service, university"},
+			{"Evidence on what was asked", "0.84", "how much of the question the excerpts speak to"}, {"Recency", "current", "the newest source is under a year old"},
+			{"Contradictions", "one found", "lowers the score"}, {"Budget", "not exhausted", ""}}},
 		View: report.View{
 			Notices: []string{"One source could not be stored."}, Lead: "26 April on average", LeadsTo: 1,
 			Closest: []report.SideView{{Heading: "Frost days", Locator: "https://meteo.example/valley/frost-days", Excerpt: "The number of frost days a year fell.", Facts: []string{"it speaks of frost"}}},
@@ -213,14 +210,13 @@ func sampleAnswer(n int, open bool) Answer {
 			Provenance: []report.Fact{{Label: "Trace", Value: "0195-a"}, {Label: "Marchwarden", Value: "1.9.0"}},
 		},
 		Discoveries: sampleDiscoveries(), Decisions: sampleDecisions()[:1], Questions: []marchwarden.OpenQuestion{{Question: "Do the slopes follow the floor of the valley?", Context: "only one station is on a slope", Priority: "medium"}},
-		Lanes:  sampleLanes(false),
-		Stages: Bars("Tokens by stage", []string{"Stage", "Tokens"}, [][]Cell{{{Text: "planning"}, {Text: "1,200", Bar: true, Part: .2}}, {{Text: "writing"}, {Text: "7,900", Bar: true, Part: 1}}}),
+		Stages: sampleStages,
 		Drift:  "checked 16 March: 6 sources unchanged, 1 gone",
 		Can:    Can{Resume: true, Rerun: true, Check: true, Delete: true, More: 10000, Exports: []Format{{Name: "html", About: "a report as one page"}, {Name: "md", About: "a report in Markdown"}, {Name: "mwz", About: "everything, to be checked anywhere"}, {Name: "json", About: "the result"}, {Name: "bibtex", About: "the sources"}}},
 	}
 	for i := 1; i <= n; i++ {
 		a.View.Claims = append(a.View.Claims, report.ClaimView{Number: i, Text: sentences[i%len(sentences)], Verdict: []string{"supported", "partial", "unsupported", "unchecked", "quoted"}[i%5], Sources: []int{i}})
-		a.Sources = append(a.Sources, SourceLine{i, "Frost days in the upper valley, 1961–2025", fmt.Sprintf("https://meteo.example/valley/frost-days/%d", i), "2025-11-02", "high", []string{"", "unchanged", "gone"}[i%3]})
+		a.Sources = append(a.Sources, SourceLine{i, "Frost days in the upper valley, 1961–2025", fmt.Sprintf("https://meteo.example/valley/frost-days/%d", i/2), "2025-11-02", sentences[i%len(sentences)], []string{"", "unchanged", "gone"}[i%3]})
 	}
 	if open {
 		e := sampleEvidence(2)
@@ -233,7 +229,7 @@ func sampleSource() Source {
 	e := sampleEvidence(2)
 	e.CutBefore, e.CutAfter = false, false
 	e.Text = append([]Piece{{Text: "The valley opens to the south-west.", Number: 5}, {Text: " It is cold.\n\n"}}, e.Text...)
-	return Source{Frame: sampleFrame("Frost days"), RunID: "0195-a", Question: question, Evidence: e, Cut: true, Excerpts: []SourceLine{{Number: 2, Title: "In the period from 1991 to 2020 the average last frost"}, {Number: 5, Title: "The valley opens to the south-west."}}}
+	return Source{Frame: sampleFrame("Frost days"), RunID: "0195-a", Question: question, Evidence: e, Cut: true, Excerpts: []SourceLine{{Number: 2, Excerpt: "In the period from 1991 to 2020 the average last frost"}, {Number: 5, Excerpt: "The valley opens to the south-west."}}}
 }
 
 func sampleHistory() History {
@@ -250,9 +246,11 @@ func sampleWatch() Watch {
 			Sources: []watch.Source{{State: watch.Changed, Locator: "https://example.org/lamp", Title: "The lamp", Detail: "it moved"}}}, {At: began, Failed: "no model"}}}}}
 }
 
-func sampleNumbers() Numbers {
-	return Numbers{Frame: sampleFrame("Numbers"), Spans: []Option{{"7", "7 days", false}, {"30", "30 days", true}, {"365", "A year", false}}, Facts: []report.Fact{{Label: "Runs", Value: "35"}, {Label: "Tokens", Value: "412,000"}, {Label: "Cost", Value: "$1.91"}, {Label: "Nothing"}},
-		Figures: []Figure{{"Cost by day and model", "Runs whose price is not known are not in it.", sampleAnswer(1, false).Stages}, {"Tokens and time by stage", "", Bars("", nil, nil)}}}
+func sampleLibrary() Library {
+	f := sampleFrame("Library")
+	f.Library = true
+	return Library{Frame: f, Going: "Reading a folder: 50 of 1,204 files", Faults: []Fault{{"path", "does not exist", "name one that does"}},
+		Folders: []Folder{{Path: "/home/ada/papers", Files: 1204, Bytes: 1 << 20, Updated: began}, {Path: "/mnt/<gone>", Missing: true}, {Path: "/srv/notes", Given: true}, {Path: "/home/ada/new"}}}
 }
 
 func sampleCompare() Compare {

@@ -26,8 +26,12 @@ type Evidence struct {
 	// excerpt itself, to the byte.
 	Text                []Piece
 	CutBefore, CutAfter bool
-	Problem             string // why the text cannot be shown; then the excerpt is
-	Notes               []string
+	// Printed says that there is a picture of the page that the excerpt is on; Leaf is its number, 0 if
+	// that is not known.
+	Printed bool
+	Leaf    int
+	Problem string // why the text cannot be shown; then the excerpt is
+	Notes   []string
 }
 
 // Source is the page of one whole source.
@@ -37,7 +41,7 @@ type Source struct {
 	Evidence        Evidence // Text is the whole of it, every excerpt marked
 	// Cut says that the text is longer than what is shown.
 	Cut      bool
-	Excerpts []SourceLine // the citations that are marked; Title is the excerpt's beginning
+	Excerpts []SourceLine // the citations that are marked
 }
 
 func (e *Evidence) title() string {
@@ -71,11 +75,11 @@ func (e *Evidence) panel() h.Node {
 	})
 	return h.Fill(`<aside class="panel{}" id="source" tabindex="-1"{} aria-labelledby="source-title">
 <header class="panel-head"><p class="kind">Source {}{} <span class="steps">{}{}{}</span></p><h2 id="source-title" lang="" dir="auto">{}</h2>{}</header>
-{}{}{}<h3>About it</h3>{}<p><a href="{}">The whole stored text</a></p>{}</aside>
+{}{}{}{}{}<p><a href="{}">The whole stored text</a></p>{}</aside>
 `, opened, preview, e.Number, h.If(e.Of > 0, ` of {}`, e.Of),
 		step(e.Number > 1, e.Number-1, "prev", "‹", "Previous source"), step(e.Number < e.Of, e.Number+1, "next", "›", "Next source"), shut, e.title(), e.locator(),
 		h.If(e.Cited.Unchecked, `<p class="warn">Known from its researcher’s report alone: this excerpt could not be checked against the source.</p>`),
-		e.text(), h.If(len(e.Claims) > 0, `<h3>What rests on it</h3><ul class="items small">{}</ul>`, claims), e.about(), h.Local(SourcePath(e.RunID, e.Number)), h.Fill(keys))
+		e.leaf(), e.text(), h.If(len(e.Claims) > 0, `<h3>What rests on it</h3><ul class="items small">{}</ul>`, claims), e.about(), h.Local(SourcePath(e.RunID, e.Number)), h.Fill(keys))
 }
 
 func (e *Evidence) locator() h.Node {
@@ -97,6 +101,16 @@ func (e *Evidence) text() h.Node {
 		}), h.If(e.CutAfter, `<span class="cut" aria-hidden="true"> …</span>`))
 }
 
+// leaf is the page of a PDF as a picture. Where it cannot be had, the script leaves it out.
+func (e *Evidence) leaf() h.Node {
+	name := "The page"
+	if e.Leaf > 0 {
+		name = "Page " + term.Count(e.Leaf)
+	}
+	at := h.Local(PicturePath(e.RunID, e.Number))
+	return h.If(e.Printed, `<figure class="leaf"><a href="{}"><img src="{}" alt="{} of the PDF, with the excerpt marked" width="1000" height="1294" loading="lazy" decoding="async"></a><figcaption class="meta">{} of the stored PDF, with the excerpt marked</figcaption></figure>`, at, at, name, name)
+}
+
 func (p Piece) node() h.Node {
 	if p.Number == 0 && !p.Mark {
 		return h.Exact(p.Text)
@@ -104,6 +118,7 @@ func (p Piece) node() h.Node {
 	return h.Fill(`<mark{}>{}</mark>`, h.If(p.Number > 0, ` id="c{}"`, p.Number), h.Exact(p.Text))
 }
 
+// about is what is known of a source: what readers ask for first, and the rest folded away.
 func (e *Evidence) about() h.Node {
 	c := e.Cited
 	var fetched time.Time
@@ -114,19 +129,15 @@ func (e *Evidence) about() h.Node {
 	if c.Span != nil {
 		span = h.Fill(`<div><dt>Bytes</dt><dd>{} to {}</dd></div>`, term.Count(c.Span.Start), term.Count(c.Span.End))
 	}
-	return h.Fill(`<dl class="facts"><div><dt>Now</dt><dd>{}{}{}</dd></div>{}{}{}{}{}{}{}{}{}{}</dl>`, chip(freshnessOf(e.State)),
-		h.If(!e.CheckedAt.IsZero(), ` <span class="soft">on {}</span>`, timed(e.CheckedAt, "2 Jan 2006")), with(e.Detail, `<br><span class="soft" lang="" dir="auto">{}</span>`),
-		with(c.Published, `<div><dt>Published</dt><dd lang="" dir="auto">{}</dd></div>`),
-		h.If(!fetched.IsZero(), `<div><dt>Fetched</dt><dd>{}</dd></div>`, moment(fetched)),
-		with(e.Author, `<div><dt>Author</dt><dd lang="" dir="auto">{}</dd></div>`),
+	return h.Fill(`<p class="meta">{}{}{}</p>{}{}<details class="more"><summary>Details of the source</summary><dl class="facts">{}{}{}{}{}{}</dl></details>`,
+		with(e.Author, `<span lang="" dir="auto">{}</span> `), with(c.Published, `<span lang="" dir="auto">{}</span> `), h.If(!fetched.IsZero(), `<span>stored {}</span>`, timed(fetched, "2 Jan 2006")),
+		h.If(e.State != "", `<p>{}{}{}</p>`, chip(freshnessOf(e.State)), h.If(!e.CheckedAt.IsZero(), ` <span class="soft">on {}</span>`, timed(e.CheckedAt, "2 Jan 2006")), with(e.Detail, `<br><span class="soft" lang="" dir="auto">{}</span>`)),
+		h.Each(e.Notes, func(s string) h.Node { return h.Fill(`<p class="soft" lang="" dir="auto">{}</p>`, line(s)) }),
 		with(string(c.Authority), `<div><dt>Authority</dt><dd>{}</dd></div>`),
 		with(c.Origin, `<div><dt>Origin</dt><dd lang="" dir="auto">{}</dd></div>`),
 		with(c.Source, `<div><dt>Kind</dt><dd lang="" dir="auto">{}</dd></div>`),
 		h.Fill(`<div><dt>Confidence</dt><dd>{}</dd></div>`, unit(float64(c.Confidence))), span,
-		with(c.ContentHash, `<div><dt>Stored as</dt><dd><code>{}</code></dd></div>`),
-		h.Each(e.Notes, func(s string) h.Node {
-			return h.Fill(`<div><dt>Note</dt><dd lang="" dir="auto">{}</dd></div>`, line(s))
-		}))
+		with(c.ContentHash, `<div><dt>Stored as</dt><dd><code>{}</code></dd></div>`))
 }
 
 // Source is the page of one whole source.
@@ -144,12 +155,12 @@ func (s *Set) Source(v Source) h.Node {
 <header class="head"><p class="kind"><a href="{}">Back to the answer</a>{}</p><h1 lang="" dir="auto">{}</h1>{}{}</header>
 <div class="split">
 <section class="column" aria-labelledby="text-title"><h2 id="text-title">Stored text</h2>{}{}</section>
-<aside class="panel" aria-labelledby="about-title"><h2 id="about-title">About it</h2>{}{}</aside>
+<aside class="panel" aria-labelledby="about-title"><h2 id="about-title">About it</h2>{}{}{}</aside>
 </div>
 </article>`, h.Local(back), with(v.Question, ` to <span lang="" dir="auto">{}</span>`), e.title(), e.locator(),
 		h.If(e.Cited.Unchecked, `<p class="warn">Known from its researcher’s report alone: what is stored is the report, not the document.</p>`),
-		text, h.If(v.Cut, `<p class="soft">The text goes on; this is as much as is shown.</p>`), e.about(),
+		text, h.If(v.Cut, `<p class="soft">The text goes on; this is as much as is shown.</p>`), e.leaf(), e.about(),
 		h.If(len(v.Excerpts) > 0, `<h3>Cited from it</h3><ol class="sources">{}</ol>`, h.Each(v.Excerpts, func(x SourceLine) h.Node {
-			return h.Fill(`<li value="{}"><a href="#c{}" lang="" dir="auto">{}</a></li>`, x.Number, x.Number, clip(120, x.Title))
+			return h.Fill(`<li value="{}"><a href="#c{}" lang="" dir="auto">{}</a></li>`, x.Number, x.Number, clip(120, x.Excerpt))
 		})))})
 }

@@ -34,7 +34,7 @@ func TestStatic(t *testing.T) {
 			t.Errorf("POST %s: %d", m[1], w.Code)
 		}
 	}
-	if kinds["text/css; charset=utf-8"] != 2 || kinds["text/javascript; charset=utf-8"] != 1 || kinds["image/svg+xml"] != 2 {
+	if kinds["text/css; charset=utf-8"] != 1 || kinds["text/javascript; charset=utf-8"] != 1 || kinds["image/svg+xml"] != 2 {
 		t.Errorf("pages load %v", kinds)
 	}
 	for _, path := range []string{"/static/", "/static/style.css", "/static/../page.go", "/static/style.000000000000.css", "/static/assets/style.css", "/"} {
@@ -47,9 +47,9 @@ func TestStatic(t *testing.T) {
 // TestNamesFollowContent: another style sheet has another name.
 func TestNamesFollowContent(t *testing.T) {
 	one, two := newStatic(), newStatic()
-	one.add("chart.css", []byte("a{}"))
-	two.add("chart.css", []byte("b{}"))
-	if a, b := one.link("chart.css"), two.link("chart.css"); a == b {
+	one.add("style.css", []byte("a{}"))
+	two.add("style.css", []byte("b{}"))
+	if a, b := one.link("style.css"), two.link("style.css"); a == b {
 		t.Errorf("both are %v", a)
 	}
 }
@@ -58,7 +58,7 @@ func TestNamesFollowContent(t *testing.T) {
 // makes no code of texts.
 func TestAssetsLoadNothing(t *testing.T) {
 	for name, banned := range map[string]string{
-		"style.css": `url\(|@import|expression|http`, "chart.css": `url\(|@import|expression|http`, "icon.svg": `<script|<image|href|on\w+=`,
+		"style.css": `url\(|@import|expression|http`, "icon.svg": `<script|<image|href|on\w+=`,
 		"app.js": `eval|Function\(|innerHTML|outerHTML|insertAdjacentHTML|document\.write|import |https?:`,
 	} {
 		body, err := assets.ReadFile("assets/" + name)

@@ -135,7 +135,7 @@ var statuses = []word{
 }
 
 var states = []word{
-	{"planned", "◦", "planned", "plain"}, {"planning", "…", "planning", "live"}, {"waiting", "…", "waiting for its rihlas", "live"}, {"searching", "⌕", "searching", "live"}, {"reading", "≡", "reading", "live"},
+	{"planned", "◦", "planned", "plain"}, {"planning", "…", "planning", "live"}, {"waiting", "…", "waiting", "live"}, {"searching", "⌕", "searching", "live"}, {"reading", "≡", "reading", "live"},
 	{"writing", "✎", "writing", "live"}, {"checking", "✓", "checking", "live"}, {"done", "✓", "done", "good"}, {"failed", "✗", "failed", "bad"},
 }
 
@@ -196,8 +196,8 @@ type Discovery struct {
 
 // labels are what the fields of forms are called on the pages.
 var labels = map[string]string{
-	"question": "Question", "context": "Context", "depth": "Depth", "format": "Form of the answer", "token_budget": "Token budget", "max_sources": "Most sources", "researcher": "Researchers",
-	"min_cost": "Cost, from", "max_cost": "Cost, to", "min_confidence": "Confidence, from", "max_confidence": "Confidence, to", "since": "Asked, from", "until": "Asked, to", "q": "Words", "token": "Your token",
+	"question": "Question", "context": "What you already know", "depth": "Depth", "format": "Form of the answer", "token_budget": "Token budget", "max_sources": "Most sources", "researcher": "Where to look",
+	"min_cost": "Cost, from", "max_cost": "Cost, to", "min_confidence": "Confidence, from", "max_confidence": "Confidence, to", "since": "Asked, from", "until": "Asked, to", "q": "Words", "token": "Your token", "path": "Folder",
 }
 
 func token(csrf string) h.Node {
@@ -222,7 +222,7 @@ func faultAt(faults []Fault, field string) h.Node {
 }
 
 func faultList(faults []Fault) h.Node {
-	return h.If(len(faults) > 0, `<div class="faults" role="alert" tabindex="-1" id="faults"><h2>This cannot be done as it is</h2><ul>{}</ul></div>`,
+	return h.If(len(faults) > 0, `<div class="faults" role="alert" tabindex="-1" id="faults"><h2>This needs to be corrected</h2><ul>{}</ul></div>`,
 		h.Each(faults, func(f Fault) h.Node {
 			field := h.Node{}
 			if label := labels[f.Field]; label != "" {
@@ -266,42 +266,32 @@ func choice(e run.Entry, with string) h.Node {
 
 // entry is a run in a list, behind a box to choose it by, if there is one.
 func entry(e run.Entry, box h.Node) h.Node {
-	score := h.Node{}
-	if e.Citations > 0 && e.Confidence != nil {
-		v := float64(*e.Confidence)
-		score = h.Fill(`<p class="score"><span class="sr">Confidence </span><b>{}</b>{}</p>`, unit(v), meter(v))
-	}
 	question := clip(300, e.Question)
 	if question == "" {
-		question = "A run without a question"
+		question = "No question was kept"
 	}
-	return h.Fill(`<li class="entry">{}<div class="entry-text"><a class="question" href="{}" lang="" dir="auto">{}</a>{}{}<p class="meta">{}</p></div>{}</li>
-`, box, h.Local(RunPath(e.ID.String())), question, h.If(e.Answer != "", `<p class="snippet" lang="" dir="auto">{}</p>`, e.Answer), with(e.Problem, `<p class="snippet bad-text">{}</p>`), entryFacts(e), score)
+	return h.Fill(`<li class="entry">{}<div class="entry-text"><a class="question" href="{}" lang="" dir="auto">{}</a>{}{}<p class="meta">{}</p></div></li>
+`, box, h.Local(RunPath(e.ID.String())), question, h.If(e.Answer != "", `<p class="snippet" lang="" dir="auto">{}</p>`, e.Answer), with(e.Problem, `<p class="snippet bad-text">{}</p>`), entryFacts(e))
 }
 
-// entryFacts are what is known of a run in a list. A run that goes on, or was cut off, has
+// entryFacts are what is known of a run in a list, in words. A run that goes on, or was cut off, has
 // taken more than what its record says so far: its time and cost are left out.
 func entryFacts(e run.Entry) h.Node {
-	status := statusOf(string(e.Status))
-	parts := []h.Node{chip(status)}
-	if e.Status == run.Complete && e.Citations == 0 { // it found nothing to cite
-		status.tone, status.sign = "plain", "◦"
-		parts = []h.Node{chip(status), h.Fill(` <span>no answer</span>`)}
+	parts := []h.Node{}
+	if status := statusOf(string(e.Status)); e.Status != run.Complete {
+		parts = append(parts, chip(status), h.Text(" "))
 	}
-	counted := e.Partial || e.Status == run.Complete || e.Status == run.Planned
 	cost := ""
-	if counted {
+	if counted := e.Partial || e.Status == run.Complete || e.Status == run.Planned; counted && e.CostUSD != nil && *e.CostUSD > 0 {
 		cost = Money(e.CostUSD)
 	}
-	parts = append(parts,
-		h.If(e.Partial && e.Citations > 0, ` <span>with a partial answer</span>`),
-		h.If(!e.Began.IsZero(), ` {}`, moment(e.Began)),
-		h.If(line(e.Researcher) != "", ` <span lang="" dir="auto">{}</span>`, who(e.Researcher)),
-		countOf(e.Citations, "citation"), countOf(e.Gaps, "gap"), countOf(e.Tokens, "token"),
-		with(cost, ` <span>{}</span>`),
-		h.If(counted && e.Took > 0, ` <span>{}</span>`, term.Duration(e.Took)),
-		h.If(e.Imported, ` <span>imported</span>`))
-	return h.Join(parts...)
+	sure := ""
+	if e.Citations > 0 && e.Confidence != nil {
+		sure, _ = report.Sure(*e.Confidence)
+	}
+	return h.Join(append(parts, h.If(e.Status == run.Complete && e.Citations == 0, `<span>no answer</span> `), // it found nothing to cite
+		h.If(e.Partial && e.Citations > 0, `<span>with a partial answer</span> `), with(sure, `<span>{}</span> `), h.If(!e.Began.IsZero(), `{} `, moment(e.Began)),
+		with(cost, `<span>{}</span> `), h.If(e.Imported, `<span>imported</span>`))...)
 }
 
 func countOf(n int, noun string) h.Node {
@@ -312,9 +302,17 @@ func entries(all []run.Entry) h.Node {
 	return h.Fill(`<ul class="entries">{}</ul>`, h.Each(all, func(e run.Entry) h.Node { return entry(e, h.Node{}) }))
 }
 
+// gaps is a line for each category, and all of it below.
 func gaps(groups []report.GapGroup) h.Node {
 	return h.Each(groups, func(g report.GapGroup) h.Node {
-		return h.Fill(`<h3>{} <span class="soft">{}</span></h3><ul class="items">{}</ul>`, line(g.Words), len(g.Gaps), h.Each(g.Gaps, func(x report.Gap) h.Node {
+		more, n := "", len(g.Gaps)
+		if n == 0 {
+			return h.Node{}
+		}
+		if n > 1 {
+			more = fmt.Sprintf(" and %d more", n-1)
+		}
+		return h.Fill(`<details class="gap"><summary>{}: <span lang="" dir="auto">{}</span>{}</summary><ul class="items">{}</ul></details>`, line(g.Words), clip(160, g.Gaps[0].Topic), more, h.Each(g.Gaps, func(x report.Gap) h.Node {
 			return h.Fill(`<li><p lang="" dir="auto"><strong>{}</strong></p>{}{}</li>`, line(x.Topic), with(x.Detail, `<p class="soft" lang="" dir="auto">{}</p>`), h.Each(x.Done, func(done string) h.Node {
 				return h.Fill(`<p class="done"><span aria-hidden="true">→ </span><span class="sr">What was done: </span><span lang="" dir="auto">{}</span></p>`, line(done))
 			}))
@@ -333,7 +331,7 @@ func discoveries(all []Discovery) h.Node {
 func decisions(all []marchwarden.Decision) h.Node {
 	return h.Fill(`<ul class="items">{}</ul>`, h.Each(all, func(d marchwarden.Decision) h.Node {
 		return h.Fill(`<li><p><span class="tag">{}</span> <span lang="" dir="auto">{}</span></p><p class="done"><span aria-hidden="true">→ </span><strong>{}</strong>{}{}</p></li>`,
-			spaced(d.About), line(d.Topic), line(string(d.Action)), h.If(d.Rihla > 0, ` by rihla {}`, d.Rihla), with(d.Reason, `: <span lang="" dir="auto">{}</span>`))
+			spaced(d.About), line(d.Topic), line(string(d.Action)), h.If(d.Rihla > 0, ` by question {}`, d.Rihla), with(d.Reason, `: <span lang="" dir="auto">{}</span>`))
 	}))
 }
 

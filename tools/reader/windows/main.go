@@ -31,7 +31,7 @@ func main() {
 		enc := json.NewEncoder(os.Stdout)
 		enc.SetEscapeHTML(false)
 		out := document{Name: name}
-		for _, w := range src.Windows() {
+		for w := range src.Windows() {
 			out.Windows = append(out.Windows, window{w.Path, w.Text})
 		}
 		if err := enc.Encode(out); err != nil {

@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -67,7 +64,7 @@ func opened(t *testing.T, c *Conn) (*keeper, blob.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.OpenBlobs(t.Context(), OwnBlobs)
+	s, err := c.OpenBlobs(OwnBlobs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,6 +202,7 @@ func TestInterruptedUpload(t *testing.T) {
 
 // Several connections write the same blobs, small and large; all of them read whole ones.
 func TestWritersDoNotDisturbEachOther(t *testing.T) {
+	t.Parallel()
 	srv := run(t, &server.Options{})
 	var group errgroup.Group
 	for range 4 {
@@ -229,6 +227,7 @@ func TestWritersDoNotDisturbEachOther(t *testing.T) {
 }
 
 func TestServerGone(t *testing.T) {
+	t.Parallel()
 	srv := run(t, &server.Options{})
 	k, s := opened(t, connected(t, Config{InProcess: srv}))
 	k.c.patience = 300 * time.Millisecond
@@ -246,6 +245,7 @@ func TestServerGone(t *testing.T) {
 
 // A server that comes back is waited for, and has what was put.
 func TestServerReturns(t *testing.T) {
+	t.Parallel()
 	opts := &server.Options{Host: "127.0.0.1", Port: -1, StoreDir: t.TempDir()}
 	srv := run(t, opts)
 	_, s := opened(t, connected(t, Config{URL: srv.ClientURL()}))
@@ -265,6 +265,7 @@ func TestServerReturns(t *testing.T) {
 
 // Hubs that are full refuse, say what to do, and keep what they have.
 func TestFullStore(t *testing.T) {
+	t.Parallel()
 	k, s := opened(t, connected(t, Config{InProcess: run(t, &server.Options{JetStreamMaxStore: 1 << 20})}))
 	k.c.patience = 3 * time.Second // on however busy a machine
 	kept := blobtest.Put(t, s, []byte("a page"))
@@ -277,7 +278,7 @@ func TestFullStore(t *testing.T) {
 
 func TestBlobsWithoutAStream(t *testing.T) {
 	c := connected(t, Config{InProcess: run(t, &server.Options{})})
-	s, err := c.OpenBlobs(t.Context(), "")
+	s, err := c.OpenBlobs("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,16 +289,10 @@ func TestBlobsWithoutAStream(t *testing.T) {
 
 // Every kind of store gives the same content the same name.
 func TestOneRefEverywhere(t *testing.T) {
-	backend := s3mem.New()
-	if err := backend.CreateBucket("evidence"); err != nil {
-		t.Fatal(err)
-	}
-	service := httptest.NewServer(gofakes3.New(backend).Server())
-	t.Cleanup(service.Close)
-	c := connected(t, Config{InProcess: run(t, &server.Options{}), AccessKey: "test", SecretKey: "secret"})
+	c := connected(t, Config{InProcess: run(t, &server.Options{})})
 	opened(t, c)
-	for _, address := range []string{"dir:" + t.TempDir(), "jetstream", "", "s3://evidence/x?region=us-east-1&endpoint=" + service.URL} {
-		store, err := c.OpenBlobs(t.Context(), address)
+	for _, address := range []string{"dir:" + t.TempDir(), "jetstream", ""} {
+		store, err := c.OpenBlobs(address)
 		if err != nil {
 			t.Fatalf("%s: %v", address, err)
 		}
@@ -314,7 +309,7 @@ func TestOneRefEverywhere(t *testing.T) {
 // A folder that is not mounted is not made: no other host would see what is in it.
 func TestFolderMustBeThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "not-mounted")
-	_, err := (&Conn{}).OpenBlobs(t.Context(), "dir:"+path)
+	_, err := (&Conn{}).OpenBlobs("dir:" + path)
 	if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || !strings.Contains(marchwarden.HintOf(err), "mount") {
 		t.Errorf("OpenBlobs: %v", err)
 	}
@@ -324,8 +319,8 @@ func TestFolderMustBeThere(t *testing.T) {
 }
 
 func TestBadAddresses(t *testing.T) {
-	for _, address := range []string{"dir:", "dir:relative", "nfs://host", "s3://", "s3://k:hunter2@evidence", "s3://evidence/x?endpoint=s3.example.org:9000", "AKIAhunter2"} {
-		_, err := (&Conn{}).OpenBlobs(t.Context(), address)
+	for _, address := range []string{"dir:", "dir:relative", "nfs://host", "s3://evidence/x", "s3://k:hunter2@evidence", "AKIAhunter2"} {
+		_, err := (&Conn{}).OpenBlobs(address)
 		for _, err := range []error{CheckBlobs("--blobs", address), err} {
 			if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || marchwarden.HintOf(err) == "" || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%q: %v", address, err)

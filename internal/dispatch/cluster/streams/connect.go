@@ -40,8 +40,6 @@ type Config struct {
 	// where it is to be relied on.
 	Now func() time.Time
 	Log *slog.Logger // nil: no log
-	// AccessKey and SecretKey are for documents in S3.
-	AccessKey, SecretKey string
 }
 
 // Conn is a connection to a hub that comes back by itself. It is safe for concurrent use.
@@ -51,8 +49,7 @@ type Conn struct {
 	now func() time.Time
 	log *slog.Logger
 	// patience is how long an effort lasts that a change of leaders may be in the way of.
-	patience             time.Duration
-	accessKey, secretKey string // for documents in S3
+	patience time.Duration
 	// refused is the last thing that the server did not allow, with its time: the client
 	// is told apart from the request, which would only time out.
 	refused atomic.Pointer[refusal]
@@ -77,7 +74,7 @@ const (
 // Connect reaches a hub. One that cannot be reached, refuses the login, or is older than 2.12 is an
 // error.
 func Connect(ctx context.Context, cfg Config) (*Conn, error) {
-	c := &Conn{now: cfg.Now, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), patience: Patience, accessKey: cfg.AccessKey, secretKey: cfg.SecretKey}
+	c := &Conn{now: cfg.Now, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), patience: Patience}
 	c.life, c.end = context.WithCancel(context.Background())
 	opts, err := c.options(ctx, cfg)
 	if err != nil {

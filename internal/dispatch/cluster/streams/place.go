@@ -1,7 +1,6 @@
 package streams
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,7 +10,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/s3"
 )
 
 // OwnBlobs is the address of the evidence store that a cluster has in itself; so is "".
@@ -20,23 +18,19 @@ const OwnBlobs = "jetstream"
 // CheckBlobs says whether address is one of an evidence store, without opening anything.
 // What is wrong is CodeInvalid, of a field; nothing secret is repeated.
 func CheckBlobs(field, address string) error {
-	_, _, err := parsePlace(field, address)
+	_, err := parsePlace(field, address)
 	return err
 }
 
-// OpenBlobs opens the evidence store at address: "jetstream" or "", "dir:/path", or
-// "s3://bucket/prefix?endpoint=https://host&region=name". A directory must be there
-// already. It stays open for as long as the process runs.
-func (c *Conn) OpenBlobs(ctx context.Context, address string) (blob.Store, error) {
-	path, bucket, err := parsePlace("blobs of the cluster", address)
+// OpenBlobs opens the evidence store at address: "jetstream" or "", or "dir:/path". A
+// directory must be there already. It stays open for as long as the process runs.
+func (c *Conn) OpenBlobs(address string) (blob.Store, error) {
+	path, err := parsePlace("blobs of the cluster", address)
 	switch {
 	case err != nil:
 		return nil, err
 	case path != "":
 		return openDir(path)
-	case bucket != nil:
-		bucket.AccessKey, bucket.SecretKey = c.accessKey, c.secretKey
-		return s3.Open(ctx, *bucket)
 	}
 	return c.blobs()
 }
@@ -55,23 +49,22 @@ func openDir(path string) (blob.Store, error) {
 	return files, nil
 }
 
-// parsePlace gives a path, or a bucket, or neither for the cluster's own store.
-func parsePlace(field, address string) (path string, bucket *s3.Config, err error) {
+// parsePlace gives a path, or "" for the cluster's own store.
+func parsePlace(field, address string) (path string, err error) {
+	const write = "write jetstream for the hubs' own store, or dir:/path of a folder that all hosts share"
 	if address == "" || address == OwnBlobs {
-		return "", nil, nil
+		return "", nil
 	}
 	if path, ok := strings.CutPrefix(address, "dir:"); ok {
 		if !filepath.IsAbs(path) {
-			return "", nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "the path behind dir: does not begin at the root",
+			return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "the path behind dir: does not begin at the root",
 				Hint: "write dir:/path; it must be the same directory on every host, such as a network file system"}
 		}
-		return path, nil, nil
+		return path, nil
 	}
 	if strings.HasPrefix(address, "s3:") {
-		config, err := s3.ParseURL(field, address)
-		return "", &config, err
+		return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "evidence is no longer kept in S3", Hint: write}
 	}
 	// Not repeated: what is no address may be a key in the wrong place.
-	return "", nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "not the address of an evidence store",
-		Hint: "write jetstream, dir:/path or s3://bucket/prefix?endpoint=https://host&region=name"}
+	return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "not the address of an evidence store", Hint: write}
 }

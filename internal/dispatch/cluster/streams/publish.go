@@ -161,7 +161,7 @@ func (c *Conn) insist(ctx context.Context, what string, first time.Duration, try
 // hintOf says what to do about hubs that could not do what was asked for in time.
 func hintOf(err error) string {
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && slices.Contains(errsFull, api.ErrorCode) {
-		return "the hubs are full: give them more storage, or keep documents elsewhere: dir:/path or s3://bucket"
+		return "the hubs are full: give them more storage, or keep documents elsewhere: dir:/path"
 	}
 	return ""
 }

@@ -40,7 +40,8 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	datatest.Abreast(4)
+	datatest.Abreast(8)
+	datatest.InMemory()
 	os.Exit(m.Run())
 }
 

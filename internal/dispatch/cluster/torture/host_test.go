@@ -36,7 +36,7 @@ func newRights(t testing.TB, dir string) rights {
 	t.Helper()
 	r := rights{file: filepath.Join(dir, "keys"), secret: filepath.Join(dir, "secret"), seeds: map[hub.Role][]byte{}}
 	for _, role := range hub.Roles() {
-		seed, err := hub.KeysFile(r.file).Add(time.Now(), string(role), "", role)
+		seed, err := hub.KeysFile(r.file).Add(time.Now(), string(role), role)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,11 +84,7 @@ func playHub(ctx context.Context, settings json.RawMessage) (part, error) {
 	if err := h.Ready(patient); err != nil {
 		return nil, err
 	}
-	own, err := h.Account("")
-	if err != nil {
-		return nil, err
-	}
-	access := mw.Config{InProcess: own, Name: s.Name, Seed: own.Seed, Now: time.Now, Log: logger(s.Name)}
+	access := mw.Config{InProcess: h, Name: s.Name, Seed: h.Seed, Now: time.Now, Log: logger(s.Name)}
 	if err := mw.Prepare(patient, access, mw.Facts{Replicas: s.Replicas, Lease: s.Lease}); err != nil {
 		return nil, err
 	}

@@ -93,7 +93,6 @@ async function cancel(world, generation, link, mark) {
   const call = generation.call(client, { question: `${question} ${mark}` }, { signal: stop.signal, onprogress: (p) => words.push(p.message) });
   const outcome = call.then(() => 'answered', () => 'stopped');
   await soon(() => world.asked(mark), 5000, `the model was not asked (${words.join('; ')})`);
-  if (link === 'http') must(await world.running() > 0, 'no research runs');
   const began = performance.now();
   stop.abort('enough');
   must(await outcome === 'stopped', 'the call was answered');
@@ -112,7 +111,4 @@ export async function tryTypeScript(world, cell) {
       await cell(`typescript ${name} ${link}`, checks(world, generations[name], link, `[mark ${name} ${link}]`));
     }
   }));
-  await cell('after the cancelled calls over http', [['nothing runs', async () => {
-    await soon(async () => (await world.running()) === 0, 3000, 'marchwarden_research_running is not 0');
-  }]]);
 }

@@ -79,12 +79,6 @@ export class World {
     return url;
   }
 
-  // running is how much research the slow server says that it does.
-  async running() {
-    const text = await (await fetch(new URL('/metrics', this.slow))).text();
-    return Number(/^marchwarden_research_running (\d+)$/m.exec(text)?.[1] ?? NaN);
-  }
-
   async close() {
     await Promise.all(this.#servers.map(async (child) => {
       if (child.exitCode !== null || child.signalCode !== null) return;

@@ -33,6 +33,12 @@
     button.hidden = false;
   }
 
+  // A page of a PDF that cannot be drawn is left out: its text is there. The event does not bubble.
+  document.addEventListener("error", (event) => {
+    const leaf = event.target.closest?.(".leaf");
+    if (leaf) leaf.hidden = true;
+  }, true);
+
   // Counters say how much of a text's limit is used, in characters as the contract
   // counts them.
   function counters() {
@@ -41,13 +47,51 @@
       const limit = Number(field.dataset.limit);
       const show = () => {
         const n = [...field.value].length;
-        counter.textContent = n ? `${n} of ${limit}` : "";
+        counter.textContent = n > limit * 0.8 ? `${n} of ${limit}` : "";
         counter.classList.toggle("over", n > limit);
         field.setCustomValidity(n > limit ? `This is ${n - limit} characters too long.` : "");
       };
       field.addEventListener("input", show);
       show();
     }
+  }
+
+  // Enter asks; with Shift it begins a line.
+  function asking() {
+    byId("question")?.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.altKey || event.isComposing) return;
+      event.preventDefault();
+      event.target.form.requestSubmit();
+    });
+  }
+
+  // Documents are handed over one by one: chosen, or dropped anywhere on the page.
+  function documents() {
+    const form = byId("upload");
+    if (!form) return;
+    const handOver = async (file) => {
+      const headers = { "X-CSRF-Token": form.elements.csrf.value, "Content-Type": "application/octet-stream" };
+      const answer = await fetch("/library/files?name=" + encodeURIComponent(file.name), { method: "POST", headers, body: file });
+      if (answer.ok) return;
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      throw new Error(page.querySelector(".says")?.textContent || "it was not taken");
+    };
+    const send = async (files) => {
+      const failed = [];
+      for (const [i, file] of files.entries()) {
+        byId("sent").textContent = `${i + 1} of ${files.length}: ${file.name}`;
+        try { await handOver(file); } catch (why) { failed.push(`${file.name}: ${why.message}`); }
+      }
+      byId("sent").textContent = failed.join("; ");
+      byId("rest").hidden = !failed.length || failed.length === files.length;
+      if (files.length && !failed.length) form.submit();
+    };
+    byId("files").addEventListener("change", (event) => send([...event.target.files]));
+    document.addEventListener("dragover", (event) => event.preventDefault());
+    document.addEventListener("drop", (event) => {
+      event.preventDefault();
+      send([...event.dataTransfer.files]);
+    });
   }
 
   // Two runs are compared, no more and no less.
@@ -204,6 +248,7 @@
     let source = null;
     let wait = 1000;
     let last = "";
+    let room = 0; // in pixels
     let since = performance.now();
 
     // What is said aloud is said every ten seconds at most, and never twice.
@@ -223,6 +268,10 @@
       const fresh = parsed(html, "live");
       const old = byId("live");
       if (!fresh || !old) return;
+      // A draft takes the place of who is at what, and as much room at least: nothing below moves up.
+      room = old.querySelector(":scope > .work")?.offsetHeight || room;
+      const draft = fresh.querySelector(".draft");
+      if (draft) draft.style.minHeight = `${room}px`;
       const opened = [...old.querySelectorAll("details")].map((d) => d.open);
       fresh.querySelectorAll("details").forEach((d, i) => { d.open = opened[i] || false; });
       const focus = old.contains(document.activeElement) ? [...old.querySelectorAll(links)].indexOf(document.activeElement) : -1;
@@ -300,6 +349,8 @@
     once();
     themeSwitch();
     counters();
+    asking();
+    documents();
     chooser();
     evidence();
     follow();

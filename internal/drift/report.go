@@ -1,0 +1,243 @@
+package drift
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// The checks of a result are kept below the home folder, a Report as JSON a line, the
+// newest last:
+//
+//	drift/<trace_id>.jsonl
+//
+// A line is written under a lock, by one write, and synced. A torn line is what a
+// crash leaves: the next writer begins on a line of its own, and readers go past it.
+//
+// A line has its own format:
+//
+//	1  the report alone
+//	2  the report, and at the end "sum": 16 hex digits over all before it
+const (
+	folder     = "drift"
+	suffix     = ".jsonl"
+	lineFormat = 2
+)
+
+// lines are those of such a file; a result has far less to say than is read of one.
+var lines = durable.Journal[Report]{Tag: "marchwarden/drift-line/v2", What: "report", Format: lineFormat, Most: 64 << 20,
+	Sound: func(format int, r Report) bool { return format >= 1 && r.TraceID.Valid() }}
+
+func pathOf(home string, id marchwarden.TraceID) string {
+	return filepath.Join(home, folder, id.String()+suffix)
+}
+
+// Keep adds a report to those of its result. Files are made with mode 0600, folders
+// with 0700. It is safe for concurrent use, by several processes too. An error means
+// that the report may not be kept; those before it are.
+func Keep(home string, r Report) (err error) {
+	path := pathOf(home, r.TraceID)
+	defer func() { err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep the check in %s", path) }()
+	r.Format = lineFormat
+	unlock, err := durable.LockFile(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	return lines.Append(path, r)
+}
+
+// Forget removes the checks of a result; one without any is left as it is.
+func Forget(home string, id marchwarden.TraceID) error {
+	path := pathOf(home, id)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remove the checks in %s", path)
+	}
+	return nil
+}
+
+// Last is the newest check of a result that is kept and can be read; false if there
+// is none. It is safe while others Keep.
+func Last(home string, id marchwarden.TraceID) (last Report, found bool, err error) {
+	err = read(pathOf(home, id), func(_ durable.Line, r Report, bad *durable.BadLine) {
+		if bad == nil && r.TraceID == id {
+			r.Format = Format
+			last, found = r, true
+		}
+	})
+	if err != nil {
+		return Report{}, false, err
+	}
+	return last, found, nil
+}
+
+func read(path string, fn func(durable.Line, Report, *durable.BadLine)) error {
+	return marchwarden.Wrap(lines.Read(path, fn), marchwarden.CodeUnavailable, "read the checks in %s", path)
+}
+
+// Damage names the lines of a file of checks that cannot be used. A flipped bit in a
+// line of format 1 is found only if the line is no longer a report.
+func Damage(path string) (all []durable.BadLine, err error) {
+	err = read(path, func(line durable.Line, r Report, bad *durable.BadLine) {
+		if bad == nil && r.TraceID.String()+suffix != filepath.Base(path) {
+			bad = &durable.BadLine{Line: line, Problem: "it is about another run, " + r.TraceID.String()}
+		}
+		if bad != nil {
+			all = append(all, *bad)
+		}
+	})
+	return all, err
+}
+
+// The colours of what went and what came. They only repeat what the signs before
+// the lines say.
+const (
+	colourWent = "\x1b[31m"
+	colourCame = "\x1b[32m"
+	colourOff  = "\x1b[0m"
+)
+
+// Summary is a check in one line; when is when it was made, in words.
+func (r Report) Summary(when string) string {
+	if len(r.Sources) == 0 {
+		return "checked " + when + ": the result cites nothing"
+	}
+	states, retracted := map[string]int{}, 0
+	for _, s := range r.Sources {
+		states[sourceWord(s)]++
+		if s.Retracted != "" {
+			retracted++
+		}
+	}
+	lost := 0
+	for _, c := range r.Claims {
+		if c.State == Lost || c.State == Weakened {
+			lost++
+		}
+	}
+	var parts []string
+	for _, word := range []string{"unchanged", "changed", "gone", "refused", "unanswered", "unchecked"} {
+		if n := states[word]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, word))
+		}
+	}
+	if retracted > 0 {
+		parts = append(parts, fmt.Sprintf("%d retracted", retracted))
+	}
+	verdict := "every passage stands"
+	switch {
+	case lost > 0:
+		verdict = term.Plural(lost, "claim") + " lost evidence"
+	case r.Drifted() && retracted == 0:
+		verdict = "passages are lost"
+	case r.Incomplete():
+		verdict = "no passage is known to be lost"
+	}
+	return fmt.Sprintf("checked %s: %s (%s); %s", when, term.Plural(len(r.Sources), "source"), strings.Join(parts, ", "), verdict)
+}
+
+// sourceWord is the state of a source in one word, or why it is unreachable.
+func sourceWord(s Source) string {
+	if s.State == Unreachable {
+		return string(s.Why)
+	}
+	return string(s.State)
+}
+
+// Text is a check for people: its summary, the sources with what became of their passages,
+// and the claims that are not what they were.
+func (r Report) Text(when string, st term.Style, context int) string {
+	var b strings.Builder
+	line := func(format string, args ...any) {
+		b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+	}
+	line("%s", r.Summary(when))
+	for _, s := range r.Sources {
+		line("")
+		line("%-10s %s", sourceWord(s), term.CleanLine(s.Locator))
+		if s.MovedTo != "" {
+			line("           moved to %s", term.CleanLine(s.MovedTo))
+		}
+		if s.Retracted != "" {
+			line("           %s", term.CleanLine(s.Retracted))
+		}
+		if s.Detail != "" {
+			line("           %s", term.CleanLine(s.Detail))
+		}
+		for _, n := range s.Citations {
+			p := r.Passages[n-1]
+			line("  [%d] %s", n, p.State)
+			switch p.State {
+			case Altered:
+				removed, added := diffLines(p.Diff, context, st.Color)
+				line("      - %s", removed)
+				line("      + %s", added)
+			case Missing:
+				line("      - %s", painted(st.Color, colourWent, term.CleanLine(p.Excerpt)))
+			}
+		}
+	}
+	head := "\nclaims:\n"
+	for _, c := range r.Claims {
+		if c.State == Kept {
+			continue
+		}
+		b.WriteString(head)
+		head = ""
+		marks := ""
+		for _, n := range c.Citations {
+			marks += fmt.Sprintf("[%d]", n)
+		}
+		line("  %-8s %s %s", c.State, term.CleanLine(c.Text), marks)
+	}
+	return b.String()
+}
+
+// diffLines writes both sides of a diff, with some unchanged words around each change.
+func diffLines(edits []Edit, context int, colour bool) (removed, added string) {
+	var was, now []string
+	for i, e := range edits {
+		text := term.CleanLine(e.Text)
+		switch e.Op {
+		case Removed:
+			was = append(was, painted(colour, colourWent, text))
+		case Added:
+			now = append(now, painted(colour, colourCame, text))
+		default:
+			text = nearby(text, context, i > 0, i < len(edits)-1)
+			was, now = append(was, text), append(now, text)
+		}
+	}
+	return strings.Join(was, " "), strings.Join(now, " ")
+}
+
+// nearby keeps the n words of an unchanged stretch next to a change.
+func nearby(text string, n int, before, after bool) string {
+	words := strings.Fields(text)
+	head, tail := 0, len(words)
+	if before {
+		head = n
+	}
+	if after {
+		tail -= n
+	}
+	if head >= tail {
+		return strings.Join(words, " ")
+	}
+	return strings.Join(slices.Concat(words[:head], []string{"…"}, words[tail:]), " ")
+}
+
+func painted(colour bool, code, text string) string {
+	if !colour || text == "" {
+		return text
+	}
+	return code + text + colourOff
+}

@@ -1,0 +1,301 @@
+// Package pdf reads the text of PDFs, and draws their pages, with PDFium, which runs in a WebAssembly sandbox that has no files, clock, network or chance. It owns PDFium; what becomes of
+// the pages is package extract's work.
+package pdf
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"github.com/klippa-app/go-pdfium"
+	pdferrors "github.com/klippa-app/go-pdfium/errors"
+	"github.com/klippa-app/go-pdfium/references"
+	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/responses"
+	"github.com/klippa-app/go-pdfium/webassembly"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// Config holds the limits of a Reader. The zero value is usable.
+type Config struct {
+	CacheDir string        // where the compiled module is kept between processes, created when missing; "" = memory only
+	Timeout  time.Duration // longest time for one PDF, waiting for a free worker included; default 60 s
+	Memory   int64         // largest memory of one worker, on top of the file itself; default 256 MiB
+	Workers  int           // PDFs read at the same time; default 2
+}
+
+// Reader is an extract.PDF. Each document gets a fresh instance of PDFium, so that a crash costs one document and no state leads from one to the next.
+// Compiling the module takes seconds, so it starts with the first PDF and is kept in the cache directory.
+type Reader struct {
+	cfg    Config
+	ctx    context.Context // parent of every instance; its end interrupts them
+	cancel context.CancelFunc
+	work   sync.WaitGroup // the PDFs in progress
+
+	mu       sync.Mutex
+	closed   bool
+	starting chan struct{} // closed when the start in progress has ended; nil when none was begun or the last one failed
+	startErr error
+	pool     pdfium.Pool
+	cache    wazero.CompilationCache
+}
+
+// New returns a Reader; it does no work and opens no file. The caller closes it.
+func New(cfg Config) *Reader {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Reader{ctx: ctx, cancel: cancel, cfg: Config{CacheDir: cfg.CacheDir, Timeout: cmp.Or(cfg.Timeout, time.Minute), Memory: cmp.Or(cfg.Memory, 256<<20), Workers: cmp.Or(cfg.Workers, 2)}}
+}
+
+// instance is the part of a PDFium instance that is used here. It is the implementation behind pdfium.Pdfium, whose own bookkeeping may not be touched by
+// two goroutines; this way Kill is the only call made on the outside while a document is being read.
+type instance interface {
+	OpenDocument(*requests.OpenDocument) (*responses.OpenDocument, error)
+	FPDF_GetPageCount(*requests.FPDF_GetPageCount) (*responses.FPDF_GetPageCount, error)
+	GetPageText(*requests.GetPageText) (*responses.GetPageText, error)
+	GetMetaData(*requests.GetMetaData) (*responses.GetMetaData, error)
+}
+
+// Read implements extract.PDF.
+func (p *Reader) Read(ctx context.Context, raw []byte, page func(n, of int, text string) error) (about extract.Document, err error) {
+	err = p.with(ctx, func(ctx context.Context, in instance) (err error) {
+		about, err = p.pages(ctx, in, raw, page)
+		return err
+	})
+	return about, err
+}
+
+// with does some work with an instance of PDFium of its own, which is killed when the time is over. A panic is the document's fault.
+func (p *Reader) with(ctx context.Context, work func(context.Context, instance) error) (err error) {
+	pool, err := p.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.work.Done()
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
+	defer cancel()
+	outer, err := pool.GetInstanceWithContext(ctx)
+	if err != nil {
+		return p.fault(ctx, "start instance", err)
+	}
+	inner, ok := outer.GetImplementation().(instance)
+	if !ok {
+		return errors.Join(errors.New("pdfium instance lacks methods"), outer.Kill())
+	}
+	var once sync.Once
+	var killErr error
+	kill := func() { once.Do(func() { killErr = outer.Kill() }) }
+	stop := context.AfterFunc(ctx, kill)
+	err = guarded(ctx, inner, work)
+	stop()
+	kill()
+	if err == nil && killErr != nil {
+		err = fmt.Errorf("end instance: %w", killErr)
+	}
+	return err
+}
+
+func guarded(ctx context.Context, in instance, work func(context.Context, instance) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%w: pdfium panic: %v", extract.ErrDamaged, v)
+		}
+	}()
+	return work(ctx, in)
+}
+
+// opened is a document, which has at least one page, and how many it has.
+func (p *Reader) opened(ctx context.Context, in instance, raw []byte) (doc references.FPDF_DOCUMENT, pages int, err error) {
+	opened, err := in.OpenDocument(&requests.OpenDocument{File: &raw})
+	if err != nil {
+		return doc, 0, p.fault(ctx, "open", err)
+	}
+	count, err := in.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: opened.Document})
+	if err != nil {
+		return doc, 0, p.fault(ctx, "count pages", err)
+	}
+	if count.PageCount == 0 {
+		return doc, 0, fmt.Errorf("%w: no pages", extract.ErrDamaged)
+	}
+	return opened.Document, count.PageCount, nil
+}
+
+func (p *Reader) pages(ctx context.Context, in instance, raw []byte, page func(n, of int, text string) error) (about extract.Document, err error) {
+	doc, count, err := p.opened(ctx, in, raw)
+	if err != nil {
+		return about, err
+	}
+	for i := range count {
+		got, err := in.GetPageText(&requests.GetPageText{Page: requests.Page{ByIndex: &requests.PageByIndex{Document: doc, Index: i}}})
+		if err != nil {
+			return about, p.fault(ctx, fmt.Sprintf("read page %d", i+1), err)
+		}
+		if err := page(i+1, count, hyphens.Replace(got.Text)); err != nil {
+			return about, err
+		}
+	}
+	return metadata(in, doc), nil
+}
+
+// hyphens maps what PDFium writes for a hyphen at a line's end to a hyphen.
+var hyphens = strings.NewReplacer("\ufffe", "-", "\x02", "-", "\uffff", "")
+
+// metadata reads the information dictionary; a document without one is unnamed, not damaged. Titles that word processors make up are none.
+func metadata(in instance, ref references.FPDF_DOCUMENT) (about extract.Document) {
+	meta, err := in.GetMetaData(&requests.GetMetaData{Document: ref, Tags: &[]string{"Title", "Author", "CreationDate"}})
+	if err != nil {
+		return about
+	}
+	for _, tag := range meta.Tags {
+		value := strings.TrimSpace(tag.Value)
+		switch tag.Tag {
+		case "Title":
+			value = strings.TrimPrefix(value, "Microsoft Word - ")
+			if lower := strings.ToLower(value); lower != "untitled" && lower != "untitled document" {
+				about.Title = value
+			}
+		case "Author":
+			about.Author = value
+		case "CreationDate":
+			about.Published = value
+		}
+	}
+	return about
+}
+
+// fault names what went wrong: the end of the context or of the extractor when that is why PDFium stopped, else the document's own fault.
+func (p *Reader) fault(ctx context.Context, doing string, err error) error {
+	switch {
+	case p.ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, extract.ErrClosed)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, ctx.Err())
+	case errors.Is(err, pdferrors.ErrPassword), errors.Is(err, pdferrors.ErrSecurity):
+		return fmt.Errorf("%s: %w: %w", doing, extract.ErrEncrypted, err)
+	}
+	return fmt.Errorf("%s: %w: %w", doing, extract.ErrDamaged, err)
+}
+
+// start returns the running pool, starting it when needed, and counts one piece of work that the caller ends with p.work.Done. The start goes on when the context
+// of the caller who began it ends: the next one will want it.
+func (p *Reader) start(ctx context.Context) (pdfium.Pool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, extract.ErrClosed
+	}
+	if p.starting == nil {
+		p.starting = make(chan struct{})
+		go p.boot(p.starting)
+	}
+	started := p.starting
+	p.mu.Unlock()
+	var err error
+	select {
+	case <-started:
+	case <-ctx.Done():
+		err = fmt.Errorf("start pdfium: %w", ctx.Err())
+	}
+	p.mu.Lock()
+	switch {
+	case err != nil:
+		return nil, err
+	case p.closed:
+		return nil, extract.ErrClosed
+	case p.pool == nil:
+		return nil, p.startErr
+	}
+	p.work.Add(1)
+	return p.pool, nil
+}
+
+// boot compiles or loads the module. A cache directory that cannot be used costs time, not the document: then the module is compiled in memory. Compiling cannot be
+// interrupted, so close does not wait for it: a module that comes too late is freed here.
+func (p *Reader) boot(done chan struct{}) {
+	defer close(done)
+	pool, cache, err := p.open(p.cfg.CacheDir)
+	if err != nil && p.cfg.CacheDir != "" {
+		pool, cache, err = p.open("")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err != nil:
+		p.starting, p.startErr = nil, fmt.Errorf("start pdfium: %w", err)
+	case p.closed:
+		_ = p.free(pool, cache) // there is no caller left to tell
+	default:
+		p.pool, p.cache = pool, cache
+	}
+}
+
+func (p *Reader) free(pool pdfium.Pool, cache wazero.CompilationCache) error {
+	return errors.Join(pool.Close(), cache.Close(context.WithoutCancel(p.ctx)))
+}
+
+func (p *Reader) open(cacheDir string) (pdfium.Pool, wazero.CompilationCache, error) {
+	cache := wazero.NewCompilationCache()
+	if cacheDir != "" {
+		var err error
+		if cache, err = wazero.NewCompilationCacheWithDir(cacheDir); err != nil {
+			return nil, nil, err
+		}
+	}
+	runtime := wazero.NewRuntimeConfig().
+		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling). // the module uses exceptions
+		WithCloseOnContextDone(true).
+		WithMemoryLimitPages(uint32(min(p.cfg.Memory>>16, 1<<16))).
+		WithCompilationCache(cache)
+	pool, err := webassembly.Init(webassembly.Config{
+		Context:       p.ctx,
+		MaxTotal:      p.cfg.Workers,
+		FSConfig:      wazero.NewFSConfig(), // the default would mount "/"
+		RuntimeConfig: runtime,
+		Stdout:        io.Discard,
+		Stderr:        io.Discard,
+		RandomSource:  zeros{},
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, cache.Close(context.WithoutCancel(p.ctx)))
+	}
+	return pool, cache, nil
+}
+
+// zeros is the sandbox's source of chance: none, so that equal input gives equal text.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+// Close implements extract.PDF. It may be called more than once.
+func (p *Reader) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	idle := p.starting == nil && p.pool == nil // no PDF was met
+	p.mu.Unlock()
+	p.cancel()
+	if idle {
+		return nil
+	}
+	p.work.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pool == nil {
+		return nil
+	}
+	err := p.free(p.pool, p.cache)
+	p.pool, p.cache = nil, nil
+	if err != nil {
+		return fmt.Errorf("close pdfium: %w", err)
+	}
+	return nil
+}

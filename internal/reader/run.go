@@ -1,0 +1,65 @@
+package reader
+
+import (
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Describe writes down in the start of a run what makes its vectors, and who reads with them; nil is
+// nothing.
+func Describe(start *trace.Start, e embed.Embedder) {
+	start.Vectors, start.Reader = "", ""
+	if e == nil {
+		return
+	}
+	start.Vectors = e.ID()
+	if r, err := New(); err == nil {
+		start.Reader = r.ID()
+	}
+}
+
+// Of is what reads in a run that began so, with the store of the embedder, if it has one, in front
+// of it: nil for a run without. A run whose reader this program does not have would go another way:
+// that is CodeUnsupported.
+func Of(start *trace.Start, e embed.Embedder) (Reader, error) {
+	if start.Reader == "" {
+		return nil, nil
+	}
+	r, err := New()
+	if err != nil || r.ID() != start.Reader {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Err: err,
+			Message: "the run was made with the reader " + start.Reader + ", which this program does not have",
+			Hint:    "use the version of the program that made it"}
+	}
+	if s, ok := e.(interface{ Store() embed.Store }); ok {
+		return Cached(r, s.Store()), nil
+	}
+	return r, nil
+}
+
+// VectorsOf finds what makes the vectors of a recorded run, which is run again or resumed: of is
+// asked for the embedder of an id, and says why it has none. It is nil for a run without vectors. A
+// run whose vectors cannot be had would go another way: that is CodeUnsupported. The vectors of a
+// service, which an earlier version asked, cannot.
+func VectorsOf(start *trace.Start, of func(id string) (embed.Embedder, error)) (embed.Embedder, error) {
+	if start.Vectors == "" {
+		return nil, nil
+	}
+	if start.VectorsRecorded {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported,
+			Message: "the run was made with the sentence vectors of a service, " + start.Vectors + ", and this version has only the model inside",
+			Hint:    "'marchwarden verify' still checks its answer; the version that made it can execute it again"}
+	}
+	var e embed.Embedder
+	var err error
+	if of != nil {
+		e, err = of(start.Vectors)
+	}
+	if e == nil || e.ID() != start.Vectors {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Err: err,
+			Message: "the run was made with the sentence vectors of " + start.Vectors + ", which this program does not have",
+			Hint:    "use the program that made it, or one with that model inside"}
+	}
+	return e, nil
+}

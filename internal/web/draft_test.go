@@ -1,0 +1,70 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"strings"
+	"testing"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// What a model has written so far is on the page of its run, marked and escaped, until the checked
+// answer takes its place. It is in no record.
+func TestDraft(t *testing.T) {
+	w := newWorld(t, nil)
+	drafts, end := make(chan marchwarden.Event), make(chan struct{})
+	w.asks = func(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+		id, _ := marchwarden.ChosenTraceID(ctx)
+		out := w.writes(id, req.Question)
+		for {
+			select {
+			case e := <-drafts:
+				sink(e)
+			case <-end:
+				res := &marchwarden.Result{TraceID: id, Answer: "Checked.", CostMetadata: marchwarden.CostMetadata{ModelID: "m"}}
+				w.ends(out, res)
+				return res, out.Close()
+			}
+		}
+	}
+	b := w.local()
+	_, to, _ := b.post("/ask", map[string][]string{"question": {question}, "researcher": {"files"}})
+	resp, err := b.Get(w.http.URL + to + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	events := bufio.NewScanner(resp.Body)
+	heard := func(wanted string) {
+		t.Helper()
+		for events.Scan() {
+			if strings.Contains(events.Text(), wanted) {
+				return
+			}
+		}
+		t.Fatalf("the stream ended before %q: %v", wanted, events.Err())
+	}
+	heard("event: picture")
+	send := func(stage marchwarden.Stage, text string) { drafts <- marchwarden.Event{Stage: stage, Draft: text} }
+	send(marchwarden.StageSynthesize, "Farmers <b>grow</b>\x1b[31m alfalfa.\n\nThey \u202egrow\r\nevent: over barley.")
+	heard("A draft is shown that is not yet checked")
+	heard("&lt;b&gt;grow&lt;/b&gt;")
+	_, text := b.get(to)
+	has(t, text, "Draft, not yet checked", "<p>Farmers &lt;b&gt;grow&lt;/b&gt;", "<p>They", `<div class="work">`)
+	lacks(t, text, "\x1b", "\u202e", "<b>grow")
+	send(marchwarden.StageSynthesize, strings.Repeat("x", 5000)+" The end.")
+	heard("The end.")
+	_, text = b.get(to)
+	if n := strings.Count(text, "x"); n > 4100 {
+		t.Errorf("%d characters of a long draft are shown", n)
+	}
+	send(marchwarden.StageCheck, "")
+	close(end)
+	heard("data-over")
+	heard("event: over")
+	w.ended(mustID(t, to))
+	_, text = b.get(to)
+	has(t, text, "Checked.")
+	lacks(t, text, "Draft, not yet", "alfalfa", "The end.")
+}

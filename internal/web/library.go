@@ -1,0 +1,99 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
+)
+
+const (
+	// maxDocument bounds a document that is handed over, in bytes: larger ones are not read.
+	maxDocument = 32 << 20
+	// indexing is what the indexing of a folder is called among the checks: there is one at a time.
+	indexing = "library"
+)
+
+// folders is the part of the page that keeps the library.
+type folders struct{ *Server }
+
+// own lets the local user through: folders of this machine are of no concern to others.
+func (s folders) own(handle func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if s.Library == nil || !access.From(r.Context()).SeesAll() {
+			return noPage
+		}
+		return handle(w, r)
+	}
+}
+
+// list shows the folders. While one is indexed it comes again by itself.
+func (s folders) list(w http.ResponseWriter, r *http.Request) error {
+	v := page.Library{Frame: s.frame(r, "Library")}
+	now, going := s.checks.find(indexing, r.Method == http.MethodGet)
+	switch {
+	case going:
+		v.Going = "Reading a folder"
+		if now.all > 0 {
+			v.Going = fmt.Sprintf("Reading a folder: %s of %s", term.Count(now.done), term.Plural(now.all, "file"))
+		}
+		w.Header().Set("Refresh", "1")
+	case now.err != nil:
+		message, hint := s.told(r.Context(), now.err)
+		v.Faults = []page.Fault{{Field: "path", Message: message, Hint: hint}}
+	}
+	var err error
+	if v.Folders, err = s.Library.Folders(r.Context()); err != nil {
+		return err
+	}
+	for i := range v.Folders {
+		v.Folders[i].Updated = s.local(v.Folders[i].Updated)
+	}
+	return s.html(w, r, s.pages.Library(v))
+}
+
+// add begins to index a folder. It goes on when the browser leaves.
+func (s folders) add(w http.ResponseWriter, r *http.Request) error {
+	if err := r.ParseForm(); err != nil {
+		return badForm(err)
+	}
+	path := strings.TrimSpace(r.PostForm.Get("path"))
+	if path == "" && r.PostForm.Get("documents") == "" {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "path", Message: "must not be blank", Hint: "type the path of a folder"}
+	}
+	s.checks.begin(r.Context(), indexing, func(ctx context.Context, tell func(func(*check))) error {
+		return s.Library.Add(ctx, path, func(done, all int) { tell(func(c *check) { c.done, c.all = done, all }) })
+	})
+	http.Redirect(w, r, page.LibraryPath, http.StatusSeeOther)
+	return nil
+}
+
+func (s folders) remove(w http.ResponseWriter, r *http.Request) error {
+	if err := r.ParseForm(); err != nil {
+		return badForm(err)
+	}
+	if err := s.Library.Remove(r.Context(), r.PostForm.Get("path")); err != nil {
+		return err
+	}
+	http.Redirect(w, r, page.LibraryPath+"?notice=removed", http.StatusSeeOther)
+	return nil
+}
+
+// upload keeps one document, the body of the request, which a script sends.
+func (s folders) upload(w http.ResponseWriter, r *http.Request) error {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return badForm(err)
+	}
+	if err := s.Library.Keep(r.URL.Query().Get("name"), data); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
