@@ -63,7 +63,7 @@ func (s *Set) frame(p shell) h.Node {
 <body class="page-{}">
 <nav class="skips" aria-label="Skip links"><a href="#main">Skip to the content</a>{}</nav>
 <header class="top"><a class="name" href="/"><img src="{}" alt="" width="22" height="22">Marchwarden</a>{}
-<div class="tools"><button type="button" class="quiet" id="theme" hidden>Theme</button>{}</div></header>
+<div class="tools"><button type="button" class="quiet scripted" id="theme">Theme</button>{}</div></header>
 <main id="main" tabindex="-1">
 {}
 {}

@@ -51,8 +51,8 @@ func (e *Evidence) title() string {
 // Panel is one source as the side panel of an answer, for the script.
 func (s *Set) Panel(v Evidence) h.Node { return v.panel() }
 
-// keys are how a keyboard goes through the sources. The script shows them.
-const keys h.Literal = `<div class="keys" hidden><p class="soft"><kbd>j</kbd> and <kbd>k</kbd>, or the arrows on a sentence, go on and back; <kbd>Enter</kbd> opens its source; <kbd>Esc</kbd> closes it.</p>
+// keys are how a keyboard goes through the sources. They need the script.
+const keys h.Literal = `<div class="keys scripted"><p class="soft"><kbd>j</kbd> and <kbd>k</kbd>, or the arrows on a sentence, go on and back; <kbd>Enter</kbd> opens its source; <kbd>Esc</kbd> closes it.</p>
 <label><input type="checkbox" data-keys checked> Use the letters j and k</label></div>`
 
 func noSource() h.Node {

@@ -30,7 +30,6 @@
       label();
     });
     label();
-    button.hidden = false;
   }
 
   // A page of a PDF that cannot be drawn is left out: its text is there. The event does not bubble.
@@ -138,7 +137,6 @@
       const mark = byId("excerpt");
       const box = mark && mark.closest(".stored");
       if (box) box.scrollTop += mark.getBoundingClientRect().top - box.getBoundingClientRect().top - Math.min(80, box.clientHeight / 4);
-      for (const keys of document.querySelectorAll(".keys")) keys.hidden = false;
       for (const box of document.querySelectorAll("[data-keys]")) box.checked = letters();
     }
 
