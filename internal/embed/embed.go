@@ -61,16 +61,9 @@ type Store interface {
 	Put(model string, texts []string, vectors []Vector) error
 }
 
-// Turns is a Store that those who fill it share, in this process or in others.
-type Turns interface {
-	// Turn waits until the caller is the only one who makes many vectors, until end. It
-	// gives up after a while, or with ctx: the wait saves work and guards nothing.
-	Turn(ctx context.Context) (end func())
-}
-
 // Cached is e with a store in front of it: a text is embedded once, and a text
-// that stands twice in a call is embedded once, too. Where the store has Turns, callers who
-// need many vectors at once make them in turns and find those of the others, so that a library
+// that stands twice in a call is embedded once, too. Callers of one process who need many
+// vectors at once make them in turns and find those of the others, so that a library
 // which all of them ask is embedded once. The ID is that of e. A store that fails costs time,
 // never the result.
 func Cached(e Embedder, s Store) Embedder { return cached{Embedder: e, store: s} }
@@ -91,14 +84,16 @@ const (
 	fewTexts  = 8
 )
 
+// making is full during a turn.
+var making = make(chan struct{}, 1)
+
 // Embed gives what the store knows and asks the embedder for the rest.
 func (c cached) Embed(ctx context.Context, texts []string) ([]Vector, error) {
 	known := make(map[string]Vector, len(texts))
 	missing := c.look(texts, known)
-	turns, shared := c.store.(Turns)
-	for inTurns := shared && len(missing) > fewTexts; inTurns && len(missing) > 0; {
+	for inTurns := len(missing) > fewTexts; inTurns && len(missing) > 0; {
 		var err error
-		if missing, err = c.turn(ctx, turns, missing, known); err != nil {
+		if missing, err = c.turn(ctx, missing, known); err != nil {
 			return nil, err
 		}
 	}
@@ -114,8 +109,13 @@ func (c cached) Embed(ctx context.Context, texts []string) ([]Vector, error) {
 
 // turn makes some of the missing vectors that were not made by others meanwhile, and
 // says which are missing still.
-func (c cached) turn(ctx context.Context, turns Turns, missing []string, known map[string]Vector) ([]string, error) {
-	defer turns.Turn(ctx)()
+func (c cached) turn(ctx context.Context, missing []string, known map[string]Vector) ([]string, error) {
+	select {
+	case making <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-making }()
 	missing = c.look(missing, known)
 	n := min(len(missing), turnTexts)
 	return missing[n:], c.make(ctx, missing[:n], known)

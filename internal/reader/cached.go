@@ -75,16 +75,13 @@ func through[K, V any](ctx context.Context, c cached, kind string, asked []K, ho
 			out[i] = how.pack(v)
 		}
 		return out, err
-	}}, untaken{c.store}).Embed(ctx, keys)
+	}}, c.store).Embed(ctx, keys)
 	out := make([]V, len(vectors))
 	for i, v := range vectors {
 		out[i] = how.unpack(v)
 	}
 	return out, err
 }
-
-// untaken is a store without turns: a reading is of one question, and there are no others to wait for.
-type untaken struct{ embed.Store }
 
 // maker is a function as an embedder.
 type maker struct {
