@@ -56,7 +56,7 @@ func (l *lab) open(o runOptions) (b *bench, err error) {
 	// A model is used when it was named for this run; a setting for one's own questions
 	// is not meant to pay for thousands of others.
 	if o.model != "" {
-		if b.model, err = l.OpenModel(b.config, network.ChooseModel(b.config, o.model, false), false); err != nil {
+		if b.model, err = l.OpenModel(b.config, network.ChooseModel(b.config, o.model, false)); err != nil {
 			return b, err
 		}
 	}

@@ -13,26 +13,26 @@ import (
 )
 
 // What a model may see of private sources is one rule, here and for a cluster: the one
-// that was named, and no fallback behind it.
+// that was named, and no other.
 func TestTerms(t *testing.T) {
 	_, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept"), "OPENAI_API_KEY": "sk-embed-3Hq8Tz1Wn5Yc"})
 	private, web := dispatch.Member{Private: true}, dispatch.Member{OpenWorld: true}
 	for _, tt := range []struct {
-		name           string
-		members        []dispatch.Member
-		flag, begunBy  string
-		model          string
-		fallback, sees bool
+		name          string
+		members       []dispatch.Member
+		flag, begunBy string
+		model         string
+		sees          bool
 	}{
-		{"private alone", []dispatch.Member{private}, "", "", "", true, false},
-		{"private, named", []dispatch.Member{private}, "ollama/x", "", "ollama/x", false, true},
-		{"the web", []dispatch.Member{web}, "", "", "openai", true, false},
-		{"both", []dispatch.Member{web, private}, "", "", "openai", true, false},
-		{"both, named", []dispatch.Member{web, private}, "ollama/x", "", "ollama/x", false, true},
-		{"goes on", []dispatch.Member{private}, "", "ollama/y", "ollama/y", true, false},
+		{"private alone", []dispatch.Member{private}, "", "", "", false},
+		{"private, named", []dispatch.Member{private}, "ollama/x", "", "ollama/x", true},
+		{"the web", []dispatch.Member{web}, "", "", "openai", false},
+		{"both", []dispatch.Member{web, private}, "", "", "openai", false},
+		{"both, named", []dispatch.Member{web, private}, "ollama/x", "", "ollama/x", true},
+		{"goes on", []dispatch.Member{private}, "", "ollama/y", "ollama/y", false},
 	} {
 		got := network.TermsFor(c, tt.members, network.Options{Choice: marchwarden.Choice{Model: tt.flag}}, tt.begunBy)
-		if got.Model.Name != tt.model || got.Model.Public != tt.fallback || got.SeesPrivate != tt.sees ||
+		if got.Model.Name != tt.model || got.SeesPrivate != tt.sees ||
 			got.Private != slices.Contains(tt.members, private) || got.Outside != slices.Contains(tt.members, web) {
 			t.Errorf("%s: %+v", tt.name, got)
 		}

@@ -1,9 +1,8 @@
 package llm
 
 // This part makes a model that fails now and then one that can be relied on: it repeats failures
-// that cost nothing, with pauses that fit into the caller's deadline, and asks a second model when the
-// first has failed for good. A failure that was charged is handed up at once: only the holder of the
-// budget may pay for another attempt.
+// that cost nothing, with pauses that fit into the caller's deadline. A failure that was charged is
+// handed up at once: only the holder of the budget may pay for another attempt.
 
 import (
 	"cmp"
@@ -28,40 +27,28 @@ const (
 
 // SteadyConfig says how to be steady. Now is needed; everything else has a default.
 type SteadyConfig struct {
-	// Fallback is called, once, when the primary model failed for good, or nil. It may be a steady model itself.
-	Fallback Model
-	Now      func() time.Time // the clock; it must be set
+	Now func() time.Time // the clock; it must be set
 	// Sleep waits for d, or until ctx ends and then fails. Nil is a real timer.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter draws from [0, 1). Nil draws at random.
 	Jitter      func() float64
-	MaxAttempts int // bounds the calls to the primary model; 0 means 4
+	MaxAttempts int // bounds the calls to the model; 0 means 4
 	// MaxWait bounds one pause; 0 means 30 s. A provider that asks for more is not waited for.
 	MaxWait time.Duration
 }
 
 type steady struct {
-	primary Model
-	cfg     SteadyConfig
+	Model
+	cfg SteadyConfig
 }
 
-// NewSteady returns a model that asks primary, and goes on where primary fails:
+// NewSteady returns a model that repeats a call to m which failed, if its Usage is zero and its error
+// says Retryable() or else has CodeRateLimited or CodeUnavailable. The pauses are 0.5, 1, 2, 4 and then
+// 8 s, each up to a quarter shorter, or what the error's RetryAfter() asks for. One that would be longer
+// than MaxWait or last until ctx's deadline is not begun: the failure is returned at once.
 //
-//   - A failure is repeated if its Usage is zero and its error says Retryable() or else has
-//     CodeRateLimited or CodeUnavailable. The pauses are 0.5, 1, 2, 4 and then 8 s, each up to a
-//     quarter shorter, or what the error's RetryAfter() asks for. One that would be longer than
-//     MaxWait or last until ctx's deadline is not begun: the failure is returned at once.
-//   - A charged failure is returned at once, and no fallback is asked. If the caller repeats such a
-//     call (its Attempt is above zero), the fallback is asked first, and primary only if that fails
-//     for free.
-//   - When primary failed for good and there is time left, the fallback is called, once, and
-//     Reply.Model names it. A fallback that is steady itself may ask its provider more often.
-//   - When both failed, the error names both and has the code of primary's failure. CodeCanceled,
-//     from either, is final.
-//
-// The Reply's Usage is that of all calls together, on errors too. ID is primary's.
-// The model is safe for concurrent use if primary and fallback are.
-func NewSteady(primary Model, cfg SteadyConfig) Model {
+// The Reply's Usage is that of all calls together, on errors too. It is safe for concurrent use if m is.
+func NewSteady(m Model, cfg SteadyConfig) Model {
 	if cfg.Sleep == nil {
 		cfg.Sleep = httpapi.Sleep
 	}
@@ -69,65 +56,8 @@ func NewSteady(primary Model, cfg SteadyConfig) Model {
 		cfg.Jitter = rand.Float64
 	}
 	cfg.MaxAttempts, cfg.MaxWait = cmp.Or(cfg.MaxAttempts, 4), cmp.Or(cfg.MaxWait, 30*time.Second)
-	return &steady{primary: primary, cfg: cfg}
+	return &steady{m, cfg}
 }
-
-// ID is the primary model's.
-func (m *steady) ID() string { return m.primary.ID() }
-
-// Generate makes one call as New promises.
-func (m *steady) Generate(ctx context.Context, c Call) (Reply, error) {
-	if c.Attempt > 0 && m.cfg.Fallback != nil {
-		return m.fallbackFirst(ctx, c)
-	}
-	reply, err := m.persist(ctx, c)
-	if err == nil || m.cfg.Fallback == nil || reply.Usage.Total() > 0 || marchwarden.CodeOf(err) == marchwarden.CodeCanceled || m.over(ctx) {
-		return reply, err
-	}
-	other, otherErr := m.standIn(ctx, c)
-	other.Usage = other.Usage.Add(reply.Usage)
-	if otherErr == nil {
-		other.Instead = err.Error()
-		if hint := marchwarden.HintOf(err); hint != "" {
-			other.Instead += " (" + hint + ")"
-		}
-		return other, nil
-	}
-	return other, m.neither(err, otherErr)
-}
-
-func (m *steady) fallbackFirst(ctx context.Context, c Call) (Reply, error) {
-	other, otherErr := m.standIn(ctx, c)
-	if otherErr == nil || other.Usage.Total() > 0 || marchwarden.CodeOf(otherErr) == marchwarden.CodeCanceled || m.over(ctx) {
-		return other, otherErr
-	}
-	reply, err := m.persist(ctx, c)
-	if err == nil {
-		return reply, nil
-	}
-	return reply, m.neither(err, otherErr)
-}
-
-// neither is the failure of both models.
-func (m *steady) neither(err, otherErr error) error {
-	code := marchwarden.CodeOf(err)
-	if marchwarden.CodeOf(otherErr) == marchwarden.CodeCanceled {
-		code = marchwarden.CodeCanceled
-	}
-	both := fmt.Errorf("%w; %w", err, otherErr)
-	return marchwarden.Wrap(both, code, "neither %s nor the fallback %s answered", m.ID(), m.cfg.Fallback.ID())
-}
-
-// standIn asks the fallback, which then is named in the reply.
-func (m *steady) standIn(ctx context.Context, c Call) (Reply, error) {
-	reply, err := m.cfg.Fallback.Generate(ctx, c)
-	if err == nil {
-		reply.Model = reply.By(m.cfg.Fallback.ID())
-	}
-	return reply, err
-}
-
-func (m *steady) over(ctx context.Context) bool { return ctx.Err() != nil || m.left(ctx) <= 0 }
 
 // left is the time until ctx's deadline, without end if it has none.
 func (m *steady) left(ctx context.Context) time.Duration {
@@ -138,26 +68,14 @@ func (m *steady) left(ctx context.Context) time.Duration {
 	return deadline.Sub(m.cfg.Now())
 }
 
-// MayAnswer are the ids of the models that may answer a call to m, its own first.
-func MayAnswer(m Model) []string {
-	s, ok := m.(*steady)
-	switch {
-	case m == nil:
-		return nil
-	case ok && s.cfg.Fallback != nil:
-		return []string{s.ID(), s.cfg.Fallback.ID()}
-	}
-	return []string{m.ID()}
-}
-
-// persist asks the primary model until it answers or has failed for good.
-func (m *steady) persist(ctx context.Context, c Call) (Reply, error) {
+// Generate makes one call as NewSteady promises.
+func (m *steady) Generate(ctx context.Context, c Call) (Reply, error) {
 	var usage Usage
 	for attempt := 1; ; attempt++ {
 		if err := ctx.Err(); err != nil {
 			return Reply{Usage: usage}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask %s", m.ID())
 		}
-		reply, err := m.primary.Generate(ctx, c)
+		reply, err := m.Model.Generate(ctx, c)
 		free := reply.Usage.Total() == 0
 		reply.Usage = reply.Usage.Add(usage)
 		usage = reply.Usage

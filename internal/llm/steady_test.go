@@ -99,37 +99,36 @@ func TestFaults(t *testing.T) {
 		name   string
 		script []said
 		calls  int              // to the primary
-		code   marchwarden.Code // without a fallback; "" is success
+		code   marchwarden.Code // "" is success
 		spent  time.Duration
-		second bool // the fallback is asked
 	}{
-		{"answer", []said{answer}, 1, "", 0, false},
-		{"no content", []said{{reply: Reply{Stop: StopEnd, Usage: Usage{In: 9}}}}, 1, "", 0, false},
-		{"refusal", []said{{reply: Reply{Stop: StopRefusal}}}, 1, "", 0, false},
-		{"reply cut by max_tokens", []said{{reply: Reply{Stop: StopLength}}}, 1, "", 0, false},
-		{"stream cut cleanly, charged", []said{charged(fails(marchwarden.CodeTruncated)), answer}, 1, marchwarden.CodeTruncated, 0, false},
-		{"stream reset, charged", []said{charged(said{err: fault{code: marchwarden.CodeTruncated, retryable: true}}), answer}, 1, marchwarden.CodeTruncated, 0, false},
-		{"overloaded in mid-stream, charged", []said{charged(overload), answer}, 1, marchwarden.CodeUnavailable, 0, false},
-		{"overloaded in mid-stream, free", []said{overload, answer}, 2, "", 500 * time.Millisecond, false},
-		{"529 three times", []said{overload, overload, overload, answer}, 4, "", 3500 * time.Millisecond, false},
-		{"529 for ever", []said{overload}, 4, marchwarden.CodeUnavailable, 3500 * time.Millisecond, true},
-		{"500, bare code", []said{fails(marchwarden.CodeUnavailable), answer}, 2, "", 500 * time.Millisecond, false},
-		{"429 without Retry-After", []said{late(0), answer}, 2, "", 500 * time.Millisecond, false},
-		{"429, bare code", []said{fails(marchwarden.CodeRateLimited), answer}, 2, "", 500 * time.Millisecond, false},
-		{"429 with Retry-After 7", []said{late(7 * time.Second), answer}, 2, "", 7 * time.Second, false},
-		{"429 with a negative Retry-After", []said{late(-time.Hour), answer}, 2, "", 500 * time.Millisecond, false},
-		{"429 with Retry-After 3600", []said{late(time.Hour), answer}, 1, marchwarden.CodeRateLimited, 0, true},
-		{"spend limit", []said{{err: fault{code: marchwarden.CodeDenied}}, answer}, 1, marchwarden.CodeDenied, 0, true},
-		{"a 429 that is final", []said{{err: fault{code: marchwarden.CodeRateLimited}}, answer}, 1, marchwarden.CodeRateLimited, 0, true},
-		{"bad key", []said{fails(marchwarden.CodeDenied), answer}, 1, marchwarden.CodeDenied, 0, true},
-		{"bad request", []said{fails(marchwarden.CodeInvalid), answer}, 1, marchwarden.CodeInvalid, 0, true},
-		{"cut JSON body, free", []said{{err: fault{code: marchwarden.CodeTruncated, retryable: true}}, answer}, 2, "", 500 * time.Millisecond, false},
-		{"cut JSON body, bare code", []said{fails(marchwarden.CodeTruncated), answer}, 1, marchwarden.CodeTruncated, 0, true},
-		{"a page instead of an answer", []said{fails(marchwarden.CodeMalformed), answer}, 1, marchwarden.CodeMalformed, 0, true},
-		{"512 MiB reply, charged", []said{charged(fails(marchwarden.CodeMalformed)), answer}, 1, marchwarden.CodeMalformed, 0, false},
-		{"nothing but pings", []said{{err: marchwarden.Errorf(marchwarden.CodeTimeout, "silence"), takes: time.Minute}, answer}, 1, marchwarden.CodeTimeout, time.Minute, true},
-		{"canceled within", []said{fails(marchwarden.CodeCanceled), answer}, 1, marchwarden.CodeCanceled, 0, false},
-		{"an error nobody classified", []said{{err: errors.New("odd")}, answer}, 1, marchwarden.CodeInternal, 0, true},
+		{"answer", []said{answer}, 1, "", 0},
+		{"no content", []said{{reply: Reply{Stop: StopEnd, Usage: Usage{In: 9}}}}, 1, "", 0},
+		{"refusal", []said{{reply: Reply{Stop: StopRefusal}}}, 1, "", 0},
+		{"reply cut by max_tokens", []said{{reply: Reply{Stop: StopLength}}}, 1, "", 0},
+		{"stream cut cleanly, charged", []said{charged(fails(marchwarden.CodeTruncated)), answer}, 1, marchwarden.CodeTruncated, 0},
+		{"stream reset, charged", []said{charged(said{err: fault{code: marchwarden.CodeTruncated, retryable: true}}), answer}, 1, marchwarden.CodeTruncated, 0},
+		{"overloaded in mid-stream, charged", []said{charged(overload), answer}, 1, marchwarden.CodeUnavailable, 0},
+		{"overloaded in mid-stream, free", []said{overload, answer}, 2, "", 500 * time.Millisecond},
+		{"529 three times", []said{overload, overload, overload, answer}, 4, "", 3500 * time.Millisecond},
+		{"529 for ever", []said{overload}, 4, marchwarden.CodeUnavailable, 3500 * time.Millisecond},
+		{"500, bare code", []said{fails(marchwarden.CodeUnavailable), answer}, 2, "", 500 * time.Millisecond},
+		{"429 without Retry-After", []said{late(0), answer}, 2, "", 500 * time.Millisecond},
+		{"429, bare code", []said{fails(marchwarden.CodeRateLimited), answer}, 2, "", 500 * time.Millisecond},
+		{"429 with Retry-After 7", []said{late(7 * time.Second), answer}, 2, "", 7 * time.Second},
+		{"429 with a negative Retry-After", []said{late(-time.Hour), answer}, 2, "", 500 * time.Millisecond},
+		{"429 with Retry-After 3600", []said{late(time.Hour), answer}, 1, marchwarden.CodeRateLimited, 0},
+		{"spend limit", []said{{err: fault{code: marchwarden.CodeDenied}}, answer}, 1, marchwarden.CodeDenied, 0},
+		{"a 429 that is final", []said{{err: fault{code: marchwarden.CodeRateLimited}}, answer}, 1, marchwarden.CodeRateLimited, 0},
+		{"bad key", []said{fails(marchwarden.CodeDenied), answer}, 1, marchwarden.CodeDenied, 0},
+		{"bad request", []said{fails(marchwarden.CodeInvalid), answer}, 1, marchwarden.CodeInvalid, 0},
+		{"cut JSON body, free", []said{{err: fault{code: marchwarden.CodeTruncated, retryable: true}}, answer}, 2, "", 500 * time.Millisecond},
+		{"cut JSON body, bare code", []said{fails(marchwarden.CodeTruncated), answer}, 1, marchwarden.CodeTruncated, 0},
+		{"a page instead of an answer", []said{fails(marchwarden.CodeMalformed), answer}, 1, marchwarden.CodeMalformed, 0},
+		{"512 MiB reply, charged", []said{charged(fails(marchwarden.CodeMalformed)), answer}, 1, marchwarden.CodeMalformed, 0},
+		{"nothing but pings", []said{{err: marchwarden.Errorf(marchwarden.CodeTimeout, "silence"), takes: time.Minute}, answer}, 1, marchwarden.CodeTimeout, time.Minute},
+		{"canceled within", []said{fails(marchwarden.CodeCanceled), answer}, 1, marchwarden.CodeCanceled, 0},
+		{"an error nobody classified", []said{{err: errors.New("odd")}, answer}, 1, marchwarden.CodeInternal, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -142,15 +141,6 @@ func TestFaults(t *testing.T) {
 				last := c.script[min(c.calls, len(c.script))-1].reply
 				if d := cmp.Diff(last, reply); d != "" {
 					t.Errorf("reply (-want +got):\n%s", d)
-				}
-
-				first, second := &scripted{id: "a/one", script: c.script}, &scripted{id: "b/two", script: []said{answer}}
-				reply, err = steadied(first, SteadyConfig{Fallback: second}).Generate(t.Context(), Call{})
-				if (second.calls() == 1) != c.second || c.second && (err != nil || reply.Model != "b/two") || !c.second && reply.Model != "" {
-					t.Errorf("the fallback is asked %d times, the reply is of %q: %v", second.calls(), reply.Model, err)
-				}
-				if !c.second && marchwarden.CodeOf(err) != c.code {
-					t.Errorf("with a fallback: %v", err)
 				}
 			})
 		})
@@ -210,11 +200,11 @@ func TestCancelDuringPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(123*time.Millisecond, cancel)
-		first, second := &scripted{id: "a/one", script: []said{overload}}, &scripted{id: "b/two", script: []said{answer}}
+		first := &scripted{id: "a/one", script: []said{overload}}
 		start := time.Now()
-		_, err := steadied(first, SteadyConfig{Fallback: second}).Generate(ctx, Call{})
-		if got := time.Since(start); got != 123*time.Millisecond || marchwarden.CodeOf(err) != marchwarden.CodeCanceled || second.calls() != 0 {
-			t.Errorf("after %v: %v; the fallback is asked %d times", got, err, second.calls())
+		_, err := steadied(first, SteadyConfig{}).Generate(ctx, Call{})
+		if got := time.Since(start); got != 123*time.Millisecond || marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
+			t.Errorf("after %v: %v", got, err)
 		}
 		if _, err := steadied(first, SteadyConfig{}).Generate(ctx, Call{}); marchwarden.CodeOf(err) != marchwarden.CodeCanceled || first.calls() != 1 {
 			t.Errorf("a context that has ended: %v after %d calls", err, first.calls())
@@ -258,97 +248,6 @@ func TestLongestPauseIsKept(t *testing.T) {
 		start := time.Now()
 		if _, err := steadied(first, SteadyConfig{MaxWait: 100 * time.Millisecond}).Generate(t.Context(), Call{}); err != nil || time.Since(start) != 100*time.Millisecond {
 			t.Errorf("after %v: %v", time.Since(start), err)
-		}
-	})
-}
-
-func TestFallback(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first := &scripted{id: "a/one", script: []said{fails(marchwarden.CodeDenied)}}
-		second := &scripted{id: "b/two", script: []said{charged(fails(marchwarden.CodeTruncated))}}
-		m := steadied(first, SteadyConfig{Fallback: second})
-		if m.ID() != "a/one" {
-			t.Errorf("id %q", m.ID())
-		}
-		reply, err := m.Generate(t.Context(), Call{})
-		if got := reply.Usage.Total(); got != 107 || second.calls() != 1 {
-			t.Errorf("usage %d after %d calls", got, second.calls())
-		}
-		want := "neither a/one nor the fallback b/two answered: it is denied; it is truncated"
-		if marchwarden.CodeOf(err) != marchwarden.CodeDenied || err.Error() != want {
-			t.Errorf("error %v, want %s", err, want)
-		}
-
-		named := answer
-		named.reply.Model = "c/three"
-		reply, err = steadied(first, SteadyConfig{Fallback: &scripted{id: "b/two", script: []said{named}}}).Generate(t.Context(), Call{})
-		if err != nil || reply.Model != "c/three" {
-			t.Errorf("a fallback that names who answered: %q, %v", reply.Model, err)
-		}
-
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		slow := &scripted{id: "b/two", script: []said{{reply: answer.reply, takes: time.Minute}}}
-		start := time.Now()
-		_, err = steadied(first, SteadyConfig{Fallback: slow}).Generate(ctx, Call{})
-		if marchwarden.CodeOf(err) != marchwarden.CodeCanceled || time.Since(start) != time.Second {
-			t.Errorf("a fallback that outlasts the deadline: %v after %v", err, time.Since(start))
-		}
-	})
-}
-
-// A call that its caller repeats after paying for a failure goes to the fallback;
-// if that cannot answer either, primary has its turn.
-func TestRepeatedCallGoesToTheFallback(t *testing.T) {
-	primary := &scripted{id: "acme/one", script: []said{{reply: Reply{Text: "one"}}}}
-	backup := &scripted{id: "backup/two", script: []said{{reply: Reply{Text: "two"}}, {err: marchwarden.Errorf(marchwarden.CodeDenied, "no")}}}
-	m := NewSteady(primary, SteadyConfig{Now: time.Now, Fallback: backup})
-	for _, want := range []Reply{{Text: "two", Model: "backup/two"}, {Text: "one"}} {
-		if got, err := m.Generate(t.Context(), Call{Attempt: 1}); err != nil || !cmp.Equal(got, want) {
-			t.Errorf("%+v, %v; want %+v", got, err, want)
-		}
-	}
-	if got, err := m.Generate(t.Context(), Call{}); err != nil || got.Text != "one" {
-		t.Errorf("a first call: %+v, %v", got, err)
-	}
-}
-
-// When the fallback failed first, and primary after it, neither failure is lost.
-func TestRepeatedCallThatBothFail(t *testing.T) {
-	for _, c := range []struct {
-		name          string
-		first, second said // primary, fallback
-		calls         int  // to primary
-		code          marchwarden.Code
-		usage         int
-		says, saysNot string
-	}{
-		{"both for free", fails(marchwarden.CodeDenied), fails(marchwarden.CodeInvalid), 1, marchwarden.CodeDenied, 0, "neither a/one nor the fallback b/two answered: it is denied; it is invalid", ""},
-		{"primary charged", charged(fails(marchwarden.CodeTruncated)), fails(marchwarden.CodeInvalid), 1, marchwarden.CodeTruncated, 107, "neither a/one nor the fallback b/two answered: it is truncated; it is invalid", ""},
-		{"primary canceled", fails(marchwarden.CodeCanceled), fails(marchwarden.CodeInvalid), 1, marchwarden.CodeCanceled, 0, "it is canceled; it is invalid", ""},
-		{"fallback charged", fails(marchwarden.CodeDenied), charged(fails(marchwarden.CodeTruncated)), 0, marchwarden.CodeTruncated, 107, "it is truncated", "a/one"},
-		{"fallback canceled", answer, fails(marchwarden.CodeCanceled), 0, marchwarden.CodeCanceled, 0, "it is canceled", "a/one"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			first, second := &scripted{id: "a/one", script: []said{c.first}}, &scripted{id: "b/two", script: []said{c.second}}
-			reply, err := steadied(first, SteadyConfig{Fallback: second}).Generate(t.Context(), Call{Attempt: 1})
-			if marchwarden.CodeOf(err) != c.code || reply.Usage.Total() != c.usage || first.calls() != c.calls || second.calls() != 1 {
-				t.Errorf("%s with usage %d after %d and %d calls", marchwarden.CodeOf(err), reply.Usage.Total(), first.calls(), second.calls())
-			}
-			if text := fmt.Sprint(err); !strings.HasSuffix(text, c.says) || c.saysNot != "" && strings.Contains(text, c.saysNot) {
-				t.Errorf("error %v, want %s", err, c.says)
-			}
-		})
-	}
-}
-
-// A fallback that is steady itself is called once and repeats on its own.
-func TestSteadyFallback(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second := &scripted{id: "a/one", script: []said{fails(marchwarden.CodeDenied)}}, &scripted{id: "b/two", script: []said{overload, answer}}
-		reply, err := steadied(first, SteadyConfig{Fallback: steadied(second, SteadyConfig{})}).Generate(t.Context(), Call{})
-		if err != nil || reply.Model != "b/two" || first.calls() != 1 || second.calls() != 2 {
-			t.Errorf("%q after %d and %d calls: %v", reply.Model, first.calls(), second.calls(), err)
 		}
 	})
 }

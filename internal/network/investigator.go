@@ -42,7 +42,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func
 type terms struct {
 	Private bool // a member reports what is the user's own
 	Outside bool // a member reaches outside this machine
-	Model   chosenFor
+	Model   chosenModel
 	// SeesPrivate says that the model may be told what is private: the user named it.
 	SeesPrivate bool
 }
@@ -55,7 +55,7 @@ func TermsFor(c *settings.Settings, members []dispatch.Member, o Options, begunB
 		Outside:     slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.OpenWorld }),
 		SeesPrivate: ChooseModel(c, o.Model, false).Name != "",
 	}
-	t.Model = chosenFor{ChooseModel(c, cmp.Or(begunBy, o.Model), t.Outside), !t.Private || !t.SeesPrivate}
+	t.Model = ChooseModel(c, cmp.Or(begunBy, o.Model), t.Outside)
 	return t
 }
 
@@ -98,7 +98,7 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Model, err = d.Host.OpenModel(d.Settings, t.Model.chosenModel, t.Model.Public); err != nil {
+	if cfg.Model, err = d.Host.OpenModel(d.Settings, t.Model); err != nil {
 		return err
 	}
 	if o.Ask != nil {
@@ -293,13 +293,13 @@ func (s *Worker) begunBy(t dispatch.Task, req marchwarden.Request) string {
 }
 
 // model opens a model once.
-func (s *Worker) model(m chosenFor) (llm.Model, error) {
+func (s *Worker) model(m chosenModel) (llm.Model, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if model, open := s.minds[m]; open {
 		return model, nil
 	}
-	model, err := s.Host.OpenModel(s.Settings, m.chosenModel, m.Public)
+	model, err := s.Host.OpenModel(s.Settings, m)
 	if err == nil {
 		s.minds[m] = model
 	}

@@ -89,25 +89,13 @@ func ChooseModel(c *settings.Settings, flag string, public bool) chosenModel {
 }
 
 // OpenModel makes the model of a name such as "anthropic/claude-…", "ollama/qwen3"
-// or "claude-…"; nil for the extractive reasoner. For public sources the fallback
-// stands behind it: what is in the user's folders goes to the model that was named
-// and to no other.
-func (h *Host) OpenModel(c *settings.Settings, chosen chosenModel, public bool) (llm.Model, error) {
-	primary, err := h.bareModel(c, chosen.Name, chosen.Origin)
-	if err != nil || primary == nil {
+// or "claude-…"; nil for the extractive reasoner.
+func (h *Host) OpenModel(c *settings.Settings, chosen chosenModel) (llm.Model, error) {
+	model, err := h.bareModel(c, chosen.Name, chosen.Origin)
+	if err != nil || model == nil {
 		return nil, err
 	}
-	steady := llm.SteadyConfig{Now: h.Now}
-	if public {
-		fallback, err := h.bareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
-		if err != nil {
-			return nil, err
-		}
-		if fallback != nil {
-			steady.Fallback = llm.NewSteady(fallback, steady)
-		}
-	}
-	return llm.NewSteady(primary, steady), nil
+	return llm.NewSteady(model, llm.SteadyConfig{Now: h.Now}), nil
 }
 
 func (h *Host) bareModel(c *settings.Settings, name, origin string) (llm.Model, error) {

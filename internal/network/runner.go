@@ -79,7 +79,7 @@ func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 		return nil, err
 	}
 	public := name == researcher.WebName || name == researcher.ArxivName
-	model, err := h.OpenModel(c, ChooseModel(c, cmp.Or(o.BegunBy, o.Model), public), public)
+	model, err := h.OpenModel(c, ChooseModel(c, cmp.Or(o.BegunBy, o.Model), public))
 	if err != nil {
 		return nil, err
 	}

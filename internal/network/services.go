@@ -27,11 +27,9 @@ import (
 
 // checkSettings checks the settings whose values a research reads itself.
 func (d Doctor) checkSettings() error {
-	for _, name := range []string{settings.Model, settings.Fallback} {
-		if text := d.c.Text(name); text != "" && text != NoModel {
-			if _, _, err := ParseModel(text, d.c.Label(name)); err != nil {
-				return err
-			}
+	if text := d.c.Text(settings.Model); text != "" && text != NoModel {
+		if _, _, err := ParseModel(text, d.c.Label(settings.Model)); err != nil {
+			return err
 		}
 	}
 	if _, _, err := namedEngines(d.c, ""); err != nil {
@@ -71,11 +69,7 @@ func (d Doctor) Services(ctx context.Context, online bool) []Part {
 }
 
 func (d Doctor) services() []service {
-	parts := []service{d.modelPart("model for the web", true), d.modelPart("model for files", false)}
-	if d.c.Text(settings.Fallback) != "" {
-		parts = append(parts, d.fallbackPart())
-	}
-	parts = append(parts, service{Part: d.vectorPart()})
+	parts := []service{d.modelPart("model for the web", true), d.modelPart("model for files", false), {Part: d.vectorPart()}}
 	for _, k := range engineKinds {
 		parts = append(parts, d.enginePart(k))
 	}
@@ -85,7 +79,7 @@ func (d Doctor) services() []service {
 
 func (d Doctor) modelPart(name string, public bool) service {
 	chosen := ChooseModel(d.c, "", public)
-	model, err := d.h.bareModel(d.c, chosen.Name, chosen.Origin) // itself, without a stand-in
+	model, err := d.h.bareModel(d.c, chosen.Name, chosen.Origin)
 	switch {
 	case err != nil:
 		return service{Part: Part{name, PartBroken, err.Error()}}
@@ -99,17 +93,6 @@ func (d Doctor) modelPart(name string, public bool) service {
 		part.try = func(ctx context.Context) (string, error) { return "", tryModel(ctx, model) }
 	}
 	return part
-}
-
-func (d Doctor) fallbackPart() service {
-	model, err := d.h.bareModel(d.c, d.c.Text(settings.Fallback), d.c.Label(settings.Fallback))
-	if err != nil {
-		return service{Part: Part{"fallback model", PartBroken, err.Error()}}
-	}
-	if model == nil {
-		return service{Part: Part{"fallback model", PartOff, "none"}}
-	}
-	return service{Part: Part{"fallback model", PartOK, model.ID()}, try: func(ctx context.Context) (string, error) { return "", tryModel(ctx, model) }}
 }
 
 // tryModel makes the smallest call there is.

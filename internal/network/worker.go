@@ -75,7 +75,7 @@ type Worker struct {
 	mu      sync.Mutex     // guards what follows
 	busy    map[string]int // how many tasks are worked on now, by queue
 	Runners map[Post]*Runner
-	minds   map[chosenFor]llm.Model
+	minds   map[chosenModel]llm.Model
 	again   func(context.Context, string) (pi.Document, error) // gets documents again
 	files   []func() error
 }
@@ -84,12 +84,6 @@ type Worker struct {
 type Post struct {
 	name   string
 	partOf bool
-}
-
-// chosenFor is a model, and whether the fallback may stand behind it.
-type chosenFor struct {
-	chosenModel
-	Public bool
 }
 
 // OpenWorker finds who works for a cluster in this process, as the options say; Employ names the
@@ -105,7 +99,7 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	if err := h.checkForAll(c, o); err != nil {
 		return nil, err
 	}
-	s := &Worker{Host: h, Settings: c, Options: o, Place: o.shared, log: log, busy: map[string]int{}, Runners: map[Post]*Runner{}, minds: map[chosenFor]llm.Model{}}
+	s := &Worker{Host: h, Settings: c, Options: o, Place: o.shared, log: log, busy: map[string]int{}, Runners: map[Post]*Runner{}, minds: map[chosenModel]llm.Model{}}
 	var err error
 	if s.Seats, err = h.Seats(c, o); err != nil {
 		return nil, err
@@ -136,7 +130,7 @@ func (h *Host) checkForAll(c *settings.Settings, o Options) error {
 	if _, err := c.Deadline(o.Timeout, public); err != nil {
 		return err
 	}
-	_, err := h.OpenModel(c, ChooseModel(c, o.Model, public), public)
+	_, err := h.OpenModel(c, ChooseModel(c, o.Model, public))
 	return err
 }
 

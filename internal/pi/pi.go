@@ -153,7 +153,7 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	clock := func() time.Duration { return p.cfg.Now().Sub(started) }
 	start := p.start(req, started, replay.Patience(ctx, p.cfg.Options.Deadline, started))
 	start.Investigation.Clarify = p.cfg.Model != nil && p.cfg.asker(ctx) != nil
-	if err := cmp.Or(start.Price(p.cfg.Prices, llm.MayAnswer(p.cfg.Model)), p.continues(ctx, start)); err != nil {
+	if err := cmp.Or(start.Price(p.cfg.Prices, llm.ID(p.cfg.Model)), p.continues(ctx, start)); err != nil {
 		return nil, err
 	}
 	if chosen {

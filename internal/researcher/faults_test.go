@@ -18,9 +18,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/openai"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
@@ -432,36 +430,6 @@ func TestPageFaults(t *testing.T) {
 		}
 	}
 	wait()
-}
-
-// A provider that is down costs no answer when there is a second model, and is
-// soon left alone.
-func TestFallbackModel(t *testing.T) {
-	for _, wire := range []llmtest.Wire{llmtest.WireOpenAI, llmtest.WireAnthropic} {
-		t.Run(string(wire), func(t *testing.T) {
-			second := llmtest.NewServer(t, obedient)
-			backup := openai.New(openai.Config{Provider: "backup", Key: labKey, BaseURL: second.URL() + "/v1", Model: "gpt-backup"})
-			down := func(llmtest.Turn) llmtest.Said { return llmtest.Said{Fault: llmtest.FaultOverloaded} }
-			l := newLab(t, biotech(), down, options{wire: wire, steady: llm.SteadyConfig{Fallback: backup, Sleep: atOnce}})
-			res := l.ask(t, marchwarden.Request{Question: startups})
-			if len(res.Citations) < 2 || len(modelGaps(res)) > 0 {
-				t.Errorf("%d citations, gaps %+v", len(res.Citations), res.Gaps)
-			}
-			calls := 0
-			for _, s := range l.steps(t, res) {
-				if m, ok := s.(*trace.ModelComplete); ok {
-					calls++
-					if m.Model != "backup/gpt-backup" || m.Error != "" {
-						t.Errorf("%s answered the %s prompt, says the trace (%s)", m.Model, m.Prompt, m.Error)
-					}
-				}
-			}
-			if calls == 0 || calls != len(second.Turns()) {
-				t.Errorf("%d calls in the trace, %d at the second provider", calls, len(second.Turns()))
-			}
-			cleanOfFaults(t, l, res)
-		})
-	}
 }
 
 // atOnce is a pause without the waiting.

@@ -123,7 +123,7 @@ func (p Prepared) Research(ctx context.Context, req marchwarden.Request, sink ma
 	}
 	start.Mind = Mind(start.Model).ID()
 	reader.Describe(start, l.Vectors)
-	if err := start.Price(l.Prices, llm.MayAnswer(l.Model)); err != nil {
+	if err := start.Price(l.Prices, llm.ID(l.Model)); err != nil {
 		return nil, err
 	}
 	w, err := l.Traces.Create(start.TraceID)

@@ -92,7 +92,6 @@ const (
 
 	Researcher    = "researcher"
 	Model         = "model"
-	Fallback      = "fallback_model"
 	Embed         = "embed"
 	Search        = "search"
 	Timeout       = "timeout"
@@ -169,7 +168,6 @@ var All = []Setting{
 	{Name: NoColor, Env: "NO_COLOR", Kind: presence, Def: "false", EnvOnly: true, harmless: true},
 	{Name: Researcher, Env: "MARCHWARDEN_RESEARCHER", Def: PI, allowed: append([]string{PI}, Builtin...)},
 	{Name: Model, Env: "MARCHWARDEN_MODEL"},
-	{Name: Fallback, Env: "MARCHWARDEN_FALLBACK_MODEL"},
 	{Name: Embed, Env: "MARCHWARDEN_EMBED", Def: EmbedBuiltin, allowed: []string{EmbedBuiltin, EmbedOff}},
 	{Name: Search, Env: "MARCHWARDEN_SEARCH", Kind: words, harmless: true},
 	{Name: Timeout, Env: "MARCHWARDEN_TIMEOUT", Kind: span, Def: "10m", harmless: true},

@@ -62,11 +62,10 @@ func (s *Start) LimitsNow() marchwarden.Limits {
 	return limits
 }
 
-// Price writes the prices down of those that may answer, and of the reasoners
+// Price writes the prices down of the model, "" for none, and of the reasoners
 // without a model, which cost nothing. A cap of money cannot be kept where one is unknown: CodeInvalid.
-func (s *Start) Price(own ledger.Prices, models []string) error {
-	models = append(models, "extractive/")
-	known, missing := own.Of(models...)
+func (s *Start) Price(own ledger.Prices, model string) error {
+	known, missing := own.Of(model, "extractive/")
 	s.Prices = known
 	return ledger.Known(s.Limits, missing)
 }
