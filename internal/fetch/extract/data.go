@@ -40,7 +40,7 @@ func readTable(src string, s source, maxBytes int64) (Document, error) {
 		}
 		if n == at {
 			for _, h := range row {
-				header = append(header, strings.TrimLeft(oneLine(h, 200), "# ")) // "# id" would make a heading of every row
+				header = append(header, columnName(h))
 			}
 			continue
 		}
@@ -58,6 +58,9 @@ func readTable(src string, s source, maxBytes int64) (Document, error) {
 	doc.Text = out.String()
 	return doc, nil
 }
+
+// columnName is the name of a column without a sign: "# id" would make a heading of every row.
+func columnName(cell string) string { return strings.TrimLeft(oneLine(cell, 200), "# ") }
 
 // writeRow calls at before it writes what stands so many lines below the beginning of a cell.
 func writeRow(out *strings.Builder, header, row []string, at func(cell, below int)) {
@@ -124,20 +127,27 @@ func separator(src string) rune {
 	return best
 }
 
-// headerRow is which row names the columns, or -1: the first that is as wide as most
-// of the rows after it and could be names. Where the rows are ragged, it is the first with several
-// cells that few of them are wider than. What stands above it is a title or a remark.
+// headerRow is headerOf the first rows of a table.
 func headerRow(src string, comma rune) int {
 	r := csv.NewReader(strings.NewReader(src))
 	r.LazyQuotes, r.FieldsPerRecord, r.Comma = true, -1, comma
 	var rows [][]string
-	widths := map[int]int{}
 	for len(rows) < headRows {
 		row, err := r.Read()
 		if err != nil {
 			break
 		}
 		rows = append(rows, row)
+	}
+	return headerOf(rows)
+}
+
+// headerOf is which row names the columns, or -1: the first that is as wide as most
+// of the rows after it and could be names. Where the rows are ragged, it is the first with several
+// cells that few of them are wider than. What stands above it is a title or a remark.
+func headerOf(rows [][]string) int {
+	widths := map[int]int{}
+	for _, row := range rows {
 		widths[len(row)]++
 	}
 	i := slices.IndexFunc(rows, func(row []string) bool { return 2*widths[len(row)] > len(rows) || len(rows) < 3 })

@@ -178,8 +178,14 @@ func addPage(doc *Document, text *strings.Builder, raw string) {
 // read reads any format but PDF.
 func (s source) read(maxBytes int64) (Document, error) {
 	switch s.format {
-	case fmtDocx:
-		return readDocx(s.raw, maxBytes)
+	case fmtDocx, fmtXlsx, fmtPptx, fmtOdt, fmtOds, fmtOdp, fmtEpub:
+		return readArchive(s.format, s.raw, maxBytes)
+	case fmtMail, fmtMbox:
+		return readMail(s.format, s.raw, maxBytes)
+	case fmtNotebook:
+		return readNotebook(s, maxBytes)
+	case fmtSubtitles:
+		return readSubtitles(s.text(), s.lines), nil
 	case fmtMarkdown:
 		return readMarkdown(s.text(), s.lines), nil
 	case fmtHTML:
