@@ -52,7 +52,7 @@ type sheetWriter struct {
 type span struct{ from, to int }
 
 func (w *sheetWriter) sheet(name string) {
-	w.name, w.heads, w.begun, w.rows, w.column, w.hidden = oneLine(name, 100), map[int]string{}, false, 0, 0, nil
+	w.name, w.begun, w.rows, w.column, w.hidden = oneLine(name, 100), false, 0, 0, nil
 }
 
 // hide takes columns for hidden.
@@ -101,7 +101,7 @@ func (w *sheetWriter) begin() error {
 	}
 	at := headerOf(rows)
 	held := w.held
-	w.held, w.begun = nil, true
+	w.held, w.begun, w.heads = nil, true, map[int]string{}
 	for i, r := range held {
 		if i == at && len(held) > 1 {
 			for _, c := range r.cells {
