@@ -15,6 +15,7 @@ import (
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -60,7 +61,7 @@ func (d Doctor) Parts(ctx context.Context) []Part {
 	}
 	rows = append(rows, d.folderParts(ctx)...)
 	rows = append(rows, indexPart(d.c),
-		Part{"documents", PartOK, "Markdown, text, HTML, PDF, Word, CSV, JSON and source code; PDF needs nothing installed"},
+		Part{"documents", PartOK, extract.Formats + "; PDF needs nothing installed"},
 	)
 	rows = append(rows, keptVectors(d.c))
 	return append(rows, d.researcherParts()...)

@@ -171,7 +171,7 @@ func AddFolder(ctx context.Context, h *Host, c *settings.Settings, f *fetch.Fold
 		return err
 	})
 	if err == nil && r.Added+r.Changed+r.Unchanged+r.Removed+len(r.Notes) == 0 {
-		err = settings.Invalid("DIR", "Markdown, text, HTML, PDF, Word, CSV, JSON and source code can be read", fmt.Sprintf("there is no document in %q", f.Name))
+		err = settings.Invalid("DIR", extract.Formats+" can be read", fmt.Sprintf("there is no document in %q", f.Name))
 	}
 	if err == nil || ctx.Err() != nil {
 		return r, errors.Join(err, KeepFolder(c.FoldersPath(), f.Name))
@@ -243,7 +243,7 @@ func documentName(name string) error {
 		return marchwarden.Errorf(marchwarden.CodeInvalid, "this is no name for a document")
 	}
 	if !extract.Known(name) {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: "files of this kind are not read", Hint: "PDF, Word (docx), HTML, Markdown, text, CSV and JSON are"}
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: "files of this kind are not read", Hint: extract.Formats + " are"}
 	}
 	return nil
 }

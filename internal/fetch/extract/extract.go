@@ -178,8 +178,14 @@ func addPage(doc *Document, text *strings.Builder, raw string) {
 // read reads any format but PDF.
 func (s source) read(maxBytes int64) (Document, error) {
 	switch s.format {
-	case fmtDocx:
-		return readDocx(s.raw, maxBytes)
+	case fmtDocx, fmtXlsx, fmtPptx, fmtOdt, fmtOds, fmtOdp, fmtEpub:
+		return readArchive(s.format, s.raw, maxBytes)
+	case fmtMail, fmtMbox:
+		return readMail(s.format, s.raw, maxBytes)
+	case fmtNotebook:
+		return readNotebook(s, maxBytes)
+	case fmtSubtitles:
+		return readSubtitles(s.text(), s.lines), nil
 	case fmtMarkdown:
 		return readMarkdown(s.text(), s.lines), nil
 	case fmtHTML:
@@ -238,22 +244,37 @@ func LinesOf(name string, raw []byte, text string) (lines *Lines) {
 			lines = nil
 		}
 	}()
-	s := source{format: sniff(name, fmtUnknown, raw), name: name, raw: raw, lines: &Lines{}}
-	if !HasLines(s.format.mediaType()) {
-		return nil
+	now := sniff(name, fmtUnknown, raw)
+	tried := []format{now}
+	switch now { // earlier versions read these as what they are written in
+	case fmtSubtitles:
+		tried = append(tried, fmtText)
+	case fmtNotebook:
+		tried = append(tried, fmtJSON)
 	}
-	if (s.format == fmtText || s.format == fmtSource) && string(raw) == text {
+	for _, f := range tried {
+		s := source{format: f, name: name, raw: raw, lines: &Lines{}}
+		if HasLines(f.mediaType()) && s.finds(text) {
+			return s.lines
+		}
+	}
+	return nil
+}
+
+// finds reads the source again, and reports whether that gives the text, with its lines.
+func (s source) finds(text string) bool {
+	if (s.format == fmtText || s.format == fmtSource) && string(s.raw) == text {
 		s.lines.verbatim(text)
-		return s.lines
+		return true
 	}
 	doc, err := s.read(maxBytes)
 	if err != nil || s.lines.lost || doc.Text != text && normalise(doc.Text) != text {
-		return nil
+		return false
 	}
 	if doc.Text != text {
 		s.lines.settle(doc.Text)
 	}
-	return s.lines
+	return true
 }
 
 // At is the line on which the text at a byte offset stands. It is false when that is not known, as for all offsets of a nil receiver.

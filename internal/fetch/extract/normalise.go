@@ -2,6 +2,7 @@ package extract
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
@@ -81,4 +82,69 @@ func visible(r rune) rune {
 		return -1
 	}
 	return visibleRune(r)
+}
+
+const zeroWidthNonJoiner, zeroWidthJoiner = '\u200c', '\u200d'
+
+// visibleRune drops control characters but the tab, which could steer a terminal, and characters that show nothing and can carry words that no reader sees: marks of direction,
+// spaces of no width, fillers and tags. It gives -1 for them, as strings.Map wants it, and any other character as it is. Joiners decides about zero-width joiners and
+// variation selectors, which depend on what stands beside them.
+func visibleRune(r rune) rune {
+	switch {
+	case r >= 0x20 && r < 0x7f, r == '\t':
+		return r
+	case r < 0x20, r >= 0x7f && r < 0xa0:
+		return -1
+	case r == zeroWidthJoiner, r == zeroWidthNonJoiner:
+		return r
+	case unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r):
+		return -1
+	case r == 0x34f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0, r == 0x2065, r >= 0xe0000 && r <= 0xe0fff:
+		return -1
+	}
+	return r
+}
+
+// withoutJoiners drops zero-width joiners that join nothing and all but the first of several variation selectors: between letters of a script that writes them, and inside an
+// emoji, they belong to the word; anywhere else they only hide something.
+func withoutJoiners(line string) string {
+	if !strings.ContainsFunc(line, modifies) {
+		return line
+	}
+	runes := []rune(line)
+	out := make([]rune, 0, len(runes))
+	for i, r := range runes {
+		if modifies(r) {
+			if len(out) == 0 {
+				continue
+			}
+			prev := out[len(out)-1]
+			if unicode.Is(unicode.Variation_Selector, r) {
+				if modifies(prev) || unicode.IsSpace(prev) {
+					continue
+				}
+			} else if i+1 == len(runes) || !joins(prev) || !joins(runes[i+1]) || modifies(runes[i+1]) {
+				continue
+			}
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
+
+func modifies(r rune) bool {
+	return r == zeroWidthJoiner || r == zeroWidthNonJoiner || unicode.Is(unicode.Variation_Selector, r)
+}
+
+// joins tells the letters and pictures that a joiner can stand beside: those of Latin, Greek and Cyrillic and of East Asia are not among them.
+func joins(r rune) bool {
+	switch {
+	case r < 0x590:
+		return false
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+		return false
+	case r == 0xfe0f: // the selector that makes a sign an emoji
+		return true
+	}
+	return unicode.IsLetter(r) || unicode.IsMark(r) && !unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r)
 }

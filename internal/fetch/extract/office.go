@@ -1,174 +1,272 @@
 package extract
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
+	"strconv"
 	"strings"
 )
 
-// maxUnzipped bounds what is decompressed from one Word document.
-const maxUnzipped = 64 << 20
-
-// isDocx looks for the main part of a Word document in a zip archive.
-func isDocx(raw []byte) bool {
-	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
-	return err == nil && zipFile(z, docxMain) != nil
-}
-
-const docxMain = "word/document.xml"
-
-func zipFile(z *zip.Reader, name string) *zip.File {
-	if i := slices.IndexFunc(z.File, func(f *zip.File) bool { return f.Name == name }); i >= 0 {
-		return z.File[i]
-	}
-	return nil
-}
-
 // readDocx reads the text, footnotes, links and properties of a Word document. Deleted and hidden text is left out.
-func readDocx(raw []byte, maxBytes int64) (Document, error) {
-	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
-	if err != nil {
-		return Document{}, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	if zipFile(z, docxMain) == nil {
-		return Document{}, fmt.Errorf("%w: no %s in the archive", ErrDamaged, docxMain)
-	}
-	doc := Document{MediaType: fmtDocx.mediaType(), Extractor: "docx/2"}
-	w := &docxWriter{max: maxBytes}
-	left := int64(maxUnzipped)
-	properties := func(dec *xml.Decoder) error { return docxProperties(dec, &doc) }
-	links := func(dec *xml.Decoder) error { return docxLinks(dec, &doc) }
-	for _, part := range []struct {
-		name string
-		read func(*xml.Decoder) error
-	}{{docxMain, w.part}, {"word/footnotes.xml", w.part}, {"docProps/core.xml", properties}, {"word/_rels/document.xml.rels", links}} {
-		if err := readPart(zipFile(z, part.name), &left, part.read); err != nil {
-			return Document{}, fmt.Errorf("%s: %w", part.name, err)
+func readDocx(a *archive, doc *Document, maxBytes int64) error {
+	doc.Extractor = "docx/2"
+	w := &officeWriter{max: maxBytes}
+	for _, part := range []string{mainParts[fmtDocx], "word/footnotes.xml"} {
+		if err := w.part(a, part); err != nil {
+			return err
 		}
 	}
 	doc.Text = w.out.String()
-	return doc, nil
+	found, err := a.relations(mainParts[fmtDocx])
+	addLinks(doc, found)
+	return errors.Join(err, a.properties("docProps/core.xml", doc, nil))
 }
 
-// readPart gives one file of the archive to read and takes what it unpacks from left. A part that is not there has nothing to say.
-func readPart(f *zip.File, left *int64, read func(*xml.Decoder) error) error {
-	if f == nil {
-		return nil
-	}
-	if f.UncompressedSize64 > uint64(*left) { // what it admits to; the reader below holds it to that
-		return fmt.Errorf("%w: unpacks to more than %d bytes", ErrTooLarge, maxUnzipped)
-	}
-	r, err := f.Open()
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	limited := &io.LimitedReader{R: r, N: *left + 1}
-	err = read(xml.NewDecoder(limited))
-	*left = limited.N - 1
-	switch {
-	case *left < 0:
-		err = fmt.Errorf("%w: unpacks to more than %d bytes", ErrTooLarge, maxUnzipped)
-	case err != nil && !errors.Is(err, ErrTooLarge):
-		err = fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	return errors.Join(err, r.Close())
-}
-
-// tokens calls start and end for the elements of dec and text for the characters between them.
-func tokens(dec *xml.Decoder, start func(xml.StartElement), end, text func(string) error) error {
-	for {
-		tok, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
+// addLinks adds the addresses that a part leads to, which stand outside its text.
+func addLinks(doc *Document, found []relation) {
+	for _, r := range found {
+		if isURL(r.target) && len(doc.Links) < 4*maxLinks {
+			doc.Links = append(doc.Links, r.target)
 		}
-		switch t := tok.(type) {
-		case xml.StartElement:
-			start(t)
-		case xml.EndElement:
-			err = errors.Join(err, end(t.Name.Local))
-		case xml.CharData:
-			err = errors.Join(err, text(string(t)))
+	}
+}
+
+// readPptx reads the slides of a presentation that are shown, in their order, each under its number and title, with the notes of the speaker.
+func readPptx(a *archive, doc *Document, maxBytes int64) error {
+	doc.Extractor = "pptx/1"
+	main := mainParts[fmtPptx]
+	var order []string
+	err := a.part(main, func(t xml.StartElement) {
+		if t.Name.Local == "sldId" && len(order) < maxMembers {
+			order = append(order, relationID(t))
+		}
+	}, nothing, nothing)
+	if err != nil {
+		return err
+	}
+	found, err := a.relations(main)
+	if err != nil {
+		return err
+	}
+	target := make(map[string]string, len(found))
+	for _, r := range found {
+		target[r.id] = r.target
+	}
+	w := &officeWriter{max: maxBytes}
+	for i, id := range order {
+		begin := w.out.Len()
+		w.title = ""
+		if err := w.part(a, target[id]); err != nil {
+			return err
+		}
+		about, err := a.relations(target[id])
+		title := w.title
+		for _, r := range about {
+			if r.kind == "notesSlide" && !w.gone {
+				err = errors.Join(err, w.part(a, r.target))
+			}
 		}
 		if err != nil {
 			return err
 		}
+		addLinks(doc, about)
+		w.under(begin, slideHeading(i+1, title))
+	}
+	doc.Text = w.out.String()
+	return a.properties("docProps/core.xml", doc, nil)
+}
+
+const speakerNotes = "### Speaker notes"
+
+func slideHeading(n int, title string) string {
+	return strings.TrimRight("## Slide "+strconv.Itoa(n)+": "+oneLine(title, 200), ": ")
+}
+
+// relationID is the id by which an element names a relation; it may have one of its own without a prefix.
+func relationID(t xml.StartElement) string {
+	for _, a := range t.Attr {
+		if a.Name.Local == "id" && a.Name.Space != "" {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// readOpenDocument reads a text, the slides of a presentation or the sheets of a workbook in the form of LibreOffice and its kin.
+func readOpenDocument(a *archive, f format, doc *Document, maxBytes int64) error {
+	doc.Extractor = "opendocument/1"
+	locked := false
+	err := a.part("META-INF/manifest.xml", func(t xml.StartElement) { locked = locked || t.Name.Local == "encryption-data" }, nothing, nothing)
+	if locked {
+		return ErrEncrypted
+	}
+	unseen := unseenStyles{set: map[string]bool{}}
+	if err = errors.Join(err, a.part("styles.xml", unseen.see, nothing, nothing)); err != nil {
+		return err
+	}
+	if f == fmtOds {
+		doc.Text, err = readOds(a, &unseen, maxBytes)
+	} else {
+		w := &officeWriter{max: maxBytes, open: &unseen}
+		err = w.part(a, mainParts[f])
+		doc.Text = w.out.String()
+	}
+	return errors.Join(err, a.properties("meta.xml", doc, map[string]string{"title": "title", "initial-creator": "creator", "creation-date": "created", "language": "language"}))
+}
+
+// unseenStyles are the styles of an OpenDocument whose text, slides, rows or sheets are not shown.
+type unseenStyles struct {
+	name string // the one that is described
+	set  map[string]bool
+}
+
+func (u *unseenStyles) see(t xml.StartElement) {
+	if t.Name.Local == "style" {
+		u.name = xmlAttr(t, "name")
+	}
+	if display := xmlAttr(t, "display"); strings.HasSuffix(t.Name.Local, "-properties") && (display == "none" || display == "false" || xmlAttr(t, "visibility") == "hidden") {
+		u.set[u.name] = true
 	}
 }
 
-// docxWriter follows the stream of a document part: runs make paragraphs, paragraphs make cells, cells make rows.
-type docxWriter struct {
-	out                  strings.Builder
+// hides reports an element that is not shown.
+func (u *unseenStyles) hides(t xml.StartElement) bool {
+	visibility := xmlAttr(t, "visibility")
+	return len(u.set) > 0 && u.set[xmlAttr(t, "style-name")] || visibility == "collapse" || visibility == "filter"
+}
+
+// officeWriter follows the stream of a part: runs make paragraphs, paragraphs make cells, cells make rows. It knows the names of Word, PowerPoint and OpenDocument,
+// which do not contradict each other.
+type officeWriter struct {
+	out                  bytes.Buffer
 	max                  int64
+	open                 *unseenStyles // of OpenDocument, where text stands in paragraphs; in the others it has elements of its own
 	para                 strings.Builder
 	cell, row            []string // texts of the open cell and cells of the open row of the outermost table
 	inText, hidden, item bool
-	tables, skipping     int
+	paras, tables, level int    // that are open; the level of the open heading
+	depth, skip          int    // of elements; of the one that is skipped, or 0
+	gone                 bool   // all of the part is skipped
+	place, title         string // the open place of a slide; its title so far
+	slides, begun, notes int    // of OpenDocument: how many there are, where the last and its notes begin
 }
 
-// skipped are elements whose text is shown elsewhere or no more.
-var skipped = map[string]bool{"Fallback": true, "moveFrom": true, "del": true}
+// skipped are elements whose text is shown elsewhere, no more, or not as text of the document.
+var skipped = map[string]bool{
+	"Fallback": true, "moveFrom": true, "del": true,
+	"annotation": true, "tracked-changes": true, "hidden-text": true, "note-citation": true, "binary-data": true, "title": true, "desc": true,
+}
 
-func (w *docxWriter) part(dec *xml.Decoder) error {
-	return tokens(dec, w.start, w.end, func(s string) error {
-		if w.inText && !w.hidden && w.skipping == 0 {
+// unsaid are the places of a slide that say nothing of their own.
+var unsaid = map[string]bool{
+	"dt": true, "ftr": true, "hdr": true, "sldNum": true, "sldImg": true, "date-time": true, "footer": true, "header": true, "page-number": true, "page": true,
+}
+
+func (w *officeWriter) part(a *archive, name string) error {
+	w.depth, w.skip, w.gone = 0, 0, false
+	return a.part(name, w.start, w.end, func(s string) error {
+		switch {
+		case w.skip > 0 || w.hidden:
+		case w.open != nil && w.paras > 0:
+			w.para.WriteString(spaces.Replace(s))
+		case w.inText:
 			w.para.WriteString(s)
 		}
 		return nil
 	})
 }
 
-func (w *docxWriter) start(t xml.StartElement) {
-	if skipped[t.Name.Local] {
-		w.skipping++
+// spaces are ends of lines where they mean nothing.
+var spaces = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ")
+
+func (w *officeWriter) start(t xml.StartElement) {
+	w.depth++
+	name := t.Name.Local
+	if w.open != nil {
+		if w.open.see(t); name == "page" {
+			w.slides++
+		}
 	}
-	switch t.Name.Local {
+	if w.skip > 0 || skipped[name] || name == "sld" && xmlAttr(t, "show") == "0" || w.open != nil && w.open.hides(t) {
+		if w.skip == 0 {
+			w.skip, w.gone = w.depth, w.depth == 1
+		}
+		return
+	}
+	switch name {
 	case "t":
 		w.inText = true
+	case "p", "h":
+		w.paras++
+		w.level, _ = strconv.Atoi(xmlAttr(t, "outline-level")) // 0 is none
 	case "vanish":
 		w.hidden = true
-	case "numPr":
+	case "numPr", "list-item":
 		w.item = true
-	case "tab":
+	case "tab", "s":
 		w.para.WriteByte(' ')
-	case "br", "cr":
+	case "br", "cr", "line-break":
 		w.para.WriteByte('\n')
 	case "noBreakHyphen":
 		w.para.WriteByte('-')
-	case "tbl":
+	case "note-body":
+		w.para.WriteString(" (")
+	case "tbl", "table":
 		w.tables++
+	case "ph":
+		w.place = xmlAttr(t, "type")
+	case "frame":
+		w.place = xmlAttr(t, "class")
+	case "page":
+		w.begun, w.title = w.out.Len(), ""
+	case "notes":
+		w.notes = w.out.Len()
 	}
 }
 
-func (w *docxWriter) end(name string) error {
-	if skipped[name] {
-		w.skipping--
+func (w *officeWriter) end(name string) error {
+	w.depth--
+	if w.skip > 0 {
+		if w.depth < w.skip {
+			w.skip = 0
+		}
+		return nil
 	}
 	switch name {
 	case "t":
 		w.inText = false
 	case "r":
 		w.hidden = false
-	case "p":
-		w.paragraph()
-	case "tc":
+	case "p", "h":
+		if w.paras--; w.paras > 0 && w.open != nil { // of a note or a box, inside another
+			w.para.WriteByte(' ')
+		} else {
+			w.paragraph()
+		}
+	case "note-body":
+		w.para.WriteByte(')')
+	case "tc", "table-cell":
 		if w.tables == 1 {
 			w.row = append(w.row, strings.Join(strings.Fields(strings.Join(w.cell, " ")), " "))
 			w.cell = nil
 		}
-	case "tr":
+	case "tr", "table-row":
 		if w.tables == 1 {
 			w.out.WriteString(strings.Join(w.row, " | ") + "\n")
 			w.row = nil
 		}
-	case "tbl":
+	case "tbl", "table":
 		if w.tables--; w.tables == 0 {
 			w.out.WriteByte('\n')
 		}
+	case "sp", "frame":
+		w.place = ""
+	case "notes":
+		w.under(w.notes, speakerNotes)
+	case "page":
+		w.under(w.begun, slideHeading(w.slides, w.title))
 	}
 	if int64(w.out.Len()) > w.max {
 		return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, w.max)
@@ -176,16 +274,27 @@ func (w *docxWriter) end(name string) error {
 	return nil
 }
 
-// paragraph ends a paragraph: into the open cell, or out, list items on lines next to each other.
-func (w *docxWriter) paragraph() {
+// paragraph ends a paragraph: into the title, into the open cell, or out, list items on lines next to each other.
+func (w *officeWriter) paragraph() {
 	text := strings.TrimSpace(w.para.String())
 	w.para.Reset()
+	if w.open != nil {
+		lines := strings.Split(text, "\n")
+		for i := range lines {
+			lines[i] = strings.Join(strings.Fields(lines[i]), " ")
+		}
+		text = strings.Join(lines, "\n")
+	}
 	item := w.item
 	w.item, w.hidden = false, false
 	switch {
-	case text == "":
+	case text == "", unsaid[w.place]:
 	case w.tables > 0:
 		w.cell = append(w.cell, text)
+	case w.place == "title", w.place == "ctrTitle":
+		w.title = strings.TrimSpace(w.title + " " + text)
+	case w.level > 0:
+		w.out.WriteString("\n" + strings.Repeat("#", min(w.level, 6)) + " " + strings.ReplaceAll(text, "\n", " ") + "\n\n")
 	case item:
 		w.out.WriteString(text + "\n")
 	default:
@@ -193,24 +302,11 @@ func (w *docxWriter) paragraph() {
 	}
 }
 
-func nothing(string) error { return nil }
-
-// docxProperties reads title, creator, creation date and language.
-func docxProperties(dec *xml.Decoder, doc *Document) error {
-	name := ""
-	return tokens(dec, func(t xml.StartElement) { name = t.Name.Local }, func(string) error { name = ""; return nil }, func(s string) error {
-		describe(doc, name, strings.TrimSpace(s))
-		return nil
-	})
-}
-
-// docxLinks reads the targets of hyperlinks, which stand outside the text.
-func docxLinks(dec *xml.Decoder, doc *Document) error {
-	return tokens(dec, func(t xml.StartElement) {
-		for _, a := range t.Attr {
-			if a.Name.Local == "Target" && a.Value != "" && len(doc.Links) < 4*maxLinks {
-				doc.Links = append(doc.Links, a.Value)
-			}
-		}
-	}, nothing, nothing)
+// under puts what was written from begin on under a heading, which is left out where there is nothing and it has no title.
+func (w *officeWriter) under(begin int, heading string) {
+	body := strings.Trim(string(w.out.Bytes()[begin:]), "\n")
+	w.out.Truncate(begin)
+	if body != "" || strings.Contains(heading, ": ") {
+		w.out.WriteString("\n\n" + heading + "\n\n" + body + "\n\n")
+	}
 }

@@ -31,6 +31,16 @@ const (
 	fmtHTML
 	fmtPDF
 	fmtDocx
+	fmtXlsx
+	fmtPptx
+	fmtOdt
+	fmtOds
+	fmtOdp
+	fmtEpub
+	fmtMail
+	fmtMbox
+	fmtNotebook
+	fmtSubtitles
 	fmtCSV
 	fmtTSV
 	fmtJSON
@@ -39,29 +49,39 @@ const (
 )
 
 var mediaTypes = [...]string{
-	fmtUnknown:  "application/octet-stream",
-	fmtMarkdown: "text/markdown",
-	fmtText:     "text/plain",
-	fmtSource:   "text/x-source",
-	fmtHTML:     "text/html",
-	fmtPDF:      "application/pdf",
-	fmtDocx:     "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-	fmtCSV:      "text/csv",
-	fmtTSV:      "text/tab-separated-values",
-	fmtJSON:     "application/json",
-	fmtXML:      "application/xml",
-	fmtBinary:   "application/octet-stream",
+	fmtUnknown:   "application/octet-stream",
+	fmtMarkdown:  "text/markdown",
+	fmtText:      "text/plain",
+	fmtSource:    "text/x-source",
+	fmtHTML:      "text/html",
+	fmtPDF:       "application/pdf",
+	fmtDocx:      "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	fmtXlsx:      "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	fmtPptx:      "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	fmtOdt:       "application/vnd.oasis.opendocument.text",
+	fmtOds:       "application/vnd.oasis.opendocument.spreadsheet",
+	fmtOdp:       "application/vnd.oasis.opendocument.presentation",
+	fmtEpub:      "application/epub+zip",
+	fmtMail:      "message/rfc822",
+	fmtMbox:      "application/mbox",
+	fmtNotebook:  "application/x-ipynb+json",
+	fmtSubtitles: "text/vtt",
+	fmtCSV:       "text/csv",
+	fmtTSV:       "text/tab-separated-values",
+	fmtJSON:      "application/json",
+	fmtXML:       "application/xml",
+	fmtBinary:    "application/octet-stream",
 }
 
 func (f format) mediaType() string { return mediaTypes[f] }
 
 // HasLines reports whether LinesOf knows the lines of documents of this media type.
 func HasLines(mediaType string) bool {
-	return slices.ContainsFunc([]format{fmtText, fmtSource, fmtMarkdown, fmtCSV, fmtTSV, fmtJSON}, func(f format) bool { return f.mediaType() == mediaType })
+	return slices.ContainsFunc([]format{fmtText, fmtSource, fmtMarkdown, fmtSubtitles, fmtCSV, fmtTSV, fmtJSON}, func(f format) bool { return f.mediaType() == mediaType })
 }
 
 // counting are the readers of this version that keep count of lines.
-var counting = []string{"text/2", "markdown/3", "table/5", "json/3", "jsonl/1"}
+var counting = []string{"text/2", "markdown/3", "table/5", "json/3", "jsonl/1", "subtitles/1"}
 
 // Outdated reports an extractor of an earlier version that kept count of lines: what it read cannot be read again, and so its lines are not known any more.
 func Outdated(extractor string) bool {
@@ -71,15 +91,25 @@ func Outdated(extractor string) bool {
 
 // extensions lists, per format, the endings of file names without the dot.
 var extensions = map[format]string{
-	fmtMarkdown: "md markdown mdown mkd mdx qmd rmd",
-	fmtText:     "txt text rst org log adoc asciidoc tex textile nfo srt vtt bib ris diff patch",
-	fmtHTML:     "html htm xhtml xht shtml",
-	fmtPDF:      "pdf",
-	fmtDocx:     "docx",
-	fmtCSV:      "csv",
-	fmtTSV:      "tsv tab",
-	fmtJSON:     "json ndjson jsonl geojson jsonld ipynb",
-	fmtXML:      "xml rss atom rdf opml",
+	fmtMarkdown:  "md markdown mdown mkd mdx qmd rmd",
+	fmtText:      "txt text rst org log adoc asciidoc tex textile nfo bib ris diff patch",
+	fmtHTML:      "html htm xhtml xht shtml",
+	fmtPDF:       "pdf",
+	fmtDocx:      "docx docm",
+	fmtXlsx:      "xlsx xlsm",
+	fmtPptx:      "pptx pptm ppsx",
+	fmtOdt:       "odt",
+	fmtOds:       "ods",
+	fmtOdp:       "odp",
+	fmtEpub:      "epub",
+	fmtMail:      "eml",
+	fmtMbox:      "mbox",
+	fmtNotebook:  "ipynb",
+	fmtSubtitles: "srt vtt",
+	fmtCSV:       "csv",
+	fmtTSV:       "tsv tab",
+	fmtJSON:      "json ndjson jsonl geojson jsonld",
+	fmtXML:       "xml rss atom rdf opml",
 	fmtSource: "go py pyi js mjs cjs jsx ts tsx rs java kt kts scala groovy c h cc cpp cxx hh hpp hxx m mm cs fs vb swift dart zig nim d " +
 		"rb pl pm php lua r jl hs ml mli ex exs erl clj cljs el lisp scm sh bash zsh fish ps1 bat cmd sql graphql proto thrift " +
 		"yaml yml toml ini cfg conf properties env css scss sass less vue svelte mod sum mk cmake gradle tf hcl nix dockerfile asm s f90 for pas v sv vhd",
@@ -122,12 +152,17 @@ func isURL(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }
 
-// formatByType lists the media types that name a text format. PDF and Word are told by their bytes alone, whatever the header says.
+// Formats names for people what Extract reads.
+const Formats = "Markdown, text, HTML, PDF, Word, Excel, PowerPoint, OpenDocument, EPUB, mail (eml, mbox), notebooks, subtitles, CSV, JSON and source code"
+
+// formatByType lists the media types that name a text format. PDF, Office files and books are told by their bytes alone, whatever the header says.
 var formatByType = map[string]format{
 	"text/html": fmtHTML, "application/xhtml+xml": fmtHTML, "text/plain": fmtText, "text/markdown": fmtMarkdown, "text/x-markdown": fmtMarkdown,
 	"text/csv": fmtCSV, "application/csv": fmtCSV, "text/tab-separated-values": fmtTSV, "application/json": fmtJSON, "text/json": fmtJSON,
 	"application/x-ndjson": fmtJSON, "application/jsonl": fmtJSON, "application/xml": fmtXML, "text/xml": fmtXML, "text/css": fmtSource,
-	"text/javascript": fmtSource, "application/javascript": fmtSource, "application/yaml": fmtSource, "application/toml": fmtSource, "application/sql": fmtSource,
+	"message/rfc822": fmtMail, "application/mbox": fmtMbox, "text/vtt": fmtSubtitles, "application/x-subrip": fmtSubtitles,
+	"application/x-ipynb+json": fmtNotebook,
+	"text/javascript":          fmtSource, "application/javascript": fmtSource, "application/yaml": fmtSource, "application/toml": fmtSource, "application/sql": fmtSource,
 }
 
 // parseContentType gives fmtUnknown and "" for all that a Content-Type leaves open.
@@ -172,15 +207,18 @@ func sniff(name string, said format, raw []byte) format {
 	case bytes.HasPrefix(head, []byte("%PDF-")):
 		return fmtPDF
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
-		if named == fmtDocx || isDocx(raw) {
-			return fmtDocx
+		if f := archiveFormat(raw); f != fmtUnknown {
+			return f
 		}
-		return fmtBinary
-	case named == fmtPDF && !looksHTML(head), named == fmtDocx && !looksHTML(head):
+		if mainParts[named] == "" {
+			return fmtBinary
+		}
+		return named
+	case signed(named) && !looksHTML(head):
 		return named // the reader will say how it is damaged
 	case isBinary(raw):
 		return fmtBinary
-	case looksHTML(head) && (isURL(name) || named == fmtUnknown || named == fmtPDF || named == fmtDocx):
+	case looksHTML(head) && (isURL(name) || named == fmtUnknown || signed(named)):
 		return fmtHTML
 	}
 	look, sure := byLook(head)
@@ -193,12 +231,19 @@ func sniff(name string, said format, raw []byte) format {
 	return said
 }
 
+// signed reports a format whose files may hold any bytes, or begin with a sign of theirs.
+func signed(f format) bool {
+	return mainParts[f] != "" || f == fmtPDF || f == fmtMail || f == fmtMbox
+}
+
 // byLook judges text without a telling name. Only formats with a plain signature count; all else is plain text. Of markup it is sure; the first characters of
 // Markdown may begin any text.
 func byLook(head []byte) (f format, sure bool) {
 	switch {
 	case beginsWith(head, "<?xml", "<rss", "<feed"):
 		return fmtXML, true
+	case beginsWith(head, "WEBVTT"):
+		return fmtSubtitles, true
 	case beginsWith(head, "{\"", "[{", "{\n", "{\r"):
 		return fmtJSON, true
 	case beginsWith(head, "---\n", "---\r\n", "# "):

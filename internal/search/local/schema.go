@@ -34,7 +34,7 @@ import (
 //	          several batches. Numbers in it are counted from first, and it has span
 //	          of them; those that are no file in docs any more are not there. A segment
 //	          never changes and its id is never used again
-const schemaVersion = 6
+const schemaVersion = 7
 
 // applicationID marks a file as ours ("MWLI"), so that a path that points at another program's
 // database by mistake never destroys its data.

@@ -1,0 +1,310 @@
+package extract
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"strings"
+
+	"golang.org/x/net/html/charset"
+)
+
+// The bounds of one archive, which Word, Excel, PowerPoint, OpenDocument and EPUB files are.
+const (
+	maxUnzipped = 64 << 20 // bytes that are decompressed
+	maxMembers  = 20_000   // files in it, and files that are opened
+	maxMarkup   = 4 << 20  // bytes from one tag of a part to the next: what the parser holds at once
+	maxAttrs    = 1000     // of one element
+)
+
+// archive is a zip of parts, read within its bounds.
+type archive struct {
+	files  map[string]*zip.File
+	left   int64 // bytes that may still be unpacked
+	opened int
+}
+
+var oldOffice, encryptedOffice = []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), []byte("E\x00n\x00c\x00r\x00y\x00p\x00t\x00e\x00d\x00P\x00a\x00c\x00k\x00a\x00g\x00e\x00")
+
+// openArchive fails with ErrEncrypted, ErrTooLarge or ErrDamaged.
+func openArchive(raw []byte) (*archive, error) {
+	switch {
+	case bytes.HasPrefix(raw, oldOffice) && bytes.Contains(raw, encryptedOffice):
+		return nil, ErrEncrypted
+	case bytes.HasPrefix(raw, oldOffice):
+		return nil, fmt.Errorf("%w: it is a file of an Office before 2007, which is not read", ErrDamaged)
+	case bytes.Count(raw, []byte("PK\x01\x02")) > maxMembers: // each has that in the directory
+		return nil, fmt.Errorf("%w: more than %d files in the archive", ErrTooLarge, maxMembers)
+	}
+	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	a := &archive{files: make(map[string]*zip.File, len(z.File)), left: maxUnzipped}
+	for _, f := range z.File {
+		if a.files[f.Name] == nil {
+			a.files[f.Name] = f
+		}
+	}
+	return a, nil
+}
+
+// archiveFormat tells the formats that are archives by the part that each must have, or the type that it declares.
+func archiveFormat(raw []byte) format {
+	a, err := openArchive(raw)
+	if err != nil {
+		return fmtUnknown
+	}
+	for f, main := range mainParts {
+		if strings.Contains(main, "/") && a.files[main] != nil {
+			return f
+		}
+	}
+	declared, _ := a.bytes("mimetype") // what cannot be read declares nothing
+	for f := range mainParts {
+		if f.mediaType() == strings.TrimSpace(string(declared)) {
+			return f
+		}
+	}
+	return fmtUnknown
+}
+
+// mainParts are the parts of archives that hold or list the text.
+var mainParts = map[format]string{
+	fmtDocx: "word/document.xml", fmtXlsx: "xl/workbook.xml", fmtPptx: "ppt/presentation.xml", fmtOdt: "content.xml", fmtOds: "content.xml", fmtOdp: "content.xml",
+	fmtEpub: "META-INF/container.xml",
+}
+
+// readArchive opens the archive of a format and gives it to the reader of its text.
+func readArchive(f format, raw []byte, maxBytes int64) (Document, error) {
+	a, err := openArchive(raw)
+	if err != nil {
+		return Document{}, err
+	}
+	if a.files[mainParts[f]] == nil {
+		return Document{}, fmt.Errorf("%w: no %s in the archive", ErrDamaged, mainParts[f])
+	}
+	doc := Document{MediaType: f.mediaType()}
+	switch f {
+	case fmtDocx:
+		err = readDocx(a, &doc, maxBytes)
+	case fmtPptx:
+		err = readPptx(a, &doc, maxBytes)
+	case fmtXlsx:
+		err = readXlsx(a, &doc, maxBytes)
+	case fmtEpub:
+		err = readEpub(a, &doc, maxBytes)
+	default:
+		err = readOpenDocument(a, f, &doc, maxBytes)
+	}
+	return doc, err
+}
+
+// unpack gives one file of the archive to read and takes what it unpacks from left. A part that is not there has nothing to say.
+func (a *archive) unpack(name string, read func(io.Reader) error) error {
+	f := a.files[name]
+	if f == nil {
+		return nil
+	}
+	if a.opened++; f.UncompressedSize64 > uint64(a.left) || a.opened > maxMembers { // what it admits to; the reader below holds it to that
+		return fmt.Errorf("%s: %w: the archive unpacks to more than %d bytes, or holds too many parts", name, ErrTooLarge, maxUnzipped)
+	}
+	if f.Flags&1 != 0 {
+		return fmt.Errorf("%s: %w", name, ErrEncrypted)
+	}
+	r, err := f.Open()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", name, ErrDamaged, err)
+	}
+	limited := &io.LimitedReader{R: r, N: a.left + 1}
+	err = read(limited)
+	if a.left = limited.N - 1; a.left < 0 {
+		err = fmt.Errorf("%w: unpacks to more than %d bytes", ErrTooLarge, maxUnzipped)
+	}
+	if err = errors.Join(err, r.Close()); err == nil {
+		return nil
+	}
+	if !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrEncrypted) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+func (a *archive) bytes(name string) (data []byte, err error) {
+	err = a.unpack(name, func(r io.Reader) error {
+		data, err = io.ReadAll(r)
+		return err
+	})
+	return data, err
+}
+
+// part gives the elements and the text of one XML part to start, end and text.
+func (a *archive) part(name string, start func(xml.StartElement), end, text func(string) error) error {
+	return a.unpack(name, func(r io.Reader) error {
+		dec := xml.NewDecoder(&boundedMarkup{r: r})
+		dec.CharsetReader = charset.NewReaderLabel
+		return tokens(dec, start, end, text)
+	})
+}
+
+// boundedMarkup fails where two tags are further apart than the parser should hold at once.
+type boundedMarkup struct {
+	r     io.Reader
+	since int // the last "<"
+}
+
+// Read reads from the part.
+func (b *boundedMarkup) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if i := bytes.LastIndexByte(p[:n], '<'); i >= 0 {
+		b.since = n - i
+	} else if b.since += n; b.since > maxMarkup {
+		return n, fmt.Errorf("%w: more than %d bytes without a tag", ErrTooLarge, maxMarkup)
+	}
+	return n, err
+}
+
+// tokens calls start and end for the elements of dec and text for the characters between them.
+func tokens(dec *xml.Decoder, start func(xml.StartElement), end, text func(string) error) error {
+	for depth := 0; ; {
+		tok, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		switch t := tok.(type) {
+		case xml.StartElement:
+			if depth++; depth > maxNesting || len(t.Attr) > maxAttrs {
+				return fmt.Errorf("%w: elements over %d deep, or with over %d attributes", ErrTooLarge, maxNesting, maxAttrs)
+			}
+			start(t)
+		case xml.EndElement:
+			depth--
+			err = errors.Join(err, end(t.Name.Local))
+		case xml.CharData:
+			err = errors.Join(err, text(string(t)))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func nothing(string) error { return nil }
+
+func xmlAttr(t xml.StartElement, name string) string {
+	for _, a := range t.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// relation leads from a part of an Office file to another, or to an address.
+type relation struct{ id, kind, target string }
+
+// relations are those of a part, their targets as names in the archive. An address stays as it is.
+func (a *archive) relations(part string) (found []relation, err error) {
+	dir, base := path.Split(part)
+	err = a.part(dir+"_rels/"+base+".rels", func(t xml.StartElement) {
+		target := xmlAttr(t, "Target")
+		if xmlAttr(t, "TargetMode") != "External" && !strings.Contains(target, "://") {
+			if target = strings.TrimPrefix(target, "/"); target == xmlAttr(t, "Target") {
+				target = path.Join(dir, target)
+			}
+		}
+		found = append(found, relation{xmlAttr(t, "Id"), path.Base(xmlAttr(t, "Type")), target})
+	}, nothing, nothing)
+	return found, err
+}
+
+// properties reads title, author, date of creation and language. Names, where it is given, says which elements these are.
+func (a *archive) properties(part string, doc *Document, names map[string]string) error {
+	name := ""
+	return a.part(part, func(t xml.StartElement) {
+		if name = t.Name.Local; names != nil {
+			name = names[name]
+		}
+	}, func(string) error { name = ""; return nil }, func(s string) error {
+		describe(doc, name, strings.TrimSpace(s))
+		return nil
+	})
+}
+
+// readEpub reads the chapters of a book in the order of its spine.
+func readEpub(a *archive, doc *Document, maxBytes int64) error {
+	doc.Extractor = "epub/1"
+	list := ""
+	err := a.part(mainParts[fmtEpub], func(t xml.StartElement) {
+		if t.Name.Local == "rootfile" && list == "" {
+			list = path.Clean(xmlAttr(t, "full-path"))
+		}
+	}, nothing, nothing)
+	if err != nil {
+		return err
+	}
+	if a.files[list] == nil {
+		return fmt.Errorf("%w: no list of chapters in the archive", ErrDamaged)
+	}
+	locked := map[string]bool{}
+	err = a.part("META-INF/encryption.xml", func(t xml.StartElement) {
+		if t.Name.Local == "CipherReference" {
+			locked[inArchive("", xmlAttr(t, "URI"))] = true
+		}
+	}, nothing, nothing)
+	chapters, listed := a.chapters(list)
+	if err = errors.Join(err, listed, a.properties(list, doc, nil)); err != nil {
+		return err
+	}
+	var out strings.Builder
+	for _, name := range chapters {
+		if locked[name] {
+			return fmt.Errorf("%s: %w", name, ErrEncrypted)
+		}
+		raw, err := a.bytes(name)
+		if err != nil {
+			return err
+		}
+		text, links := htmlFragment(decode(raw, fmtHTML, ""))
+		out.WriteString(text + "\n\n")
+		doc.Links = append(doc.Links, links...)
+		doc.Links = doc.Links[:min(len(doc.Links), 4*maxLinks)]
+		if int64(out.Len()) > maxBytes {
+			return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, maxBytes)
+		}
+	}
+	doc.Text = out.String()
+	return nil
+}
+
+// chapters are the files of the spine, without the list of contents.
+func (a *archive) chapters(list string) (names []string, err error) {
+	files := map[string]string{}
+	err = a.part(list, func(t xml.StartElement) {
+		switch t.Name.Local {
+		case "item":
+			if kind := xmlAttr(t, "media-type"); strings.Contains(kind, "html") && !strings.Contains(xmlAttr(t, "properties"), "nav") {
+				files[xmlAttr(t, "id")] = inArchive(path.Dir(list), xmlAttr(t, "href"))
+			}
+		case "itemref":
+			if name := files[xmlAttr(t, "idref")]; name != "" && len(names) < maxMembers {
+				names = append(names, name)
+			}
+		}
+	}, nothing, nothing)
+	return names, err
+}
+
+// inArchive is the name of the file that an address beside others in dir means.
+func inArchive(dir, address string) string {
+	address, _, _ = strings.Cut(address, "#")
+	if plain, err := url.PathUnescape(address); err == nil {
+		address = plain
+	}
+	return path.Join(dir, address)
+}

@@ -1,0 +1,127 @@
+package extract
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+const (
+	odfBody = `<office:document-content xmlns:office="o" xmlns:text="t" xmlns:table="tb" xmlns:draw="d" xmlns:presentation="p" xmlns:style="s"><office:automatic-styles>` +
+		`<style:style style:name="H"><style:text-properties text:display="none"/></style:style></office:automatic-styles><office:body>`
+	odfEnd = `</office:body></office:document-content>`
+	rels   = `<Relationships><Relationship Id="r1" Type="x/worksheet" Target="worksheets/sheet1.xml"/></Relationships>`
+)
+
+func samples(t testing.TB) map[string]string {
+	return map[string]string{
+		"a.xlsx": zipOf(t, map[string]string{
+			"xl/workbook.xml":            `<workbook xmlns:r="r"><sheets><sheet name="Stock" sheetId="1" r:id="r1"/><sheet name="Secret" state="hidden" r:id="r1"/></sheets></workbook>`,
+			"xl/_rels/workbook.xml.rels": rels,
+			"xl/sharedStrings.xml":       `<sst><si><t>Name</t></si><si><r><t>Amo</t></r><r><t>unt</t></r></si><si><t>Since</t></si><si><t>Pump</t></si></sst>`,
+			"xl/styles.xml":              `<styleSheet><numFmts><numFmt numFmtId="164" formatCode="&quot;$&quot;#,##0.00"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="14"/></cellXfs></styleSheet>`,
+			"xl/worksheets/sheet1.xml": `<worksheet><sheetData><row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1" t="s"><v>1</v></c><c r="C1" t="s"><v>2</v></c></row>` +
+				`<row r="12"><c r="A12" t="s"><v>3</v></c><c r="B12" s="1"><v>1234.5</v></c><c r="C12" s="2"><v>45356</v></c></row><row r="13" hidden="1"><c r="A13" t="s"><v>3</v></c></row></sheetData></worksheet>`,
+		}),
+		"a.ods": zipOf(t, map[string]string{"mimetype": "application/vnd.oasis.opendocument.spreadsheet", "content.xml": odfBody + `<table:table table:name="Stock">` +
+			`<table:table-row><table:table-cell><text:p>Name</text:p></table:table-cell><table:table-cell><text:p>Since</text:p></table:table-cell></table:table-row>` +
+			`<table:table-row table:number-rows-repeated="3"><table:table-cell><text:p>Pump</text:p></table:table-cell><table:table-cell office:date-value="2024-03-05"><text:p>05.03.24</text:p></table:table-cell></table:table-row>` +
+			`<table:table-row table:number-rows-repeated="1048576"><table:table-cell table:number-columns-repeated="16384"/></table:table-row></table:table>` + odfEnd}),
+		"a.pptx": zipOf(t, map[string]string{
+			"ppt/presentation.xml":             `<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst><p:sldId id="256" r:id="r1"/></p:sldIdLst></p:presentation>`,
+			"ppt/_rels/presentation.xml.rels":  `<Relationships><Relationship Id="r1" Type="x/slide" Target="slides/slide1.xml"/></Relationships>`,
+			"ppt/slides/slide1.xml":            `<p:sld xmlns:p="p" xmlns:a="a"><p:sp><p:ph type="title"/><a:p><a:r><a:t>The well</a:t></a:r></a:p></p:sp><p:sp><a:p><a:r><a:t>It is deep.</a:t></a:r></a:p></p:sp></p:sld>`,
+			"ppt/slides/_rels/slide1.xml.rels": `<Relationships><Relationship Id="r1" Type="x/notesSlide" Target="../notesSlides/n1.xml"/></Relationships>`,
+			"ppt/notesSlides/n1.xml":           `<p:notes xmlns:p="p" xmlns:a="a"><p:sp><p:ph type="body"/><a:p><a:r><a:t>Say it slowly.</a:t></a:r></a:p></p:sp><p:sp><p:ph type="sldNum"/><a:p><a:r><a:t>1</a:t></a:r></a:p></p:sp></p:notes>`,
+		}),
+		"a.odp": zipOf(t, map[string]string{"mimetype": "application/vnd.oasis.opendocument.presentation", "content.xml": odfBody + `<draw:page><draw:frame presentation:class="title"><text:p>The well</text:p></draw:frame>` +
+			`<draw:frame><text:p>It is deep.</text:p></draw:frame><presentation:notes><draw:frame presentation:class="notes"><text:p>Say it slowly.</text:p></draw:frame></presentation:notes></draw:page>` + odfEnd}),
+		"a.odt": zipOf(t, map[string]string{"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": odfBody + `<text:h text:outline-level="2">The well</text:h><text:p>It is<text:s/>deep.<text:span text:style-name="H">hidden</text:span></text:p>` + odfEnd}),
+		"a.epub": zipOf(t, map[string]string{
+			"META-INF/container.xml": `<container><rootfiles><rootfile full-path="in/list.opf"/></rootfiles></container>`,
+			"in/list.opf":            `<package xmlns:dc="dc"><metadata><dc:title>Wells</dc:title></metadata><manifest><item id="b" href="b.xhtml" media-type="application/xhtml+xml"/><item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest><spine><itemref idref="a"/><itemref idref="b"/></spine></package>`,
+			"in/a.xhtml":             `<html><body><p>First.</p></body></html>`, "in/b.xhtml": `<html><body><p>Second.</p></body></html>`,
+		}),
+		"a.eml":   "From: =?utf-8?q?Ann_Ex=C3=A4mple?= <ann@example.org>\r\nTo: Bob\r\nDate: Tue, 5 Mar 2024 10:00:00 +0100\r\nSubject: The pump\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\nContent-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<p>It is =C3=BCber.</p>\r\n--x\r\nContent-Type: application/pdf; name=plan.pdf\r\nContent-Disposition: attachment\r\n\r\nx\r\n--x--\r\n",
+		"a.mbox":  "From a@b Fri Jul  8 12:08:34 2011\nFrom: Ann\nSubject: One\n\nFirst.\n>From here.\n\nFrom a@b Fri Jul  8 12:08:35 2011\nFrom: Bob\nSubject: Two\n\nSecond.\n",
+		"a.ipynb": `{"cells":[{"cell_type":"markdown","source":["# Wells\n","Deep."]},{"cell_type":"code","execution_count":2,"source":"1+1","outputs":[{"data":{"text/plain":["2"]}}]}]}`,
+		"a.srt":   "1\n00:01:04,000 --> 00:01:06,000\nThe well is\n\n2\n00:01:06,000 --> 00:01:08,000\n<i>deep</i>.\n\n3\n00:01:09,000 --> 00:01:10,000\nYes.\n",
+	}
+}
+
+func TestFormats(t *testing.T) {
+	want := map[string]string{
+		"a.xlsx": "Stock row 12: Name: Pump; Amount: $1,234.50; Since: 2024-03-05.",
+		"a.ods":  "Stock row 2 to 4: Name: Pump; Since: 2024-03-05.",
+		"a.pptx": "## Slide 1: The well\n\nIt is deep.\n\n### Speaker notes\n\nSay it slowly.",
+		"a.odp":  "## Slide 1: The well\n\nIt is deep.\n\n### Speaker notes\n\nSay it slowly.",
+		"a.odt":  "## The well\n\nIt is deep.", "a.epub": "First.\n\nSecond.",
+		"a.eml":   "From: Ann Exämple <ann@example.org>\nTo: Bob\nDate: Tue, 5 Mar 2024 10:00:00 +0100\nSubject: The pump\nAttachments, not read: plan.pdf\n\nIt is über.",
+		"a.mbox":  "From: Ann\nSubject: One\n\nFirst.\nFrom here.\n\nFrom: Bob\nSubject: Two\n\nSecond.",
+		"a.ipynb": "# Wells\n\nDeep.\n\nIn [2]:\n1+1\n\nOut [2]:\n2", "a.srt": "00:01:04 The well is deep.\n\n00:01:09 Yes.",
+	}
+	for name, raw := range samples(t) {
+		d, err := New(Config{}).Extract(t.Context(), name, []byte(raw))
+		if err != nil || d.Text != want[name] {
+			t.Errorf("%s: %q, want %q, err %v", name, d.Text, want[name], err)
+		}
+		if strings.HasPrefix(raw, "PK") { // told by the bytes alone; half of it is damaged
+			if d, err := New(Config{}).Extract(t.Context(), "x", []byte(raw)); err != nil || d.Text != want[name] {
+				t.Errorf("%s without its name: %q, err %v", name, d.Text, err)
+			}
+			if _, err := New(Config{}).Extract(t.Context(), name, []byte(raw[:len(raw)/2])); !errors.Is(err, ErrDamaged) {
+				t.Errorf("half of %s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestHostileArchives(t *testing.T) {
+	odt := func(body string) string { return zipOf(t, map[string]string{"content.xml": body}) }
+	for name, c := range map[string]struct {
+		file, raw string
+		want      error
+	}{
+		"unpacks to too much": {"a.odt", odt(odfBody + strings.Repeat("<a/>", maxUnzipped/4+1)), ErrTooLarge},
+		"deep":                {"a.odt", odt(strings.Repeat("<a>", 1_000_000)), ErrTooLarge},
+		"one endless tag":     {"a.odt", odt("<a " + strings.Repeat("b='' ", maxMarkup)), ErrTooLarge},
+		"entities":            {"a.odt", odt(`<!DOCTYPE a [<!ENTITY b "cc">]><a>&b;</a>`), ErrDamaged},
+		"a password":          {"a.ods", zipOf(t, map[string]string{"content.xml": "x", "META-INF/manifest.xml": "<m><encryption-data/></m>"}), ErrEncrypted},
+		"an Office password":  {"a.xlsx", string(oldOffice) + string(encryptedOffice), ErrEncrypted},
+		"an older Office":     {"a.pptx", string(oldOffice), ErrDamaged},
+		"wide rows":           {"a.ods", odt(odfBody + strings.Repeat(`<table:table-row><table:table-cell table:number-columns-repeated="999999999"><text:p>aaaa</text:p></table:table-cell></table:table-row>`, 2000) + odfEnd), ErrTooLarge},
+		"an encrypted mail":   {"a.eml", "From: a\nContent-Type: multipart/encrypted; boundary=x\n\n", ErrEncrypted},
+		"a broken head":       {"a.eml", "no head at all\n\ntext", ErrDamaged},
+		"a long head":         {"a.eml", "From: " + strings.Repeat("a", 2*maxMailHead), ErrTooLarge},
+	} {
+		if _, err := New(Config{}).Extract(t.Context(), c.file, []byte(c.raw)); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// What an earlier version read as text or JSON keeps its lines.
+func TestLinesOfTheVersionBefore(t *testing.T) {
+	for _, name := range []string{"a.srt", "a.ipynb"} {
+		raw := []byte(samples(t)[name])
+		before, err := New(Config{}).Extract(t.Context(), map[string]string{"a.srt": "a.txt", "a.ipynb": "a.json"}[name], raw)
+		if err != nil || LinesOf(name, raw, before.Text) == nil {
+			t.Errorf("%s: no lines, err %v", name, err)
+		}
+	}
+}
+
+func FuzzFormats(f *testing.F) {
+	for name, raw := range samples(f) {
+		f.Add(name, []byte(raw))
+	}
+	x := New(Config{MaxBytes: 1 << 20})
+	f.Fuzz(func(t *testing.T, name string, raw []byte) {
+		d, err := x.Extract(t.Context(), name, raw)
+		if err != nil && strings.Contains(err.Error(), "panic") {
+			t.Errorf("parser panic: %v", err)
+		} else if err == nil {
+			checkForm(t, d)
+		}
+	})
+}
