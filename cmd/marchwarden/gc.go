@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/pdf"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -69,6 +70,7 @@ func runGc(ctx context.Context, a *app, c *settings.Settings, o gcOptions) error
 	if err == nil && !o.dryRun {
 		var gone record.Collected
 		gone, err = plan.Run(ctx)
+		err = errors.Join(err, pdf.Forget(c.CachePath(), a.Now().AddDate(0, 0, -30)))
 		if r.Removed = &gone; !o.json {
 			err = errors.Join(err, a.print("removed: %s with %s, %s, %s in all\n", term.Plural(gone.Families, "run"), term.Plural(gone.Traces, "trace"),
 				term.Plural(gone.Blobs, "stored piece"), term.Bytes(gone.Bytes)))

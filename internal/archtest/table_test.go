@@ -51,7 +51,7 @@ var layers = []layer{
 	{"internal/dispatch", []string{".", "internal/blob"}},
 	{"internal/embed", []string{"internal/durable"}},
 	{"internal/fetch", []string{".", "internal/blob", "internal/fetch/extract"}},
-	{"internal/fetch/pdf", []string{"internal/fetch/extract"}},
+	{"internal/fetch/pdf", []string{"internal/durable", "internal/fetch/extract"}},
 	{"internal/hub", []string{".", "internal/durable", "internal/secret"}},
 	{"internal/ledger", []string{".", "internal/durable"}},
 	{"internal/scholar", []string{".", "internal/httpapi", "internal/lexicon", "internal/locator", "internal/plaintext", "internal/search"}},

@@ -58,11 +58,11 @@ func FewChecks(t testing.TB) {
 }
 
 // PDFCache is a folder for the compiled reader of PDFs, which all tests share: to compile
-// it takes seconds.
+// it takes seconds. Text of PDFs that an earlier test kept there is removed.
 func PDFCache(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(temporary, "marchwarden-extract-test")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.RemoveAll(filepath.Join(dir, "pdf-text"))); err != nil { // each test reads its PDFs
 		t.Fatal(err)
 	}
 	return dir

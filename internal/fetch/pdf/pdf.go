@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -26,10 +27,10 @@ import (
 
 // Config holds the limits of a Reader. The zero value is usable.
 type Config struct {
-	CacheDir string        // where the compiled module is kept between processes, created when missing; "" = memory only
+	CacheDir string        // where the compiled module and the text of PDFs are kept between processes, created when missing; "" = memory only
 	Timeout  time.Duration // longest time for one PDF, waiting for a free worker included; default 60 s
 	Memory   int64         // largest memory of one worker, on top of the file itself; default 256 MiB
-	Workers  int           // PDFs read at the same time; default 2
+	Workers  int           // PDFs read at the same time; default one a processor, from 2 to 8
 }
 
 // Reader is an extract.PDF. Each document gets a fresh instance of PDFium, so that a crash costs one document and no state leads from one to the next.
@@ -51,7 +52,7 @@ type Reader struct {
 // New returns a Reader; it does no work and opens no file. The caller closes it.
 func New(cfg Config) *Reader {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Reader{ctx: ctx, cancel: cancel, cfg: Config{CacheDir: cfg.CacheDir, Timeout: cmp.Or(cfg.Timeout, time.Minute), Memory: cmp.Or(cfg.Memory, 256<<20), Workers: cmp.Or(cfg.Workers, 2)}}
+	return &Reader{ctx: ctx, cancel: cancel, cfg: Config{CacheDir: cfg.CacheDir, Timeout: cmp.Or(cfg.Timeout, time.Minute), Memory: cmp.Or(cfg.Memory, 256<<20), Workers: cmp.Or(cfg.Workers, min(max(runtime.NumCPU(), 2), 8))}}
 }
 
 // instance is the part of a PDFium instance that is used here. It is the implementation behind pdfium.Pdfium, whose own bookkeeping may not be touched by
@@ -65,10 +66,21 @@ type instance interface {
 
 // Read implements extract.PDF.
 func (p *Reader) Read(ctx context.Context, raw []byte, page func(n, of int, text string) error) (about extract.Document, err error) {
+	path := p.keptPath(raw)
+	if text := kept(path); text != nil && p.ctx.Err() == nil {
+		return text.replay(ctx, page)
+	}
+	var text keptText
 	err = p.with(ctx, func(ctx context.Context, in instance) (err error) {
-		about, err = p.pages(ctx, in, raw, page)
+		about, err = p.pages(ctx, in, raw, func(n, of int, words string) error {
+			text.add(words)
+			return page(n, of, words)
+		})
 		return err
 	})
+	if err == nil {
+		text.keep(path, about)
+	}
 	return about, err
 }
 
@@ -248,7 +260,7 @@ func (p *Reader) open(cacheDir string) (pdfium.Pool, wazero.CompilationCache, er
 			return nil, nil, err
 		}
 	}
-	runtime := wazero.NewRuntimeConfig().
+	config := wazero.NewRuntimeConfig().
 		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling). // the module uses exceptions
 		WithCloseOnContextDone(true).
 		WithMemoryLimitPages(uint32(min(p.cfg.Memory>>16, 1<<16))).
@@ -257,7 +269,7 @@ func (p *Reader) open(cacheDir string) (pdfium.Pool, wazero.CompilationCache, er
 		Context:       p.ctx,
 		MaxTotal:      p.cfg.Workers,
 		FSConfig:      wazero.NewFSConfig(), // the default would mount "/"
-		RuntimeConfig: runtime,
+		RuntimeConfig: config,
 		Stdout:        io.Discard,
 		Stderr:        io.Discard,
 		RandomSource:  zeros{},
