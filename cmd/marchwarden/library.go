@@ -100,8 +100,12 @@ func addFolder(ctx context.Context, a *app, c *settings.Settings, f *fetch.Folde
 	for _, n := range r.Notes {
 		w.warn(fmt.Sprintf("%s: %s", n.Name, n.Reason))
 	}
-	return a.print("%s: %s (%d new, %d changed, %d gone, %d not readable)\n",
-		term.CleanLine(f.Name), term.Plural(r.Added+r.Changed+r.Unchanged, "document"), r.Added, r.Changed, r.Removed, len(r.Notes))
+	left := ""
+	if r.Skipped.String() != "" {
+		left = "  left out: " + term.CleanLine(r.Skipped.String()) + "\n"
+	}
+	return a.print("%s: %s (%d new, %d changed, %d gone, %d not readable)\n%s",
+		term.CleanLine(f.Name), term.Plural(r.Added+r.Changed+r.Unchanged, "document"), r.Added, r.Changed, r.Removed, len(r.Notes), left)
 }
 
 func runLibraryList(ctx context.Context, a *app, c *settings.Settings, asJSON bool) error {

@@ -186,6 +186,10 @@ func (s source) read(maxBytes int64) (Document, error) {
 		return readNotebook(s, maxBytes)
 	case fmtSubtitles:
 		return readSubtitles(s.text(), s.lines), nil
+	case fmtRTF:
+		return readRTF(s.raw, maxBytes)
+	case fmtTeX:
+		return readTeX(s.text(), s.lines), nil
 	case fmtMarkdown:
 		return readMarkdown(s.text(), s.lines), nil
 	case fmtHTML:
@@ -247,7 +251,7 @@ func LinesOf(name string, raw []byte, text string) (lines *Lines) {
 	now := sniff(name, fmtUnknown, raw)
 	tried := []format{now}
 	switch now { // earlier versions read these as what they are written in
-	case fmtSubtitles:
+	case fmtSubtitles, fmtTeX:
 		tried = append(tried, fmtText)
 	case fmtNotebook:
 		tried = append(tried, fmtJSON)

@@ -46,6 +46,10 @@ func samples(t testing.TB) map[string]string {
 		"a.mbox":  "From a@b Fri Jul  8 12:08:34 2011\nFrom: Ann\nSubject: One\n\nFirst.\n>From here.\n\nFrom a@b Fri Jul  8 12:08:35 2011\nFrom: Bob\nSubject: Two\n\nSecond.\n",
 		"a.ipynb": `{"cells":[{"cell_type":"markdown","source":["# Wells\n","Deep."]},{"cell_type":"code","execution_count":2,"source":"1+1","outputs":[{"data":{"text/plain":["2"]}}]}]}`,
 		"a.srt":   "1\n00:01:04,000 --> 00:01:06,000\nThe well is\n\n2\n00:01:06,000 --> 00:01:08,000\n<i>deep</i>.\n\n3\n00:01:09,000 --> 00:01:10,000\nYes.\n",
+		"a.rtf": `{\rtf1\ansi\ansicpg1252{\fonttbl\f0 Arial;}{\info{\title Wells}{\operator Bob}}\f0 The well is \b deep\b0 , caf\'e9 \u8364?5 {\v hidden}.\par {\*\generator X;}It\rquote s \u-10179?\u-8704? old.` +
+			`\par \trowd Name\cell Depth\cell\row West\cell 9 m\cell\row {\pict\bin3 }}}}`,
+		"a.tex": "\\documentclass{article}\n\\title{The \\emph{old} well}\n\\author{Ann \\and Bob\\thanks{Us}}\n\\begin{document}\n\\section*{Depth} \\label{s}\nThe well is 9~m deep, % so\n  they say \\cite{ann}. It cost \\$5 --- caf\\'e, Erd\\H{o}s, $x^2$.\n" +
+			"\\begin{tabular}[t]{ll}\nName & Depth \\\\\nWest & 9 \\\\\n\\end{tabular}\n\\begin{comment}\nno\n\\end{comment}\n\\verb|a_b|\n\\begin{verbatim}\nx{}\n\\end{verbatim}\nLast.\n\\end{document}\n",
 	}
 }
 
@@ -59,6 +63,8 @@ func TestFormats(t *testing.T) {
 		"a.eml":   "From: Ann Exämple <ann@example.org>\nTo: Bob\nDate: Tue, 5 Mar 2024 10:00:00 +0100\nSubject: The pump\nAttachments, not read: plan.pdf\n\nIt is über.",
 		"a.mbox":  "From: Ann\nSubject: One\n\nFirst.\nFrom here.\n\nFrom: Bob\nSubject: Two\n\nSecond.",
 		"a.ipynb": "# Wells\n\nDeep.\n\nIn [2]:\n1+1\n\nOut [2]:\n2", "a.srt": "00:01:04 The well is deep.\n\n00:01:09 Yes.",
+		"a.rtf": "The well is deep, café €5 .\n\nIt’s 😀 old.\n\nName | Depth\nWest | 9 m",
+		"a.tex": "## Depth\n\nThe well is 9 m deep, they say [ann]. It cost $5 — café, Erdős, $x^2$.\n\nName | Depth\nWest | 9\n\na_b\n\nx{}\n\nLast.",
 	}
 	for name, raw := range samples(t) {
 		d, err := New(Config{}).Extract(t.Context(), name, []byte(raw))
@@ -92,6 +98,8 @@ func TestHostileArchives(t *testing.T) {
 		"wide rows":           {"a.ods", odt(odfBody + strings.Repeat(`<table:table-row><table:table-cell table:number-columns-repeated="999999999"><text:p>aaaa</text:p></table:table-cell></table:table-row>`, 2000) + odfEnd), ErrTooLarge},
 		"an encrypted mail":   {"a.eml", "From: a\nContent-Type: multipart/encrypted; boundary=x\n\n", ErrEncrypted},
 		"a broken head":       {"a.eml", "no head at all\n\ntext", ErrDamaged},
+		"deep groups":         {"a.rtf", `{\rtf1` + strings.Repeat("{", maxGroups+1), ErrTooLarge},
+		"no Rich Text":        {"a.rtf", "words", ErrDamaged},
 		"a long head":         {"a.eml", "From: " + strings.Repeat("a", 2*maxMailHead), ErrTooLarge},
 	} {
 		if _, err := New(Config{}).Extract(t.Context(), c.file, []byte(c.raw)); !errors.Is(err, c.want) {
@@ -102,11 +110,32 @@ func TestHostileArchives(t *testing.T) {
 
 // What an earlier version read as text or JSON keeps its lines.
 func TestLinesOfTheVersionBefore(t *testing.T) {
-	for _, name := range []string{"a.srt", "a.ipynb"} {
+	for _, name := range []string{"a.srt", "a.ipynb", "a.tex"} {
 		raw := []byte(samples(t)[name])
-		before, err := New(Config{}).Extract(t.Context(), map[string]string{"a.srt": "a.txt", "a.ipynb": "a.json"}[name], raw)
+		before, err := New(Config{}).Extract(t.Context(), map[string]string{"a.srt": "a.txt", "a.ipynb": "a.json", "a.tex": "a.txt"}[name], raw)
 		if err != nil || LinesOf(name, raw, before.Text) == nil {
 			t.Errorf("%s: no lines, err %v", name, err)
+		}
+	}
+}
+
+// TeX keeps its lines, and what has no end takes no longer than the rest.
+func TestTeX(t *testing.T) {
+	raw := []byte(samples(t)["a.tex"])
+	d, err := New(Config{}).Extract(t.Context(), "a.tex", raw)
+	if err != nil || d.Title != "The old well" || d.Author != "Ann, Bob" {
+		t.Errorf("%+v, err %v", d, err)
+	}
+	lines := LinesOf("a.tex", raw, d.Text)
+	for _, word := range []string{"Depth", "well is", "they say", "West", "a_b", "x{}", "Last."} {
+		want := 1 + strings.Count(string(raw[:strings.LastIndex(string(raw), word)]), "\n")
+		if got, ok := lines.At(strings.LastIndex(d.Text, word)); !ok || got != want && word != "Depth" {
+			t.Errorf("%s is on line %d (%v), want %d", word, got, ok, want)
+		}
+	}
+	for _, hostile := range []string{`\label{`, `\section[`, "$", `\[`, `\begin{verbatim}`, `\verb`, "{", `\'{`, "%"} {
+		if _, err := New(Config{}).Extract(t.Context(), "a.tex", []byte(strings.Repeat(hostile, 1<<20))); err != nil {
+			t.Errorf("%s: %v", hostile, err)
 		}
 	}
 }

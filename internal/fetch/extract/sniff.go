@@ -41,6 +41,8 @@ const (
 	fmtMbox
 	fmtNotebook
 	fmtSubtitles
+	fmtRTF
+	fmtTeX
 	fmtCSV
 	fmtTSV
 	fmtJSON
@@ -66,6 +68,8 @@ var mediaTypes = [...]string{
 	fmtMbox:      "application/mbox",
 	fmtNotebook:  "application/x-ipynb+json",
 	fmtSubtitles: "text/vtt",
+	fmtRTF:       "application/rtf",
+	fmtTeX:       "text/x-tex",
 	fmtCSV:       "text/csv",
 	fmtTSV:       "text/tab-separated-values",
 	fmtJSON:      "application/json",
@@ -77,11 +81,11 @@ func (f format) mediaType() string { return mediaTypes[f] }
 
 // HasLines reports whether LinesOf knows the lines of documents of this media type.
 func HasLines(mediaType string) bool {
-	return slices.ContainsFunc([]format{fmtText, fmtSource, fmtMarkdown, fmtSubtitles, fmtCSV, fmtTSV, fmtJSON}, func(f format) bool { return f.mediaType() == mediaType })
+	return slices.ContainsFunc([]format{fmtText, fmtSource, fmtMarkdown, fmtSubtitles, fmtTeX, fmtCSV, fmtTSV, fmtJSON}, func(f format) bool { return f.mediaType() == mediaType })
 }
 
 // counting are the readers of this version that keep count of lines.
-var counting = []string{"text/2", "markdown/3", "table/5", "json/3", "jsonl/1", "subtitles/1"}
+var counting = []string{"text/2", "markdown/3", "table/5", "json/3", "jsonl/1", "subtitles/1", "tex/1"}
 
 // Outdated reports an extractor of an earlier version that kept count of lines: what it read cannot be read again, and so its lines are not known any more.
 func Outdated(extractor string) bool {
@@ -92,7 +96,7 @@ func Outdated(extractor string) bool {
 // extensions lists, per format, the endings of file names without the dot.
 var extensions = map[format]string{
 	fmtMarkdown:  "md markdown mdown mkd mdx qmd rmd",
-	fmtText:      "txt text rst org log adoc asciidoc tex textile nfo bib ris diff patch",
+	fmtText:      "txt text rst org log adoc asciidoc textile nfo bib ris diff patch",
 	fmtHTML:      "html htm xhtml xht shtml",
 	fmtPDF:       "pdf",
 	fmtDocx:      "docx docm",
@@ -106,6 +110,8 @@ var extensions = map[format]string{
 	fmtMbox:      "mbox",
 	fmtNotebook:  "ipynb",
 	fmtSubtitles: "srt vtt",
+	fmtRTF:       "rtf",
+	fmtTeX:       "tex latex ltx",
 	fmtCSV:       "csv",
 	fmtTSV:       "tsv tab",
 	fmtJSON:      "json ndjson jsonl geojson jsonld",
@@ -153,7 +159,7 @@ func isURL(name string) bool {
 }
 
 // Formats names for people what Extract reads.
-const Formats = "Markdown, text, HTML, PDF, Word, Excel, PowerPoint, OpenDocument, EPUB, mail (eml, mbox), notebooks, subtitles, CSV, JSON and source code"
+const Formats = "Markdown, text, HTML, PDF, Word, Excel, PowerPoint, OpenDocument, RTF, EPUB, mail (eml, mbox), notebooks, subtitles, TeX, CSV, JSON and source code"
 
 // formatByType lists the media types that name a text format. PDF, Office files and books are told by their bytes alone, whatever the header says.
 var formatByType = map[string]format{
@@ -161,8 +167,8 @@ var formatByType = map[string]format{
 	"text/csv": fmtCSV, "application/csv": fmtCSV, "text/tab-separated-values": fmtTSV, "application/json": fmtJSON, "text/json": fmtJSON,
 	"application/x-ndjson": fmtJSON, "application/jsonl": fmtJSON, "application/xml": fmtXML, "text/xml": fmtXML, "text/css": fmtSource,
 	"message/rfc822": fmtMail, "application/mbox": fmtMbox, "text/vtt": fmtSubtitles, "application/x-subrip": fmtSubtitles,
-	"application/x-ipynb+json": fmtNotebook,
-	"text/javascript":          fmtSource, "application/javascript": fmtSource, "application/yaml": fmtSource, "application/toml": fmtSource, "application/sql": fmtSource,
+	"application/x-ipynb+json": fmtNotebook, "application/rtf": fmtRTF, "text/rtf": fmtRTF, "application/x-tex": fmtTeX, "text/x-tex": fmtTeX,
+	"text/javascript": fmtSource, "application/javascript": fmtSource, "application/yaml": fmtSource, "application/toml": fmtSource, "application/sql": fmtSource,
 }
 
 // parseContentType gives fmtUnknown and "" for all that a Content-Type leaves open.
@@ -206,6 +212,8 @@ func sniff(name string, said format, raw []byte) format {
 	switch {
 	case bytes.HasPrefix(head, []byte("%PDF-")):
 		return fmtPDF
+	case bytes.HasPrefix(head, []byte(`{\rtf`)):
+		return fmtRTF
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
 		if f := archiveFormat(raw); f != fmtUnknown {
 			return f
@@ -233,7 +241,7 @@ func sniff(name string, said format, raw []byte) format {
 
 // signed reports a format whose files may hold any bytes, or begin with a sign of theirs.
 func signed(f format) bool {
-	return mainParts[f] != "" || f == fmtPDF || f == fmtMail || f == fmtMbox
+	return mainParts[f] != "" || f == fmtPDF || f == fmtMail || f == fmtMbox || f == fmtRTF
 }
 
 // byLook judges text without a telling name. Only formats with a plain signature count; all else is plain text. Of markup it is sure; the first characters of

@@ -221,6 +221,8 @@ func TestUpdateSkipsAndNotes(t *testing.T) {
 	ix, x := open(t, ""), newCounter(t)
 	first := update(t, ix, f, x)
 	equal(t, "found", find(t, ix, f, "findable"), []string{"good.md"})
+	equal(t, "kinds", len(first.Skipped.Kinds), 1)
+	first.Skipped.Kinds = nil
 	equal(t, "skipped", first.Skipped, Skipped{Hidden: 2, Links: 3, Unknown: 1, Large: 1})
 	equal(t, "added", first.Added, 2)
 	var noted []string
@@ -483,4 +485,14 @@ func TestEmbeddedLibrary(t *testing.T) {
 	calls := x.calls.Load()
 	equal(t, "again", update(t, ix, f, x), Report{Folder: f.Name, Unchanged: report.Added})
 	equal(t, "extractions", x.calls.Load(), calls)
+}
+
+func TestSkippedIsSaid(t *testing.T) {
+	var s Skipped
+	equal(t, "nothing", s.String(), "")
+	for _, name := range []string{"a.PNG", "b/b.png", "c.zip", "core"} {
+		s.unknown(name)
+	}
+	s.Hidden = 2
+	equal(t, "said", s.String(), "4 of kinds that are not read (.png 2, .zip 1, no ending 1), 2 hidden")
 }

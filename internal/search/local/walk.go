@@ -1,12 +1,15 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,8 +23,47 @@ type Skipped struct {
 	Hidden  int `json:"hidden"`  // names that begin with a dot, .git among them
 	Ignored int `json:"ignored"` // by a .gitignore or .marchwardenignore
 	Links   int `json:"links"`   // symbolic links, and what else is no regular file
-	Unknown int `json:"unknown"` // of a kind that has no text, by the name
+	Unknown int `json:"unknown"` // of a kind that is not read, by the name
 	Large   int `json:"large"`   // larger than fetch.MaxFileBytes; each has a Note too
+	// Kinds counts the unknown files by the endings of their names, up to maxKinds of them.
+	Kinds map[string]int `json:"kinds,omitempty"`
+}
+
+const maxKinds, shownKinds = 100, 6
+
+func (s *Skipped) unknown(name string) {
+	if s.Kinds == nil {
+		s.Kinds = map[string]int{}
+	}
+	s.Unknown++
+	kind := cmp.Or(strings.ToLower(path.Ext(name)), "no ending")
+	if s.Kinds[kind] > 0 || len(s.Kinds) < maxKinds {
+		s.Kinds[kind]++
+	}
+}
+
+// String says what was left out, and why; "" when nothing was.
+func (s Skipped) String() string {
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	kinds := slices.SortedFunc(maps.Keys(s.Kinds), func(a, b string) int { return cmp.Or(s.Kinds[b]-s.Kinds[a], strings.Compare(a, b)) })
+	var counts []string
+	for _, kind := range kinds[:min(len(kinds), shownKinds)] {
+		counts = append(counts, fmt.Sprintf("%s %d", kind, s.Kinds[kind]))
+	}
+	if len(kinds) > shownKinds {
+		counts = append(counts, "…")
+	}
+	add(s.Unknown, "of kinds that are not read ("+strings.Join(counts, ", ")+")")
+	add(s.Hidden, "hidden")
+	add(s.Ignored, "named by a .gitignore or .marchwardenignore")
+	add(s.Links, "links")
+	add(s.Large, "too large")
+	return strings.Join(parts, ", ")
 }
 
 // Note is a file of which nothing can be found, and why.
@@ -109,7 +151,7 @@ func (w *walker) file(name string, d fs.DirEntry) {
 		w.out.skipped.Links++
 		return
 	case !extract.Known(name):
-		w.out.skipped.Unknown++
+		w.out.skipped.unknown(name)
 		return
 	}
 	info, err := d.Info()

@@ -35,7 +35,7 @@ func (s *Set) Library(v Library) h.Node {
 {}{}<form class="go-on" method="post" action="{}">{}<label class="sr" for="path">{}</label>{} <input id="path" name="path" required autocomplete="off" spellcheck="false" placeholder="A folder, such as ~/papers" dir="auto"{}> <button class="primary">Add</button>
 <p class="hint" id="path-hint">It is searched with every question from now on, and never changed. New and changed files are noticed.</p></form>
 <form class="drop" id="upload" method="post" action="{}">{}<input type="hidden" name="documents" value="yes"><label for="files">Or drop documents here, or choose them</label>
-<input type="file" id="files" multiple><p class="hint">PDF, Word, HTML, Markdown, text, CSV and JSON; a copy is kept in the home folder of the program.</p>
+<input type="file" id="files" multiple><p class="hint">PDF, Office files, mail, HTML, Markdown, text, CSV, JSON and more; a copy is kept in the home folder of the program.</p>
 <p id="sent" role="status"></p><button id="rest" hidden>Read the others</button></form></section>
 <section class="recent" aria-labelledby="folders-title"><h2 id="folders-title">Searched</h2>{}</section>`,
 		faultList(v.Faults), with(v.Going, `<p class="notice" role="status">{} <span class="state pulse"></span></p>`), h.Local(LibraryPath), token(v.CSRF), labels["path"], faultAt(v.Faults, "path"), invalid(v.Faults, "path", "path-hint"),
