@@ -58,11 +58,15 @@ func FewChecks(t testing.TB) {
 }
 
 // PDFCache is a folder for the compiled reader of PDFs, which all tests share: to compile
-// it takes seconds. Text of PDFs that an earlier test kept there is removed.
+// it takes seconds. The text of PDFs cannot be kept there, since a file has the name of its
+// folder: each test reads its PDFs, beside others that run at the same time.
 func PDFCache(t testing.TB) string {
 	t.Helper()
-	dir := filepath.Join(temporary, "marchwarden-extract-test")
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.RemoveAll(filepath.Join(dir, "pdf-text"))); err != nil { // each test reads its PDFs
+	dir := filepath.Join(temporary, "marchwarden-pdfium-test")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pdf-text"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir

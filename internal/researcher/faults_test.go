@@ -1,7 +1,6 @@
 package researcher_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -431,6 +430,3 @@ func TestPageFaults(t *testing.T) {
 	}
 	wait()
 }
-
-// atOnce is a pause without the waiting.
-func atOnce(ctx context.Context, _ time.Duration) error { return ctx.Err() }
