@@ -179,7 +179,7 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
 			Evidence: &evidence.Set{Earlier: !verify.HasTerms(start.Gate)}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Vectors: l.cfg.vectorsOf(start), Nonce: llm.Nonce(start.TraceID),
-			Leads: verify.HasLeads(start.Gate), Blocks: verify.HasBlocks(start.Gate),
+			Leads: verify.HasLeads(start.Gate), Blocks: verify.HasBlocks(start.Gate), Stated: verify.HasStated(start.Gate),
 		},
 	}
 	for _, g := range start.Gaps {

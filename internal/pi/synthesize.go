@@ -164,7 +164,7 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	st := &reason.State{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Iteration: 1, Evidence: r.set,
 		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Vectors: r.embedder, Nonce: llm.Nonce(r.start.TraceID), Interrupted: r.interrupted,
-		Leads: verify.HasLeads(r.start.Gate), Blocks: verify.HasBlocks(r.start.Gate), Questions: r.questions(),
+		Leads: verify.HasLeads(r.start.Gate), Blocks: verify.HasBlocks(r.start.Gate), Stated: verify.HasStated(r.start.Gate), Questions: r.questions(),
 		Drafted: func(claims []reason.Claim) { r.j.Live(reason.Drafting(r.start.TraceID, claims)) },
 	}
 	var err error

@@ -65,11 +65,11 @@ func (g Grounded) Step() *trace.Verify {
 // it began with, so that it can be run again: those without a name, "", called
 // nothing quoted, named no judge, did not say that a refusal is one and gave no snippets;
 // under "gate/3" a sentence was shown without the lines that it leads to, under
-// "gate/4" an answer had no blocks and one form, and under "gate/5" texts were split
-// without terms.
-const Rules = "gate/6"
+// "gate/4" an answer had no blocks and one form, under "gate/5" texts were split
+// without terms, and under "gate/6" a sentence that states the answer could be doubted.
+const Rules = "gate/7"
 
-var allRules = []string{"", "gate/3", "gate/4", "gate/5", Rules}
+var allRules = []string{"", "gate/3", "gate/4", "gate/5", "gate/6", Rules}
 
 // KnowsRules reports whether this program can work by the rules of a run.
 func KnowsRules(rules string) bool { return slices.Contains(allRules, rules) }
@@ -82,7 +82,10 @@ func HasBlocks(rules string) bool { return rules == "gate/5" || HasTerms(rules) 
 
 // HasTerms reports whether, by the rules of a run, texts are read by their terms, settings and contents, and answers by
 // what their headings say.
-func HasTerms(rules string) bool { return rules == Rules }
+func HasTerms(rules string) bool { return rules == "gate/6" || HasStated(rules) }
+
+// HasStated reports whether, by the rules of a run, a sentence that is the question turned round answers it.
+func HasStated(rules string) bool { return rules == Rules }
 
 // Gate grounds a draft in the evidence. Every text it cuts
 // from is read from the store, where its hash is checked; an error means that the

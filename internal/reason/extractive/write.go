@@ -99,7 +99,7 @@ func write(ctx context.Context, st *reason.State, q *lexicon.Question) (reason.D
 		by = &withReader
 	}
 	match := sigmoid(odds(list, by.right)) * float64(len(lk.windows)) / float64(len(lk.windows)+len(unread)) // of what should have been read
-	if odds(list, by.exists) < by.refuse || lk.elsewhere(list[0], via != nil) {
+	if odds(list, by.exists) < by.refuse && !(st.Stated && lk.states(list[0])) || lk.elsewhere(list[0], via != nil) {
 		return lk.refuse(st, list, unread, match), nil
 	}
 	picks := lk.choose(list)
@@ -117,6 +117,31 @@ func write(ctx context.Context, st *reason.State, q *lexicon.Question) (reason.D
 	d.Gaps = lk.gaps(st, unread, match)
 	d.Discoveries = lk.discoveries(st)
 	return d, nil
+}
+
+// states reports a sentence that is the question turned round: the question's words stand
+// in it in their order with no other between them, and the answer is before or after.
+func (lk *look) states(a answer) bool {
+	terms, span := lk.q.Terms, lk.windows[a.at].src.Text[a.words.Start:max(a.words.Start, a.words.End)]
+	if len(terms) < 2 || span == "" {
+		return false
+	}
+	said := lexicon.Terms(a.text)
+	for _, stem := range lexicon.Terms(span) {
+		if slices.ContainsFunc(terms, func(t lexicon.Term) bool { return lexicon.Alike(t, stem) > 0 }) {
+			return false
+		}
+	}
+	for ; len(said) >= len(terms); said = said[1:] {
+		at := 0
+		for at < len(terms) && lexicon.Alike(terms[at], said[at]) == 1 {
+			at++
+		}
+		if at == len(terms) {
+			return true
+		}
+	}
+	return false
 }
 
 // foreign reports a question with names of which none stands in anything that was

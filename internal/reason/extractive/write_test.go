@@ -143,6 +143,31 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A sentence that is the question turned round answers it, though the reader doubts it. One that only has its words does not.
+func TestStated(t *testing.T) {
+	docs := map[string]string{
+		"https://a.example/heron": "# Product launch\n\nProject Heron launches in Gdansk on 14 June 2027.",
+		"https://a.example/light": "# Lighthouse restoration\n\nThe lens of the lighthouse was cast in Lyon in 1874.",
+	}
+	for question, want := range map[string]string{
+		"When does Project Heron launch?":            "14 June 2027",
+		"Where was the lens of the lighthouse cast?": "Lyon",
+		"When did Gdansk launch Project Heron?":      "",
+	} {
+		st := stateOf(question, set(docs), balanced)
+		if d := writeOf(t, st); len(d.Claims) > 0 {
+			t.Errorf("%q was answered by earlier rules, too: %q", question, texts(d))
+		}
+		st.Stated = true
+		d := writeOf(t, st)
+		if (len(d.Claims) > 0) != (want != "") {
+			t.Errorf("%q: %q", question, texts(d))
+		} else if want != "" && (d.Short == nil || lead(st, d.Short) != want) {
+			t.Errorf("%q: the short answer is %+v", question, d.Short)
+		}
+	}
+}
+
 func TestEmptyEvidence(t *testing.T) {
 	st := stateOf("What is iron chlorosis?", &evidence.Set{}, balanced)
 	st.Searches = []reason.Searched{{Query: "iron chlorosis", Iteration: 1}}
