@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unsafe"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -90,6 +91,15 @@ func Evidence(ctx context.Context, store Store, hash string) ([]byte, error) {
 	}
 	return content, err
 }
+
+// Text is the content of ref as a string. It is not copied: a store hands out what is the caller's alone.
+func Text(ctx context.Context, store Store, ref Ref) (string, error) {
+	content, err := store.Get(ctx, ref)
+	return unsafe.String(unsafe.SliceData(content), len(content)), err
+}
+
+// Bytes is a text as content. It is not copied, so it must not be changed.
+func Bytes(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
 // File is one file of a store.
 type File struct {

@@ -136,7 +136,7 @@ func Keep(ctx context.Context, store blob.Store, page Page, raw []byte, text str
 	if page.NonText {
 		return page, nil
 	}
-	if page.Text, err = store.Put(ctx, []byte(text)); err != nil {
+	if page.Text, err = store.Put(ctx, blob.Bytes(text)); err != nil {
 		return Page{}, fmt.Errorf("store text: %w", err)
 	}
 	page.TextBytes = len(text)

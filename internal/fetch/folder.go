@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -140,14 +141,18 @@ func (f *Folder) Read(name string) ([]byte, error) {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
 	defer file.Close()
-	raw, err := io.ReadAll(io.LimitReader(file, MaxFileBytes+1))
-	if err == nil && len(raw) > MaxFileBytes {
+	var raw bytes.Buffer
+	if info, err := file.Stat(); err == nil { // room for all of it at once; the size may still be another by the time it is read
+		raw.Grow(int(min(info.Size(), MaxFileBytes)) + bytes.MinRead)
+	}
+	_, err = raw.ReadFrom(io.LimitReader(file, MaxFileBytes+1))
+	if err == nil && raw.Len() > MaxFileBytes {
 		err = errTooLarge
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
-	return raw, nil
+	return raw.Bytes(), nil
 }
 
 // checkRegular looks at every part of name without following links.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 )
 
@@ -30,7 +31,7 @@ func (p Page) Places(text string, raw func() ([]byte, error)) (func(offset int) 
 			return "#page=" + strconv.Itoa(n)
 		}
 	case p.Raw.Valid() && extract.HasLines(p.MediaType):
-		stored := []byte(text)
+		stored := blob.Bytes(text)
 		if p.Raw != p.Text { // else the bytes are those of the text
 			var err error
 			if stored, err = raw(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -322,11 +323,11 @@ func (r *run) readOne(ctx context.Context, loc string) (fetch.Page, *evidence.Re
 
 // textOf reads the stored text of a page, until ctx ends.
 func (r *run) textOf(ctx context.Context, page fetch.Page) (*evidence.Reading, error) {
-	stored, err := r.cfg.Blobs.Get(context.WithoutCancel(ctx), page.Text)
+	text, err := blob.Text(context.WithoutCancel(ctx), r.cfg.Blobs, page.Text)
 	if err != nil {
 		return nil, outcome.StoreError(err)
 	}
-	return r.state.Evidence.Read(ctx, string(stored))
+	return r.state.Evidence.Read(ctx, text)
 }
 
 // safeEngine is an engine whose panics are failures.

@@ -345,11 +345,11 @@ func (f *findings) textOf(ctx context.Context, h replay.Held) (string, error) {
 	if known := slices.IndexFunc(f.set.Sources(), func(src *evidence.Source) bool { return src.Page.Text == h.Text }); known >= 0 {
 		return f.set.Sources()[known].Text, nil
 	}
-	b, err := f.blobs.Get(context.WithoutCancel(ctx), h.Text)
+	text, err := blob.Text(context.WithoutCancel(ctx), f.blobs, h.Text)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", replay.ErrJournal, err)
 	}
-	return string(b), nil
+	return text, nil
 }
 
 // placeOf is where an excerpt stands in a text, as the citation says or after folding. Similar is not enough.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -99,6 +100,33 @@ func documents(res *marchwarden.Result) map[string]bool {
 		docs[c.Locator] = true
 	}
 	return docs
+}
+
+// A large text is read, split and counted once: what a question about it allocates stays a small multiple of it.
+func TestLargeText(t *testing.T) {
+	cost := func(bytes int) int {
+		var text strings.Builder
+		words := []string{"river", "harbour", "keeper", "lantern", "winter", "ledger", "granite", "orchard", "signal", "barrel"}
+		for n := 0; text.Len() < bytes; n++ {
+			fmt.Fprintf(&text, "The %s of %d was kept beside the %s, and the %s stood near it.\n\n", words[n%10], n, words[n/10%10], words[n/100%10])
+		}
+		folder := folderOf(t, map[string]string{"large.txt": text.String() + "The capital of the island of Quorra is Vellmar.\n"})
+		h := newHome(t, folder)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if res := h.ask(t, marchwarden.Request{Question: "What is the capital of the island of Quorra?"}); !strings.Contains(res.Answer, "Vellmar") {
+			t.Errorf("%d bytes: %q", bytes, res.Answer)
+		}
+		runtime.ReadMemStats(&after)
+		return int(after.TotalAlloc - before.TotalAlloc)
+	}
+	const size = 2 << 20
+	cost(1 << 10) // models are loaded
+	times := (cost(3*size) - cost(size)) / (2 * size)
+	t.Logf("a byte of text allocates %d", times)
+	if times > 70 {
+		t.Errorf("a byte of text allocates %d: it is copied, or read more often than before", times)
+	}
 }
 
 func TestTheFirstQuestion(t *testing.T) {

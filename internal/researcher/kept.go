@@ -124,8 +124,8 @@ func (k *kept) Search(ctx context.Context, q search.Query) ([]search.Hit, error)
 		if len(k.same) > 0 && !slices.Contains(k.same, loc) {
 			continue
 		}
-		if text, err := k.blobs.Get(ctx, page.Text); err == nil { // what is gone is fetched again
-			set.Add(page, string(text))
+		if text, err := blob.Text(ctx, k.blobs, page.Text); err == nil { // what is gone is fetched again
+			set.Add(page, text)
 		}
 	}
 	asked := lexicon.Terms(q.Text)

@@ -263,11 +263,10 @@ func (p *Papers) keep(ctx context.Context, loc string, id scholar.ID, r record, 
 	store := context.WithoutCancel(ctx)
 	var body string
 	if page.Text.Valid() {
-		b, err := p.cfg.Store.Get(store, page.Text)
-		if err != nil {
+		var err error
+		if body, err = blob.Text(store, p.cfg.Store, page.Text); err != nil {
 			return fetch.Page{}, fmt.Errorf("read the full text: %w", err)
 		}
-		body = string(b)
 		r.Full = &full{URL: cmp.Or(page.URL, page.Locator), Raw: page.Raw, Text: page.Text, MediaType: page.MediaType, Extractor: page.Extractor}
 	}
 	raw, err := json.Marshal(r)

@@ -298,11 +298,11 @@ func places(ctx context.Context, blobs blob.Store, f *trace.FetchComplete) (func
 	if err := json.Unmarshal(recorded, &outcome); err != nil {
 		return nil, fmt.Errorf("read the record of the fetch: %w", err)
 	}
-	text, err := blobs.Get(ctx, f.ContentHash)
+	text, err := blob.Text(ctx, blobs, f.ContentHash)
 	if err != nil {
 		return nil, err
 	}
-	return outcome.OK.Places(string(text), func() ([]byte, error) { return blobs.Get(ctx, f.RawHash) })
+	return outcome.OK.Places(text, func() ([]byte, error) { return blobs.Get(ctx, f.RawHash) })
 }
 
 // outside is the text of the answer that belongs to no claim, or "" when the

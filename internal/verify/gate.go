@@ -261,13 +261,12 @@ func (g *gate) text(src *evidence.Source) (string, error) {
 	if t, ok := g.texts[src.N]; ok {
 		return t, nil
 	}
-	b, err := g.blobs.Get(g.ctx, src.Page.Text)
+	text, err := blob.Text(g.ctx, g.blobs, src.Page.Text)
 	if err != nil {
 		return "", err
 	}
-	text := src.Text
-	if string(b) != text { // a large one is in memory once
-		text = string(b)
+	if text == src.Text { // a large one is in memory once
+		text = src.Text
 	}
 	g.texts[src.N] = text
 	return text, nil

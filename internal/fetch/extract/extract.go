@@ -10,6 +10,7 @@
 package extract
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -93,7 +94,7 @@ func (x *Extractor) Extract(ctx context.Context, name string, raw []byte) (Docum
 // not UTF-8 and carry no byte order mark. A false, damaged or unknown one does no harm. The same bytes, name and contentType give the same Document.
 //
 // Bytes that are no text give Document{NonText: true} and no error. Errors wrap ErrTooLarge, ErrDamaged, ErrEncrypted, ErrClosed or the context's error.
-// Raw is not changed, and not kept unless the context ends first: then what reads it comes to its end by itself, soon, by the size limits. The time spent is bounded
+// Raw is not changed, here or later, since the text may lie in its memory, and is not read any more unless the context ends first: then what reads it comes to its end by itself, soon, by the size limits. The time spent is bounded
 // by the context, and for PDFs by their reader.
 func (x *Extractor) ExtractAs(ctx context.Context, name, contentType string, raw []byte) (Document, error) {
 	if err := ctx.Err(); err != nil {
@@ -267,7 +268,7 @@ func LinesOf(name string, raw []byte, text string) (lines *Lines) {
 
 // finds reads the source again, and reports whether that gives the text, with its lines.
 func (s source) finds(text string) bool {
-	if (s.format == fmtText || s.format == fmtSource) && string(s.raw) == text {
+	if (s.format == fmtText || s.format == fmtSource) && string(bytes.TrimRight(s.raw, "\n")) == text {
 		s.lines.verbatim(text)
 		return true
 	}

@@ -27,23 +27,38 @@ func normalise(s string) string {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
 	s = withLineEnds(s)
+	same, began, blank := 0, false, false // so many bytes stay as they are; most texts stay whole, and are not copied
 	var b strings.Builder
-	b.Grow(len(s))
-	blank := false
+	add := func(part string) {
+		if !began && strings.HasPrefix(s[same:], part) {
+			same += len(part)
+			return
+		}
+		if !began {
+			began = true
+			b.Grow(len(s))
+			b.WriteString(s[:same])
+		}
+		b.WriteString(part)
+	}
 	for line := range strings.SplitSeq(s, "\n") {
 		line = strings.TrimRight(seen(line), " \t")
 		if line == "" {
 			blank = true
 			continue
 		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-			if blank {
-				b.WriteByte('\n')
-			}
+		switch {
+		case same == 0 && !began:
+		case blank:
+			add("\n\n")
+		default:
+			add("\n")
 		}
-		b.WriteString(line)
+		add(line)
 		blank = false
+	}
+	if !began {
+		return s[:same]
 	}
 	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/gogs/chardet"
 	"golang.org/x/net/html/charset"
@@ -317,7 +318,7 @@ func decode(raw []byte, f format, label string) string {
 	}
 	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
 	if utf8.Valid(raw) {
-		return string(raw)
+		return unsafe.String(unsafe.SliceData(raw), len(raw))
 	}
 	if mostlyUTF8(raw) {
 		return strings.ToValidUTF8(string(raw), "\uFFFD")

@@ -41,7 +41,7 @@ type Builder struct {
 // NewBuilder returns an empty builder. About as many bytes of text are expected;
 // fewer or more cost no more than memory or time.
 func NewBuilder(bytes int) *Builder {
-	const perEntry = 10 // bytes of prose for every different word of a chunk, or fewer
+	const perEntry = 7 // bytes of prose for every different word of a chunk, or fewer
 	return &Builder{ids: map[string]uint32{}, file: keyOf, all: make([]entry, 0, bytes/perEntry)}
 }
 
