@@ -1,45 +1,22 @@
 package mcpkit
 
 import (
+	"bytes"
+	_ "embed" // of the configurations
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"text/template"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
-// host is a program that uses MCP servers, and how it wants to be told of one.
-type host struct {
-	name      string
-	where     string // the configuration goes; {} is the file of Claude Desktop
-	variables string // what is said of variables, if there are any
-	config    func(e HostEntry) string
-}
-
-// hosts are those that are known, in the order that help texts name them.
-var hosts = []host{
-	{"claude-code", "into .mcp.json in the folder of a project; /mcp shows whether it answers", "Claude Code" + readsVariables, claudeCode},
-	{"claude-desktop", "into {}; then quit Claude Desktop and start it again",
-		"Claude Desktop knows no variables: put the values in place of PUT-…-HERE yourself, and keep the file to yourself", claudeDesktop},
-	{"vscode", "into .vscode/mcp.json in a project, or into the file that the command 'MCP: Open User Configuration' opens",
-		"VS Code asks for the values when it starts the server, and keeps them in its own store", vscode},
-	{"cursor", "into ~/.cursor/mcp.json for all projects, or .cursor/mcp.json in one; switch it on under Customize › MCPs", "Cursor" + readsVariables, cursor},
-	{"codex", "at the end of ~/.codex/config.toml, or of .codex/config.toml in a trusted project; /mcp shows whether it answers", "Codex" + readsVariables, codex},
-	{"gemini-cli", "into ~/.gemini/settings.json for all projects, or .gemini/settings.json in one; /mcp shows whether it answers", "Gemini CLI" + readsVariables, geminiCLI},
-}
-
-const readsVariables = " reads variables of the environment that it was started in"
+// hostNames are the programs that use MCP servers and are known here, in the order that help texts name them.
+var hostNames = []string{"claude-code", "claude-desktop", "vscode", "cursor", "codex", "gemini-cli"}
 
 // HostNames are the hosts that HostConfig knows.
-func HostNames() []string {
-	names := make([]string, len(hosts))
-	for i, h := range hosts {
-		names[i] = h.name
-	}
-	return names
-}
+func HostNames() []string { return slices.Clone(hostNames) }
 
 // HostEntry is one server in the configuration of a host, by Command or by URL. Nothing in it is secret.
 type HostEntry struct {
@@ -58,191 +35,84 @@ func (e HostEntry) Unencrypted() bool {
 	return err == nil && u.Scheme == "http" && !access.IsLoopback(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."))
 }
 
+// Variables are the names of all variables of the entry.
+func (e HostEntry) Variables() []string {
+	if e.URL == "" {
+		return e.Env
+	}
+	return slices.DeleteFunc([]string{e.Token}, func(name string) bool { return name == "" })
+}
+
+//go:embed hosts.tmpl
+var hostsText string
+
+var hostTemplates = template.Must(template.New("hosts").Funcs(template.FuncMap{"json": inJSON, "toml": inTOML, "refer": refer, "env": env, "shell": shellWord}).Parse(hostsText))
+
+// entryOn is what a template is filled with: an entry, and the system that the host runs on.
+type entryOn struct {
+	HostEntry
+	GOOS string
+}
+
 // HostConfig is the configuration of an entry for one of HostNames, and where it goes on a system.
 func HostConfig(name string, e HostEntry, goos string) (text string, notes []string) {
-	h := hosts[slices.IndexFunc(hosts, func(h host) bool { return h.name == name })]
-	notes = append(notes, strings.Replace(h.where, "{}", desktopFile(goos), 1))
-	const everywhere = "or, for all your projects, run: claude mcp add --scope user "
-	switch {
-	case name == "claude-code" && e.URL == "" && e.Home == "" && len(e.Env) == 0:
-		words := []string{e.Name, "--"}
-		for _, w := range append([]string{e.Command}, e.Args...) {
-			words = append(words, shellWord(w, goos))
+	filled := func(name string) string {
+		var b strings.Builder
+		if err := hostTemplates.ExecuteTemplate(&b, name, entryOn{e, goos}); err != nil {
+			panic(err) // unreachable: the templates are part of this program, and tested with every field
 		}
-		notes = append(notes, everywhere+strings.Join(words, " "))
-	case name == "claude-code" && e.URL != "" && e.Token == "":
-		notes = append(notes, everywhere+"--transport http "+e.Name+" "+shellWord(e.URL, goos))
-	case name == "claude-desktop" && e.URL != "":
-		notes = append(notes, "this goes through npx, which comes with Node.js; a server with a public https address can be added under Settings › Connectors instead")
+		return strings.TrimSpace(b.String())
 	}
-	if e.Token != "" || len(e.Env) > 0 {
-		notes = append(notes, h.variables)
-	}
-	return h.config(e), notes
-}
-
-func desktopFile(goos string) string {
-	switch goos {
-	case "darwin":
-		return "~/Library/Application Support/Claude/claude_desktop_config.json"
-	case "windows":
-		return `%APPDATA%\Claude\claude_desktop_config.json`
-	}
-	return "~/.config/Claude/claude_desktop_config.json"
-}
-
-// callSeconds is how long a host is to wait for one call, if it can be told: the
-// time that a research has by itself, and one minute.
-const callSeconds = 660
-
-type jsonServer struct {
-	Type    string            `json:"type,omitempty"`
-	Command string            `json:"command,omitempty"`
-	Args    []string          `json:"args,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
-	URL     string            `json:"url,omitempty"`
-	HTTPURL string            `json:"httpUrl,omitempty"`
-	Headers map[string]string `json:"headers,omitempty"`
-	Timeout int               `json:"timeout,omitempty"`
-}
-
-// input is a question that VS Code asks once, and whose answer it keeps.
-type input struct {
-	Type        string `json:"type"`
-	ID          string `json:"id"`
-	Description string `json:"description"`
-	Password    bool   `json:"password"`
-}
-
-// server writes an entry down; refer is how the host refers to a variable.
-func (e HostEntry) server(refer func(name string) string) jsonServer {
-	if e.URL != "" {
-		s := jsonServer{Type: "http", URL: e.URL}
-		if e.Token != "" {
-			s.Headers = map[string]string{"Authorization": "Bearer " + refer(e.Token)}
+	for note := range strings.SplitSeq(filled(name+" notes"), "\n\n") {
+		if note = strings.TrimSpace(note); note != "" {
+			notes = append(notes, note)
 		}
-		return s
 	}
-	s := jsonServer{Type: "stdio", Command: e.Command, Args: e.Args}
-	if e.Home != "" || len(e.Env) > 0 {
-		s.Env = map[string]string{}
+	text = filled(name)
+	var indented bytes.Buffer
+	if json.Indent(&indented, []byte(text), "", "  ") == nil { // else it is TOML
+		text = indented.String()
 	}
+	return text + "\n", notes
+}
+
+// env is the environment of a started server as a further member of a JSON object; pattern is how the
+// host refers to a variable.
+func env(e entryOn, pattern string) string {
+	values := map[string]string{}
 	if e.Home != "" {
-		s.Env["MARCHWARDEN_HOME"] = e.Home
+		values["MARCHWARDEN_HOME"] = e.Home
 	}
 	for _, name := range e.Env {
-		s.Env[name] = refer(name)
+		values[name] = refer(pattern, name)
 	}
-	return s
+	if len(values) == 0 {
+		return ""
+	}
+	return `, "env": ` + inJSON(values)
 }
 
-// mcpServers is the file of every host but VS Code and Codex.
-func mcpServers(name string, s jsonServer) string {
-	return inJSON(map[string]map[string]jsonServer{"mcpServers": {name: s}})
+// refer fills a pattern with the name of a variable, or with that name in lower case with hyphens.
+func refer(pattern, variable string) string {
+	return strings.NewReplacer("NAME", variable, "name", strings.ToLower(strings.ReplaceAll(variable, "_", "-"))).Replace(pattern)
 }
 
 func inJSON(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
 		panic(err) // unreachable: plain texts, and a writer that takes all
 	}
-	return b.String()
+	return strings.TrimSpace(b.String())
 }
 
-func claudeCode(e HostEntry) string {
-	return mcpServers(e.Name, e.server(func(name string) string { return "${" + name + "}" }))
-}
-
-// remoteBridge turns Claude Desktop's stdio into HTTP, which its file cannot say.
-const remoteBridge = "mcp-remote@0.15.1"
-
-func claudeDesktop(e HostEntry) string {
-	if e.URL == "" {
-		s := e.server(func(name string) string { return "PUT-THE-VALUE-OF-" + name + "-HERE" })
-		s.Type = ""
-		return mcpServers(e.Name, s)
-	}
-	s := jsonServer{Command: "npx", Args: []string{"-y", remoteBridge, e.URL}}
-	if e.Unencrypted() {
-		s.Args = append(s.Args, "--allow-http")
-	}
-	if e.Token != "" {
-		// The whole header is in the variable: on Windows, a space in an argument is lost.
-		s.Args = append(s.Args, "--header", "Authorization:${"+e.Token+"}")
-		s.Env = map[string]string{e.Token: "Bearer PUT-THE-TOKEN-HERE"}
-	}
-	return mcpServers(e.Name, s)
-}
-
-func vscode(e HostEntry) string {
-	id := func(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "-")) }
-	file := struct {
-		Inputs  []input               `json:"inputs,omitempty"`
-		Servers map[string]jsonServer `json:"servers"`
-	}{Servers: map[string]jsonServer{e.Name: e.server(func(name string) string { return "${input:" + id(name) + "}" })}}
-	for _, name := range append(slices.Clone(e.Env), e.Token) {
-		if name != "" {
-			file.Inputs = append(file.Inputs, input{Type: "promptString", ID: id(name), Description: name + " for Marchwarden", Password: true})
-		}
-	}
-	return inJSON(file)
-}
-
-func cursor(e HostEntry) string {
-	s := e.server(func(name string) string { return "${env:" + name + "}" })
-	if e.URL != "" {
-		s.Type = "" // it is told by the url
-	}
-	return mcpServers(e.Name, s)
-}
-
-func geminiCLI(e HostEntry) string {
-	s := e.server(func(name string) string { return "${" + name + "}" })
-	s.Type, s.Timeout = "", callSeconds*1000
-	s.HTTPURL, s.URL = s.URL, "" // its "url" is for the older transport
-	return mcpServers(e.Name, s)
-}
-
-func codex(e HostEntry) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "[mcp_servers.%s]\n", e.Name) // letters and hyphens: a bare key
-	if e.URL != "" {
-		fmt.Fprintf(&b, "url = %s\n", tomlString(e.URL))
-		if e.Token != "" {
-			fmt.Fprintf(&b, "bearer_token_env_var = %s\n", tomlString(e.Token))
-		}
-	} else {
-		fmt.Fprintf(&b, "command = %s\nargs = %s\n", tomlString(e.Command), tomlList(e.Args))
-		if e.Home != "" {
-			fmt.Fprintf(&b, "env = { MARCHWARDEN_HOME = %s }\n", tomlString(e.Home))
-		}
-		if len(e.Env) > 0 {
-			fmt.Fprintf(&b, "env_vars = %s\n", tomlList(e.Env))
-		}
-	}
-	fmt.Fprintf(&b, "tool_timeout_sec = %d\n", callSeconds)
-	return b.String()
-}
-
-func tomlList(texts []string) string {
-	quoted := make([]string, len(texts))
-	for i, t := range texts {
-		quoted[i] = tomlString(t)
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
-}
-
-// tomlString is a basic string of TOML: that of JSON, with one more character escaped.
-func tomlString(s string) string {
-	return strings.ReplaceAll(strings.TrimSpace(inJSON(s)), "\x7f", `\u007F`)
-}
+// inTOML is a basic string of TOML: that of JSON, with one more character escaped.
+func inTOML(s string) string { return strings.ReplaceAll(inJSON(s), "\x7f", `\u007F`) }
 
 // shellWord quotes an argument for the shell of a system: sh, or both shells of
 // Windows, whose file names hold no double quotes.
-func shellWord(s, goos string) string {
+func shellWord(goos, s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r) || goos == "windows" && r == '\\'
 	}

@@ -20,11 +20,11 @@ func TestHostConfigQuotes(t *testing.T) {
 		Fatalf(string, ...any)
 	}, path string) {
 		e := HostEntry{Name: "marchwarden", Command: path, Args: []string{"serve", "files", "--library", path}, Home: path}
-		for _, h := range hosts {
-			text := h.config(e)
+		for _, host := range HostNames() {
+			text, _ := HostConfig(host, e, "linux")
 			var command, home string
 			var args []string
-			if h.name == "codex" {
+			if host == "codex" {
 				for line := range strings.Lines(text) {
 					key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " = ")
 					switch key {
@@ -39,16 +39,20 @@ func TestHostConfigQuotes(t *testing.T) {
 					}
 				}
 			} else {
-				var file map[string]map[string]jsonServer
+				var file map[string]map[string]struct {
+					Command string
+					Args    []string
+					Env     map[string]string
+				}
 				if err := json.Unmarshal([]byte(text), &file); err != nil {
-					t.Fatalf("%s: %v in %s", h.name, err, text)
+					t.Fatalf("%s: %v in %s", host, err, text)
 				}
 				for _, servers := range file {
 					command, args, home = servers[e.Name].Command, servers[e.Name].Args, servers[e.Name].Env["MARCHWARDEN_HOME"]
 				}
 			}
 			if command != path || home != path || !slices.Equal(args, e.Args) {
-				t.Fatalf("%s: %q became command %q, args %q, home %q", h.name, path, command, args, home)
+				t.Fatalf("%s: %q became command %q, args %q, home %q", host, path, command, args, home)
 			}
 		}
 	}
@@ -79,17 +83,17 @@ func TestShellWord(t *testing.T) {
 		{"windows", `C:\Program Files\m.exe`, `"C:\Program Files\m.exe"`},
 		{"windows", `C:\bin\m.exe`, `C:\bin\m.exe`},
 	} {
-		if got := shellWord(tt.word, tt.goos); got != tt.want {
-			t.Errorf("shellWord(%q, %s) = %s, want %s", tt.word, tt.goos, got, tt.want)
+		if got := shellWord(tt.goos, tt.word); got != tt.want {
+			t.Errorf("shellWord(%s, %q) = %s, want %s", tt.goos, tt.word, got, tt.want)
 		}
 	}
 	if runtime.GOOS == "windows" {
 		return
 	}
 	for _, word := range []string{"plain", "a b", "it's", `"$HOME"`, "`id`", "*", "~", "a\nb", `\`, "$(id)", "#", "a;b"} {
-		got, err := exec.Command("sh", "-c", "printf %s "+shellWord(word, "linux")).Output()
+		got, err := exec.Command("sh", "-c", "printf %s "+shellWord("linux", word)).Output()
 		if err != nil || string(got) != word {
-			t.Errorf("a shell reads %s as %q: %v", shellWord(word, "linux"), got, err)
+			t.Errorf("a shell reads %s as %q: %v", shellWord("linux", word), got, err)
 		}
 	}
 }
