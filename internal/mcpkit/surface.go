@@ -2,10 +2,13 @@ package mcpkit
 
 import (
 	"context"
+	_ "embed" // of the prompts
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"text/template"
 	"unicode"
 	"unicode/utf8"
 
@@ -64,62 +67,15 @@ func sentence(s string) string {
 
 // prompt is one way to use research, which hosts offer to people as a command.
 type prompt struct {
-	name, title, description string
-	arguments                []*mcp.PromptArgument
-	// write gives the words for the model, from arguments that are there.
-	write func(arg func(string) string) string
+	mcp.Prompt
+	Words []string // for the model, by line: a template that is filled with the arguments
 }
+
+//go:embed prompts.json
+var promptsText []byte
 
 // maxArgument bounds an argument of a prompt, in characters.
 const maxArgument = 2000
-
-var prompts = []prompt{
-	{
-		name: "deep-dive", title: "Research a topic in depth", description: "Research a topic thoroughly, follow up on what is missing, and report with sources.",
-		arguments: []*mcp.PromptArgument{
-			{Name: "topic", Title: "Topic", Description: "What to find out", Required: true},
-			{Name: "focus", Title: "Focus", Description: "What matters most, or what is known already"},
-		},
-		write: func(arg func(string) string) string {
-			return "Find out all that matters about this topic, with the tool research.\n\n" + quoted("Topic", arg("topic")) + quoted("Focus", arg("focus")) +
-				"1. Split the topic into two to five questions, each of which can be answered by itself.\n" +
-				"2. Call research for each with depth deep, and put what is known already into context.\n" +
-				"3. Look at the gaps, open_questions and discovery_events of every result; ask again where they show that something decisive is missing.\n" +
-				"4. Report. Give every fact with its source, and quote raw_excerpt where the wording matters. Say what was not found, by category, where sources contradict each other, and how confident each result was."
-		},
-	},
-	{
-		name: "verify-claim", title: "Check a claim against sources", description: "Find out whether a claim holds, by what sources say word for word.",
-		arguments: []*mcp.PromptArgument{
-			{Name: "claim", Title: "Claim", Description: "The statement to check", Required: true},
-			{Name: "source", Title: "Source", Description: "Where the claim comes from"},
-		},
-		write: func(arg func(string) string) string {
-			return "Check whether this claim holds, with the tool research. Do not trust what you remember.\n\n" + quoted("Claim", arg("claim")) + quoted("Where it comes from", arg("source")) +
-				"1. Ask research a neutral question whose answer decides about the claim. Do not put the claim itself as a fact.\n" +
-				"2. Ask once more for what would refute it.\n" +
-				"3. Compare the claim with raw_excerpt, word by word: numbers with their units, dates, names, negations and how general it is.\n" +
-				"4. Give a verdict: supported, partly supported, contradicted, or not decided by what was found. Quote the excerpts that decide, with their sources, and say what would still have to be found."
-		},
-	},
-	{
-		name: "compare-sources", title: "Compare what sources say", description: "Set side by side what different sources say about a question.",
-		arguments: []*mcp.PromptArgument{
-			{Name: "question", Title: "Question", Description: "What the sources are asked", Required: true},
-			{Name: "sources", Title: "Sources", Description: "Domains to compare, separated by commas, such as .gov,who.int"},
-		},
-		write: func(arg func(string) string) string {
-			how := "1. Call research with the question, depth balanced.\n"
-			if arg("sources") != "" {
-				how = "1. Call research once for each of the sources, with the question and with that source alone as constraints.source_filter.\n"
-			}
-			return "Compare what sources say, with the tool research.\n\n" + quoted("Question", arg("question")) + quoted("Sources", arg("sources")) + how +
-				"2. Set the excerpts side by side in a table: source, date, what it says in its own words (raw_excerpt).\n" +
-				"3. Say where they agree, where they contradict each other (contradictions, gaps of the category contradictory_sources), and what may explain it: date, place, definition, who is writing.\n" +
-				"4. Count sources that copy from each other as one."
-		},
-	},
-}
 
 // quoted is an argument in the words for the model, as what it is: something that was
 // given, and no instruction.
@@ -130,40 +86,47 @@ func quoted(label, text string) string {
 	return label + ": «" + strings.NewReplacer("«", "\"", "»", "\"").Replace(text) + "»\n\n"
 }
 
+// prompts are all there are.
+var prompts = func() (all []prompt) {
+	if err := json.Unmarshal(promptsText, &all); err != nil {
+		panic(err) // unreachable: the text is part of this program
+	}
+	return all
+}()
+
 func (s *Server) addPrompts() {
 	for _, p := range prompts {
-		s.mcp.AddPrompt(&mcp.Prompt{Name: p.name, Title: p.title, Description: p.description, Arguments: p.arguments},
-			func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-				return p.get(req.Params.Arguments)
-			})
+		s.mcp.AddPrompt(&p.Prompt, func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return p.get(req.Params.Arguments)
+		})
 	}
 }
 
 func (p prompt) get(given map[string]string) (*mcp.GetPromptResult, error) {
+	wrong := func(format string, words ...any) (*mcp.GetPromptResult, error) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, words...)}
+	}
 	args := map[string]string{}
-	for _, a := range p.arguments {
+	var names []string
+	for _, a := range p.Arguments {
 		text := strings.TrimSpace(Block(given[a.Name]))
 		switch n := utf8.RuneCountInString(text); {
 		case n > maxArgument:
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s: must be at most %d characters, has %d", a.Name, maxArgument, n)}
+			return wrong("%s: must be at most %d characters, has %d", a.Name, maxArgument, n)
 		case n == 0 && a.Required:
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: a.Name + ": must not be blank"}
+			return wrong("%s: must not be blank", a.Name)
 		}
-		args[a.Name] = text
+		args[a.Name], names = text, append(names, a.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if _, known := args[name]; !known {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%q is no argument; there are %s", Clip(Plain(name), 60), p.names())}
+			return wrong("%q is no argument; there are %s", Clip(Plain(name), 60), strings.Join(names, ", "))
 		}
 	}
-	words := p.write(func(name string) string { return args[name] })
-	return &mcp.GetPromptResult{Description: p.description, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: words}}}}, nil
-}
-
-func (p prompt) names() string {
-	var names []string
-	for _, a := range p.arguments {
-		names = append(names, a.Name)
+	words, err := template.New(p.Name).Funcs(template.FuncMap{"quoted": quoted}).Parse(strings.Join(p.Words, "\n"))
+	var text strings.Builder
+	if err == nil {
+		err = words.Execute(&text, args)
 	}
-	return strings.Join(names, ", ")
+	return &mcp.GetPromptResult{Description: p.Description, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text.String()}}}}, err
 }
