@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -23,10 +22,8 @@ import (
 const (
 	// modernEra is the first version of the protocol without sessions.
 	modernEra = "2026-07-28"
-	// principalKey is where the SDK carries who makes a request.
-	principalKey = "marchwarden/principal"
-	// requestHeader tells a handler which HTTP request its call came with. It is never one from outside.
-	requestHeader = "Marchwarden-Request"
+	// visitorKey is where the SDK carries the visitor of a request.
+	visitorKey = "marchwarden/visitor"
 
 	defaultSessionTimeout = 10 * time.Minute
 	// defaultReturn is how long a client of the earlier protocol whose connection broke
@@ -67,7 +64,7 @@ func (s *Server) Handler(sessionTimeout time.Duration) http.Handler {
 		defer s.lines.came(r)()
 		legacy.ServeHTTP(w, r)
 	})
-	return identified(s.lines.numbered(both))
+	return identified(both)
 }
 
 // batch is how many messages a request holds if it is a batch. Its body, which the door has read,
@@ -80,6 +77,21 @@ func batch(r *http.Request) int {
 	return len(messages)
 }
 
+// visitor is the HTTP request that a call came with, and who makes it. The SDK ties a call of the
+// earlier protocol to neither.
+type visitor struct {
+	who     access.Principal
+	request context.Context // ends with the request
+}
+
+// visitorOf is the visitor of a request; ok is false on a pipe.
+func visitorOf(req mcp.Request) (v visitor, ok bool) {
+	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
+		v, ok = extra.TokenInfo.Extra[visitorKey].(visitor)
+	}
+	return v, ok
+}
+
 // identified tells the SDK who makes a request, so that it holds every session to the one who opened
 // it. The SDK takes that from a bearer token only; the door has taken the real one away.
 func identified(next http.Handler) http.Handler {
@@ -88,24 +100,23 @@ func identified(next http.Handler) http.Handler {
 		if p.ID == "" {
 			return nil, auth.ErrInvalidToken
 		}
-		return &auth.TokenInfo{UserID: p.ID, Scopes: p.Scopes, Extra: map[string]any{principalKey: p}}, nil
+		return &auth.TokenInfo{UserID: p.ID, Scopes: p.Scopes, Extra: map[string]any{visitorKey: visitor{p, ctx}}}, nil
 	}
 	checked := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.Clone(r.Context())
+		ctx, over := context.WithCancel(r.Context())
+		defer over()
+		r = r.Clone(ctx)
 		r.Header.Set("Authorization", "Bearer verified")
 		checked.ServeHTTP(w, r)
 	})
 }
 
-// lines are the HTTP requests that are open, by number: the SDK does not tie a call of
-// the earlier protocol to the request that it came with.
+// lines are the connections of HTTP clients, as far as several requests share them.
 type lines struct {
 	patience time.Duration
 
-	mu    sync.Mutex // guards what follows
-	last  uint64
-	open  map[string]context.Context     // by number
+	mu    sync.Mutex                     // guards what follows
 	back  map[string]visits              // by session
 	loads map[string]*semaphore.Weighted // the large resources that are on their way, by caller
 }
@@ -118,26 +129,7 @@ type visits struct {
 }
 
 func newLines() *lines {
-	return &lines{patience: defaultReturn, open: map[string]context.Context{}, back: map[string]visits{}, loads: map[string]*semaphore.Weighted{}}
-}
-
-func (l *lines) numbered(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, over := context.WithCancel(r.Context())
-		defer over()
-		l.mu.Lock()
-		l.last++
-		number := strconv.FormatUint(l.last, 10)
-		l.open[number] = ctx
-		l.mu.Unlock()
-		defer func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			delete(l.open, number)
-		}()
-		r.Header.Set(requestHeader, number) // of the clone that identified made
-		next.ServeHTTP(w, r)
-	})
+	return &lines{patience: defaultReturn, back: map[string]visits{}, loads: map[string]*semaphore.Weighted{}}
 }
 
 // came notes that a client came back for a stream of its session, and gives what notes that it went.
@@ -195,16 +187,11 @@ func (s *Server) join(ctx context.Context, req *mcp.CallToolRequest) (context.Co
 	ctx, cancel := context.WithCancel(ctx)
 	until, _ := ctx.Value(sessionKey{}).(context.Context)
 	end := cancel
-	if req.Extra != nil && req.Extra.Header != nil && req.ProtocolVersion() < modernEra {
+	if v, ok := visitorOf(req); ok && req.ProtocolVersion() < modernEra {
+		until = v.request
 		end = func() {
 			defer cancel()
 			s.lines.missed(ctx, req.Session.ID())
-		}
-		s.lines.mu.Lock()
-		until = s.lines.open[req.Extra.Header.Get(requestHeader)]
-		s.lines.mu.Unlock()
-		if until == nil { // it has gone already
-			go end()
 		}
 	}
 	if until == nil {
@@ -230,9 +217,8 @@ var scopes = map[string]string{
 
 // caller is who makes a request: over HTTP whom the door has let in, on a pipe the local user.
 func caller(ctx context.Context, req mcp.Request) access.Principal {
-	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
-		p, _ := extra.TokenInfo.Extra[principalKey].(access.Principal)
-		return p
+	if v, ok := visitorOf(req); ok {
+		return v.who
 	}
 	return access.From(ctx)
 }
@@ -251,10 +237,11 @@ var errLoads = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "too man
 // the room until the HTTP request that it goes out with is over.
 func (s *Server) measured(read mcp.ResourceHandler) mcp.ResourceHandler {
 	return func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		if req.Extra == nil || req.Extra.Header == nil { // a pipe, to the user's own host
+		v, ok := visitorOf(req)
+		if !ok { // a pipe, to the user's own host
 			return read(ctx, req)
 		}
-		free, err := s.lines.load(ctx, req.Extra.Header.Get(requestHeader), access.From(ctx).ID)
+		free, err := s.lines.load(ctx, v)
 		if err != nil {
 			return nil, err
 		}
@@ -274,20 +261,20 @@ func weight(res *mcp.ReadResourceResult) (bytes int) {
 }
 
 // load waits for room, and takes it until the request is over or free is called.
-func (l *lines) load(ctx context.Context, number, who string) (free func(), err error) {
+func (l *lines) load(ctx context.Context, v visitor) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, loadPatience)
 	defer cancel()
 	l.mu.Lock()
-	request, own := l.open[number], l.loads[who]
+	own := l.loads[v.who.ID]
 	if own == nil {
 		own = semaphore.NewWeighted(maxLoads)
-		l.loads[who] = own
+		l.loads[v.who.ID] = own
 	}
 	l.mu.Unlock()
-	if request == nil || own.Acquire(ctx, 1) != nil { // it is over, and the answer is not read; or it has waited too long
+	if v.request.Err() != nil || own.Acquire(ctx, 1) != nil { // the answer is not read, or it has waited too long
 		return nil, errLoads
 	}
 	free = sync.OnceFunc(func() { own.Release(1) })
-	context.AfterFunc(request, free)
+	context.AfterFunc(v.request, free)
 	return free, nil
 }

@@ -104,11 +104,7 @@ func TestFewLargeResourcesAtOnce(t *testing.T) {
 			}
 			settles(t, "as many are read as may be", func() bool { return loaded.Load() == maxLoads })
 			// Bob is not kept waiting by what Alice does not read.
-			bob := access.With(t.Context(), access.Principal{ID: "token:bob"})
-			s.lines.mu.Lock()
-			s.lines.open["bob"] = bob
-			s.lines.mu.Unlock()
-			free, err := s.lines.load(bob, "bob", "token:bob")
+			free, err := s.lines.load(t.Context(), visitor{access.Principal{ID: "token:bob"}, t.Context()})
 			if err != nil {
 				t.Fatal(err)
 			}
