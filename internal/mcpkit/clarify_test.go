@@ -97,7 +97,7 @@ func TestWhoIsNotAsked(t *testing.T) {
 		}
 	}
 	s, _ := newTestServer(t, asks)
-	visit, err := researchTasks{s}.begin(access.With(t.Context(), access.Local()), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: Tool, Arguments: []byte(`{"question":"what melts?"}`)}}, 0, nil)
+	visit, err := s.begin(access.With(t.Context(), access.Local()), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: Tool, Arguments: []byte(`{"question":"what melts?"}`)}}, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

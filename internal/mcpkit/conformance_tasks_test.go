@@ -13,6 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
 // taskKind is a fixture that can be a task.
@@ -71,10 +73,16 @@ func taskTools() map[string]taskKind {
 	}
 }
 
+// fixtureTask is a task on the wire that may ask, and may fail as no research does.
+type fixtureTask struct {
+	wireTask
+	Error         *jsonrpc.Error      `json:"error,omitempty"`
+	InputRequests mcp.InputRequestMap `json:"inputRequests,omitempty"`
+}
+
 // fixtureTasks are fixtures as tasks; what is none of theirs is left to the server's
 // own.
 type fixtureTasks struct {
-	taskSource
 	kinds map[string]taskKind
 
 	mu   sync.Mutex // guards jobs
@@ -85,9 +93,10 @@ type fixtureTasks struct {
 type job struct {
 	cancel context.CancelFunc
 	asked  chan struct{} // closed when nothing is asked any more
+	began  time.Time
 
-	mu    sync.Mutex // guards state
-	state taskState
+	mu   sync.Mutex // guards task
+	task fixtureTask
 }
 
 func (f *fixtureTasks) tools() []fixture {
@@ -110,27 +119,49 @@ func (f *fixtureTasks) tools() []fixture {
 	return out
 }
 
-func (f *fixtureTasks) Begin(ctx context.Context, req *mcp.CallToolRequest) (*taskState, *mcp.CallToolResult, error) {
-	kind, ours := f.kinds[req.Params.Name]
-	switch {
-	case !ours:
-		return f.taskSource.Begin(ctx, req)
-	case kind.first != nil && kind.first(req):
-		return nil, nil, nil
+// serve answers for the fixtures, behind the rules of the extension.
+func (f *fixtureTasks) serve(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch req := req.(type) {
+		case *mcp.CallToolRequest:
+			if kind, ours := f.kinds[req.Params.Name]; ours && knowsTasks(req) && (kind.first == nil || !kind.first(req)) {
+				return f.begin(ctx, kind, req).now("task"), nil
+			}
+		case *taskRequest:
+			f.mu.Lock()
+			j := f.jobs[req.Params.TaskID]
+			f.mu.Unlock()
+			switch {
+			case j == nil:
+			case method == "tasks/get":
+				return j.now("complete"), nil
+			case method == "tasks/cancel":
+				j.cancel()
+				return &acknowledged{ResultType: "complete"}, nil
+			default:
+				j.update(req.Params.InputResponses)
+				return &acknowledged{ResultType: "complete"}, nil
+			}
+		}
+		return next(ctx, method, req)
 	}
+}
+
+func (f *fixtureTasks) begin(ctx context.Context, kind taskKind, req *mcp.CallToolRequest) *job {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	now := time.Now()
-	j := &job{cancel: cancel, asked: make(chan struct{}), state: taskState{ID: rand.Text(), Status: taskWorking, Created: now, Updated: now, Kept: time.Hour}}
+	j := &job{cancel: cancel, asked: make(chan struct{}), began: now}
+	j.task.wireTask = *newTask("", rand.Text(), runs.State{Created: now, Updated: now, Kept: time.Hour})
 	if len(kind.asks) > 0 {
-		j.state.Status, j.state.Inputs = taskAsking, mcp.InputRequestMap{}
+		j.task.Status, j.task.InputRequests = "input_required", mcp.InputRequestMap{}
 		for _, key := range kind.asks {
-			j.state.Inputs[key] = form("Is it "+key+"?", "confirm", "boolean")
+			j.task.InputRequests[key] = form("Is it "+key+"?", "confirm", "boolean")
 		}
 	} else {
 		close(j.asked)
 	}
 	f.mu.Lock()
-	f.jobs[j.state.ID] = j
+	f.jobs[j.task.TaskID] = j
 	f.mu.Unlock()
 	go func() {
 		defer cancel()
@@ -141,77 +172,58 @@ func (f *fixtureTasks) Begin(ctx context.Context, req *mcp.CallToolRequest) (*ta
 		res, err := kind.work(ctx, req)
 		j.settle(ctx, res, err)
 	}()
-	state := j.now()
-	return &state, nil, nil
+	return j
+}
+
+// touch notes a change.
+func (j *job) touch() {
+	now := time.Now()
+	fresh := newTask("", "", runs.State{Created: j.began, Updated: now})
+	j.task.LastUpdatedAt, j.task.PollIntervalMs = fresh.LastUpdatedAt, fresh.PollIntervalMs
 }
 
 func (j *job) settle(ctx context.Context, res *mcp.CallToolResult, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.state.Updated, j.state.Inputs = time.Now(), nil
+	j.touch()
+	j.task.InputRequests = nil
 	switch {
 	case ctx.Err() != nil:
-		j.state.Status = taskCancelled
+		j.task.Status = "cancelled"
 	case err == nil:
-		j.state.Status, j.state.Result = taskCompleted, res
+		j.task.Status, j.task.Result = "completed", res
 	default:
-		j.state.Status = taskFailed
-		if !errors.As(err, &j.state.Error) {
-			j.state.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+		j.task.Status = "failed"
+		if !errors.As(err, &j.task.Error) {
+			j.task.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 		}
 	}
 }
 
-func (j *job) now() taskState {
+func (j *job) now(resultType string) *fixtureTask {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	state := j.state
-	state.Inputs = maps.Clone(state.Inputs)
-	return state
-}
-
-func (f *fixtureTasks) find(id string) *job {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.jobs[id]
-}
-
-func (f *fixtureTasks) State(ctx context.Context, id string) (*taskState, error) {
-	j := f.find(id)
-	if j == nil {
-		return f.taskSource.State(ctx, id)
+	task := j.task
+	task.ResultType, task.InputRequests = resultType, maps.Clone(task.InputRequests)
+	if resultType == "task" {
+		task.Result, task.Error, task.InputRequests = nil, nil, nil
 	}
-	state := j.now()
-	return &state, nil
+	return &task
 }
 
-func (f *fixtureTasks) Cancel(ctx context.Context, id string) error {
-	j := f.find(id)
-	if j == nil {
-		return f.taskSource.Cancel(ctx, id)
-	}
-	j.cancel()
-	return nil
-}
-
-func (f *fixtureTasks) Update(ctx context.Context, id string, answers map[string]json.RawMessage) error {
-	j := f.find(id)
-	if j == nil {
-		return f.taskSource.Update(ctx, id, answers)
-	}
+func (j *job) update(answers map[string]json.RawMessage) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.state.Status != taskAsking {
-		return nil
+	if j.task.Status != "input_required" {
+		return
 	}
 	for key := range answers {
-		delete(j.state.Inputs, key)
+		delete(j.task.InputRequests, key)
 	}
-	if j.state.Updated = time.Now(); len(j.state.Inputs) == 0 {
-		j.state.Status = taskWorking
+	if j.touch(); len(j.task.InputRequests) == 0 {
+		j.task.Status = "working"
 		close(j.asked)
 	}
-	return nil
 }
 
 // says is a result of words.

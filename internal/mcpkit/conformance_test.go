@@ -61,14 +61,13 @@ func newFixtureServer() (*Server, error) {
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		install: func(s *Server) {
 			fixtures := slices.Concat(contentTools(), askingTools(), askTools(), probeTools())
-			tasks := &fixtureTasks{taskSource: s.tasks, kinds: taskTools(), jobs: map[string]*job{}}
-			s.tasks = tasks
+			tasks := &fixtureTasks{kinds: taskTools(), jobs: map[string]*job{}}
 			for _, t := range slices.Concat(fixtures, tasks.tools()) {
 				s.mcp.AddTool(t.tool(), t.call)
 			}
 			addFixturePrompts(s.mcp)
 			addFixtureResources(s.mcp)
-			s.mcp.AddReceivingMiddleware(watchable(s))
+			s.mcp.AddReceivingMiddleware(watchable(s), tasks.serve)
 		},
 	})
 }

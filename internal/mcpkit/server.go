@@ -22,7 +22,6 @@ import (
 	"log/slog"
 	"reflect"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -114,10 +113,9 @@ type Server struct {
 	cfg   Config
 	mcp   *mcp.Server
 	runs  *runs.Desk
-	tasks taskSource // who works on tasks
-	live  *tails     // the runs that clients follow; nil without records
-	lines *lines     // the HTTP requests that are open
-	forms sync.Map   // *inquiry by the id of the run that waits for it
+	live  *tails   // the runs that clients follow; nil without records
+	lines *lines   // the HTTP requests that are open
+	forms sync.Map // *inquiry by the id of the run that waits for it
 
 	answerTime time.Duration
 }
@@ -133,7 +131,6 @@ func NewServer(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, runs: desk, lines: newLines(), answerTime: answerTime}
-	s.tasks = researchTasks{s}
 	options := &mcp.ServerOptions{
 		Instructions: instructions(cfg),
 		Logger:       quiet(cfg.Log),
@@ -150,11 +147,11 @@ func NewServer(cfg Config) (*Server, error) {
 	s.mcp.AddTool(researchTool(cfg), s.research)
 	s.addResources()
 	s.addPrompts()
-	if err := s.addTasks(); err != nil {
-		return nil, err
-	}
 	if cfg.install != nil {
 		cfg.install(s)
+	}
+	if err := s.addTasks(); err != nil {
+		return nil, err
 	}
 	s.mcp.AddReceivingMiddleware(s.barrier)
 	return s, nil
@@ -196,11 +193,6 @@ func (s *Server) Close() error {
 		_ = session.Close() // the client notices
 	}
 	return err
-}
-
-// Sessions is how many sessions are open. A request that has none counts as one while it is answered.
-func (s *Server) Sessions() int {
-	return len(slices.Collect(s.mcp.Sessions()))
 }
 
 // refuses tells whether the server has not declared a method that the SDK would answer.

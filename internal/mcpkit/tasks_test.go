@@ -270,8 +270,7 @@ func TestTasksOnTheWire(t *testing.T) {
 	for _, tc := range []struct{ age, poll time.Duration }{
 		{0, 200 * time.Millisecond}, {time.Second, 200 * time.Millisecond}, {5 * time.Second, 500 * time.Millisecond}, {20 * time.Second, 2 * time.Second}, {time.Hour, 2 * time.Second}, {-time.Hour, 200 * time.Millisecond},
 	} {
-		st := taskState{ID: "x", Status: taskWorking, Created: began, Updated: began.Add(tc.age)}
-		w := st.wire("task")
+		w := newTask("task", "x", runs.State{Created: began, Updated: began.Add(tc.age)})
 		if w.PollIntervalMs != tc.poll.Milliseconds() || w.TTLMs != nil || w.CreatedAt != "2026-03-01T08:00:00Z" {
 			t.Errorf("%v: %+v", tc.age, w)
 		}
