@@ -21,10 +21,6 @@ const (
 	resultPrefix = "marchwarden://result/"
 	contractURI  = "marchwarden://contract"
 
-	traceTemplate    = tracePrefix + "{id}"
-	resultTemplate   = resultPrefix + "{id}"
-	evidenceTemplate = EvidencePrefix + "{hex}"
-
 	// uiExtension is the name of MCP Apps, appURI where the view is, and appType what it is.
 	uiExtension = "io.modelcontextprotocol/ui"
 	appURI      = "ui://marchwarden/result.html"
@@ -68,48 +64,69 @@ type App struct {
 }
 
 func (s *Server) addResources() {
-	s.mcp.AddResource(&mcp.Resource{URI: contractURI, Name: "contract", Title: "The research contract", MIMEType: "application/json",
-		Description: "The version of the contract that research keeps, with the schemas of its request and its result."}, s.contract)
-	template := func(uri, name, title, mime, about string, read mcp.ResourceHandler) {
-		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: uri, Name: name, Title: title, MIMEType: mime, Description: about}, s.measured(read))
+	contract, _ := json.Marshal(struct { // schemas always marshal
+		Version string          `json:"version"`
+		Request json.RawMessage `json:"request"`
+		Result  json.RawMessage `json:"result"`
+	}{marchwarden.ContractVersion, marchwarden.RequestSchema(), marchwarden.ResultSchema()})
+	s.addFixed(&mcp.Resource{URI: contractURI, Name: "contract", Title: "The research contract", MIMEType: "application/json",
+		Description: "The version of the contract that research keeps, with the schemas of its request and its result."}, contract)
+	if s.cfg.App != nil {
+		s.addFixed(&mcp.Resource{URI: appURI, Name: "result-view", Title: "View of a result", MIMEType: appType,
+			Description: "Shows a result with its evidence, in hosts that can.", Meta: appMeta}, s.cfg.App.Page)
 	}
 	if s.cfg.Evidence != nil {
-		template(evidenceTemplate, "evidence", "Stored evidence", "", "The stored content that a citation's content_hash names, byte for byte.", s.evidence)
+		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: EvidencePrefix + "{hex}", Name: "evidence", Title: "Stored evidence",
+			Description: "The stored content that a citation's content_hash names, byte for byte."}, s.measured(s.evidence))
 	}
-	template(resultTemplate, "result", "Result of a run", "application/json", "The result of the run that a trace_id names; of one that goes on, what there is.",
-		s.ofRun(resultPrefix, "application/json", func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
+	s.addOfRun(&mcp.ResourceTemplate{URITemplate: resultPrefix, Name: "result", Title: "Result of a run", MIMEType: "application/json",
+		Description: "The result of the run that a trace_id names; of one that goes on, what there is."},
+		func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
 			res, err := s.resultOf(ctx, id)
 			if err != nil {
 				return nil, err
 			}
 			return marchwarden.EncodeResult(res)
-		}))
+		})
 	if s.cfg.Records != nil {
-		template(traceTemplate, "trace", "Record of a run", "application/jsonl", "Every step of the run that a trace_id names, one JSON object a line. Subscribe to follow it.",
-			s.ofRun(tracePrefix, "application/jsonl", func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
+		s.addOfRun(&mcp.ResourceTemplate{URITemplate: tracePrefix, Name: "trace", Title: "Record of a run", MIMEType: "application/jsonl",
+			Description: "Every step of the run that a trace_id names, one JSON object a line. Subscribe to follow it."},
+			func(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
 				if size, _, err := s.cfg.Records.Size(ctx, id); err == nil && size > maxResourceBytes { // and is not read at all
 					return nil, tooLarge(size)
 				}
 				return s.cfg.Records.Trace(ctx, id)
-			}))
-	}
-	if s.cfg.App != nil {
-		s.mcp.AddResource(&mcp.Resource{URI: appURI, Name: "result-view", Title: "View of a result", MIMEType: appType,
-			Description: "Shows a result with its evidence, in hosts that can.", Meta: appMeta}, s.page)
+			})
 	}
 }
 
-// templateOf is what a resource's address is counted under; "" for an unknown one.
-func templateOf(uri string) string {
-	for _, t := range []string{traceTemplate, resultTemplate, evidenceTemplate} {
-		if strings.HasPrefix(uri, t[:strings.IndexByte(t, '{')]) {
-			return t
+// addFixed serves what is always the same.
+func (s *Server) addFixed(r *mcp.Resource, data []byte) {
+	s.mcp.AddResource(r, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		res, err := contents(r.URI, r.MIMEType, data, 0)
+		if err == nil {
+			res.Contents[0].Meta = r.Meta
 		}
-	}
-	if uri == contractURI || uri == appURI {
-		return uri
-	}
-	return ""
+		return res, err
+	})
+}
+
+// addOfRun serves what read gives of a run, to those who may see it. The id follows the URI of the template.
+func (s *Server) addOfRun(t *mcp.ResourceTemplate, read func(context.Context, marchwarden.TraceID) ([]byte, error)) {
+	prefix := t.URITemplate
+	t.URITemplate += "{id}"
+	s.mcp.AddResourceTemplate(t, s.measured(func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		uri := req.Params.URI
+		id, ok := idIn(uri, prefix)
+		if !ok || !s.runs.Owns(ctx, id) {
+			return nil, notFound(uri)
+		}
+		data, err := read(ctx, id)
+		if err != nil {
+			return nil, s.unreadable(uri, err)
+		}
+		return contents(uri, t.MIMEType, data, 0)
+	}))
 }
 
 // idIn is the id in an address of a run, if it is one.
@@ -148,7 +165,7 @@ func (s *Server) unreadable(uri string, err error) error {
 	case code == marchwarden.CodeCanceled || told:
 		return err
 	}
-	s.cfg.Log.Error("a resource could not be read", "resource", templateOf(uri), "error", err)
+	s.cfg.Log.Error("a resource could not be read", "resource", uri[:strings.LastIndexByte(uri, '/')], "error", err)
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it could not be read (%s); the server's log has the details", code)}
 }
 
@@ -185,80 +202,34 @@ func (s *Server) evidence(ctx context.Context, req *mcp.ReadResourceRequest) (*m
 	return contents(uri, mime, data, evidenceTTL)
 }
 
-func (s *Server) contract(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	doc, err := json.Marshal(struct {
-		Version string          `json:"version"`
-		Request json.RawMessage `json:"request"`
-		Result  json.RawMessage `json:"result"`
-	}{marchwarden.ContractVersion, marchwarden.RequestSchema(), marchwarden.ResultSchema()})
-	if err != nil {
-		return nil, fmt.Errorf("encode the contract: %w", err)
-	}
-	return contents(req.Params.URI, "application/json", doc, 0)
-}
-
-func (s *Server) page(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	res, err := contents(req.Params.URI, appType, s.cfg.App.Page, 0)
-	if err == nil {
-		res.Contents[0].Meta = appMeta
-	}
-	return res, err
-}
-
-// ofRun serves what read gives of a run, to those who may see it.
-func (s *Server) ofRun(prefix, mime string, read func(context.Context, marchwarden.TraceID) ([]byte, error)) mcp.ResourceHandler {
-	return func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		uri := req.Params.URI
-		id, ok := idIn(uri, prefix)
-		if !ok || !s.runs.Owns(ctx, id) {
-			return nil, notFound(uri)
-		}
-		data, err := read(ctx, id)
-		if err != nil {
-			return nil, s.unreadable(uri, err)
-		}
-		return contents(uri, mime, data, 0)
-	}
-}
-
 // resultOf is the result of a run, or what there is of one that goes on.
 func (s *Server) resultOf(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error) {
 	run, err := s.runs.Find(ctx, id)
-	switch {
-	case err == nil && run.State().Status == runs.Working:
-		if res := s.endedElsewhere(ctx, id); res != nil {
-			return res, nil
-		}
-		return s.sofar(ctx, run), nil
-	case err == nil:
+	working := err == nil && run.State().Status == runs.Working
+	if err == nil && !working {
 		if res, failed := run.Outcome(); failed == nil {
 			return res, nil
 		}
 	}
-	if s.cfg.Records == nil {
-		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "no result of %s", id)
+	if s.cfg.Records != nil && (!working || s.ended(ctx, id)) { // another process may have ended it meanwhile, such as a command
+		res, err := s.cfg.Records.Result(ctx, id)
+		if err == nil || !working && marchwarden.CodeOf(err) != marchwarden.CodeUnsupported { // which says that it did not end
+			return res, err
+		}
 	}
-	res, err := s.cfg.Records.Result(ctx, id)
-	if marchwarden.CodeOf(err) == marchwarden.CodeUnsupported { // it did not end
-		err = marchwarden.Errorf(marchwarden.CodeNotFound, "no result of %s", id)
+	if working {
+		return s.sofar(ctx, run), nil
 	}
-	return res, err
+	return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "no result of %s", id)
 }
 
-// endedElsewhere is the result of a run that waits to continue here, if another process has ended
-// it meanwhile, such as a command; nil if none has.
-func (s *Server) endedElsewhere(ctx context.Context, id marchwarden.TraceID) *marchwarden.Result {
+// ended tells whether a run has ended by its record.
+func (s *Server) ended(ctx context.Context, id marchwarden.TraceID) bool {
 	if s.cfg.Records == nil {
-		return nil
+		return false
 	}
-	if _, ended, err := s.cfg.Records.Size(ctx, id); err != nil || !ended {
-		return nil
-	}
-	res, err := s.cfg.Records.Result(ctx, id)
-	if err != nil {
-		return nil // it was cut off, or is of no use
-	}
-	return res
+	_, ended, err := s.cfg.Records.Size(ctx, id)
+	return err == nil && ended
 }
 
 func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {

@@ -18,6 +18,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
+const (
+	traceTemplate    = tracePrefix + "{id}"
+	resultTemplate   = resultPrefix + "{id}"
+	evidenceTemplate = EvidencePrefix + "{hex}"
+)
+
 // books are records of the test's own making, which note what they are asked for.
 type books struct {
 	fails  error // of every question
@@ -48,7 +54,7 @@ func (b *books) Trace(_ context.Context, id marchwarden.TraceID) ([]byte, error)
 
 func (b *books) Size(_ context.Context, id marchwarden.TraceID) (int64, bool, error) {
 	b.note("size", id)
-	return int64(len(b.trace)), true, b.fails
+	return int64(len(b.trace)), b.sofar == nil, b.fails
 }
 
 func (b *books) Result(_ context.Context, id marchwarden.TraceID) (*marchwarden.Result, error) {

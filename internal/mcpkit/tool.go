@@ -91,10 +91,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.
 func (s *Server) named(ctx context.Context, ask *marchwarden.Request) {
 	text := strings.TrimSpace(ask.Context)
 	id, err := marchwarden.ParseTraceID(strings.TrimSpace(strings.TrimPrefix(text, "trace_id:")))
-	if err != nil || ask.Follow+ask.Resume != "" || s.cfg.Records == nil || !s.runs.Owns(ctx, id) {
-		return
-	}
-	if _, ended, err := s.cfg.Records.Size(ctx, id); err == nil && ended {
+	if err == nil && ask.Follow+ask.Resume == "" && s.runs.Owns(ctx, id) && s.ended(ctx, id) {
 		ask.Follow, ask.Context = id.String(), ""
 	}
 }
