@@ -30,7 +30,7 @@ type tails struct {
 }
 
 type tail struct {
-	followers map[any]int // how often each does
+	followers map[any]bool
 	stop      context.CancelFunc
 }
 
@@ -55,25 +55,25 @@ func (t *tails) close() {
 func (t *tails) follow(who any, name string, id marchwarden.TraceID, from int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known := t.tail[name]; known != nil {
-		known.followers[who]++
-		return nil
-	}
-	if len(t.tail) >= maxFollowed || t.life.Err() != nil {
-		return marchwarden.Errorf(marchwarden.CodeUnavailable, "no more runs can be followed now; try again later")
-	}
-	ctx, stop := context.WithCancel(t.life)
-	own := &tail{followers: map[any]int{who: 1}, stop: stop}
-	t.tail[name] = own
-	t.work.Go(func() {
-		defer stop()
-		t.watch(ctx, name, id, from)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.tail[name] == own {
-			delete(t.tail, name)
+	own := t.tail[name]
+	if own == nil {
+		if len(t.tail) >= maxFollowed || t.life.Err() != nil {
+			return marchwarden.Errorf(marchwarden.CodeUnavailable, "no more runs can be followed now; try again later")
 		}
-	})
+		ctx, stop := context.WithCancel(t.life)
+		own = &tail{map[any]bool{}, stop}
+		t.tail[name] = own
+		t.work.Go(func() {
+			defer stop()
+			t.watch(ctx, name, id, from)
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.tail[name] == own {
+				delete(t.tail, name)
+			}
+		})
+	}
+	own.followers[who] = true
 	return nil
 }
 
@@ -82,13 +82,10 @@ func (t *tails) leave(who any, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known := t.tail[name]
-	if known == nil || known.followers[who] == 0 {
+	if known == nil {
 		return
 	}
-	if known.followers[who]--; known.followers[who] == 0 {
-		delete(known.followers, who)
-	}
-	if len(known.followers) == 0 {
+	if delete(known.followers, who); len(known.followers) == 0 {
 		delete(t.tail, name)
 		known.stop()
 	}

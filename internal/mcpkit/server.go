@@ -4,9 +4,9 @@
 // It owns what lies between the wire and the contract: the tool's surface, the
 // connections, progress, cancellation, tasks, resources and prompts, the limit on
 // concurrent calls, the panic barrier and the table from error code to tool error. What
-// the client below it has to know as well is here, too: names on the wire (wire.go), lines
-// as a transport (lines.go) and how hosts are told of a server (hosts.go). The two are the
-// only packages that import the MCP SDK, and no SDK type leaves them.
+// the client below it has to know as well is here, too: names on the wire (wire.go) and lines
+// as a transport (stdio.go). The two are the only packages that import the MCP SDK, and no SDK
+// type leaves them.
 //
 // It does not own research, traces, budgets or evidence: those are the researcher's, and a result
 // passes through unchanged. Who may see what is decided in package access and kept in package runs.
@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -217,9 +216,6 @@ func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}()
 		ctx = access.With(ctx, caller(ctx, req))
-		if metaOf(req)[MetaWhole] == true {
-			ctx = context.WithValue(ctx, wholeKey{}, true)
-		}
 		if s.refuses(method) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
 		}
@@ -230,18 +226,6 @@ func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 		return res, sound(req, err)
 	}
 }
-
-// metaOf is the _meta of a request, whose parameters may be a pointer that is nil.
-func metaOf(req mcp.Request) map[string]any {
-	params := req.GetParams()
-	if v := reflect.ValueOf(params); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil
-	}
-	return params.GetMeta()
-}
-
-// wholeKey marks the context of a request that wants results as they are.
-type wholeKey struct{}
 
 // openRuns is the research of a server, as far as it outlives calls. Where nothing can be
 // written, the server works all the same, and the log says what is lost.

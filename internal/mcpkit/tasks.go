@@ -92,6 +92,7 @@ func (s *Server) addTasks() error {
 			task := newTask("complete", p.TaskID, st)
 			if task.Status == "completed" {
 				res, err := run.Outcome()
+				ctx = context.WithValue(ctx, wholeKey{}, p.Meta[MetaWhole] == true)
 				task.Result = s.answer(ctx, outcome{res: res, err: err, most: st.MaxOutput})
 			}
 			if st.Event != nil { // the last one, for a client that can tell stages
@@ -145,14 +146,11 @@ func (s *Server) beginTask(ctx context.Context, req *mcp.CallToolRequest) (mcp.R
 	return newTask("task", visit.ID().String(), visit.State()), nil
 }
 
-// knowsTasks tells whether the client says, with this very request, that it knows the extension.
+// knowsTasks tells whether the client says, with this very request, that it knows the extension. In
+// the earlier protocol it would say so once.
 func knowsTasks[P mcp.Params](req *mcp.ServerRequest[P]) bool {
-	c := req.ClientCapabilities()
-	if c == nil || req.ProtocolVersion() < modernEra { // by which a session says it once
-		return false
-	}
-	_, ok := c.Extensions[TasksExtension]
-	return ok
+	_, known := extension(req.ClientCapabilities(), TasksExtension)
+	return known && req.ProtocolVersion() >= modernEra
 }
 
 // errTasksUndeclared is for a client that uses tasks and does not say that it knows them.

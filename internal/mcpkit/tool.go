@@ -22,7 +22,7 @@ import (
 // unset constraint must stay unset) nor judges the arguments: the contract's own decoder does, in
 // its own words. What goes wrong becomes a tool error that the calling model can read and correct.
 func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	ctx, cancel := s.join(ctx, req)
+	ctx, cancel := s.join(context.WithValue(ctx, wholeKey{}, req.Params.Meta[MetaWhole] == true), req)
 	defer cancel()
 	progress := startProgress(ctx, req)
 	asking, inquiry := s.askable(ctx, req)
@@ -185,13 +185,23 @@ const maxViewBytes = 256 << 10
 
 // shows tells whether a client shows HTML of servers.
 func shows(c *mcp.ClientCapabilities) bool {
-	if c == nil {
-		return false
-	}
-	ui, _ := c.Extensions[uiExtension].(map[string]any)
+	said, _ := extension(c, uiExtension)
+	ui, _ := said.(map[string]any)
 	types, _ := ui["mimeTypes"].([]any)
 	return slices.Contains(types, any(appType))
 }
+
+// extension is what a client says of an extension of the protocol, and whether it knows it.
+func extension(c *mcp.ClientCapabilities, name string) (said any, known bool) {
+	if c == nil {
+		return nil, false
+	}
+	said, known = c.Extensions[name]
+	return said, known
+}
+
+// wholeKey marks the context of a call, or of the request for its task, that takes a result of any size.
+type wholeKey struct{}
 
 // answer makes the tool result of an outcome. A result that breaks the contract
 // is a fault of the researcher, and says where: clients hold structured content to
@@ -217,7 +227,7 @@ func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 	}
 	s.cfg.Log.Debug("research answered", "trace_id", out.res.TraceID.String(), "citations", len(out.res.Citations), "gaps", len(out.res.Gaps))
 	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s.cfg.text(out.res)}}, StructuredContent: encoded}
-	if ctx.Value(wholeKey{}) == nil {
+	if ctx.Value(wholeKey{}) != true {
 		res = s.slim(res, out.res, out.most)
 	}
 	if out.pending != nil && len(res.Content) == 1 {
