@@ -61,7 +61,19 @@ func startProcess(t Target) (*process, error) {
 	cmd.Stdout = far
 	p.In, p.Out, p.out = in, out, out
 	started := make(chan error)
-	go p.run(started)
+	go func() {
+		// The kernel kills the program when the thread that started it ends, and that must not be before this process does.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if started <- err; err != nil {
+			return
+		}
+		_ = cmd.Wait()         // how it ended is in its state
+		signalGroup(cmd, kill) // what it left behind
+		close(p.exited)
+		time.AfterFunc(lingering, func() { _ = out.Close() })
+	}()
 	err = <-started
 	_ = far.Close() // the child has its own
 	if err != nil {
@@ -69,26 +81,6 @@ func startProcess(t Target) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", t.Command[0], err)
 	}
 	return p, nil
-}
-
-// run starts the program and waits for its end on one thread: the kernel kills the program when the
-// thread that started it ends, and that must not be before this process does.
-func (p *process) run(started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
-	started <- err
-	if err == nil {
-		p.wait()
-	}
-}
-
-// wait notes the end of the program and ends what it left behind.
-func (p *process) wait() {
-	_ = p.cmd.Wait() // how it ended is in its state
-	signalGroup(p.cmd, kill)
-	close(p.exited)
-	time.AfterFunc(lingering, func() { _ = p.out.Close() })
 }
 
 // State says how the program ended, such as "exit status 1", or "" while it runs.

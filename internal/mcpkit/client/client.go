@@ -182,7 +182,9 @@ func check(t Target) error {
 
 // attempt dials once, in the era given or the newest, and says whether the program ended.
 func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session, ended bool, err error) {
-	s = d.newSession()
+	s = &Session{now: d.Now, grace: cmp.Or(d.Grace, mcpkit.Grace), log: cmp.Or(d.Log, slog.New(slog.DiscardHandler)), done: make(chan struct{}),
+		listeners: map[string]*listener{}, handover: make(chan struct{})}
+	s.life, s.end = context.WithCancel(context.Background())
 	link, err := s.link(d, t)
 	if err != nil {
 		return nil, false, err
@@ -220,21 +222,23 @@ func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 			return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the researcher's program could not be run",
 				Hint: "check the command and where it is", Err: err}
 		}
-		s.proc, s.pipe = proc, newPipe(proc, s.overhear)
+		s.proc, s.pipe = proc, &pipe{hear: s.overhear}
+		s.pipe.LineConn = mcpkit.NewLineConn(proc.Out, proc.In, maxFrameBytes, s.pipe.take)
 		return s.pipe, nil
 	}
 	home, _ := url.Parse(t.URL) // which check has done
-	var base http.Client
+	var client http.Client
 	if d.HTTP != nil {
-		base = *d.HTTP
+		client = *d.HTTP
 	}
-	if base.Transport == nil {
+	if client.Transport == nil {
 		own := &http.Transport{ForceAttemptHTTP2: true}
-		s.release, base.Transport = own.CloseIdleConnections, own
+		s.release, client.Transport = own.CloseIdleConnections, own
 	}
-	return &mcp.StreamableClientTransport{
-		Endpoint: t.URL, HTTPClient: newAddress(base, home, t, s.overhear), MaxRetries: 1, DisableStandaloneSSE: true, MaxEventSize: maxFrameBytes,
-	}, nil
+	client.Timeout = 0 // a research takes what it takes
+	client.Transport = &address{base: client.Transport, home: home, token: t.Token, login: t.Login, hear: s.overhear}
+	client.CheckRedirect = withinServer("the researcher")
+	return &mcp.StreamableClientTransport{Endpoint: t.URL, HTTPClient: &client, MaxRetries: 1, DisableStandaloneSSE: true, MaxEventSize: maxFrameBytes}, nil
 }
 
 // learn asks the server what it offers, and judges it.

@@ -3,12 +3,12 @@ package client
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -31,24 +31,19 @@ const (
 // over; one that is over the limit ends the session, because it may have been the answer.
 type pipe struct {
 	*mcpkit.LineConn
-	hear func(*jsonrpc.Request) bool // takes a notification of progress, in its place before what follows it
+	hear  func(*jsonrpc.Request) bool       // takes a notification of progress, in its place before what follows it
+	fault atomic.Pointer[marchwarden.Error] // why no more messages come, if it is the server's fault
 
 	mu    sync.Mutex // guards what follows
-	fault error      // why no more messages come, if it is the server's fault
 	junk  int
 	first string // of the junk
-}
-
-func newPipe(proc *process, hear func(*jsonrpc.Request) bool) *pipe {
-	p := &pipe{hear: hear}
-	p.LineConn = mcpkit.NewLineConn(proc.Out, proc.In, maxFrameBytes, p.take)
-	return p
 }
 
 // take gives the message in a line, unless it is progress, which is heard at once.
 func (p *pipe) take(line []byte) (jsonrpc.Message, []byte, error) {
 	if line == nil {
-		return nil, nil, p.fail(errHuge)
+		p.fault.Store(errHuge)
+		return nil, nil, io.EOF
 	}
 	msg := frame(line)
 	if msg == nil {
@@ -78,46 +73,21 @@ func frame(text []byte) jsonrpc.Message {
 	if head.Version == "" || idErr != nil || !id.IsValid() {
 		return nil
 	}
-	return &jsonrpc.Response{ID: id, Error: malformed(said(err.Error()))}
+	return &jsonrpc.Response{ID: id, Error: malformed(unread, said(err.Error()))}
 }
 
 // tolerate notes a line that is no message. Too many of them are an error.
 func (p *pipe) tolerate(text []byte) error {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.junk++; p.junk == 1 {
 		p.first = brief(string(text[:min(len(text), 1024)]))
 	}
-	lines := p.junk
-	p.mu.Unlock()
-	if lines <= maxJunkLines {
+	if p.junk <= maxJunkLines {
 		return nil
 	}
-	return p.fail(marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher wrote more than %d lines that are no protocol", maxJunkLines))
-}
-
-// fail notes what the server must not have said, and gives the error that ends the connection.
-func (p *pipe) fail(fault error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fault = fault
+	p.fault.Store(marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher wrote more than %d lines that are no protocol", maxJunkLines))
 	return io.EOF
-}
-
-// failure is why the connection ended if the server said something that it must not, or nil.
-func (p *pipe) failure() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.fault
-}
-
-// noise says how much the server wrote that is no message, or "", and how that begins.
-func (p *pipe) noise() (lines, first string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.junk == 0 {
-		return "", ""
-	}
-	return fmt.Sprintf("its output has %d lines that are no protocol", p.junk), p.first
 }
 
 // address is the client's side of HTTP: it adds the token, for the server that was named and no
@@ -130,21 +100,17 @@ type address struct {
 	hear  func(*jsonrpc.Request) bool
 }
 
-// newAddress is a client for one server. It follows redirects within the server only, and has no time
-// limit: a research takes what it takes.
-func newAddress(client http.Client, home *url.URL, t Target, hear func(*jsonrpc.Request) bool) *http.Client {
-	client.Timeout = 0
-	client.Transport = &address{base: client.Transport, home: home, token: t.Token, login: t.Login, hear: hear}
-	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
-		if !sameServer(req.URL, home) {
-			return marchwarden.Errorf(marchwarden.CodeDenied, "the researcher redirects to another server, %s", brief(req.URL.Host))
-		}
-		if len(via) > 5 {
-			return marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher redirects without end")
+// withinServer follows redirects within a server only, and few of them. who is the server, for people.
+func withinServer(who string) func(*http.Request, []*http.Request) error {
+	return func(req *http.Request, via []*http.Request) error {
+		switch {
+		case !sameServer(req.URL, via[0].URL):
+			return marchwarden.Errorf(marchwarden.CodeDenied, "%s redirects to another server, %s", who, brief(req.URL.Host))
+		case len(via) > 5:
+			return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s redirects without end", who)
 		}
 		return nil
 	}
-	return &client
 }
 
 func sameServer(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
@@ -232,16 +198,4 @@ func (a *address) send(req *http.Request) (resp *http.Response, token string, er
 	}
 	resp, err = a.base.RoundTrip(req)
 	return resp, token, err
-}
-
-// traffic is the calls of a session that are under way.
-type traffic struct {
-	mu        sync.Mutex // guards what follows
-	calls     int
-	wanted    int  // calls that a caller still waits for
-	broken    bool // a call was broken off
-	listeners map[string]*listener
-	told      bool           // the process was told to end
-	handover  chan struct{}  // closed when it was
-	underway  sync.WaitGroup // calls; counted up while the process was not told to end
 }

@@ -71,12 +71,7 @@ type Login struct {
 // well by own, since the user has named that address, and all else, which servers name, by others.
 // It follows no redirect to another server.
 func LoginClient(home *url.URL, own, others http.RoundTripper) *http.Client {
-	return &http.Client{Timeout: patience, Transport: &split{home: home, own: own, others: others}, CheckRedirect: func(req *http.Request, via []*http.Request) error {
-		if !sameServer(req.URL, via[0].URL) || len(via) > 5 {
-			return marchwarden.Errorf(marchwarden.CodeDenied, "the authorization server redirects to another")
-		}
-		return nil
-	}}
+	return &http.Client{Timeout: patience, Transport: &split{home: home, own: own, others: others}, CheckRedirect: withinServer("the authorization server")}
 }
 
 type split struct {

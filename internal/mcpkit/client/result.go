@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -45,16 +46,13 @@ func (r Reply) Result() (*marchwarden.Result, error) {
 	if r.Failure != nil {
 		return nil, quoting(r.Failure, "it failed (%s)", r.Failure.Code)
 	}
-	malformed := func(format string, args ...any) error {
-		const broken = "the researcher's result breaks the contract"
-		return quoting(marchwarden.Errorf(marchwarden.CodeMalformed, broken+": "+format, args...), broken)
-	}
+	const broken = "the researcher's result breaks the contract"
 	if r.Structured == nil {
-		return nil, malformed("there is no structured content")
+		return nil, malformed(broken, "there is no structured content")
 	}
 	res, err := decodeResult(r.Structured)
 	if err != nil {
-		return nil, malformed("%s", said(err.Error()))
+		return nil, malformed(broken, said(err.Error()))
 	}
 	return res, nil
 }
@@ -125,7 +123,7 @@ func (s *Session) reply(a answer[*mcp.CallToolResult], l *listener) (Reply, erro
 	if a.err != nil {
 		return Reply{}, s.fault(a.err)
 	}
-	r := Reply{Progress: l.count()}
+	r := Reply{Progress: int(l.heard.Load())}
 	var text strings.Builder
 	for _, c := range a.res.Content {
 		part, ok := c.(*mcp.TextContent)
@@ -181,24 +179,11 @@ func toolError(meta mcp.Meta, text string) *marchwarden.Error {
 type listener struct {
 	token    string
 	unwanted bool // guarded by the session's mu
+	heard    atomic.Int32
 
-	mu     sync.Mutex // guards what follows, and lets one event at a time to the sink
-	sink   marchwarden.Sink
-	closed bool
-	heard  int
-	stage  marchwarden.Stage
-}
-
-func (l *listener) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-}
-
-func (l *listener) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.heard
+	mu    sync.Mutex       // guards what follows, and lets one event at a time to the sink
+	sink  marchwarden.Sink // nil for none, and when the call has ended
+	stage marchwarden.Stage
 }
 
 // overhear passes progress on to the call that it belongs to, and says whether it was that.
@@ -220,8 +205,7 @@ func (s *Session) overhear(n *jsonrpc.Request) bool {
 func (l *listener) note(p *mcp.ProgressNotificationParams) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.heard++
-	if l.closed || l.sink == nil || l.heard > maxEvents {
+	if l.heard.Add(1) > maxEvents || l.sink == nil {
 		return
 	}
 	event := eventOf(p, l.stage)
@@ -260,7 +244,7 @@ func (s *Session) fault(err error) error {
 		return own
 	}
 	if s.pipe != nil {
-		if broken := s.pipe.failure(); broken != nil {
+		if broken := s.pipe.fault.Load(); broken != nil {
 			return broken
 		}
 	}
@@ -285,7 +269,7 @@ func (s *Session) fault(err error) error {
 	case <-s.proc.exited:
 	default:
 		if !errors.Is(err, io.EOF) && !errors.Is(err, mcp.ErrConnectionClosed) {
-			return malformed(said(err.Error()))
+			return malformed(unread, said(err.Error()))
 		}
 	}
 	return s.ended()
@@ -311,9 +295,11 @@ var (
 	errWasClosed = marchwarden.Errorf(marchwarden.CodeCanceled, "the session with the researcher was closed")
 )
 
-func malformed(what string) error {
-	const unread = "the researcher's answer cannot be read"
-	return quoting(marchwarden.Errorf(marchwarden.CodeMalformed, "%s: %s", unread, what), unread)
+const unread = "the researcher's answer cannot be read"
+
+// malformed is the error of what the researcher sent: what is wrong with it in general, and in particular.
+func malformed(wrong, what string) error {
+	return quoting(marchwarden.Errorf(marchwarden.CodeMalformed, "%s: %s", wrong, what), "%s", wrong)
 }
 
 // isLocal tells the errors that the SDK made on this side.
@@ -349,10 +335,11 @@ func (s *Session) withNoise(e *marchwarden.Error) error {
 	if s.pipe == nil {
 		return e
 	}
-	lines, first := s.pipe.noise()
-	if lines == "" {
+	s.pipe.mu.Lock()
+	defer s.pipe.mu.Unlock()
+	if s.pipe.junk == 0 {
 		return e
 	}
-	plain := e.Message + "; " + lines
-	return quoting(marchwarden.Errorf(e.Code, "%s, the first %q", plain, first), "%s", plain)
+	plain := fmt.Sprintf("%s; its output has %d lines that are no protocol", e.Message, s.pipe.junk)
+	return quoting(marchwarden.Errorf(e.Code, "%s, the first %q", plain, s.pipe.first), "%s", plain)
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -58,14 +57,14 @@ type Session struct {
 	done chan struct{}
 	once sync.Once
 
-	traffic
-}
-
-func (d *Dialer) newSession() *Session {
-	s := &Session{now: d.Now, grace: cmp.Or(d.Grace, mcpkit.Grace), log: cmp.Or(d.Log, slog.New(slog.DiscardHandler)), done: make(chan struct{}),
-		traffic: traffic{listeners: map[string]*listener{}, handover: make(chan struct{})}}
-	s.life, s.end = context.WithCancel(context.Background())
-	return s
+	mu        sync.Mutex // guards what follows
+	calls     int
+	wanted    int  // calls that a caller still waits for
+	broken    bool // a call was broken off
+	listeners map[string]*listener
+	told      bool           // the process was told to end
+	handover  chan struct{}  // closed when it was
+	underway  sync.WaitGroup // calls; counted up while the process was not told to end
 }
 
 // Card is what the server said of itself when it was dialled.
@@ -270,7 +269,9 @@ func (s *Session) leave(l *listener) {
 	delete(s.listeners, l.token)
 	s.forgo(l)
 	s.mu.Unlock()
-	l.close()
+	l.mu.Lock()
+	l.sink = nil
+	l.mu.Unlock()
 	s.underway.Done()
 }
 
@@ -329,7 +330,7 @@ func (s *Session) Evidence(ctx context.Context, hash string) ([]byte, error) {
 	inner, stop := context.WithCancel(s.life)
 	defer stop()
 	var contents []*mcp.ResourceContents
-	answers := begin(context.WithValue(inner, contentsKey{}, &contents), func(ctx context.Context) (*mcp.ReadResourceResult, error) {
+	answers := begin(inner, func(ctx context.Context) (*mcp.ReadResourceResult, error) {
 		return s.cs.ReadResource(ctx, &mcp.ReadResourceParams{URI: mcpkit.EvidencePrefix + digits})
 	})
 	select {
@@ -337,6 +338,7 @@ func (s *Session) Evidence(ctx context.Context, hash string) ([]byte, error) {
 		if a.err != nil {
 			return nil, s.evidenceFault(a.err)
 		}
+		contents, a.res.Contents = a.res.Contents, nil // the SDK keeps the rest
 	case <-ctx.Done():
 		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read evidence")
 	case <-s.life.Done():
@@ -367,19 +369,13 @@ func (s *Session) evidenceFault(err error) error {
 	return s.fault(err)
 }
 
-// contentsKey is where, in the context of a read, the contents are put.
-type contentsKey struct{}
-
-// uncached takes the contents of a read out of the SDK's hands, which would keep every document.
+// uncached has the SDK read every time. It keeps what may be kept, and would keep every document.
 func uncached(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		res, err := next(ctx, method, req)
-		read, isRead := res.(*mcp.ReadResourceResult)
-		out, wanted := ctx.Value(contentsKey{}).(*[]*mcp.ResourceContents)
-		if err != nil || !isRead || !wanted {
-			return res, err
+		if read, ok := res.(*mcp.ReadResourceResult); ok && read != nil {
+			read.TTLMs = 0
 		}
-		*out = read.Contents
-		return &mcp.ReadResourceResult{}, nil
+		return res, err
 	}
 }
