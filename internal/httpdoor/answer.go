@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The paths of the door itself.
@@ -20,28 +21,60 @@ const (
 	metadataPath = "/.well-known/oauth-protected-resource"
 )
 
-// recorder remembers the status of an answer.
-type recorder struct {
+// answer is the writer that handlers get. It cuts off a caller that does not read, and keeps streams of
+// events from being held back or kept on their way. It cannot be hijacked.
+type answer struct {
 	http.ResponseWriter
-	code int // 0: no head yet
+	conn     *http.ResponseController
+	patience time.Duration
+	begun    bool
 }
 
-func (r *recorder) WriteHeader(code int) {
-	if r.code == 0 && code >= 200 {
-		r.code = code
+const eventStream = "text/event-stream"
+
+var errNotRead = errors.New("the caller does not read the answer")
+
+// WriteHeader begins the answer.
+func (a *answer) WriteHeader(code int) {
+	if h := a.Header(); !a.begun && mediaType(h.Get("Content-Type")) == eventStream { // whatever the handler says: an answer is its caller's alone
+		h.Set("Cache-Control", "no-store, no-transform")
+		h.Set("X-Accel-Buffering", "no")
 	}
-	r.ResponseWriter.WriteHeader(code)
+	a.begun = a.begun || code >= 200
+	a.ResponseWriter.WriteHeader(code)
 }
 
-func (r *recorder) Write(b []byte) (int, error) {
-	if r.code == 0 {
-		r.code = http.StatusOK
+// Write sends in pieces, each of which the caller has time to read.
+func (a *answer) Write(b []byte) (n int, err error) {
+	const piece = 32 << 10
+	for len(b) > 0 && err == nil {
+		part := b[:min(piece, len(b))]
+		var m int
+		err = a.inTime(func() (err error) {
+			m, err = a.ResponseWriter.Write(part)
+			return err
+		})
+		n, b = n+m, b[len(part):]
 	}
-	return r.ResponseWriter.Write(b)
+	return n, err
 }
 
-// Unwrap is for http.ResponseController.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+// Flush sends what is buffered.
+func (a *answer) Flush() { _ = a.FlushError() }
+
+// FlushError is Flush for http.ResponseController.
+func (a *answer) FlushError() error { return a.inTime(a.conn.Flush) }
+
+// inTime sends something, with the head of the answer before it.
+func (a *answer) inTime(send func() error) (err error) {
+	if !a.begun {
+		a.WriteHeader(http.StatusOK)
+	}
+	if inTime(a.patience, a.conn.SetWriteDeadline, func() { err = send() }) && err == nil {
+		err = errNotRead
+	}
+	return err
+}
 
 // refuse answers with one line of JSON. The reason is one of a few fixed words.
 func (d *Door) refuse(w http.ResponseWriter, reason string, status int, message, hint string) {
@@ -70,25 +103,33 @@ func text(w http.ResponseWriter, status int, s string) {
 
 // panicked logs a panic with its stack, and of its value only a fault of the Go runtime: all else may
 // hold what a caller sent. It reports whether the answer is broken and the connection must be, too.
-func (d *Door) panicked(w *recorder, r *http.Request, p any) bool {
+func (d *Door) panicked(a *answer, r *http.Request, p any) bool {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return true // on purpose
 	}
-	why := fmt.Sprintf("a %T", p)
+	why, path := fmt.Sprintf("a %T", p), r.URL.Path
 	if fault, ok := p.(runtime.Error); ok {
 		why = fault.Error()
 	}
-	d.cfg.Log.Error("a handler panicked", "method", r.Method, "path", d.classOf(r.URL.Path), "panic", why, "stack", string(debug.Stack()))
-	if w.code != 0 {
+	if path != Path && d.reserved[path] == nil {
+		path = "other"
+	}
+	d.cfg.Log.Error("a handler panicked", "method", r.Method, "path", path, "panic", why, "stack", string(debug.Stack()))
+	if a.begun {
 		return true
 	}
-	d.refuse(w, "panic", http.StatusInternalServerError, "a bug in this program", "the log of the server has more")
+	d.refuse(a, "panic", http.StatusInternalServerError, "a bug in this program", "the log of the server has more")
 	return false
 }
 
 // routes are the paths of the door itself.
 func (d *Door) routes() map[string]http.HandlerFunc {
-	routes := vitals(d.ready)
+	routes := vitals(func() error {
+		if d.work.closed() {
+			return errors.New("shutting down")
+		}
+		return nil
+	})
 	routes["/"] = onlyGet(func(w http.ResponseWriter, _ *http.Request) {
 		text(w, http.StatusOK, "Marchwarden answers questions with citations, for programs that speak the Model Context Protocol.\n"+
 			"MCP is served at "+Path+" (streamable HTTP). Health: "+healthPath+", "+readyPath)
@@ -130,27 +171,4 @@ func onlyGet(serve http.HandlerFunc) http.HandlerFunc {
 		}
 		serve(w, r)
 	}
-}
-
-// ready says what keeps the door from being so, in words that any caller may read.
-func (d *Door) ready() error {
-	if d.work.closed() {
-		return errors.New("shutting down")
-	}
-	return nil
-}
-
-// classOf is the kind of a path, of which there are few.
-func (d *Door) classOf(path string) string {
-	switch {
-	case path == Path:
-		return "mcp"
-	case path == healthPath || path == readyPath:
-		return "health"
-	case d.reserved[path] == nil:
-		return "other"
-	case path == "/":
-		return "root"
-	}
-	return "metadata"
 }

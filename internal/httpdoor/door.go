@@ -137,22 +137,18 @@ func invalid(field, format string, args ...any) error {
 // Handler is everything but the listening: all paths, with all rules.
 func (d *Door) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rec := &recorder{ResponseWriter: w}
+		a := &answer{ResponseWriter: w, conn: http.NewResponseController(w), patience: d.cfg.BodyTimeout}
 		defer func() {
-			broken := false
-			if p := recover(); p != nil {
-				broken = d.panicked(rec, r, p)
-			}
-			if broken {
+			if p := recover(); p != nil && d.panicked(a, r, p) {
 				panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
 			}
 		}()
-		d.enter(rec, r)
+		d.enter(a, r)
 	})
 }
 
 // enter is the part of the way that all requests go.
-func (d *Door) enter(w *recorder, r *http.Request) {
+func (d *Door) enter(w *answer, r *http.Request) {
 	probe := r.URL.Path == healthPath || r.URL.Path == readyPath
 	hostOK := d.policy.knows(r)
 	if !hostOK && !probe {
@@ -195,7 +191,7 @@ const (
 
 var methods = []string{http.MethodPost, http.MethodGet, http.MethodDelete}
 
-func (d *Door) serveMCP(w *recorder, r *http.Request) {
+func (d *Door) serveMCP(w *answer, r *http.Request) {
 	h := w.Header()
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -227,6 +223,5 @@ func (d *Door) serveMCP(w *recorder, r *http.Request) {
 	if !ok {
 		return
 	}
-	out := &stream{ResponseWriter: w, conn: http.NewResponseController(w), patience: d.cfg.BodyTimeout}
-	d.cfg.MCP.ServeHTTP(out, inside(r, p, body))
+	d.cfg.MCP.ServeHTTP(w, inside(r, p, body))
 }

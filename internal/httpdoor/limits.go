@@ -137,14 +137,14 @@ func (t *tally) close() (first bool) {
 
 // body reads the whole body of a request: the handler gets all of it or none, and net/http notices
 // from then on when the caller goes away. If it is not as it should be, the request is answered.
-func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+func (d *Door) body(w *answer, r *http.Request) ([]byte, bool) {
 	if types := r.Header.Values("Content-Type"); r.Method == http.MethodPost && (len(types) != 1 || mediaType(types[0]) != "application/json") {
 		d.refuse(w, "content_type", http.StatusUnsupportedMediaType, "the body must be application/json", "set Content-Type")
 		return nil, false
 	}
 	var body []byte
 	err := errTooLarge
-	if r.ContentLength <= d.cfg.MaxBody && inTime(d.cfg.BodyTimeout, http.NewResponseController(w).SetReadDeadline, func() {
+	if r.ContentLength <= d.cfg.MaxBody && inTime(d.cfg.BodyTimeout, w.conn.SetReadDeadline, func() {
 		body, err = io.ReadAll(io.LimitReader(r.Body, d.cfg.MaxBody+1)) // one byte more tells whether there is more
 	}) {
 		err = errTooSlow
