@@ -143,11 +143,21 @@ func (g *SignIn) pass(w http.ResponseWriter, r *http.Request, next http.Handler)
 	}
 	ctx, cancel := context.WithCancel(access.With(context.WithValue(r.Context(), sessionKey{}, s), p))
 	defer cancel()
-	watch := time.AfterFunc(g.cfg.Recheck, func() {
-		g.watch(ctx, r, s)
-		cancel()
-	})
-	defer watch.Stop()
+	go func() { // a stream of events may last for hours, and must not outlive the right to see it
+		defer cancel()
+		every := time.NewTicker(g.cfg.Recheck)
+		defer every.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-every.C:
+			}
+			if _, err := g.who(r, s); errors.Is(err, marchwarden.CodeDenied) {
+				return
+			}
+		}
+	}()
 	next.ServeHTTP(w, insidePage(r, ctx))
 }
 
@@ -155,33 +165,13 @@ func (g *SignIn) pass(w http.ResponseWriter, r *http.Request, next http.Handler)
 // something. Any other is answered.
 func (g *SignIn) admit(w http.ResponseWriter, r *http.Request) (*session, access.Principal, bool) {
 	s, p, err := g.enter(r)
+	if err == nil && changes(r.Method) {
+		err = g.meant(w, r, s)
+	}
 	if err != nil {
 		g.turnAway(w, r, s, err)
-		return nil, access.Principal{}, false
 	}
-	if changes(r.Method) {
-		if err := g.meant(w, r, s); err != nil {
-			g.notMeant(w, r, s, err)
-			return nil, access.Principal{}, false
-		}
-	}
-	return s, p, true
-}
-
-// watch returns when a session or its request has ended: a stream of events may last for hours, and
-// must not outlive the right to see it.
-func (g *SignIn) watch(ctx context.Context, r *http.Request, s *session) {
-	every := time.NewTicker(g.cfg.Recheck)
-	defer every.Stop()
-	for ctx.Err() == nil {
-		if _, err := g.who(r, s); errors.Is(err, marchwarden.CodeDenied) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-		case <-every.C:
-		}
-	}
+	return s, p, err == nil
 }
 
 // changes reports whether a method may change something. One that is not known may.

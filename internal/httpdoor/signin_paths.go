@@ -1,6 +1,7 @@
 package httpdoor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -117,7 +118,7 @@ func (g *SignIn) byLink(w http.ResponseWriter, r *http.Request) {
 func (g *SignIn) byToken(w http.ResponseWriter, r *http.Request) {
 	s, _, _ := g.enter(r) // who it is does not matter: they sign in anew
 	if err := g.parse(w, r); err != nil {
-		g.notMeant(w, r, s, err)
+		g.turnAway(w, r, s, err)
 		return
 	}
 	next := within(r.PostForm.Get("next"))
@@ -215,11 +216,13 @@ func within(s string) string {
 	return "/"
 }
 
-// turnAway answers a request that is not let in with a page that says how to get in.
+// turnAway answers a request that is not let in with a page that says how to get in, and one whose form
+// is at fault with that alone.
 func (g *SignIn) turnAway(w http.ResponseWriter, r *http.Request, s *session, err error) {
 	v := g.explain(w, err)
-	if v.Status == http.StatusUnauthorized && g.team() && errors.Is(err, errNotSignedIn) {
-		v.Problem, v.Hint = "", "" // it is the first that every user sees, and the form says enough
+	if errors.Is(err, errForm) && r.URL.Path != inPath {
+		g.write(w, r, v)
+		return
 	}
 	if r.URL.Path != inPath && r.URL.Path != outPath && !changes(r.Method) {
 		v.Next = within(r.URL.RequestURI())
@@ -227,10 +230,21 @@ func (g *SignIn) turnAway(w http.ResponseWriter, r *http.Request, s *session, er
 	g.show(w, r, s, v)
 }
 
-// explain is the answer to an error of enter, in words that tell no secret.
+// explain is the answer to an error of enter or meant, in words that tell no secret.
 func (g *SignIn) explain(w http.ResponseWriter, err error) SignInView {
 	const again = "run marchwarden ui, which prints a link that works once, for 10 minutes"
+	const reload = "load the page again"
+	var large *http.MaxBytesError
 	switch {
+	case errors.As(err, &large):
+		return SignInView{Status: http.StatusRequestEntityTooLarge, Problem: "the form is over the limit of this server of " + strconv.FormatInt(large.Limit, 10) + " bytes"}
+	case errors.Is(err, errTooSlow):
+		w.Header().Set("Connection", "close")
+		return SignInView{Status: http.StatusRequestTimeout, Problem: "the form did not come in time", Hint: reload}
+	case errors.Is(err, errNotMeant):
+		return SignInView{Status: http.StatusForbidden, Problem: "the form is not of this session", Hint: reload}
+	case errors.Is(err, errForm):
+		return SignInView{Status: http.StatusBadRequest, Problem: "the form cannot be read", Hint: reload}
 	case errors.Is(err, errGuessing):
 		retryAfter(w, retryLater)
 		return SignInView{Status: http.StatusTooManyRequests, Problem: "too many wrong tokens from this address", Hint: "wait, then use the right one"}
@@ -239,34 +253,14 @@ func (g *SignIn) explain(w http.ResponseWriter, err error) SignInView {
 	case !errors.Is(err, marchwarden.CodeDenied):
 		retryAfter(w, retryLater)
 		return SignInView{Status: http.StatusServiceUnavailable, Problem: "tokens cannot be checked at the moment", Hint: "try again in a few seconds"}
-	case errors.Is(err, errNotSignedIn) && g.team():
-		return SignInView{Status: http.StatusUnauthorized, Problem: "you are not signed in", Hint: "sign in with a token at " + inPath}
+	case errors.Is(err, errNotSignedIn) && g.team(): // it is the first that every user sees, and the form says enough
+		return SignInView{Status: http.StatusUnauthorized}
 	case errors.Is(err, errNotSignedIn):
 		return SignInView{Status: http.StatusUnauthorized, Problem: "this browser is not signed in", Hint: again}
 	case g.team():
 		return SignInView{Status: http.StatusUnauthorized, Problem: "the token is refused", Hint: "it may be wrong, expired or taken back"}
 	}
 	return SignInView{Status: http.StatusUnauthorized, Problem: "the link was used, is too old or is not one of this server", Hint: again}
-}
-
-// notMeant answers a change that carries nothing to say that it was meant, or that cannot be read.
-func (g *SignIn) notMeant(w http.ResponseWriter, r *http.Request, s *session, err error) {
-	v := SignInView{Status: http.StatusBadRequest, Problem: "the form cannot be read", Hint: "load the page again"}
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		v.Status, v.Problem, v.Hint = http.StatusRequestEntityTooLarge, "the form is over the limit of this server of "+strconv.FormatInt(large.Limit, 10)+" bytes", ""
-	case errors.Is(err, errTooSlow):
-		w.Header().Set("Connection", "close")
-		v.Status, v.Problem = http.StatusRequestTimeout, "the form did not come in time"
-	case errors.Is(err, errNotMeant):
-		v.Status, v.Problem = http.StatusForbidden, "the form is not of this session"
-	}
-	if r.URL.Path == inPath {
-		g.show(w, r, s, v)
-		return
-	}
-	g.refuse(w, r, v.Status, v.Problem, v.Hint)
 }
 
 // refuse answers with one sentence and a way out, and tells nothing of any session.
@@ -286,14 +280,10 @@ func (g *SignIn) show(w http.ResponseWriter, r *http.Request, s *session, v Sign
 	g.write(w, r, v)
 }
 
-// wantsPage reports whether a request is that of a window, not of a script, a picture or a program.
-func wantsPage(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), "text/html")
-}
-
-// write answers with a view. A caller that is gone has no use for it.
+// write answers with a view, as a page if a window asks, not a script, a picture or a program. A caller
+// that is gone has no use for it.
 func (g *SignIn) write(w http.ResponseWriter, r *http.Request, v SignInView) {
-	if g.cfg.Page != nil && wantsPage(r) {
+	if g.cfg.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		page, err := g.cfg.Page(v)
 		if err == nil {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -308,9 +298,5 @@ func (g *SignIn) write(w http.ResponseWriter, r *http.Request, v SignInView) {
 		lines = append(lines, "signed in")
 	}
 	said := strings.TrimSpace(strings.Join(lines, "\n"))
-	if said == "" {
-		v := g.explain(w, errNotSignedIn)
-		said = v.Problem + "\n" + v.Hint
-	}
-	text(w, v.Status, said)
+	text(w, v.Status, cmp.Or(said, "you are not signed in\nsign in with a token at "+inPath))
 }
