@@ -52,7 +52,7 @@ type policy struct {
 }
 
 // newPolicy reads names and origins as Config has them. CodeInvalid names the field that is wrong.
-func newPolicy(names, list []string) (*policy, error) {
+func newPolicy(names, origins []string) (*policy, error) {
 	p := &policy{trusted: map[string]bool{}}
 	for _, s := range names {
 		h, ok := splitHost(s)
@@ -60,8 +60,27 @@ func newPolicy(names, list []string) (*policy, error) {
 			return nil, invalid("hosts", "%q is not a name with or without a port, such as research.example.org", s)
 		}
 		p.hosts = append(p.hosts, h)
+		at := h.name
+		if strings.Contains(at, ":") {
+			at = "[" + at + "]"
+		}
+		for scheme, usual := range defaultPorts {
+			origin := scheme + "://" + at
+			if h.port != "" && h.port != usual {
+				origin += ":" + h.port
+			}
+			p.trusted[origin] = true
+		}
 	}
-	return p, p.trust(list)
+	for _, s := range origins {
+		s = strings.ToLower(s)
+		scheme, host, _ := strings.Cut(s, "://")
+		if _, plain := splitHost(host); !plain || defaultPorts[scheme] == "" {
+			return nil, invalid("origins", "%q is not an origin, such as https://app.example.org", s)
+		}
+		p.trusted[s] = true
+	}
+	return p, nil
 }
 
 // CheckHosts says what is wrong with Config.Hosts, without making a door of it.
@@ -82,7 +101,9 @@ func (p *policy) knows(r *http.Request) bool {
 	if !ok {
 		return false
 	}
-	if access.IsLoopback(h.name) || slices.ContainsFunc(p.hosts, func(known hostPort) bool { return known.covers(h) }) {
+	if access.IsLoopback(h.name) || slices.ContainsFunc(p.hosts, func(known hostPort) bool { // without a port by either scheme
+		return known.name == h.name && (known.port == "" || known.port == h.port || h.port == "" && (known.port == "443" || known.port == "80"))
+	}) {
 		return true
 	}
 	// The address that the connection came to: a page served under it is from here.
@@ -95,42 +116,11 @@ func (p *policy) knows(r *http.Request) bool {
 	return err == nil && err2 == nil && asked.Unmap() == to.Addr().Unmap().WithZone("") && cmp.Or(h.port, defaultPorts[schemeOf(r)]) == strconv.Itoa(int(to.Port()))
 }
 
-// covers reports whether h is meant by a configured host, without a port by either scheme.
-func (known hostPort) covers(h hostPort) bool {
-	return known.name == h.name && (known.port == "" || known.port == h.port || h.port == "" && (known.port == "443" || known.port == "80"))
-}
-
 func schemeOf(r *http.Request) string {
 	if r.TLS != nil {
 		return "https"
 	}
 	return "http"
-}
-
-// trust takes origins of a configuration, and those of the known hosts.
-func (p *policy) trust(list []string) error {
-	for _, s := range list {
-		s = strings.ToLower(s)
-		scheme, host, _ := strings.Cut(s, "://")
-		if _, plain := splitHost(host); !plain || defaultPorts[scheme] == "" {
-			return invalid("origins", "%q is not an origin, such as https://app.example.org", s)
-		}
-		p.trusted[s] = true
-	}
-	for _, h := range p.hosts {
-		at := h.name
-		if strings.Contains(at, ":") {
-			at = "[" + at + "]"
-		}
-		for scheme, usual := range defaultPorts {
-			origin := scheme + "://" + at
-			if h.port != "" && h.port != usual {
-				origin += ":" + h.port
-			}
-			p.trusted[origin] = true
-		}
-	}
-	return nil
 }
 
 var defaultPorts = map[string]string{"http": "80", "https": "443"}

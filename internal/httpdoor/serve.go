@@ -98,11 +98,8 @@ func (d *Door) drain(ctx context.Context) {
 }
 
 // Probe serves the health of a process that has no other door, without a token,
-// until ctx ends, and closes l. ready says what keeps the process from being so; nil never does.
+// until ctx ends, and closes l. ready says what keeps the process from being so.
 func Probe(ctx context.Context, l net.Listener, ready func() error) error {
-	if ready == nil {
-		ready = func() error { return nil }
-	}
 	mux := http.NewServeMux()
 	for path, serve := range vitals(ready) {
 		mux.HandleFunc(path, serve)
