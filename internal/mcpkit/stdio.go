@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -32,8 +33,9 @@ import (
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	calls, stopCalls := context.WithCancel(ctx)
 	defer stopCalls()
-	conn := &stdioConn{LineConn: NewLineConn(in, out, maxLineBytes, decodeLine), grace: s.cfg.Grace, stopCalls: stopCalls,
-		live: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1)}
+	gone, leave := context.WithCancel(context.Background())
+	conn := &stdioConn{lines: LineTransport(in, out, maxLineBytes, takeCall), grace: s.cfg.Grace, stopCalls: stopCalls,
+		gone: gone, leave: leave, live: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1)}
 	defer conn.Close()
 	session, err := s.mcp.Connect(access.With(context.WithValue(ctx, sessionKey{}, calls), access.Local()), conn, nil)
 	if err != nil {
@@ -66,17 +68,18 @@ type sessionKey struct{}
 // maxLineBytes bounds one message from the client; a legal request is far below it.
 const maxLineBytes = 1 << 20
 
-// stdioConn is a LineConn of a server, which needs more than the SDK's own does:
+// stdioConn is a connection of lines for a server, which needs more than the SDK does:
 //
-//   - a line that is no message is answered with an error, and the next one is
-//     read; the SDK would end the session;
 //   - it knows which calls have no answer yet, so that a session can end after
 //     their answers instead of before;
 //   - a call that the client cancelled is not answered, as the protocol asks.
 type stdioConn struct {
-	*LineConn
+	mcp.Connection
+	lines     *mcp.IOTransport
 	grace     time.Duration
-	stopCalls func() // ends the contexts of running calls
+	stopCalls func()          // ends the contexts of running calls
+	gone      context.Context // ends with the connection
+	leave     func()
 
 	liveMu   sync.Mutex          // guards live
 	live     map[jsonrpc.ID]bool // calls without an answer; true: cancelled by the client
@@ -84,30 +87,27 @@ type stdioConn struct {
 }
 
 // Connect makes a connection its own transport.
-func (c *stdioConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
-
-// Read gives the next message. At the end of input it first lets the running calls answer: the SDK
-// drops answers once Read has failed.
-func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
-	msg, err := c.LineConn.Read(ctx)
-	if err != nil && ctx.Err() == nil {
-		c.finish()
-	}
-	c.track(msg)
-	return msg, err
+func (c *stdioConn) Connect(ctx context.Context) (_ mcp.Connection, err error) {
+	c.Connection, err = c.lines.Connect(ctx)
+	return c, err
 }
 
-// finish lets running calls answer, and stops those that take too long.
-func (c *stdioConn) finish() {
-	select {
-	case <-c.closed:
-		return
-	default:
-	}
-	if !c.drain(c.grace) {
+// Close ends reading and writing.
+func (c *stdioConn) Close() error {
+	c.leave()
+	return c.Connection.Close()
+}
+
+// Read gives the next message. At the end of input it first lets the running calls answer, and stops
+// those that take too long: the SDK drops answers once Read has failed.
+func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	msg, err := c.Connection.Read(ctx)
+	if err != nil && ctx.Err() == nil && !c.drain(c.grace) {
 		c.stopCalls()
 		c.drain(handover(c.grace))
 	}
+	c.track(msg)
+	return msg, err
 }
 
 // track notes calls as they come in, and their cancellation.
@@ -127,9 +127,7 @@ func (c *stdioConn) track(msg jsonrpc.Message) {
 	if req.Method != "notifications/cancelled" {
 		return
 	}
-	var p struct {
-		RequestID any `json:"requestId"`
-	}
+	var p mcp.CancelledParams
 	if json.Unmarshal(req.Params, &p) != nil {
 		return // the SDK reports it
 	}
@@ -151,7 +149,7 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 			return nil
 		}
 	}
-	return c.LineConn.Write(ctx, msg)
+	return c.Connection.Write(ctx, msg)
 }
 
 func (c *stdioConn) settle(id jsonrpc.ID) {
@@ -179,14 +177,14 @@ func (c *stdioConn) drain(limit time.Duration) bool {
 		case <-c.answered:
 		case <-over:
 			return false
-		case <-c.closed:
+		case <-c.gone.Done():
 			return false
 		}
 	}
 }
 
-// decodeLine gives the message in a line, or the error to answer it with.
-func decodeLine(line []byte) (jsonrpc.Message, []byte, error) {
+// takeCall passes a message on, and answers with an error what is none.
+func takeCall(line []byte) (msg, answer []byte, err error) {
 	wrong := ""
 	code := jsonrpc.CodeInvalidRequest
 	switch {
@@ -199,9 +197,9 @@ func decodeLine(line []byte) (jsonrpc.Message, []byte, error) {
 	case line[0] == '[':
 		wrong = "batches are not supported: send one message a line"
 	default:
-		msg, err := jsonrpc.DecodeMessage(line)
+		_, err := jsonrpc.DecodeMessage(line)
 		if err == nil {
-			return msg, nil, nil
+			return line, nil, nil
 		}
 		wrong = err.Error()
 	}
@@ -224,120 +222,41 @@ func protocolError(text []byte, code int, message string) []byte {
 	return data
 }
 
-// LineConn is a connection of one JSON-RPC message a line, for one session of a server or of a
-// client. It leaves its two streams open: they are the caller's. Unlike the SDK's own, it goes
-// on after a line that is no message, if its reader does.
-type LineConn struct {
-	messages chan jsonrpc.Message // closed after the last one
-	readErr  error                // why messages was closed; set before that
-
-	closeOnce sync.Once
-	closed    chan struct{}
-
-	writeMu sync.Mutex // guards out: one message at a time
-	out     io.Writer
-}
-
 // TakeLine makes sense of a line that is not blank, nil if it was over the limit: it gives the
 // message in it, or what to answer right away, or neither to pass the line over. An error ends the
 // connection.
-type TakeLine func(line []byte) (msg jsonrpc.Message, answer []byte, err error)
+type TakeLine func(line []byte) (msg, answer []byte, err error)
 
-// NewLineConn begins to read lines of at most limit bytes.
-func NewLineConn(in io.Reader, out io.Writer, limit int, take TakeLine) *LineConn {
-	c := &LineConn{messages: make(chan jsonrpc.Message), closed: make(chan struct{}), out: out}
-	go c.scan(in, limit, take)
-	return c
+// LineTransport carries one JSON-RPC message a line, of at most limit bytes. It leaves its two streams
+// open: they are the caller's. The SDK's own would end at a line that is no message.
+func LineTransport(in io.Reader, out io.Writer, limit int, take TakeLine) *mcp.IOTransport {
+	messages, passed := io.Pipe()
+	answers := &lineWriter{out: out}
+	go func() { passed.CloseWithError(takeLines(in, passed, answers, limit, take)) }()
+	return &mcp.IOTransport{Reader: messages, Writer: answers, MaxLineLength: -1}
 }
 
-// Connect makes a connection its own transport.
-func (c *LineConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
-
-// SessionID is empty: a stream has one session.
-func (c *LineConn) SessionID() string { return "" }
-
-// Close ends reading and writing.
-func (c *LineConn) Close() error {
-	c.closeOnce.Do(func() { close(c.closed) })
-	return nil
-}
-
-// scan reads lines until in ends, a line cannot be taken or the connection is closed.
-func (c *LineConn) scan(in io.Reader, limit int, take TakeLine) {
-	defer close(c.messages)
+// takeLines reads lines until in ends, a line cannot be taken or the connection is closed.
+func takeLines(in io.Reader, messages, answers io.Writer, limit int, take TakeLine) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
-		line, err := readLine(r, limit)
-		if text := bytes.TrimSpace(line); (line == nil || len(text) > 0) && !c.deliver(take(text)) {
-			return
+		line, ended := readLine(r, limit)
+		if text := bytes.TrimSpace(line); line == nil || len(text) > 0 {
+			msg, answer, err := take(text)
+			if err == nil && answer != nil {
+				_, err = answers.Write(append(answer, '\n'))
+			}
+			if err == nil && msg != nil {
+				_, err = messages.Write(append(msg, '\n'))
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			c.readErr = err
-			return
+		if ended != nil {
+			return ended
 		}
 	}
-}
-
-// deliver passes on what was made of a line, and says whether to go on.
-func (c *LineConn) deliver(msg jsonrpc.Message, answer []byte, err error) bool {
-	if err == nil && answer != nil {
-		if err = c.writeLine(answer); err != nil {
-			err = fmt.Errorf("answer a malformed line: %w", err)
-		}
-	}
-	switch {
-	case err != nil:
-		c.readErr = err
-		return false
-	case msg == nil:
-		return true
-	}
-	select {
-	case c.messages <- msg:
-		return true
-	case <-c.closed:
-		return false
-	}
-}
-
-// Read gives the next message. io.EOF says that there are no more.
-func (c *LineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-c.closed:
-		return nil, io.EOF
-	case msg, more := <-c.messages:
-		if !more {
-			return nil, c.readErr
-		}
-		return msg, nil
-	}
-}
-
-// Write sends one message. It waits for a reader that does not read.
-func (c *LineConn) Write(ctx context.Context, msg jsonrpc.Message) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	data, err := jsonrpc.EncodeMessage(msg)
-	if err != nil {
-		return fmt.Errorf("encode message: %w", err)
-	}
-	return c.writeLine(data)
-}
-
-// writeLine sends one line in one piece, unless the connection is closed.
-func (c *LineConn) writeLine(data []byte) error {
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	select {
-	case <-c.closed:
-		return io.ErrClosedPipe
-	default:
-	}
-	_, err := c.out.Write(append(data, '\n'))
-	return err
 }
 
 // readLine reads up to the next line end or the end of r, and gives nil for a line over the limit. It
@@ -355,4 +274,25 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 			return line, err
 		}
 	}
+}
+
+// lineWriter writes whole lines, until it is closed. Closing does not wait for a reader that does not read.
+type lineWriter struct {
+	mu     sync.Mutex // one line at a time
+	out    io.Writer
+	closed atomic.Bool
+}
+
+func (w *lineWriter) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed.Load() {
+		return 0, io.ErrClosedPipe
+	}
+	return w.out.Write(line)
+}
+
+func (w *lineWriter) Close() error {
+	w.closed.Store(true)
+	return nil
 }

@@ -223,7 +223,7 @@ func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 				Hint: "check the command and where it is", Err: err}
 		}
 		s.proc, s.pipe = proc, &pipe{hear: s.overhear}
-		s.pipe.LineConn = mcpkit.NewLineConn(proc.Out, proc.In, maxFrameBytes, s.pipe.take)
+		s.pipe.IOTransport = mcpkit.LineTransport(proc.Out, proc.In, maxFrameBytes, s.pipe.take)
 		return s.pipe, nil
 	}
 	home, _ := url.Parse(t.URL) // which check has done

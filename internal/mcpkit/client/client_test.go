@@ -229,18 +229,18 @@ func TestProgressIsHeardInItsPlace(t *testing.T) {
 		heard++
 		return n.Method == "notifications/progress"
 	}}
-	var last jsonrpc.Message
+	var last []byte
 	for _, line := range []string{`{"jsonrpc":"2.0","method":"notifications/progress","params":{}}`, `{"jsonrpc":"2.0","id":1,"result":{}}`} {
 		if last != nil {
-			t.Errorf("progress is passed on: %v", last)
+			t.Errorf("progress is passed on: %s", last)
 		}
 		var err error
 		if last, _, err = p.take([]byte(line)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, answer := last.(*jsonrpc.Response); !answer || heard != 1 {
-		t.Errorf("heard %d, then the answer: %v", heard, answer)
+	if !strings.Contains(string(last), "result") || heard != 1 {
+		t.Errorf("heard %d, then the answer: %s", heard, last)
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
 const (
@@ -25,12 +25,14 @@ const (
 	// maxProgressBytes bounds a line that may tell of progress.
 	maxProgressBytes = 256 << 10
 	progressMethod   = "notifications/progress"
+	// codeUnread is the code of an answer that is put in the place of one that cannot be read.
+	codeUnread = -32098
 )
 
 // pipe is the client's connection to a child process. A line that is no message is passed
 // over; one that is over the limit ends the session, because it may have been the answer.
 type pipe struct {
-	*mcpkit.LineConn
+	*mcp.IOTransport
 	hear  func(*jsonrpc.Request) bool       // takes a notification of progress, in its place before what follows it
 	fault atomic.Pointer[marchwarden.Error] // why no more messages come, if it is the server's fault
 
@@ -40,40 +42,42 @@ type pipe struct {
 }
 
 // take gives the message in a line, unless it is progress, which is heard at once.
-func (p *pipe) take(line []byte) (jsonrpc.Message, []byte, error) {
+func (p *pipe) take(line []byte) (text, answer []byte, err error) {
 	if line == nil {
 		p.fault.Store(errHuge)
 		return nil, nil, io.EOF
 	}
-	msg := frame(line)
+	text, msg := frame(line)
 	if msg == nil {
 		return nil, nil, p.tolerate(line)
 	}
 	if n, ok := msg.(*jsonrpc.Request); ok && p.hear(n) {
 		return nil, nil, nil
 	}
-	return msg, nil, nil
+	return text, nil, nil
 }
 
-// frame is the message in a line, or nil; a batch is none. What is clearly an answer and cannot be read
+// frame is a line as a message, or nil; a batch is none. What is clearly an answer and cannot be read
 // fails its call, which would wait for it in vain.
-func frame(text []byte) jsonrpc.Message {
+func frame(line []byte) ([]byte, jsonrpc.Message) {
 	var head struct {
 		Version string `json:"jsonrpc"`
 		ID      any    `json:"id"`
 	}
-	if text[0] != '{' || json.Unmarshal(text, &head) != nil {
-		return nil
+	if line[0] != '{' || json.Unmarshal(line, &head) != nil {
+		return nil, nil
 	}
-	msg, err := jsonrpc.DecodeMessage(text)
+	msg, err := jsonrpc.DecodeMessage(line)
 	if err == nil {
-		return msg
+		return line, msg
 	}
 	id, idErr := jsonrpc.MakeID(head.ID)
 	if head.Version == "" || idErr != nil || !id.IsValid() {
-		return nil
+		return nil, nil
 	}
-	return &jsonrpc.Response{ID: id, Error: malformed(unread, said(err.Error()))}
+	failed := &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: codeUnread, Message: err.Error()}}
+	line, _ = jsonrpc.EncodeMessage(failed) // text always encodes
+	return line, failed
 }
 
 // tolerate notes a line that is no message. Too many of them are an error.

@@ -251,7 +251,10 @@ func (s *Session) fault(err error) error {
 	var theirs *jsonrpc.Error
 	if errors.As(err, &theirs) && !isLocal(theirs) && !errors.Is(err, mcp.ErrConnectionClosed) {
 		code := marchwarden.CodeUnavailable
-		if theirs.Code == jsonrpc.CodeMethodNotFound {
+		switch theirs.Code {
+		case codeUnread:
+			return malformed(unread, said(theirs.Message))
+		case jsonrpc.CodeMethodNotFound:
 			code = marchwarden.CodeUnsupported
 		}
 		return quoting(marchwarden.Errorf(code, "the researcher answered with a protocol error: %s (%d)", said(theirs.Message), theirs.Code),

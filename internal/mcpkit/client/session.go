@@ -104,7 +104,7 @@ func (s *Session) Close() error {
 			_ = s.cs.Close()
 		}
 		if s.pipe != nil {
-			_ = s.pipe.Close()
+			_ = s.pipe.Reader.Close() // frees the reader of lines
 		}
 		<-s.done
 		if s.release != nil {
