@@ -1,7 +1,6 @@
 package access
 
 import (
-	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -9,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -35,13 +32,8 @@ const (
 
 // keyring has the keys of an issuer. Of many callers who need them one fetches.
 type keyring struct {
-	issuer   string
-	at       *url.URL // the issuer, parsed
-	url      string   // of the keys; "" asks the issuer's metadata
-	client   *http.Client
-	now      func() time.Time
-	log      *slog.Logger
-	loopback bool // the issuer is, so that its keys may be without TLS, too
+	OAuthConfig
+	at *url.URL // the issuer, parsed
 
 	mu      sync.Mutex // guards what follows
 	keys    keys       // nil before the first
@@ -51,27 +43,20 @@ type keyring struct {
 	flight  chan struct{}
 }
 
-func newKeyring(c OAuthConfig, issuer *url.URL) *keyring {
-	return &keyring{issuer: c.Issuer, at: issuer, url: c.JWKSURL, client: c.HTTP, now: c.Now,
-		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), loopback: IsLoopback(issuer.Hostname())}
-}
-
 // get returns keys that may be an hour old, or a day while newer ones cannot be had, or waits for some.
 func (r *keyring) get(ctx context.Context) (keys, error) {
 	r.mu.Lock()
-	now := r.now()
+	defer r.mu.Unlock()
+	now := r.Now()
 	switch age := now.Sub(r.fetched); {
 	case r.keys != nil && age >= 0 && age < freshFor:
-		defer r.mu.Unlock()
 		return r.keys, nil
 	case r.keys != nil && age < goodFor: // a clock that was set back is a reason to fetch, not to wait
-		defer r.mu.Unlock()
-		if r.flight == nil && !within(now, r.tried, renewEvery) {
+		if !within(now, r.tried, renewEvery) {
 			r.begin(ctx, now)
 		}
 		return r.keys, nil
 	case r.flight == nil && r.err != nil && within(now, r.tried, retryEvery):
-		defer r.mu.Unlock()
 		return nil, r.err
 	}
 	r.keys = nil // none, or too old
@@ -82,9 +67,9 @@ func (r *keyring) get(ctx context.Context) (keys, error) {
 // then those there are. The error is why newer ones cannot be had.
 func (r *keyring) renew(ctx context.Context) (keys, error) {
 	r.mu.Lock()
-	now := r.now()
+	defer r.mu.Unlock()
+	now := r.Now()
 	if r.flight == nil && within(now, r.tried, renewEvery) {
-		defer r.mu.Unlock()
 		return r.keys, r.err
 	}
 	return r.wait(ctx, now)
@@ -96,39 +81,44 @@ func within(now, since time.Time, d time.Duration) bool {
 	return !since.IsZero() && age >= 0 && age < d
 }
 
-// wait joins a flight, or begins one, and gives r.mu back meanwhile.
+// wait joins a flight, or begins one. r.mu is held, but not meanwhile.
 func (r *keyring) wait(ctx context.Context, now time.Time) (keys, error) {
-	if r.flight == nil {
-		r.begin(ctx, now)
-	}
+	r.begin(ctx, now)
 	flight := r.flight
 	r.mu.Unlock()
+	var gone error
 	select {
 	case <-flight:
 	case <-ctx.Done():
-		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for the keys of the issuer")
+		gone = marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for the keys of the issuer")
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	if gone != nil {
+		return nil, gone
+	}
 	return r.keys, r.err
 }
 
-// begin fetches keys in the background, whatever becomes of the request that needs them; r.mu is held.
+// begin fetches keys in the background, unless that goes on, whatever becomes of the request that needs
+// them; r.mu is held.
 func (r *keyring) begin(ctx context.Context, now time.Time) {
+	if r.flight != nil {
+		return
+	}
 	flight := make(chan struct{})
 	r.flight, r.tried = flight, now
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 	go func() {
 		defer cancel()
 		set, err := r.fetch(ctx)
-		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "fetch the keys of the issuer %s", r.issuer)
+		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "fetch the keys of the issuer %s", r.Issuer)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.err = err; err == nil {
 			r.keys, r.fetched = set, now
-			r.log.Info("fetched the keys of the issuer", "issuer", r.issuer, "keys", len(set))
+			r.Log.Info("fetched the keys of the issuer", "issuer", r.Issuer, "keys", len(set))
 		} else {
-			r.log.Warn("the keys of the issuer cannot be fetched", "issuer", r.issuer, "error", err.Error())
+			r.Log.Warn("the keys of the issuer cannot be fetched", "issuer", r.Issuer, "error", err.Error())
 		}
 		r.flight = nil
 		close(flight)
@@ -136,7 +126,7 @@ func (r *keyring) begin(ctx context.Context, now time.Time) {
 }
 
 func (r *keyring) fetch(ctx context.Context) (keys, error) {
-	at := r.url
+	at := r.JWKSURL
 	if at == "" {
 		var err error
 		if at, err = r.discover(ctx); err != nil {
@@ -181,11 +171,11 @@ func (r *keyring) discover(ctx context.Context) (string, error) {
 		if err := json.Unmarshal(text, &form); err != nil {
 			return "", errors.New("the metadata is no JSON object")
 		}
-		if form.Issuer != r.issuer {
+		if form.Issuer != r.Issuer {
 			return "", errors.New("the metadata is of another issuer")
 		}
 		u, err := checkURL(form.Keys)
-		if err == nil && u.Scheme != "https" && !r.loopback {
+		if err == nil && u.Scheme != "https" && !IsLoopback(r.at.Hostname()) {
 			err = errors.New("must be https")
 		}
 		if err != nil {
@@ -203,7 +193,7 @@ func (r *keyring) document(ctx context.Context, at string) (text json.RawMessage
 	if err != nil {
 		return nil, 0, errors.New("its address is none")
 	}
-	issuer := httpapi.Service{Name: "the issuer", Base: u.Scheme + "://" + u.Host, HTTP: r.client, MaxBytes: maxDocument, Timeout: fetchTimeout, NoRetry: true}
+	issuer := httpapi.Service{Name: "the issuer", Base: u.Scheme + "://" + u.Host, HTTP: r.HTTP, MaxBytes: maxDocument, Timeout: fetchTimeout, NoRetry: true}
 	if err := issuer.GetJSON(ctx, u.EscapedPath(), u.Query(), &text); err != nil {
 		return nil, httpapi.Status(err), errors.New(err.Error())
 	}

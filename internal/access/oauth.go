@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -46,7 +47,6 @@ type OAuthConfig struct {
 // the issuer's keys when they are first needed and again after an hour, which no caller waits for; they
 // are good for a day when the issuer cannot be reached.
 type OAuth struct {
-	issuer    string
 	parser    *jwt.Parser
 	validator *jwt.Validator
 	keys      *keyring
@@ -73,10 +73,8 @@ func NewOAuth(c OAuthConfig) (*OAuth, error) {
 		jwt.WithValidMethods(algorithms), jwt.WithIssuer(c.Issuer), jwt.WithAudience(c.Audience),
 		jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithTimeFunc(c.Now), jwt.WithStrictDecoding(),
 	}
-	return &OAuth{
-		issuer: c.Issuer, keys: newKeyring(c, issuer),
-		parser: jwt.NewParser(options...), validator: jwt.NewValidator(options...),
-	}, nil
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	return &OAuth{parser: jwt.NewParser(options...), validator: jwt.NewValidator(options...), keys: &keyring{OAuthConfig: c, at: issuer}}, nil
 }
 
 // Why a token of an issuer is refused, beside errExpired and ErrScope.
@@ -93,7 +91,7 @@ var (
 // must be. What cannot be good is refused before any key is fetched. CodeUnavailable if there are no
 // keys to check it by.
 func (o *OAuth) Authenticate(ctx context.Context, token string) (Principal, error) {
-	if !looksSigned(token) {
+	if parts := strings.Split(token, "."); len(token) > maxTokenBytes || len(parts) != 3 || slices.Contains(parts, "") {
 		return Principal{}, refuse(errUnknown)
 	}
 	claims, stale, err := o.verify(ctx, token, o.keys.get)
@@ -108,12 +106,7 @@ func (o *OAuth) Authenticate(ctx context.Context, token string) (Principal, erro
 		return Principal{}, refuse(ErrScope)
 	}
 	subject, _ := claims["sub"].(string)
-	return Principal{ID: oauthPrefix + o.issuer + "#" + subject, Scopes: scopes}, nil
-}
-
-func looksSigned(token string) bool {
-	parts := strings.Split(token, ".")
-	return len(token) <= maxTokenBytes && len(parts) == 3 && !slices.Contains(parts, "")
+	return Principal{ID: oauthPrefix + o.keys.Issuer + "#" + subject, Scopes: scopes}, nil
 }
 
 // verify checks all of a token but its scopes, by the keys that fetch has, and says whether newer keys

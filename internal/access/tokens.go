@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -73,8 +72,7 @@ type Tokens struct {
 
 	mu      sync.Mutex // guards what follows, and is held while the file is read
 	checked time.Time  // when the file was last read; zero if never
-	text    []byte     // what was in it, as far as it is sound
-	entries []entry    // what text says
+	entries []entry    // what was in it
 	err     error      // why there are none
 }
 
@@ -83,8 +81,7 @@ type Tokens struct {
 // it is no tokens file, CodeUnavailable if it cannot be read.
 func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 	t := &Tokens{path: path, now: now}
-	_, err := t.current(true)
-	if err != nil {
+	if _, err := t.current(true); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -179,36 +176,15 @@ func (t *Tokens) current(now bool) ([]entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := t.now()
-	if age := at.Sub(t.checked); now || t.checked.IsZero() || age < 0 || age >= checkEvery {
-		t.load()
-		t.checked = at
+	if age := at.Sub(t.checked); !now && !t.checked.IsZero() && age >= 0 && age < checkEvery {
+		return t.entries, t.err
 	}
-	return t.entries, t.err
-}
-
-// load reads the file, all of it: two changes may have the same time and size. t.mu is held.
-func (t *Tokens) load() {
-	text, err := tokensFile.Load(t.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		text, err = []byte{}, nil
-	}
-	if err == nil && t.err == nil && t.text != nil && string(text) == string(t.text) {
-		return
-	}
-	t.text, t.entries, t.err = nil, nil, err
-	if err != nil {
-		return
-	}
-	if len(text) > 0 {
-		t.entries, t.err = tokensFile.Parse(t.path, text)
-	}
-	if t.err != nil {
-		return
-	}
-	t.text = text
+	t.checked = at
+	t.entries, _, t.err = tokensFile.Read(t.path)
 	for i := range t.entries {
 		t.entries[i].Scopes = ours(t.entries[i].Scopes)
 	}
+	return t.entries, t.err
 }
 
 // checkName holds names to what is safe in a file, a log line and an argument.
