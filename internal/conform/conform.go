@@ -110,9 +110,11 @@ func Check(ctx context.Context, dial func(context.Context) (*client.Session, err
 	defer b.hangUp()
 	if b.connects(ctx) {
 		b.surface()
-		b.answers(ctx)
-		b.refusals(ctx)
-		b.tolerance(ctx)
+		for _, step := range []func(context.Context){b.answers, b.refusals, b.survives, b.tolerance, b.together, b.canceled, b.tells} {
+			if ctx.Err() == nil {
+				step(ctx)
+			}
+		}
 	}
 	b.report.Complete = ctx.Err() == nil
 	return b.report
@@ -231,6 +233,9 @@ func (b *bench) refusals(ctx context.Context) {
 			b.note(bad.id, Fail, "%s: %v", bad.what, err)
 		}
 	}
+}
+
+func (b *bench) survives(ctx context.Context) {
 	b.expect(ctx, "survive", "after bad input", b.quick())
 }
 
@@ -249,9 +254,6 @@ func (b *bench) alive() bool {
 
 // expect makes a call that must be answered with a result.
 func (b *bench) expect(ctx context.Context, id, when string, args map[string]any) {
-	if ctx.Err() != nil {
-		return
-	}
 	err := faultOf(b.call(ctx, args))
 	b.verdict(id, err == nil, when+" it answers", Fail, fmt.Sprintf("%s: %v", when, err))
 }
@@ -264,25 +266,16 @@ func faultOf(reply client.Reply, err error) error {
 	return err
 }
 
-// tolerance is what a caller of tomorrow, or a busy or an impatient one, needs.
+// tolerance is what a caller of tomorrow needs.
 func (b *bench) tolerance(ctx context.Context) {
 	novel := b.quick()
 	novel["field_of_tomorrow"] = true
 	novel["constraints"].(map[string]any)["max_hops"] = 3
 	b.expect(ctx, "unknown-field", "with an optional field that it does not know,", novel)
-	b.together(ctx)
-	b.canceled(ctx)
-	if ctx.Err() != nil {
-		return
-	}
-	b.verdict("progress", b.progress > 0, "progress is sent while it works", Warn, "no progress was sent; people who wait, and hosts with a time limit, want to see some")
 }
 
 // together makes two calls at once.
 func (b *bench) together(ctx context.Context) {
-	if ctx.Err() != nil {
-		return
-	}
 	s := b.session
 	if !b.alive() {
 		b.note("concurrent", Skipped, "there is no connection for two calls at once")
@@ -298,9 +291,6 @@ func (b *bench) together(ctx context.Context) {
 
 // canceled cancels a call and asks again.
 func (b *bench) canceled(ctx context.Context) {
-	if ctx.Err() != nil {
-		return
-	}
 	hasty, cancel := context.WithTimeout(ctx, cancelAfter)
 	_, err := b.call(hasty, b.quick())
 	cancel()
@@ -313,4 +303,9 @@ func (b *bench) canceled(ctx context.Context) {
 		return
 	}
 	b.expect(ctx, "cancel", after, b.quick())
+}
+
+// tells looks whether progress came with any of the calls.
+func (b *bench) tells(context.Context) {
+	b.verdict("progress", b.progress > 0, "progress is sent while it works", Warn, "no progress was sent; people who wait, and hosts with a time limit, want to see some")
 }
