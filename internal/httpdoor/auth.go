@@ -21,9 +21,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
-// admit finds out who asks and whether they have one of the scopes. If not, the
-// request is answered. named is the scope to tell a caller of.
-func (d *Door) admit(w http.ResponseWriter, r *http.Request, named string, scopes ...string) (access.Principal, bool) {
+// admit finds out who asks and whether they have a scope. If not, the request is answered.
+func (d *Door) admit(w http.ResponseWriter, r *http.Request) (access.Principal, bool) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) > 1 {
 		d.refuse(w, "auth_malformed", http.StatusBadRequest, "the request has several Authorization headers", "send one")
@@ -37,7 +36,7 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, named string, scope
 		// The first request of a client that then asks for a token looks like this: it is no failure.
 		if leave, ok := d.take(w, "addr "+remote(r)); ok {
 			leave()
-			d.challenge(w, r, named, "")
+			d.challenge(w, r, "")
 			d.refuse(w, "auth_missing", http.StatusUnauthorized, "a token is needed", "send it as Authorization: Bearer TOKEN")
 		}
 		return access.Principal{}, false
@@ -47,13 +46,13 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, named string, scope
 	case errors.Is(err, errGuessing):
 		retryAfter(w, retryLater)
 		d.refuse(w, "auth_rate", http.StatusTooManyRequests, "too many wrong tokens from this address", "wait, then use the right one")
-	case errors.Is(err, access.ErrScope) || err == nil && !slices.ContainsFunc(scopes, p.May):
-		d.challenge(w, r, named, "insufficient_scope")
-		d.refuse(w, "scope", http.StatusForbidden, "the token lacks a scope for this", "it needs one of: "+strings.Join(scopes, ", "))
+	case errors.Is(err, access.ErrScope) || err == nil && !slices.ContainsFunc(access.Scopes(), p.May):
+		d.challenge(w, r, "insufficient_scope")
+		d.refuse(w, "scope", http.StatusForbidden, "the token lacks a scope for this", "it needs one of: "+strings.Join(access.Scopes(), ", "))
 	case err == nil:
 		return p, true
 	case errors.Is(err, marchwarden.CodeDenied):
-		d.challenge(w, r, named, "invalid_token")
+		d.challenge(w, r, "invalid_token")
 		d.refuse(w, "auth_invalid", http.StatusUnauthorized, "the token is refused", "it may be wrong, expired or meant for another server")
 	default:
 		retryAfter(w, retryLater)
@@ -96,23 +95,20 @@ func (k *keeper) who(r *http.Request, token string) (access.Principal, error) {
 	if err == nil && p.ID == "" {
 		err = marchwarden.Errorf(marchwarden.CodeDenied, "the token has no owner")
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		k.known.get(seen, func() struct{} { return struct{}{} })
 		return p, nil
+	}
+	reason := strings.ReplaceAll(err.Error(), token, "[token]")
+	switch {
 	case errors.Is(err, marchwarden.CodeDenied) && !errors.Is(err, access.ErrScope):
 		k.known.take(seen)
 		failures.AllowN(k.now(), 1)
-		k.log.Warn("a token is refused", "address", remote(r), "reason", without(token, err))
+		k.log.Warn("a token is refused", "address", remote(r), "reason", reason)
 	case r.Context().Err() == nil:
-		k.log.Warn("a token cannot be checked or lacks a scope", "address", remote(r), "reason", without(token, err))
+		k.log.Warn("a token cannot be checked or lacks a scope", "address", remote(r), "reason", reason)
 	}
 	return access.Principal{}, err
-}
-
-// without is the text of an error that certainly does not hold the token.
-func without(token string, err error) string {
-	return strings.ReplaceAll(err.Error(), token, "[token]")
 }
 
 // bearer is the token of an Authorization header. Another scheme is no token.
@@ -126,7 +122,11 @@ func bearer(headers []string) (token string, given bool) {
 }
 
 // challenge says in WWW-Authenticate what is missing and where a token is to be had.
-func (d *Door) challenge(w http.ResponseWriter, r *http.Request, scope, problem string) {
+func (d *Door) challenge(w http.ResponseWriter, r *http.Request, problem string) {
+	metadata := d.cfg.MetadataURL
+	if metadata == "" && d.cfg.Metadata != nil {
+		metadata = schemeOf(r) + "://" + r.Host + metadataPath + Path
+	}
 	var params []string
 	add := func(name, value string) {
 		if value != "" {
@@ -134,19 +134,12 @@ func (d *Door) challenge(w http.ResponseWriter, r *http.Request, scope, problem 
 		}
 	}
 	add("error", problem)
-	add("resource_metadata", d.metadataURL(r))
-	add("scope", scope)
+	add("resource_metadata", metadata)
+	add("scope", d.cfg.Scope)
 	if len(params) == 0 {
 		add("realm", "marchwarden")
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer "+strings.Join(params, ", "))
-}
-
-func (d *Door) metadataURL(r *http.Request) string {
-	if d.cfg.MetadataURL != "" || d.cfg.Metadata == nil {
-		return d.cfg.MetadataURL
-	}
-	return schemeOf(r) + "://" + r.Host + metadataPath + Path
 }
 
 // remote is the address of a caller, and with IPv6 its network.
@@ -164,13 +157,6 @@ func remote(r *http.Request) string {
 		return netip.PrefixFrom(a, 64).Masked().String()
 	}
 	return a.String()
-}
-
-func callerKey(p access.Principal, r *http.Request) string {
-	if p.ID == access.Anonymous().ID {
-		return "addr " + remote(r)
-	}
-	return "id " + p.ID
 }
 
 // withoutSecrets is a copy of a request with another context and without what proves who asks.

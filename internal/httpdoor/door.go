@@ -99,21 +99,6 @@ func New(cfg Config) (*Door, error) {
 	if (cfg.CertFile == "") != (cfg.KeyFile == "") {
 		return nil, invalid("tls", "needs a certificate and a key, not one of them")
 	}
-	defaults(&cfg)
-	policy, err := newPolicy(cfg.Hosts, cfg.Origins)
-	if err != nil {
-		return nil, err
-	}
-	kept := max(minCallersKept, 2*cfg.MaxInFlight)
-	d := &Door{cfg: cfg, policy: policy,
-		keeper:  newKeeper(cfg.Auth, cfg.Now, cfg.Log, kept),
-		callers: newLRU(kept, (*caller).busy),
-	}
-	d.reserved = d.routes()
-	return d, nil
-}
-
-func defaults(cfg *Config) {
 	if cfg.Burst == 0 && cfg.Rate > 0 {
 		cfg.Burst = max(1, int(2*cfg.Rate))
 	}
@@ -126,6 +111,17 @@ func defaults(cfg *Config) {
 	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, 30*time.Second)
 	cfg.Grace = cmp.Or(cfg.Grace, 2*time.Second)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	policy, err := newPolicy(cfg.Hosts, cfg.Origins)
+	if err != nil {
+		return nil, err
+	}
+	kept := max(minCallersKept, 2*cfg.MaxInFlight)
+	d := &Door{cfg: cfg, policy: policy,
+		keeper:  newKeeper(cfg.Auth, cfg.Now, cfg.Log, kept),
+		callers: newLRU(kept, (*caller).busy),
+	}
+	d.reserved = d.routes()
+	return d, nil
 }
 
 func invalid(field, format string, args ...any) error {
@@ -210,11 +206,15 @@ func (d *Door) serveMCP(w *answer, r *http.Request) {
 		return
 	}
 	defer leave()
-	p, ok := d.admit(w, r, d.cfg.Scope, access.ScopeResearch, access.ScopeRead)
+	p, ok := d.admit(w, r)
 	if !ok {
 		return
 	}
-	leaveCaller, ok := d.take(w, callerKey(p, r))
+	key := "id " + p.ID
+	if p.ID == access.Anonymous().ID {
+		key = "addr " + remote(r)
+	}
+	leaveCaller, ok := d.take(w, key)
 	if !ok {
 		return
 	}
