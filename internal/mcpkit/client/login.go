@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,13 +176,9 @@ func (l *Login) note(header []string) error {
 	if len(scopes) == 0 {
 		return nil
 	}
-	return edit(l.File, func(all []entry) ([]entry, error) {
-		e, known := find(all, l.URL)
-		if !known {
-			return all, nil
-		}
+	return l.edit(func(e *entry) error {
 		e.Scopes = scopes
-		return with(all, e), nil
+		return nil
 	})
 }
 
@@ -254,7 +251,11 @@ func (l *Login) keep(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oaut
 	}
 	e.take(t)
 	l.hide(e)
-	if err := edit(l.File, func(all []entry) ([]entry, error) { return with(all, e), nil }); err != nil {
+	err := l.edit(func(old *entry) error {
+		*old = e
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	l.have = &e
@@ -263,38 +264,38 @@ func (l *Login) keep(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oaut
 
 // renew exchanges the refresh token, unless another process has done so since old was given; l.mu is held.
 func (l *Login) renew(ctx context.Context, old string) error {
-	return edit(l.File, func(all []entry) ([]entry, error) {
-		e, known := find(all, l.URL)
+	return l.edit(func(e *entry) error {
 		switch {
-		case !known:
+		case e.URL == "":
 			l.have = nil
-			return nil, l.denied("the login is not there any more")
-		case e.Access != old && !l.over(e):
-			l.hide(e)
-			l.have = &e
-			return all, nil
+			return l.denied("the login is not there any more")
+		case e.Access != old && !l.over(*e):
+			l.use(*e)
+			return nil
 		case e.Refresh == "":
-			return nil, l.denied("the login is over")
+			return l.denied("the login is over")
 		}
-		l.hide(e)
+		l.hide(*e)
 		ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, l.HTTP), patience)
 		defer cancel()
 		grant := clientcredentials.Config{
-			ClientID: e.ClientID, ClientSecret: e.ClientSecret, TokenURL: e.TokenURL, AuthStyle: oauth2.AuthStyle(e.Style),
+			ClientID: e.ClientID, ClientSecret: cmp.Or(e.ClientSecret, l.ClientSecret), TokenURL: e.TokenURL, AuthStyle: oauth2.AuthStyle(e.Style),
 			EndpointParams: url.Values{"grant_type": {"refresh_token"}, "refresh_token": {e.Refresh}, "resource": {e.Resource}},
-		}
-		if grant.ClientSecret == "" {
-			grant.ClientSecret = l.ClientSecret
 		}
 		t, err := grant.Token(ctx)
 		if err != nil {
-			return nil, l.failure(ctx, err)
+			return l.failure(ctx, err)
 		}
 		e.take(t)
-		l.hide(e)
-		l.have = &e
-		return with(all, e), nil
+		l.use(*e)
+		return nil
 	})
+}
+
+// use takes an entry for the calls to come.
+func (l *Login) use(e entry) {
+	l.hide(e)
+	l.have = &e
 }
 
 func (l *Login) hide(e entry) {

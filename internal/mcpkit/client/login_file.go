@@ -40,28 +40,19 @@ func (e *entry) take(t *oauth2.Token) {
 	}
 }
 
-func find(all []entry, url string) (entry, bool) {
-	i := slices.IndexFunc(all, func(e entry) bool { return e.URL == url })
-	if i < 0 {
-		return entry{}, false
-	}
-	return all[i], true
-}
-
-// with is all with e in the place of the entry of the same address.
-func with(all []entry, e entry) []entry {
-	all = slices.DeleteFunc(slices.Clone(all), func(o entry) bool { return o.URL == e.URL })
-	return append(all, e)
+// place is where the entry of an address is among all, or -1.
+func place(all []entry, url string) int {
+	return slices.IndexFunc(all, func(e entry) bool { return e.URL == url })
 }
 
 func (l *Login) read() (*entry, error) {
 	all, _, err := loginsFile.Read(l.File)
-	e, known := find(all, l.URL)
-	if err != nil || !known {
+	i := place(all, l.URL)
+	if err != nil || i < 0 {
 		return nil, told(err)
 	}
-	l.hide(e)
-	return &e, nil
+	l.hide(all[i])
+	return &all[i], nil
 }
 
 // LoginSecrets are all that a file of logins keeps in confidence; none if it cannot be read.
@@ -84,7 +75,17 @@ func told(err error) error {
 	return &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: "read the logins", Hint: "remove logins.json from the home folder and log in again", Err: err}
 }
 
-// edit changes the file while no other process does.
-func edit(path string, change func(all []entry) ([]entry, error)) error {
-	return told(loginsFile.Edit(path, change))
+// edit changes the entry of the login while no other process does. One that is blank is not there.
+func (l *Login) edit(change func(e *entry) error) error {
+	return told(loginsFile.Edit(l.File, func(all []entry) ([]entry, error) {
+		var e entry
+		if i := place(all, l.URL); i >= 0 {
+			e = all[i]
+			all = slices.Delete(all, i, i+1)
+		}
+		if err := change(&e); err != nil || e.URL == "" {
+			return all, err
+		}
+		return append(all, e), nil
+	}))
 }

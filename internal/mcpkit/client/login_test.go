@@ -64,7 +64,7 @@ func (i *issuer) given(t *testing.T, change func(*entry)) string {
 		change(&e)
 	}
 	file := filepath.Join(t.TempDir(), "logins.json")
-	if err := edit(file, func([]entry) ([]entry, error) { return []entry{e}, nil }); err != nil {
+	if err := loginsFile.Edit(file, func([]entry) ([]entry, error) { return []entry{e}, nil }); err != nil {
 		t.Fatal(err)
 	}
 	return file
