@@ -24,19 +24,19 @@ import (
 func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	ctx, cancel := s.join(context.WithValue(ctx, wholeKey{}, req.Params.Meta[MetaWhole] == true), req)
 	defer cancel()
-	progress := startProgress(ctx, req)
+	sink, stop := progressOf(ctx, req)
 	asking, inquiry := s.askable(ctx, req)
-	visit, err := s.begin(asking, req, runs.Call, progress.sink())
+	visit, err := s.begin(asking, req, runs.Call, sink)
 	if err != nil {
-		progress.stop()
+		stop()
 		return failure(err), nil
 	}
-	if sink := progress.sink(); sink != nil && visit.Attached {
+	if sink != nil && visit.Attached {
 		sink(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "research goes on"})
 	}
 	s.answered(req)
 	out := s.await(ctx, visit, inquiry, s.wall(req, visit.Attached))
-	progress.stop()
+	stop()
 	if out.asked != nil {
 		return s.endWith(inquiry, out.asked, visit), nil
 	}
@@ -96,13 +96,11 @@ func (s *Server) named(ctx context.Context, ask *marchwarden.Request) {
 	}
 }
 
-// maxWall bounds the time that a call can ask for; longer is no limit.
-const maxWall = 24 * time.Hour
-
-// wallTime is how long the caller waits, if it says so: it is to get what there is by then.
+// wallTime is how long the caller waits, if it says so: it is to get what there is by then. More than
+// a day is no limit.
 func wallTime(req *mcp.CallToolRequest) (time.Duration, bool) {
 	ms, ok := req.Params.Meta[MetaWall].(float64)
-	if !ok || !(ms > 0) || ms > float64(maxWall.Milliseconds()) {
+	if !ok || !(ms > 0) || ms > float64((24*time.Hour).Milliseconds()) {
 		return 0, false
 	}
 	return max(time.Duration(ms*float64(time.Millisecond)), 1), true
@@ -252,33 +250,20 @@ func encode(res *marchwarden.Result) (json.RawMessage, error) {
 // progressBacklog is how many messages may wait for a slow reader before further ones are dropped.
 const progressBacklog = 64
 
-// progress sends the events of one call to the client that asked for them. A
-// nil *progress, for a client that did not ask, does nothing.
-//
-// Events only enter a queue, so a client that does not read cannot hold up the
-// research; those that find the queue full are dropped, because events are a
-// courtesy. Numbers count the messages sent, so they always increase.
-type progress struct {
-	send  func(n int, said note)
-	queue chan note
-	over  chan struct{} // closed by stop
-	done  chan struct{} // closed when the sender has ended
-}
-
 // note is one thing to say: in words, and as the event if it is one.
 type note struct {
 	message string
 	event   *marchwarden.Event
 }
 
-// startProgress sends a first message and follows with those given to the sink
-// until stop. It returns nil if the request has no progress token.
-func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
+// progressOf is where the events of a call go, to its client if that asked for them. Nothing more is
+// sent once stop has returned, so that no progress follows the answer.
+func progressOf(ctx context.Context, req *mcp.CallToolRequest) (sink marchwarden.Sink, stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
-		return nil
+		return nil, func() {}
 	}
-	p := newProgress(func(n int, said note) {
+	return progress(heartbeat, func(n int, said note) {
 		params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: said.message}
 		if said.event != nil {
 			params.Meta = mcp.Meta{MetaEvent: said.event}
@@ -286,56 +271,45 @@ func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
 		// A message that cannot be sent is lost: the connection notices its own faults.
 		_ = req.Session.NotifyProgress(ctx, params)
 	})
-	go p.forward(heartbeat)
-	return p
 }
 
-func newProgress(send func(n int, said note)) *progress {
-	return &progress{send: send, queue: make(chan note, progressBacklog), over: make(chan struct{}), done: make(chan struct{})}
-}
-
-// forward sends what is queued, and the last message again when nothing came for
-// the time given: a slow model is no dead one.
-func (p *progress) forward(silence time.Duration) {
-	defer close(p.done)
-	beat := time.NewTicker(silence)
-	defer beat.Stop()
-	var last note
-	for n := 1; ; n++ {
-		select {
-		case last = <-p.queue:
-			p.send(n, last)
-			beat.Reset(silence)
-		case <-beat.C:
-			p.send(n, note{message: "still at work: " + last.message})
-		case <-p.over:
-			for ; len(p.queue) > 0; n++ {
-				p.send(n, <-p.queue)
+// progress sends what its sink is told, and the last message again when nothing came for the time
+// given: a slow model is no dead one. Numbers count the messages, so they always increase.
+//
+// Events only enter a queue, so a client that does not read cannot hold up the
+// research; those that find the queue full are dropped, because events are a
+// courtesy, and those that come after stop are ignored.
+func progress(silence time.Duration, send func(n int, said note)) (sink marchwarden.Sink, stop func()) {
+	queue, over, done := make(chan note, progressBacklog), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		beat := time.NewTicker(silence)
+		defer beat.Stop()
+		var last note
+		for n := 1; ; n++ {
+			select {
+			case last = <-queue:
+				send(n, last)
+				beat.Reset(silence)
+			case <-beat.C:
+				send(n, note{message: "still at work: " + last.message})
+			case <-over:
+				for ; len(queue) > 0; n++ {
+					send(n, <-queue)
+				}
+				return
 			}
-			return
 		}
-	}
-}
-
-// sink is what the researcher reports to, or nil.
-func (p *progress) sink() marchwarden.Sink {
-	if p == nil {
-		return nil
-	}
-	return func(e marchwarden.Event) {
+	}()
+	sink = func(e marchwarden.Event) {
 		e.Message = Clip(Plain(cmp.Or(e.Message, string(e.Stage))), MaxProgressChars)
 		select {
-		case p.queue <- note{e.Message, &e}:
+		case queue <- note{e.Message, &e}:
 		default:
 		}
 	}
-}
-
-// stop sends what is queued and returns when nothing more will be sent, so that
-// no progress follows the answer. Events that come later are ignored.
-func (p *progress) stop() {
-	if p != nil {
-		close(p.over)
-		<-p.done
+	return sink, func() {
+		close(over)
+		<-done
 	}
 }

@@ -326,14 +326,12 @@ func TestProgress(t *testing.T) {
 
 func TestProgressNeverBlocksTheResearcher(t *testing.T) {
 	unblock := make(chan struct{})
-	p := newProgress(func(int, note) { <-unblock })
-	go p.forward(time.Hour)
-	sink := p.sink()
+	sink, stop := progress(time.Hour, func(int, note) { <-unblock })
 	for range 10 * progressBacklog {
 		sink(marchwarden.Event{Message: "again"})
 	}
 	close(unblock)
-	p.stop()
+	stop()
 	sink(marchwarden.Event{Message: "too late"})
 }
 
@@ -341,13 +339,12 @@ func TestProgressNeverBlocksTheResearcher(t *testing.T) {
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said []string
-		p := newProgress(func(n int, what note) { said = append(said, fmt.Sprint(n, " ", what.message)) })
-		p.queue <- note{message: "asking the model"}
-		go p.forward(heartbeat)
+		sink, stop := progress(heartbeat, func(n int, what note) { said = append(said, fmt.Sprint(n, " ", what.message)) })
+		sink(marchwarden.Event{Message: "asking the model"})
 		time.Sleep(2*heartbeat + time.Second)
-		p.queue <- note{message: "reading"}
+		sink(marchwarden.Event{Message: "reading"})
 		time.Sleep(heartbeat / 2)
-		p.stop()
+		stop()
 		want := []string{"1 asking the model", "2 still at work: asking the model", "3 still at work: asking the model", "4 reading"}
 		if diff := cmp.Diff(want, said); diff != "" {
 			t.Error(diff)
