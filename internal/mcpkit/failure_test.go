@@ -50,7 +50,7 @@ func TestBrokenResearchers(t *testing.T) {
 }
 
 func TestFailureTable(t *testing.T) {
-	for code, hint := range hints {
+	for code, hint := range words.Hints {
 		t.Run(string(code), func(t *testing.T) {
 			if hint == "" {
 				t.Error("no hint")
@@ -93,12 +93,12 @@ func TestEveryCodeHasAHint(t *testing.T) {
 			t.Fatal(err)
 		}
 		found++
-		if _, ok := hints[marchwarden.Code(value)]; !ok {
+		if _, ok := words.Hints[marchwarden.Code(value)]; !ok {
 			t.Errorf("%s has no hint", spec.Names[0].Name)
 		}
 		return true
 	})
-	if found != len(hints) {
-		t.Errorf("the contract has %d codes, the table %d", found, len(hints))
+	if found != len(words.Hints) {
+		t.Errorf("the contract has %d codes, the table %d", found, len(words.Hints))
 	}
 }

@@ -131,7 +131,7 @@ func NewServer(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, runs: desk, lines: newLines(), answerTime: answerTime}
 	options := &mcp.ServerOptions{
-		Instructions: instructions(cfg),
+		Instructions: filled(words.Instructions, cfg),
 		Logger:       quiet(cfg.Log),
 		Capabilities: offers(cfg),
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },

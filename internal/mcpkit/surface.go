@@ -2,7 +2,7 @@ package mcpkit
 
 import (
 	"context"
-	_ "embed" // of the prompts
+	_ "embed" // of the words
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -30,28 +30,16 @@ func researchTool(cfg Config) *mcp.Tool {
 		meta["ui/resourceUri"] = appURI // as earlier hosts look for it
 	}
 	const title = "Research a question"
-	return &mcp.Tool{Meta: meta, Name: Tool, Title: title, Description: description(cfg.Scope),
+	return &mcp.Tool{Meta: meta, Name: Tool, Title: title, Description: filled(words.Description, cfg),
 		InputSchema: schema(marchwarden.RequestSchema()), OutputSchema: schema(marchwarden.ResultSchema()),
 		Annotations: &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &cfg.OpenWorld}}
 }
 
-func description(scope string) string {
-	return "Research a question and answer it from sources. " + sentence(scope) +
-		" Every factual sentence of the answer carries markers like [1] that index citations; each citation holds an excerpt" +
-		" copied byte for byte from a stored document. What was not found is listed as gaps, and a partial answer is a normal" +
-		" answer. Give a whole question; depth shallow is quick, deep is thorough. A result that says that the research goes on" +
-		" is not the answer yet: call again with nothing but resume and its trace_id."
-}
-
 func title(cfg Config) string { return "Marchwarden " + cfg.Name + " researcher" }
 
-func instructions(cfg Config) string {
-	return title(cfg) + ". " + sentence(cfg.Scope) +
-		" Call research with one self-contained question, and put what you already know into context." +
-		" Check raw_excerpt before relying on a claim; read confidence and gaps before acting on the answer," +
-		" and let a gap's category decide what to try next. trace_id names the recorded run:" +
-		" call research with resume and that id to wait for a run under way, or to resume one that was cut off;" +
-		" with follow, that id and a further question to go on with the conversation, which may then leave out what was named before."
+// filled is a text with the title and the scope of the researcher in their places.
+func filled(text string, cfg Config) string {
+	return strings.NewReplacer("{title}", title(cfg), "{scope}", sentence(cfg.Scope)).Replace(text)
 }
 
 func sentence(s string) string {
@@ -71,8 +59,21 @@ type prompt struct {
 	Words []string // for the model, by line: a template that is filled with the arguments
 }
 
-//go:embed prompts.json
-var promptsText []byte
+//go:embed words.json
+var wordsText []byte
+
+// words are what the server says to models and to people.
+var words = func() (w struct {
+	Description, Instructions string
+	Hints                     map[marchwarden.Code]string        // what to do about a failure that has no hint of its own
+	Gaps                      map[marchwarden.GapCategory]string // what a category means
+	Prompts                   []prompt
+}) {
+	if err := json.Unmarshal(wordsText, &w); err != nil {
+		panic(err) // unreachable: the text is part of this program
+	}
+	return w
+}()
 
 // maxArgument bounds an argument of a prompt, in characters.
 const maxArgument = 2000
@@ -86,16 +87,8 @@ func quoted(label, text string) string {
 	return label + ": «" + strings.NewReplacer("«", "\"", "»", "\"").Replace(text) + "»\n\n"
 }
 
-// prompts are all there are.
-var prompts = func() (all []prompt) {
-	if err := json.Unmarshal(promptsText, &all); err != nil {
-		panic(err) // unreachable: the text is part of this program
-	}
-	return all
-}()
-
 func (s *Server) addPrompts() {
-	for _, p := range prompts {
+	for _, p := range words.Prompts {
 		s.mcp.AddPrompt(&p.Prompt, func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 			return p.get(req.Params.Arguments)
 		})
@@ -103,8 +96,8 @@ func (s *Server) addPrompts() {
 }
 
 func (p prompt) get(given map[string]string) (*mcp.GetPromptResult, error) {
-	wrong := func(format string, words ...any) (*mcp.GetPromptResult, error) {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, words...)}
+	wrong := func(format string, args ...any) (*mcp.GetPromptResult, error) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
 	}
 	args := map[string]string{}
 	var names []string
@@ -123,10 +116,10 @@ func (p prompt) get(given map[string]string) (*mcp.GetPromptResult, error) {
 			return wrong("%q is no argument; there are %s", Clip(Plain(name), 60), strings.Join(names, ", "))
 		}
 	}
-	words, err := template.New(p.Name).Funcs(template.FuncMap{"quoted": quoted}).Parse(strings.Join(p.Words, "\n"))
+	filler, err := template.New(p.Name).Funcs(template.FuncMap{"quoted": quoted}).Parse(strings.Join(p.Words, "\n"))
 	var text strings.Builder
 	if err == nil {
-		err = words.Execute(&text, args)
+		err = filler.Execute(&text, args)
 	}
 	return &mcp.GetPromptResult{Description: p.Description, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text.String()}}}}, err
 }

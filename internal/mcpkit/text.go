@@ -20,37 +20,18 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
-// hints are what to do about a failure, by its code, unless the error has a hint of its own.
-var hints = map[marchwarden.Code]string{
-	marchwarden.CodeInvalid:     "correct the arguments by the tool's input schema and call again",
-	marchwarden.CodeNotFound:    "check the trace id, or ask the question without resume or follow",
-	marchwarden.CodeDenied:      "ask another researcher, or a person who has access",
-	marchwarden.CodeUnavailable: "call again later",
-	marchwarden.CodeExhausted:   "raise the limit in constraints, or choose a greater depth",
-	marchwarden.CodeCanceled:    "call again if the answer is still wanted",
-	marchwarden.CodeUnsupported: "ask another researcher",
-	marchwarden.CodeCorrupt:     "ask the question again without resume; the stored evidence of that run is damaged",
-	marchwarden.CodeNotRecorded: "ask the question again without resume; that run was not recorded to the end",
-	marchwarden.CodeRateLimited: "call again later",
-	marchwarden.CodeTimeout:     "call again later",
-	marchwarden.CodeTruncated:   "call again",
-	marchwarden.CodeMalformed:   "call again later",
-	marchwarden.CodeRefused:     "ask the question in other words, or another researcher",
-	marchwarden.CodeInternal:    "the server's log has the details",
-}
-
 // failure makes the tool error of err: one line that says what is wrong, one that says what to
 // do. Only an error's first line is shown, so no stack trace within an error gets out, and of an
 // internal error nothing.
 func failure(err error) *mcp.CallToolResult {
 	code := marchwarden.CodeOf(err)
-	hint, known := hints[code]
+	hint, known := words.Hints[code]
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	if known && code != marchwarden.CodeInternal {
 		hint = cmp.Or(marchwarden.HintOf(err), hint)
 	} else {
 		code, text = marchwarden.CodeInternal, "internal error: this call failed, others are not affected"
-		hint = hints[code]
+		hint = words.Hints[code]
 	}
 	hint = Clip(Plain(hint), MaxErrorChars)
 	facts := map[string]any{"code": string(code), "hint": hint}
@@ -96,7 +77,7 @@ func shortText(r *marchwarden.Result) string {
 		b.WriteString("\nGaps\n")
 	}
 	for _, g := range r.Gaps {
-		fmt.Fprintf(&b, "- %s (%s): %s\n", Plain(g.Topic), cmp.Or(categoryWords[g.Category], Plain(string(g.Category))), Plain(g.Detail))
+		fmt.Fprintf(&b, "- %s (%s): %s\n", Plain(g.Topic), cmp.Or(words.Gaps[g.Category], Plain(string(g.Category))), Plain(g.Detail))
 	}
 	fmt.Fprintf(&b, "\nConfidence %.2f · trace %s\n", float64(r.Confidence), r.TraceID)
 	return b.String()
@@ -108,15 +89,6 @@ func shownSource(b *strings.Builder, mark string, c marchwarden.Citation) {
 		fmt.Fprintf(b, " (%s)", Plain(c.Title))
 	}
 	fmt.Fprintf(b, "\n    \"%s\"\n", Clip(Plain(c.RawExcerpt), maxShownExcerpt))
-}
-
-// categoryWords say what a category of gaps means; one that is not in the contract keeps its name.
-var categoryWords = map[marchwarden.GapCategory]string{
-	marchwarden.SourceNotFound:       "not found in what was searched",
-	marchwarden.AccessDenied:         "could not be reached or read",
-	marchwarden.ContradictorySources: "sources disagree",
-	marchwarden.BudgetExhausted:      "the budget ended first",
-	marchwarden.ScopeExceeded:        "needs another kind of researcher",
 }
 
 // foundSoFar parts, in the answer of a run that goes on, how to get the rest from what there is.
