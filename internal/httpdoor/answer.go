@@ -125,7 +125,7 @@ func (d *Door) panicked(a *answer, r *http.Request, p any) bool {
 // routes are the paths of the door itself.
 func (d *Door) routes() map[string]http.HandlerFunc {
 	routes := vitals(func() error {
-		if d.work.closed() {
+		if d.work.closed.Load() {
 			return errors.New("shutting down")
 		}
 		return nil

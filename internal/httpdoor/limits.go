@@ -102,9 +102,8 @@ func (d *Door) take(w http.ResponseWriter, key string) (leave func(), ok bool) {
 // tally counts the requests that are inside, until it is closed. Its zero value is open.
 type tally struct {
 	inside sync.WaitGroup // counted up while it is open
-
-	mu   sync.Mutex // guards shut
-	shut bool
+	closed atomic.Bool
+	mu     sync.Mutex // held while a request enters, or the tally is closed
 }
 
 // enter lets a request in, unless the tally is closed. Only those that count are waited for.
@@ -112,7 +111,7 @@ func (t *tally) enter(counts bool) (leave func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.shut:
+	case t.closed.Load():
 		return nil, false
 	case !counts:
 		return func() {}, true
@@ -121,18 +120,11 @@ func (t *tally) enter(counts bool) (leave func(), ok bool) {
 	return t.inside.Done, true
 }
 
-func (t *tally) closed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.shut
-}
-
 // close lets no request in any more; first is false if it was closed before.
 func (t *tally) close() (first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first, t.shut = !t.shut, true
-	return first
+	return !t.closed.Swap(true)
 }
 
 // body reads the whole body of a request: the handler gets all of it or none, and net/http notices
@@ -143,31 +135,29 @@ func (d *Door) body(w *answer, r *http.Request) ([]byte, bool) {
 		return nil, false
 	}
 	var body []byte
-	err := errTooLarge
-	if r.ContentLength <= d.cfg.MaxBody && inTime(d.cfg.BodyTimeout, w.conn.SetReadDeadline, func() {
-		body, err = io.ReadAll(io.LimitReader(r.Body, d.cfg.MaxBody+1)) // one byte more tells whether there is more
-	}) {
-		err = errTooSlow
+	var err error
+	late := false
+	large := r.ContentLength > d.cfg.MaxBody
+	if !large {
+		late = inTime(d.cfg.BodyTimeout, w.conn.SetReadDeadline, func() { body, err = io.ReadAll(io.LimitReader(r.Body, d.cfg.MaxBody+1)) })
+		large = int64(len(body)) > d.cfg.MaxBody // by the one byte that tells whether there is more
 	}
-	if err == nil && int64(len(body)) <= d.cfg.MaxBody {
+	if !large && !late && err == nil {
 		return body, true
 	}
 	w.Header().Set("Connection", "close")
 	switch {
-	case err == nil || errors.Is(err, errTooLarge):
-		d.refuse(w, "body_size", http.StatusRequestEntityTooLarge, "the body is over the limit of this server", "")
-	case errors.Is(err, errTooSlow):
+	case late:
 		d.refuse(w, "body_slow", http.StatusRequestTimeout, "the body did not come in time", "")
+	case large:
+		d.refuse(w, "body_size", http.StatusRequestEntityTooLarge, "the body is over the limit of this server", "")
 	default:
 		d.refuse(w, "body_broken", http.StatusBadRequest, "the body broke off", "")
 	}
 	return nil, false
 }
 
-var (
-	errTooLarge = errors.New("the body is too large")
-	errTooSlow  = errors.New("the body is too slow")
-)
+var errTooSlow = errors.New("the body is too slow")
 
 // inTime runs something that waits for the other end of a connection, and reports whether it took too
 // long: a deadline in the past then ends the waiting, and the connection is of no more use. A timer sets
