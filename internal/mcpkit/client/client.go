@@ -195,7 +195,15 @@ func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session,
 		Capabilities:   &mcp.ClientCapabilities{},                  // nothing is offered to a server
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // rounds are answered by converse
 	})
-	client.AddSendingMiddleware(uncached)
+	client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			res, err := next(ctx, method, req)
+			if read, ok := res.(*mcp.ReadResourceResult); ok && read != nil {
+				read.TTLMs = 0 // or the SDK would keep every document
+			}
+			return res, err
+		}
+	})
 	s.cs, err = client.Connect(ctx, link, &mcp.ClientSessionOptions{ProtocolVersion: era})
 	if err == nil {
 		go func() {

@@ -56,7 +56,7 @@ func visit(url string) error {
 // suiteLogin is the login of a user who agrees to everything, at the suite's own
 // authorization server, with the name of the client that a scenario is about.
 func suiteLogin(url, file string) (*Login, error) {
-	l := &Login{URL: url, Name: "suite", File: file, HTTP: &http.Client{}, Browser: agreeing{}, Now: time.Now}
+	l := &Login{URL: url, Name: "suite", File: file, HTTP: &http.Client{}, Browser: agreeing{}, Now: time.Now, Hide: func(...string) {}}
 	if os.Getenv(scenarioEnv) == "auth/basic-cimd" {
 		l.ClientID = "https://conformance-test.local/client-metadata.json"
 	}

@@ -56,7 +56,7 @@ type Login struct {
 	ClientID, ClientSecret string
 	// Browser is where the user logs in anew; nil for all who only use a login.
 	Browser Browser
-	// Hide is told every secret before it is used; it may be nil.
+	// Hide is told every secret before it is used. Required.
 	Hide func(secrets ...string)
 	// Now is the clock that tells whether a token is over. Required.
 	Now func() time.Time
@@ -250,7 +250,7 @@ func (l *Login) keep(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oaut
 		e.ClientSecret = c.ClientSecret // of the registration; the user's own stays where it is
 	}
 	e.take(t)
-	l.hide(e)
+	l.Hide(e.secrets()...)
 	err := l.edit(func(old *entry) error {
 		*old = e
 		return nil
@@ -275,7 +275,7 @@ func (l *Login) renew(ctx context.Context, old string) error {
 		case e.Refresh == "":
 			return l.denied("the login is over")
 		}
-		l.hide(*e)
+		l.Hide(e.secrets()...)
 		ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, l.HTTP), patience)
 		defer cancel()
 		grant := clientcredentials.Config{
@@ -294,14 +294,8 @@ func (l *Login) renew(ctx context.Context, old string) error {
 
 // use takes an entry for the calls to come.
 func (l *Login) use(e entry) {
-	l.hide(e)
+	l.Hide(e.secrets()...)
 	l.have = &e
-}
-
-func (l *Login) hide(e entry) {
-	if l.Hide != nil {
-		l.Hide(e.secrets()...)
-	}
 }
 
 func (l *Login) over(e entry) bool {

@@ -51,7 +51,7 @@ func (l *Login) read() (*entry, error) {
 	if err != nil || i < 0 {
 		return nil, told(err)
 	}
-	l.hide(all[i])
+	l.Hide(all[i].secrets()...)
 	return &all[i], nil
 }
 

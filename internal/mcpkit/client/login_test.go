@@ -71,6 +71,9 @@ func (i *issuer) given(t *testing.T, change func(*entry)) string {
 }
 
 func of(file string, now time.Time, hide func(...string)) *Login {
+	if hide == nil {
+		hide = func(...string) {}
+	}
 	return &Login{URL: lab, Name: "lab", File: file, HTTP: &http.Client{}, Now: func() time.Time { return now }, Hide: hide}
 }
 
@@ -262,7 +265,7 @@ func TestVisit(t *testing.T) {
 					}
 				}()
 			}
-			l := &Login{URL: base + "/mcp", Name: "lab", File: filepath.Join(t.TempDir(), "logins.json"), HTTP: &http.Client{}, ClientID: "us", Browser: browser, Now: time.Now}
+			l := &Login{URL: base + "/mcp", Name: "lab", File: filepath.Join(t.TempDir(), "logins.json"), HTTP: &http.Client{}, ClientID: "us", Browser: browser, Now: time.Now, Hide: func(...string) {}}
 			err = l.Anew(t.Context())
 			if !errors.Is(err, marchwarden.CodeDenied) && !errors.Is(err, marchwarden.CodeMalformed) || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "canary") {
 				t.Errorf("got %v, want %s", err, tc.want)

@@ -248,8 +248,9 @@ func (s *Session) fault(err error) error {
 			return broken
 		}
 	}
-	var theirs *jsonrpc.Error
-	if errors.As(err, &theirs) && !isLocal(theirs) && !errors.Is(err, mcp.ErrConnectionClosed) {
+	theirs, told := errors.AsType[*jsonrpc.Error](err)
+	sdks := told && theirs.Code <= -32003 && theirs.Code >= -32005 // which the SDK makes on this side
+	if told && !sdks && !errors.Is(err, mcp.ErrConnectionClosed) {
 		code := marchwarden.CodeUnavailable
 		switch theirs.Code {
 		case codeUnread:
@@ -304,9 +305,6 @@ const unread = "the researcher's answer cannot be read"
 func malformed(wrong, what string) error {
 	return quoting(marchwarden.Errorf(marchwarden.CodeMalformed, "%s: %s", wrong, what), "%s", wrong)
 }
-
-// isLocal tells the errors that the SDK made on this side.
-func isLocal(e *jsonrpc.Error) bool { return e.Code <= -32003 && e.Code >= -32005 }
 
 // ended says how the process ended, and its last words.
 func (s *Session) ended() error {

@@ -368,14 +368,3 @@ func (s *Session) evidenceFault(err error) error {
 	}
 	return s.fault(err)
 }
-
-// uncached has the SDK read every time. It keeps what may be kept, and would keep every document.
-func uncached(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		res, err := next(ctx, method, req)
-		if read, ok := res.(*mcp.ReadResourceResult); ok && read != nil {
-			read.TTLMs = 0
-		}
-		return res, err
-	}
-}
