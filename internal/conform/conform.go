@@ -21,12 +21,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-const (
-	defaultQuestion = "What is the capital of France?"
-	defaultLimit    = 2 * time.Minute
-	// cancelAfter is when a call is cancelled, which most research will not have ended by.
-	cancelAfter = 150 * time.Millisecond
-)
+// cancelAfter is when a call is cancelled, which most research will not have ended by.
+const cancelAfter = 150 * time.Millisecond
 
 // Options are how to check.
 type Options struct {
@@ -36,16 +32,7 @@ type Options struct {
 	Limit time.Duration
 }
 
-// Level is how much a check counts.
-type Level string
-
-// The levels.
-const (
-	Must   Level = "must"   // the contract asks for it
-	Should Level = "should" // a caller is better off with it
-)
-
-// better are the checks of the level Should.
+// better are the checks that the contract does not ask for, and that a caller is better off with.
 var better = []string{"contract-version", "input-optional", "output-schema", "structured", "progress"}
 
 // Outcome is what a check found.
@@ -62,7 +49,7 @@ const (
 // Finding is one check and what it found, in a sentence.
 type Finding struct {
 	ID      string  `json:"id"`
-	Level   Level   `json:"level"`
+	Level   string  `json:"level"` // must, or should
 	Outcome Outcome `json:"outcome"`
 	Detail  string  `json:"detail"`
 }
@@ -88,7 +75,7 @@ func (r Report) OK() bool {
 func (r Report) Table() [][]string {
 	rows := make([][]string, len(r.Findings))
 	for i, f := range r.Findings {
-		rows[i] = []string{f.ID, string(f.Level), string(f.Outcome), f.Detail}
+		rows[i] = []string{f.ID, f.Level, string(f.Outcome), f.Detail}
 	}
 	return rows
 }
@@ -106,7 +93,7 @@ type bench struct {
 // that ends is started again for the next check. Every session is closed. The end
 // of ctx ends the check; what was found until then is in the report.
 func Check(ctx context.Context, dial func(context.Context) (*client.Session, error), o Options) Report {
-	b := &bench{dial: dial, o: Options{cmp.Or(o.Question, defaultQuestion), cmp.Or(o.Limit, defaultLimit)}}
+	b := &bench{dial: dial, o: Options{cmp.Or(o.Question, "What is the capital of France?"), cmp.Or(o.Limit, 2*time.Minute)}}
 	defer b.hangUp()
 	if b.connects(ctx) {
 		b.surface()
@@ -128,9 +115,9 @@ func (b *bench) hangUp() {
 }
 
 func (b *bench) note(id string, outcome Outcome, format string, args ...any) {
-	level := Must
+	level := "must"
 	if slices.Contains(better, id) {
-		level = Should
+		level = "should"
 	}
 	b.report.Findings = append(b.report.Findings, Finding{id, level, outcome, fmt.Sprintf(format, args...)})
 }
