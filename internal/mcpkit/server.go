@@ -194,17 +194,6 @@ func (s *Server) Close() error {
 	return err
 }
 
-// refuses tells whether the server has not declared a method that the SDK would answer.
-func (s *Server) refuses(method string) bool {
-	switch family, what, _ := strings.Cut(method, "/"); family {
-	case "completion", "logging":
-		return true
-	case "resources":
-		return s.cfg.Records == nil && (what == "subscribe" || what == "unsubscribe")
-	}
-	return false
-}
-
 // barrier stands around every request. It knows who asks, keeps a panic in one request from ending the
 // process, and answers only what the server has declared.
 func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
@@ -216,7 +205,7 @@ func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}()
 		ctx = access.With(ctx, caller(ctx, req))
-		if s.refuses(method) {
+		if method == "logging/setLevel" { // which the SDK answers, declared or not
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
 		}
 		if scope, needed := scopes[method]; needed && !access.From(ctx).May(scope) {
