@@ -123,14 +123,10 @@ var ErrNoToken = errors.New("there is no token")
 // The other errors are those of OpenTokens.
 func Open(file string, now func() time.Time, local bool, others ...Authenticator) (Authenticator, error) {
 	named, err := OpenTokens(file, now)
-	if err != nil {
-		return nil, err
-	}
-	tokens, err := named.List()
 	switch {
 	case err != nil:
 		return nil, err
-	case len(tokens) > 0 || len(others) > 0:
+	case len(named.entries) > 0 || len(others) > 0:
 		return chain(append(others, named)), nil
 	case local:
 		return nil, nil
@@ -194,16 +190,12 @@ func Fixed(name, token string) (Authenticator, error) {
 	if len(token) < minFixed || len(token) > maxTokenBytes {
 		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "the token %s must have %d to %d characters, not %d", name, minFixed, maxTokenBytes, len(token))
 	}
-	if !isBearer(token) {
+	// These are the characters that RFC 6750 gives a token.
+	if strings.Trim(strings.TrimRight(token, "="), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") != "" || strings.HasPrefix(token, "=") {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: "the token " + name + " has a character that a bearer token cannot have",
 			Hint: "use letters, digits and - . _ ~ + / only, with no space or newline at the end"}
 	}
 	return &fixed{id: tokenPrefix + name, sum: digestOf(token)}, nil
-}
-
-// isBearer reports whether a text is of the characters that RFC 6750 gives a token.
-func isBearer(s string) bool {
-	return strings.Trim(strings.TrimRight(s, "="), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") == "" && !strings.HasPrefix(s, "=")
 }
 
 type fixed struct {
