@@ -2,12 +2,13 @@ package mcpkit
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // of the configurations
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
@@ -35,50 +36,96 @@ func (e HostEntry) Unencrypted() bool {
 	return err == nil && u.Scheme == "http" && !access.IsLoopback(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."))
 }
 
-// Variables are the names of all variables of the entry.
-func (e HostEntry) Variables() []string {
-	if e.URL == "" {
-		return e.Env
-	}
-	return slices.DeleteFunc([]string{e.Token}, func(name string) bool { return name == "" })
-}
-
-//go:embed hosts.tmpl
+//go:embed hosts.txt
 var hostsText string
-
-var hostTemplates = template.Must(template.New("hosts").Funcs(template.FuncMap{"json": inJSON, "toml": inTOML, "refer": refer, "env": env, "shell": shellWord}).Parse(hostsText))
-
-// entryOn is what a template is filled with: an entry, and the system that the host runs on.
-type entryOn struct {
-	HostEntry
-	GOOS string
-}
 
 // HostConfig is the configuration of an entry for one of HostNames, and where it goes on a system.
 func HostConfig(name string, e HostEntry, goos string) (text string, notes []string) {
-	filled := func(name string) string {
-		var b strings.Builder
-		if err := hostTemplates.ExecuteTemplate(&b, name, entryOn{e, goos}); err != nil {
-			panic(err) // unreachable: the templates are part of this program, and tested with every field
-		}
-		return strings.TrimSpace(b.String())
+	kind := " local"
+	if e.URL != "" {
+		kind = " remote"
 	}
-	for note := range strings.SplitSeq(filled(name+" notes"), "\n\n") {
-		if note = strings.TrimSpace(note); note != "" {
-			notes = append(notes, note)
-		}
+	notes = append(e.fill(name+" notes", goos), e.fill(name+kind+" notes", goos)...)
+	if e.Token != "" || len(e.Env) > 0 {
+		notes = append(notes, e.fill(name+" variables", goos)...)
 	}
-	text = filled(name)
+	text = strings.Join(e.fill(name+kind, goos), "\n") + "\n"
 	var indented bytes.Buffer
 	if json.Indent(&indented, []byte(text), "", "  ") == nil { // else it is TOML
 		text = indented.String()
 	}
-	return text + "\n", notes
+	return text, notes
 }
 
-// env is the environment of a started server as a further member of a JSON object; pattern is how the
-// host refers to a variable.
-func env(e entryOn, pattern string) string {
+// place is one for a value in a line of hosts.txt.
+var place = regexp.MustCompile(`«(\w+) ?([^»]*)»`)
+
+// fill gives the lines of a section of hosts.txt with their places filled.
+func (e HostEntry) fill(section, goos string) (lines []string) {
+	_, text, _ := strings.Cut(hostsText, "\n== "+section+"\n")
+	text, _, _ = strings.Cut(strings.TrimSuffix(text, "\n"), "\n\n")
+	for line := range strings.SplitSeq(text, "\n") {
+		whole := line != ""
+		line = place.ReplaceAllStringFunc(line, func(at string) string {
+			m := place.FindStringSubmatch(at)
+			value := e.value(m[1], m[2], goos)
+			whole = whole && value != ""
+			return value
+		})
+		if whole {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// value is what goes to a place, quoted for JSON and TOML, or "" if there is nothing.
+func (e HostEntry) value(place, pattern, goos string) string {
+	switch place {
+	case "bare":
+		return e.Name
+	case "args":
+		return quoteAll(e.Args)
+	case "variables":
+		return quoteAll(e.Env)
+	case "env":
+		return e.environment(pattern)
+	case "each":
+		var all []string
+		for _, name := range append(slices.Clone(e.Env), e.Token) {
+			if name != "" {
+				all = append(all, refer(pattern, name))
+			}
+		}
+		return strings.Join(all, ", ")
+	case "token":
+		if e.Token != "" {
+			return quote(refer(pattern, e.Token))
+		}
+	case "insecure":
+		if e.Unencrypted() {
+			return pattern
+		}
+	case "words": // of a command line, which says nothing of an environment
+		if e.URL == "" && e.Home == "" && len(e.Env) == 0 {
+			words := []string{shellWord(goos, e.Command)}
+			for _, arg := range e.Args {
+				words = append(words, shellWord(goos, arg))
+			}
+			return strings.Join(words, " ")
+		}
+	case "address": // of one that needs no token
+		if e.URL != "" && e.Token == "" {
+			return shellWord(goos, e.URL)
+		}
+	case "desktop":
+		return cmp.Or(map[string]string{"darwin": "~/Library/Application Support/Claude/", "windows": `%APPDATA%\Claude\`}[goos], "~/.config/Claude/") + "claude_desktop_config.json"
+	}
+	return quote(map[string]string{"name": e.Name, "command": e.Command, "home": e.Home, "url": e.URL}[place])
+}
+
+// environment is that of a started server; pattern is how the host refers to a variable.
+func (e HostEntry) environment(pattern string) string {
 	values := map[string]string{}
 	if e.Home != "" {
 		values["MARCHWARDEN_HOME"] = e.Home
@@ -89,7 +136,7 @@ func env(e entryOn, pattern string) string {
 	if len(values) == 0 {
 		return ""
 	}
-	return `, "env": ` + inJSON(values)
+	return inJSON(values)
 }
 
 // refer fills a pattern with the name of a variable, or with that name in lower case with hyphens.
@@ -97,6 +144,25 @@ func refer(pattern, variable string) string {
 	return strings.NewReplacer("NAME", variable, "name", strings.ToLower(strings.ReplaceAll(variable, "_", "-"))).Replace(pattern)
 }
 
+func quoteAll(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, s := range texts {
+		quoted[i] = inJSON(s)
+	}
+	if len(quoted) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+func quote(s string) string {
+	if s == "" {
+		return ""
+	}
+	return inJSON(s)
+}
+
+// inJSON is also a basic string of TOML, which has one more character escaped.
 func inJSON(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -104,11 +170,8 @@ func inJSON(v any) string {
 	if err := enc.Encode(v); err != nil {
 		panic(err) // unreachable: plain texts, and a writer that takes all
 	}
-	return strings.TrimSpace(b.String())
+	return strings.ReplaceAll(strings.TrimSpace(b.String()), "\x7f", `\u007F`)
 }
-
-// inTOML is a basic string of TOML: that of JSON, with one more character escaped.
-func inTOML(s string) string { return strings.ReplaceAll(inJSON(s), "\x7f", `\u007F`) }
 
 // shellWord quotes an argument for the shell of a system: sh, or both shells of
 // Windows, whose file names hold no double quotes.

@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // of the words
 	"encoding/json"
@@ -8,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/template"
 	"unicode"
 	"unicode/utf8"
 
@@ -56,7 +56,9 @@ func sentence(s string) string {
 // prompt is one way to use research, which hosts offer to people as a command.
 type prompt struct {
 	mcp.Prompt
-	Words []string // for the model, by line: a template that is filled with the arguments
+	Words  []string          // for the model, by line, with {NAME} in the place of an argument, and maybe {how}
+	Labels map[string]string // of arguments whose titles do not fit there
+	How    map[string]string // what an argument that is given changes; "" is for none
 }
 
 //go:embed words.json
@@ -81,9 +83,6 @@ const maxArgument = 2000
 // quoted is an argument in the words for the model, as what it is: something that was
 // given, and no instruction.
 func quoted(label, text string) string {
-	if text == "" {
-		return ""
-	}
 	return label + ": «" + strings.NewReplacer("«", "\"", "»", "\"").Replace(text) + "»\n\n"
 }
 
@@ -99,8 +98,8 @@ func (p prompt) get(given map[string]string) (*mcp.GetPromptResult, error) {
 	wrong := func(format string, args ...any) (*mcp.GetPromptResult, error) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
 	}
-	args := map[string]string{}
 	var names []string
+	places, how := []string{}, p.How[""]
 	for _, a := range p.Arguments {
 		text := strings.TrimSpace(Block(given[a.Name]))
 		switch n := utf8.RuneCountInString(text); {
@@ -108,18 +107,17 @@ func (p prompt) get(given map[string]string) (*mcp.GetPromptResult, error) {
 			return wrong("%s: must be at most %d characters, has %d", a.Name, maxArgument, n)
 		case n == 0 && a.Required:
 			return wrong("%s: must not be blank", a.Name)
+		case n > 0:
+			how = cmp.Or(p.How[a.Name], how)
+			text = quoted(cmp.Or(p.Labels[a.Name], a.Title), text)
 		}
-		args[a.Name], names = text, append(names, a.Name)
+		names, places = append(names, a.Name), append(places, "{"+a.Name+"}", text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if _, known := args[name]; !known {
+		if !slices.Contains(names, name) {
 			return wrong("%q is no argument; there are %s", Clip(Plain(name), 60), strings.Join(names, ", "))
 		}
 	}
-	filler, err := template.New(p.Name).Funcs(template.FuncMap{"quoted": quoted}).Parse(strings.Join(p.Words, "\n"))
-	var text strings.Builder
-	if err == nil {
-		err = filler.Execute(&text, args)
-	}
-	return &mcp.GetPromptResult{Description: p.Description, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text.String()}}}}, err
+	text := strings.NewReplacer(append(places, "{how}", how)...).Replace(strings.Join(p.Words, "\n"))
+	return &mcp.GetPromptResult{Description: p.Description, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
 }
