@@ -43,7 +43,7 @@ type Config struct {
 	MetadataURL string // named when a token is missing; "" is derived from the request's host if there is Metadata
 	Scope       string // named when a token or its scope is missing
 
-	// Hosts are the names, with or without port, that requests may be for, besides
+	// Hosts are the names, with or without port, that requests may be for, in addition to
 	// loopback and the address the connection came to. Without port, any port will do.
 	Hosts []string
 	// Origins are those that browsers may call from, as scheme://host[:port], in addition to those of Hosts.
@@ -87,7 +87,7 @@ type Door struct {
 	cfg      Config
 	policy   *policy
 	keeper   *keeper
-	reserved map[string]http.HandlerFunc // the paths besides Path
+	reserved map[string]http.HandlerFunc // the paths other than Path
 
 	work     tally        // requests that the end waits for
 	inFlight atomic.Int64 // requests of all callers

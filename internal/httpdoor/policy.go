@@ -35,7 +35,7 @@ func splitHost(s string) (hostPort, bool) {
 	return hostPort{name, port}, name != ""
 }
 
-// policy says which names a server may be called by, besides loopback and the address that a
+// policy says which names a server may be called by, apart from loopback and the address that a
 // connection came to, and from which pages in a browser. It is safe for concurrent use.
 //
 // A page in a browser can make a name of its own point to this machine and then talk

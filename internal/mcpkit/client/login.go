@@ -65,7 +65,7 @@ type Login struct {
 	have    *entry     // nil until there is one
 	handler *auth.AuthorizationCodeHandler
 	bound   string   // what the login under way is for
-	scopes  []string // that it asks for besides what the researcher names
+	scopes  []string // that it asks for in addition to what the researcher names
 }
 
 // LoginClient reaches the authorization server of the researcher at home: what is there as
