@@ -54,11 +54,11 @@ var channels = []channel{
 	{name: "listen", eras: []string{eraModern}, ask: func(id string) (string, map[string]any) {
 		return "subscriptions/listen", map[string]any{"notifications": map[string]any{"resourceSubscriptions": []string{"marchwarden://trace/" + id}}}
 	}},
-	{name: "tasks/get", eras: bothEras, tasks: true, ask: byTask("tasks/get")},
-	{name: "tasks/update", eras: bothEras, tasks: true, ask: byTask("tasks/update")},
+	{name: "tasks/get", eras: []string{eraModern}, tasks: true, ask: byTask("tasks/get")},
+	{name: "tasks/update", eras: []string{eraModern}, tasks: true, ask: byTask("tasks/update")},
 	{name: "resume", eras: bothEras, ask: byResume},
 	{name: "resume as a task", eras: bothEras, tasks: true, ask: byResume},
-	{name: "tasks/cancel", eras: bothEras, tasks: true, ask: byTask("tasks/cancel"), ends: true},
+	{name: "tasks/cancel", eras: []string{eraModern}, tasks: true, ask: byTask("tasks/cancel"), ends: true},
 }
 
 // try asks by a channel. One that listens is left as soon as it is heard.
