@@ -132,9 +132,9 @@ func (s *Source) Lead(p *Passage, sentence marchwarden.Span, code bool, maxChars
 	}
 	first, rest, _ := strings.Cut(text[below:], "\n\n")
 	second, _, _ := strings.Cut(strings.TrimLeft(rest, "\n"), "\n\n")
-	toCode := isCode(first) || isCode(second)
+	toCode := IsCode(first) || IsCode(second)
 	colon := strings.HasSuffix(text[sentence.Start:sentence.End], ":")
-	if toCode && !code || !colon && (!last || !isCode(first) || isCode(p.Text)) {
+	if toCode && !code || !colon && (!last || !IsCode(first) || IsCode(p.Text)) {
 		return sentence
 	}
 	wide := sentence
@@ -149,7 +149,7 @@ func (s *Source) Lead(p *Passage, sentence marchwarden.Span, code bool, maxChars
 			below += len(line)
 		}
 		below = len(text) - len(strings.TrimLeft(text[below:], "\n"))
-		if next, _, _ := strings.Cut(text[below:], "\n\n"); !isCode(next) {
+		if next, _, _ := strings.Cut(text[below:], "\n\n"); !IsCode(next) {
 			return wide
 		}
 	}
@@ -161,9 +161,9 @@ const (
 	codeShare = 0.06
 )
 
-// isCode reports a text that is code or a command rather than prose, a heading or a list: its first
+// IsCode reports a text that is code or a command rather than prose, a heading or a list: its first
 // line and its end are not those of sentences, and signs are a good part of it.
-func isCode(text string) bool {
+func IsCode(text string) bool {
 	text = strings.TrimSpace(text)
 	line, _, _ := strings.Cut(text, "\n")
 	if line == "" || strings.ContainsAny(line[len(line)-1:], ".!?:") || strings.ContainsAny(text[len(text)-1:], ".!?") || strings.HasPrefix(line, "#") || bullet(line) > 0 {

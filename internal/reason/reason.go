@@ -66,7 +66,8 @@ type State struct {
 	Questions []string
 	// Blocks says that the run knows forms: without, every answer is paragraphs.
 	Blocks bool
-	// Stated says that a sentence that is the question turned round answers it, whatever the odds are.
+	// Stated says that a sentence that is the question turned round answers it, whatever the odds are,
+	// and that lines of code answer little.
 	Stated bool
 	// Leads lets a sentence be shown with the lines that it leads to, as runs of these rules do.
 	Leads bool

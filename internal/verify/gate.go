@@ -66,7 +66,7 @@ func (g Grounded) Step() *trace.Verify {
 // nothing quoted, named no judge, did not say that a refusal is one and gave no snippets;
 // under "gate/3" a sentence was shown without the lines that it leads to, under
 // "gate/4" an answer had no blocks and one form, under "gate/5" texts were split
-// without terms, and under "gate/6" a sentence that states the answer could be doubted.
+// without terms, and under "gate/6" a sentence that states the answer could be doubted, and code could answer.
 const Rules = "gate/7"
 
 var allRules = []string{"", "gate/3", "gate/4", "gate/5", "gate/6", Rules}
@@ -84,7 +84,8 @@ func HasBlocks(rules string) bool { return rules == "gate/5" || HasTerms(rules) 
 // what their headings say.
 func HasTerms(rules string) bool { return rules == "gate/6" || HasStated(rules) }
 
-// HasStated reports whether, by the rules of a run, a sentence that is the question turned round answers it.
+// HasStated reports whether, by the rules of a run, a sentence that is the question turned round answers it,
+// and lines of code answer little.
 func HasStated(rules string) bool { return rules == Rules }
 
 // Gate grounds a draft in the evidence. Every text it cuts

@@ -86,6 +86,9 @@ func (lk *look) answers() []answer {
 				a.bonus += headed
 			}
 			a.weigh(weights)
+			if lk.noCode && !sure(a) && (evidence.IsCode(a.text) || strings.HasPrefix(a.text, "//")) {
+				continue
+			}
 			out = append(out, a)
 		}
 	}

@@ -68,6 +68,21 @@ func TestHowTo(t *testing.T) {
 	}
 }
 
+// Lines of code are no answer to a question about something else; by earlier rules they could be.
+func TestCode(t *testing.T) {
+	docs := map[string]string{"https://a.example/robots": "# robots\n\nrobots is a library that reads robots.txt.\n\nimport \"example.com/robots\"\n\n" +
+		"rules := `\n    User-agent: *\n    Disallow: /members/*\n`\n\n// Target address.\nat := \"http://example.net/members/index.html\""}
+	st := stateOf("Which user agent matching rules does robots follow?", set(docs), balanced)
+	d := writeOf(t, st)
+	earlier := strings.Join(texts(d), " ")
+	st = stateOf("Which user agent matching rules does robots follow?", set(docs), balanced)
+	st.Stated = true
+	d = writeOf(t, st)
+	if now := strings.Join(texts(d), " "); !strings.ContainsAny(earlier, "/*=") || strings.ContainsAny(now, "/*=") {
+		t.Errorf("by earlier rules %q, now %q", earlier, now)
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct{ question, first string }{
 		{"What is iron chlorosis?", "Iron chlorosis is a yellowing of leaves that is caused by alkaline soil."},
