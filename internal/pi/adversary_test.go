@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,6 +121,9 @@ func holdsCaps(t *testing.T, o *office, tr *troupe, cfg pi.Config, req marchward
 			}
 		}
 		for q, g := range granted {
+			if o.network != nil { // an engine repeats a task whose lease ran out, word for word
+				g = slices.Compact(g)
+			}
 			if len(g) > 2 || len(g) == 2 && g[1] <= g[0] {
 				t.Errorf("%s: %s was asked %q with %v tokens", req.Context, name, q, g)
 			}

@@ -85,9 +85,9 @@ func MariaDB(t testing.TB) *Server {
 	}
 	dir := home(t)
 	data, socket := filepath.Join(dir, "data"), filepath.Join(dir, "s")
-	run(t, dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
+	run(t, dir, install, "--no-defaults", "--datadir="+data, "--tmpdir="+dir, "--auth-root-authentication-method=normal", "--skip-test-db")
 	port := freePort(t)
-	start(t, dir, server, "--no-defaults", "--datadir="+data, "--socket="+socket, "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
+	start(t, dir, server, "--no-defaults", "--datadir="+data, "--tmpdir="+dir, "--socket="+socket, "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
 		"--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0", "--pid-file="+filepath.Join(dir, "pid"))
 	s := &Server{Dir: dir, scheme: "mariadb", port: port}
 	s.exec = func(ctx context.Context, database, statement string) error {

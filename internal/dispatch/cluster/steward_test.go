@@ -217,7 +217,7 @@ func TestQueuesWhatWasLost(t *testing.T) {
 // pointer is lost but whose record grows.
 func TestLeavesTheLivingAlone(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second // that a busy machine can renew in
+	const lease = 5 * time.Second // that a busy machine can renew in
 	w := hubWorldOf(t, lease)
 	s, _ := w.keep(w.e, "one", 0)
 	silent, talking := w.task(), w.task()
