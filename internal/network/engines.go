@@ -230,6 +230,15 @@ func findChromium(c *settings.Settings) (string, bool) {
 	return render.Find(c.Text(settings.Chromium), exec.LookPath)
 }
 
+// findTesseract finds the program that reads scanned pages; "" where it is not installed.
+func findTesseract() string {
+	path, err := exec.LookPath("tesseract")
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
 // Printer prints a page of our own to PDF in the local browser; nil where there is none.
 func Printer(c *settings.Settings) func(ctx context.Context, html string) ([]byte, error) {
 	chromium, ok := findChromium(c)

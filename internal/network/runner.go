@@ -180,7 +180,7 @@ func (d *Runner) Evidence(ctx context.Context, hash string) ([]byte, error) {
 }
 
 func (h *Host) Extractor(c *settings.Settings) *extract.Extractor {
-	return extract.New(extract.Config{PDF: pdf.New(pdf.Config{CacheDir: c.CachePath()})})
+	return extract.New(extract.Config{PDF: pdf.New(pdf.Config{CacheDir: c.CachePath(), OCR: findTesseract()})})
 }
 
 // Research asks the researcher. A call without a result is in the ledger too,

@@ -74,7 +74,7 @@ func (d Doctor) services() []service {
 		parts = append(parts, d.enginePart(k))
 	}
 	parts = append(append(parts, d.paperParts()...), d.databasePart())
-	return append(parts, service{Part: browserPart(d.c)}, service{Part: allowPart(d.c)})
+	return append(parts, service{Part: browserPart(d.c)}, service{Part: scannedPart()}, service{Part: allowPart(d.c)})
 }
 
 func (d Doctor) modelPart(name string, public bool) service {
@@ -120,6 +120,13 @@ func (d Doctor) enginePart(k engineKind) service {
 		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
 		return "", err
 	}}
+}
+
+func scannedPart() Part {
+	if path := findTesseract(); path != "" {
+		return Part{"scanned pages", PartOK, path + ", for PDFs whose pages are pictures"}
+	}
+	return Part{"scanned pages", PartOff, "tesseract is not installed; PDFs whose pages are pictures have no text"}
 }
 
 func browserPart(c *settings.Settings) Part {

@@ -44,6 +44,7 @@ type Document struct {
 	MediaType string   // what the bytes were taken for, e.g. "text/markdown"
 	Extractor string   // name/version of the extractor used, e.g. "markdown/3"
 	NonText   bool     // no text can be had from these bytes
+	Unread    string   // why a PDF has no text, for people
 	Pages     []int    // of a PDF of at most 10,000 pages: where in Text each page begins; a page without text begins where the one before it ends
 }
 
@@ -153,7 +154,7 @@ func (x *Extractor) pages(ctx context.Context, raw []byte) (Document, error) {
 		}
 		return nil
 	})
-	doc.Text, doc.Title, doc.Author, doc.Published = text.String(), about.Title, about.Author, about.Published
+	doc.Text, doc.Title, doc.Author, doc.Published, doc.Unread = text.String(), about.Title, about.Author, about.Published, about.Unread
 	doc.MediaType, doc.Extractor = fmtPDF.mediaType(), "pdf/2"
 	if doc.NonText = doc.Text == ""; doc.NonText || len(doc.Pages) > maxPages { // pictures of pages; more than a person turns
 		doc.Pages = nil

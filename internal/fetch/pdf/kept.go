@@ -44,6 +44,9 @@ func (p *Reader) keptPath(raw []byte) string {
 	}
 	h := sha256.New()
 	h.Write([]byte(engine + "\n"))
+	if p.cfg.OCR != "" {
+		h.Write([]byte("tesseract\n"))
+	}
 	h.Write(raw)
 	return filepath.Join(p.cfg.CacheDir, keptDir, hex.EncodeToString(h.Sum(nil))+".gz")
 }

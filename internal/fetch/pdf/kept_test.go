@@ -3,28 +3,19 @@ package pdf
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 )
 
 // A PDF is read once: the next reader finds its text, and does not start PDFium.
 func TestTextIsKept(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(datatest.PDFCache(t))); err != nil && !errors.Is(err, fs.ErrNotExist) { // the compiled module
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, keptDir)); err != nil { // the file in the way
-		t.Fatal(err)
-	}
+	dir := ownCache(t)
 	raw := []byte(makePDF("Beans fix nitrogen.", "", "Peas like cool soil."))
 	want := []string{"Beans fix nitrogen.", "", "Peas like cool soil."}
 	read := func(starts bool) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ type Config struct {
 	Timeout  time.Duration // longest time for one PDF, waiting for a free worker included; default 60 s
 	Memory   int64         // largest memory of one worker, on top of the file itself; default 256 MiB
 	Workers  int           // PDFs read at the same time; default one a processor, from 2 to 8
+	OCR      string        // the program tesseract, which reads pages that are pictures; "" leaves them without text
 }
 
 // Reader is an extract.PDF. Each document gets a fresh instance of PDFium, so that a crash costs one document and no state leads from one to the next.
@@ -52,7 +54,7 @@ type Reader struct {
 // New returns a Reader; it does no work and opens no file. The caller closes it.
 func New(cfg Config) *Reader {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Reader{ctx: ctx, cancel: cancel, cfg: Config{CacheDir: cfg.CacheDir, Timeout: cmp.Or(cfg.Timeout, time.Minute), Memory: cmp.Or(cfg.Memory, 256<<20), Workers: cmp.Or(cfg.Workers, min(max(runtime.NumCPU(), 2), 8))}}
+	return &Reader{ctx: ctx, cancel: cancel, cfg: Config{CacheDir: cfg.CacheDir, Timeout: cmp.Or(cfg.Timeout, time.Minute), Memory: cmp.Or(cfg.Memory, 256<<20), Workers: cmp.Or(cfg.Workers, min(max(runtime.NumCPU(), 2), 8)), OCR: cfg.OCR}}
 }
 
 // instance is the part of a PDFium instance that is used here. It is the implementation behind pdfium.Pdfium, whose own bookkeeping may not be touched by
@@ -67,21 +69,40 @@ type instance interface {
 // Read implements extract.PDF.
 func (p *Reader) Read(ctx context.Context, raw []byte, page func(n, of int, text string) error) (about extract.Document, err error) {
 	path := p.keptPath(raw)
-	if text := kept(path); text != nil && p.ctx.Err() == nil {
-		return text.replay(ctx, page)
+	text := kept(path)
+	if text != nil && p.ctx.Err() == nil {
+		about, err = text.replay(ctx, page)
+	} else {
+		text, about, err = p.fresh(ctx, raw, page)
+		if err == nil {
+			text.keep(path, about)
+		}
 	}
-	var text keptText
+	if err == nil && !text.broken && !slices.ContainsFunc(text.Pages, written) {
+		about.Unread = "its pages are pictures, and no text was recognised in them"
+		if p.cfg.OCR == "" {
+			about.Unread = "its pages are pictures; with tesseract installed their text is read"
+		}
+	}
+	return about, err
+}
+
+// fresh reads what was not kept.
+func (p *Reader) fresh(ctx context.Context, raw []byte, page func(n, of int, text string) error) (text *keptText, about extract.Document, err error) {
+	text = &keptText{}
+	s := scan{Reader: p, raw: raw, give: func(n, of int, words string) error {
+		text.add(words)
+		return page(n, of, words)
+	}}
 	err = p.with(ctx, func(ctx context.Context, in instance) (err error) {
-		about, err = p.pages(ctx, in, raw, func(n, of int, words string) error {
-			text.add(words)
-			return page(n, of, words)
-		})
+		about, err = p.pages(ctx, in, raw, s.page)
 		return err
 	})
 	if err == nil {
-		text.keep(path, about)
+		err = s.rest(ctx)
 	}
-	return about, err
+	text.broken = text.broken || s.failed
+	return text, about, err
 }
 
 // with does some work with an instance of PDFium of its own, which is killed when the time is over. A panic is the document's fault.

@@ -30,6 +30,8 @@ type Passage struct {
 // ErrNotThere says that the passage is on no page.
 var ErrNotThere = errors.New("the passage is on no page")
 
+var errNoDrawing = errors.New("pdfium instance lacks methods")
+
 // Bounds of a picture.
 const (
 	maxWide   = 1000 // pixels
@@ -67,7 +69,7 @@ func (p *Reader) Picture(ctx context.Context, raw []byte, at Passage) (drawn []b
 	err = p.with(ctx, func(ctx context.Context, in instance) error {
 		t, ok := in.(typesetter)
 		if !ok {
-			return errors.New("pdfium instance lacks methods")
+			return errNoDrawing
 		}
 		doc, count, err := p.opened(ctx, t, raw)
 		if err != nil {
@@ -189,20 +191,29 @@ func places(text, want []rune) (out []int) {
 // marker is what marked text is drawn through: it darkens no letter.
 var marker = [3]uint32{255, 226, 122}
 
-// draw draws the page of a spot on white, within the bounds.
-func (s sheet) draw(at spot) (*image.RGBA, error) {
-	got, err := s.RenderPageInPixels(&requests.RenderPageInPixels{Page: s.page(at.page), Width: maxWide, Height: maxHigh})
+// canvas is a page on white, within the bounds.
+func (s sheet) canvas(page, wide, high int) (*image.RGBA, error) {
+	got, err := s.RenderPageInPixels(&requests.RenderPageInPixels{Page: s.page(page), Width: wide, Height: high})
 	if err != nil {
 		return nil, err
 	}
 	defer got.Cleanup()
 	img := got.Result.RenderedImage
-	if img == nil || img.Bounds().Dx() > maxWide || img.Bounds().Dy() > maxHigh {
+	if img == nil || img.Bounds().Dx() > wide || img.Bounds().Dy() > high {
 		return nil, fmt.Errorf("%w: a page of no size", extract.ErrDamaged)
 	}
 	canvas := image.NewRGBA(img.Bounds())
 	draw.Draw(canvas, canvas.Rect, image.NewUniform(color.White), image.Point{}, draw.Src)
 	draw.Draw(canvas, canvas.Rect, img, img.Bounds().Min, draw.Over)
+	return canvas, nil
+}
+
+// draw draws the page of a spot, with the spot marked.
+func (s sheet) draw(at spot) (*image.RGBA, error) {
+	canvas, err := s.canvas(at.page, maxWide, maxHigh)
+	if err != nil {
+		return nil, err
+	}
 	boxes, err := s.boxes(at, canvas.Rect)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -289,7 +290,8 @@ func (u *updater) read(ctx context.Context, e entry) outcome {
 		o.note = reason(err)
 		o.retry = !lasting(err)
 	case o.doc.NonText:
-		o.note = "no text in this file"
+		o.note = cmp.Or(o.doc.Unread, "no text in this file")
+		o.retry = o.doc.Unread != "" // by a program that is installed meanwhile
 	}
 	if !o.retry {
 		o.title = fetch.Title(e.name, o.doc)
