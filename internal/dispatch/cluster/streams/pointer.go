@@ -46,30 +46,40 @@ var errOver = marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of the 
 // not stop it: what is on its way would wait for the end of its lease.
 //
 // A pointer comes under its own subject, so which request it answers cannot be told. So what comes
-// late, for a request that was given up, is delivered to no caller: by then its lease may have
-// ended and another taker may have it.
+// late, for a request that was given up, is given back.
 func (q *Queue) pull(band, number int) (p *Pointer, err error) {
 	if q.answers == nil {
 		if q.answers, err = q.c.nc.SubscribeSync(q.inbox + ".*"); err != nil {
 			return nil, err
 		}
 	}
-	p, err = q.ask(band, number)
+	taken := q.c.now()
+	p, err = q.ask(band, number, taken)
 	if err != nil && !errors.Is(err, nats.ErrNoResponders) {
-		_ = q.answers.Unsubscribe() // fails if the connection is closed, which ends it too
+		go q.giveBack(q.answers, taken)
 		q.inbox, q.answers = q.c.nc.NewInbox(), nil
 	}
 	return p, err
 }
 
+// giveBack returns the pointer that comes for a request that was given up, unless its lease may
+// have ended: by then another taker may have it.
+func (q *Queue) giveBack(answers *nats.Subscription, taken time.Time) {
+	if m, err := answers.NextMsg(q.lease); err == nil && m.Header.Get("Status") == "" {
+		if p, err := q.pointer(m, taken); err == nil {
+			_ = p.Return(0) // its lease ends by itself
+		}
+	}
+	_ = answers.Unsubscribe() // fails if the connection is closed, which ends it too
+}
+
 // ask asks for a pointer, and waits for the answer.
-func (q *Queue) ask(band, number int) (*Pointer, error) {
+func (q *Queue) ask(band, number int, taken time.Time) (*Pointer, error) {
 	ctx, stop := q.c.try(context.Background(), tryFor)
 	defer stop()
 	q.asked++
 	reply := q.inbox + "." + strconv.FormatUint(q.asked, 10)
 	subject := "$JS.API.CONSUMER.MSG.NEXT." + StreamWork + "." + ConsumerName(q.name, band, number)
-	taken := q.c.now()
 	if err := q.c.nc.PublishRequest(subject, reply, []byte(`{"batch":1,"no_wait":true}`)); err != nil {
 		return nil, err
 	}
