@@ -123,7 +123,6 @@ func runCheck(ctx context.Context, a *app, c *settings.Settings, args []string, 
 		return err
 	}
 	target.Env = a.Environ() // it is the user who starts it, by hand, and waits
-	target.Patience = max(target.Patience, time.Minute)
 	d := client.Dialer{Version: programVersion(), Now: a.Now, HTTP: a.ServiceClient(), Log: a.logger(c)}
 	a.note("checking %s…", strings.Join(args, " "))
 	report := conform.Check(ctx, func(ctx context.Context) (*client.Session, error) { return d.Dial(ctx, target) }, o)

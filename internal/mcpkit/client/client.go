@@ -34,7 +34,7 @@ import (
 const (
 	// How long a server, and a program, which may have much to load, may take to say who it is.
 	dialPatience  = 5 * time.Second
-	startPatience = 20 * time.Second
+	startPatience = time.Minute
 	// legacyEra is the last version of the protocol that begins with initialize.
 	legacyEra = "2025-11-25"
 	// maxListed bounds every list that a server gives.
@@ -63,7 +63,7 @@ type Target struct {
 	// Login gives the tokens for that server instead, unless it is nil.
 	Login *Login
 
-	// Patience is how long it may take to say who it is; 0 is 5 s, and 20 s for a program.
+	// Patience is how long it may take to say who it is; 0 is 5 s, and a minute for a program.
 	Patience time.Duration
 }
 

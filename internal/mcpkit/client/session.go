@@ -26,7 +26,7 @@ const (
 	transit = 500 * time.Millisecond
 	// companyWait is how long a cancelled call waits for the others of its session to be cancelled, too:
 	// then the process is told to end.
-	companyWait = 200 * time.Millisecond
+	companyWait = time.Second
 	// lastWordsWait is how long a process that closed its output may take to end.
 	lastWordsWait = 300 * time.Millisecond
 	// farewell is what the SDK takes to tell a server that its calls are cancelled.
