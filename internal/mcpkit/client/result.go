@@ -306,13 +306,19 @@ func malformed(wrong, what string) error {
 	return quoting(marchwarden.Errorf(marchwarden.CodeMalformed, "%s: %s", wrong, what), "%s", wrong)
 }
 
-// ended says how the process ended, and its last words.
+// ended says how the process ended, and its last words. Done is closed by then, unless what the
+// process started holds its output open.
 func (s *Session) ended() error {
 	e := marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher's process ended")
+	patience := time.After(lastWordsWait)
 	select {
 	case <-s.proc.exited:
 		e.Message += " (" + s.proc.State() + ")"
-	case <-time.After(lastWordsWait):
+		select {
+		case <-s.done:
+		case <-patience:
+		}
+	case <-patience:
 		e.Message = "the researcher's process closed its output"
 	}
 	words := said(s.proc.LastWords())
