@@ -155,11 +155,11 @@ func (tm testimony) judge(t *testing.T, tr *troupe, name string) {
 func TestUncheckedGivesWay(t *testing.T) {
 	t.Parallel()
 	const whole = "Facts. " + height + " " + other
-	late := answering(doc{At: pageAt, Text: whole}).lasting(300 * time.Millisecond)
+	late := answering(doc{At: pageAt, Text: whole}).after("stranger", 300*time.Millisecond)
 	late.Result.Citations[0].RawExcerpt, late.Result.Citations[0].Span = height, &marchwarden.Span{Start: 7, End: 7 + len(height)}
 	late.Result.Claims[0].Text = height
 	stranger := func(text string) act { return answering(doc{At: pageAt, Text: text}) }
-	same := answering(doc{At: pageAt, Text: whole}).lasting(300 * time.Millisecond)
+	same := answering(doc{At: pageAt, Text: whole}).after("stranger", 300*time.Millisecond)
 	tr := gather(t,
 		role{Member: dispatch.Member{Name: "stranger", Trust: dispatch.Known}, Mute: true, Acts: map[string][]act{
 			"misplaced": {answering(doc{At: "https://www.nasa.gov/", Text: whole})},

@@ -86,7 +86,7 @@ var gapTurns = []turn{
 		want: decided("access_denied", "a paywall", marchwarden.Flagged, 0, "a person has to see why")},
 	{name: "access_denied, nobody else", members: "web", acts: web(empty().gap(marchwarden.AccessDenied, "a paywall")),
 		want: decided("access_denied", "a paywall", marchwarden.Flagged, 0, "a person has to see why")},
-	{name: "budget_exhausted", plan: "web arxiv", acts: web(empty().gap(marchwarden.BudgetExhausted, "the rest").lasting(400*time.Millisecond), found()),
+	{name: "budget_exhausted", plan: "web arxiv", acts: web(empty().gap(marchwarden.BudgetExhausted, "the rest").after("arxiv", 400*time.Millisecond), found()),
 		want: decided("budget_exhausted", "the rest", marchwarden.Dispatched, 3, "web ran out of budget; it gets more"), then: map[string][]string{"web": {gallium}},
 		more: func(t *testing.T, r *marchwarden.Result, tr *troupe) {
 			asked := tr.asked(t, "web", "budget_exhausted")
@@ -94,7 +94,7 @@ var gapTurns = []turn{
 				t.Errorf("it got %d tokens, then %d", first, second)
 			}
 		}},
-	{name: "budget_exhausted again", plan: "web arxiv", acts: web(empty().gap(marchwarden.BudgetExhausted, "the rest").lasting(400 * time.Millisecond)),
+	{name: "budget_exhausted again", plan: "web arxiv", acts: web(empty().gap(marchwarden.BudgetExhausted, "the rest").after("arxiv", 400*time.Millisecond)),
 		want: marchwarden.Decision{About: "budget_exhausted", Topic: "the rest", From: 3, Action: marchwarden.Accepted, Reason: "what it brought is enough"}, then: map[string][]string{"web": {gallium}}},
 	{name: "budget_exhausted, and no more of it", acts: web(found().gap(marchwarden.BudgetExhausted, "the rest").with(func(r *marchwarden.Result) { r.Confidence, r.CostMetadata.TokensUsed = 0.3, 19000 })),
 		want: decided("budget_exhausted", "the rest", marchwarden.Accepted, 0, "what it brought is enough")},
@@ -157,7 +157,7 @@ var cappedTurns = []turn{
 	{name: "too little for more", plan: "web files", options: pi.Options{MaxRihlas: 16},
 		acts: map[string][]act{"arxiv": {empty().costing(4000), empty().costing(4000), empty().costing(100)},
 			"web": {empty().gap(marchwarden.BudgetExhausted, "the rest").discovery(marchwarden.NewSource, "arxiv", "alpha").discovery(marchwarden.NewSource, "arxiv", "beta").
-				discovery(marchwarden.NewSource, "arxiv", "gamma").lasting(400 * time.Millisecond)}},
+				discovery(marchwarden.NewSource, "arxiv", "gamma").after("files", 400*time.Millisecond)}},
 		want: decided("budget_exhausted", "the rest", marchwarden.Capped, 0, "would be more than it had"), then: map[string][]string{"arxiv": {"alpha", "beta", "gamma"}}},
 	{name: "too many of one report", options: pi.Options{MaxRihlas: 16},
 		acts: web(found().discovery(marchwarden.NewSource, "arxiv", "alpha").discovery(marchwarden.NewSource, "arxiv", "beta").discovery(marchwarden.NewSource, "files", "gamma").

@@ -83,6 +83,7 @@ type role struct {
 type act struct {
 	How    string // "" answers, or hang, kill, junk, schema, fail
 	Lasts  time.Duration
+	After  string // the role that must have answered in the same context before this one is asked
 	Result *marchwarden.Result
 	Stored []string          // texts that it hands over by their hash
 	Serves map[string]string // what it hands over for a hash, true or not
@@ -320,10 +321,58 @@ func (a act) lasting(d time.Duration) act {
 	return a
 }
 
+// after is the act drawn out, once another role has answered.
+func (a act) after(role string, d time.Duration) act {
+	a.After = role
+	return a.lasting(d)
+}
+
 // troupe is a network of roles, each in a process of its own.
 type troupe struct {
 	*pool.Pool
-	dir string
+	dir   string
+	roles map[string]role
+
+	mu       sync.Mutex                  // guards what follows
+	answered map[[2]string]chan struct{} // by role and scene; closed when it has
+}
+
+// answer is closed when a role has answered in a scene.
+func (tr *troupe) answer(name, scene string) chan struct{} {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	key := [2]string{name, scene}
+	if tr.answered[key] == nil {
+		tr.answered[key] = make(chan struct{})
+	}
+	return tr.answered[key]
+}
+
+// Dispatch asks a role, in its turn.
+func (tr *troupe) Dispatch(ctx context.Context, name string, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	if acts := tr.roles[name].Acts[scene(req)]; len(acts) > 0 && acts[0].After != "" {
+		select {
+		case <-tr.answer(acts[0].After, scene(req)):
+		case <-ctx.Done():
+		}
+	}
+	res, err := tr.Pool.Dispatch(ctx, name, req, sink)
+	done := tr.answer(name, scene(req))
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if !closed(done) {
+		close(done)
+	}
+	return res, err
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // gather makes a troupe. Its processes start when they are first asked and end
@@ -334,7 +383,7 @@ func gather(t testing.TB, roles ...role) *troupe {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &troupe{dir: t.TempDir()}
+	tr := &troupe{dir: t.TempDir(), roles: map[string]role{}, answered: map[[2]string]chan struct{}{}}
 	dialer := &client.Dialer{Now: time.Now}
 	var seats []pool.Seat
 	for _, r := range roles {
@@ -345,6 +394,7 @@ func gather(t testing.TB, roles ...role) *troupe {
 			r.Scope = "matters of " + r.Name
 		}
 		r.Log = tr.logOf(r.Name)
+		tr.roles[r.Name] = r
 		file := filepath.Join(tr.dir, r.Name+".json")
 		data, err := json.Marshal(r)
 		if err == nil {
