@@ -239,13 +239,19 @@ func LockFile(path string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Close, nil
+	return func() error { return Release(f) }, nil
+}
+
+// Release gives the lock of an open file back and closes the file.
+func Release(f *os.File) error {
+	unlock(f)
+	return f.Close()
 }
 
 // Own opens the file at path, which it makes (mode 0600) when it is missing, with its
 // folder, and takes it by lock, such as Lock or Hold. It is the file of that name also
 // when it is locked: one that its last owner removed or replaced meanwhile is none. What
-// lock says is returned. The lock ends when the file is closed, or with the process.
+// lock says is returned. The lock ends by Release, or with the process.
 func Own(path string, lock func(*os.File) error) (*os.File, error) {
 	for made := false; ; {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

@@ -10,9 +10,8 @@ import (
 )
 
 // Lock takes an advisory lock on an open file, for this open file alone or shared
-// with others that share, and says ErrLocked at once when another has it. It is
-// given back when the file is closed, also by the end of the process, however that
-// comes.
+// with others that share, and says ErrLocked at once when another has it. Release
+// gives it back; so does the end of the process, however that comes.
 func Lock(f *os.File, shared bool) error {
 	how := syscall.LOCK_EX
 	if shared {
@@ -31,6 +30,10 @@ func Lock(f *os.File, shared bool) error {
 		}
 	}
 }
+
+// unlock gives the lock of an open file back at once. To close the file is not enough: a child
+// that is being started holds every open file until its program begins.
+func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
 // allowed is the most that the mode of a file with a secret may be. What root hands to a
 // process that is not root, as orchestrators mount their secrets, is read by its group,

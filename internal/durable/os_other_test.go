@@ -4,6 +4,7 @@ package durable
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -47,5 +48,29 @@ func TestPipe(t *testing.T) {
 	}
 	if _, err := ReadPrivate(path, "pipe", 64); marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("it says %v", err)
+	}
+}
+
+// A lock that was given back is free, though a child that is being started still has the file.
+func TestReleaseWhileAChildStarts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	open := func() *os.File {
+		f, err := Own(path, func(f *os.File) error { return Lock(f, false) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := open()
+	child, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(child)
+	if err := Release(f); err != nil {
+		t.Fatal(err)
+	}
+	if err := Release(open()); err != nil {
+		t.Fatal(err)
 	}
 }

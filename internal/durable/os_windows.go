@@ -18,8 +18,8 @@ const (
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
 // Lock takes a lock on an open file, for this open file alone or shared with
-// others that share, and says ErrLocked at once when another has it. It is given
-// back when the file is closed, also by the end of the process, however that comes.
+// others that share, and says ErrLocked at once when another has it. Release gives it
+// back; so does the end of the process, however that comes.
 // Windows keeps others from reading what is locked; so one byte far beyond the end
 // is.
 func Lock(f *os.File, shared bool) error {
@@ -37,6 +37,9 @@ func Lock(f *os.File, shared bool) error {
 	}
 	return &os.PathError{Op: "lock", Path: f.Name(), Err: err}
 }
+
+// unlock does nothing: children inherit no files, so the lock ends when the file is closed.
+func unlock(*os.File) {}
 
 // allowed is every mode: Windows has none that would say who can get at a file.
 func allowed(fs.FileInfo) fs.FileMode { return fs.ModePerm }

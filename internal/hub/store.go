@@ -168,4 +168,4 @@ func size(dir string) (sum int64, err error) {
 }
 
 // close gives the folder back.
-func (s *store) close() error { return s.lock.Close() }
+func (s *store) close() error { return durable.Release(s.lock) }

@@ -224,7 +224,7 @@ func (s *shelf) unlock(id marchwarden.TraceID, f *os.File) {
 	}
 	// Where an open file cannot be removed, prune does it with the record.
 	_ = os.Remove(s.path(id, lockSuffix))
-	_ = f.Close() // nothing was written
+	_ = durable.Release(f) // nothing was written
 }
 
 // askToStop asks the process that has a run to stop it for good.

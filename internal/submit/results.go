@@ -177,7 +177,7 @@ func (r *Results) add(l Line) error {
 }
 
 // Close gives the file up.
-func (r *Results) Close() error { return r.f.Close() }
+func (r *Results) Close() error { return durable.Release(r.f) }
 
 // Discard removes the file of a submission that cannot begin, if it was made for it.
 func (r *Results) Discard() error {

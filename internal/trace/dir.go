@@ -86,7 +86,7 @@ func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
 		f.Close()
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
 	}
-	return &Writer{f: f, now: d.now, clean: d.Clean, sums: true}, nil
+	return &Writer{f: locked{f}, now: d.now, clean: d.Clean, sums: true}, nil
 }
 
 // empty makes the file of a trace empty, unless something is recorded in it.
@@ -135,7 +135,7 @@ func (m *Mirror) Add(line []byte) error {
 }
 
 // Close gives the trace up.
-func (m *Mirror) Close() error { return m.f.Close() }
+func (m *Mirror) Close() error { return durable.Release(m.f) }
 
 // Unrecorded begins the warning of a result whose run could not be recorded.
 const Unrecorded = "this answer is not recorded"
@@ -167,7 +167,7 @@ func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
 		f.Close()
 		return nil, nil, err
 	}
-	return &Writer{f: f, now: d.now, clean: d.Clean, steps: len(log.Steps), sum: log.sum, sums: log.sums}, log, nil
+	return &Writer{f: locked{f}, now: d.now, clean: d.Clean, steps: len(log.Steps), sum: log.sum, sums: log.sums}, log, nil
 }
 
 // ErrGoing is in the chain of the error that Going gives.
@@ -190,7 +190,7 @@ func (d *Dir) Busy(id marchwarden.TraceID) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
+	defer durable.Release(f)
 	return errors.Is(durable.Lock(f, true), durable.ErrLocked), nil
 }
 
@@ -204,7 +204,7 @@ func (d *Dir) Hold(id marchwarden.TraceID) (release func() error, err error) {
 	if err := durable.Hold(f, 0); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return f.Close, nil
+	return func() error { return durable.Release(f) }, nil
 }
 
 // Stat says how large the file of a trace is and when it was last written.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"reflect"
 	"sync"
 	"time"
@@ -35,6 +36,11 @@ type file interface {
 	io.WriteCloser
 	Sync() error
 }
+
+// locked is the file of a trace that this process writes, with its lock.
+type locked struct{ *os.File }
+
+func (l locked) Close() error { return durable.Release(l.File) }
 
 // Append numbers and dates the step, writes it as one line and syncs it to disk.
 // After a failure the writer is broken: that and every later Append returns the

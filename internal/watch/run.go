@@ -57,7 +57,7 @@ func (r *Runner) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer func() { err = errors.Join(err, durable.Release(lock)) }()
 	all, unread := r.Book.List("")
 	failed, now := 0, r.Now()
 	for _, q := range all {

@@ -265,7 +265,7 @@ func (l *sharedLock) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.holders--; l.holders == 0 && l.file != nil {
-		_ = l.file.Close() // nothing was written
+		_ = durable.Release(l.file) // nothing was written
 		l.file = nil
 	}
 }
