@@ -278,7 +278,7 @@ func TestDeadlineGivesAPartialResult(t *testing.T) {
 	eachTarget(t, func(t *testing.T, target Target) {
 		s := open(t, target)
 		s.grace = patient
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // the call arrives within it on a busy machine, too
 		defer cancel()
 		res, err := s.Research(ctx, ask("wait"), nil)
 		if err != nil || res.Answer != "partial, because of context deadline exceeded [1]" {
