@@ -1,263 +1,360 @@
 package run
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// Board is what was folded so far. It shares nothing with the fold.
-func (f *Fold) Board() *Board {
-	k := f.own
-	b := &Board{
-		Question: k.Question, Researcher: k.Researcher, Began: k.began, Last: f.last, Ended: k.ended, Interrupted: k.ended && k.interrupted,
-		Budget: k.Budget, Citations: k.Citations, More: f.more, Decisions: slices.Clone(f.decisions),
+// State is what a lane is at, or where a whole run stands.
+type State string
+
+// The states of a lane, in the order of a run.
+const (
+	Planned   State = "planned"   // decided on, and not begun; of a whole run, only a plan was asked for
+	Planning  State = "planning"  // deciding what to look for, or what to do about a report
+	Searching State = "searching" // for what is known no closer, too: all that an external researcher does
+	Reading   State = "reading"
+	Writing   State = "writing"
+	Checking  State = "checking" // evidence, reports or the answer
+	Waiting   State = "waiting"  // an investigator, for its rihlas
+	Done      State = "done"
+	Failed    State = "failed"
+)
+
+// The further states of a whole run.
+const (
+	Complete    State = "complete"    // it has its answer
+	Interrupted State = "interrupted" // its caller stopped it, or a crash cut it off
+	Running     State = "running"     // a process is at work on it
+	Damaged     State = "damaged"     // its trace cannot be read, or no run was begun in it
+)
+
+// Lane is one of those who work on a run.
+type Lane struct {
+	// Number is 0 for the investigator, or the only researcher; rihlas count from one.
+	// One that waits to be sent has the number that comes next.
+	Number               int
+	Researcher, Question string
+	State                State
+	Doing                string // what it is at, or why it failed; one line
+	Documents, Citations int
+	Read                 []string // locators of documents, as they came; of many the first
+	Discoveries          []marchwarden.DiscoveryEvent
+}
+
+// Stage is what one state took in all lanes together.
+type Stage struct {
+	State  State // "" for tokens of which nothing tells what they were spent on
+	Tokens int
+	Time   time.Duration // lanes work side by side, so this is more than went by
+}
+
+// Board is a run as far as it is known. A trace may be damaged, or made up by another
+// program: whatever is in it, a Board is bounded, and its texts are single lines. They are
+// still text from outside.
+type Board struct {
+	Question, Researcher string
+	Began                time.Time
+	Last                 time.Time // when the newest step was written
+	Ended                bool      // it has its result
+	Interrupted          bool      // the caller stopped it, or it was cut off
+	Tokens, Budget       int
+	Lanes                []Lane // the own one first, then the rihlas by number, then those of the plan that wait for their turn
+	Stages               []Stage
+	Gaps                 []marchwarden.Gap      // until it ended as the rihlas report them, each once
+	Decisions            []marchwarden.Decision // what was done about what rihlas reported
+}
+
+// Bounds of a Board. Honest runs stay far below them.
+const (
+	maxLanes = 1000
+	maxItems = 1000 // of a list
+	maxLine  = 300  // characters
+	maxRead  = 100  // documents of which the names are kept
+)
+
+// lookup is where a board finds what the trace of a run only names.
+type lookup struct {
+	steps  func(marchwarden.TraceID) []trace.Step // of the run of a rihla, none if it is not here
+	result func(trace.Step) *marchwarden.Result   // with which a step ended a run or a rihla, nil for none
+}
+
+// boardOf is the run that the steps of its trace tell of.
+func boardOf(steps []trace.Step, from lookup) *Board {
+	b := &Board{}
+	for _, s := range []State{Planned, Planning, Searching, Reading, Writing, Checking, ""} {
+		b.Stages = append(b.Stages, Stage{State: s})
 	}
-	own := k.clone()
-	own.Spans, own.Tokens, own.Budget = k.lasting(), k.known(), 0
-	if len(f.journeys)+len(f.waiting) == 0 {
-		own.Budget, own.Tokens = k.Budget, max(own.Tokens, k.reported)
+	own, sent := &worker{board: b}, &journeys{board: b, from: from, byNumber: map[int]*journey{}}
+	for _, s := range steps {
+		own.step(s)
+		sent.step(s)
+		b.step(s, from)
 	}
-	b.Lanes = append(b.Lanes, own)
-	b.Tokens = own.Tokens
-	journeys, begun := map[marchwarden.TraceID]int{}, map[marchwarden.TraceID]bool{} // by run: a rihla may resume that of another
-	for _, j := range f.journeys {
-		journeys[j.id]++
-	}
-	before := map[marchwarden.TraceID]int{} // tokens that lanes above have told of a run
-	top := 0
-	for _, j := range slices.SortedFunc(slices.Values(f.journeys), func(a, b *journey) int { return a.Number - b.Number }) {
-		s := shared{}
-		if j.id.Valid() && journeys[j.id] > 1 {
-			s = shared{run: true, before: begun[j.id]}
-			begun[j.id] = true
-		}
-		l := f.laneOf(j, s, before)
-		l.charge(len(j.parts) > 0 && !j.parts[0].model)
-		b.Lanes = append(b.Lanes, l)
-		b.Tokens = plus(b.Tokens, l.Tokens)
-		top = max(top, j.Number)
-	}
-	for _, j := range f.waiting {
-		top = plus(top, 1)
-		l := f.laneOf(j, shared{}, before)
-		l.Number = top
-		b.Lanes = append(b.Lanes, l)
-	}
-	if k.ended && k.reported > b.Tokens { // what it did not report was its own
-		b.Lanes[0].Tokens = plus(b.Lanes[0].Tokens, k.reported-b.Tokens)
-	}
-	b.Lanes[0].charge(f.begun && !k.model)
-	b.Tokens = max(b.Tokens, k.reported)
+	own.Discoveries = append(own.Discoveries, boundDiscoveries(from.result(lastEnd(steps)))...)
+	b.Lanes = append([]Lane{own.Lane}, sent.lanes()...)
+	b.count(steps, sent)
+	b.Stages = slices.DeleteFunc(b.Stages, func(s Stage) bool { return s.Tokens <= 0 && s.Time <= 0 })
 	return b
 }
 
-// clone is a lane that shares nothing with this one.
-func (l Lane) clone() Lane {
-	l.Spans, l.Gaps, l.Discoveries, l.Paid = slices.Clone(l.Spans), slices.Clone(l.Gaps), slices.Clone(l.Discoveries), maps.Clone(l.Paid)
-	l.Read = slices.Clone(l.Read)
-	if l.Paid == nil {
-		l.Paid = map[State]int{}
+// lastEnd is the step with which a run ended, nil for one that goes on.
+func lastEnd(steps []trace.Step) trace.Step {
+	if end := (&trace.Log{Steps: steps}).Complete(); end != nil {
+		return end
 	}
-	return l
+	return nil
 }
 
-// known is how many of its tokens steps tell of.
-func (l Lane) known() (all int) {
-	for _, n := range l.Paid {
-		all = plus(all, n)
+// step takes what a step of the run's own trace tells of all of it.
+func (b *Board) step(s trace.Step, from lookup) {
+	b.Last = latest(b.Last, s.Header().Timestamp)
+	switch s := s.(type) {
+	case *trace.Start:
+		if b.Began.IsZero() {
+			b.Began, b.Budget = s.StartedAt, max(0, s.LimitsNow().TokenBudget)
+			b.Question, b.Researcher = plaintext.Line(s.Request.Question, marchwarden.MaxQuestionChars), plaintext.Line(s.Researcher, maxLine)
+			if b.Began.IsZero() {
+				b.Began = s.Timestamp
+			}
+			b.miss(s.Gaps)
+		}
+	case *trace.RihlaComplete:
+		if res := from.result(s); res != nil {
+			b.miss(res.Gaps)
+		}
+	case *trace.Decision:
+		b.decide(s.What)
+	case *trace.Resume:
+		b.Ended, b.Interrupted = false, false
+	case *trace.Complete:
+		b.Ended, b.Interrupted = true, s.Interrupted
+		if res := from.result(s); res != nil {
+			b.Gaps = nil
+			b.miss(res.Gaps)
+		}
 	}
-	return all
 }
 
-// charge puts what no step tells of the tokens where a mind without a model spends them.
-func (l *Lane) charge(plain bool) {
-	if all := l.known(); plain && l.Tokens > all {
-		l.Paid[Reading] = plus(l.Paid[Reading], l.Tokens-all)
+// miss adds gaps that are not known yet.
+func (b *Board) miss(gaps []marchwarden.Gap) {
+	for _, g := range gaps {
+		g.Topic, g.Detail, g.Category = plaintext.Line(g.Topic, maxLine), plaintext.Line(g.Detail, maxLine), marchwarden.GapCategory(plaintext.Line(string(g.Category), maxLine))
+		known := slices.ContainsFunc(b.Gaps, func(o marchwarden.Gap) bool { return o.Category == g.Category && o.Topic == g.Topic })
+		if !known && len(b.Gaps) < maxItems {
+			b.Gaps = append(b.Gaps, g)
+		}
 	}
 }
 
-// shared says which part of its run is a journey's, where another resumed it.
-type shared struct {
-	run    bool
-	before bool // an earlier journey has the beginning
+// decide keeps a decision, in the place of an earlier one about the same.
+func (b *Board) decide(d marchwarden.Decision) {
+	d.Topic, d.Reason, d.About = plaintext.Line(d.Topic, maxLine), plaintext.Line(d.Reason, maxLine), plaintext.Line(d.About, maxLine)
+	same := func(o marchwarden.Decision) bool { return o.About == d.About && o.Topic == d.Topic && o.From == d.From }
+	if i := slices.IndexFunc(b.Decisions, same); i >= 0 {
+		b.Decisions[i] = d
+	} else if len(b.Decisions) < maxItems {
+		b.Decisions = append(b.Decisions, d)
+	}
 }
 
-// mine are the parts of its run that are a journey's own.
-func (j *journey) mine(s shared) []*track {
-	if len(j.parts) == 0 || j.parts[0].id.Valid() && j.id.Valid() && j.parts[0].id != j.id {
+// count adds up the tokens: those of the run itself, and of its rihlas what they reported or,
+// before they report, what their traces tell.
+func (b *Board) count(steps []trace.Step, sent *journeys) {
+	facts, reported := FactsOf(steps), map[marchwarden.TraceID]int{}
+	for _, r := range facts.Reports {
+		reported[r.TraceID] = max(reported[r.TraceID], r.TokensUsed)
+	}
+	b.Tokens = facts.Paid
+	for id, steps := range sent.runs {
+		b.Tokens += max(0, FactsOf(steps).Paid-reported[id])
+	}
+	if n := len(facts.Ends); n > 0 {
+		b.Tokens = max(b.Tokens, facts.Ends[n-1].TokensUsed)
+	}
+	b.Tokens = max(0, b.Tokens)
+	rest := b.Tokens
+	for _, s := range b.Stages {
+		rest -= s.Tokens
+	}
+	on := State("")
+	if facts.Start != nil && facts.Start.Model == "" { // what has no model pays for what it reads
+		on = Reading
+	}
+	b.stage(on).Tokens += max(0, rest)
+}
+
+// stage is what a state took, nil for one that takes nothing.
+func (b *Board) stage(s State) *Stage {
+	if i := slices.IndexFunc(b.Stages, func(st Stage) bool { return st.State == s }); i >= 0 {
+		return &b.Stages[i]
+	}
+	return nil
+}
+
+// cut says of a run that has not ended that no process goes on with it: what is not done has failed.
+func (b *Board) cut() {
+	if b.Ended {
+		return
+	}
+	b.Interrupted = true
+	for i := range b.Lanes {
+		if l := &b.Lanes[i]; l.State != Done && l.State != Failed {
+			l.State, l.Doing = Failed, "cut off"
+		}
+	}
+}
+
+// journey is a rihla as the investigation tells of it.
+type journey struct {
+	Lane
+	id   marchwarden.TraceID
+	sent time.Time // zero while it waits for its turn
+	over bool      // its report is here, or is not waited for any more
+}
+
+// journeys are the rihlas of an investigation.
+type journeys struct {
+	board    *Board
+	from     lookup
+	planOnly bool
+	ended    bool
+	sent     []*journey
+	byNumber map[int]*journey
+	waiting  []*journey // of the plan, and not sent
+	runs     map[marchwarden.TraceID][]trace.Step
+}
+
+func (a *journeys) step(s trace.Step) {
+	at := a.board.Last
+	switch s := s.(type) {
+	case *trace.Start:
+		a.planOnly = s.Investigation != nil && s.Investigation.PlanOnly
+	case *trace.Resume:
+		a.ended = false
+	case *trace.Complete:
+		a.ended = true
+	case *trace.Plan:
+		for _, r := range s.Rihlas {
+			a.waiting = append(a.waiting, &journey{Lane: Lane{Researcher: plaintext.Line(r.Researcher, maxLine), Question: plaintext.Line(r.Question, marchwarden.MaxQuestionChars), State: Planned}})
+		}
+	case *trace.Rihla:
+		a.send(s, latest(at, s.Timestamp))
+	case *trace.RihlaUnderWay:
+		if j := a.byNumber[s.Number]; j != nil && s.TraceID.Valid() {
+			j.id = s.TraceID
+		}
+	case *trace.RihlaComplete:
+		a.back(s)
+	case *trace.Arrival:
+		for _, j := range a.sent {
+			if s.Number == 0 && !j.over { // none comes any more
+				j.over, j.State, j.Doing = true, Failed, "did not come back in time"
+			}
+		}
+	case *trace.SynthesisStart:
+		for _, j := range a.waiting {
+			if !a.planOnly {
+				j.State, j.Doing = Failed, "it was not sent"
+			}
+		}
+	}
+}
+
+// send gives a rihla its lane: the one it had, that of the plan, or a new one.
+func (a *journeys) send(s *trace.Rihla, at time.Time) {
+	j := a.byNumber[s.Number]
+	if j == nil {
+		j = &journey{Lane: Lane{Number: s.Number, Researcher: plaintext.Line(s.Researcher, maxLine), Question: plaintext.Line(s.Question, marchwarden.MaxQuestionChars)}}
+		a.waiting = slices.DeleteFunc(a.waiting, func(w *journey) bool {
+			mine := j.sent.IsZero() && w.Researcher == j.Researcher && w.Question == j.Question
+			if mine {
+				j.sent = at
+			}
+			return mine
+		})
+		a.sent, a.byNumber[s.Number] = append(a.sent, j), j
+	}
+	j.sent, j.over, j.State, j.Doing = at, false, Searching, ""
+	if s.TraceID.Valid() {
+		j.id, j.State = s.TraceID, Planned // a run of this program, which is about to begin
+	}
+}
+
+func (a *journeys) back(s *trace.RihlaComplete) {
+	j := a.byNumber[s.Number]
+	if j == nil {
+		return
+	}
+	j.over, j.State, j.Doing, j.Citations = true, Done, plaintext.Line(s.Decision, maxLine), max(0, s.Citations)
+	if s.Error != "" {
+		j.State = Failed
+	}
+	if s.TraceID.Valid() {
+		j.id = s.TraceID
+	}
+	j.Discoveries = boundDiscoveries(a.from.result(s))
+	if st := a.board.stage(Searching); len(a.from.steps(j.id)) == 0 && s.Timestamp.After(j.sent) { // it is known no closer
+		st.Time += s.Timestamp.Sub(j.sent)
+	}
+}
+
+// lanes are those of the rihlas: as the investigation tells of them, and in between as their
+// own runs do.
+func (a *journeys) lanes() []Lane {
+	var lanes []Lane
+	workers := map[marchwarden.TraceID]*worker{} // one rihla may go on with the run of another
+	a.runs = map[marchwarden.TraceID][]trace.Step{}
+	slices.SortStableFunc(a.sent, func(x, y *journey) int { return cmp.Compare(x.Number, y.Number) })
+	for _, j := range a.sent[:min(len(a.sent), maxLanes)] {
+		w := workers[j.id]
+		if w == nil {
+			w = &worker{board: a.board}
+			a.runs[j.id] = a.from.steps(j.id)
+			for _, s := range a.runs[j.id] {
+				w.step(s)
+			}
+			workers[j.id] = w
+		}
+		j.Documents, j.Read, j.Citations = w.Documents, w.Read, max(j.Citations, w.Citations)
+		switch {
+		case !j.over && a.ended:
+			j.State, j.Doing = Failed, "did not come back before the end"
+		case !j.over && w.State != "":
+			j.State, j.Doing = w.State, w.Doing
+		}
+		lanes = append(lanes, j.Lane)
+	}
+	for _, j := range a.waiting[:min(len(a.waiting), maxLanes-len(lanes))] {
+		if j.Number = 1; len(lanes) > 0 {
+			j.Number = lanes[len(lanes)-1].Number + 1
+		}
+		lanes = append(lanes, j.Lane)
+	}
+	return lanes
+}
+
+func boundDiscoveries(res *marchwarden.Result) []marchwarden.DiscoveryEvent {
+	if res == nil {
 		return nil
 	}
-	if !s.run {
-		return j.parts
+	found := slices.Clone(res.DiscoveryEvents[:min(len(res.DiscoveryEvents), maxItems)])
+	for i := range found {
+		d := &found[i]
+		d.Query, d.Reason, d.SourceLocator = plaintext.Line(d.Query, maxLine), plaintext.Line(d.Reason, maxLine), plaintext.Line(d.SourceLocator, 2*maxLine)
+		d.SuggestedResearcher, d.Type = plaintext.Line(d.SuggestedResearcher, maxLine), marchwarden.DiscoveryType(plaintext.Line(string(d.Type), maxLine))
 	}
-	var mine []*track
-	for i, p := range j.parts {
-		late := !j.back.IsZero() && !p.began.Before(j.back)
-		early := s.before && (i == 0 || p.last.Before(j.sent))
-		if !late && !early {
-			mine = append(mine, p)
-		}
-	}
-	return mine
+	return found
 }
 
-// laneOf is the lane of a rihla: when it was sent and came back as the investigation
-// tells it, and in between what its own run tells. before are the tokens of runs that
-// lanes above have told of.
-func (f *Fold) laneOf(j *journey, s shared, before map[marchwarden.TraceID]int) Lane {
-	l := j.clone()
-	l.Tokens, l.Doing = 0, ""
-	end := j.back
-	if f.own.ended && (end.IsZero() || end.After(f.own.last)) {
-		end = f.own.last
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-	parts := j.mine(s)
-	if told := max(j.Tokens, l.add(parts)); s.run { // a resumed run reports for all of it
-		l.Tokens = max(l.Tokens, told-before[j.id])
-		before[j.id] = max(told, plus(before[j.id], l.Tokens))
-	} else {
-		l.Tokens = max(l.Tokens, told)
-	}
-	switch {
-	case j.sent.IsZero() && j.unsent:
-		l.State, l.Doing = Failed, "it was not sent"
-	case j.sent.IsZero():
-		l.State = Planned
-	case !j.back.IsZero() && j.failed:
-		l.State, l.Doing = Failed, j.Doing
-	case !j.back.IsZero():
-		l.State, l.Doing = Done, j.Doing
-	case f.own.ended:
-		l.State, l.Doing = Failed, "did not come back before the end"
-	case len(parts) > 0:
-		last := parts[len(parts)-1]
-		l.State, l.Doing = last.State, last.Doing
-	case j.id.Valid(): // a run of this program, which is about to begin
-		l.State = Planned
-	default:
-		l.State = Searching
-	}
-	l.Spans = without(j.spans(parts, l.State, end), f.idle(parts))
-	return l
-}
-
-// add sums up the parts; it returns the tokens that the run itself reported.
-func (l *Lane) add(parts []*track) (reported int) {
-	for _, p := range parts {
-		l.Iteration = max(l.Iteration, p.Iteration)
-		l.Searches, l.Documents, l.Budget = l.Searches+p.Searches, l.Documents+p.Documents, plus(l.Budget, p.Budget)
-		l.Citations, l.Read = max(l.Citations, p.Citations), append(l.Read, p.Read...)
-		for s, n := range p.Paid {
-			l.Paid[s] = plus(l.Paid[s], n)
-		}
-		l.Tokens, reported = plus(l.Tokens, p.known()), max(reported, p.reported)
-	}
-	return reported
-}
-
-// spans are those of a journey: it is planned until its run begins; where that is not
-// known, it searches from when it was sent, unless it failed and should have made a run
-// of this program. What its run tells is cut to the time between: other machines have
-// other clocks. Its last state lasts until its report is there. A zero end is none.
-func (j *journey) spans(parts []*track, state State, end time.Time) []Span {
-	var inner []Span
-	for _, p := range parts {
-		for _, s := range p.lasting() {
-			if s, ok := cut(s, j.sent, end); ok {
-				inner = append(inner, s)
-			}
-		}
-	}
-	first := Span{State: Planned, From: j.planned}
-	switch {
-	case len(inner) > 0:
-		first.To = inner[0].From
-		if last := &inner[len(inner)-1]; !last.To.IsZero() && last.To.Before(end) {
-			last.To = end
-		}
-	case j.sent.IsZero() || state == Planned || state == Failed && j.told:
-		first.To = end
-	default:
-		first.To = j.sent
-		if s, ok := cut(Span{State: Searching, From: j.sent}, j.sent, end); ok {
-			inner = append(inner, s)
-		}
-	}
-	if first.To.IsZero() || first.To.After(first.From) {
-		inner = append([]Span{first}, inner...)
-	}
-	return inOrder(inner)
-}
-
-// idle are the times in which a lane with these parts did nothing since no process worked on
-// the investigation: each begins with what was last heard of either. A part that
-// went on meanwhile did not stop.
-func (f *Fold) idle(parts []*track) []Span {
-	var out []Span
-	for _, p := range f.pauses {
-		for _, k := range parts {
-			switch {
-			case !k.last.After(p.To):
-				p.From = latest(p.From, k.last)
-			case k.began.Before(p.To):
-				p.From = p.To
-			}
-		}
-		if p.To.After(p.From) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// without takes times out of spans. Both are in the order of time.
-func without(spans, idle []Span) []Span {
-	var out []Span
-	for _, s := range spans {
-		for _, p := range idle {
-			if !p.To.After(s.From) {
-				continue
-			}
-			if !s.To.IsZero() && !p.From.Before(s.To) {
-				break
-			}
-			if p.From.After(s.From) {
-				out = append(out, Span{s.State, s.From, p.From})
-			}
-			s.From = p.To
-		}
-		if s.To.IsZero() || s.To.After(s.From) {
-			out = append(out, s)
-		}
-	}
-	return out[:min(len(out), maxSpans+1)]
-}
-
-// cut is the part of a span between two times, if there is any.
-func cut(s Span, from, to time.Time) (Span, bool) {
-	s.From = latest(s.From, from)
-	if !to.IsZero() && (s.To.IsZero() || s.To.After(to)) {
-		s.To = to
-	}
-	return s, s.To.IsZero() || s.To.After(s.From)
-}
-
-// inOrder keeps spans from overlapping, and from lasting before the last.
-func inOrder(spans []Span) []Span {
-	out := spans[:0]
-	for i, s := range spans {
-		if n := len(out); n > 0 {
-			s.From = latest(s.From, out[n-1].To)
-		}
-		if s.To.IsZero() && i < len(spans)-1 {
-			s.To = latest(s.From, spans[i+1].From)
-		}
-		if s.To.IsZero() || s.To.After(s.From) {
-			out = append(out, s)
-		}
-	}
-	return out[:min(len(out), maxSpans+1)]
+	return b
 }

@@ -220,17 +220,17 @@ func pairAlike(m *matching, a, b []marchwarden.Claim) {
 		like float64
 	}
 	var all []match
-	stems := make([][]string, len(b))
+	stems := make([]Stems, len(b))
 	for j := range min(len(b), maxCompared) {
-		stems[j] = stemsOf(b[j])
+		stems[j] = StemsOf(b[j].Text)
 	}
 	for i := range min(len(a), maxCompared) {
 		if m.partner[i] >= 0 {
 			continue
 		}
-		own := stemsOf(a[i])
+		own := StemsOf(a[i].Text)
 		for j := range min(len(b), maxCompared) {
-			if like := alikeness(own, stems[j]); !m.taken[j] && like >= likeness {
+			if like := own.Like(stems[j]); !m.taken[j] && like >= likeness {
 				all = append(all, match{i, j, like})
 			}
 		}
@@ -243,10 +243,14 @@ func pairAlike(m *matching, a, b []marchwarden.Claim) {
 	}
 }
 
-// stemsOf are the words that say what a claim is about; numbers are what it says about that.
-func stemsOf(c marchwarden.Claim) []string {
-	var stems []string
-	for _, t := range lexicon.Tokens(c.Text) {
+// Stems are the words that say what a text is about, in order and each once. Numbers are what it
+// says about that.
+type Stems []string
+
+// StemsOf are those of a text.
+func StemsOf(text string) Stems {
+	var stems Stems
+	for _, t := range lexicon.Tokens(text) {
 		if !t.Stop && !t.Number {
 			stems = append(stems, t.Stem)
 		}
@@ -255,8 +259,15 @@ func stemsOf(c marchwarden.Claim) []string {
 	return slices.Compact(stems)
 }
 
-// alikeness is the share of words that two claims have in common; one word alone says nothing.
-func alikeness(a, b []string) float64 {
+// With is the words of both.
+func (a Stems) With(b Stems) Stems {
+	both := slices.Concat(a, b)
+	slices.Sort(both)
+	return slices.Compact(both)
+}
+
+// Like is the share of words that two texts have in common; one word alone says nothing.
+func (a Stems) Like(b Stems) float64 {
 	shared := 0
 	for _, stem := range a {
 		if _, ok := slices.BinarySearch(b, stem); ok {

@@ -258,7 +258,7 @@ func (d *Dir) Skim(id marchwarden.TraceID, only ...Action) (*Log, error) {
 	}
 	defer f.Close()
 	log := &Log{only: only}
-	if err := log.read(f, 1); err != nil {
+	if err := log.read(f); err != nil {
 		return nil, fmt.Errorf("read trace %s: %w", id, err)
 	}
 	return log, nil

@@ -103,20 +103,16 @@ func (l *Log) TornWords(id marchwarden.TraceID) string {
 // whatever it holds: it is reported as torn and is not an error, and so is a last
 // line that is no JSON. Anything wrong before it is an error with CodeCorrupt that
 // names the line; a reader that fails is CodeUnavailable, and a trace of a later
-// format CodeUnsupported.
+// format CodeUnsupported. With an error comes what stands before it.
 func Read(r io.Reader) (*Log, error) {
 	log := &Log{}
-	if err := log.read(r, 1); err != nil {
-		return nil, err
-	}
-	return log, nil
+	return log, log.read(r)
 }
 
-// read takes the whole lines that there are; the first of them has number n.
-func (l *Log) read(r io.Reader, n int) error {
-	l.Torn, l.Damaged = 0, false
+// read takes the whole lines that there are.
+func (l *Log) read(r io.Reader) error {
 	br := bufio.NewReaderSize(r, 64<<10)
-	for ; ; n++ {
+	for n := 1; ; n++ {
 		line, err := readLine(br)
 		if errors.Is(err, io.EOF) {
 			l.Torn = int64(len(line))
@@ -137,40 +133,6 @@ func (l *Log) read(r io.Reader, n int) error {
 			return err
 		}
 	}
-}
-
-// Tail reads a trace that is being written, as far as it goes, and later what has been
-// added since. It holds lines to the same rules as Read, and keeps no steps but the
-// first. The zero Tail is at the beginning. It is not safe for concurrent use.
-type Tail struct {
-	log   Log
-	lines int
-	err   error
-}
-
-// Offset is where in the file the first line is that was not read yet.
-func (t *Tail) Offset() int64 { return t.log.Good }
-
-// Lines is how many lines were read.
-func (t *Tail) Lines() int { return t.lines }
-
-// Next gives the steps of the whole lines in r, which must begin at Offset. What is torn
-// after them is looked at again next time. Steps may come with an error: those before
-// what is wrong. After a line that Read refuses every Next returns the same error; a
-// reader that fails may be followed by another.
-func (t *Tail) Next(r io.Reader) ([]Step, error) {
-	if t.err != nil {
-		return nil, t.err
-	}
-	first := len(t.log.Steps) // the start is kept, since resume steps are told to it
-	err := t.log.read(r, t.lines+1)
-	if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
-		t.err = err
-	}
-	steps := slices.Clone(t.log.Steps[first:])
-	t.lines += len(steps)
-	t.log.Steps = slices.Clone(t.log.Steps[:min(1, len(t.log.Steps))])
-	return steps, err
 }
 
 func (l *Log) take(line []byte, n int) error {

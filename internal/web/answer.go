@@ -137,7 +137,7 @@ func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	res := t.Result
 	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Asked: t.Asked, Turns: t.Turns, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
 		Partial: g.Partial, View: *t.view, Grounds: strings.Join(report.Grounds(res), ", "), Body: report.AnswerHTML(res), Confidence: confidenceOf(res, t.view.Factors), Questions: res.OpenQuestions,
-		Stages: t.board.Stages()}
+		Stages: t.board.Stages}
 	for _, d := range res.DiscoveryEvents {
 		if d.Type == marchwarden.ContradictionDetected && len(res.Contradictions) > 0 {
 			continue // it stands with the contradictions

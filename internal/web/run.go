@@ -234,7 +234,7 @@ func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live
 		elapsed = max(0, end.Sub(b.Began))
 	}
 	v := page.Live{ID: id.String(), Over: over, Elapsed: elapsed,
-		Tokens: b.Tokens, Budget: b.Budget, Stages: b.Stages(), Lanes: b.Lanes, Decisions: b.Decisions}
+		Tokens: b.Tokens, Budget: b.Budget, Stages: b.Stages, Lanes: b.Lanes, Decisions: b.Decisions}
 	under := 0
 	for i, l := range b.Lanes {
 		if i > 0 && l.State != run.Done && l.State != run.Failed {
@@ -244,7 +244,7 @@ func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live
 			v.Discoveries = append(v.Discoveries, page.Discovery{DiscoveryEvent: d, From: l.Researcher})
 		}
 	}
-	v.Gaps = (&report.Report{Result: &marchwarden.Result{Gaps: b.Gaps(), Decisions: b.Decisions}}).View().Gaps
+	v.Gaps = (&report.Report{Result: &marchwarden.Result{Gaps: b.Gaps, Decisions: b.Decisions}}).View().Gaps
 	v.Summary = summary(b, under, over)
 	return v
 }

@@ -145,9 +145,9 @@ func sampleLive() Live {
 		ID: "0195-a", Summary: "2 of 3 researchers are back; web is reading its fourth document.", Elapsed: 33 * time.Second,
 		Tokens: 8120, Budget: 20000, Stages: sampleStages,
 		Lanes: []run.Lane{
-			{Number: 1, Researcher: "files", Question: question, State: "done", Doing: "3 citations", Iteration: 2, Tokens: 2100, Budget: 5000, Searches: 3, Documents: 4, Citations: 3},
-			{Number: 2, Researcher: "web", Question: question, State: "reading", Doing: "meteo.example/valley/frost-days", Iteration: 1, Tokens: 4300, Budget: 7000, Searches: 1, Documents: 3, Read: []string{"https://meteo.example/valley/frost-days", "notes/<garden>.md"}, Citations: 1},
-			{Number: 3, Researcher: "arxiv", Question: "growing season trends alpine valleys", State: "failed", Doing: "the service did not answer in time", Searches: 1},
+			{Number: 1, Researcher: "files", Question: question, State: "done", Doing: "3 citations", Documents: 4, Citations: 3},
+			{Number: 2, Researcher: "web", Question: question, State: "reading", Doing: "meteo.example/valley/frost-days", Documents: 3, Read: []string{"https://meteo.example/valley/frost-days", "notes/<garden>.md"}, Citations: 1},
+			{Number: 3, Researcher: "arxiv", Question: "growing season trends alpine valleys", State: "failed", Doing: "the service did not answer in time"},
 		},
 		Gaps: sampleGaps(), Discoveries: sampleDiscoveries(), Decisions: sampleDecisions(),
 	}
