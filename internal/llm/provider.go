@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"mime"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -27,6 +29,9 @@ type Fault struct {
 	Retry bool          // the same call may succeed later
 	Wait  time.Duration // what the provider asked to wait, if Waits
 	Waits bool
+
+	Status int    // by which the provider refused the request, or 0
+	Said   string // what it said then, in lower case
 }
 
 // NewFault makes the fault of a call. The hint may be "".
@@ -45,19 +50,38 @@ func (f *Fault) Retryable() bool { return f.Retry }
 // RetryAfter is the wait that the provider asked for, if it did.
 func (f *Fault) RetryAfter() (time.Duration, bool) { return f.Wait, f.Waits }
 
-// Wire is the way to a provider: one streaming request a call. Redirects are never followed: they
+// Wire is the way to a model of a provider: one streaming request a call. Redirects are never followed: they
 // would carry key and text elsewhere.
 type Wire struct {
-	Who          string        // the provider, in errors
-	Address      string        // where requests are sent
-	Header       http.Header   // what is sent with every request, the key among it
-	Idle         time.Duration // how long nothing of a reply may come; 0 is a minute
-	MaxReply     int64         // the most bytes of a reply; 0 is 8 MiB
-	Secrets      []string      // that no error repeats and no reply holds
-	Silent, Lost string        // the hints for a provider that sends nothing, and for one that is not reached
+	Who      string        // the provider, in errors
+	Model    string        // the name that the provider knows
+	Address  string        // where requests are sent
+	Header   http.Header   // what is sent with every request, the key among it
+	Idle     time.Duration // how long nothing of a reply may come; 0 is a minute
+	MaxReply int64         // the most bytes of a reply; 0 is 8 MiB
+	Secrets  []string      // that no error repeats and no reply holds
+	Hints    Hints
 
 	client http.Client
 	hide   *secret.Redactor
+}
+
+// Hints say what to do about a provider's faults.
+type Hints struct {
+	Silent, Lost string // it sends nothing, or is not reached
+	Address      string // something else is at its address
+	Key          string // it refuses the key
+	Model        string // it does not know the model
+	Spend        string // the account has no money left
+}
+
+// Base is the address below which an API is, or nil for none that can be used.
+func Base(address string) *url.URL {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil
+	}
+	return u
 }
 
 // Open makes a wire ready for calls. Without a client it has one of its own that uses no proxy.
@@ -81,29 +105,44 @@ var (
 	errSilent   = errors.New("nothing came for too long")
 )
 
-// Ask sends a request and has read take in the answer, which calls alive for every piece of it: the
-// next has to come within most, and within Idle. After a failure, open tells that the request went
-// out and what became of it is unknown, so that it may have cost something.
-func (w *Wire) Ask(parent context.Context, body []byte, read func(res *http.Response, alive func(most time.Duration)) error) (open bool, failed *Fault) {
+// Answer is what a provider answers a request, for those who read a reply.
+type Answer struct {
+	Media  string // its media type
+	Header http.Header
+	Body   io.Reader
+	// Alive says that a piece of the reply has come: the next has to come within most, and within Idle.
+	Alive func(most time.Duration)
+}
+
+// Ask sends the request of a call and has read take in the reply. After a failure, what was heard tells by Lost
+// what the call may have cost.
+func (w *Wire) Ask(parent context.Context, c Call, body []byte, read func(*Heard, Answer) error) (h *Heard, failed *Fault) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	watch := time.AfterFunc(w.Idle, func() { cancel(errSilent) })
 	defer watch.Stop()
 	var sent atomic.Bool
+	h = &Heard{wire: w, call: c}
 	res, err := w.send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(i httptrace.WroteRequestInfo) { sent.Store(sent.Load() || i.Err == nil) },
 	}), body)
 	if err == nil {
 		defer func() { _ = res.Body.Close() }() // what was not read is not wanted
 		res.Body = httpapi.Limit(res.Body, w.MaxReply, errTooLarge)
-		err = read(res, func(most time.Duration) { watch.Reset(min(w.Idle, most)) })
+		media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // one that cannot be read is none
+		if err = w.refusal(res, media); err == nil {
+			h.opened = true
+			err = read(h, Answer{media, res.Header, res.Body, func(most time.Duration) { watch.Reset(min(w.Idle, most)) }})
+		}
 	}
 	if err == nil {
-		return false, nil
+		return h, nil
 	}
 	failed = w.fault(parent, ctx, err, res != nil)
+	// A request that went out, and of which nothing is known, may have cost something.
 	waited := failed.Err.Code == marchwarden.CodeTimeout || failed.Err.Code == marchwarden.CodeCanceled
-	return res == nil && waited && sent.Load(), failed
+	h.opened = h.opened || res == nil && waited && sent.Load()
+	return h, failed
 }
 
 func (w *Wire) send(ctx context.Context, body []byte) (*http.Response, error) {
@@ -128,11 +167,11 @@ func (w *Wire) fault(parent, ctx context.Context, err error, answered bool) *Fau
 		f.Err.Err = parent.Err()
 		return f
 	case errors.Is(context.Cause(ctx), errSilent):
-		return NewFault(marchwarden.CodeTimeout, true, w.Silent, "%s sent nothing for %s", w.Who, w.Idle)
+		return NewFault(marchwarden.CodeTimeout, true, w.Hints.Silent, "%s sent nothing for %s", w.Who, w.Idle)
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &late) && late.Timeout():
-		return NewFault(marchwarden.CodeTimeout, true, w.Lost, "the connection to %s at %s timed out", w.Who, w.Host())
+		return NewFault(marchwarden.CodeTimeout, true, w.Hints.Lost, "the connection to %s at %s timed out", w.Who, w.Host())
 	case errors.Is(err, errTooLarge), errors.Is(err, bufio.ErrTooLong):
 		return NewFault(marchwarden.CodeMalformed, false, "", "the reply of %s is over %d bytes", w.Who, w.MaxReply)
 	case errors.Is(err, ErrGarbled):
@@ -142,7 +181,7 @@ func (w *Wire) fault(parent, ctx context.Context, err error, answered bool) *Fau
 	case errors.As(err, &at): // it repeats the address
 		err = at.Err
 	}
-	return NewFault(marchwarden.CodeUnavailable, true, w.Lost, "%s cannot be reached at %s: %s", w.Who, w.Host(), w.Said(err.Error()))
+	return NewFault(marchwarden.CodeUnavailable, true, w.Hints.Lost, "%s cannot be reached at %s: %s", w.Who, w.Host(), w.Said(err.Error()))
 }
 
 // Host is where the provider is, for people.
@@ -164,19 +203,6 @@ func (w *Wire) Clean(r Reply) Reply {
 		r.Calls[i] = ToolCall{Name: w.hide.Text(c.Name), Input: w.hide.Bytes(c.Input)}
 	}
 	return r
-}
-
-// mostHeard is the longest text of a reply that a caller reads along, in bytes.
-const mostHeard = 64 << 10
-
-// Tell lets the caller of c read along, without the secrets, after a piece has come.
-func (w *Wire) Tell(c Call, piece string, text func() string) {
-	if c.Heard == nil || !strings.Contains(piece, "}") {
-		return
-	}
-	if said := text(); len(said) <= mostHeard {
-		c.Heard(w.hide.Text(said))
-	}
 }
 
 // Decode reads JSON of a provider. A field of another type is as good as none.
@@ -202,6 +228,3 @@ func ToolInput(said string) json.RawMessage {
 	}
 	return quoted
 }
-
-// Within clamps a number of tokens that a provider reports.
-func Within(n int64, most int) int { return int(min(max(n, 0), int64(most))) }

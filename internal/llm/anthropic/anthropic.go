@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -48,16 +47,22 @@ var _ llm.Model = (*Model)(nil)
 
 // New makes a model of a configuration. It sends nothing; a wrong configuration fails the calls.
 func New(cfg Config) *Model {
-	key := strings.TrimSpace(cfg.Key)
-	w := llm.Wire{Who: "anthropic", Header: http.Header{"Anthropic-Version": {apiVersion}}, Idle: cfg.Idle, Secrets: httpapi.SecretsOf(key, cfg.BaseURL), Lost: hintNetwork}
+	key, name := strings.TrimSpace(cfg.Key), cmp.Or(cfg.Model, DefaultModel)
+	w := llm.Wire{Who: "anthropic", Model: name, Header: http.Header{"Anthropic-Version": {apiVersion}}, Idle: cfg.Idle, Secrets: httpapi.SecretsOf(key, cfg.BaseURL), Hints: hints}
 	if key != "" {
 		w.Header.Set("X-Api-Key", key)
 	}
-	base := cmp.Or(strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1"), defaultBaseURL)
-	if u, err := url.Parse(base); err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") {
-		w.Address = u.JoinPath("v1", "messages").String()
+	if base := llm.Base(cmp.Or(strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1"), defaultBaseURL)); base != nil {
+		w.Address = base.JoinPath("v1", "messages").String()
 	}
-	return &Model{name: cmp.Or(cfg.Model, DefaultModel), wire: w.Open(cfg.HTTP)}
+	return &Model{name: name, wire: w.Open(cfg.HTTP)}
+}
+
+const hintNetwork = "check the network and ANTHROPIC_BASE_URL"
+
+var hints = llm.Hints{
+	Lost: hintNetwork, Address: hintNetwork, Key: "check ANTHROPIC_API_KEY", Model: "check that the key may use the model, or choose another with --model",
+	Spend: "raise the spend limit or add credit in the provider's console, or choose another provider with --model",
 }
 
 // ID is "anthropic/" and the model's name.
@@ -92,18 +97,15 @@ func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	if err != nil {
 		return llm.Reply{}, marchwarden.Wrap(err, marchwarden.CodeInternal, "write the request")
 	}
-	r := reading{model: m, call: c, index: map[int64]*block{}}
-	// Once the stream has opened, or the fate of a request that went out is unknown, the call counts.
-	open, failed := m.wire.Ask(ctx, body, r.read)
-	switch {
-	case failed != nil && (open || r.opened):
-		return llm.Reply{Usage: r.usage(c)}, failed
-	case failed != nil:
-		return llm.Reply{}, failed
+	r := reading{kinds: map[int64]string{}}
+	h, failed := m.wire.Ask(ctx, c, body, r.read)
+	if failed != nil {
+		return h.Lost(), failed
 	}
-	reply := llm.Reply{Text: r.text(), Calls: r.calls(), Usage: r.usage(c), Stop: stopOf(r.stop)}
-	if r.by != "" && !strings.HasPrefix(r.by, m.name) { // a dated name of the same model is the same model
-		reply.Model = "anthropic/" + m.wire.Said(r.by)
+	reply := h.Reply()
+	reply.Stop = stopOf(h.Finish)
+	if h.Model != "" && !strings.HasPrefix(h.Model, m.name) { // a dated name of the same model is the same model
+		reply.Model = "anthropic/" + m.wire.Said(h.Model)
 	}
 	return m.wire.Clean(reply), nil
 }

@@ -195,7 +195,7 @@ func TestRedirect(t *testing.T) {
 	defer elsewhere.Close()
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		m := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, status) })
-		if got, err := m.Generate(t.Context(), ask); !errors.Is(err, marchwarden.CodeUnavailable) || got.Usage.Total() != 0 {
+		if got, err := m.Generate(t.Context(), ask); !errors.Is(err, marchwarden.CodeInvalid) || got.Usage.Total() != 0 {
 			t.Errorf("%d: %+v, %v", status, got, err)
 		}
 	}

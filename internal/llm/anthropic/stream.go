@@ -1,15 +1,12 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
-	"io"
 	"math"
-	"mime"
-	"net/http"
 	"strings"
 	"time"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
@@ -18,40 +15,19 @@ import (
 // connection can serve again.
 const drain = 250 * time.Millisecond
 
-// block is one content block of a reply.
-type block struct {
-	kind, name string
-	body       strings.Builder // text, thoughts, or the input's JSON
-	given      string          // the input that came with the block's start
-}
-
-// reading is a reply as far as it has come.
+// reading takes in a reply.
 type reading struct {
-	model  *Model
-	call   llm.Call
-	opened bool   // the stream has begun
-	by     string // the model that answers, as it calls itself
-	stop   string
-	blocks []*block
-	index  map[int64]*block
-	tally  counts // what the stream has reported, which only grows
+	kinds map[int64]string // of the content blocks
+	in    counts           // the input of the last report that has one
 }
 
 // read takes in an answer. An orderly end has a stop reason and a message_stop.
-func (r *reading) read(res *http.Response, alive func(most time.Duration)) error {
-	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // unreadable is not text/event-stream
-	switch {
-	case res.StatusCode >= 400:
-		said, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // the status says enough
-		return r.model.refused(res.StatusCode, res.Header, said)
-	case res.StatusCode >= 300:
-		return llm.NewFault(marchwarden.CodeUnavailable, false, hintNetwork, "what answered in place of anthropic is a redirect, which is not followed")
-	case media != "text/event-stream":
-		return llm.NewFault(marchwarden.CodeMalformed, false, hintNetwork, "what answered in place of anthropic does not speak its protocol")
+func (r *reading) read(h *llm.Heard, a llm.Answer) error {
+	if a.Media != "text/event-stream" {
+		return h.Foreign()
 	}
-	r.opened = true
 	ended := false
-	for raw, err := range httpapi.Events(res.Body) {
+	for raw, err := range httpapi.Events(a.Body) {
 		switch {
 		case ended: // the connection can serve the next call
 			return nil
@@ -60,17 +36,19 @@ func (r *reading) read(res *http.Response, alive func(most time.Duration)) error
 		case raw.Name == "ping" || raw.Name == "":
 			continue
 		case raw.Name == "error":
-			return r.model.refused(http.StatusOK, nil, raw.Data)
+			if err := h.Complaint(raw.Data, a.Header); err != nil {
+				return err
+			}
 		}
 		var e event
 		if err := llm.Decode(raw.Data, &e); err != nil {
 			return err
 		}
-		if r.take(&e) {
-			alive(math.MaxInt64)
+		if r.take(h, &e) {
+			a.Alive(math.MaxInt64)
 		}
-		if ended = e.Type == "message_stop" && r.stop != ""; ended {
-			alive(drain)
+		if ended = e.Type == "message_stop" && h.Finish != ""; ended {
+			a.Alive(drain)
 		} else if e.Type == "message_stop" {
 			return llm.ErrCut
 		}
@@ -82,23 +60,38 @@ func (r *reading) read(res *http.Response, alive func(most time.Duration)) error
 }
 
 // take adds an event and reports whether it was part of the reply. An unknown event is passed over.
-func (r *reading) take(e *event) bool {
+func (r *reading) take(h *llm.Heard, e *event) bool {
 	switch e.Type {
 	case "message_start":
-		r.by = e.Message.Model
-		r.tally.see(e.Message.Usage)
+		h.Model = e.Message.Model
+		r.count(h, e.Message.Usage)
 	case "content_block_start":
-		b := &block{kind: e.ContentBlock.Type, name: e.ContentBlock.Name, given: string(e.ContentBlock.Input)}
-		b.body.WriteString(e.ContentBlock.Text + e.ContentBlock.Thinking)
-		r.blocks = append(r.blocks, b)
-		r.index[e.Index] = b
-	case "content_block_delta":
-		return r.delta(e)
-	case "message_delta":
-		if e.Delta.StopReason != "" {
-			r.stop = e.Delta.StopReason
+		b := e.ContentBlock
+		r.kinds[e.Index] = b.Type
+		switch b.Type {
+		case "text":
+			h.Say(b.Text)
+		case "thinking":
+			h.Think(b.Thinking)
+		case "tool_use":
+			h.CallPiece(e.Index, b.ID, b.Name, strings.TrimPrefix(string(b.Input), "{}")) // which the pieces follow
 		}
-		r.tally.see(e.Usage)
+	case "content_block_delta":
+		d := e.Delta
+		switch kind := r.kinds[e.Index]; {
+		case kind == "":
+			return false
+		case d.Type == "text_delta" && kind == "text":
+			h.Say(d.Text)
+		case d.Type == "input_json_delta" && kind == "tool_use":
+			h.CallPiece(e.Index, "", "", d.PartialJSON)
+		case d.Type == "thinking_delta" && kind == "thinking":
+			h.Think(d.Thinking)
+		}
+		return d.Text+d.PartialJSON+d.Thinking+d.Signature != ""
+	case "message_delta":
+		h.Finish = cmp.Or(e.Delta.StopReason, h.Finish)
+		r.count(h, e.Usage)
 	case "content_block_stop", "message_stop":
 	default:
 		return false
@@ -106,55 +99,12 @@ func (r *reading) take(e *event) bool {
 	return true
 }
 
-// delta adds a piece to its block. Thoughts are no part of the answer, but they are
-// signs of work and are paid for.
-func (r *reading) delta(e *event) bool {
-	b := r.index[e.Index]
-	if b == nil {
-		return false
-	}
-	d := e.Delta
-	switch {
-	case d.Type == "text_delta" && b.kind == "text":
-		b.body.WriteString(d.Text)
-		r.model.wire.Tell(r.call, d.Text, r.text)
-	case d.Type == "input_json_delta" && b.kind == "tool_use":
-		b.body.WriteString(d.PartialJSON)
-	case d.Type == "thinking_delta" && b.kind == "thinking":
-		b.body.WriteString(d.Thinking)
-	}
-	return d.Text+d.PartialJSON+d.Thinking+d.Signature != ""
-}
-
-// text is all text of the reply.
-func (r *reading) text() string {
-	var s strings.Builder
-	for _, b := range r.blocks {
-		if b.kind == "text" {
-			s.WriteString(b.body.String())
-		}
-	}
-	return s.String()
-}
-
-// calls are the tool calls of the reply, in order.
-func (r *reading) calls() []llm.ToolCall {
-	var out []llm.ToolCall
-	for _, b := range r.blocks {
-		if b.kind == "tool_use" {
-			out = append(out, llm.ToolCall{Name: b.name, Input: b.input()})
-		}
-	}
-	return out
-}
-
-// input is the input of a tool call: what was streamed, else what came with the
-// block's start.
-func (b *block) input() json.RawMessage {
-	if b.body.Len() == 0 {
-		return llm.ToolInput(b.given)
-	}
-	return llm.ToolInput(b.body.String())
+// count adds a report of tokens, in which input is counted without what is cached.
+func (r *reading) count(h *llm.Heard, c counts) {
+	const most = 1 << 40
+	at := func(n int64) int64 { return min(max(n, 0), most) }
+	r.in = counts{In: max(r.in.In, at(c.In)), Read: max(r.in.Read, at(c.Read)), Write: max(r.in.Write, at(c.Write))}
+	h.Count(r.in.In+r.in.Read+r.in.Write, c.Out, r.in.Read, r.in.Write)
 }
 
 // stopOf translates a stop reason.
@@ -170,34 +120,6 @@ func stopOf(s string) llm.Stop {
 		return llm.StopRefusal
 	}
 	return llm.StopOther // pause_turn, which only tools of the provider's own cause, and whatever comes
-}
-
-// see keeps the larger of two reports, each number by itself.
-func (c *counts) see(n counts) {
-	*c = counts{In: max(c.In, n.In), Out: max(c.Out, n.Out), Read: max(c.Read, n.Read), Write: max(c.Write, n.Write)}
-}
-
-// usage is what the call consumed. A provider's numbers are believed up to four times the estimate and 100,000 of
-// input, twice MaxTokens and 1,000 of output; what is missing is estimated, so that no call is free.
-func (r *reading) usage(c llm.Call) llm.Usage {
-	estimate := llm.Estimate(c)
-	mostIn, mostOut := estimate*4+100_000, c.MaxTokens*2+1_000
-	read, write := llm.Within(r.tally.Read, mostIn), llm.Within(r.tally.Write, mostIn)
-	u := llm.Usage{In: min(llm.Within(r.tally.In, mostIn)+read+write, mostIn), Out: llm.Within(r.tally.Out, mostOut)}
-	u.CacheRead = min(read, u.In)
-	u.CacheWrite = min(write, u.In-u.CacheRead)
-	if u.In == 0 {
-		u.In = estimate
-	}
-	// The count at a stream's start is a placeholder, and all there is when the stream breaks off.
-	if u.Out == 0 || r.stop == "" {
-		said := 0
-		for _, b := range r.blocks {
-			said += llm.EstimateText(b.name) + llm.EstimateText(b.body.String())
-		}
-		u.Out = min(max(u.Out, said), mostOut)
-	}
-	return u
 }
 
 // request is the body of a call. Its fields stand in the order in which they are cached.
@@ -259,8 +181,8 @@ type event struct {
 		Usage counts
 	}
 	ContentBlock struct {
-		Type, Name, Text, Thinking string
-		Input                      json.RawMessage
+		Type, ID, Name, Text, Thinking string
+		Input                          json.RawMessage
 	} `json:"content_block"`
 	Delta struct {
 		Type, Text, Thinking, Signature string

@@ -12,7 +12,7 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,15 +27,7 @@ const (
 	drainTime = 250 * time.Millisecond // how long the end of a complete stream is waited for, so that its connection can serve the next call
 )
 
-// addresses are where providers are found when the Config does not say.
-var addresses = map[string]string{
-	"openai":     "https://api.openai.com/v1",
-	"openrouter": "https://openrouter.ai/api/v1",
-	"ollama":     "http://localhost:11434/v1",
-	"lmstudio":   "http://localhost:1234/v1",
-	"vllm":       "http://localhost:8000/v1",
-	"llamacpp":   "http://localhost:8080/v1",
-}
+const ownAddress = "https://api.openai.com/v1"
 
 // Config says which model is asked, and where.
 type Config struct {
@@ -64,24 +56,26 @@ var _ llm.Model = (*Model)(nil)
 func New(cfg Config) *Model {
 	cfg.Key = strings.TrimSpace(cfg.Key)
 	cfg.Provider = cmp.Or(cfg.Provider, "openai")
-	cfg.BaseURL = cmp.Or(cfg.BaseURL, addresses[cfg.Provider])
-	base, err := url.Parse(cfg.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+	if cfg.Provider == "openai" {
+		cfg.BaseURL = cmp.Or(cfg.BaseURL, ownAddress)
+	}
+	base := llm.Base(cfg.BaseURL)
+	if base == nil {
 		return &Model{cfg: cfg}
 	}
 	if strings.Trim(base.Path, "/") == "" {
 		base.Path = "/v1"
 	}
-	w := llm.Wire{Who: cfg.Provider, Address: base.JoinPath("chat", "completions").String(), Idle: cfg.Idle, MaxReply: cfg.MaxReply, Secrets: httpapi.SecretsOf(cfg.Key, cfg.BaseURL)}
+	w := llm.Wire{Who: cfg.Provider, Model: cfg.Model, Address: base.JoinPath("chat", "completions").String(), Idle: cfg.Idle, MaxReply: cfg.MaxReply, Secrets: httpapi.SecretsOf(cfg.Key, cfg.BaseURL), Hints: hintsFor(cfg)}
 	cfg.BaseURL = base.String()
 	if cfg.Key != "" {
 		w.Header = http.Header{"Authorization": {"Bearer " + cfg.Key}}
 	}
 	if ip := net.ParseIP(base.Hostname()); base.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
-		w.Silent, w.Lost = "a local model may still be loading: try again, or choose a smaller one", "is the server running?"
+		w.Hints.Silent, w.Hints.Lost = "a local model may still be loading: try again, or choose a smaller one", "is the server running?"
 	}
 	if cfg.Provider == "ollama" {
-		w.Lost = "is Ollama running? start it with: ollama serve"
+		w.Hints.Lost = "is Ollama running? start it with: ollama serve"
 	}
 	m := &Model{cfg: cfg, wire: w.Open(cfg.HTTP)}
 	m.knows.noChat = cfg.Provider == "openai" && !m.request(llm.Call{}).foreign && responsesOnly(cfg.Model)
@@ -89,6 +83,22 @@ func New(cfg Config) *Model {
 	other.Address, other.Idle = base.JoinPath("responses").String(), cmp.Or(cfg.Idle, ponders)
 	m.responses = &other
 	return m
+}
+
+// hintsFor name the settings of a provider.
+func hintsFor(cfg Config) llm.Hints {
+	address := map[string]string{"openai": "OPENAI_BASE_URL", "ollama": "OLLAMA_HOST"}[cfg.Provider]
+	h := llm.Hints{
+		Address: "check " + cmp.Or(address, "the base URL of "+cfg.Provider) + ": it must be the address that answers itself",
+		Key:     "check the key of " + cfg.Provider, Model: "check the name of the model and the base URL of " + cfg.Provider, Spend: "see the plan and the billing of the account",
+	}
+	if cfg.Key == "" {
+		h.Key = "set the key of " + cfg.Provider
+	}
+	if cfg.Provider == "ollama" {
+		h.Model = "fetch the model first: ollama pull " + cfg.Model
+	}
+	return h
 }
 
 // ID is "<provider>/<model>".
@@ -109,40 +119,65 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	l := m.knows
 	m.mu.Unlock()
 	for {
-		got := heard{model: m, call: c, noChat: l.noChat}
-		reply, err := m.once(ctx, c, l, &got)
-		if err == nil {
+		reply, failed, err := m.once(ctx, c, l)
+		if err != nil {
+			return reply, err
+		}
+		if failed == nil {
 			m.mu.Lock()
 			m.knows = m.knows.and(l)
 			m.mu.Unlock()
+			return reply, nil
 		}
-		if err == nil || got.refused == "" || reply.Usage != (llm.Usage{}) {
-			return reply, err
-		}
-		next, ok := l.without(&got, m.request(c))
-		if !ok {
-			return reply, err
+		next, ok := l.without(failed, m.request(c))
+		if !ok || reply.Usage != (llm.Usage{}) {
+			return reply, failed
 		}
 		l = next
 	}
 }
 
-// once makes one request and reads its reply.
-func (m *Model) once(ctx context.Context, c llm.Call, l limits, got *heard) (llm.Reply, error) {
+// once makes one request and reads its reply. An error after the finish reason loses nothing but the usage.
+func (m *Model) once(ctx context.Context, c llm.Call, l limits) (llm.Reply, *llm.Fault, error) {
 	body, err := m.request(c).body(l)
 	if err != nil {
-		return llm.Reply{}, err
+		return llm.Reply{}, nil, err
 	}
-	wire := m.wire
+	r, wire := reading{noChat: l.noChat}, m.wire
 	if l.noChat {
 		wire = m.responses
 	}
-	open, failed := wire.Ask(ctx, body, got.read)
-	switch {
-	case failed == nil, got.finish != "":
-		return wire.Clean(m.reply(c, got)), nil
-	case open, got.opened:
-		return llm.Reply{Usage: m.usage(c, got)}, failed
+	h, failed := wire.Ask(ctx, c, body, r.read)
+	if failed != nil && h.Finish == "" {
+		return h.Lost(), failed, nil
 	}
-	return llm.Reply{}, failed
+	return wire.Clean(replyOf(c, h)), nil, nil
+}
+
+// replyOf is what was heard of a reply that has ended.
+func replyOf(c llm.Call, h *llm.Heard) llm.Reply {
+	r := h.Reply()
+	r.Text = llm.WithoutThinking(r.Text)
+	if len(r.Calls) == 0 && len(c.Tools) > 0 { // text that names none of the tools asks for none
+		known := func(call llm.ToolCall) bool {
+			return slices.ContainsFunc(c.Tools, func(t llm.Tool) bool { return t.Name == call.Name })
+		}
+		if written := llm.CallsIn(r.Text); slices.ContainsFunc(written, known) {
+			r.Text, r.Calls = "", written
+		}
+	}
+	switch {
+	case h.Finish == "content_filter" || h.Refusal.Len() > 0:
+		r.Stop, r.Calls = llm.StopRefusal, nil
+		r.Text = cmp.Or(r.Text, h.Refusal.String())
+	case h.Finish == "length":
+		r.Stop = llm.StopLength
+	case len(r.Calls) > 0 || h.Finish == "tool_calls":
+		r.Stop = llm.StopTools
+	case h.Finish == "stop":
+		r.Stop = llm.StopEnd
+	default:
+		r.Stop = llm.StopOther
+	}
+	return r
 }

@@ -181,18 +181,18 @@ func (l limits) and(o limits) limits {
 }
 
 // without reads from a refusal what to leave out of the request; false if that changes nothing, and it is final.
-func (l limits) without(f *heard, r request) (limits, bool) {
-	said, old := f.refused, l
+func (l limits) without(f *llm.Fault, r request) (limits, bool) {
+	said, old := f.Said, l
 	names := func(words ...string) bool { return anyIn(said, words) }
-	bad := f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity ||
-		f.status == http.StatusNotFound && names("requested parameters") // OpenRouter has no server that takes them all
+	bad := f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity ||
+		f.Status == http.StatusNotFound && names("requested parameters") // OpenRouter has no server that takes them all
 	tools, schema := len(r.call.Tools) > 0 && !l.noTools, len(r.call.Schema) > 0
 	switch {
-	case !l.noChat && (bad || f.status == http.StatusNotFound) && names("v1/responses", "not a chat model"):
+	case !l.noChat && (bad || f.Status == http.StatusNotFound) && names("v1/responses", "not a chat model"):
 		l.noChat = true
-	case tools && f.status != http.StatusTooManyRequests && noToolUse(said):
+	case tools && f.Status != http.StatusTooManyRequests && noToolUse(said):
 		l.noTools = true
-	case !bad || tooLong(said):
+	case !bad || llm.TooLong(said):
 		return old, false
 	case names("max_tokens", "max_completion_tokens"):
 		l.cap = min(l.cap+1, len(r.caps())-1)
@@ -218,11 +218,6 @@ func noToolUse(said string) bool {
 		"does not support tool", "not support tool", "support tool use", "not support function", "tools are not supported", "tool use is not supported",
 		"tool calling is not supported", "tools is not supported", "tool choice requires", "tools param requires", "requires --jinja", "enable-auto-tool-choice",
 	})
-}
-
-// tooLong knows how servers say that the input is over the context window, where no other form would help.
-func tooLong(said string) bool {
-	return anyIn(said, []string{"context_length", "context length", "context window", "context size", "maximum context", "too many tokens", "prompt is too long"})
 }
 
 func anyIn(said string, words []string) bool {

@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
-	"net/http"
 	"strings"
 	"time"
 
@@ -109,7 +108,7 @@ type item struct {
 }
 
 // takeEvent adds one event of the Responses API and tells whether it was one.
-func (h *heard) takeEvent(data []byte, header http.Header) (bool, error) {
+func (r *reading) takeEvent(h *llm.Heard, a llm.Answer, data []byte) (bool, error) {
 	var e struct {
 		Type      string
 		Delta     string
@@ -123,57 +122,53 @@ func (h *heard) takeEvent(data []byte, header http.Header) (bool, error) {
 	}
 	switch e.Type {
 	case "response.output_text.delta":
-		h.hear(e.Delta)
+		h.Say(e.Delta)
 	case "response.refusal.delta":
-		h.refusal.WriteString(e.Delta)
+		h.Refusal.WriteString(e.Delta)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		h.thinking += llm.EstimateText(e.Delta)
+		h.Think(e.Delta)
 	case "response.output_item.added":
 		if e.Item.Type == "function_call" {
-			h.takeCall(e.Index, e.Item.ID, e.Item.Name, "")
+			h.CallPiece(e.Index, e.Item.ID, e.Item.Name, "")
 		} else {
-			h.thinking++ // it works, which costs something although nothing is said
+			h.Works = true
 		}
 	case "response.function_call_arguments.delta":
-		h.takeCall(e.Index, "", "", e.Delta)
+		h.CallPiece(e.Index, "", "", e.Delta)
 	case "response.function_call_arguments.done": // all of them again
-		if slot := h.slots[e.Index]; slot != nil {
-			slot.arguments.Reset()
-		}
-		h.takeCall(e.Index, "", "", e.Arguments)
+		h.CallWhole(e.Index, e.Arguments)
 	case "response.completed", "response.incomplete", "response.failed":
-		return true, h.takeEnd(e.Response, strings.TrimPrefix(e.Type, "response."), header)
+		return true, r.takeEnd(h, a, e.Response, strings.TrimPrefix(e.Type, "response."))
 	}
 	return strings.HasPrefix(e.Type, "response."), nil
 }
 
 // takeEnd adds a whole reply: its end, and what it says where no event has said it before.
-func (h *heard) takeEnd(r response, status string, header http.Header) error {
-	h.usage = (*counts)(r.Usage)
-	if h.text.Len()+h.refusal.Len()+len(h.calls) == 0 {
-		for i, it := range r.Output {
+func (r *reading) takeEnd(h *llm.Heard, a llm.Answer, whole response, status string) error {
+	count(h, (*counts)(whole.Usage))
+	if !h.Said() {
+		for i, it := range whole.Output {
 			if it.Type == "function_call" {
-				h.takeCall(int64(i), it.ID, it.Name, it.Arguments)
+				h.CallPiece(int64(i), it.ID, it.Name, it.Arguments)
 			}
 			for _, c := range it.Content {
 				if it.Type == "message" { // not thoughts
-					h.text.WriteString(c.Text)
-					h.refusal.WriteString(c.Refusal)
+					h.Say(c.Text)
+					h.Refusal.WriteString(c.Refusal)
 				}
 			}
 		}
 	}
 	switch {
 	case status == "completed":
-		h.finish = "stop"
+		h.Finish = "stop"
 	case status != "incomplete":
-		c, _ := complaintIn([]byte(`{"error":` + string(r.Error) + `}`))
-		return h.broke(c, header)
-	case r.Incomplete.Reason == "max_output_tokens":
-		h.finish = "length"
+		return h.Complaint([]byte(`{"type":"error","error":`+cmp.Or(string(whole.Error), "null")+`}`), a.Header)
+	case whole.Incomplete.Reason == "max_output_tokens":
+		h.Finish = "length"
 	default: // content_filter, or a reason of tomorrow
-		h.finish = cmp.Or(r.Incomplete.Reason, "incomplete")
+		h.Finish = cmp.Or(whole.Incomplete.Reason, "incomplete")
 	}
-	h.done = true
+	r.done = true
 	return nil
 }
