@@ -2,13 +2,11 @@ package httpapi
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,40 +137,17 @@ func (s *Service) canceled(ctx context.Context) error {
 	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s: the request was stopped", s.Name)
 }
 
-// redactor takes what the service was sent in confidence out of what it sends back.
-func (s *Service) redactor() *secret.Redactor {
-	return secret.New(append(SecretsOf("", strings.TrimSpace(s.Base)), s.Secrets...)...)
+// secrets are what the service was sent in confidence.
+func (s *Service) secrets() []string {
+	all := append(SecretsOf("", strings.TrimSpace(s.Base)), s.Secrets...)
+	if u, err := url.Parse(strings.TrimSpace(s.Base)); err == nil && u.User != nil {
+		all = append(all, u.User.Username())
+	}
+	return all
 }
+
+// redactor takes what the service was sent in confidence out of what it sends back.
+func (s *Service) redactor() *secret.Redactor { return secret.New(s.secrets()...) }
 
 // redact replaces every secret, also as it looks in a URL, in JSON and in basic authentication.
-func (s *Service) redact(text string) string {
-	text = s.redactor().Text(text)
-	secrets := slices.Clone(s.Secrets) // the short ones, too: an error can do without them
-	if u, err := url.Parse(strings.TrimSpace(s.Base)); err == nil && u.User != nil {
-		password, _ := u.User.Password()
-		secrets = append(secrets, u.User.Username(), password, base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
-	}
-	var forms []string
-	for _, v := range secrets {
-		if v == "" {
-			continue
-		}
-		for _, f := range []string{v, url.QueryEscape(v), url.PathEscape(v), strings.Trim(strconv.Quote(v), `"`)} {
-			forms = append(forms, f, strings.ReplaceAll(f, "%", "%25"))
-		}
-	}
-	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) }) // a secret may be part of another
-	for _, f := range forms {
-		text = replaceFold(text, f)
-	}
-	return text
-}
-
-// replaceFold replaces every occurrence in either case: "%2b" is "%2B".
-func replaceFold(text, secret string) string {
-	re, err := regexp.Compile("(?i)" + regexp.QuoteMeta(secret))
-	if err != nil { // it is not UTF-8
-		return strings.ReplaceAll(text, secret, "…")
-	}
-	return re.ReplaceAllLiteralString(text, "…")
-}
+func (s *Service) redact(text string) string { return without(text, s.secrets()) }

@@ -10,6 +10,8 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -124,10 +126,22 @@ func Said(s string, secrets []string) string {
 	return strings.TrimRight(s, ". ")
 }
 
+// without is a text without the secrets, in whatever case and spelling: the short ones, too, as an error can do
+// without them.
 func without(s string, secrets []string) string {
-	for _, value := range secrets { // the short ones, too
-		s = strings.ReplaceAll(s, value, "[key]")
+	var forms []string
+	for _, v := range secrets {
+		for _, f := range []string{v, url.QueryEscape(v), url.PathEscape(v), strings.Trim(strconv.Quote(v), `"`)} {
+			if f = strings.ToValidUTF8(f, ""); f != "" {
+				forms = append(forms, regexp.QuoteMeta(f), regexp.QuoteMeta(strings.ReplaceAll(f, "%", "%25")))
+			}
+		}
 	}
+	if len(forms) == 0 {
+		return s
+	}
+	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) }) // a secret may be part of another
+	s = regexp.MustCompile("(?i)"+strings.Join(forms, "|")).ReplaceAllLiteralString(s, "[key]")
 	return secret.New(secrets...).Text(s) // in every other spelling
 }
 
