@@ -197,7 +197,7 @@ func (b *Board) stage(s State) *Stage {
 	return nil
 }
 
-// cut says of a run that has not ended that no process goes on with it: what is not done has failed.
+// cut says of a run that has not ended that no process works on it any more: what is not done has failed.
 func (b *Board) cut() {
 	if b.Ended {
 		return
@@ -308,7 +308,7 @@ func (a *journeys) back(s *trace.RihlaComplete) {
 // own runs do.
 func (a *journeys) lanes() []Lane {
 	var lanes []Lane
-	workers := map[marchwarden.TraceID]*worker{} // one rihla may go on with the run of another
+	workers := map[marchwarden.TraceID]*worker{} // one rihla may resume the run of another
 	a.runs = map[marchwarden.TraceID][]trace.Step{}
 	slices.SortStableFunc(a.sent, func(x, y *journey) int { return cmp.Compare(x.Number, y.Number) })
 	for _, j := range a.sent[:min(len(a.sent), maxLanes)] {
