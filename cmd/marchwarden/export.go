@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -25,16 +23,15 @@ import (
 )
 
 type exportOptions struct {
-	out, format, cite     string
-	force                 bool
-	sign, comment, newKey string
+	out, format, cite string
+	force             bool
 }
 
 func newExport(a *app) *cobra.Command {
 	var o exportOptions
 	cmd := &cobra.Command{
 		Use: "export [flags] ID", Short: "write a run to a file: a bundle to check, a report, its sources",
-		Args: argCount(0, 1, "one trace id"),
+		Args: argCount(1, 1, "one trace id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return stopped(cmd.Context(), "nothing was written", runExport(cmd, a, o, args))
 		},
@@ -44,9 +41,6 @@ func newExport(a *app) *cobra.Command {
 	f.StringVar(&o.format, "format", "", "`FORMAT` of the file: "+strings.Join(bundle.FormatNames(), ", "))
 	f.StringVar(&o.cite, "cite", "", "`STYLE` of the references: "+strings.Join(biblio.Styles(), ", ")+" (default ieee)")
 	f.BoolVar(&o.force, "force", false, "replace a file that exists")
-	f.StringVar(&o.sign, "sign", "", "sign the bundle with the private key in `KEYFILE`")
-	f.StringVar(&o.comment, "comment", "", "`TEXT` that the signature covers")
-	f.StringVar(&o.newKey, "new-key", "", "make a key to sign with: `FILE` and FILE.pub")
 	complete(cmd, "format", bundle.FormatNames()...)
 	complete(cmd, "cite", biblio.Styles()...)
 	return cmd
@@ -74,15 +68,6 @@ func exportOf(a *app, c *settings.Settings, from run.Store, past *run.Run) bundl
 }
 
 func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error {
-	if o.newKey != "" {
-		if len(args) > 0 || o != (exportOptions{newKey: o.newKey}) {
-			return invalid("--new-key", "export with --sign afterwards", "makes a key and exports nothing, so it stands alone")
-		}
-		return makeKey(a, o.newKey)
-	}
-	if len(args) == 0 {
-		return invalid("ID", "run 'marchwarden traces' to list the ids there are", "is missing")
-	}
 	if err := settings.NotFolder(o.out); err != nil { // whose name tells no format
 		return err
 	}
@@ -90,25 +75,11 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error
 	if err != nil {
 		return err
 	}
-	var key *bundle.Key
 	switch {
 	case o.cite != "" && !slices.Contains(biblio.Styles(), o.cite):
 		return invalid("--cite", "use one of "+strings.Join(biblio.Styles(), ", "), fmt.Sprintf("there is no style %q", plaintext.Clip(o.cite, 40)))
 	case o.cite != "" && !slices.Contains([]string{"md", "html", "docx", "pdf"}, format.Name):
 		return invalid("--cite", "", "is for reports: md, html, docx and pdf")
-	case format.Name != "mwz" && (o.sign != "" || o.comment != ""):
-		return invalid("--sign", "", "is for bundles: only --format mwz can be signed")
-	case o.sign == "" && o.comment != "":
-		return invalid("--comment", "", "is for --sign")
-	case o.sign != "":
-		private, err := bundle.ReadKeyFile("--sign", o.sign)
-		if err != nil {
-			return err
-		}
-		if info, err := os.Stat(o.sign); err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-			a.warn(fmt.Sprintf("others on this machine can read the key %s; chmod 600 makes it yours alone", o.sign))
-		}
-		key = &private
 	}
 	return a.onRun(func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
 		past, err := rec.Store().Load(id)
@@ -116,7 +87,7 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error
 			return err
 		}
 		e := exportOf(a, c, rec.Store(), past)
-		e.Sign, e.Comment, e.Cite = key, o.comment, biblio.Style(o.cite)
+		e.Cite = biblio.Style(o.cite)
 		if _, _, err := e.From.Result(ctx, past); err != nil {
 			return err
 		}
@@ -160,35 +131,19 @@ func exportTo(ctx context.Context, a *app, format bundle.Format, e bundle.Export
 	return nil
 }
 
-func makeKey(a *app, path string) error {
-	public, err := bundle.MakeKeyFiles("--new-key", path, rand.Reader)
-	if err != nil {
-		return err
-	}
-	a.note("wrote %s, which you keep to yourself, and %s for others", path, path+bundle.PublicSuffix)
-	return a.print("%s\n", public.Fingerprint())
-}
-
 func newImport(a *app) *cobra.Command {
-	var by []string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "import [flags] FILE.mwz", Short: "import a run that another person exported",
 		Args: argCount(1, 1, "one bundle"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return stopped(cmd.Context(), "the run was not imported", a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-				return runImport(ctx, a, c, by, args[0])
+				return runImport(ctx, a, c, args[0])
 			})(cmd, args))
 		},
 	}
-	cmd.Flags().StringArrayVar(&by, "by", nil, byUsage)
-	return cmd
 }
 
-func runImport(ctx context.Context, a *app, c *settings.Settings, by []string, path string) error {
-	keys, err := bundle.ReadPublicKeyFiles("--by", by)
-	if err != nil {
-		return err
-	}
+func runImport(ctx context.Context, a *app, c *settings.Settings, path string) error {
 	b, file, err := bundle.OpenFile(path)
 	if err != nil {
 		return err
@@ -196,7 +151,7 @@ func runImport(ctx context.Context, a *app, c *settings.Settings, by []string, p
 	defer file.Close()
 	silent := *a // what does not stand is in the error
 	silent.stdout = io.Discard
-	if err := newAudit(&silent).Bundle(ctx, b, keys); err != nil {
+	if err := newAudit(&silent).Bundle(ctx, b); err != nil {
 		return err
 	}
 	rec, err := a.OpenRecords(c)

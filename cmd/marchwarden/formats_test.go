@@ -200,7 +200,7 @@ func TestHomeOfTheVersionBefore(t *testing.T) {
 	if complete != 4 || cut == "" || capped == "" {
 		t.Fatalf("%d complete runs, one cut off %q, one at a cap %q", complete, cut, capped)
 	}
-	o.wants(exitOK, "everything stands", "verify", "--by", filepath.Join(o.home, "key.pub"), filepath.Join(o.home, "run.mwz"))
+	o.wants(exitOK, "everything stands", "verify", filepath.Join(o.home, "run.mwz"))
 	o.wants(exitOK, "going on after step 4", "resume", "-q", cut)
 	o.wants(exitOK, "", "resume", "-q", "--budget", "20000", capped)
 	for _, id := range []string{cut, capped} {

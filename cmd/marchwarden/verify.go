@@ -20,19 +20,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-const byUsage = "the bundle must be signed with the key whose public half is in `KEY.pub`; one of them if given several times"
-
 func newVerify(a *app) *cobra.Command {
-	var by []string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "verify ID | FILE.json | FILE.mwz | -", Short: "check every citation against the stored bytes",
 		Args: argCount(1, 1, "one trace id or file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return stopped(cmd.Context(), unfinishedCheck, runVerify(cmd.Context(), a, by, args[0]))
+			return stopped(cmd.Context(), unfinishedCheck, runVerify(cmd.Context(), a, args[0]))
 		},
 	}
-	cmd.Flags().StringArrayVar(&by, "by", nil, byUsage)
-	return cmd
 }
 
 // stopped is the error of a command, in plain words if it says no more than that the
@@ -47,9 +42,9 @@ func stopped(ctx context.Context, message string, err error) error {
 
 const unfinishedCheck = "the check is not complete"
 
-func runVerify(ctx context.Context, a *app, by []string, arg string) error {
+func runVerify(ctx context.Context, a *app, arg string) error {
 	if bundle.Named(arg) {
-		return verifyBundle(ctx, a, by, arg, nil)
+		return verifyBundle(ctx, a, arg, nil)
 	}
 	var piped []byte
 	if arg == "-" {
@@ -62,11 +57,8 @@ func runVerify(ctx context.Context, a *app, by []string, arg string) error {
 			return err
 		}
 		if bundle.Begins(piped) {
-			return verifyBundle(ctx, a, by, arg, piped)
+			return verifyBundle(ctx, a, arg, piped)
 		}
-	}
-	if len(by) > 0 {
-		return invalid("--by", "", "is for bundles")
 	}
 	c, err := a.loadConfig()
 	if err != nil {
@@ -113,12 +105,9 @@ func newAudit(a *app) *audit.Audit {
 
 // verifyBundle is verify for a bundle: the file at path, or what was piped in. It needs
 // no configuration, no home and no network, and writes nothing.
-func verifyBundle(ctx context.Context, a *app, by []string, path string, piped []byte) error {
-	keys, err := bundle.ReadPublicKeyFiles("--by", by)
-	if err != nil {
-		return err
-	}
+func verifyBundle(ctx context.Context, a *app, path string, piped []byte) error {
 	var b *bundle.Bundle
+	var err error
 	if piped == nil {
 		var file io.Closer
 		if b, file, err = bundle.OpenFile(path); err == nil {
@@ -130,5 +119,5 @@ func verifyBundle(ctx context.Context, a *app, by []string, path string, piped [
 	if err != nil {
 		return err
 	}
-	return newAudit(a).Bundle(ctx, b, keys)
+	return newAudit(a).Bundle(ctx, b)
 }

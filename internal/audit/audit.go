@@ -87,11 +87,10 @@ func (a *Audit) close(ctx context.Context, id marchwarden.TraceID) error {
 	return marchwarden.Wrap(a.err, marchwarden.CodeUnavailable, "print the verdicts")
 }
 
-// Bundle checks everything about a bundle: its bytes, its signature, that its runs give the
-// same results again, and then what Result checks of any run. It must be signed with one of
-// the keys in by, if there are any.
-func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle, by []bundle.PublicKey) error {
-	report, err := b.Verify(ctx, by...)
+// Bundle checks everything about a bundle: its bytes, its signature if it has one, that its runs
+// give the same results again, and then what Result checks of any run.
+func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle) error {
+	report, err := b.Verify(ctx)
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "verify the bundle")
 	}
@@ -103,7 +102,13 @@ func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle, by []bundle.Public
 		return a.close(ctx, id)
 	}
 	a.check(fmt.Sprintf("%s members of the bundle match their hashes, and nothing else is in it", term.Count(report.Members)), "")
-	a.signature(report.Signature, len(by) > 0)
+	if s := report.Signature; s != nil {
+		words := fmt.Sprintf("signed by %s at %s", s.By.Fingerprint(), s.SignedAt.Format("2006-01-02 15:04:05 MST"))
+		if s.Comment != "" {
+			words += fmt.Sprintf(": %q", plaintext.Clip(s.Comment, 200))
+		}
+		a.check(words, "")
+	}
 	a.reruns(ctx, report.Run, b.Blobs())
 	for _, away := range b.About.Elsewhere {
 		a.print("- the trace %s is kept by %s and is not inside", away.TraceID, away.Researcher)
@@ -119,22 +124,6 @@ func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle, by []bundle.Public
 		}
 	}
 	return a.Result(ctx, rec, id, nil)
-}
-
-func (a *Audit) signature(s *bundle.Signature, asked bool) {
-	if s == nil {
-		a.print("- the bundle is not signed")
-		return
-	}
-	words := fmt.Sprintf("signed by %s at %s", s.By.Fingerprint(), s.SignedAt.Format("2006-01-02 15:04:05 MST"))
-	if s.Comment != "" {
-		words += fmt.Sprintf(": %q", plaintext.Clip(s.Comment, 200))
-	}
-	if !asked {
-		a.print("- %s (a key you did not name; --by KEY.pub names one)", words)
-		return
-	}
-	a.check(words, "")
 }
 
 // reruns executes the runs again on their records. Those of another version may

@@ -23,10 +23,10 @@
 // is one right sequence of bytes, and Verify finds any other.
 //
 //	bundle.go     names, limits, about.json
-//	write.go      making a bundle, and the bytes of the zip that are not its members
+//	write.go      making a bundle
 //	read.go       opening one and reading its parts
 //	check.go      verification
-//	sign.go       keys, their files, and signatures
+//	sign.go       signatures of earlier versions
 //	import.go     the way into a home
 //	format.go     all forms in which a run can leave
 package bundle

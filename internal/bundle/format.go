@@ -189,23 +189,3 @@ func listIn(write func(io.Writer, []biblio.Entry) error) func(context.Context, E
 		})(ctx, e, w)
 	}
 }
-
-// kindCount is how many there are of a kind, with the words for one and for many.
-type kindCount struct {
-	one, many string
-	n         int
-}
-
-// counted says how many there are of each kind; "" if there are none.
-func counted(kinds []kindCount) string {
-	var parts []string
-	for _, k := range kinds {
-		switch {
-		case k.n == 1:
-			parts = append(parts, "1 "+k.one)
-		case k.n > 1:
-			parts = append(parts, term.Count(k.n)+" "+k.many)
-		}
-	}
-	return strings.Join(parts, ", ")
-}

@@ -27,7 +27,7 @@ import (
 
 func TestImport(t *testing.T) {
 	ctx := context.Background()
-	data := pack(t, Options{})
+	data := pack(t)
 	b, err := open(data)
 	check(t, err)
 	dst := home(t)
@@ -68,7 +68,7 @@ func TestImport(t *testing.T) {
 
 // What a killed import leaves, marks and half-written files, does not stop the next.
 func TestImportAfterAKill(t *testing.T) {
-	b, err := open(pack(t, Options{}))
+	b, err := open(pack(t))
 	check(t, err)
 	dst := home(t)
 	for _, name := range []string{rihlaID + trace.ForeignSuffix, "." + rihlaID + traceSuffix + ".ABC.tmp"} {
@@ -85,7 +85,7 @@ func TestImportAfterAKill(t *testing.T) {
 // A trace that is there with other content stays as it is, and nothing comes in.
 func TestImportNeverReplaces(t *testing.T) {
 	ctx := context.Background()
-	b, err := open(pack(t, Options{}))
+	b, err := open(pack(t))
 	check(t, err)
 	dst := home(t)
 	noted := &blobtest.Noted{Store: dst.Blobs}
@@ -113,7 +113,7 @@ func TestImportNeverReplaces(t *testing.T) {
 
 // What is not whole does not come in, even if everything that would come in is.
 func TestImportVerifies(t *testing.T) {
-	data := pack(t, Options{})
+	data := pack(t)
 	flipped := bytes.Clone(data)
 	flipped[len(data)/2] ^= 1
 	files := unpack(t, data)
@@ -137,7 +137,7 @@ func TestImportVerifies(t *testing.T) {
 // A store that fails in the middle leaves no trace; importing again goes on.
 func TestImportBreaksOff(t *testing.T) {
 	ctx := context.Background()
-	b, err := open(pack(t, Options{}))
+	b, err := open(pack(t))
 	check(t, err)
 	for fail := range 8 {
 		dst := home(t)
@@ -161,7 +161,7 @@ func TestImportBreaksOff(t *testing.T) {
 // Imports of one bundle that go on at the same time all succeed, and one of them brings
 // all of it.
 func TestImportsAtOnce(t *testing.T) {
-	data := pack(t, Options{})
+	data := pack(t)
 	const many, rounds = 8, 10
 	for range rounds {
 		dst := home(t)
@@ -195,7 +195,7 @@ func TestImportsAtOnce(t *testing.T) {
 
 // An import that fails halfway leaves no trace in part, and another goes on from there.
 func TestImportFailsHalfway(t *testing.T) {
-	data, dst := pack(t, Options{}), home(t)
+	data, dst := pack(t), home(t)
 	second := make(chan error, 1)
 	var in Imported
 	broken := &halting{ReaderAt: bytes.NewReader(data)}
@@ -253,7 +253,7 @@ func TestImportIsKeptWaiting(t *testing.T) {
 		t.Skip("it waits for seconds: set MARCHWARDEN_TEST_FULL=1")
 	}
 	t.Parallel()
-	b, err := open(pack(t, Options{}))
+	b, err := open(pack(t))
 	check(t, err)
 	dst := home(t)
 	unlock, err := durable.LockFile(filepath.Join(dst.Traces.Path(), trace.ImportLock))
@@ -266,7 +266,7 @@ func TestImportIsKeptWaiting(t *testing.T) {
 
 // The folder of traces may be the only one that can be written.
 func TestImportIntoAFolderAlone(t *testing.T) {
-	b, err := open(pack(t, Options{}))
+	b, err := open(pack(t))
 	check(t, err)
 	dst := home(t)
 	above := filepath.Dir(dst.Traces.Path())

@@ -144,7 +144,7 @@ func (b *Bundle) odd(f *zip.File, name string) string {
 		return "is there twice"
 	case f.Mode().Type() != 0:
 		return "is not a plain file"
-	case f.Method != stored && f.Method != deflated:
+	case f.Method != zip.Store && f.Method != zip.Deflate:
 		return fmt.Sprintf("is packed by method %d", f.Method)
 	case f.UncompressedSize64 > most:
 		return fmt.Sprintf("has %d bytes; at most %d are read", f.UncompressedSize64, most)

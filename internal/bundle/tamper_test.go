@@ -37,8 +37,7 @@ var raceEnabled = false // see race_test.go
 // Whatever byte changes, it is found, and what is found has a name. All bits of all
 // bytes take a minute; CI looks at every byte.
 func TestEveryByte(t *testing.T) {
-	k := key(t, 1)
-	data := pack(t, Options{Sign: &k, Comment: "it stands"})
+	data := signed(t, pack(t), 1)
 	step, masks := 13, []byte{0x20}
 	switch os.Getenv("MARCHWARDEN_TEST_FULL") {
 	case "":
@@ -70,7 +69,7 @@ func TestEveryByte(t *testing.T) {
 // A manifest that is damaged is blamed itself, and no member for not being what it
 // says: whether the zip knows of the damage or not.
 func TestDamagedManifest(t *testing.T) {
-	data := pack(t, Options{})
+	data := pack(t)
 	b, err := open(data)
 	check(t, err)
 	line := 2*sha256.Size + len("  ") + len(aboutName)
@@ -90,32 +89,44 @@ func TestDamagedManifest(t *testing.T) {
 	}
 }
 
-// rebuilt is a bundle with other content in one tag file, and a container to match.
-func rebuilt(t *testing.T, b *Bundle, name string, content []byte) []byte {
+// rebuilt is a bundle with other content in one tag file, or with one more, and a container to match.
+func rebuilt(t testing.TB, b *Bundle, name string, content []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	l := newLayout(b.top, when)
-	var all []entry
-	for _, n := range b.names {
+	z := zip.NewWriter(&out)
+	names := slices.Clone(b.names)
+	if b.members[name] == nil {
+		names = append(names, name)
+		slices.SortFunc(names, before)
+	}
+	for _, n := range names {
+		if n == name {
+			addRaw(t, z, n, zip.Store, content, content)
+			continue
+		}
 		f := b.members[n]
 		raw, err := f.OpenRaw()
 		check(t, err)
 		packed, err := io.ReadAll(raw)
 		check(t, err)
-		e := entry{name: n, method: f.Method, crc: f.CRC32, packed: uint32(len(packed)), size: uint32(f.UncompressedSize64), offset: uint32(out.Len())}
-		if n == name {
-			packed, e.crc = content, crc32.ChecksumIEEE(content)
-		}
-		out.Write(l.local(e))
-		out.Write(packed)
-		all = append(all, e)
+		whole, err := b.read(n)
+		check(t, err)
+		addRaw(t, z, n, f.Method, packed, whole)
 	}
-	out.Write(l.directory(all, uint32(out.Len())))
+	check(t, z.Close())
 	return out.Bytes()
 }
 
+func addRaw(t testing.TB, z *zip.Writer, name string, method uint16, packed, content []byte) {
+	t.Helper()
+	w, err := z.CreateRaw(header(topPrefix+mainID+"/"+name, when, method, crc32.ChecksumIEEE(content), uint64(len(packed)), uint64(len(content))))
+	check(t, err)
+	_, err = w.Write(packed)
+	check(t, err)
+}
+
 func TestCutAndExtended(t *testing.T) {
-	data := pack(t, Options{})
+	data := pack(t)
 	step := 13
 	if os.Getenv("MARCHWARDEN_TEST_FULL") != "" {
 		step = 1
@@ -128,12 +139,11 @@ func TestCutAndExtended(t *testing.T) {
 			t.Fatalf("the first %d bytes of %d: %q", n, len(data), found)
 		}
 	}
-	k := key(t, 1)
 	for what, changed := range map[string][]byte{
 		"a byte more":     append(bytes.Clone(data), 0),
 		"a byte before":   append([]byte{'x'}, data...),
 		"twice the same":  append(bytes.Clone(data), data...),
-		"two bundles":     append(bytes.Clone(data), pack(t, Options{Sign: &k})...),
+		"two bundles":     append(bytes.Clone(data), signed(t, data, 1)...),
 		"a zip's comment": append(bytes.Clone(data[:len(data)-2]), 2, 0, 'h', 'i'),
 	} {
 		if found := problems(t, changed); len(found) == 0 || !named(found[0]) {
@@ -161,11 +171,15 @@ func unpack(t *testing.T, data []byte) []file {
 	return files
 }
 
+func newPacker(w io.Writer) *packer {
+	return &packer{zip: zip.NewWriter(w), top: topPrefix + mainID + "/", when: when}
+}
+
 // forge makes a bundle of these members whose manifests fit, as a forger would who knows the form.
 func forge(t *testing.T, files []file) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	p := &packer{w: &b, layout: newLayout(topPrefix+mainID+"/", when)}
+	p := newPacker(&b)
 	var about About
 	for _, f := range files {
 		if f.name == aboutName {
@@ -175,13 +189,13 @@ func forge(t *testing.T, files []file) []byte {
 			p.add(f.name, f.content)
 		}
 	}
-	check(t, p.close(about, Options{}))
+	check(t, p.close(about))
 	return b.Bytes()
 }
 
 // A bundle whose hashes all fit, and that says something else.
 func TestForged(t *testing.T) {
-	files := unpack(t, pack(t, Options{}))
+	files := unpack(t, pack(t))
 	if found := problems(t, forge(t, files)); found != nil {
 		t.Fatalf("the forger is no good: %q", found)
 	}
@@ -251,10 +265,10 @@ func TestForged(t *testing.T) {
 
 // Tag files that say something else, in a bundle whose hashes all fit.
 func TestForgedTags(t *testing.T) {
-	files := unpack(t, pack(t, Options{}))
+	files := unpack(t, pack(t))
 	forge := func(change func(name string, content []byte) []byte) []byte {
 		var out bytes.Buffer
-		p := &packer{w: &out, layout: newLayout(topPrefix+mainID+"/", when)}
+		p := newPacker(&out)
 		for _, f := range files {
 			if strings.HasPrefix(f.name, dataDir) {
 				p.add(f.name, f.content)
@@ -266,8 +280,8 @@ func TestForgedTags(t *testing.T) {
 			}
 		}
 		p.add(tagsName, change(tagsName, bytes.Clone(p.tags.Bytes())))
-		p.write(p.layout.directory(p.entries, uint32(p.pos)))
 		check(t, p.err)
+		check(t, p.zip.Close())
 		return out.Bytes()
 	}
 	if found := problems(t, forge(func(_ string, content []byte) []byte { return content })); found != nil {
@@ -317,27 +331,23 @@ func TestForgedTags(t *testing.T) {
 
 // The same member deflated in another way, with every header and checksum right.
 func TestRepacked(t *testing.T) {
-	files := unpack(t, pack(t, Options{}))
+	files := unpack(t, pack(t))
 	var b bytes.Buffer
-	l := newLayout(topPrefix+mainID+"/", when)
-	var all []entry
+	z := zip.NewWriter(&b)
 	for _, f := range files {
-		e := entry{name: f.name, crc: crc32.ChecksumIEEE(f.content), size: uint32(len(f.content)), packed: uint32(len(f.content)), offset: uint32(b.Len())}
-		data := f.content
-		if strings.HasPrefix(f.name, dataDir) {
-			var packed bytes.Buffer
-			w, err := flate.NewWriter(&packed, flate.HuffmanOnly)
-			check(t, err)
-			_, err = w.Write(f.content)
-			check(t, err)
-			check(t, w.Close())
-			e.method, e.packed, data = deflated, uint32(packed.Len()), packed.Bytes()
+		if !strings.HasPrefix(f.name, dataDir) {
+			addRaw(t, z, f.name, zip.Store, f.content, f.content)
+			continue
 		}
-		b.Write(l.local(e))
-		b.Write(data)
-		all = append(all, e)
+		var packed bytes.Buffer
+		w, err := flate.NewWriter(&packed, flate.HuffmanOnly)
+		check(t, err)
+		_, err = w.Write(f.content)
+		check(t, err)
+		check(t, w.Close())
+		addRaw(t, z, f.name, zip.Deflate, packed.Bytes(), f.content)
 	}
-	b.Write(l.directory(all, uint32(b.Len())))
+	check(t, z.Close())
 	found := problems(t, b.Bytes())
 	if len(found) == 0 || !strings.Contains(found[0], "was packed anew") {
 		t.Errorf("found %q", found)
@@ -386,17 +396,16 @@ func TestHostile(t *testing.T) {
 
 // Members that share their bytes could unpack to far more than a file can hold.
 func TestOverlapping(t *testing.T) {
-	l := newLayout(topPrefix+mainID+"/", when)
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
 	content := make([]byte, 1000)
-	e := entry{name: aboutName, crc: crc32.ChecksumIEEE(content), packed: 1000, size: 1000}
-	data := append(l.local(e), content...)
-	all := []entry{e}
+	addRaw(t, z, aboutName, zip.Store, content, content)
 	for i := range 500 {
-		e.name = blobName(blob.Of(fmt.Append(nil, i)))
-		all = append(all, e)
+		_, err := z.CreateRaw(header(topPrefix+mainID+"/"+blobName(blob.Of(fmt.Append(nil, i))), when, zip.Store, crc32.ChecksumIEEE(content), 1000, 1000))
+		check(t, err)
 	}
-	data = append(data, l.directory(all, uint32(len(data)))...)
-	if _, err := open(data); err == nil || !strings.Contains(err.Error(), "larger than the bundle") {
+	check(t, z.Close())
+	if _, err := open(b.Bytes()); err == nil || !strings.Contains(err.Error(), "larger than the bundle") {
 		t.Errorf("Open: %v", err)
 	}
 }
@@ -446,7 +455,7 @@ func TestCircle(t *testing.T) {
 	write(t, loop, mainID, whole, &trace.RihlaComplete{Effect: trace.Effect{OutputID: ref}, TraceID: id(t, rihlaID)}, &trace.Complete{Result: ref})
 	write(t, loop, rihlaID, part, &trace.RihlaComplete{Effect: trace.Effect{OutputID: ref}, TraceID: id(t, mainID)}, &trace.Complete{Result: ref})
 	var b bytes.Buffer
-	p := &packer{w: &b, layout: newLayout(topPrefix+mainID+"/", when)}
+	p := newPacker(&b)
 	about := About{Format: formatAlone, TraceID: id(t, mainID), ExportedAt: when}
 	head, err := durable.EncodeJSON(about, "  ")
 	check(t, err)
@@ -458,14 +467,14 @@ func TestCircle(t *testing.T) {
 		check(t, err)
 		p.add(traceName(id(t, name)), text)
 	}
-	check(t, p.close(about, Options{}))
+	check(t, p.close(about))
 	if found := problems(t, b.Bytes()); len(found) == 0 || !strings.Contains(found[0], "is a rihla of itself") {
 		t.Errorf("found %q", found)
 	}
 }
 
 func TestVerifyStops(t *testing.T) {
-	b, err := open(pack(t, Options{}))
+	b, err := open(pack(t))
 	check(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
@@ -475,19 +484,18 @@ func TestVerifyStops(t *testing.T) {
 }
 
 func FuzzOpen(f *testing.F) {
-	k := key(f, 1)
-	good := pack(f, Options{Sign: &k})
+	good := signed(f, pack(f), 1)
 	f.Add(good)
-	f.Add(pack(f, Options{}))
+	f.Add(pack(f))
 	want := sha256.Sum256(good)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b, err := open(data)
 		if err != nil {
 			return
 		}
-		r, err := b.Verify(context.Background(), k.Public())
+		r, err := b.Verify(context.Background())
 		check(t, err)
-		if r.OK() && sha256.Sum256(data) != want {
+		if r.OK() && r.Signature != nil && sha256.Sum256(data) != want {
 			t.Error("another bundle with this signature is whole")
 		}
 	})

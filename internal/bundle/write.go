@@ -1,12 +1,12 @@
 package bundle
 
 import (
+	"archive/zip"
 	"bytes"
 	"cmp"
 	"compress/flate"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -18,14 +18,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 // Options is what a bundle depends on besides the record.
 type Options struct {
 	Now     time.Time // when it is made
 	Version string    // of the program that makes it
-	Sign    *Key      // who signs it; nil: not signed
-	Comment string    // what the signer says
 }
 
 // Write writes the bundle of a complete run, with the runs that it follows. The same record and the same options
@@ -42,10 +41,10 @@ func Write(ctx context.Context, w io.Writer, src run.Store, of *run.Run, o Optio
 		return fmt.Errorf("bundle %s: %w", of.ID, err)
 	}
 	about := aboutOf(whole, o)
-	p := &packer{w: w, layout: newLayout(topPrefix+of.ID.String()+"/", about.ExportedAt)}
+	p := &packer{zip: zip.NewWriter(w), top: topPrefix + of.ID.String() + "/", when: about.ExportedAt}
 	err = p.payload(ctx, src, whole, about, result)
 	if err == nil {
-		err = p.close(about, o)
+		err = p.close(about)
 	}
 	if err != nil {
 		return fmt.Errorf("bundle %s: %w", of.ID, err)
@@ -55,10 +54,10 @@ func Write(ctx context.Context, w io.Writer, src run.Store, of *run.Run, o Optio
 
 // packer writes members and keeps the books on them, until something fails.
 type packer struct {
-	w       io.Writer
-	layout  layout
-	entries []entry
-	pos     int64
+	zip     *zip.Writer
+	top     string // the folder, with its slash
+	when    time.Time
+	members int
 	total   int64 // bytes unpacked
 	err     error // the first failure
 
@@ -109,21 +108,16 @@ func traceBytes(src run.Store, r *run.Run) ([]byte, error) {
 }
 
 // close writes the tag files and the directory.
-func (p *packer) close(about About, o Options) error {
-	p.add(bagInfoName, bagInfo(about, p.total, len(p.entries)))
+func (p *packer) close(about About) error {
+	p.add(bagInfoName, bagInfo(about, p.total, p.members))
 	p.add(bagitName, []byte(bagit))
 	p.add(manifestName, p.manifest.Bytes())
 	p.add(packedName, p.packed.Bytes())
-	if o.Sign != nil {
-		signature, err := o.Sign.sign(p.tags.Bytes(), o.Now, o.Comment)
-		if err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeInternal, "sign")
-		}
-		p.add(signatureName, signature)
-	}
 	p.add(tagsName, p.tags.Bytes())
-	p.write(p.layout.directory(p.entries, uint32(p.pos)))
-	return p.err
+	if p.err != nil {
+		return p.err
+	}
+	return marchwarden.Wrap(p.zip.Close(), marchwarden.CodeUnavailable, "write")
 }
 
 func (p *packer) add(name string, content []byte) {
@@ -139,24 +133,26 @@ func (p *packer) add(name string, content []byte) {
 		p.err = tooLarge("%s has %d bytes; a bundle holds members of at most %d", name, len(content), most)
 	case p.total > maxTotal:
 		p.err = tooLarge("its members have more than %d bytes together", int64(maxTotal))
-	case len(p.entries) == maxMembers:
+	case p.members == maxMembers:
 		p.err = tooLarge("it has more than %d members", maxMembers)
 	}
 	data, method := p.pack(payload, content)
 	if p.err != nil {
 		return
 	}
-	e := entry{name: name, method: method, crc: crc32.ChecksumIEEE(content), packed: uint32(len(data)), size: uint32(len(content)), offset: uint32(p.pos)}
-	p.entries = append(p.entries, e)
+	p.members++
 	switch {
 	case payload:
 		fmt.Fprintf(&p.manifest, "%x  %s\n", sha256.Sum256(content), name)
 		fmt.Fprintf(&p.packed, "%x  %s\n", sha256.Sum256(data), name)
-	case name != signatureName && name != tagsName:
+	case name != tagsName:
 		fmt.Fprintf(&p.tags, "%x  %s\n", sha256.Sum256(content), name)
 	}
-	p.write(p.layout.local(e))
-	p.write(data)
+	to, err := p.zip.CreateRaw(header(p.top+name, p.when, method, crc32.ChecksumIEEE(content), uint64(len(data)), uint64(len(content))))
+	if err == nil {
+		_, err = to.Write(data)
+	}
+	p.err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write")
 }
 
 func tooLarge(format string, args ...any) error {
@@ -171,7 +167,7 @@ const squeeze = 4
 // packed bytes no manifest knows.
 func (p *packer) pack(payload bool, content []byte) (data []byte, method uint16) {
 	if !payload || p.err != nil {
-		return content, stored
+		return content, zip.Store
 	}
 	p.squeezed.Reset()
 	var err error
@@ -188,28 +184,32 @@ func (p *packer) pack(payload bool, content []byte) (data []byte, method uint16)
 	}
 	p.err = marchwarden.Wrap(err, marchwarden.CodeInternal, "deflate")
 	if n := p.squeezed.Len(); n >= len(content) || len(content) > n*maxRatio {
-		return content, stored
+		return content, zip.Store
 	}
-	return p.squeezed.Bytes(), deflated
+	return p.squeezed.Bytes(), zip.Deflate
 }
 
-func (p *packer) write(b []byte) {
-	if p.err != nil {
-		return
+// header is what the zip says about a member. The form is the oldest there is: no extra fields, no
+// descriptors, no comments, no 64-bit sizes, every time the same.
+func header(name string, when time.Time, method uint16, crc uint32, packed, size uint64) *zip.FileHeader {
+	when = when.UTC()
+	if when.Year() < 1980 { // where the clock of a zip begins
+		when = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
-	n, err := p.w.Write(b)
-	p.pos += int64(n)
-	p.err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write")
+	const version = 20 // for folders and deflate
+	return &zip.FileHeader{Name: name, CreatorVersion: version, ReaderVersion: version, Method: method,
+		ModifiedDate: uint16(when.Day() + int(when.Month())<<5 + (when.Year()-1980)<<9),
+		ModifiedTime: uint16(when.Second()/2 + when.Minute()<<5 + when.Hour()<<11),
+		CRC32:        crc, CompressedSize64: packed, UncompressedSize64: size}
 }
 
 // inside counts documents by where they are from, in words.
 func inside(docs []run.Document) string {
-	kinds := []kindCount{
-		{one: "web page", many: "web pages"}, {one: "paper", many: "papers"}, {one: "of your own files", many: "of your own files"}, {one: "answer of a database", many: "answers of a database"},
-		{one: "document of the embedded library", many: "documents of the embedded library"}, {one: "document of other researchers", many: "documents of other researchers"},
+	kinds := []struct{ source, one, many string }{
+		{"web", "web page", "web pages"}, {"arxiv", "paper", "papers"}, {"file", "of your own files", "of your own files"}, {"database", "answer of a database", "answers of a database"},
+		{"embedded", "document of the embedded library", "documents of the embedded library"}, {"", "document of other researchers", "documents of other researchers"},
 	}
-	sources := []string{"web", "arxiv", "file", "database", "embedded", ""}
-	seen := map[blob.Ref]bool{}
+	seen, count := map[blob.Ref]bool{}, make([]int, len(kinds))
 	for _, d := range docs {
 		ref, source := d.Text, d.Source
 		if !ref.Valid() {
@@ -222,89 +222,22 @@ func inside(docs []run.Document) string {
 		if source == "file" && strings.HasPrefix(d.Locator, "embedded:") {
 			source = "embedded"
 		}
-		kind := slices.Index(sources, source)
-		if kind < 0 {
-			kind = len(kinds) - 1
+		kind := len(kinds) - 1
+		for i, k := range kinds {
+			if k.source == source {
+				kind = i
+			}
 		}
-		kinds[kind].n++
+		count[kind]++
 	}
-	return cmp.Or(counted(kinds), "no document: none was read")
-}
-
-// The methods of packing that a bundle uses.
-const (
-	stored   = 0
-	deflated = 8
-)
-
-// entry is what the zip says about one member.
-type entry struct {
-	name   string // below the top folder
-	method uint16
-	crc    uint32
-	packed uint32 // bytes in the zip
-	size   uint32 // bytes unpacked
-	offset uint32 // of its header in the zip
-}
-
-// layout writes the parts of the zip between the packed members. The form is the
-// oldest there is: no extra fields, no descriptors, no comments, no 64-bit sizes,
-// every time the same. It is written here rather than by a library because the
-// bytes must be the same for ever.
-type layout struct {
-	top  string // the folder, with its slash
-	date uint16
-	time uint16
-}
-
-func newLayout(top string, when time.Time) layout {
-	when = when.UTC()
-	if when.Year() < 1980 { // where the clock of a zip begins
-		when = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+	var parts []string
+	for i, k := range kinds {
+		switch {
+		case count[i] == 1:
+			parts = append(parts, "1 "+k.one)
+		case count[i] > 1:
+			parts = append(parts, term.Count(count[i])+" "+k.many)
+		}
 	}
-	return layout{top: top,
-		date: uint16(when.Day() + int(when.Month())<<5 + (when.Year()-1980)<<9),
-		time: uint16(when.Second()/2 + when.Minute()<<5 + when.Hour()<<11)}
-}
-
-const versionNeeded = 20 // for folders and deflate
-
-// common is the part that both headers of a member share.
-func (l layout) common(b []byte, e entry) []byte {
-	b = le16(b, versionNeeded, 0, e.method, l.time, l.date)
-	b = le32(b, e.crc, e.packed, e.size)
-	return le16(b, uint16(len(l.top)+len(e.name)), 0)
-}
-
-// local is the header before a member.
-func (l layout) local(e entry) []byte {
-	return append(l.common(le32(nil, 0x04034b50), e), l.top+e.name...)
-}
-
-// directory is everything after the last member.
-func (l layout) directory(all []entry, offset uint32) []byte {
-	var b []byte
-	for _, e := range all {
-		b = le16(le32(b, 0x02014b50), versionNeeded)
-		b = le16(l.common(b, e), 0, 0, 0) // comment, disk, kind
-		b = le32(b, 0, e.offset)
-		b = append(b, l.top+e.name...)
-	}
-	size := uint32(len(b))
-	b = le16(le32(b, 0x06054b50), 0, 0, uint16(len(all)), uint16(len(all)))
-	return le16(le32(b, size, offset), 0)
-}
-
-func le16(b []byte, vs ...uint16) []byte {
-	for _, v := range vs {
-		b = binary.LittleEndian.AppendUint16(b, v)
-	}
-	return b
-}
-
-func le32(b []byte, vs ...uint32) []byte {
-	for _, v := range vs {
-		b = binary.LittleEndian.AppendUint32(b, v)
-	}
-	return b
+	return cmp.Or(strings.Join(parts, ", "), "no document: none was read")
 }

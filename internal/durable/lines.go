@@ -50,7 +50,7 @@ func CheckLine(text []byte, about ...string) (body []byte, sum string, err error
 }
 
 // sumOf is a checksum over parts, each framed by its length. It finds damage and is no proof
-// against a rewritten file; a signed bundle is.
+// against a rewritten file; a signature is.
 func sumOf(body []byte, about []string) string {
 	h := sha256.New()
 	add := func(part []byte) {
