@@ -30,9 +30,6 @@ type driftOptions struct {
 // The bounds of --timeout.
 const minPatience, maxPatience = time.Second, 10 * time.Minute
 
-// contextWords is how many unchanged words are shown around a change.
-const contextWords = 12
-
 // progressEvery is how often people hear that a check is still going on.
 const progressEvery = 5 * time.Second
 
@@ -92,7 +89,7 @@ func runDrift(ctx context.Context, a *app, c *settings.Settings, o driftOptions,
 		if o.json {
 			return driftCode(rep), errors.Join(err, printJSON(a.forPrograms(), rep))
 		}
-		err = errors.Join(err, a.print("%s", rep.Text(a.inZone(rep.CheckedAt), a.outStyle(), contextWords)))
+		err = errors.Join(err, a.print("%s", rep.Text(a.inZone(rep.CheckedAt), a.outStyle())))
 	}
 	return driftCode(rep), err
 }

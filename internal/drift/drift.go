@@ -10,9 +10,8 @@
 //
 //	drift.go    the report and the check as a whole
 //	source.go   one document, and the store of what is fetched meanwhile
-//	passage.go  one passage in the text of now
+//	passage.go  one passage in the text of now, and what differs between the two
 //	retracted.go  papers that were taken back
-//	words.go    words, and what differs between two passages
 //	report.go   the reports of earlier checks, and a report for people
 package drift
 

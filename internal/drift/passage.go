@@ -8,19 +8,15 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 const (
-	// alike is the least share of words, weighed, that two passages have in common
-	// if one is a wording of the other.
+	// alike is the least share of words that two passages have in common if one is a
+	// wording of the other.
 	alike = 0.5
-	// stopWeight is what a word counts that says nothing, beside 1 for one that does.
-	stopWeight = 0.25
 	// maxPlaces is at how many places of a page a passage is tried.
 	maxPlaces = 8
-	// maxExtra is how many words are added at an end to complete a sentence, and
-	// sentenceBytes how far it is looked for.
-	maxExtra, sentenceBytes = 15, 800
 )
 
 // Quote is what a citation says to stand in its source.
@@ -84,54 +80,98 @@ func firstTwo(s string) (two [2]rune) {
 	return two
 }
 
-// nearest is the stretch of text that is most like an excerpt, byte for byte; none
-// if too little of it is there. It is found by the words in common, wherever they
+// nearest are the sentences of a text that are most like an excerpt, byte for byte; none
+// if too little of it is there. They are found by the words in common, wherever they
 // stand and in whatever order.
 func nearest(text, excerpt string) (string, bool) {
-	v := newVocabulary(excerpt)
-	if len(v.excerpt) == 0 {
-		return "", false
-	}
-	words := v.read(text)
-	at, ok := v.bestWindow(words)
-	if !ok {
-		return "", false
-	}
-	n := len(v.excerpt)
-	best := v.tighten(words, part{at, min(at+n, len(words))})
-	if v.likeness(words[best.from:best.to]) < alike {
-		return "", false
-	}
-	first, last := words[v.before(text, words, best)], words[v.after(text, words, best)]
-	return complete(text, marchwarden.Span{Start: first.start, End: last.end}, excerpt), true
-}
-
-// complete widens a span to the sentences that it lies in, at the ends where the
-// excerpt ends like a sentence itself and little is missing.
-func complete(text string, span marchwarden.Span, excerpt string) string {
-	from, to := max(0, span.Start-sentenceBytes), min(len(text), span.End+sentenceBytes)
-	for from > 0 && !utf8.RuneStart(text[from]) {
-		from--
-	}
-	for to < len(text) && !utf8.RuneStart(text[to]) {
-		to++
-	}
-	first, _ := utf8.DecodeRuneInString(excerpt)
-	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(excerpt, `"'”’)]»`))
-	begins, ends := !unicode.IsLower(first), strings.ContainsRune(".!?…。", last)
-	out := span
-	for _, p := range lexicon.Paragraphs(text[from:to]) {
-		for _, s := range p.Sentences {
-			start, end := s.Start+from, s.End+from
-			if begins && start < span.Start && span.Start < end && few(text[start:span.Start]) {
-				out.Start = start
-			}
-			if ends && start < span.End && span.End < end && few(text[span.End:end]) {
-				out.End = end
+	own, most := run.StemsOf(excerpt), len(lexicon.Sentences(excerpt))
+	sentences := lexicon.Sentences(text)
+	best, span := 0.0, lexicon.Span{}
+	for i, first := range sentences {
+		words := run.StemsOf(text[first.Start:first.End])
+		if own.Like(words) == 0 {
+			continue
+		}
+		for j := i; j < min(i+most, len(sentences)); j++ {
+			words = words.With(run.StemsOf(text[sentences[j].Start:sentences[j].End]))
+			if like := own.Like(words); like > best {
+				best, span = like, lexicon.Span{Start: first.Start, End: sentences[j].End}
 			}
 		}
 	}
-	return text[out.Start:out.End]
+	return strings.TrimSpace(text[span.Start:span.End]), best >= alike
 }
 
-func few(s string) bool { return len(strings.Fields(s)) <= maxExtra }
+// Op is what happened to words.
+type Op string
+
+// The operations.
+const (
+	Same    Op = "same"
+	Removed Op = "removed"
+	Added   Op = "added"
+)
+
+// Edit is a stretch of words with one thing happened to it.
+type Edit struct {
+	Op   Op     `json:"op"`
+	Text string `json:"text"`
+}
+
+// maxCells bounds the work of a diff; what is larger differs as a whole.
+const maxCells = 4 << 20
+
+// Diff says how one passage became another, word by word, with as many words kept as
+// can be. Words are the same if they fold to the same; white space does not count.
+// The edits hold the words of both as they are, one space apart.
+func Diff(was, now string) []Edit {
+	a, b := strings.Fields(was), strings.Fields(now)
+	if len(a)*len(b) > maxCells {
+		return []Edit{{Removed, strings.Join(a, " ")}, {Added, strings.Join(b, " ")}}
+	}
+	fa, fb := folded(a), folded(b)
+	// common[i][j] is how many words a[i:] and b[j:] have in common, in order.
+	common := make([][]int32, len(a)+1)
+	for i := range common {
+		common[i] = make([]int32, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			common[i][j] = max(common[i+1][j], common[i][j+1])
+			if fa[i] == fb[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			}
+		}
+	}
+	var edits []Edit
+	add := func(op Op, text string) {
+		if last := len(edits) - 1; last >= 0 && edits[last].Op == op {
+			edits[last].Text += " " + text
+			return
+		}
+		edits = append(edits, Edit{op, text})
+	}
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && fa[i] == fb[j]:
+			add(Same, b[j])
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
+			add(Removed, a[i])
+			i++
+		default:
+			add(Added, b[j])
+			j++
+		}
+	}
+	return edits
+}
+
+func folded(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = evidence.Fold(w)
+	}
+	return out
+}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -154,7 +153,7 @@ func sourceWord(s Source) string {
 
 // Text is a check for people: its summary, the sources with what became of their passages,
 // and the claims that are not what they were.
-func (r Report) Text(when string, st term.Style, context int) string {
+func (r Report) Text(when string, st term.Style) string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
 		b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
@@ -177,7 +176,7 @@ func (r Report) Text(when string, st term.Style, context int) string {
 			line("  [%d] %s", n, p.State)
 			switch p.State {
 			case Altered:
-				removed, added := diffLines(p.Diff, context, st.Color)
+				removed, added := diffLines(p.Diff, st.Color)
 				line("      - %s", removed)
 				line("      + %s", added)
 			case Missing:
@@ -201,10 +200,10 @@ func (r Report) Text(when string, st term.Style, context int) string {
 	return b.String()
 }
 
-// diffLines writes both sides of a diff, with some unchanged words around each change.
-func diffLines(edits []Edit, context int, colour bool) (removed, added string) {
+// diffLines writes both sides of a diff.
+func diffLines(edits []Edit, colour bool) (removed, added string) {
 	var was, now []string
-	for i, e := range edits {
+	for _, e := range edits {
 		text := term.CleanLine(e.Text)
 		switch e.Op {
 		case Removed:
@@ -212,27 +211,10 @@ func diffLines(edits []Edit, context int, colour bool) (removed, added string) {
 		case Added:
 			now = append(now, painted(colour, colourCame, text))
 		default:
-			text = nearby(text, context, i > 0, i < len(edits)-1)
 			was, now = append(was, text), append(now, text)
 		}
 	}
 	return strings.Join(was, " "), strings.Join(now, " ")
-}
-
-// nearby keeps the n words of an unchanged stretch next to a change.
-func nearby(text string, n int, before, after bool) string {
-	words := strings.Fields(text)
-	head, tail := 0, len(words)
-	if before {
-		head = n
-	}
-	if after {
-		tail -= n
-	}
-	if head >= tail {
-		return strings.Join(words, " ")
-	}
-	return strings.Join(slices.Concat(words[:head], []string{"…"}, words[tail:]), " ")
 }
 
 func painted(colour bool, code, text string) string {
