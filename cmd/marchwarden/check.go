@@ -53,7 +53,7 @@ func runHomeCheck(ctx context.Context, a *app, c *settings.Settings, asJSON bool
 		r.Report = *found
 	}
 	if err == nil {
-		r.LedgerLines, err = network.FilesOf(c).Check(ctx, &r.Report)
+		r.LedgerLines, err = record.Files{Ledger: c.Text(settings.Ledger), Home: c.Home()}.Check(ctx, &r.Report)
 		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "check %s", c.Home())
 	}
 	r.Incomplete = err != nil

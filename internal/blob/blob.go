@@ -103,11 +103,8 @@ func Bytes(text string) []byte { return unsafe.Slice(unsafe.StringData(text), le
 
 // File is one file of a store.
 type File struct {
-	Ref Ref // of a leftover and a stray it is zero
-	// Name is the file's path in the store, with slashes; of a stray, its whole path.
-	Name string
-	// Stray says that the file is none of the store's, and is left alone: it has no more than a name.
-	Stray bool
+	Ref  Ref    // of a leftover it is zero
+	Name string // the file's path in the store, with slashes
 	// Leftover says that the file is no blob: its writer is at work or was broken off.
 	Leftover bool
 	Size     int64     // on the medium

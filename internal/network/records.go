@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -15,14 +14,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 )
 
 // Records is the evidence and the traces in the home folder. Close it when done.
@@ -38,18 +35,6 @@ func (r *Records) Store() run.Store { return run.Store{Traces: r.Traces, Blobs: 
 // Home is the records as those see them who check and clear them.
 func (r *Records) Home(c *settings.Settings) record.Home {
 	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Folder}, Shelf: r.Blobs.Folder, Folder: c.Home()}
-}
-
-// FilesOf is what else is in the home folder.
-func FilesOf(c *settings.Settings) record.Files {
-	return record.Files{
-		Ledger: c.Text(settings.Ledger), Pins: c.PinsPath(), Folders: c.FoldersPath(), Index: c.IndexPath(), Drift: filepath.Join(c.Home(), "drift"), Watch: watch.In(c.Home()).Dir,
-		ReadPins: func(path string) error {
-			_, _, err := pool.FilePins(path).Get("-")
-			return err
-		},
-		FolderFile: FolderFile,
-	}
 }
 
 // book is where runs are recorded.

@@ -84,9 +84,6 @@ type Report struct {
 	// Leftovers are files of writes that were broken off more than an hour ago. They are
 	// no damage; gc removes them.
 	Leftovers int `json:"leftovers"`
-	// Strays are paths of what this program did not make, or what is left of an
-	// import that was broken off. They are no damage, and stay.
-	Strays []string `json:"strays,omitempty"`
 	// Torn counts traces whose last line a crash tore, and Empty those in which it tore the
 	// first: no run is in them. Nothing that was acknowledged is lost by either.
 	Torn  int `json:"torn"`
@@ -130,7 +127,7 @@ type CheckOptions struct {
 func (h Home) Check(ctx context.Context, o CheckOptions) (*Report, error) {
 	c := &checker{Home: h, o: o, report: &Report{}, known: map[blob.Ref]bool{}, rihlaOf: map[marchwarden.TraceID]marchwarden.TraceID{}}
 	var err error
-	for _, step := range []func(context.Context) error{c.traces, c.strays, c.blobs, c.needs} {
+	for _, step := range []func(context.Context) error{c.traces, c.places, c.blobs, c.needs} {
 		if err = step(ctx); err != nil {
 			c.report.Incomplete = true
 			err = fmt.Errorf("check: %w", err)
@@ -260,10 +257,6 @@ func (c *checker) blobs(ctx context.Context) error {
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))
 	err := c.Shelf.Files(reading, func(file blob.File) error {
-		if file.Stray {
-			c.report.Strays = append(c.report.Strays, file.Name)
-			return nil
-		}
 		if file.Leftover {
 			if file.Used.Before(c.o.Now.Add(-grace)) {
 				c.report.Leftovers++

@@ -89,7 +89,7 @@ func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (*Plan, erro
 	}
 	sizes := map[blob.Ref]blob.File{}
 	err = h.Shelf.Files(ctx, func(file blob.File) error {
-		if !file.Leftover && !file.Stray {
+		if !file.Leftover {
 			sizes[file.Ref] = file
 			p.Before += file.Size
 		}

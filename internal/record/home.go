@@ -34,8 +34,8 @@ type Home struct {
 
 // Shelf is the files behind a Store, for checking and clearing it.
 type Shelf interface {
-	// Files calls fn for every file of the store, leftovers of broken-off writes and
-	// strays included, in a fixed order. Files that come or go meanwhile may be met or not.
+	// Files calls fn for every file of the store, leftovers of broken-off writes
+	// included, in a fixed order. Files that come or go meanwhile may be met or not.
 	// The first error of fn ends the walk and is returned as it is.
 	Files(ctx context.Context, fn func(blob.File) error) error
 	// Inspect is Get without a mark that the blob was used.

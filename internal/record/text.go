@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Text is a report for people: each finding with what needs it and what can be done, then
@@ -19,17 +18,6 @@ func (r *Report) Text(ledgerLines int) string {
 			fmt.Fprint(&b, "    ")
 			say("%s", line)
 		}
-	}
-	const mostStrays = 20
-	for _, path := range r.Strays[:min(mostStrays, len(r.Strays))] {
-		why := "none of the program's files"
-		if strings.HasSuffix(path, trace.ForeignSuffix) {
-			why = "the mark of an imported run that is not there: an import was broken off"
-		}
-		say("- %s: %s; left alone", path, why)
-	}
-	if n := len(r.Strays) - mostStrays; n > 0 {
-		say("- and %s more", term.Count(n))
 	}
 	say("checked: %s (%d running), %s stored pieces of %s, %s of the ledger", term.Plural(r.Traces, "trace"), r.Running, term.Count(r.Blobs), term.Bytes(r.Bytes), term.Plural(ledgerLines, "line"))
 	if r.Orphans > 0 {

@@ -250,8 +250,3 @@ func (b Book) Answers(owner string) map[marchwarden.TraceID]bool {
 	delete(ids, marchwarden.TraceID{})
 	return ids
 }
-
-// Own reports whether a name is one of the book's files that is no question.
-func Own(name string) bool {
-	return slices.Contains([]string{feedFile, runLock, editLock}, strings.TrimSuffix(name, ".new")) || strings.HasSuffix(name, suffix+".new")
-}

@@ -11,8 +11,7 @@
 // A file appears under its final name complete or not at all, so a reader never
 // needs a lock and writers need none against each other: the last rename replaces a file by an
 // equal one. Temporary files are never read; Sweep removes the
-// old ones. Names of any other shape are strays, which are left alone. Directories are 0700,
-// files 0600.
+// old ones. What has a name of any other shape is left alone. Directories are 0700, files 0600.
 //
 // # Removing
 //

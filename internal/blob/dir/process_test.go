@@ -140,7 +140,7 @@ func TestKilledWriterLosesNothingAcknowledged(t *testing.T) {
 			}
 		}
 		err = s.Files(context.Background(), func(file blob.File) error {
-			if file.Leftover || file.Stray {
+			if file.Leftover {
 				return nil
 			}
 			_, err := s.Get(context.Background(), file.Ref)

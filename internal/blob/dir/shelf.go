@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -26,31 +25,18 @@ const freshFor = 10 * time.Minute
 // batch is how many files Remove removes before it lets writers pass.
 const batch = 256
 
-// Files implements record.Shelf. What is in a directory that is none of the store's is not met.
+// Files implements record.Shelf. What is none of the store's is not met.
 func (s *Store) Files(ctx context.Context, fn func(blob.File) error) error {
-	top, err := s.files.list(".")
-	if err != nil {
-		return err
-	}
 	below, err := s.files.list(digestDir)
 	if err != nil {
 		return err
 	}
-	var shards []string
-	for _, name := range append(top, below...) {
-		shard, err := s.files.isShard(name)
-		switch {
-		case shard:
-			shards = append(shards, name)
-		case err == nil && name != digestDir && name != lockName:
-			err = fn(s.stray(name))
+	for _, shard := range below {
+		is, err := s.files.isShard(shard)
+		var names []string
+		if is {
+			names, err = s.files.list(shard)
 		}
-		if err != nil {
-			return err
-		}
-	}
-	for _, shard := range shards {
-		names, err := s.files.list(shard)
 		if err != nil {
 			return err
 		}
@@ -66,10 +52,6 @@ func (s *Store) Files(ctx context.Context, fn func(blob.File) error) error {
 	return nil
 }
 
-func (s *Store) stray(name string) blob.File {
-	return blob.File{Name: filepath.Join(s.files.path, filepath.FromSlash(name)), Stray: true}
-}
-
 // file tells fn of a file in a shard.
 func (s *Store) file(name string, fn func(blob.File) error) error {
 	info, err := s.files.root.Lstat(name)
@@ -80,14 +62,10 @@ func (s *Store) file(name string, fn func(blob.File) error) error {
 		return fmt.Errorf("in %s: %w", s.files.path, err)
 	}
 	ref, isBlob := refOf(name)
-	left := !isBlob && isLeftover(name)
-	switch {
-	case isBlob, left && info.Mode().IsRegular():
+	if left := !isBlob && isLeftover(name) && info.Mode().IsRegular(); left || isBlob {
 		return fn(blob.File{Ref: ref, Name: name, Leftover: left, Size: info.Size(), Used: info.ModTime()})
-	case left:
-		return nil
 	}
-	return fn(s.stray(name))
+	return nil
 }
 
 // isLeftover reports whether a file is one that was meant to become a blob.

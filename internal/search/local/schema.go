@@ -221,68 +221,6 @@ func damaged(err error) bool {
 	return errors.Is(err, inverted.ErrDamaged) || errors.Is(err, errOld) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
 }
 
-// Problem says what is wrong with the index at path, or "" if nothing is. One that
-// does not exist is fs.ErrNotExist. It reads all of the file and changes nothing.
-func Problem(ctx context.Context, path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Stat((&Index{path: path}).marker()); err == nil {
-		return "a search met damage in it", nil
-	}
-	if info.Size() == 0 {
-		return "", nil // made, and nothing written yet
-	}
-	db, err := openPool(dsn(path, "&mode=ro"), 1)
-	if err != nil {
-		return "", err
-	}
-	defer db.Close()
-	var mark int64
-	var found string
-	err = db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&mark)
-	if err == nil {
-		err = db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found)
-	}
-	switch {
-	case damaged(err):
-		return err.Error(), nil
-	case err != nil:
-		return "", coded(ctx, err, "check index %q", path)
-	case mark != 0 && mark != applicationID:
-		return "it is not marked as an index of this program", nil
-	case found != "ok":
-		return found, nil
-	}
-	return segmentProblem(ctx, db)
-}
-
-// segmentProblem looks at the segments of an index of this version.
-func segmentProblem(ctx context.Context, db *sql.DB) (string, error) {
-	ok, err := isCurrent(ctx, db)
-	switch {
-	case errors.Is(err, errOld):
-		return "", nil // it is made anew when it is used
-	case damaged(err):
-		return err.Error(), nil
-	case err != nil || !ok:
-		return "", coded(ctx, err, "check index")
-	}
-	err = each(ctx, db, func(rows *sql.Rows) error {
-		var data sql.RawBytes
-		if err := rows.Scan(&data); err != nil {
-			return err
-		}
-		_, err := inverted.Parse(data)
-		return err
-	}, "SELECT data FROM segments ORDER BY id")
-	if errors.Is(err, inverted.ErrDamaged) {
-		return err.Error(), nil
-	}
-	return "", coded(ctx, err, "check index")
-}
-
 // Unwritable reports whether err of Open or Update says that an index cannot be written
 // where it is: its disk is full, read-only or broken. One in memory can be. What is
 // wrong with a folder that is indexed says nothing about that.

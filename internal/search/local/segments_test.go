@@ -117,18 +117,12 @@ func TestScoresAreOfTheFoldersSearched(t *testing.T) {
 	equal(t, "what other folders hold counts for nothing", a, b)
 }
 
-func TestProblemFindsADamagedSegment(t *testing.T) {
+func TestADamagedSegment(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "index.db")
 	ix, f := open(t, path), tree(t, "a.md", "alpha")
 	update(t, ix, f, plainExtractor{})
-	if problem, err := Problem(t.Context(), path); err != nil || problem != "" {
-		t.Fatalf("a sound index has the problem %q (%v)", problem, err)
-	}
 	if _, err := ix.w.Exec("UPDATE segments SET data = CAST(substr(data, 1, length(data) - 1) || x'ff' AS BLOB)"); err != nil {
 		t.Fatal(err)
-	}
-	if problem, err := Problem(t.Context(), path); err != nil || problem == "" {
-		t.Errorf("a damaged segment is not found (%v)", err)
 	}
 	// An update that has to read it starts the index anew.
 	for i := range mergeAt {
