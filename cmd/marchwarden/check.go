@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"

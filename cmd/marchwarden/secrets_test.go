@@ -177,9 +177,6 @@ func contents(dir string) ([]leaf, error) {
 	}
 	var all []leaf
 	err = store.Files(context.Background(), func(i blob.File) error {
-		if i.Stray {
-			return nil
-		}
 		data, err := store.Get(context.Background(), i.Ref)
 		all = append(all, leaf{"blob " + i.Ref.String(), data})
 		if errors.Is(err, blob.ErrCorrupt) || errors.Is(err, blob.ErrNotFound) {

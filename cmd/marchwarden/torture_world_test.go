@@ -230,7 +230,7 @@ func inspect(home string) remains {
 	defer traces.Close()
 	ctx := context.Background()
 	walk := func(info blob.File) error {
-		if info.Leftover || info.Stray {
+		if info.Leftover {
 			return nil
 		}
 		left.blobs++
