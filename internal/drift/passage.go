@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -8,7 +9,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 const (
@@ -84,16 +84,16 @@ func firstTwo(s string) (two [2]rune) {
 // if too little of it is there. They are found by the words in common, wherever they
 // stand and in whatever order.
 func nearest(text, excerpt string) (string, bool) {
-	own, most := run.StemsOf(excerpt), len(lexicon.Sentences(excerpt))
+	own, most := StemsOf(excerpt), len(lexicon.Sentences(excerpt))
 	sentences := lexicon.Sentences(text)
 	best, span := 0.0, lexicon.Span{}
 	for i, first := range sentences {
-		words := run.StemsOf(text[first.Start:first.End])
+		words := StemsOf(text[first.Start:first.End])
 		if own.Like(words) == 0 {
 			continue
 		}
 		for j := i; j < min(i+most, len(sentences)); j++ {
-			words = words.With(run.StemsOf(text[sentences[j].Start:sentences[j].End]))
+			words = words.With(StemsOf(text[sentences[j].Start:sentences[j].End]))
 			if like := own.Like(words); like > best {
 				best, span = like, lexicon.Span{Start: first.Start, End: sentences[j].End}
 			}
@@ -174,4 +174,41 @@ func folded(words []string) []string {
 		out[i] = evidence.Fold(w)
 	}
 	return out
+}
+
+// Stems are the words that say what a text is about, in order and each once. Numbers are what it
+// says about that.
+type Stems []string
+
+// StemsOf are those of a text.
+func StemsOf(text string) Stems {
+	var stems Stems
+	for _, t := range lexicon.Tokens(text) {
+		if !t.Stop && !t.Number {
+			stems = append(stems, t.Stem)
+		}
+	}
+	slices.Sort(stems)
+	return slices.Compact(stems)
+}
+
+// With is the words of both.
+func (a Stems) With(b Stems) Stems {
+	both := slices.Concat(a, b)
+	slices.Sort(both)
+	return slices.Compact(both)
+}
+
+// Like is the share of words that two texts have in common; one word alone says nothing.
+func (a Stems) Like(b Stems) float64 {
+	shared := 0
+	for _, stem := range a {
+		if _, ok := slices.BinarySearch(b, stem); ok {
+			shared++
+		}
+	}
+	if shared < 2 {
+		return 0
+	}
+	return 2 * float64(shared) / float64(len(a)+len(b))
 }

@@ -25,8 +25,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -225,77 +223,15 @@ func CheckBlobs(ctx context.Context, log *trace.Log, blobs blob.Store) error {
 	return nil
 }
 
-// Difference names the first byte and the first field in which two results in JSON
-// differ: the recorded one and the one of a rerun.
+// Difference shows where two results in JSON differ first: the recorded one and the one
+// of a rerun.
 func Difference(want, got []byte) string {
-	where := fmt.Sprintf("first difference at byte %d of %d", common(string(want), string(got)), len(want))
-	var w, g any
-	if json.Unmarshal(want, &w) != nil || json.Unmarshal(got, &g) != nil {
-		return where
+	const before, shown = 40, 80
+	at := common(string(want), string(got))
+	near := func(s []byte) string {
+		return strings.ToValidUTF8(string(s[min(len(s), max(0, at-before)):min(len(s), at+shown)]), "")
 	}
-	if path, a, b := firstDifference("", w, g); path != "" {
-		return fmt.Sprintf("%s, in %s: %s was recorded, %s came out", where, path, a, b)
-	}
-	return where
-}
-
-// firstDifference walks two JSON values in order of their keys and returns the
-// path of the first that differ, with both in short; "" when they are equal.
-func firstDifference(path string, w, g any) (at, was, is string) {
-	switch w := w.(type) {
-	case map[string]any:
-		if g, ok := g.(map[string]any); ok {
-			both := maps.Clone(w)
-			maps.Copy(both, g)
-			for _, k := range slices.Sorted(maps.Keys(both)) {
-				if at, was, is := firstDifference(strings.TrimPrefix(path+"."+k, "."), w[k], g[k]); at != "" {
-					return at, was, is
-				}
-			}
-			return "", "", ""
-		}
-	case []any:
-		if g, ok := g.([]any); ok {
-			for i := range min(len(w), len(g)) {
-				if at, was, is := firstDifference(fmt.Sprintf("%s[%d]", path, i), w[i], g[i]); at != "" {
-					return at, was, is
-				}
-			}
-			if len(w) != len(g) {
-				return path, fmt.Sprintf("a list of %d", len(w)), fmt.Sprintf("a list of %d", len(g))
-			}
-			return "", "", ""
-		}
-	}
-	a, b := side(w), side(g)
-	if a == b {
-		return "", "", ""
-	}
-	a, b = around(a, b)
-	return path, a, b
-}
-
-// side is a JSON value for a message.
-func side(v any) string {
-	b, _ := json.Marshal(v) // it was unmarshalled from JSON
-	return string(b)
-}
-
-// around cuts two texts to what stands near their first difference.
-func around(a, b string) (string, string) {
-	const before, shown = 20, 80
-	from := max(0, common(a, b)-before)
-	cut := func(s string) string {
-		out := s[from:min(len(s), from+shown)]
-		if from > 0 {
-			out = "…" + out
-		}
-		if from+shown < len(s) {
-			out += "…"
-		}
-		return strings.ToValidUTF8(out, "")
-	}
-	return cut(a), cut(b)
+	return fmt.Sprintf("first difference at byte %d of %d: …%s… was recorded, …%s… came out", at, len(want), near(want), near(got))
 }
 
 // common is how many bytes two texts begin with alike.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -46,14 +45,8 @@ type Query struct {
 	Words      string
 	Status     []State  // any of them; none is all
 	Researcher []string // any of them made the run or worked for it; none is all
-	// A run whose cost or confidence is not known is in no range of them.
-	MinCost, MaxCost             *float64
-	MinConfidence, MaxConfidence *float64
-	// Since and Until bound when the run began, Until being excluded. Of a trace in which
-	// no run was begun, the time when it was last written counts.
-	Since, Until time.Time
-	Limit        int // 0 is no limit
-	Offset       int
+	Limit      int      // 0 is no limit
+	Offset     int
 }
 
 func (q Query) validate() error {
@@ -73,31 +66,12 @@ func (q Query) validate() error {
 	case len(q.Words) > maxWordsBytes:
 		return bad("words", "must be at most %d bytes, has %d", maxWordsBytes, len(q.Words))
 	}
-	for field, bound := range map[string]*float64{"min_cost": q.MinCost, "max_cost": q.MaxCost, "min_confidence": q.MinConfidence, "max_confidence": q.MaxConfidence} {
-		if bound != nil && math.IsNaN(*bound) {
-			return bad(field, "must be a number")
-		}
-	}
 	return nil
 }
 
-func (q Query) means(e *Entry, when time.Time) bool {
-	switch {
-	case len(q.Status) > 0 && !slices.Contains(q.Status, e.Status),
-		len(q.Researcher) > 0 && !slices.ContainsFunc(q.Researcher, func(r string) bool { return e.Researcher == r || slices.Contains(e.Researchers, r) }),
-		!q.Since.IsZero() && when.Before(q.Since),
-		!q.Until.IsZero() && !when.Before(q.Until):
-		return false
-	}
-	return within(e.CostUSD, q.MinCost, q.MaxCost) && within((*float64)(e.Confidence), q.MinConfidence, q.MaxConfidence)
-}
-
-// within reports whether a value is known to be in a range, if there is one.
-func within(v, least, most *float64) bool {
-	if least == nil && most == nil {
-		return true
-	}
-	return v != nil && (least == nil || *v >= *least) && (most == nil || *v <= *most)
+func (q Query) means(e *Entry) bool {
+	made := func(r string) bool { return e.Researcher == r || slices.Contains(e.Researchers, r) }
+	return (len(q.Status) == 0 || slices.Contains(q.Status, e.Status)) && (len(q.Researcher) == 0 || slices.ContainsFunc(q.Researcher, made))
 }
 
 type found struct {
@@ -136,7 +110,7 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 		}
 		f := &found{entry: all.entry(d), digest: d}
 		has := false
-		if f.rank, has = h.match(words, d); has && q.means(&f.entry, d.when()) && (visible == nil || visible(f.entry.ID)) {
+		if f.rank, has = h.match(words, d); has && q.means(&f.entry) && (visible == nil || visible(f.entry.ID)) {
 			hits = append(hits, f)
 		}
 	}

@@ -46,8 +46,6 @@ func TestFilters(t *testing.T) {
 	t.Parallel()
 	w := filtered(t)
 	h := w.open()
-	f := func(x float64) *float64 { return &x }
-	at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }
 	for name, c := range map[string]struct {
 		q    run.Query
 		want []int
@@ -61,22 +59,7 @@ func TestFilters(t *testing.T) {
 		"researcher of a rihla":       {run.Query{Researcher: []string{"arxiv"}}, []int{10}},
 		"either researcher":           {run.Query{Researcher: []string{"theirs", "web"}}, []int{11, 3, 2}},
 		"no such researcher":          {run.Query{Researcher: []string{"we"}}, nil},
-		"any cost that is known":      {run.Query{MinCost: f(0)}, []int{10, 7, 6, 5, 3, 2, 1}},
-		"some cost":                   {run.Query{MinCost: f(0.000001)}, []int{10, 5, 3, 2}},
-		"no cost":                     {run.Query{MaxCost: f(0)}, []int{7, 6, 1}},
-		"cost between":                {run.Query{MinCost: f(0.002), MaxCost: f(0.01)}, []int{5, 2}},
-		"with its rihlas":             {run.Query{MinCost: f(2.0027), MaxCost: f(2.0029)}, []int{10}},
-		"impossible cost":             {run.Query{MinCost: f(2), MaxCost: f(1)}, nil},
-		"infinite cost":               {run.Query{MaxCost: f(math.Inf(1))}, []int{10, 7, 6, 5, 3, 2, 1}},
-		"confident":                   {run.Query{MinConfidence: f(0.7)}, []int{11, 10, 4, 3}},
-		"exactly so confident":        {run.Query{MinConfidence: f(0.5), MaxConfidence: f(0.5)}, []int{2}},
-		"not confident":               {run.Query{MaxConfidence: f(0.2)}, []int{6, 1}},
-		"since":                       {run.Query{Since: at(10)}, []int{8, 11, 10}},
-		"until":                       {run.Query{Until: at(2)}, []int{1}},
-		"between":                     {run.Query{Since: at(2), Until: at(4)}, []int{3, 2}},
-		"all at once":                 {run.Query{Words: "dear", Status: []run.State{run.Complete}, Researcher: []string{"web"}, MinCost: f(0.1), MinConfidence: f(0.8), Since: at(1), Until: at(9)}, []int{3}},
-		"all at once, one misses it":  {run.Query{Words: "dear", Status: []run.State{run.Complete}, Researcher: []string{"web"}, MinCost: f(0.3)}, nil},
-		"unknown cost, known trust":   {run.Query{MinConfidence: f(0.8), MinCost: f(0)}, []int{3}},
+		"all at once":                 {run.Query{Words: "dear", Status: []run.State{run.Complete}, Researcher: []string{"web"}}, []int{3}},
 		"a question of a mere rihla":  {run.Query{Words: "part"}, nil},
 		"a damaged one has no words":  {run.Query{Words: "damaged"}, nil},
 		"an interrupted one has them": {run.Query{Words: "cut"}, []int{5}},
@@ -146,7 +129,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	for field, q := range map[string]run.Query{"limit": {Limit: -1}, "offset": {Offset: -1}, "status": {Status: []run.State{"done"}}, "min_cost": {MinCost: new(math.NaN())},
+	for field, q := range map[string]run.Query{"limit": {Limit: -1}, "offset": {Offset: -1}, "status": {Status: []run.State{"done"}},
 		"words": {Words: string(make([]byte, 5000))}} {
 		var e *marchwarden.Error
 		if _, _, err := h.Find(context.Background(), q, nil); !errors.As(err, &e) || e.Code != marchwarden.CodeInvalid || e.Field != field {

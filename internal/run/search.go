@@ -50,9 +50,6 @@ func parseWords(s string) (stems []string) {
 	return stems
 }
 
-// fold is a text as it is compared where its words do not matter.
-func fold(s string) string { return strings.ToLower(plaintext.Fold(s)) }
-
 type rank struct {
 	asked int // words that are in the question
 	times int // how often all of them are there

@@ -11,7 +11,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
@@ -99,36 +98,34 @@ func (c comparison) report(ctx context.Context) (r Report) {
 		}
 		r.Claims = append(r.Claims, claim)
 	}
-	before, after := *c.before, *c.after
-	before.Answer, after.Answer = "", "" // sentences that are no claims, such as a refusal's, rest on nothing
-	pairs := c.rejoined(run.Compare(&before, &after).Claims)
+	pairs := c.rejoined(pairsOf(c.before.Claims, c.after.Claims))
 	for i, p := range pairs { // those of the answer before come first, in its order
-		if p.A == nil {
-			add(c.fresh(*p.B))
+		if p.a == nil {
+			add(c.fresh(*p.b))
 			continue
 		}
 		claim, taken := c.old(ctx, i, p)
-		if add(claim); p.B != nil && !taken {
-			add(c.fresh(*p.B))
+		if add(claim); p.b != nil && !taken {
+			add(c.fresh(*p.b))
 		}
 	}
 	return r
 }
 
 // rejoined also pairs claims that are worded otherwise and rest on the same passages.
-func (c comparison) rejoined(pairs []run.Pair[marchwarden.Claim]) []run.Pair[marchwarden.Claim] {
+func (c comparison) rejoined(pairs []pair) []pair {
 	for i, a := range pairs {
-		if a.A == nil || a.B != nil && (!a.Changed || c.samePassages(*a.A, *a.B)) {
+		if a.a == nil || a.b != nil && (!a.changed || c.samePassages(*a.a, *a.b)) {
 			continue
 		}
-		j := slices.IndexFunc(pairs, func(b run.Pair[marchwarden.Claim]) bool {
-			return b.A == nil && c.samePassages(*a.A, *b.B)
+		j := slices.IndexFunc(pairs, func(b pair) bool {
+			return b.a == nil && c.samePassages(*a.a, *b.b)
 		})
 		if j < 0 {
 			continue
 		}
-		pairs[i].B, pairs[j].B = pairs[j].B, a.B // one that was only alike is free again
-		if a.B == nil {
+		pairs[i].b, pairs[j].b = pairs[j].b, a.b // one that was only alike is free again
+		if a.b == nil {
 			pairs = slices.Delete(pairs, j, j+1)
 		}
 	}
@@ -137,19 +134,19 @@ func (c comparison) rejoined(pairs []run.Pair[marchwarden.Claim]) []run.Pair[mar
 
 // old is what became of a claim of the answer before, and whether the claim that it is paired
 // with speaks for it. One that is only alike does if the evidence is not what it was.
-func (c comparison) old(ctx context.Context, i int, p run.Pair[marchwarden.Claim]) (claim Claim, taken bool) {
+func (c comparison) old(ctx context.Context, i int, p pair) (claim Claim, taken bool) {
 	hold := drift.Unsure
 	if i < len(c.drifted.Claims) {
 		hold = c.drifted.Claims[i].State
 	}
-	claim = Claim{Text: p.A.Text, Sources: locatorsOf(c.before, *p.A)}
-	same := p.B != nil && (!p.Changed || c.samePassages(*p.A, *p.B))
-	taken = same || p.B != nil && hold != drift.Kept && !c.known(*p.B)
-	if taken && p.A.Text != p.B.Text {
-		claim.Now = p.B.Text
+	claim = Claim{Text: p.a.Text, Sources: locatorsOf(c.before, *p.a)}
+	same := p.b != nil && (!p.changed || c.samePassages(*p.a, *p.b))
+	taken = same || p.b != nil && hold != drift.Kept && !c.known(*p.b)
+	if taken && p.a.Text != p.b.Text {
+		claim.Now = p.b.Text
 	}
 	paper := slices.IndexFunc(claim.Sources, c.takenBack)
-	switch against := c.against(ctx, *p.A); {
+	switch against := c.against(ctx, *p.a); {
 	case paper >= 0:
 		claim.State, claim.Detail = Retracted, c.retracted[claim.Sources[paper]]
 	case against != "":

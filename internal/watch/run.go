@@ -135,9 +135,6 @@ func (r *Runner) step(ctx context.Context, q Question) error {
 			}
 		}
 	})
-	if err == nil && rep.News() {
-		err = r.Book.locked(r.Book.writeFeed)
-	}
 	if err != nil {
 		return err
 	}

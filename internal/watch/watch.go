@@ -2,15 +2,16 @@
 // since the answer before: which claims are new, gone, changed or contradicted, and which
 // sources drifted or were retracted.
 //
-// It owns the file of a watched question, the comparison of two answers, and the feed. It
+// It owns the file of a watched question, and the comparison of two answers. It
 // joins what others own: a run is asked for and resumed by whom the command names, package
-// drift looks at the sources of the answer before, and package run pairs the claims. Each
+// drift looks at the sources of the answer before. Each
 // answer is an ordinary run; what is kept here are its id and the report.
 //
 //	watch.go    watched questions and their files
 //	compare.go  what changed between two answers
+//	pairs.go    claims of two answers that belong together
 //	run.go      asking what is due
-//	feed.go     reports for people and for feed readers
+//	text.go     reports for people
 package watch
 
 import (
@@ -42,7 +43,6 @@ const (
 	maxReports = 200 // of a question; the oldest go
 	what       = "watched question"
 
-	feedFile = "feed.xml"
 	runLock  = "run.lock"  // held while questions are asked
 	editLock = "edit.lock" // held while a file is written
 )
@@ -184,7 +184,7 @@ func (b Book) Remove(id marchwarden.TraceID) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return marchwarden.Wrap(err, marchwarden.CodeNotFound, "the question is not watched")
 		}
-		return errors.Join(err, b.writeFeed())
+		return err
 	})
 }
 

@@ -65,20 +65,6 @@ func (s *Server) watchPage(w http.ResponseWriter, r *http.Request) error {
 	return s.html(w, r, s.pages.Watch(page.Watch{Frame: s.frame(r, "Watched questions"), Questions: all, CanRemove: may(r.Context(), access.ScopeResearch)}))
 }
 
-func (s *Server) feed(w http.ResponseWriter, r *http.Request) error {
-	all, err := s.questions(r.Context())
-	if err != nil {
-		return err
-	}
-	text, err := watch.Feed(all, func(id marchwarden.TraceID) string { return page.RunPath(id.String()) })
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/atom+xml; charset=utf-8")
-	_, err = w.Write(text)
-	return s.delivered(err, r)
-}
-
 // addWatch watches the question of a run, in the name of the caller.
 func (s *Server) addWatch(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	past, err := s.Store.Load(id)

@@ -39,7 +39,7 @@ func (w *world) chosen(id marchwarden.TraceID) {
 	}
 }
 
-// A question is watched by a button, listed with its reports and as a feed, and given up; only its owner
+// A question is watched by a button, listed with its reports, and given up; only its owner
 // and the local user see it, with its answers.
 func TestWatch(t *testing.T) {
 	var book watch.Book
@@ -62,12 +62,7 @@ func TestWatch(t *testing.T) {
 	if status, text := ann.get(path(second, "")); status != 200 {
 		t.Errorf("an answer to what she watches: %d %s", status, text)
 	}
-	resp, text := ann.send("GET", "/watch/feed.xml", nil)
-	has(t, text, "<feed xmlns=", "1 claim gone", "/runs/"+second.String())
-	if kind := resp.Header.Get("Content-Type"); kind != "application/atom+xml; charset=utf-8" {
-		t.Error(kind)
-	}
-	for _, at := range []string{"/watch", "/watch/feed.xml", "/history"} {
+	for _, at := range []string{"/watch", "/history"} {
 		_, text := bob.get(at)
 		lacks(t, text, question, "alfalfa", second.String())
 	}

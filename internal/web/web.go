@@ -160,7 +160,6 @@ func (s *Server) Handler() http.Handler {
 		{"POST " + page.SubmitPath, access.ScopeResearch, s.submit},
 		{"GET " + page.HistoryPath, access.ScopeRead, s.historyPage},
 		{"GET " + page.WatchPath, access.ScopeRead, s.watchPage},
-		{"GET " + page.FeedPath, access.ScopeRead, s.feed},
 		{"POST " + page.WatchPath + "/{id}/remove", access.ScopeResearch, s.unwatch},
 		{"GET " + page.LibraryPath, access.ScopeRead, library.own(library.list)},
 		{"POST " + page.LibraryPath, access.ScopeResearch, library.own(library.add)},

@@ -23,10 +23,9 @@ const (
 	DropPath    = "/library/remove" // POST: path
 	UploadPath  = "/library/files"  // POST ?name=NAME: a document, by the script
 	WatchPath   = "/watch"          // GET: the watched questions
-	FeedPath    = "/watch/feed.xml"
-	InPath      = "/in"      // GET: the form; POST: token, next
-	OutPath     = "/out"     // POST
-	StaticPath  = "/static/" // GET: what Static serves
+	InPath      = "/in"             // GET: the form; POST: token, next
+	OutPath     = "/out"            // POST
+	StaticPath  = "/static/"        // GET: what Static serves
 	runsPath    = "/runs/"
 )
 

@@ -21,8 +21,8 @@ const mostShown = 10
 func (s *Set) Watch(v Watch) h.Node {
 	none := h.If(len(v.Questions) == 0, `<p class="soft">No question is watched yet. To watch one, open its answer and choose <i>Watch this question</i> under <i>More</i>.</p>`)
 	return s.frame(shell{Frame: v.Frame, name: "watch", here: "watch", main: h.Fill(`<header class="head"><h1>Watched questions</h1>
-<p class="soft">They are asked again on schedule while this program or <code>marchwarden watch run</code> runs. What changed is below, and in <a href="{}">a feed</a>.</p></header>
-{}{}`, h.Local(FeedPath), none, h.Each(v.Questions, v.question))})
+<p class="soft">They are asked again on schedule while this program or <code>marchwarden watch run</code> runs. What changed is below.</p></header>
+{}{}`, none, h.Each(v.Questions, v.question))})
 }
 
 func (v Watch) question(q watch.Question) h.Node {

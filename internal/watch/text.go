@@ -1,16 +1,11 @@
 package watch
 
 import (
-	"bytes"
-	"encoding/xml"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -69,71 +64,6 @@ func (r Report) Text() string {
 		line("  the program for notice failed: %s", term.CleanLine(r.Notice))
 	}
 	return b.String()
-}
-
-// maxEntries is how many reports a feed has.
-const maxEntries = 100
-
-type atomFeed struct {
-	XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`
-	ID      string      `xml:"id"`
-	Title   string      `xml:"title"`
-	Updated string      `xml:"updated"`
-	Author  string      `xml:"author>name"`
-	Entries []atomEntry `xml:"entry"`
-}
-
-type atomEntry struct {
-	ID      string    `xml:"id"`
-	Title   string    `xml:"title"`
-	Updated string    `xml:"updated"`
-	Link    *atomLink `xml:"link"`
-	Content string    `xml:"content"`
-}
-
-type atomLink struct {
-	Href string `xml:"href,attr"`
-}
-
-// Feed is the news of questions as an Atom feed, the newest first. link is the address of a run's
-// page; nil has none.
-func Feed(questions []Question, link func(marchwarden.TraceID) string) ([]byte, error) {
-	var reports []Report
-	for _, q := range questions {
-		for _, r := range q.Reports {
-			if r.News() {
-				reports = append(reports, r)
-			}
-		}
-	}
-	slices.Reverse(reports)
-	slices.SortStableFunc(reports, func(a, b Report) int { return b.At.Compare(a.At) })
-	feed := atomFeed{ID: "urn:marchwarden:watch", Title: "Marchwarden: watched questions", Updated: time.Time{}.Format(time.RFC3339), Author: "Marchwarden"}
-	for i, r := range reports[:min(maxEntries, len(reports))] {
-		e := atomEntry{ID: "urn:uuid:" + r.TraceID.String(), Title: term.CleanLine(r.Question) + ": " + r.Summary(), Updated: r.At.Format(time.RFC3339), Content: r.Text()}
-		if link != nil {
-			e.Link = &atomLink{link(r.TraceID)}
-		}
-		if feed.Entries = append(feed.Entries, e); i == 0 {
-			feed.Updated = e.Updated
-		}
-	}
-	var b bytes.Buffer
-	b.WriteString(xml.Header)
-	enc := xml.NewEncoder(&b)
-	enc.Indent("", " ")
-	err := enc.Encode(feed)
-	return b.Bytes(), marchwarden.Wrap(err, marchwarden.CodeInternal, "write the feed")
-}
-
-// writeFeed writes the feed of all questions beside them. The caller has the lock.
-func (b Book) writeFeed() error {
-	all, _ := b.List("") // one that cannot be read has no entries
-	text, err := Feed(all, nil)
-	if err == nil {
-		err = durable.ReplaceFile(filepath.Join(b.Dir, feedFile), text)
-	}
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the feed")
 }
 
 // Text is a question with its reports for people; when words a time.
