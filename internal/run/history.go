@@ -16,9 +16,8 @@ import (
 type Entry struct {
 	ID       marchwarden.TraceID
 	Question string // at most as long as a question may be
-	// Answer is the beginning of the answer as plain text, or the part of it where the
-	// words were found that were looked for. A run that went on after an answer and has no
-	// other yet has that one, with its figures.
+	// Answer is the beginning of the answer as plain text. A run that went on after an answer
+	// and has no other yet has that one, with its figures.
 	Answer     string
 	Researcher string
 	// Researchers are those who did the work, each once: of an investigation the members
@@ -74,15 +73,9 @@ func (q Query) means(e *Entry) bool {
 	return (len(q.Status) == 0 || slices.Contains(q.Status, e.Status)) && (len(q.Researcher) == 0 || slices.ContainsFunc(q.Researcher, made))
 }
 
-type found struct {
-	entry  Entry
-	digest *digest
-	rank   rank
-}
-
-// Find gives the runs that a query means, newest first, or best first if it has words,
-// and how many there are in all before Offset and Limit. The rihlas of investigations
-// are runs of theirs and are not listed.
+// Find gives the runs that a query means, newest first, and how many there are in all
+// before Offset and Limit. The rihlas of investigations are runs of theirs and are not
+// listed.
 //
 // visible is asked about every run that the filters let through, by the caller's
 // goroutine; what it denies is in neither the list nor the number. nil shows all. It
@@ -100,34 +93,30 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 		return nil, 0, err
 	}
 	words := parseWords(q.Words)
-	var hits []*found
+	var found []*digest
+	told := map[*digest]Entry{}
 	for _, d := range all.runs {
-		if d.entry.Rihla {
+		if d.entry.Rihla || !d.words.has(h.seed, words) {
 			continue
 		}
 		if d = h.latest(ctx, d); d == nil {
 			continue
 		}
-		f := &found{entry: all.entry(d), digest: d}
-		has := false
-		if f.rank, has = h.match(words, d); has && q.means(&f.entry) && (visible == nil || visible(f.entry.ID)) {
-			hits = append(hits, f)
+		if e := all.entry(d); q.means(&e) && (visible == nil || visible(e.ID)) {
+			found, told[d] = append(found, d), e
 		}
 	}
-	slices.SortFunc(hits, func(a, b *found) int {
-		return cmp.Or(b.rank.asked-a.rank.asked, b.rank.times-a.rank.times, b.digest.when().Compare(a.digest.when()), strings.Compare(b.entry.ID.String(), a.entry.ID.String()))
+	slices.SortFunc(found, func(a, b *digest) int {
+		return cmp.Or(b.when().Compare(a.when()), strings.Compare(b.file.ID.String(), a.file.ID.String()))
 	})
-	total = len(hits)
-	hits = hits[min(q.Offset, total):]
+	total = len(found)
+	found = found[min(q.Offset, total):]
 	if q.Limit > 0 {
-		hits = hits[:min(q.Limit, len(hits))]
+		found = found[:min(q.Limit, len(found))]
 	}
-	entries = make([]Entry, len(hits))
-	for i, f := range hits {
-		if len(words) > 0 {
-			f.entry.Answer = h.around(ctx, words, f.digest)
-		}
-		entries[i] = f.entry
+	entries = make([]Entry, len(found))
+	for i, d := range found {
+		entries[i] = told[d]
 	}
 	return entries, total, canceled(ctx)
 }

@@ -179,8 +179,7 @@ type digest struct {
 	rihlas []marchwarden.Rihla // who, which trace, how many tokens, and whether it failed
 	cost   marchwarden.CostMetadata
 
-	asked, said index    // the words of the question and of the answer
-	result      blob.Ref // zero if there is none
+	words index // of the question and of the answer
 }
 
 func (d *digest) same(f trace.File) bool {
@@ -223,12 +222,11 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 		return d
 	}
 	d.start(start, log)
-	d.entry.Took, d.asked = log.Worked(), newIndex(h.seed, d.entry.Question)
+	d.entry.Took, d.words = log.Worked(), newIndex(h.seed, d.entry.Question)
 	done := log.Latest()
 	if done == nil || d.entry.Rihla { // the answer of a rihla is not listed
 		return d
 	}
-	d.result = done.Result
 	res, err := h.resultOf(ctx, done.Result)
 	if err != nil {
 		d.unheard = plaintext.Clip("its result cannot be read: "+err.Error(), maxName)
@@ -240,10 +238,9 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 	d.take(res)
 	if res.CompletedQuestion != "" {
 		d.entry.Question = strings.Clone(plaintext.Clip(res.CompletedQuestion, marchwarden.MaxQuestionChars))
-		d.asked = newIndex(h.seed, d.entry.Question)
 	}
 	answer := Plain(res.Answer, len(res.Citations))
-	d.entry.Answer, d.said = strings.Clone(plaintext.Clip(answer, maxShown)), newIndex(h.seed, answer) // the rest of it is not held
+	d.entry.Answer, d.words = strings.Clone(plaintext.Clip(answer, maxShown)), newIndex(h.seed, d.entry.Question, answer) // the rest of it is not held
 	return d
 }
 

@@ -31,8 +31,8 @@ func TestWords(t *testing.T) {
 	for query, want := range map[string][]int{
 		"!!!":              all, // there is no word in it
 		"chlorosis":        {2, 1},
-		"maple":            {8, 1, 2}, // in the question first, the newest of these before the other
-		"maples yellow":    {1, 2},
+		"maple":            {8, 2, 1},
+		"maples yellow":    {2, 1},
 		"YELLOWED leaf":    nil,
 		"leaves yellowing": {1},
 		"the of chlorosis": {2, 1}, // too common to count
@@ -70,33 +70,13 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// The more often it is there the better, after the question.
-func TestRank(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.add(past{question: "one", answer: "peat peat peat"})         // 1
-	w.add(past{question: "two", answer: "peat"})                   // 2
-	w.add(past{question: "peat and moss", answer: "nothing"})      // 3
-	w.add(past{question: "peat", answer: "moss moss moss moss"})   // 4
-	w.add(past{question: "five", answer: "moss peat"})             // 5
-	w.add(past{question: "six", answer: "moss peat"})              // 6
-	w.add(past{question: "peat?", answer: "“peat moss” and moss"}) // 7
-	h := w.open()
-	for query, want := range map[string][]int{"peat": {7, 4, 3, 1, 6, 5, 2}, "peat moss": {3, 4, 7, 6, 5}} {
-		if got, _ := find(t, h, run.Query{Words: query}); !cmp.Equal(got, want) {
-			t.Errorf("%q: %v, want %v", query, got, want)
-		}
-	}
-}
-
-// The part of an answer is shown where the words are; nothing of it is longer than it
-// should be or cut within a character.
+// The beginning of an answer is shown, no longer than it should be, and not cut within a character.
 func TestShown(t *testing.T) {
 	t.Parallel()
 	w := library(t)
 	w.add(past{question: "long", answer: strings.Repeat("鉄欠乏は葉を", 300) + "黄色く" + strings.Repeat("します", 300)})
 	h := w.open()
-	for query, want := range map[string]string{"": "The pump costs 6,000", "walrus": "stands a walrus", "pump": "The pump costs", "much": "The pump costs"} {
+	for query, want := range map[string]string{"": "The pump costs 6,000", "walrus": "The pump costs"} {
 		entries, _, err := h.Find(context.Background(), run.Query{Words: query}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -108,15 +88,6 @@ func TestShown(t *testing.T) {
 			if e.ID == idOf(6) && !strings.Contains(e.Answer, want) {
 				t.Errorf("%q: %q", query, e.Answer)
 			}
-		}
-	}
-	entries, _, err := h.Find(context.Background(), run.Query{Words: "黄色"}, nil)
-	if err != nil || len(entries) != 2 {
-		t.Fatalf("%d entries, %v", len(entries), err)
-	}
-	for _, e := range entries {
-		if !strings.Contains(e.Answer, "黄色") || !utf8.ValidString(e.Answer) {
-			t.Errorf("%q", e.Answer)
 		}
 	}
 	if e := one(t, w.open(), idOf(1)); e.Answer != "Iron chlorosis makes leaves yellow. It is well-known in the U.S. since 1990 [sic]." {
