@@ -207,7 +207,7 @@ func showResult(ctx context.Context, a *app, o askOptions, d *network.Runner, re
 		searched = start.Library
 	}
 	out := outcome{res: res, start: start}
-	out.Cost, out.Searched = report.Price(f.Cost(res.CostMetadata)), strings.Join(searched, ", ")
+	out.Cost, out.Searched = report.Price(res.CostMetadata.CostUSD), strings.Join(searched, ", ")
 	if o.desk.PlanOnly {
 		out.Cost = pi.Forecast(start, len(res.Rihlas))
 	}

@@ -68,12 +68,12 @@ func runShow(ctx context.Context, a *app, c *settings.Settings, o showOptions, r
 		r.Checked = last.Summary(a.inZone(last.CheckedAt))
 	}
 	what := report.ReadingOptions{Verbose: o.verbose}
-	spent, searched := run.SpentIn(store.Traces.Load, r.Result, run.Whole)
+	_, searched := run.SpentIn(store.Traces.Load, r.Result, run.Whole)
 	if past.Start.Investigation == nil {
 		searched = past.Start.Library
 	}
 	what.Searched = strings.Join(searched, ", ")
-	what.Cost = report.Price(spent.Cost(r.Result.CostMetadata))
+	what.Cost = report.Price(r.Result.CostMetadata.CostUSD)
 	switch end := past.Log.Complete(); {
 	case end == nil:
 		what.Notices = append(what.Notices, "the run went on after this result, and was cut off; to resume it: marchwarden resume "+shortID(id))

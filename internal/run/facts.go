@@ -163,26 +163,6 @@ type Spent struct {
 	Known       bool // the trace could be read, and the run has ended
 }
 
-// Cost is the estimated price of a run with these figures, by the table of package
-// ledger; nil is unknown, which is not zero.
-func (s Spent) Cost(c marchwarden.CostMetadata) *float64 {
-	switch {
-	case c.CostUSD != nil: // by the prices of its day
-		return c.CostUSD
-	case s.Unpriced: // nor is a count of no tokens
-		return nil
-	}
-	if c.TokensUsed == 0 {
-		return new(float64)
-	}
-	e := ledger.Entry{}
-	if usd, known := ledger.EstimateTotal(c.ModelID, c.TokensUsed); known {
-		e.CostUSD = &usd
-	}
-	e.Charge(s.Tokens)
-	return e.CostUSD
-}
-
 // Scope is which part of a run is meant.
 type Scope int
 
@@ -192,61 +172,23 @@ const (
 	SinceItsEnd
 )
 
-// trail is what one trace tells of that, without those of the rihlas.
-type trail struct {
-	Spent
-	library []string              // what was searched
-	earlier []marchwarden.TraceID // rihlas that have not reported within the scope
-}
-
-func trailOf(log *trace.Log, of Scope) trail {
-	f := FactsOf(log.Steps)
-	t := trail{Spent: f.Spent}
-	if f.Start != nil {
-		t.library = f.Start.Library
-	}
-	if of == SinceItsEnd {
-		since := FactsOf(log.Steps[f.past:])
-		t.Spent = since.Spent
-		for _, r := range f.Reports[:len(f.Reports)-len(since.Reports)] {
-			if !slices.ContainsFunc(since.Reports, func(s *trace.RihlaComplete) bool { return s.TraceID == r.TraceID }) {
-				t.earlier = append(t.earlier, r.TraceID)
-			}
+// SpentIn is what a run and the rihlas that it sent spent, and what these searched, by the
+// traces that load gives. Of a result, its id and its rihlas are looked at. A trace that
+// cannot be read tells nothing; 'verify' says why.
+func SpentIn(load func(marchwarden.TraceID) (*trace.Log, error), res *marchwarden.Result, of Scope) (all Spent, searched []string) {
+	within := func(log *trace.Log) (whole, part *Facts) {
+		if whole = FactsOf(log.Steps); of == SinceItsEnd {
+			return whole, FactsOf(log.Steps[whole.past:])
 		}
+		return whole, whole
 	}
-	return t
-}
-
-// SpentIn is what a run and the rihlas that it sent spent, with what they searched, by the traces that
-// load gives. A trace that cannot be read tells nothing; 'verify' says why.
-func SpentIn(load func(marchwarden.TraceID) (*trace.Log, error), res *marchwarden.Result, of Scope) (Spent, []string) {
-	return together(res, func(id marchwarden.TraceID) (trail, bool) {
-		log, err := load(id)
-		if err != nil {
-			return trail{}, false
-		}
-		return trailOf(log, of), true
-	})
-}
-
-// together is what a run and the rihlas that it sent spent, and what these searched:
-// those of this program are recorded in the same place. Of a result, its id and its
-// rihlas are looked at. find gives the trail of a trace in the scope that is meant, if
-// there is one here.
-func together(res *marchwarden.Result, find func(marchwarden.TraceID) (trail, bool)) (all Spent, searched []string) {
-	seen := map[marchwarden.TraceID]bool{}
-	own, _ := find(res.TraceID)
-	all = own.Spent
 	all.Tokens = map[string]ledger.Tokens{}
-	all.charge(own.Tokens)
-	for _, id := range own.earlier {
-		seen[id] = true
-	}
-	search := func(where ...string) {
-		for _, w := range where {
-			if !slices.Contains(searched, w) {
-				searched = append(searched, w)
-			}
+	seen := map[marchwarden.TraceID]bool{}
+	if log, err := load(res.TraceID); err == nil {
+		whole, part := within(log)
+		all = part.Spent
+		for _, r := range whole.Reports[:len(whole.Reports)-len(part.Reports)] {
+			seen[r.TraceID] = !slices.ContainsFunc(part.Reports, func(s *trace.RihlaComplete) bool { return s.TraceID == r.TraceID })
 		}
 	}
 	for _, r := range res.Rihlas {
@@ -254,26 +196,31 @@ func together(res *marchwarden.Result, find func(marchwarden.TraceID) (trail, bo
 			continue
 		}
 		seen[r.TraceID] = true
-		part, ok := find(r.TraceID)
-		if !ok { // an external researcher's, or one that did not live to name its run
+		log, err := load(r.TraceID)
+		if err != nil { // an external researcher's, or one that did not live to name its run
 			all.Unpriced = all.Unpriced || r.TokensUsed > 0 || strings.HasPrefix(r.Outcome, "failed")
 			if r.TraceID.Valid() {
-				search(r.Researcher)
+				searched = append(searched, r.Researcher)
 			}
 			continue
 		}
-		search(part.library...)
+		whole, part := within(log)
+		if whole.Start != nil {
+			searched = append(searched, whole.Start.Library...)
+		}
 		all.Read, all.Searches = all.Read+part.Read, all.Searches+part.Searches
 		if len(all.Exhausted) == 0 {
 			all.Exhausted = part.Exhausted
 		}
-		all.charge(part.Tokens)
+		for model, t := range part.Tokens {
+			all.Tokens[model] = all.Tokens[model].Plus(t)
+		}
 	}
-	return all, searched
-}
-
-func (s *Spent) charge(tokens map[string]ledger.Tokens) {
-	for model, t := range tokens {
-		s.Tokens[model] = s.Tokens[model].Plus(t)
+	var once []string
+	for _, s := range searched {
+		if !slices.Contains(once, s) {
+			once = append(once, s)
+		}
 	}
+	return all, once
 }

@@ -30,7 +30,7 @@ type Entry struct {
 	Gaps        int
 	Tokens      int // so far
 	Budget      int
-	CostUSD     *float64 // estimated, with its rihlas; nil is unknown, which is not zero
+	CostUSD     *float64 // as its result says; nil is unknown, which is not zero
 	Model       string
 	Rihla       bool // part of an investigation, which has a trace of its own
 	// Standing is the status. Problem also says why a result cannot be read.
@@ -102,7 +102,7 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 		if d = h.latest(ctx, d); d == nil {
 			continue
 		}
-		if e := all.entry(d); q.means(&e) && (visible == nil || visible(e.ID)) {
+		if e := d.told(); q.means(&e) && (visible == nil || visible(e.ID)) {
 			found, told[d] = append(found, d), e
 		}
 	}
@@ -129,7 +129,7 @@ func (h *History) One(ctx context.Context, id marchwarden.TraceID) (Entry, error
 	}
 	if d := all.byID[id]; d != nil {
 		if d = h.latest(ctx, d); d != nil {
-			return all.entry(d), nil
+			return d.told(), nil
 		}
 	}
 	_, err = h.store.Traces.Stat(id) // it was removed meanwhile

@@ -3,7 +3,6 @@ package run_test
 import (
 	"context"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,16 +25,16 @@ const (
 // filtered is a world with a run of each kind.
 func filtered(t *testing.T) *world {
 	w := newWorld(t)
-	w.add(past{question: "free", confidence: 0.2, citations: 1})                                               // 1
-	w.add(past{question: "cheap", model: priced, in: 1000, out: 100, confidence: 0.5, researcher: "web"})      // 2: $0.0028
-	w.add(past{question: "dear", model: priced, in: 100000, out: 10000, confidence: 0.9, researcher: "web"})   // 3: $0.28
-	w.add(past{question: "unknown cost", model: unpriced, in: 1000, out: 10, confidence: 0.9, gaps: 2})        // 4
-	w.add(past{question: "cut off", cut: true, model: priced, in: 1000, out: 100})                             // 5: $0.0028
-	w.add(past{question: "stopped", stopped: true, confidence: 0.1})                                           // 6
-	w.add(past{question: "a plan", plan: true, researcher: "pi"})                                              // 7
-	w.overwrite(w.add(past{question: "damaged"}), "{\"step\":7}\n{\"step\":8}\n")                              // 8
-	w.add(past{question: "part of 10", rihla: true, researcher: "arxiv", model: priced, in: 1000000, out: 0})  // 9: $2
-	w.add(past{question: "sent a rihla", researcher: "pi", model: priced, in: 1000, out: 100, tokens: 1001100, // 10: $2.0028
+	w.add(past{question: "free", confidence: 0.2, citations: 1})                                                              // 1
+	w.add(past{question: "cheap", model: priced, in: 1000, out: 100, confidence: 0.5, researcher: "web"})                     // 2: $0.0028
+	w.add(past{question: "dear", model: priced, in: 100000, out: 10000, confidence: 0.9, researcher: "web"})                  // 3: $0.28
+	w.add(past{question: "unknown cost", model: unpriced, in: 1000, out: 10, confidence: 0.9, gaps: 2})                       // 4
+	w.add(past{question: "cut off", cut: true, model: priced, in: 1000, out: 100})                                            // 5: $0.0028
+	w.add(past{question: "stopped", stopped: true, confidence: 0.1})                                                          // 6
+	w.add(past{question: "a plan", plan: true, researcher: "pi"})                                                             // 7
+	w.overwrite(w.add(past{question: "damaged"}), "{\"step\":7}\n{\"step\":8}\n")                                             // 8
+	w.add(past{question: "part of 10", rihla: true, researcher: "arxiv", model: priced, in: 1000000, out: 0})                 // 9: $2
+	w.add(past{usd: new(2.5), question: "sent a rihla", researcher: "pi", model: priced, in: 1000, out: 100, tokens: 1001100, // 10: $2.0028
 		confidence: 0.7, rihlas: []marchwarden.Rihla{{Researcher: "arxiv", TraceID: idOf(9), TokensUsed: 1000000}}})
 	w.add(past{question: "sent a stranger", researcher: "pi", model: priced, in: 1000, out: 100, // 11: unknown
 		confidence: 0.7, rihlas: []marchwarden.Rihla{{Researcher: "theirs", TraceID: idOf(999), TokensUsed: 5}}})
@@ -77,7 +76,7 @@ func TestEntries(t *testing.T) {
 	h := w.open()
 	e := one(t, h, idOf(10))
 	if e.Question != "sent a rihla" || e.Researcher != "pi" || !cmp.Equal(e.Researchers, []string{"arxiv"}) || e.Tokens != 1001100 || e.Budget != 20000 ||
-		e.CostUSD == nil || math.Abs(*e.CostUSD-2.0028) > 1e-9 || e.Model != priced || e.Took != 1500*time.Millisecond || !e.Began.Equal(noon.Add(10*time.Hour)) {
+		e.CostUSD == nil || *e.CostUSD != 2.5 || e.Model != priced || e.Took != 1500*time.Millisecond || !e.Began.Equal(noon.Add(10*time.Hour)) {
 		t.Errorf("an investigation: %+v", e)
 	}
 	if e := one(t, h, idOf(4)); e.CostUSD != nil || e.Gaps != 2 || !cmp.Equal(e.Researchers, []string{"files"}) {

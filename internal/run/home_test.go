@@ -75,6 +75,7 @@ type past struct {
 	model            string
 	in, out          int // tokens of its model
 	tokens           int // of the result, if others than those
+	usd              *float64
 	confidence       marchwarden.Unit
 	citations, gaps  int
 	cut              bool // it has no end
@@ -99,7 +100,7 @@ func (r past) start(n int) *trace.Start {
 
 func (r past) result(n int) *marchwarden.Result {
 	res := &marchwarden.Result{Answer: r.answer, TraceID: idOf(n), Confidence: r.confidence, Rihlas: r.rihlas,
-		CostMetadata: marchwarden.CostMetadata{TokensUsed: max(r.tokens, r.in+r.out), WallTimeSec: 1.5, ModelID: r.model}}
+		CostMetadata: marchwarden.CostMetadata{TokensUsed: max(r.tokens, r.in+r.out), WallTimeSec: 1.5, ModelID: r.model, CostUSD: r.usd}}
 	if r.model == "" {
 		res.CostMetadata.ModelID = "extractive/1"
 	}

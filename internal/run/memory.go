@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -120,35 +121,14 @@ func (h *History) latest(ctx context.Context, d *digest) *digest {
 	return &now
 }
 
-func (p *picture) entry(d *digest) Entry {
+// told is the entry of a run with where it stands.
+func (d *digest) told() Entry {
 	e := d.entry
 	if e.Standing = d.rest; d.busy && !d.damaged {
 		e.Standing = Standing{Status: Running, Imported: d.file.Foreign}
 	}
 	if e.Problem == "" {
 		e.Problem = d.unheard
-	}
-	spent, _ := together(&marchwarden.Result{TraceID: d.file.ID, Rihlas: d.rihlas}, func(id marchwarden.TraceID) (trail, bool) {
-		part := p.byID[id]
-		if id == d.file.ID {
-			part = d
-		}
-		if part == nil {
-			return trail{}, false
-		}
-		return part.trail, !part.unread
-	})
-	cost := d.cost
-	if !d.ended { // its rihlas have used what they have not reported yet
-		used := 0
-		for _, t := range spent.Tokens {
-			used += t.In + t.Out
-		}
-		cost.TokensUsed = max(cost.TokensUsed, used)
-	}
-	e.Tokens, e.CostUSD = cost.TokensUsed, spent.Cost(cost)
-	if e.Began.IsZero() {
-		e.CostUSD = nil
 	}
 	return e
 }
@@ -159,8 +139,6 @@ const (
 	maxSearched = 256 << 10 // bytes of an answer that are searched; what is behind them is not found
 	maxShown    = 400       // characters of an answer in an entry
 	maxName     = 200       // characters of a researcher, a model or a problem
-	maxRihlas   = 1000
-	maxModels   = 100
 )
 
 // digest is what is remembered of one trace. It is never changed.
@@ -170,14 +148,10 @@ type digest struct {
 	busy  bool      // a process wrote it when it was read
 	rest  Standing  // where it stands if none does
 
-	unread, damaged bool   // it cannot be read, and it cannot or begins with something else than a run
-	ended, planned  bool   // it has not gone on after its end, and a plan is all it was to make
-	entry           Entry  // without Standing, tokens and cost
-	unheard         string // why there is a result that cannot be read
-
-	trail  trail               // as far as it tells of tokens
-	rihlas []marchwarden.Rihla // who, which trace, how many tokens, and whether it failed
-	cost   marchwarden.CostMetadata
+	damaged        bool   // it cannot be read, or begins with something else than a run
+	ended, planned bool   // it has not gone on after its end, and a plan is all it was to make
+	entry          Entry  // without Standing
+	unheard        string // why there is a result that cannot be read
 
 	words index // of the question and of the answer
 }
@@ -214,7 +188,7 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 	if err != nil && code != marchwarden.CodeCorrupt && code != marchwarden.CodeUnsupported {
 		d.again = h.now().Add(patience) // it is not the trace that is damaged
 	}
-	if d.unread, d.damaged = err != nil, err != nil; err != nil || len(log.Steps) == 0 {
+	if d.damaged = err != nil; d.damaged || len(log.Steps) == 0 {
 		return d
 	}
 	start, err := log.Start()
@@ -232,7 +206,7 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 		d.unheard = plaintext.Clip("its result cannot be read: "+err.Error(), maxName)
 		d.again = h.now().Add(patience)
 		d.entry.Citations, d.entry.Confidence = done.Citations, &done.Confidence
-		d.cost.TokensUsed = max(d.cost.TokensUsed, done.TokensUsed)
+		d.entry.Tokens = max(d.entry.Tokens, done.TokensUsed)
 		return d
 	}
 	d.take(res)
@@ -255,34 +229,25 @@ func (d *digest) start(start *trace.Start, log *trace.Log) {
 		e.Model = plaintext.Clip(start.Model, maxName)
 	}
 	facts := FactsOf(log.Steps)
-	d.cost = marchwarden.CostMetadata{TokensUsed: facts.Paid, ModelID: e.Model}
-	d.trail.Spent = facts.Spent
-	if len(d.trail.Tokens) > maxModels { // no run has so many; what they cost cannot be told
-		d.trail.Tokens, d.trail.Unpriced = nil, true
-	}
+	e.Tokens = facts.Paid
 	d.sent(facts.Rihlas)
 }
 
+// maxNames is how many researchers are remembered; no investigation sends so many.
+const maxNames = 100
+
+// sent notes who worked for the run.
 func (d *digest) sent(all []marchwarden.Rihla) {
-	d.rihlas, d.entry.Researchers = nil, nil
-	for i, r := range all {
-		if i == maxRihlas { // no investigation sends so many: what they cost cannot be told
-			d.rihlas = append(d.rihlas, marchwarden.Rihla{TokensUsed: 1})
-			break
-		}
-		name := plaintext.Clip(r.Researcher, maxName)
-		kept := marchwarden.Rihla{Researcher: name, TraceID: r.TraceID, TokensUsed: r.TokensUsed}
-		if strings.HasPrefix(r.Outcome, "failed") {
-			kept.Outcome = "failed"
-		}
-		d.rihlas = append(d.rihlas, kept)
-		if !slices.Contains(d.entry.Researchers, name) {
-			d.entry.Researchers = append(d.entry.Researchers, name)
+	var names []string
+	for _, r := range all {
+		if name := plaintext.Clip(r.Researcher, maxName); !slices.Contains(names, name) && len(names) < maxNames {
+			names = append(names, name)
 		}
 	}
-	if len(d.rihlas) == 0 {
-		d.entry.Researchers = []string{d.entry.Researcher}
+	if len(all) == 0 {
+		names = []string{d.entry.Researcher}
 	}
+	d.entry.Researchers = names
 }
 
 func (d *digest) take(res *marchwarden.Result) {
@@ -295,10 +260,8 @@ func (d *digest) take(res *marchwarden.Result) {
 	if !d.ended {
 		return // it went on: the trace knows more
 	}
-	d.cost = marchwarden.CostMetadata{TokensUsed: res.CostMetadata.TokensUsed, ModelID: plaintext.Clip(res.CostMetadata.ModelID, maxName)}
-	if d.cost.ModelID != "" {
-		e.Model = d.cost.ModelID
-	}
+	e.Tokens, e.CostUSD = res.CostMetadata.TokensUsed, res.CostMetadata.CostUSD
+	e.Model = cmp.Or(plaintext.Clip(res.CostMetadata.ModelID, maxName), e.Model)
 	if took := res.CostMetadata.WallTimeSec; took > 0 && took < 1e9 {
 		e.Took = time.Duration(took * float64(time.Second))
 	}

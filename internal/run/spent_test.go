@@ -2,7 +2,6 @@ package run_test
 
 import (
 	"errors"
-	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,28 +58,5 @@ func TestTogether(t *testing.T) {
 	}
 	if got, _ := tell(&marchwarden.Result{TraceID: idOf(9)}, run.Whole); got.Known || got.Tokens == nil {
 		t.Errorf("without a trace: %+v", got)
-	}
-}
-
-func TestCost(t *testing.T) {
-	t.Parallel()
-	used := map[string]ledger.Tokens{priced: {In: 1000000, Out: 0}}
-	for name, c := range map[string]struct {
-		s    run.Spent
-		cost marchwarden.CostMetadata
-		want *float64
-	}{
-		"nothing used":     {run.Spent{}, marchwarden.CostMetadata{ModelID: "a-model"}, new(0.0)},
-		"one that failed":  {run.Spent{Unpriced: true}, marchwarden.CostMetadata{ModelID: "a-model"}, nil},
-		"a free mind":      {run.Spent{}, marchwarden.CostMetadata{TokensUsed: 500, ModelID: "extractive/1"}, new(0.0)},
-		"a model":          {run.Spent{Tokens: used}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, new(2.0)},
-		"only the sum":     {run.Spent{}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, nil},
-		"unknown model":    {run.Spent{Tokens: map[string]ledger.Tokens{priced: {In: 1}, unpriced: {In: 1}}}, marchwarden.CostMetadata{TokensUsed: 2, ModelID: priced}, nil},
-		"strangers beside": {run.Spent{Tokens: used, Unpriced: true}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, nil},
-	} {
-		got := c.s.Cost(c.cost)
-		if (got == nil) != (c.want == nil) || got != nil && math.Abs(*got-*c.want) > 1e-9 {
-			t.Errorf("%s: %v", name, got)
-		}
 	}
 }
