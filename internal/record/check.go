@@ -44,9 +44,8 @@ type Finding struct {
 	More     int    `json:"more_need_it,omitempty"`
 	Remedy   string `json:"remedy,omitempty"` // what the user can do about it
 
-	ref  blob.Ref
-	id   marchwarden.TraceID
-	runs []marchwarden.TraceID // what needs it, as gc takes it
+	ref blob.Ref
+	id  marchwarden.TraceID
 }
 
 // Need is a step that needs a blob.
@@ -154,13 +153,16 @@ type checker struct {
 // remedies says what the user can do about what runs have lost.
 func (c *checker) remedies() {
 	for i := range c.report.Findings {
-		switch f := &c.report.Findings[i]; {
-		case len(f.runs) > 0:
-			f.Remedy = lost(f.runs)
-		case f.Kind == DamagedTrace && f.Remedy == "":
-			f.Remedy = "what can still be read in it is left alone; to remove the run: marchwarden gc --run " + c.family(f.id).String()
-		case f.Kind == DamagedBlob:
+		f := &c.report.Findings[i]
+		switch f.Kind {
+		case MissingTrace, MissingBlob, DamagedBlob:
 			f.Remedy = "asking for the same document again repairs it; 'marchwarden gc' removes it if no run needs it"
+			if len(f.NeededBy) > 0 {
+				id := c.family(f.NeededBy[0].Run)
+				f.Remedy = fmt.Sprintf("run %s has lost it; to remove the run: marchwarden gc --run %s", id, id)
+			}
+		case DamagedTrace:
+			f.Remedy = cmp.Or(f.Remedy, "what can still be read in it is left alone; to remove the run: marchwarden gc --run "+c.family(f.id).String())
 		}
 	}
 }
@@ -171,22 +173,6 @@ func (c *checker) family(id marchwarden.TraceID) marchwarden.TraceID {
 		return whole
 	}
 	return id
-}
-
-// lost says which runs have lost something, and how to remove them.
-func lost(runs []marchwarden.TraceID) string {
-	const most = 3
-	said := fmt.Sprintf("run %s has lost it; to remove the run: marchwarden gc", runs[0])
-	if len(runs) > 1 {
-		said = fmt.Sprintf("%d runs have lost it; to remove them: marchwarden gc", len(runs))
-	}
-	for _, id := range runs[:min(most, len(runs))] {
-		said += " --run " + id.String()
-	}
-	if n := len(runs) - most; n > 0 {
-		said += fmt.Sprintf(", and %d more", n)
-	}
-	return said
 }
 
 // each calls fn for every trace, in the order of their ids.
@@ -321,7 +307,7 @@ func (c *checker) needs(ctx context.Context) error {
 		for _, s := range log.Steps {
 			for _, ref := range trace.Refs(s) {
 				if f := at[ref]; f != nil {
-					f.need(Need{Run: id, Step: s.Header().Step, Action: s.Header().Action, What: whatOf(s), RihlaOf: c.rihlaOf[id]}, c.family(id))
+					f.need(Need{Run: id, Step: s.Header().Step, Action: s.Header().Action, What: whatOf(s), RihlaOf: c.rihlaOf[id]})
 				}
 			}
 		}
@@ -334,18 +320,15 @@ func (c *checker) needs(ctx context.Context) error {
 	return nil
 }
 
-func (f *Finding) need(n Need, family marchwarden.TraceID) {
-	if !slices.Contains(f.runs, family) {
-		f.runs = append(f.runs, family)
-	}
-	if last := len(f.NeededBy) - 1; last >= 0 && f.NeededBy[last].Run == n.Run && f.NeededBy[last].Step == n.Step {
-		return // twice in one step
-	}
-	if len(f.NeededBy) == maxNeeds {
+func (f *Finding) need(n Need) {
+	last := len(f.NeededBy) - 1
+	switch {
+	case last >= 0 && f.NeededBy[last].Run == n.Run && f.NeededBy[last].Step == n.Step: // twice in one step
+	case len(f.NeededBy) == maxNeeds:
 		f.More++
-		return
+	default:
+		f.NeededBy = append(f.NeededBy, n)
 	}
-	f.NeededBy = append(f.NeededBy, n)
 }
 
 // whatOf is what a step was about, in a word.

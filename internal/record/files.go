@@ -151,7 +151,7 @@ func (c *checker) missing() {
 		if _, gone := c.Traces.Stat(of); gone != nil || marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
 			continue
 		}
-		c.report.found(Finding{Kind: MissingTrace, Object: "trace " + r.TraceID.String(), Problem: "it is not there", runs: []marchwarden.TraceID{of},
+		c.report.found(Finding{Kind: MissingTrace, Object: "trace " + r.TraceID.String(), Problem: "it is not there",
 			NeededBy: []Need{{Run: of, Step: r.Step, Action: r.Action, What: r.Researcher}}})
 	}
 }

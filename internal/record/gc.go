@@ -220,10 +220,10 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 	if len(p.garbage) > 0 {
 		n := needs{home: p.home, seen: map[marchwarden.TraceID]trace.File{}, refs: map[blob.Ref]bool{}}
 		// Now, so that little is left to be read while no other process can write.
-		if err := n.refresh(); err != nil {
+		if _, err := n.now(); err != nil {
 			return c, err
 		}
-		gone, err := p.home.Shelf.Remove(ctx, p.garbage, p.before, n.needed)
+		gone, err := p.home.Shelf.Remove(ctx, p.garbage, p.before, n.now)
 		for _, file := range gone {
 			c.Blobs, c.Bytes = c.Blobs+1, c.Bytes+file.Size
 		}
@@ -301,42 +301,29 @@ func (p *Plan) remove(ctx context.Context, f Family) (n int, bytes int64, err er
 	return n, bytes, nil
 }
 
-// needs answers what the traces mention now; it reads again those that have changed.
+// needs are what the traces mention; those that have changed are read again.
 type needs struct {
-	home  Home
-	seen  map[marchwarden.TraceID]trace.File
-	refs  map[blob.Ref]bool
-	asked int
+	home Home
+	seen map[marchwarden.TraceID]trace.File
+	refs map[blob.Ref]bool
 }
 
-// refreshEvery is for how many blobs one look at the traces is good enough. It is
-// made while no blob can be put, and a trace names a blob after it was put.
-const refreshEvery = 256
-
-func (n *needs) needed(ref blob.Ref) (bool, error) {
-	if n.asked%refreshEvery == 0 {
-		if err := n.refresh(); err != nil {
-			return true, err
-		}
-	}
-	n.asked++
-	return n.refs[ref], nil
-}
-
-func (n *needs) refresh() error {
+// now is what they mention at the moment. It is asked while no blob can be put, and a trace
+// names a blob after it was put.
+func (n *needs) now() (map[blob.Ref]bool, error) {
 	files, err := n.home.Traces.Files()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, now := range files {
-		if n.seen[now.ID] == now {
+	for _, file := range files {
+		if n.seen[file.ID] == file {
 			continue
 		}
-		_, err = n.home.read(now.ID, func(ref blob.Ref) { n.refs[ref] = true })
+		_, err = n.home.read(file.ID, func(ref blob.Ref) { n.refs[ref] = true })
 		if err != nil && !unreadable(err) {
-			return err
+			return nil, err
 		}
-		n.seen[now.ID] = now
+		n.seen[file.ID] = file
 	}
-	return nil
+	return n.refs, nil
 }

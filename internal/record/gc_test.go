@@ -485,7 +485,7 @@ type cutOff struct {
 
 var errCutOff = errors.New("cut off")
 
-func (c cutOff) Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func(blob.Ref) (bool, error)) ([]blob.File, error) {
+func (c cutOff) Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func() (map[blob.Ref]bool, error)) ([]blob.File, error) {
 	gone, err := c.Shelf.Remove(ctx, refs[:min(c.after, len(refs))], before, needed)
 	return gone, errors.Join(err, errCutOff)
 }

@@ -40,10 +40,10 @@ type Shelf interface {
 	Files(ctx context.Context, fn func(blob.File) error) error
 	// Inspect is Get without a mark that the blob was used.
 	Inspect(ctx context.Context, ref blob.Ref) ([]byte, error)
-	// Remove removes those of refs that were last used before a time and that
-	// needed, asked again when no other process can write, does not name; needed may be
-	// nil. It is safe beside writers. It returns what is gone, also with an error.
-	Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func(blob.Ref) (bool, error)) ([]blob.File, error)
+	// Remove removes those of refs that were last used before a time and that are not
+	// among those that needed gives, which is asked again and again while no other process can
+	// write. It is safe beside writers. It returns what is gone, also with an error.
+	Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func() (map[blob.Ref]bool, error)) ([]blob.File, error)
 	// Sweep removes leftovers that were last written before a time and returns how
 	// many.
 	Sweep(ctx context.Context, before time.Time) (int, error)

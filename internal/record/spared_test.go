@@ -111,7 +111,7 @@ type late struct {
 	before func()
 }
 
-func (l late) Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func(blob.Ref) (bool, error)) ([]blob.File, error) {
+func (l late) Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func() (map[blob.Ref]bool, error)) ([]blob.File, error) {
 	l.before()
 	return l.Store.Remove(ctx, refs, before, needed)
 }

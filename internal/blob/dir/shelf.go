@@ -89,7 +89,7 @@ func (s *Store) Inspect(_ context.Context, ref blob.Ref) ([]byte, error) {
 
 // Remove implements record.Shelf. before must reach further back than freshFor; see
 // the package comment.
-func (s *Store) Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func(blob.Ref) (bool, error)) ([]blob.File, error) {
+func (s *Store) Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func() (map[blob.Ref]bool, error)) ([]blob.File, error) {
 	var gone []blob.File
 	for part := range slices.Chunk(refs, batch) {
 		removed, err := s.files.remove(ctx, part, before, needed)
@@ -101,22 +101,22 @@ func (s *Store) Remove(ctx context.Context, refs []blob.Ref, before time.Time, n
 	return gone, nil
 }
 
-func (f *files) remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func(blob.Ref) (bool, error)) (gone []blob.File, err error) {
+func (f *files) remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func() (map[blob.Ref]bool, error)) (gone []blob.File, err error) {
 	lock, err := take(ctx, f.root, false)
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Close()
+	keep, err := needed()
+	if err != nil {
+		return nil, err
+	}
 	for _, ref := range refs {
 		if err := ctx.Err(); err != nil {
 			return gone, err
 		}
-		if needed != nil {
-			if keep, err := needed(ref); err != nil {
-				return gone, err
-			} else if keep {
-				continue
-			}
+		if keep[ref] {
+			continue
 		}
 		name := nameOf(ref)
 		info, err := f.root.Lstat(name)

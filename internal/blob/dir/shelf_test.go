@@ -67,7 +67,7 @@ func TestRemove(t *testing.T) {
 	age(t, s, needed, 2*time.Hour)
 	refs := []blob.Ref{old, young, needed, blob.Of([]byte("never stored"))}
 	cut := time.Now().Add(-time.Hour)
-	gone, err := s.Remove(t.Context(), refs, cut, func(ref blob.Ref) (bool, error) { return ref == needed, nil })
+	gone, err := s.Remove(t.Context(), refs, cut, func() (map[blob.Ref]bool, error) { return map[blob.Ref]bool{needed: true}, nil })
 	if err != nil || len(gone) != 1 || gone[0].Ref != old || gone[0].Size == 0 {
 		t.Fatalf("removed %v, %v; want the old one alone", gone, err)
 	}
@@ -78,7 +78,7 @@ func TestRemove(t *testing.T) {
 	wantContent(t, s, needed, "needed")
 	fault := errors.New("cannot tell")
 	age(t, s, needed, 2*time.Hour)
-	if gone, err := s.Remove(t.Context(), refs, cut, func(blob.Ref) (bool, error) { return false, fault }); len(gone) > 0 || !errors.Is(err, fault) {
+	if gone, err := s.Remove(t.Context(), refs, cut, func() (map[blob.Ref]bool, error) { return nil, fault }); len(gone) > 0 || !errors.Is(err, fault) {
 		t.Errorf("when it cannot be told what is needed: removed %v, %v", gone, err)
 	}
 }
@@ -168,7 +168,7 @@ func TestRemoveSparesWhatIsUsed(t *testing.T) {
 		s := open(t, path)
 		group.Go(func() error {
 			for !tried() {
-				gone, err := s.Remove(context.Background(), refs, time.Now().Add(-30*time.Minute), nil)
+				gone, err := s.Remove(context.Background(), refs, time.Now().Add(-30*time.Minute), nothing)
 				removed.Add(int64(len(gone)))
 				if err != nil {
 					return err
@@ -220,7 +220,7 @@ func TestStoreWithoutALock(t *testing.T) {
 	}
 	put(t, s, "a page")
 	wantContent(t, s, ref, "a page")
-	if gone, err := s.Remove(t.Context(), []blob.Ref{ref}, time.Now().Add(time.Hour), nil); len(gone) > 0 || !errors.Is(err, errLockless) {
+	if gone, err := s.Remove(t.Context(), []blob.Ref{ref}, time.Now().Add(time.Hour), nothing); len(gone) > 0 || !errors.Is(err, errLockless) {
 		t.Errorf("removed %v, %v", gone, err)
 	}
 }
@@ -254,3 +254,5 @@ func TestForeignFiles(t *testing.T) {
 }
 
 const day = 24 * time.Hour
+
+func nothing() (map[blob.Ref]bool, error) { return nil, nil }
