@@ -93,7 +93,6 @@ func newAudit(a *app) *audit.Audit {
 			_, err := fmt.Fprintln(a.stdout, line)
 			return err
 		},
-		Note:    a.note,
 		Warn:    a.warn,
 		Version: programVersion(),
 		Rerun: func(ctx context.Context, log *trace.Log, blobs blob.Store) (want, got []byte, err error) {

@@ -26,10 +26,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// Config is what an audit works with. Print, Note and Warn are required.
+// Config is what an audit works with. Print and Warn are required.
 type Config struct {
-	Print func(line string) error          // a check
-	Note  func(format string, args ...any) // what else a person should know
+	Print func(line string) error // a check
 	Warn  func(message string)
 
 	// Version is that of this program, and Rerun executes a run again on its record. Only

@@ -19,7 +19,6 @@ import (
 func printingTo(out, said io.Writer) *Audit {
 	return New(Config{
 		Print: func(line string) error { _, err := fmt.Fprintln(out, line); return err },
-		Note:  func(format string, args ...any) { fmt.Fprintf(said, format+"\n", args...) },
 		Warn:  func(message string) { fmt.Fprintln(said, message) },
 	})
 }

@@ -49,46 +49,50 @@ func (b *Bundle) Import(ctx context.Context, dst run.Store) (Imported, error) {
 	if !report.OK() {
 		return Imported{}, marchwarden.Errorf(marchwarden.CodeCorrupt, "%s", report.Problems[0])
 	}
+	lock, err := durable.Own(filepath.Join(dst.Traces.Path(), trace.ImportLock), func(f *os.File) error { return durable.Hold(f, lockLimit) })
+	if err != nil {
+		return Imported{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for another import")
+	}
 	in := Imported{Run: report.Run}
-	if err := b.compare(&in, dst); err != nil {
+	err = b.bring(ctx, &in, report.Signature, dst)
+	if err = errors.Join(err, durable.Release(lock)); err != nil {
 		return Imported{}, err
-	}
-	for _, ref := range in.Run.Refs() {
-		content, err := b.payload(blobName(ref))
-		if err != nil {
-			return Imported{}, err
-		}
-		if _, err := dst.Blobs.Put(ctx, content); err != nil {
-			return Imported{}, unwritten(err, in.Run.ID, "the evidence store")
-		}
-	}
-	if err := blob.Settle(ctx, dst.Blobs, in.Run.Refs()...); err != nil { // it may be in memory alone
-		return Imported{}, unwritten(err, in.Run.ID, "the evidence store")
-	}
-	m := mark{Format: 1, ExportedAt: b.About.ExportedAt}
-	if report.Signature != nil {
-		m.SignedBy = report.Signature.By.Fingerprint()
-	}
-	if err := b.placeAlone(&in, m, dst); err != nil {
-		return Imported{}, unwritten(err, in.Run.ID, dst.Traces.Path())
 	}
 	return in, nil
 }
 
+// lockLimit is how long an import waits for another.
+const lockLimit = time.Minute
+
+// bring puts what is missing there, while no other import does.
+func (b *Bundle) bring(ctx context.Context, in *Imported, by *Signature, dst run.Store) error {
+	if err := b.compare(in, dst); err != nil {
+		return err
+	}
+	for _, ref := range in.Run.Refs() {
+		content, err := b.payload(blobName(ref))
+		if err != nil {
+			return err
+		}
+		if _, err := dst.Blobs.Put(ctx, content); err != nil {
+			return unwritten(err, in.Run.ID, "the evidence store")
+		}
+	}
+	if err := blob.Settle(ctx, dst.Blobs, in.Run.Refs()...); err != nil { // it may be in memory alone
+		return unwritten(err, in.Run.ID, "the evidence store")
+	}
+	m := mark{Format: 1, ExportedAt: b.About.ExportedAt}
+	if by != nil {
+		m.SignedBy = by.By.Fingerprint()
+	}
+	if err := b.place(in, m, dst); err != nil {
+		return unwritten(err, in.Run.ID, dst.Traces.Path())
+	}
+	return nil
+}
+
 // Brought reports whether this import is the one that brought the run.
 func (in Imported) Brought() bool { return slices.Contains(in.New, in.Run.ID) }
-
-// placeAlone places what is missing while no other import does.
-func (b *Bundle) placeAlone(in *Imported, m mark, dst run.Store) error {
-	unlock, err := durable.LockFile(filepath.Join(dst.Traces.Path(), trace.ImportLock))
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for another import")
-	}
-	if err = b.compare(in, dst); err == nil {
-		err = b.place(in, m, dst)
-	}
-	return errors.Join(err, unlock())
-}
 
 // unwritten is the error of what cannot be written, without names of temporary files.
 func unwritten(err error, id marchwarden.TraceID, what string) error {
@@ -111,7 +115,6 @@ func unwritten(err error, id marchwarden.TraceID, what string) error {
 
 // compare tells the traces that are there from those that are not, rihlas first.
 func (b *Bundle) compare(in *Imported, dst run.Store) error {
-	in.New, in.Kept = nil, nil
 	for _, r := range slices.Backward(in.Run.All()) {
 		id := r.ID
 		switch err := b.same(dst, id); {

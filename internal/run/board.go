@@ -47,13 +47,6 @@ type Lane struct {
 	Discoveries          []marchwarden.DiscoveryEvent
 }
 
-// Stage is what one state took in all lanes together.
-type Stage struct {
-	State  State // "" for tokens of which nothing tells what they were spent on
-	Tokens int
-	Time   time.Duration // lanes work side by side, so this is more than went by
-}
-
 // Board is a run as far as it is known. A trace may be damaged, or made up by another
 // program: whatever is in it, a Board is bounded, and its texts are single lines. They are
 // still text from outside.
@@ -64,8 +57,7 @@ type Board struct {
 	Ended                bool      // it has its result
 	Interrupted          bool      // the caller stopped it, or it was cut off
 	Tokens, Budget       int
-	Lanes                []Lane // the own one first, then the rihlas by number, then those of the plan that wait for their turn
-	Stages               []Stage
+	Lanes                []Lane                 // the own one first, then the rihlas by number, then those of the plan that wait for their turn
 	Gaps                 []marchwarden.Gap      // until it ended as the rihlas report them, each once
 	Decisions            []marchwarden.Decision // what was done about what rihlas reported
 }
@@ -87,10 +79,7 @@ type lookup struct {
 // boardOf is the run that the steps of its trace tell of.
 func boardOf(steps []trace.Step, from lookup) *Board {
 	b := &Board{}
-	for _, s := range []State{Planned, Planning, Searching, Reading, Writing, Checking, ""} {
-		b.Stages = append(b.Stages, Stage{State: s})
-	}
-	own, sent := &worker{board: b}, &journeys{board: b, from: from, byNumber: map[int]*journey{}}
+	own, sent := &worker{}, &journeys{board: b, from: from, byNumber: map[int]*journey{}}
 	for _, s := range steps {
 		own.step(s)
 		sent.step(s)
@@ -99,7 +88,6 @@ func boardOf(steps []trace.Step, from lookup) *Board {
 	own.Discoveries = append(own.Discoveries, boundDiscoveries(from.result(lastEnd(steps)))...)
 	b.Lanes = append([]Lane{own.Lane}, sent.lanes()...)
 	b.count(steps, sent)
-	b.Stages = slices.DeleteFunc(b.Stages, func(s Stage) bool { return s.Tokens <= 0 && s.Time <= 0 })
 	return b
 }
 
@@ -178,23 +166,6 @@ func (b *Board) count(steps []trace.Step, sent *journeys) {
 		b.Tokens = max(b.Tokens, facts.Ends[n-1].TokensUsed)
 	}
 	b.Tokens = max(0, b.Tokens)
-	rest := b.Tokens
-	for _, s := range b.Stages {
-		rest -= s.Tokens
-	}
-	on := State("")
-	if facts.Start != nil && facts.Start.Model == "" { // what has no model pays for what it reads
-		on = Reading
-	}
-	b.stage(on).Tokens += max(0, rest)
-}
-
-// stage is what a state took, nil for one that takes nothing.
-func (b *Board) stage(s State) *Stage {
-	if i := slices.IndexFunc(b.Stages, func(st Stage) bool { return st.State == s }); i >= 0 {
-		return &b.Stages[i]
-	}
-	return nil
 }
 
 // cut says of a run that has not ended that no process works on it any more: what is not done has failed.
@@ -299,9 +270,6 @@ func (a *journeys) back(s *trace.RihlaComplete) {
 		j.id = s.TraceID
 	}
 	j.Discoveries = boundDiscoveries(a.from.result(s))
-	if st := a.board.stage(Searching); len(a.from.steps(j.id)) == 0 && s.Timestamp.After(j.sent) { // it is known no closer
-		st.Time += s.Timestamp.Sub(j.sent)
-	}
 }
 
 // lanes are those of the rihlas: as the investigation tells of them, and in between as their
@@ -314,7 +282,7 @@ func (a *journeys) lanes() []Lane {
 	for _, j := range a.sent[:min(len(a.sent), maxLanes)] {
 		w := workers[j.id]
 		if w == nil {
-			w = &worker{board: a.board}
+			w = &worker{}
 			a.runs[j.id] = a.from.steps(j.id)
 			for _, s := range a.runs[j.id] {
 				w.step(s)

@@ -87,13 +87,6 @@ func TestAResearcher(t *testing.T) {
 	if l := b.Lanes[0]; l.Documents != 1 || l.Citations != 2 || len(l.Read) != 1 {
 		t.Errorf("%+v", l)
 	}
-	if diff := cmp.Diff([]Stage{
-		{State: Planning, Tokens: 110, Time: 6 * time.Second}, {State: Reading, Time: 3 * time.Second},
-		{State: Writing, Tokens: 1200, Time: 3 * time.Second}, {State: Checking, Tokens: 55, Time: 4 * time.Second},
-		{Tokens: 35},
-	}, b.Stages); diff != "" {
-		t.Error(diff)
-	}
 }
 
 // plan is the beginning of an investigation of two with one place.
@@ -132,12 +125,6 @@ func TestAnInvestigation(t *testing.T) {
 	if one := b.Lanes[1]; one.Citations != 1 || len(one.Discoveries) != 1 || b.Gaps[0].Topic != "x y" || b.Tokens != 350 || len(b.Decisions) != 1 {
 		t.Errorf("%+v", b)
 	}
-	if diff := cmp.Diff([]Stage{ // nothing is counted while it waits; what is not told was spent on reading
-		{State: Planning, Time: 3 * time.Second}, {State: Searching, Time: 4 * time.Second}, {State: Reading, Tokens: 350},
-		{State: Writing, Time: 2 * time.Second}, {State: Checking, Time: 7 * time.Second},
-	}, b.Stages); diff != "" {
-		t.Error(diff)
-	}
 }
 
 // What is planned and left out has failed, but for a run that ends with its plan; what
@@ -172,9 +159,6 @@ func TestRunsThatGoOn(t *testing.T) {
 	b := w.board(steps...)
 	if diff := cmp.Diff([]string{"1 done: RihlaComplete", "3 done: RihlaComplete", "4 planned: "}, lanes(b)[1:]); diff != "" || b.Tokens != 100 || b.Lanes[2].Documents != 1 {
 		t.Errorf("%s\n%+v", diff, b)
-	}
-	if diff := cmp.Diff([]Stage{{State: Planning, Time: 8 * time.Second}, {State: Searching, Time: 3 * time.Second}, {State: Reading, Tokens: 100, Time: time.Second}}, b.Stages); diff != "" {
-		t.Error(diff)
 	}
 	// Before it reports, it has used what it was seen to pay.
 	w.runs[anID(2)] = []trace.Step{on(131, begin(2)), on(132, &trace.ModelComplete{Prompt: "step", TokensIn: 7})}

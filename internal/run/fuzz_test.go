@@ -103,11 +103,6 @@ func sound(t *testing.T, b *Board, most int) {
 			t.Fatalf("%+v", l)
 		}
 	}
-	for _, s := range b.Stages {
-		if s.Tokens < 0 || s.Time < 0 {
-			t.Fatalf("%+v", s)
-		}
-	}
 	if b.Tokens < 0 || b.Budget < 0 {
 		t.Fatalf("%+v", b)
 	}

@@ -20,13 +20,12 @@ import (
 type told struct {
 	*report.Report
 	view  *report.View
-	board *run.Board
 	asked []string // the researchers
 	bytes int64    // of its trace
 }
 
-// tell reads a run that has a result. board may be nil.
-func (s *Server) tell(ctx context.Context, id marchwarden.TraceID, board *run.Board) (*told, error) {
+// tell reads a run that has a result.
+func (s *Server) tell(ctx context.Context, id marchwarden.TraceID) (*told, error) {
 	bytes, _, err := s.Store.Traces.Size(ctx, id)
 	if err != nil {
 		return nil, err
@@ -45,12 +44,7 @@ func (s *Server) tell(ctx context.Context, id marchwarden.TraceID, board *run.Bo
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	if board == nil {
-		if board, _, err = s.look(ctx, id); err != nil {
-			return nil, err
-		}
-	}
-	t := &told{r, r.View(), board, []string{run.Start.Researcher}, bytes}
+	t := &told{r, r.View(), []string{run.Start.Researcher}, bytes}
 	if inv := run.Start.Investigation; inv != nil {
 		t.asked = nil
 		for _, m := range inv.Members {
@@ -72,7 +66,7 @@ func unreadable(err error) error {
 
 func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID, board *run.Board) error {
 	standing := run.Look(s.Store.Traces, id)
-	t, err := s.tell(r.Context(), id, board)
+	t, err := s.tell(r.Context(), id)
 	switch marchwarden.CodeOf(err) {
 	case marchwarden.CodeUnsupported:
 		return s.unanswered(w, r, board, standing, "This run was cut off before it had an answer.")
@@ -128,7 +122,7 @@ func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Boar
 func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, why string) error {
 	live := s.live(g.ID, board, true)
 	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Question: board.Question, Began: s.local(board.Began),
-		View: report.View{Notices: []string{why}, Gaps: live.Gaps}, Stages: live.Stages, Discoveries: live.Discoveries, Decisions: live.Decisions}
+		View: report.View{Notices: []string{why}, Gaps: live.Gaps}, Discoveries: live.Discoveries, Decisions: live.Decisions}
 	v.Can = can(r.Context(), page.Can{Resume: g.Resumable, Delete: true})
 	return s.html(w, r, s.pages.Answer(v))
 }
@@ -136,8 +130,7 @@ func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.B
 func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	res := t.Result
 	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Asked: t.Asked, Turns: t.Turns, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
-		Partial: g.Partial, View: *t.view, Grounds: strings.Join(report.Grounds(res), ", "), Body: report.AnswerHTML(res), Confidence: confidenceOf(res, t.view.Factors), Questions: res.OpenQuestions,
-		Stages: t.board.Stages}
+		Partial: g.Partial, View: *t.view, Grounds: strings.Join(report.Grounds(res), ", "), Body: report.AnswerHTML(res), Confidence: confidenceOf(res, t.view.Factors), Questions: res.OpenQuestions}
 	for _, d := range res.DiscoveryEvents {
 		if d.Type == marchwarden.ContradictionDetected && len(res.Contradictions) > 0 {
 			continue // it stands with the contradictions

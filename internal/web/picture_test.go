@@ -10,7 +10,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 // onePage fetches one page, whatever it is asked for.
@@ -116,7 +115,7 @@ func TestPictureOfWhoLeft(t *testing.T) {
 	})
 	text := "Beans fix nitrogen."
 	id := w.citing(1, "%PDF", text, marchwarden.Span{End: len(text)}, fetch.Page{MediaType: "application/pdf"})
-	told, err := w.server.tell(t.Context(), id, new(run.Board))
+	told, err := w.server.tell(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -234,7 +234,7 @@ func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live
 		elapsed = max(0, end.Sub(b.Began))
 	}
 	v := page.Live{ID: id.String(), Over: over, Elapsed: elapsed,
-		Tokens: b.Tokens, Budget: b.Budget, Stages: b.Stages, Lanes: b.Lanes, Decisions: b.Decisions}
+		Tokens: b.Tokens, Budget: b.Budget, Lanes: b.Lanes, Decisions: b.Decisions}
 	under := 0
 	for i, l := range b.Lanes {
 		if i > 0 && l.State != run.Done && l.State != run.Failed {

@@ -115,7 +115,7 @@ func TestARunFromItsBeginningToItsEnd(t *testing.T) {
 	if status != 200 {
 		t.Errorf("it goes on: %d", status)
 	}
-	has(t, text, question, "searching", `class="stages"`, "Stop and keep what there is", "20,000")
+	has(t, text, question, "searching", "Stop and keep what there is", "20,000")
 	if _, text := b.get("/"); !strings.Contains(text, "At work now") {
 		t.Error("it is not listed as running")
 	}
@@ -288,7 +288,7 @@ func TestARunWithoutAResult(t *testing.T) {
 	if status != 200 {
 		t.Errorf("%d", status)
 	}
-	has(t, text, question, "cut off before it had an answer", `class="stages"`, path(idOf(1), "/resume"), path(idOf(1), "/delete"))
+	has(t, text, question, "cut off before it had an answer", path(idOf(1), "/resume"), path(idOf(1), "/delete"))
 	lacks(t, text, path(idOf(1), "/export"), "the answer is what there was by then")
 	for _, rest := range []string{"/panel?source=1", "/source/1", "/drift"} {
 		if status, _ := b.get(path(idOf(1), rest)); status != 409 {

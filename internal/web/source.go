@@ -37,7 +37,7 @@ func (s *Server) panel(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 }
 
 func (s *Server) cited(r *http.Request, id marchwarden.TraceID) (*told, int, error) {
-	t, err := s.tell(r.Context(), id, nil)
+	t, err := s.tell(r.Context(), id)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -9,7 +9,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -35,7 +34,6 @@ type Answer struct {
 	Discoveries []Discovery
 	Questions   []marchwarden.OpenQuestion
 	Decisions   []marchwarden.Decision // those about other things than gaps
-	Stages      []run.Stage
 	Sources     []SourceLine
 
 	// Drift is the last check of the sources in one sentence, or "".
@@ -125,7 +123,6 @@ func (v Answer) details() []section {
 		{"claims", "Sentence by sentence", v.claims()},
 		{"leads", "Leads", v.leads()},
 		{"rihlas", "Researchers asked", rihlas(v.View.Rihlas)},
-		{"stages", "Where time and tokens went", stages(v.Stages)},
 		{"cost", "Cost and record", h.If(len(v.View.Cost)+len(v.View.Provenance) > 0, `{}{}`, facts(v.View.Cost), facts(v.View.Provenance))},
 	}
 }

@@ -29,7 +29,6 @@ type Live struct {
 	Elapsed        time.Duration // since, at the time of this picture
 	Tokens, Budget int
 	Lanes          []run.Lane // who is at what
-	Stages         []run.Stage
 	// Draft is what a model has written so far of the answer, not checked; paragraphs are apart by a
 	// blank line.
 	Draft       string
@@ -65,8 +64,8 @@ func (v Live) node() h.Node {
 	}
 	return h.Fill(`<div id="live" data-summary="{}"{}{}>
 {}{}{}
-<details class="more"><summary>Details: {}times, tokens, what was not found</summary>{}{}{}{}{}{}</details></div>
-`, said, question, h.If(v.Over, ` data-over`), v.now(), first, h.If(v.Over, `<p class="notice">{}. <a href="{}">See what came of it</a></p>`, line(v.Summary), h.Local(RunPath(v.ID))), h.If(!folded.Empty(), `who was asked, `), folded, v.tokens(), stages(v.Stages),
+<details class="more"><summary>Details: {}tokens, what was not found</summary>{}{}{}{}{}</details></div>
+`, said, question, h.If(v.Over, ` data-over`), v.now(), first, h.If(v.Over, `<p class="notice">{}. <a href="{}">See what came of it</a></p>`, line(v.Summary), h.Local(RunPath(v.ID))), h.If(!folded.Empty(), `who was asked, `), folded, v.tokens(),
 		h.If(len(v.Gaps) > 0, `<h2>Not found so far</h2>{}`, gaps(v.Gaps)), h.If(len(v.Discoveries) > 0, `<h2>Met on the way</h2>{}`, discoveries(v.Discoveries)),
 		h.If(len(v.Decisions) > 0, `<h2>Decisions</h2>{}`, decisions(v.Decisions)))
 }
@@ -135,20 +134,4 @@ func journey(l run.Lane) h.Node {
 	return h.Fill(`<li>{} <b lang="" dir="auto">{}</b> <span lang="" dir="auto">{}</span><p class="meta">{}{}{}</p></li>
 `, chip(stateOf(string(l.State))), who(l.Researcher), clip(200, l.Question),
 		with(l.Doing, `<span lang="" dir="auto">{}</span> `), countOf(l.Documents, "document"), countOf(l.Citations, "citation"))
-}
-
-// stages is where the time and the tokens of a run went, of all who worked on it together.
-func stages(all []run.Stage) h.Node {
-	tokens, took := 1, time.Duration(1)
-	for _, s := range all {
-		tokens, took = max(tokens, s.Tokens), max(took, s.Time)
-	}
-	bar := func(part float64, words string) h.Node {
-		return h.Fill(`<meter class="good" aria-hidden="true" min="0" max="1" value="{}"></meter> {}`, unit(part), words)
-	}
-	return h.If(len(all) > 0, `<table class="stages"><caption class="sr">Time and tokens by stage; researchers work side by side, so their times together are more than went by</caption><thead><tr><th scope="col">Stage</th><th scope="col">Time</th><th scope="col">Tokens</th></tr></thead><tbody>{}</tbody></table>`,
-		h.Each(all, func(s run.Stage) h.Node {
-			return h.Fill(`<tr><th scope="row">{}</th><td>{}</td><td>{}</td></tr>`, or(string(s.State), "other"),
-				bar(float64(s.Time)/float64(took), term.Duration(s.Time)), bar(float64(s.Tokens)/float64(tokens), term.Count(s.Tokens)))
-		}))
 }

@@ -137,12 +137,10 @@ func sampleDecisions() []marchwarden.Decision {
 	return []marchwarden.Decision{{About: "discovery", Topic: "growing season trends alpine valleys", Action: marchwarden.Dispatched, Reason: "arxiv is in the network", Rihla: 3}, {About: "gap", Topic: "the yearbook of the weather service", Action: marchwarden.Flagged}}
 }
 
-var sampleStages = []run.Stage{{State: run.Planning, Tokens: 1200, Time: 2 * time.Second}, {State: run.Writing, Tokens: 7900, Time: 21 * time.Second}, {Tokens: 20}}
-
 func sampleLive() Live {
 	return Live{
 		ID: "0195-a", Summary: "2 of 3 researchers are back; web is reading its fourth document.", Elapsed: 33 * time.Second,
-		Tokens: 8120, Budget: 20000, Stages: sampleStages,
+		Tokens: 8120, Budget: 20000,
 		Lanes: []run.Lane{
 			{Number: 1, Researcher: "files", Question: question, State: "done", Doing: "3 citations", Documents: 4, Citations: 3},
 			{Number: 2, Researcher: "web", Question: question, State: "reading", Doing: "meteo.example/valley/frost-days", Documents: 3, Read: []string{"https://meteo.example/valley/frost-days", "notes/<garden>.md"}, Citations: 1},
@@ -209,9 +207,8 @@ func sampleAnswer(n int, open bool) Answer {
 			Provenance: []report.Fact{{Label: "Trace", Value: "0195-a"}, {Label: "Marchwarden", Value: "1.9.0"}},
 		},
 		Discoveries: sampleDiscoveries(), Decisions: sampleDecisions()[:1], Questions: []marchwarden.OpenQuestion{{Question: "Do the slopes follow the floor of the valley?", Context: "only one station is on a slope", Priority: "medium"}},
-		Stages: sampleStages,
-		Drift:  "checked 16 March: 6 sources unchanged, 1 gone",
-		Can:    Can{Resume: true, Rerun: true, Check: true, Delete: true, More: 10000, Exports: []Format{{Name: "html", About: "a report as one page"}, {Name: "md", About: "a report in Markdown"}, {Name: "mwz", About: "everything, to be checked anywhere"}, {Name: "json", About: "the result"}, {Name: "bibtex", About: "the sources"}}},
+		Drift: "checked 16 March: 6 sources unchanged, 1 gone",
+		Can:   Can{Resume: true, Rerun: true, Check: true, Delete: true, More: 10000, Exports: []Format{{Name: "html", About: "a report as one page"}, {Name: "md", About: "a report in Markdown"}, {Name: "mwz", About: "everything, to be checked anywhere"}, {Name: "json", About: "the result"}, {Name: "bibtex", About: "the sources"}}},
 	}
 	for i := 1; i <= n; i++ {
 		a.View.Claims = append(a.View.Claims, report.ClaimView{Number: i, Text: sentences[i%len(sentences)], Verdict: []string{"supported", "partial", "unsupported", "unchecked", "quoted"}[i%5], Sources: []int{i}})
