@@ -20,7 +20,7 @@ const (
 type condition struct{ etag, modified string }
 
 // validators are what can be asked with later, unless the server forbids to keep
-// them. A page out of a browser that ran scripts has none, since it is no server's.
+// them.
 func validators(header http.Header) (etag, modified string) {
 	etag, modified = header.Get("ETag"), header.Get("Last-Modified")
 	if forbidsStoring(header["Cache-Control"]) || !sendable(etag) || !sendable(modified) {

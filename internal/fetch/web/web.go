@@ -39,12 +39,6 @@ type Extractor interface {
 	ExtractAs(ctx context.Context, name, contentType string, raw []byte) (extract.Document, error)
 }
 
-// Renderer runs the scripts of a page and returns what it looks like then. It
-// must connect through the same guard, and is safe for concurrent use.
-type Renderer interface {
-	Render(ctx context.Context, url string) (html []byte, finalURL string, err error)
-}
-
 // Share is what all who use one engine may ask of one host together; dispatch.Limiter is
 // one. It is safe for concurrent use.
 type Share interface {
@@ -73,11 +67,9 @@ type Config struct {
 	// Besides the turns and the pace of this fetcher, every request waits for it, and a
 	// host that answers 429, or 503 with a time, is left alone by all.
 	Share func(host string) Share
-	// Renderer is asked for pages whose text is made by scripts; nil = never.
-	Renderer Renderer
 
 	MaxBody int64         // largest body, after decompression; default 16 MiB
-	Timeout time.Duration // longest time for a page, from its first turn at the host; rendering has as much again; default 30 s
+	Timeout time.Duration // longest time for a page, from its first turn at the host; default 30 s
 	PerHost int           // requests to a host at the same time; default 2
 	Pace    time.Duration // least time between requests to a host; default 200 ms, negative = none
 }
@@ -181,10 +173,8 @@ func (f *Fetcher) take(ctx context.Context, loc string, got answer) (fetch.Page,
 	if err != nil {
 		return fetch.Page{}, err
 	}
-	if needsScripts(got.raw, doc) {
-		if got, doc, err = f.render(ctx, got, doc); err != nil {
-			return fetch.Page{}, err
-		}
+	if needsScripts(got.raw, doc) && blank(doc) {
+		return fetch.Page{}, errNeedsScripts
 	}
 	return f.keep(ctx, loc, got, doc)
 }

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"net/url"
+
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -485,21 +485,6 @@ func TestHostsAreForgotten(t *testing.T) {
 	}
 }
 
-// fakeRenderer answers with fixed HTML.
-type fakeRenderer struct {
-	html, at string
-	err      error
-	asked    atomic.Int32
-}
-
-func (r *fakeRenderer) Render(_ context.Context, address string) ([]byte, string, error) {
-	r.asked.Add(1)
-	if _, err := url.Parse(address); err != nil {
-		return nil, "", err
-	}
-	return []byte(r.html), r.at, r.err
-}
-
 func TestPagesThatNeedScripts(t *testing.T) {
 	const (
 		empty = `<!doctype html><html><head><title>App</title><script src="a.js"></script></head><body><div id="root"></div></body></html>`
@@ -508,38 +493,20 @@ func TestPagesThatNeedScripts(t *testing.T) {
 		plain = `<!doctype html><html><body><p>A short page, and that is all there is to say.</p><script>count()</script></body></html>`
 	)
 	for name, test := range map[string]struct {
-		content  string
-		renderer *fakeRenderer // nil = none
-		asked    int32
-		code     marchwarden.Code
-		text     string
+		content string
+		code    marchwarden.Code
+		text    string
 	}{
-		"empty, no renderer":      {empty, nil, 0, marchwarden.CodeUnavailable, ""},
-		"empty, rendered":         {empty, &fakeRenderer{html: article}, 1, "", "alkaline"},
-		"empty, renderer fails":   {empty, &fakeRenderer{err: errors.New("no browser")}, 1, marchwarden.CodeUnavailable, ""},
-		"empty, still empty":      {empty, &fakeRenderer{html: empty}, 1, marchwarden.CodeUnavailable, ""},
-		"empty, error page":       {empty, &fakeRenderer{html: article, at: "chrome-error://chromewebdata/"}, 1, marchwarden.CodeDenied, ""},
-		"empty, went to metadata": {empty, &fakeRenderer{html: article, at: "http://169.254.169.254/"}, 1, marchwarden.CodeDenied, ""},
-		"asks, no renderer":       {asks, nil, 0, marchwarden.CodeUnavailable, ""},
-		"asks, rendered":          {asks, &fakeRenderer{html: article}, 1, "", "alkaline"},
-		"asks, still asks":        {asks, &fakeRenderer{html: asks}, 1, marchwarden.CodeUnavailable, ""},
-		"some, no renderer":       {some, nil, 0, "", "one moment"},
-		"some, rendered":          {some, &fakeRenderer{html: article}, 1, "", "alkaline"},
-		"some, renderer fails":    {some, &fakeRenderer{err: errors.New("no browser")}, 1, "", "one moment"},
-		"plain":                   {plain, &fakeRenderer{html: article}, 0, "", "that is all"},
-		"article":                 {article, &fakeRenderer{html: "x"}, 0, "", "alkaline"},
+		"empty":   {empty, marchwarden.CodeUnavailable, ""},
+		"asks":    {asks, marchwarden.CodeUnavailable, ""},
+		"some":    {some, "", "one moment"},
+		"plain":   {plain, "", "that is all"},
+		"article": {article, "", "alkaline"},
 	} {
 		server := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, test.content) })
-		f := newFetcher(t, func(c *Config) {
-			if test.renderer != nil {
-				c.Renderer = test.renderer
-			}
-		})
+		f := newFetcher(t, func(*Config) {})
 		page, err := f.Fetch(t.Context(), server.URL+"/")
 		wantCode(t, name, err, test.code)
-		if test.renderer != nil && test.renderer.asked.Load() != test.asked {
-			t.Errorf("%s: renderer asked %d times, want %d", name, test.renderer.asked.Load(), test.asked)
-		}
 		if err != nil {
 			if test.code == marchwarden.CodeUnavailable && !strings.Contains(err.Error(), "JavaScript") {
 				t.Errorf("%s: %v does not name the reason", name, err)
