@@ -192,10 +192,9 @@ var vendors = []vendor{
 	{"golang.org/x/net", []string{"internal/fetch/extract", "internal/fetch/web", "internal/locator"}, []string{"internal/report", "internal/report/markup", "internal/report/markup/markuptest", "internal/web", "internal/web/page"}}, // html; public suffixes; host names
 	{"code.dny.dev/ssrf", []string{"internal/fetch/guard"}, nil},
 	{"github.com/jimsmart/grobotstxt", []string{"internal/fetch/web"}, nil},
-	{"github.com/andybalholm/brotli", []string{"internal/fetch/web"}, nil},
 	{"golang.org/x/time", []string{"internal/fetch/web", "internal/httpdoor"}, nil},
 	{"github.com/yuin/goldmark", []string{"internal/mdtable", "internal/fetch/extract", "internal/report"}, []string{"internal/researcher"}},
-	{"github.com/klauspost/compress", []string{"internal/blob", "internal/fetch/web"}, nil}, // blobs; pages
+	{"github.com/klauspost/compress", []string{"internal/blob"}, nil},
 	{"github.com/nats-io/nats-server/v2", []string{"internal/hub"}, []string{anything}},
 	{"github.com/nats-io/nats.go", []string{"internal/dispatch/cluster", "internal/dispatch/cluster/streams"}, []string{anything}},
 	{"github.com/nats-io/nkeys", []string{"internal/hub", "internal/dispatch/cluster/streams"}, []string{anything}},

@@ -12,6 +12,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
@@ -121,7 +122,9 @@ func (h *Host) OpenEngine(c *settings.Settings, k engineKind) search.Engine {
 func (h *Host) openWebFetcher(c *settings.Settings, rec *Records, x *extract.Extractor) (*webfetch.Fetcher, error) {
 	cfg := webfetch.Config{Store: rec.Blobs, Extract: x}
 	if h.Limits != nil {
-		cfg.Share = func(host string) webfetch.Share { return h.Limits("host:" + host + "/requests") }
+		cfg.Through = func(base http.RoundTripper) http.RoundTripper {
+			return engines.Transport(func(host string) dispatch.Limiter { return h.Limits("host:" + host + "/requests") }, h.Now, base)
+		}
 	}
 	return h.openPages(c, cfg)
 }
