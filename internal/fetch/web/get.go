@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -110,49 +109,18 @@ func redirects(status int) bool {
 }
 
 // target reads where a redirect leads. Only what is an address to every reader
-// is followed.
+// is followed. The error does not name the rest: the server wrote it, and errors
+// end up in results.
 func target(got answer) (*url.URL, error) {
 	to := strings.TrimSpace(got.header.Get("Location"))
-	refused := func() error {
-		return marchwarden.Errorf(marchwarden.CodeDenied, "redirect%s is refused: not an http or https address that is safe to follow", toward(got.url, to))
-	}
-	if to == "" || strings.ContainsAny(to, "\\\t\r\n") {
-		return nil, refused()
-	}
-	next, err := got.url.Parse(to)
-	if err != nil {
-		return nil, refused()
-	}
-	loc, ok := locator.Followable(next.String())
-	if !ok {
-		return nil, refused()
-	}
-	if next, err = url.Parse(loc); err != nil {
-		return nil, refused()
-	}
-	return next, nil
-}
-
-// toward names where a refused redirect leads, or is "". The server wrote that
-// address, and the error may end up in a result: so it names the scheme and the
-// host alone, in the characters of host names, and not much of them.
-func toward(from *url.URL, to string) string {
-	const most = 100 // characters
-	u, err := from.Parse(to)
-	if err != nil || to == "" {
-		return ""
-	}
-	place := u.Scheme + ":"
-	if u.Host != "" {
-		place += "//" + strings.Map(func(r rune) rune {
-			if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(".-:[]", r) {
-				return r
+	if to != "" && !strings.ContainsAny(to, "\\\t\r\n") {
+		if next, err := got.url.Parse(to); err == nil {
+			if loc, ok := locator.Followable(next.String()); ok {
+				return url.Parse(loc)
 			}
-			return -1
-		}, u.Host)
+		}
 	}
-	name := []rune(place)
-	return " to " + string(name[:min(len(name), most)])
+	return nil, marchwarden.Errorf(marchwarden.CodeDenied, "a redirect of %s is refused: it leads to no http or https address that is safe to follow", got.url.Hostname())
 }
 
 // try sends a request, and once more when the first attempt met a passing
