@@ -217,7 +217,7 @@ func (a *archive) relations(part string) (found []relation, err error) {
 	return found, err
 }
 
-// properties reads title, author, date of creation and language. Names, where it is given, says which elements these are.
+// properties reads title, author and date of creation. Names, where it is given, says which elements these are.
 func (a *archive) properties(part string, doc *Document, names map[string]string) error {
 	name := ""
 	return a.part(part, func(t xml.StartElement) {

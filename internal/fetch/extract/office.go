@@ -113,7 +113,7 @@ func readOpenDocument(a *archive, f format, doc *Document, maxBytes int64) error
 		err = w.part(a, formats[f].main)
 		doc.Text = w.out.String()
 	}
-	return errors.Join(err, a.properties("meta.xml", doc, map[string]string{"title": "title", "initial-creator": "creator", "creation-date": "created", "language": "language"}))
+	return errors.Join(err, a.properties("meta.xml", doc, map[string]string{"title": "title", "initial-creator": "creator", "creation-date": "created"}))
 }
 
 // unseenStyles are the styles of an OpenDocument whose text, slides, rows or sheets are not shown.
