@@ -20,9 +20,8 @@ type Choice struct {
 	AllowSamples bool `json:"allow_samples,omitempty"`
 	// Model is the language model that plans and writes.
 	Model string `json:"model,omitempty"`
-	// Search names the engines of the web, and Render says when pages run in a browser.
+	// Search names the engines of the web.
 	Search string `json:"search,omitempty"`
-	Render string `json:"render,omitempty"`
 	// Parallel is how many researchers work at once, MaxRihlas how many are sent in all;
 	// 0 is the default.
 	Parallel  int `json:"parallel,omitempty"`

@@ -27,7 +27,7 @@ func TestWebDatabaseAndModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := map[string]string{
-		"SEARXNG_URL": site.SearchURL(), "MARCHWARDEN_FETCH_ALLOW": "127.0.0.0/8", "MARCHWARDEN_RENDER": "never", "OPENAI_BASE_URL": models.URL() + "/v1",
+		"SEARXNG_URL": site.SearchURL(), "MARCHWARDEN_FETCH_ALLOW": "127.0.0.0/8", "OPENAI_BASE_URL": models.URL() + "/v1",
 		"ARXIV_URL": "http://127.0.0.1:1", "ARXIV_SITE": "http://127.0.0.1:1", "OPENALEX_URL": "http://127.0.0.1:1", "CROSSREF_URL": "http://127.0.0.1:1", "SEMANTIC_SCHOLAR_URL": "http://127.0.0.1:1",
 	}
 	home := t.TempDir()

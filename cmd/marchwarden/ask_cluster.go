@@ -40,9 +40,7 @@ func libraryFlags(cmd *cobra.Command, o *network.Options) {
 // webFlags are the flags of the web researcher.
 func webFlags(cmd *cobra.Command, o *network.Options) {
 	cmd.Flags().StringVar(&o.Search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
-	cmd.Flags().StringVar(&o.Render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
 	complete(cmd, "search", network.EngineNames()...)
-	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
 }
 
 // databaseFlags are the flags of who may ask a database.

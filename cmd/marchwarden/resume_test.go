@@ -90,7 +90,7 @@ func TestHowARunWasBegun(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	at := func(name string) string { return filepath.Join(home, name) }
-	all := marchwarden.Choice{Researchers: []string{"files", "web"}, AllowEgress: []string{"files"}, Online: true, Embedded: true, Isolate: true, Parallel: 2, MaxRihlas: 9, Model: "ollama/x", Search: "brave,searxng", Render: "never"}
+	all := marchwarden.Choice{Researchers: []string{"files", "web"}, AllowEgress: []string{"files"}, Online: true, Embedded: true, Isolate: true, Parallel: 2, MaxRihlas: 9, Model: "ollama/x", Search: "brave,searxng"}
 	for name, tt := range map[string]struct {
 		env        map[string]string
 		have, want marchwarden.Choice
@@ -135,7 +135,7 @@ func TestFlagsOfEarlierRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := marchwarden.Choice{Researcher: "files", Library: []string{"/papers"}, Researchers: []string{"files", "web"}, AllowEgress: []string{"files"}, Online: true, Embedded: true, Parallel: 2, MaxRihlas: 9, Model: "ollama/x", Search: "brave,searxng", Render: "never"}
+	want := marchwarden.Choice{Researcher: "files", Library: []string{"/papers"}, Researchers: []string{"files", "web"}, AllowEgress: []string{"files"}, Online: true, Embedded: true, Parallel: 2, MaxRihlas: 9, Model: "ollama/x", Search: "brave,searxng"}
 	if diff := cmp.Diff(want, back.Choice); diff != "" {
 		t.Error(diff)
 	}

@@ -65,7 +65,7 @@ func newRack(t *testing.T) *rack {
 	write(t, filepath.Join(r.dir, "notes", "roof.md"), "Marta Lindqvist repaired the roof of the boathouse in May 2024.\n\nThe Lake Vettern boathouse was built in 1931.\n")
 	write(t, filepath.Join(r.dir, "notes", "genes.md"), "# Startups\n\nNova Edit is a startup in Boston that works on a CRISPR gene therapy.\n")
 	r.env = []string{
-		"PATH=" + filepath.Dir(r.program), "GOCOVERDIR=" + t.TempDir(), "MARCHWARDEN_FETCH_ALLOW=127.0.0.0/8", "MARCHWARDEN_RENDER=never",
+		"PATH=" + filepath.Dir(r.program), "GOCOVERDIR=" + t.TempDir(), "MARCHWARDEN_FETCH_ALLOW=127.0.0.0/8",
 		"MARCHWARDEN_SEARCH=searxng", "SEARXNG_URL=" + r.site.SearchURL(), "OPENAI_BASE_URL=" + r.models.URL() + "/v1",
 	}
 	for _, service := range []string{"ARXIV_URL", "ARXIV_SITE", "CROSSREF_URL", "OPENALEX_URL", "SEMANTIC_SCHOLAR_URL", "WIKIPEDIA_URL"} {

@@ -16,7 +16,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/browsertest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
 
@@ -47,7 +47,7 @@ func TestPageHistory(t *testing.T) {
 	wholeForm(t)
 	b := browsertest.Open(t)
 	w := newHTTPWorld(t)
-	if chromium, ok := render.Find(os.Getenv("MARCHWARDEN_CHROMIUM"), exec.LookPath); ok { // for exports to PDF
+	if chromium, ok := chromium.Find(os.Getenv("MARCHWARDEN_CHROMIUM"), exec.LookPath); ok { // for exports to PDF
 		w.env = append(w.env, "MARCHWARDEN_CHROMIUM="+chromium)
 	}
 	home := w.home(t)

@@ -73,7 +73,7 @@ func TestUIOptions(t *testing.T) {
 func TestAnybodyCanBeChosen(t *testing.T) {
 	t.Parallel()
 	_, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
-	base := network.Options{Choice: marchwarden.Choice{Library: []string{"papers"}, Embedded: true, DB: "harbour.db", Search: "wikipedia", Render: settings.RenderNever, Online: true, AllowEgress: []string{researcher.FilesName}}}
+	base := network.Options{Choice: marchwarden.Choice{Library: []string{"papers"}, Embedded: true, DB: "harbour.db", Search: "wikipedia", Online: true, AllowEgress: []string{researcher.FilesName}}}
 	for chosen := 1; chosen < 1<<len(settings.Builtin); chosen++ {
 		var names []string
 		for i, name := range settings.Builtin {

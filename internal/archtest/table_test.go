@@ -36,7 +36,7 @@ var layers = []layer{
 	{"internal/durable", []string{"."}},
 	{"internal/fetch/extract", []string{"internal/mdtable", "internal/plaintext"}},
 	{"internal/fetch/guard", []string{"."}},
-	{"internal/fetch/render", []string{"."}},
+	{"internal/chromium", []string{"."}},
 	{"internal/httpapi", []string{".", "internal/plaintext", "internal/secret"}},
 	{"internal/mcpkit/mcptest", []string{"."}}, // what the tests of both sides share
 	{"internal/panics", []string{"."}},
@@ -47,7 +47,7 @@ var layers = []layer{
 	{"internal/access", []string{".", "internal/durable", "internal/httpapi"}},
 	{"internal/blob/blobtest", []string{"internal/blob"}},
 	{"internal/blob/dir", []string{".", "internal/blob", "internal/durable"}},
-	{"internal/browsertest", []string{"internal/fetch/render"}}, // a real browser for tests
+	{"internal/browsertest", []string{"internal/chromium"}}, // a real browser for tests
 	{"internal/dispatch", []string{".", "internal/blob"}},
 	{"internal/embed", []string{"internal/durable"}},
 	{"internal/fetch", []string{".", "internal/blob", "internal/fetch/extract"}},
@@ -120,7 +120,7 @@ var layers = []layer{
 		"internal/replay", "internal/run", "internal/settings", "internal/term", "internal/trace", "internal/verify"}},
 	{"internal/network", []string{".", "corpus", "internal/access", "internal/blob", "internal/blob/dir", "internal/budget", "internal/confidence", "internal/database", "internal/dispatch", "internal/dispatch/pool",
 		"internal/drift", "internal/durable", "internal/embed", "internal/embed/bert", "internal/fetch", "internal/fetch/extract",
-		"internal/fetch/guard", "internal/fetch/pdf", "internal/fetch/render", "internal/fetch/web", "internal/ledger", "internal/limit", "internal/llm", "internal/llm/anthropic", "internal/llm/openai",
+		"internal/fetch/guard", "internal/fetch/pdf", "internal/chromium", "internal/fetch/web", "internal/ledger", "internal/limit", "internal/llm", "internal/llm/anthropic", "internal/llm/openai",
 		"internal/mcpkit", "internal/mcpkit/client", "internal/pi", "internal/pi/derive", "internal/plaintext", "internal/reader", "internal/reason/extractive", "internal/record",
 		"internal/researcher", "internal/researcher/database", "internal/run", "internal/runs", "internal/scholar", "internal/search", "internal/search/engines", "internal/search/local", "internal/secret", "internal/settings",
 		"internal/submit", "internal/term", "internal/trace", "internal/watch"}},
@@ -192,10 +192,9 @@ var vendors = []vendor{
 	{"golang.org/x/net", []string{"internal/fetch/extract", "internal/fetch/web", "internal/locator"}, []string{"internal/report", "internal/report/markup", "internal/report/markup/markuptest", "internal/web", "internal/web/page"}}, // html; public suffixes; host names
 	{"code.dny.dev/ssrf", []string{"internal/fetch/guard"}, nil},
 	{"github.com/jimsmart/grobotstxt", []string{"internal/fetch/web"}, nil},
-	{"github.com/andybalholm/brotli", []string{"internal/fetch/web"}, nil},
 	{"golang.org/x/time", []string{"internal/fetch/web", "internal/httpdoor"}, nil},
 	{"github.com/yuin/goldmark", []string{"internal/mdtable", "internal/fetch/extract", "internal/report"}, []string{"internal/researcher"}},
-	{"github.com/klauspost/compress", []string{"internal/blob", "internal/fetch/web"}, nil}, // blobs; pages
+	{"github.com/klauspost/compress", []string{"internal/blob"}, nil},
 	{"github.com/nats-io/nats-server/v2", []string{"internal/hub"}, []string{anything}},
 	{"github.com/nats-io/nats.go", []string{"internal/dispatch/cluster", "internal/dispatch/cluster/streams"}, []string{anything}},
 	{"github.com/nats-io/nkeys", []string{"internal/hub", "internal/dispatch/cluster/streams"}, []string{anything}},

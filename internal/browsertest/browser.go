@@ -28,7 +28,7 @@ import (
 	"testing"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 )
 
 const (
@@ -58,10 +58,10 @@ type Browser struct {
 	ready  chan struct{} // closed when wire is there
 
 	mu      sync.Mutex // guards what is below
-	wire    *render.Wire
-	pending map[int64]chan render.Message // commands that wait for their answers
-	pages   map[string]*Page              // by session, of a page or of what it holds: frames of other sites, workers
-	frames  map[string]*Page              // by top frame
+	wire    *chromium.Wire
+	pending map[int64]chan chromium.Message // commands that wait for their answers
+	pages   map[string]*Page                // by session, of a page or of what it holds: frames of other sites, workers
+	frames  map[string]*Page                // by top frame
 }
 
 // Open starts a browser that ends with the test. Without one on this machine, or with -short, the test is skipped; MARCHWARDEN_CHROMIUM names another than Find finds.
@@ -70,13 +70,13 @@ func Open(t testing.TB) *Browser {
 	if testing.Short() {
 		t.Skip("browsertest: skipped with -short")
 	}
-	path, ok := render.Find(os.Getenv("MARCHWARDEN_CHROMIUM"), exec.LookPath)
-	if !ok || !render.Supported {
+	path, ok := chromium.Find(os.Getenv("MARCHWARDEN_CHROMIUM"), exec.LookPath)
+	if !ok || !chromium.Supported {
 		t.Skip("browsertest: no chromium on this machine; install one, or set MARCHWARDEN_CHROMIUM")
 	}
-	profile, scratch, err := render.MakeProfile("", preferences)
+	profile, scratch, err := chromium.MakeProfile("", preferences)
 	t.Cleanup(func() { // runs after the browser ended: cleanups run last first
-		if err := errors.Join(render.RemoveProfile(profile), render.RemoveProfile(scratch)); err != nil {
+		if err := errors.Join(chromium.RemoveProfile(profile), chromium.RemoveProfile(scratch)); err != nil {
 			t.Errorf("browsertest: %v", err)
 		}
 	})
@@ -87,13 +87,13 @@ func Open(t testing.TB) *Browser {
 	if err != nil {
 		t.Fatalf("browsertest: %v", err)
 	}
-	b := &Browser{stderr: stderr, gone: make(chan struct{}), ready: make(chan struct{}), pending: make(map[int64]chan render.Message),
+	b := &Browser{stderr: stderr, gone: make(chan struct{}), ready: make(chan struct{}), pending: make(map[int64]chan chromium.Message),
 		pages: make(map[string]*Page), frames: make(map[string]*Page)}
 	ctx, kill := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		b.err = render.Run(ctx, render.Program{Path: path, Args: arguments(profile), Env: render.Environment(profile, scratch), MaxMessage: largestMessage, Stderr: stderr}, b.listen)
+		b.err = chromium.Run(ctx, chromium.Program{Path: path, Args: arguments(profile), Env: chromium.Environment(profile, scratch), MaxMessage: largestMessage, Stderr: stderr}, b.listen)
 		close(b.gone)
 	}()
 	t.Cleanup(func() {
@@ -112,7 +112,7 @@ func Open(t testing.TB) *Browser {
 
 // arguments let the browser reach this machine alone. Names and addresses of others are not found.
 func arguments(profile string) []string {
-	args := render.Flags(profile)
+	args := chromium.Flags(profile)
 	for i, a := range args {
 		if strings.HasPrefix(a, "--disable-features=") { // a flag counts once; a page that is gone back to is loaded again
 			args[i] = a + ",BackForwardCache"
@@ -124,7 +124,7 @@ func arguments(profile string) []string {
 }
 
 // listen takes what the browser says until it ends.
-func (b *Browser) listen(w *render.Wire) error {
+func (b *Browser) listen(w *chromium.Wire) error {
 	b.mu.Lock()
 	b.wire = w
 	b.mu.Unlock()
@@ -146,11 +146,11 @@ func (b *Browser) listen(w *render.Wire) error {
 }
 
 // send writes a command. Its answer goes to the channel, or nowhere when that is nil.
-func (b *Browser) send(session, method string, with params, answer chan render.Message) (int64, error) {
+func (b *Browser) send(session, method string, with params, answer chan chromium.Message) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.wire == nil {
-		return 0, render.ErrGone
+		return 0, chromium.ErrGone
 	}
 	id, err := b.wire.Send(session, method, with)
 	if err == nil && answer != nil {
@@ -172,9 +172,9 @@ func (b *Browser) call(session, method string, with params, result any, deadline
 	case <-late.C:
 		return fmt.Errorf("%s: %w", method, errLate)
 	}
-	answer := make(chan render.Message, 1)
+	answer := make(chan chromium.Message, 1)
 	id, err := b.send(session, method, with, answer)
-	if errors.Is(err, render.ErrGone) {
+	if errors.Is(err, chromium.ErrGone) {
 		<-b.gone // it says why
 		return b.ended()
 	}
@@ -202,7 +202,7 @@ func (b *Browser) call(session, method string, with params, result any, deadline
 
 // ended says how the browser did, which it has.
 func (b *Browser) ended() error {
-	return fmt.Errorf("%w: %w", render.ErrGone, b.err)
+	return fmt.Errorf("%w: %w", chromium.ErrGone, b.err)
 }
 
 // words are the last that the browser said for itself.

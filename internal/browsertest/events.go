@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 )
 
 // Message is what a page said in its console, or what the browser said there about it.
@@ -117,7 +117,7 @@ func (e *exception) Error() string {
 }
 
 // event takes note of what the browser tells. It is called by the one goroutine that reads, so it never waits for an answer.
-func (b *Browser) event(m render.Message) {
+func (b *Browser) event(m chromium.Message) {
 	var h happened
 	if err := json.Unmarshal(m.Params, &h); err != nil {
 		return // an event of an unknown form

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 )
 
 // pause is between two looks at a page that is waited for.
@@ -72,7 +72,7 @@ func (p *Page) seek(what, script string, out any) {
 			Value   json.RawMessage
 		}
 		err := p.evaluate(script, &now, deadline)
-		var passing *render.Fault
+		var passing *chromium.Fault
 		switch {
 		case err == nil && now.Missing == "":
 			if out == nil {

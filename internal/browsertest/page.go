@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 )
 
 // Page is one tab. Unless it is a Tab of another, it shares no cookie, cache or storage with any.
@@ -139,7 +139,7 @@ func (p *Page) must(method string, with params, result any) {
 
 // left reports that the page went elsewhere before it answered.
 func left(err error) bool {
-	var fault *render.Fault
+	var fault *chromium.Fault
 	return errors.As(err, &fault) && (strings.Contains(err.Error(), "navigated or closed") || strings.Contains(err.Error(), "context was destroyed"))
 }
 

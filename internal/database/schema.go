@@ -92,15 +92,6 @@ func (t Table) Select() string {
 	return "SELECT " + strings.Join(names, ", ") + " FROM " + t.SQL()
 }
 
-// Column is the column with a name.
-func (t Table) Column(name string) (Column, bool) {
-	i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
-	if i < 0 {
-		return Column{}, false
-	}
-	return t.Columns[i], true
-}
-
 // Ident quotes a name for a statement of any dialect.
 func Ident(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 

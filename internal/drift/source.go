@@ -39,7 +39,7 @@ func (cfg Config) look(ctx context.Context, c cited, citations []marchwarden.Cit
 		return stopped(ctx, src, passages)
 	}
 	within := fetch.Within(ctx, c.doc.Run.Start.Request.Filter()) // which the document was found under
-	now, same, err := again(within, fetcher, was)
+	now, err := again(within, fetcher, was)
 	if ctx.Err() != nil {
 		return stopped(ctx, src, passages)
 	}
@@ -56,7 +56,7 @@ func (cfg Config) look(ctx context.Context, c cited, citations []marchwarden.Cit
 		src.MovedTo = now.URL
 	}
 	done, found := src, slices.Clone(passages)
-	cfg.compare(ctx, comparison{was: was, now: now, same: same}, &done, found, citations)
+	cfg.compare(ctx, comparison{was: was, now: now}, &done, found, citations)
 	if ctx.Err() != nil { // which may have cut the comparison short
 		return stopped(ctx, src, passages)
 	}
@@ -87,12 +87,11 @@ func (cfg Config) fetcherOf(doc *run.Document) (fetcher fetch.Fetcher, kind, why
 	return nil, "", "documents of kind " + kind + " are not fetched again"
 }
 
-func again(ctx context.Context, f fetch.Fetcher, was fetch.Page) (now fetch.Page, same bool, err error) {
+func again(ctx context.Context, f fetch.Fetcher, was fetch.Page) (fetch.Page, error) {
 	if r, ok := f.(fetch.Refetcher); ok {
 		return r.Refetch(ctx, was)
 	}
-	now, err = f.Fetch(ctx, was.Locator)
-	return now, false, err
+	return f.Fetch(ctx, was.Locator)
 }
 
 func whyOf(err error) Why {
@@ -116,7 +115,6 @@ func reason(err error) string {
 
 type comparison struct {
 	was, now fetch.Page
-	same     bool // the server says so
 
 	old, text string // the texts, as far as they could be read
 	// reread is the old bytes read as the new ones were, where that differs.
@@ -132,10 +130,6 @@ func (cfg Config) compare(ctx context.Context, c comparison, src *Source, passag
 		}
 	}
 	switch {
-	case c.same:
-		present()
-		src.Detail = "not sent again: the server says that it has not changed"
-		return
 	case c.now.Raw.Valid() && c.now.Raw == c.was.Raw, c.now.Text.Valid() && c.now.Text == c.was.Text:
 		present()
 		return

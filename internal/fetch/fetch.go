@@ -41,10 +41,6 @@ type Page struct {
 	NonText   bool       `json:"non_text,omitempty"`
 	Links     []string   `json:"links,omitempty"`
 	FetchedAt time.Time  `json:"fetched_at"`
-	// ETag and LastModified are what the server at URL gave to ask with whether the
-	// page changed, in the answer that sent the page; "" where there is none to ask with.
-	ETag         string `json:"etag,omitempty"`
-	LastModified string `json:"last_modified,omitempty"`
 	// Pages says where in the text each page of a local PDF begins; nil elsewhere.
 	Pages []int `json:"pages,omitempty"`
 }
@@ -67,14 +63,12 @@ type Fetcher interface {
 	Fetch(ctx context.Context, locator string) (Page, error)
 }
 
-// Refetcher is a Fetcher that can ask whether a document is still what it was.
+// Refetcher is a Fetcher that knows what a document must not lack when it is fetched again.
 type Refetcher interface {
 	Fetcher
-	// Refetch fetches the document at was.Locator again, past every cache. It is
-	// Fetch in all, but that same says, if it can be told without looking, that the
-	// bytes are still those of was; the page is then was, at the address where it is
-	// now.
-	Refetch(ctx context.Context, was Page) (now Page, same bool, err error)
+	// Refetch fetches the document at was.Locator again. It is Fetch in all, but that a
+	// document that comes without a part that was has is an error.
+	Refetch(ctx context.Context, was Page) (Page, error)
 }
 
 // Within returns a context under which a fetcher goes to no host that the filter

@@ -142,7 +142,7 @@ func (h *Host) databaseScope(c *settings.Settings, o Options) (string, error) {
 
 // openArxiv opens the researcher of papers.
 func (h *Host) openArxiv(c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error) {
-	d, pages, err := h.newPagesRunner(c, o, &lab, settings.RenderNever)
+	d, pages, err := h.newPagesRunner(c, o, &lab)
 	if err != nil {
 		return nil, err
 	}

@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"os"
 	"os/exec"
 	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
@@ -118,37 +118,24 @@ func (h *Host) OpenEngine(c *settings.Settings, k engineKind) search.Engine {
 	return engines.NewRationed(h.Limits(limit.Key(k.Name, limit.Requests)), h.Now, h.ServiceClient(), open)
 }
 
-// rendersPages reports whether pages that need JavaScript are run in a browser, by the
-// flag or the setting. Chromium has no sandbox of its own when root runs it, so
-// that root has to ask for it.
-func rendersPages(c *settings.Settings, flag string) bool {
-	if flag != "" {
-		return flag == settings.RenderAuto
-	}
-	asked := c.Origin(settings.Render) != settings.FromDefault || c.Text(settings.Chromium) != ""
-	return c.Text(settings.Render) == settings.RenderAuto && (asked || os.Geteuid() != 0)
-}
-
 // openWebFetcher makes the fetcher of a research.
-func (h *Host) openWebFetcher(c *settings.Settings, rec *Records, x *extract.Extractor, rendering string) (*webfetch.Fetcher, error) {
+func (h *Host) openWebFetcher(c *settings.Settings, rec *Records, x *extract.Extractor) (*webfetch.Fetcher, error) {
 	cfg := webfetch.Config{Store: rec.Blobs, Extract: x}
 	if h.Limits != nil {
-		cfg.Share = func(host string) webfetch.Share { return h.Limits("host:" + host + "/requests") }
+		cfg.Through = func(base http.RoundTripper) http.RoundTripper {
+			return engines.Transport(func(host string) dispatch.Limiter { return h.Limits("host:" + host + "/requests") }, h.Now, base)
+		}
 	}
-	return h.openPages(c, cfg, rendering)
+	return h.openPages(c, cfg)
 }
 
 // openPages completes and makes a fetcher of the open web: guarded, polite, bounded.
-func (h *Host) openPages(c *settings.Settings, cfg webfetch.Config, rendering string) (*webfetch.Fetcher, error) {
+func (h *Host) openPages(c *settings.Settings, cfg webfetch.Config) (*webfetch.Fetcher, error) {
 	allow, err := fetchAllow(c)
 	if err != nil {
 		return nil, err
 	}
-	g := guard.New(allow)
-	cfg.Guard, cfg.Clean, cfg.Now, cfg.UserAgent = g, h.Hide.Bytes, h.Now, h.UserAgent()
-	if chromium, ok := findChromium(c); ok && rendersPages(c, rendering) {
-		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: h.UserAgent()})}
-	}
+	cfg.Guard, cfg.Clean, cfg.Now, cfg.UserAgent = guard.New(allow), h.Hide.Bytes, h.Now, h.UserAgent()
 	return webfetch.New(cfg), nil
 }
 
@@ -161,7 +148,7 @@ func (h *Host) openDrift(c *settings.Settings, store run.Store, folders []string
 	}
 	x := h.Extractor(c)
 	fetched := drift.NewScratch(store.Blobs)
-	pages, err := h.openPages(c, webfetch.Config{Store: fetched, Extract: x, Timeout: patience}, "")
+	pages, err := h.openPages(c, webfetch.Config{Store: fetched, Extract: x, Timeout: patience})
 	if err != nil {
 		return cfg, nil, errors.Join(err, x.Close(), CloseFolders(library))
 	}
@@ -205,15 +192,6 @@ type SourceOptions struct {
 // SourcePatience is the longest time for one page, unless the user says otherwise.
 const SourcePatience = 30 * time.Second
 
-// browser is the renderer as the fetcher wants it.
-type browser struct{ *render.Renderer }
-
-// Render runs the scripts of a page.
-func (b browser) Render(ctx context.Context, url string) (html []byte, finalURL string, err error) {
-	page, err := b.Renderer.Render(ctx, url)
-	return page.HTML, page.URL, err
-}
-
 func fetchAllow(c *settings.Settings) ([]netip.Prefix, error) {
 	allow, err := guard.ParseAllow(c.List(settings.FetchAllow))
 	var wrong *marchwarden.Error
@@ -225,9 +203,9 @@ func fetchAllow(c *settings.Settings) ([]netip.Prefix, error) {
 	return allow, err
 }
 
-// findChromium finds a browser for pages that need JavaScript.
+// findChromium finds a browser that prints reports.
 func findChromium(c *settings.Settings) (string, bool) {
-	return render.Find(c.Text(settings.Chromium), exec.LookPath)
+	return chromium.Find(c.Text(settings.Chromium), exec.LookPath)
 }
 
 // findTesseract finds the program that reads scanned pages; "" where it is not installed.
@@ -241,18 +219,9 @@ func findTesseract() string {
 
 // Printer prints a page of our own to PDF in the local browser; nil where there is none.
 func Printer(c *settings.Settings) func(ctx context.Context, html string) ([]byte, error) {
-	chromium, ok := findChromium(c)
+	browser, ok := findChromium(c)
 	if !ok {
 		return nil
 	}
-	return func(ctx context.Context, html string) ([]byte, error) { return render.Print(ctx, chromium, html) }
-}
-
-// chromiumProblem says that the browser which the settings name cannot be run; ""
-// if it can, or if none is named.
-func chromiumProblem(c *settings.Settings) string {
-	if _, ok := findChromium(c); ok || c.Text(settings.Chromium) == "" {
-		return ""
-	}
-	return c.Label(settings.Chromium) + ": " + c.Text(settings.Chromium) + " cannot be run"
+	return func(ctx context.Context, html string) ([]byte, error) { return chromium.Print(ctx, browser, html) }
 }

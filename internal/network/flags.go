@@ -28,7 +28,6 @@ var (
 		{"--db", []string{database.Name}, func(o *Options) any { return &o.DB }},
 		{"--allow-samples", []string{database.Name}, func(o *Options) any { return &o.AllowSamples }},
 		{"--search", []string{researcher.WebName}, func(o *Options) any { return &o.Search }},
-		{"--render", []string{researcher.WebName}, func(o *Options) any { return &o.Render }},
 		{"--researchers", nil, func(o *Options) any { return &o.Researchers }},
 		{"--plan", nil, func(o *Options) any { return &o.PlanOnly }},
 		{"--clarify", nil, func(o *Options) any { return &o.Ask }},
@@ -85,9 +84,6 @@ func (o Options) flagsFor(c *settings.Settings, name string) error {
 			return settings.Invalid(f.name, "use --researcher "+f.names[0]+", or leave it out", "is not for the researcher "+name)
 		}
 	}
-	if o.Render != "" && name == settings.PI && offline(c, o) != "" {
-		return settings.Invalid("--render", "add --online", "is for the web, which is not asked")
-	}
 	return nil
 }
 
@@ -117,7 +113,7 @@ func (o Options) Narrowed(names []string) Options {
 func (o Options) PartFor(name string) Options {
 	of := o.Narrowed([]string{name})
 	return Options{
-		Choice: marchwarden.Choice{Researcher: name, Model: o.Model, Library: of.Library, Embedded: of.Embedded, Search: of.Search, Render: of.Render, DB: of.DB, AllowSamples: of.AllowSamples},
+		Choice: marchwarden.Choice{Researcher: name, Model: o.Model, Library: of.Library, Embedded: of.Embedded, Search: of.Search, DB: of.DB, AllowSamples: of.AllowSamples},
 		PartOf: true, Timeout: o.Timeout, Log: o.Log, Warn: o.Warn,
 	}
 }

@@ -175,7 +175,7 @@ func (h *Host) checkBeforehand(c *settings.Settings, o Options) error {
 // refetcher gets documents again that an external researcher cites.
 func (h *Host) refetcher(c *settings.Settings, o Options, d *Runner) (func(context.Context, string) (pi.Document, error), error) {
 	x := h.Extractor(c)
-	pages, err := h.openWebFetcher(c, d.Records, x, o.Render)
+	pages, err := h.openWebFetcher(c, d.Records, x)
 	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
@@ -202,7 +203,7 @@ func serviceTransport() *http.Transport {
 func (h *Host) sharedClient(service string) *http.Client {
 	client := h.ServiceClient()
 	if h.Limits != nil {
-		client.Transport = engines.Transport(h.Limits(limit.Key(service, limit.Requests)), h.Now, client.Transport)
+		client.Transport = engines.Transport(func(string) dispatch.Limiter { return h.Limits(limit.Key(service, limit.Requests)) }, h.Now, client.Transport)
 	}
 	return client
 }

@@ -56,9 +56,6 @@ func (o Options) Check(c *settings.Settings, name string) error {
 	if err := o.flagsFor(c, name); err != nil {
 		return err
 	}
-	if o.Render != "" && o.Render != settings.RenderAuto && o.Render != settings.RenderNever {
-		return settings.Invalid("--render", "", fmt.Sprintf("must be %s or %s, not %q", settings.RenderAuto, settings.RenderNever, plaintext.Clip(o.Render, 40)))
-	}
 	own := slices.DeleteFunc(slices.Clone(o.AllowEgress), func(name string) bool {
 		return slices.ContainsFunc(o.Others, func(s pool.Seat) bool { return s.Name == name })
 	})
@@ -91,7 +88,7 @@ func (o Options) Following(h *Host, c *settings.Settings, name string) (Options,
 	}
 	if start.Choice != nil && reflect.ValueOf(o.Choice).IsZero() {
 		if o.Choice = *start.Choice; c.Given(settings.Online) && !c.On(settings.Online) {
-			o.Online, o.Search, o.Render = false, "", ""
+			o.Online, o.Search = false, ""
 		}
 	}
 	return o, id.String(), nil
@@ -142,7 +139,7 @@ var aside = []string{settings.Home, settings.TraceDir, settings.Ledger, settings
 // flags in their place, the folders of the library, the researchers of config.yaml and the
 // table of confidence. Of a secret they tell that it is there.
 func (o Options) Means(a *Host, c *settings.Settings) ([]string, error) {
-	flags := map[string][]string{settings.Model: {o.Model}, settings.Search: {o.Search}, settings.Render: {o.Render}, settings.Timeout: {o.Timeout}, settings.DB: {o.DB}, settings.Library: {}}
+	flags := map[string][]string{settings.Model: {o.Model}, settings.Search: {o.Search}, settings.Timeout: {o.Timeout}, settings.DB: {o.DB}, settings.Library: {}}
 	for _, dir := range o.Library {
 		flags[settings.Library] = append(flags[settings.Library], a.Source().Absolute(dir, a.Dir))
 	}

@@ -129,12 +129,9 @@ func (h *Host) openWeb(c *settings.Settings, o Options, lab researcher.Lab) (*Ru
 	if err != nil {
 		return nil, err
 	}
-	d, fetcher, err := h.newPagesRunner(c, o, &lab, o.Render)
+	d, fetcher, err := h.newPagesRunner(c, o, &lab)
 	if err != nil {
 		return nil, err
-	}
-	if problem := chromiumProblem(c); problem != "" && rendersPages(c, o.Render) {
-		o.Warn(problem + "; pages that need JavaScript are read without it")
 	}
 	d.Name, d.Scope, d.OpenWorld = researcher.WebName, researcher.WebScope, true
 	d.Researcher = researcher.NewWeb(researcher.WebConfig{Lab: lab, Engine: engine, Fetcher: fetcher, Secrets: c.Secrets()})
@@ -155,9 +152,9 @@ func (h *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (
 	return d, nil
 }
 
-// newPagesRunner is newDesk for a researcher that reads pages of the open web, which
+// newPagesRunner is newRunner for a researcher that reads pages of the open web, which
 // the desk closes.
-func (h *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.Lab, rendering string) (*Runner, *webfetch.Fetcher, error) {
+func (h *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.Lab) (*Runner, *webfetch.Fetcher, error) {
 	if _, err := fetchAllow(c); err != nil {
 		return nil, nil, err
 	}
@@ -166,7 +163,7 @@ func (h *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.L
 		return nil, nil, err
 	}
 	x := h.Extractor(c)
-	pages, err := h.openWebFetcher(c, d.Records, x, rendering)
+	pages, err := h.openWebFetcher(c, d.Records, x)
 	if err != nil {
 		return nil, nil, errors.Join(err, x.Close(), d.Records.Close())
 	}

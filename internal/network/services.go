@@ -133,16 +133,12 @@ func browserPart(c *settings.Settings) Part {
 	const name = "browser"
 	path, ok := findChromium(c)
 	switch {
-	case c.Text(settings.Render) == settings.RenderNever:
-		return Part{name, PartOff, "MARCHWARDEN_RENDER is never"}
-	case ok && !rendersPages(c, ""):
-		return Part{name, PartOff, "Chromium has no sandbox for root; --render auto or MARCHWARDEN_RENDER=auto uses it all the same"}
-	case chromiumProblem(c) != "":
-		return Part{name, PartBroken, chromiumProblem(c)}
-	case !ok:
-		return Part{name, PartOff, "no Chromium or Chrome is installed; pages that need JavaScript are read without it"}
+	case ok:
+		return Part{name, PartOK, path + ", for reports as PDF"}
+	case c.Text(settings.Chromium) != "":
+		return Part{name, PartBroken, c.Label(settings.Chromium) + ": " + c.Text(settings.Chromium) + " cannot be run"}
 	}
-	return Part{name, PartOK, path + ", for pages that need JavaScript"}
+	return Part{name, PartOff, "no Chromium or Chrome is installed; reports are not printed to PDF"}
 }
 
 func allowPart(c *settings.Settings) Part {

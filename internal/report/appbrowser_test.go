@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
 
@@ -109,7 +109,7 @@ func chromiumOf(t *testing.T) string {
 	if testing.Short() {
 		t.Skip("skipped with -short")
 	}
-	chromium, ok := render.Find(os.Getenv("MARCHWARDEN_CHROMIUM"), exec.LookPath)
+	chromium, ok := chromium.Find(os.Getenv("MARCHWARDEN_CHROMIUM"), exec.LookPath)
 	if !ok {
 		t.Skip("no chromium on this machine; install one, or set MARCHWARDEN_CHROMIUM")
 	}

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
 )
 
 // TestBrowser opens a page full of hostile texts in a real browser: it asks for
@@ -23,7 +23,7 @@ func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short")
 	}
-	chromium, ok := render.Find(os.Getenv("MARCHWARDEN_CHROMIUM"), exec.LookPath)
+	chromium, ok := chromium.Find(os.Getenv("MARCHWARDEN_CHROMIUM"), exec.LookPath)
 	if !ok {
 		t.Skip("no chromium on this machine; install one, or set MARCHWARDEN_CHROMIUM")
 	}

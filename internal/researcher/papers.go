@@ -304,10 +304,10 @@ func links(a subject, r record, addresses []string) []string {
 
 // Refetch implements fetch.Refetcher. A paper that comes without what it came with before,
 // because a service did not answer, was not had: what it lacks is not lost.
-func (p *Papers) Refetch(ctx context.Context, was fetch.Page) (fetch.Page, bool, error) {
+func (p *Papers) Refetch(ctx context.Context, was fetch.Page) (fetch.Page, error) {
 	page, err := p.Fetch(ctx, was.Locator)
 	if err != nil {
-		return fetch.Page{}, false, err
+		return fetch.Page{}, err
 	}
 	then, now := p.recorded(ctx, was), p.recorded(ctx, page)
 	switch {
@@ -316,7 +316,7 @@ func (p *Papers) Refetch(ctx context.Context, was fetch.Page) (fetch.Page, bool,
 	case then.APIFault == "" && now.APIFault != "":
 		err = marchwarden.Errorf(marchwarden.CodeUnavailable, "arXiv did not answer: %s", now.APIFault)
 	}
-	return page, false, err
+	return page, err
 }
 
 // recorded is the record of a page; of a damaged one nothing is expected.

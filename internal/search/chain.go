@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 )
 
 // How long an engine of a chain is left alone: one that refuses the key, and one
@@ -76,7 +76,7 @@ func (c *chain) Search(ctx context.Context, q Query) ([]Hit, error) {
 		if err != nil {
 			failed = append(failed, err)
 		}
-		merged := merge(hits, found, q)
+		merged := merge(hits, found, q.Limit)
 		if len(merged) > len(hits) {
 			sources++
 		}
@@ -98,25 +98,13 @@ func canceled(ctx context.Context, name string) error {
 	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s: the search was stopped", name)
 }
 
-// merge adds what is new and allowed. A locator that is no URL is an engine's own
-// kind, and only its date is checked.
-func merge(hits, found []Hit, q Query) []Hit {
-	seen := map[string]bool{}
-	for _, h := range hits {
-		seen[h.Locator] = true
-	}
+// merge adds what is new. Each engine keeps the promises of Engine for its own hits.
+func merge(hits, found []Hit, limit int) []Hit {
 	for _, h := range found {
-		if loc, ok := locator.Canonical(h.Locator); ok {
-			h.Locator = loc
-			if !q.Filter.Allows(locator.Host(loc)) {
-				continue
-			}
+		known := slices.ContainsFunc(hits, func(o Hit) bool { return o.Locator == h.Locator })
+		if !known && (limit <= 0 || len(hits) < limit) {
+			hits = append(hits, h)
 		}
-		if seen[h.Locator] || outside(h.Published, q) || q.Limit > 0 && len(hits) >= q.Limit {
-			continue
-		}
-		seen[h.Locator] = true
-		hits = append(hits, h)
 	}
 	return hits
 }

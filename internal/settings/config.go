@@ -347,6 +347,9 @@ func readConfigFile(path string) (map[string][]string, []Member, error) {
 			}
 			continue
 		}
+		if e.Key == "render" {
+			continue // of earlier versions, which could run the scripts of pages
+		}
 		if err := checkKey(where, e.Key, file); err != nil {
 			return nil, nil, err
 		}

@@ -73,12 +73,6 @@ var embedServices = []string{"openai", "ollama"}
 
 const noEmbedService = "services no longer make sentence vectors: the model in the program does (" + EmbedBuiltin + "), or nothing (" + EmbedOff + ")"
 
-// The ways to treat pages that need JavaScript.
-const (
-	RenderAuto  = "auto"
-	RenderNever = "never"
-)
-
 // The names of the settings.
 const (
 	Home      = "home"
@@ -95,7 +89,6 @@ const (
 	Embed         = "embed"
 	Search        = "search"
 	Timeout       = "timeout"
-	Render        = "render"
 	Chromium      = "chromium"
 	FetchAllow    = "fetch_allow"
 	Online        = "online"
@@ -171,7 +164,6 @@ var All = []Setting{
 	{Name: Embed, Env: "MARCHWARDEN_EMBED", Def: EmbedBuiltin, allowed: []string{EmbedBuiltin, EmbedOff}},
 	{Name: Search, Env: "MARCHWARDEN_SEARCH", Kind: words, harmless: true},
 	{Name: Timeout, Env: "MARCHWARDEN_TIMEOUT", Kind: span, Def: "10m", harmless: true},
-	{Name: Render, Env: "MARCHWARDEN_RENDER", Def: RenderAuto, allowed: []string{RenderAuto, RenderNever}, harmless: true},
 	{Name: Chromium, Env: "MARCHWARDEN_CHROMIUM", Kind: Folder},
 	{Name: FetchAllow, Env: "MARCHWARDEN_FETCH_ALLOW", Kind: words},
 	{Name: Online, Env: "MARCHWARDEN_ONLINE", Kind: Boolean, Def: "false"},

@@ -60,24 +60,18 @@ func archiveFormat(raw []byte) format {
 	if err != nil {
 		return fmtUnknown
 	}
-	for f, main := range mainParts {
-		if strings.Contains(main, "/") && a.files[main] != nil {
-			return f
+	for f, about := range formats {
+		if strings.Contains(about.main, "/") && a.files[about.main] != nil {
+			return format(f)
 		}
 	}
 	declared, _ := a.bytes("mimetype") // what cannot be read declares nothing
-	for f := range mainParts {
-		if f.mediaType() == strings.TrimSpace(string(declared)) {
-			return f
+	for f, about := range formats {
+		if about.main != "" && about.media == strings.TrimSpace(string(declared)) {
+			return format(f)
 		}
 	}
 	return fmtUnknown
-}
-
-// mainParts are the parts of archives that hold or list the text.
-var mainParts = map[format]string{
-	fmtDocx: "word/document.xml", fmtXlsx: "xl/workbook.xml", fmtPptx: "ppt/presentation.xml", fmtOdt: "content.xml", fmtOds: "content.xml", fmtOdp: "content.xml",
-	fmtEpub: "META-INF/container.xml",
 }
 
 // readArchive opens the archive of a format and gives it to the reader of its text.
@@ -86,8 +80,8 @@ func readArchive(f format, raw []byte, maxBytes int64) (Document, error) {
 	if err != nil {
 		return Document{}, err
 	}
-	if a.files[mainParts[f]] == nil {
-		return Document{}, fmt.Errorf("%w: no %s in the archive", ErrDamaged, mainParts[f])
+	if main := formats[f].main; a.files[main] == nil {
+		return Document{}, fmt.Errorf("%w: no %s in the archive", ErrDamaged, main)
 	}
 	doc := Document{MediaType: f.mediaType()}
 	switch f {
@@ -223,7 +217,7 @@ func (a *archive) relations(part string) (found []relation, err error) {
 	return found, err
 }
 
-// properties reads title, author, date of creation and language. Names, where it is given, says which elements these are.
+// properties reads title, author and date of creation. Names, where it is given, says which elements these are.
 func (a *archive) properties(part string, doc *Document, names map[string]string) error {
 	name := ""
 	return a.part(part, func(t xml.StartElement) {
@@ -240,7 +234,7 @@ func (a *archive) properties(part string, doc *Document, names map[string]string
 func readEpub(a *archive, doc *Document, maxBytes int64) error {
 	doc.Extractor = "epub/1"
 	list := ""
-	err := a.part(mainParts[fmtEpub], func(t xml.StartElement) {
+	err := a.part(formats[fmtEpub].main, func(t xml.StartElement) {
 		if t.Name.Local == "rootfile" && list == "" {
 			list = path.Clean(xmlAttr(t, "full-path"))
 		}

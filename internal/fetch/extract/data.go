@@ -193,7 +193,7 @@ func readXML(src string) Document {
 			text, links = htmlFragment(text)
 			doc.Links = append(doc.Links, links...)
 		}
-		if name == "title" || name == "language" {
+		if name == "title" {
 			describe(&doc, name, text)
 		}
 		if tags > 1 {

@@ -1,4 +1,4 @@
-// Package extract turns raw bytes into plain text and the facts a document states about itself: title, author, date, address, language and links.
+// Package extract turns raw bytes into plain text and the facts a document states about itself: title, author, date, address and links.
 //
 // It owns the choice of reader (by name, then by content), decoding, main-content extraction of HTML, and the form of the text: valid UTF-8, "\n" line ends,
 // paragraphs apart by one blank line, no control characters, nothing that a reader does not see. In text from Markdown, HTML, Word and tables one line is one unit (a paragraph, list item or row);
@@ -38,8 +38,6 @@ type Document struct {
 	Author    string   // one line, several names separated by ", "
 	Published string   // "2006-01-02" or "" when unknown; for PDF and Word the date of creation
 	URL       string   // the http(s) address the document itself declares, or ""
-	Topic     string   // front matter topic, or ""
-	Language  string   // declared language, or ""
 	Links     []string // absolute http(s) links, those of the main content first, each group in document order; deduplicated, at most 200
 	MediaType string   // what the bytes were taken for, e.g. "text/markdown"
 	Extractor string   // name/version of the extractor used, e.g. "markdown/3"
@@ -220,8 +218,7 @@ func finish(doc Document, maxBytes int64) (Document, error) {
 	if doc.NonText {
 		doc.Text = ""
 	}
-	doc.Title, doc.Author, doc.Topic = oneLine(doc.Title, 500), oneLine(doc.Author, 300), oneLine(doc.Topic, 200)
-	doc.Language = oneLine(doc.Language, 35)
+	doc.Title, doc.Author = oneLine(doc.Title, 500), oneLine(doc.Author, 300)
 	doc.Published = parseDate(doc.Published)
 	doc.URL = absoluteURL(nil, doc.URL)
 	doc.Links = dedupeLinks(doc.Links)

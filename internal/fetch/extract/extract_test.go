@@ -50,8 +50,6 @@ func show(d Document) string {
 	line("author", d.Author)
 	line("published", d.Published)
 	line("url", d.URL)
-	line("topic", d.Topic)
-	line("language", d.Language)
 	for _, l := range d.Links {
 		line("link", l)
 	}
@@ -425,7 +423,7 @@ func TestParseDate(t *testing.T) {
 }
 
 func checkForm(t interface{ Errorf(string, ...any) }, d Document) {
-	for _, s := range append([]string{d.Text, d.Title, d.Author, d.Published, d.URL, d.Topic, d.Language, d.MediaType, d.Extractor}, d.Links...) {
+	for _, s := range append([]string{d.Text, d.Title, d.Author, d.Published, d.URL, d.MediaType, d.Extractor}, d.Links...) {
 		if !utf8.ValidString(s) || strings.ContainsAny(s, "\x00\x1b\r") {
 			t.Errorf("malformed %q", s)
 		}

@@ -74,9 +74,8 @@ func frontMatter(src string, doc *Document) string {
 		end := min(at+len(line)+1, len(rest))
 		if line = strings.TrimRight(line, " \t"); line == fence || fence == "---" && line == "..." {
 			fields := frontMatterFields(rest[:at])
-			doc.Title, doc.Author, doc.Topic = fields["title"], first(fields, "author", "authors"), fields["topic"]
+			doc.Title, doc.Author = fields["title"], first(fields, "author", "authors")
 			doc.Published = first(fields, "date", "published")
-			doc.Language = first(fields, "language", "lang")
 			if doc.URL = absoluteURL(nil, fields["url"]); doc.URL == "" {
 				doc.URL = fields["source"]
 			}

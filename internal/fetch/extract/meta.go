@@ -19,8 +19,7 @@ var (
 	dateNames   = []string{"article:published_time", "og:article:published_time", "datepublished", "citation_publication_date", "citation_online_date", "citation_date",
 		"dc.date.issued", "dcterms.issued", "dcterms.created", "dc.date", "dcterms.date", "date", "pubdate", "publishdate", "publish_date", "publication_date",
 		"parsely-pub-date", "sailthru.date", "article.published", "og:published_time", "rnews:datepublished", "cxenseparse:recs:publishtime"}
-	languageNames = []string{"og:locale", "language", "dc.language", "content-language"}
-	pathDate      = regexp.MustCompile(`/((?:19|20)\d\d)/(0[1-9]|1[0-2])/(0[1-9]|[12]\d|3[01])(?:/|$)`)
+	pathDate = regexp.MustCompile(`/((?:19|20)\d\d)/(0[1-9]|1[0-2])/(0[1-9]|[12]\d|3[01])(?:/|$)`)
 )
 
 // pageMetadata reads what a page says about itself. It must see the tree before anything is removed.
@@ -29,7 +28,6 @@ func pageMetadata(root *html.Node, base *url.URL, doc *Document) {
 	doc.Title = cmp.Or(first(m.named, titleNames...), m.title)
 	doc.Author = cmp.Or(m.linked.author, notURL(first(m.named, authorNames...)))
 	doc.URL = cmp.Or(absoluteURL(base, m.canonical), absoluteURL(base, m.named["og:url"]))
-	doc.Language = cmp.Or(m.language, strings.ReplaceAll(first(m.named, languageNames...), "_", "-"))
 	var dates []string
 	for i, name := range dateNames {
 		if i == 3 {
@@ -76,9 +74,9 @@ func withoutSite(title string, headings []string) string {
 
 // pageMeta is the raw material of pageMetadata; the first value of each name counts.
 type pageMeta struct {
-	named                            map[string]string
-	title, canonical, language, time string
-	linked                           struct{ author, published string } // from JSON-LD
+	named                  map[string]string
+	title, canonical, time string
+	linked                 struct{ author, published string } // from JSON-LD
 }
 
 func collectMeta(root *html.Node) pageMeta {
@@ -88,8 +86,6 @@ func collectMeta(root *html.Node) pageMeta {
 			continue
 		}
 		switch n.DataAtom {
-		case atom.Html:
-			m.language = attr(n, "lang")
 		case atom.Title:
 			if m.title == "" && n.Namespace == "" {
 				m.title = htmlText(n)
@@ -192,7 +188,7 @@ func linkedNames(v any) []string {
 // describe takes a field of the outermost object, or an element of a Word document's properties, for metadata; the first of a name counts.
 func describe(doc *Document, name, value string) {
 	field := map[string]*string{
-		"title": &doc.Title, "author": &doc.Author, "creator": &doc.Author, "url": &doc.URL, "language": &doc.Language, "lang": &doc.Language,
+		"title": &doc.Title, "author": &doc.Author, "creator": &doc.Author, "url": &doc.URL,
 		"date": &doc.Published, "published": &doc.Published, "published_at": &doc.Published, "created": &doc.Published,
 	}[name]
 	if field != nil {

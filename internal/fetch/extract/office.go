@@ -13,13 +13,13 @@ import (
 func readDocx(a *archive, doc *Document, maxBytes int64) error {
 	doc.Extractor = "docx/2"
 	w := &officeWriter{max: maxBytes}
-	for _, part := range []string{mainParts[fmtDocx], "word/footnotes.xml"} {
+	for _, part := range []string{formats[fmtDocx].main, "word/footnotes.xml"} {
 		if err := w.part(a, part); err != nil {
 			return err
 		}
 	}
 	doc.Text = w.out.String()
-	found, err := a.relations(mainParts[fmtDocx])
+	found, err := a.relations(formats[fmtDocx].main)
 	addLinks(doc, found)
 	return errors.Join(err, a.properties("docProps/core.xml", doc, nil))
 }
@@ -36,7 +36,7 @@ func addLinks(doc *Document, found []relation) {
 // readPptx reads the slides of a presentation that are shown, in their order, each under its number and title, with the notes of the speaker.
 func readPptx(a *archive, doc *Document, maxBytes int64) error {
 	doc.Extractor = "pptx/1"
-	main := mainParts[fmtPptx]
+	main := formats[fmtPptx].main
 	var order []string
 	err := a.part(main, func(t xml.StartElement) {
 		if t.Name.Local == "sldId" && len(order) < maxMembers {
@@ -110,10 +110,10 @@ func readOpenDocument(a *archive, f format, doc *Document, maxBytes int64) error
 		doc.Text, err = readOds(a, &unseen, maxBytes)
 	} else {
 		w := &officeWriter{max: maxBytes, open: &unseen}
-		err = w.part(a, mainParts[f])
+		err = w.part(a, formats[f].main)
 		doc.Text = w.out.String()
 	}
-	return errors.Join(err, a.properties("meta.xml", doc, map[string]string{"title": "title", "initial-creator": "creator", "creation-date": "created", "language": "language"}))
+	return errors.Join(err, a.properties("meta.xml", doc, map[string]string{"title": "title", "initial-creator": "creator", "creation-date": "created"}))
 }
 
 // unseenStyles are the styles of an OpenDocument whose text, slides, rows or sheets are not shown.

@@ -78,7 +78,7 @@ func readabilityQuality(t *testing.T, x *Extractor, report *strings.Builder) {
 	var f1, plain, pages float64
 	var worst []string
 	var spent stopwatch
-	var title, author, date, language, address hits
+	var title, author, date, address hits
 	for _, name := range sortedNames(files) {
 		dir, base := path.Split(name)
 		if base != "source.html" {
@@ -96,21 +96,20 @@ func readabilityQuality(t *testing.T, x *Extractor, report *strings.Builder) {
 		if f < 0.8 {
 			worst = append(worst, fmt.Sprintf("%s %.2f", dir, f))
 		}
-		var want struct{ Title, Byline, Lang, PublishedTime string }
+		var want struct{ Title, Byline, PublishedTime string }
 		if err := json.Unmarshal(files[dir+"expected-metadata.json"], &want); err != nil {
 			t.Fatal(err)
 		}
 		title.count(want.Title, doc.Title)
 		author.count(want.Byline, doc.Author)
 		date.count(parseDate(want.PublishedTime), doc.Published)
-		language.count(want.Lang, doc.Language)
 		address.count(canonicalOf(files[name]), doc.URL)
 	}
 	t.Logf("readability: %.0f pages; below 0.8: %s", pages, strings.Join(worst, ", "))
 	fmt.Fprintf(report, "readability pages %.0f\nreadability word-F1 %.4f\nreadability word-F1-library-alone %.4f\n", pages, f1/pages, plain/pages)
 	spent.report(t, "readability", report)
-	fmt.Fprintf(report, "readability title %s\nreadability author %s\nreadability date %s\nreadability language %s\nreadability canonical-url %s\n",
-		title, author, date, language, address)
+	fmt.Fprintf(report, "readability title %s\nreadability author %s\nreadability date %s\nreadability canonical-url %s\n",
+		title, author, date, address)
 }
 
 var canonicalLink = regexp.MustCompile(`(?i)<link[^>]*\srel="?canonical"?[^>]*>`)

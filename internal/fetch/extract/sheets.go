@@ -137,7 +137,7 @@ func (w *sheetWriter) write(r sheetRow) error {
 // readOds reads the sheets of an OpenDocument workbook that are shown, with cells as they are shown but for dates, which are written alike everywhere.
 func readOds(a *archive, unseen *unseenStyles, maxBytes int64) (string, error) {
 	r := &odsReader{sheetWriter: sheetWriter{max: maxBytes}, unseen: unseen}
-	err := a.part(mainParts[fmtOds], r.start, r.end, func(s string) error {
+	err := a.part(formats[fmtOds].main, r.start, r.end, func(s string) error {
 		if r.skip == 0 && r.paras > 0 {
 			r.text.WriteString(s)
 		}
@@ -227,7 +227,7 @@ func (r *odsReader) end(name string) error {
 func readXlsx(a *archive, doc *Document, maxBytes int64) error {
 	doc.Extractor = "xlsx/1"
 	r := &xlsxReader{sheetWriter: sheetWriter{max: maxBytes}}
-	main := mainParts[fmtXlsx]
+	main := formats[fmtXlsx].main
 	type sheet struct{ name, id string }
 	var sheets []sheet
 	err := a.part(main, func(t xml.StartElement) {

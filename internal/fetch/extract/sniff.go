@@ -51,38 +51,54 @@ const (
 	fmtBinary
 )
 
-var mediaTypes = [...]string{
-	fmtUnknown:   "application/octet-stream",
-	fmtMarkdown:  "text/markdown",
-	fmtText:      "text/plain",
-	fmtSource:    "text/x-source",
-	fmtHTML:      "text/html",
-	fmtPDF:       "application/pdf",
-	fmtDocx:      "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-	fmtXlsx:      "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-	fmtPptx:      "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-	fmtOdt:       "application/vnd.oasis.opendocument.text",
-	fmtOds:       "application/vnd.oasis.opendocument.spreadsheet",
-	fmtOdp:       "application/vnd.oasis.opendocument.presentation",
-	fmtEpub:      "application/epub+zip",
-	fmtMail:      "message/rfc822",
-	fmtMbox:      "application/mbox",
-	fmtNotebook:  "application/x-ipynb+json",
-	fmtSubtitles: "text/vtt",
-	fmtRTF:       "application/rtf",
-	fmtTeX:       "text/x-tex",
-	fmtCSV:       "text/csv",
-	fmtTSV:       "text/tab-separated-values",
-	fmtJSON:      "application/json",
-	fmtXML:       "application/xml",
-	fmtBinary:    "application/octet-stream",
+// formats are what is known of each format. PDF, Office files and books have no types: they are told by their bytes alone, whatever a header says.
+var formats = [...]struct {
+	media   string // its media type
+	endings string // of file names, without the dot
+	types   string // media types that name it in a Content-Type
+	main    string // the part of an archive that holds or lists the text; "" for what is no archive
+	signed  bool   // its files may hold any bytes, or begin with a sign of theirs
+	lines   bool   // LinesOf knows the lines of its documents
+}{
+	fmtUnknown:  {media: "application/octet-stream"},
+	fmtMarkdown: {media: "text/markdown", types: "text/markdown text/x-markdown", endings: "md markdown mdown mkd mdx qmd rmd", lines: true},
+	fmtText:     {media: "text/plain", types: "text/plain", endings: "txt text rst org log adoc asciidoc textile nfo bib ris diff patch", lines: true},
+	fmtSource: {media: "text/x-source", types: "text/css text/javascript application/javascript application/yaml application/toml application/sql", lines: true,
+		endings: "go py pyi js mjs cjs jsx ts tsx rs java kt kts scala groovy c h cc cpp cxx hh hpp hxx m mm cs fs vb swift dart zig nim d " +
+			"rb pl pm php lua r jl hs ml mli ex exs erl clj cljs el lisp scm sh bash zsh fish ps1 bat cmd sql graphql proto thrift " +
+			"yaml yml toml ini cfg conf properties env css scss sass less vue svelte mod sum mk cmake gradle tf hcl nix dockerfile asm s f90 for pas v sv vhd"},
+	fmtHTML:      {media: "text/html", types: "text/html application/xhtml+xml", endings: "html htm xhtml xht shtml"},
+	fmtPDF:       {media: "application/pdf", endings: "pdf", signed: true},
+	fmtDocx:      {media: "application/vnd.openxmlformats-officedocument.wordprocessingml.document", endings: "docx docm", main: "word/document.xml", signed: true},
+	fmtXlsx:      {media: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", endings: "xlsx xlsm", main: "xl/workbook.xml", signed: true},
+	fmtPptx:      {media: "application/vnd.openxmlformats-officedocument.presentationml.presentation", endings: "pptx pptm ppsx", main: "ppt/presentation.xml", signed: true},
+	fmtOdt:       {media: "application/vnd.oasis.opendocument.text", endings: "odt", main: "content.xml", signed: true},
+	fmtOds:       {media: "application/vnd.oasis.opendocument.spreadsheet", endings: "ods", main: "content.xml", signed: true},
+	fmtOdp:       {media: "application/vnd.oasis.opendocument.presentation", endings: "odp", main: "content.xml", signed: true},
+	fmtEpub:      {media: "application/epub+zip", endings: "epub", main: "META-INF/container.xml", signed: true},
+	fmtMail:      {media: "message/rfc822", types: "message/rfc822", endings: "eml", signed: true},
+	fmtMbox:      {media: "application/mbox", types: "application/mbox", endings: "mbox", signed: true},
+	fmtNotebook:  {media: "application/x-ipynb+json", types: "application/x-ipynb+json", endings: "ipynb"},
+	fmtSubtitles: {media: "text/vtt", types: "text/vtt application/x-subrip", endings: "srt vtt", lines: true},
+	fmtRTF:       {media: "application/rtf", types: "application/rtf text/rtf", endings: "rtf", signed: true},
+	fmtTeX:       {media: "text/x-tex", types: "application/x-tex text/x-tex", endings: "tex latex ltx", lines: true},
+	fmtCSV:       {media: "text/csv", types: "text/csv application/csv", endings: "csv", lines: true},
+	fmtTSV:       {media: "text/tab-separated-values", types: "text/tab-separated-values", endings: "tsv tab", lines: true},
+	fmtJSON:      {media: "application/json", types: "application/json text/json application/x-ndjson application/jsonl", endings: "json ndjson jsonl geojson jsonld", lines: true},
+	fmtXML:       {media: "application/xml", types: "application/xml text/xml", endings: "xml rss atom rdf opml"},
+	fmtBinary:    {media: "application/octet-stream"},
 }
 
-func (f format) mediaType() string { return mediaTypes[f] }
+func (f format) mediaType() string { return formats[f].media }
 
 // HasLines reports whether LinesOf knows the lines of documents of this media type.
 func HasLines(mediaType string) bool {
-	return slices.ContainsFunc([]format{fmtText, fmtSource, fmtMarkdown, fmtSubtitles, fmtTeX, fmtCSV, fmtTSV, fmtJSON}, func(f format) bool { return f.mediaType() == mediaType })
+	for _, f := range formats {
+		if f.lines && f.media == mediaType {
+			return true
+		}
+	}
+	return false
 }
 
 // counting are the readers of this version that keep count of lines.
@@ -94,45 +110,21 @@ func Outdated(extractor string) bool {
 	return !slices.Contains(counting, extractor) && slices.ContainsFunc(counting, func(c string) bool { return strings.HasPrefix(c, name+"/") })
 }
 
-// extensions lists, per format, the endings of file names without the dot.
-var extensions = map[format]string{
-	fmtMarkdown:  "md markdown mdown mkd mdx qmd rmd",
-	fmtText:      "txt text rst org log adoc asciidoc textile nfo bib ris diff patch",
-	fmtHTML:      "html htm xhtml xht shtml",
-	fmtPDF:       "pdf",
-	fmtDocx:      "docx docm",
-	fmtXlsx:      "xlsx xlsm",
-	fmtPptx:      "pptx pptm ppsx",
-	fmtOdt:       "odt",
-	fmtOds:       "ods",
-	fmtOdp:       "odp",
-	fmtEpub:      "epub",
-	fmtMail:      "eml",
-	fmtMbox:      "mbox",
-	fmtNotebook:  "ipynb",
-	fmtSubtitles: "srt vtt",
-	fmtRTF:       "rtf",
-	fmtTeX:       "tex latex ltx",
-	fmtCSV:       "csv",
-	fmtTSV:       "tsv tab",
-	fmtJSON:      "json ndjson jsonl geojson jsonld",
-	fmtXML:       "xml rss atom rdf opml",
-	fmtSource: "go py pyi js mjs cjs jsx ts tsx rs java kt kts scala groovy c h cc cpp cxx hh hpp hxx m mm cs fs vb swift dart zig nim d " +
-		"rb pl pm php lua r jl hs ml mli ex exs erl clj cljs el lisp scm sh bash zsh fish ps1 bat cmd sql graphql proto thrift " +
-		"yaml yml toml ini cfg conf properties env css scss sass less vue svelte mod sum mk cmake gradle tf hcl nix dockerfile asm s f90 for pas v sv vhd",
-}
-
 // bareNames are files that carry text under a name without extension.
 const bareNames = " readme license licence copying authors contributors changelog changes news todo install notice makefile dockerfile gemfile rakefile "
 
-var formatByExt = func() map[string]format {
-	m := make(map[string]format)
-	for f, list := range extensions {
-		for _, ext := range strings.Fields(list) {
-			m[ext] = f
+// byEnding and byType find formats by the ending of a name and by a media type.
+var byEnding, byType = func() (endings, types map[string]format) {
+	endings, types = map[string]format{}, map[string]format{}
+	for f, about := range formats {
+		for ending := range strings.FieldsSeq(about.endings) {
+			endings[ending] = format(f)
+		}
+		for media := range strings.FieldsSeq(about.types) {
+			types[media] = format(f)
 		}
 	}
-	return m
+	return endings, types
 }()
 
 // Known reports whether a file of this name looks like something Extract can read, by its extension (or as README, LICENSE and the like). It opens nothing:
@@ -147,7 +139,7 @@ func byName(name string) format {
 	}
 	base := strings.ToLower(path.Base(strings.ReplaceAll(name, `\`, "/")))
 	if ext := path.Ext(base); ext != "" {
-		return formatByExt[ext[1:]]
+		return byEnding[ext[1:]]
 	}
 	if strings.Contains(bareNames, " "+base+" ") {
 		return fmtText
@@ -162,16 +154,6 @@ func isURL(name string) bool {
 // Formats names for people what Extract reads.
 const Formats = "Markdown, text, HTML, PDF, Word, Excel, PowerPoint, OpenDocument, RTF, EPUB, mail (eml, mbox), notebooks, subtitles, TeX, CSV, JSON and source code"
 
-// formatByType lists the media types that name a text format. PDF, Office files and books are told by their bytes alone, whatever the header says.
-var formatByType = map[string]format{
-	"text/html": fmtHTML, "application/xhtml+xml": fmtHTML, "text/plain": fmtText, "text/markdown": fmtMarkdown, "text/x-markdown": fmtMarkdown,
-	"text/csv": fmtCSV, "application/csv": fmtCSV, "text/tab-separated-values": fmtTSV, "application/json": fmtJSON, "text/json": fmtJSON,
-	"application/x-ndjson": fmtJSON, "application/jsonl": fmtJSON, "application/xml": fmtXML, "text/xml": fmtXML, "text/css": fmtSource,
-	"message/rfc822": fmtMail, "application/mbox": fmtMbox, "text/vtt": fmtSubtitles, "application/x-subrip": fmtSubtitles,
-	"application/x-ipynb+json": fmtNotebook, "application/rtf": fmtRTF, "text/rtf": fmtRTF, "application/x-tex": fmtTeX, "text/x-tex": fmtTeX,
-	"text/javascript": fmtSource, "application/javascript": fmtSource, "application/yaml": fmtSource, "application/toml": fmtSource, "application/sql": fmtSource,
-}
-
 // parseContentType gives fmtUnknown and "" for all that a Content-Type leaves open.
 func parseContentType(header string) (f format, charset string) {
 	if len(header) > 256 {
@@ -182,7 +164,7 @@ func parseContentType(header string) (f format, charset string) {
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 		return fmtUnknown, ""
 	}
-	f = formatByType[media]
+	f = byType[media]
 	switch {
 	case f != fmtUnknown:
 	case strings.HasSuffix(media, "+json"):
@@ -219,15 +201,15 @@ func sniff(name string, said format, raw []byte) format {
 		if f := archiveFormat(raw); f != fmtUnknown {
 			return f
 		}
-		if mainParts[named] == "" {
+		if formats[named].main == "" {
 			return fmtBinary
 		}
 		return named
-	case signed(named) && !looksHTML(head):
+	case formats[named].signed && !looksHTML(head):
 		return named // the reader will say how it is damaged
 	case isBinary(raw):
 		return fmtBinary
-	case looksHTML(head) && (isURL(name) || named == fmtUnknown || signed(named)):
+	case looksHTML(head) && (isURL(name) || named == fmtUnknown || formats[named].signed):
 		return fmtHTML
 	}
 	look, sure := byLook(head)
@@ -238,11 +220,6 @@ func sniff(name string, said format, raw []byte) format {
 		return look
 	}
 	return said
-}
-
-// signed reports a format whose files may hold any bytes, or begin with a sign of theirs.
-func signed(f format) bool {
-	return mainParts[f] != "" || f == fmtPDF || f == fmtMail || f == fmtMbox || f == fmtRTF
 }
 
 // byLook judges text without a telling name. Only formats with a plain signature count; all else is plain text. Of markup it is sure; the first characters of
@@ -293,14 +270,14 @@ func isBinary(raw []byte) bool {
 	if nul*1000 > len(sample) || control*20 > len(sample) {
 		return true
 	}
-	return nul+control > 0 && binaryType(raw) != mediaTypes[fmtBinary]
+	return nul+control > 0 && binaryType(raw) != fmtBinary.mediaType()
 }
 
 // binaryType names the media type of bytes that are no text, as far as a signature tells.
 func binaryType(raw []byte) string {
 	t := http.DetectContentType(raw)
 	if strings.HasPrefix(t, "text/") {
-		return mediaTypes[fmtBinary]
+		return fmtBinary.mediaType()
 	}
 	return t
 }

@@ -36,6 +36,10 @@ const (
 	MaxHeaderBytes = 256 << 10
 )
 
+// azureWire answers every virtual machine of one cloud with its settings, from
+// an address that looks public.
+var azureWire = netip.MustParsePrefix("168.63.129.16/32")
+
 // Guard makes connections to addresses that are allowed and to no others. It is
 // safe for concurrent use.
 type Guard struct {
@@ -155,6 +159,17 @@ func (g *Guard) check(to netip.AddrPort) error {
 		}
 	}
 	return checkPort(addr.String(), to.Port())
+}
+
+// class says what kind of address a refused one is.
+func class(addr netip.Addr) string {
+	switch {
+	case addr.IsLoopback(), addr.IsUnspecified():
+		return "a loopback address (this machine)"
+	case addr.IsPrivate():
+		return "a private network address"
+	}
+	return "no address of the public internet"
 }
 
 const openHint = "an address is opened on purpose by naming it in MARCHWARDEN_FETCH_ALLOW"

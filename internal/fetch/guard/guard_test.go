@@ -39,14 +39,14 @@ func noDial(calls *atomic.Int32, allow ...string) *Guard {
 
 func TestDialRefusesWhatIsNotPublic(t *testing.T) {
 	for addr, class := range map[string]string{
-		"127.0.0.1:80": "loopback", "0.0.0.0:80": "unspecified", "10.0.0.1:443": "private network", "172.31.255.255:80": "private network", "192.168.1.1:80": "private network",
-		"100.64.0.1:80": "shared", "169.254.1.1:80": "link-local", "169.254.169.254:80": "metadata", "168.63.129.16:80": "metadata", "100.100.100.200:80": "metadata",
-		"192.0.0.192:80": "metadata", "192.0.0.1:80": "reserved", "192.0.2.1:80": "documentation", "198.18.0.1:80": "benchmarking", "224.0.0.1:80": "multicast",
-		"240.0.0.1:80": "reserved", "255.255.255.255:80": "broadcast",
-		"[::1]:80": "loopback", "[::]:80": "unspecified", "[::ffff:127.0.0.1]:80": "loopback", "[::127.0.0.1]:80": "IPv4 address in an outdated", "[64:ff9b::7f00:1]:80": "NAT64",
-		"[64:ff9b:1::1]:80": "NAT64", "[2002:7f00:1::]:80": "6to4", "[2001:0:7f00:1::]:80": "Teredo", "[fe80::1]:80": "link-local", "[fc00::1]:80": "unique local",
-		"[fd00:ec2::254]:80": "metadata", "[fec0::1]:80": "site-local", "[ff02::1]:80": "multicast", "[100::1]:80": "discard-only", "[2001:db8::1]:80": "documentation",
-		"[5f00::1]:80": "reserved", "[3fff::1]:80": "documentation",
+		"127.0.0.1:80": "loopback", "0.0.0.0:80": "this machine", "10.0.0.1:443": "private network", "172.31.255.255:80": "private network", "192.168.1.1:80": "private network",
+		"100.64.0.1:80": "no address of the public", "169.254.1.1:80": "no address of the public", "169.254.169.254:80": "no address of the public", "168.63.129.16:80": "no address of the public", "100.100.100.200:80": "no address of the public",
+		"192.0.0.192:80": "no address of the public", "192.0.0.1:80": "no address of the public", "192.0.2.1:80": "no address of the public", "198.18.0.1:80": "no address of the public", "224.0.0.1:80": "no address of the public",
+		"240.0.0.1:80": "no address of the public", "255.255.255.255:80": "no address of the public",
+		"[::1]:80": "loopback", "[::]:80": "this machine", "[::ffff:127.0.0.1]:80": "loopback", "[::127.0.0.1]:80": "no address of the public", "[64:ff9b::7f00:1]:80": "no address of the public",
+		"[64:ff9b:1::1]:80": "no address of the public", "[2002:7f00:1::]:80": "no address of the public", "[2001:0:7f00:1::]:80": "no address of the public", "[fe80::1]:80": "no address of the public", "[fc00::1]:80": "private network",
+		"[fd00:ec2::254]:80": "private network", "[fec0::1]:80": "no address of the public", "[ff02::1]:80": "no address of the public", "[100::1]:80": "no address of the public", "[2001:db8::1]:80": "no address of the public",
+		"[5f00::1]:80": "no address of the public", "[3fff::1]:80": "no address of the public",
 		"8.8.8.8:22": "port 22", "[2606:4700::1111]:8080": "port 8080", "8.8.8.8:0": "port 0",
 	} {
 		var calls atomic.Int32

@@ -60,10 +60,33 @@ func New(cfg Config) *Reader {
 // instance is the part of a PDFium instance that is used here. It is the implementation behind pdfium.Pdfium, whose own bookkeeping may not be touched by
 // two goroutines; this way Kill is the only call made on the outside while a document is being read.
 type instance interface {
+	reading
+	lettering
+	drawing
+}
+
+// reading is the text of a document.
+type reading interface {
 	OpenDocument(*requests.OpenDocument) (*responses.OpenDocument, error)
 	FPDF_GetPageCount(*requests.FPDF_GetPageCount) (*responses.FPDF_GetPageCount, error)
 	GetPageText(*requests.GetPageText) (*responses.GetPageText, error)
 	GetMetaData(*requests.GetMetaData) (*responses.GetMetaData, error)
+}
+
+// lettering is the characters of a page.
+type lettering interface {
+	FPDFText_LoadPage(*requests.FPDFText_LoadPage) (*responses.FPDFText_LoadPage, error)
+	FPDFText_ClosePage(*requests.FPDFText_ClosePage) (*responses.FPDFText_ClosePage, error)
+	FPDFText_CountChars(*requests.FPDFText_CountChars) (*responses.FPDFText_CountChars, error)
+	FPDFText_GetUnicode(*requests.FPDFText_GetUnicode) (*responses.FPDFText_GetUnicode, error)
+}
+
+// drawing is where they stand, and the page as pixels.
+type drawing interface {
+	FPDFText_CountRects(*requests.FPDFText_CountRects) (*responses.FPDFText_CountRects, error)
+	FPDFText_GetRect(*requests.FPDFText_GetRect) (*responses.FPDFText_GetRect, error)
+	FPDF_PageToDevice(*requests.FPDF_PageToDevice) (*responses.FPDF_PageToDevice, error)
+	RenderPageInPixels(*requests.RenderPageInPixels) (*responses.RenderPageInPixels, error)
 }
 
 // Read implements extract.PDF.

@@ -15,7 +15,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"github.com/klippa-app/go-pdfium/references"
 	"github.com/klippa-app/go-pdfium/requests"
-	"github.com/klippa-app/go-pdfium/responses"
 )
 
 // Passage is a text to be marked on its page.
@@ -30,8 +29,6 @@ type Passage struct {
 // ErrNotThere says that the passage is on no page.
 var ErrNotThere = errors.New("the passage is on no page")
 
-var errNoDrawing = errors.New("pdfium instance lacks methods")
-
 // Bounds of a picture.
 const (
 	maxWide   = 1000 // pixels
@@ -41,41 +38,14 @@ const (
 	sureChars = 40      // letters by which a passage is known
 )
 
-// typesetter is what a picture needs of PDFium.
-type typesetter interface {
-	instance
-	lettering
-	drawing
-}
-
-// lettering is the characters of a page.
-type lettering interface {
-	FPDFText_LoadPage(*requests.FPDFText_LoadPage) (*responses.FPDFText_LoadPage, error)
-	FPDFText_ClosePage(*requests.FPDFText_ClosePage) (*responses.FPDFText_ClosePage, error)
-	FPDFText_CountChars(*requests.FPDFText_CountChars) (*responses.FPDFText_CountChars, error)
-	FPDFText_GetUnicode(*requests.FPDFText_GetUnicode) (*responses.FPDFText_GetUnicode, error)
-}
-
-// drawing is where they stand, and the page as pixels.
-type drawing interface {
-	FPDFText_CountRects(*requests.FPDFText_CountRects) (*responses.FPDFText_CountRects, error)
-	FPDFText_GetRect(*requests.FPDFText_GetRect) (*responses.FPDFText_GetRect, error)
-	FPDF_PageToDevice(*requests.FPDF_PageToDevice) (*responses.FPDF_PageToDevice, error)
-	RenderPageInPixels(*requests.RenderPageInPixels) (*responses.RenderPageInPixels, error)
-}
-
 // Picture draws the page of a passage with the passage marked, as a PNG. It takes what reading takes at most, and is the same for the same bytes.
 func (p *Reader) Picture(ctx context.Context, raw []byte, at Passage) (drawn []byte, err error) {
 	err = p.with(ctx, func(ctx context.Context, in instance) error {
-		t, ok := in.(typesetter)
-		if !ok {
-			return errNoDrawing
-		}
-		doc, count, err := p.opened(ctx, t, raw)
+		doc, count, err := p.opened(ctx, in, raw)
 		if err != nil {
 			return err
 		}
-		s := sheet{typesetter: t, doc: doc}
+		s := sheet{in, doc}
 		where, err := s.find(at, count)
 		if err != nil {
 			return p.fault(ctx, "find the passage", err)
@@ -96,7 +66,7 @@ func (p *Reader) Picture(ctx context.Context, raw []byte, at Passage) (drawn []b
 
 // sheet is a document whose pages are drawn.
 type sheet struct {
-	typesetter
+	instance
 	doc references.FPDF_DOCUMENT
 }
 

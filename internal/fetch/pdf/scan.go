@@ -84,15 +84,11 @@ func written(text string) bool {
 func (s *scan) recognise(ctx context.Context, n int) (string, error) {
 	var drawn bytes.Buffer
 	err := s.with(ctx, func(ctx context.Context, in instance) error {
-		t, ok := in.(typesetter)
-		if !ok {
-			return errNoDrawing
-		}
-		doc, _, err := s.opened(ctx, t, s.raw)
+		doc, _, err := s.opened(ctx, in, s.raw)
 		if err != nil {
 			return err
 		}
-		canvas, err := sheet{typesetter: t, doc: doc}.canvas(n-1, scanWide, scanHigh)
+		canvas, err := sheet{in, doc}.canvas(n-1, scanWide, scanHigh)
 		if err != nil {
 			return s.fault(ctx, "draw", err)
 		}

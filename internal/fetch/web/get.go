@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -28,20 +27,15 @@ const (
 
 // answer is what a server said in the end. Raw is set for status 200 only.
 type answer struct {
-	url       *url.URL
-	status    int
-	header    http.Header
-	raw       []byte
-	unchanged bool // the server said that the page is as it was
+	url    *url.URL
+	status int
+	header http.Header
+	raw    []byte
 }
-
-// asker asks for one address in a turn at its host. A status that is neither a redirect
-// nor what was asked for is an error.
-type asker func(ctx context.Context, turn *turn, u *url.URL, delay time.Duration) (answer, error)
 
 // get asks for u, following redirects. Waiting for the first turn at a host does
 // not count against the page's time, everything after it does.
-func (f *Fetcher) get(parent context.Context, u *url.URL, ask asker) (answer, error) {
+func (f *Fetcher) get(parent context.Context, u *url.URL) (answer, error) {
 	turn, err := f.hosts.enter(parent, u.Hostname())
 	if err != nil {
 		return answer{}, err
@@ -49,7 +43,7 @@ func (f *Fetcher) get(parent context.Context, u *url.URL, ask asker) (answer, er
 	defer func() { turn.leave() }()
 	ctx, cancel := context.WithTimeout(parent, f.cfg.Timeout)
 	defer cancel()
-	got, err := f.follow(ctx, &turn, u, ask)
+	got, err := f.follow(ctx, &turn, u)
 	var code marchwarden.Code
 	if err != nil && ctx.Err() != nil && parent.Err() == nil && !errors.As(err, &code) {
 		err = marchwarden.Wrap(err, marchwarden.CodeTimeout, "no complete page within %v", f.cfg.Timeout)
@@ -61,16 +55,22 @@ func (f *Fetcher) get(parent context.Context, u *url.URL, ask asker) (answer, er
 // same checks, robots.txt of the host it leads to, a turn there. The turn at one
 // host is given up before the next is asked for, or two redirects in opposite
 // directions could wait for each other.
-func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL, ask asker) (answer, error) {
+func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL) (answer, error) {
 	visited := make(map[string]bool)
 	for {
 		delay, err := f.admit(ctx, u)
 		if err != nil {
 			return answer{}, err
 		}
-		got, err := ask(ctx, *turn, u, delay)
-		if err != nil || !redirects(got.status) {
-			return got, err
+		got, err := f.try(ctx, *turn, u, delay)
+		if err == nil {
+			err = statusError(got)
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		if !redirects(got.status) {
+			return got, nil
 		}
 		visited[u.String()] = true
 		if u, err = target(got); err != nil {
@@ -109,74 +109,28 @@ func redirects(status int) bool {
 }
 
 // target reads where a redirect leads. Only what is an address to every reader
-// is followed.
+// is followed. The error does not name the rest: the server wrote it, and errors
+// end up in results.
 func target(got answer) (*url.URL, error) {
 	to := strings.TrimSpace(got.header.Get("Location"))
-	refused := func() error {
-		return marchwarden.Errorf(marchwarden.CodeDenied, "redirect%s is refused: not an http or https address that is safe to follow", toward(got.url, to))
-	}
-	if to == "" || strings.ContainsAny(to, "\\\t\r\n") {
-		return nil, refused()
-	}
-	next, err := got.url.Parse(to)
-	if err != nil {
-		return nil, refused()
-	}
-	loc, ok := locator.Followable(next.String())
-	if !ok {
-		return nil, refused()
-	}
-	if next, err = url.Parse(loc); err != nil {
-		return nil, refused()
-	}
-	return next, nil
-}
-
-// toward names where a refused redirect leads, or is "". The server wrote that
-// address, and the error may end up in a result: so it names the scheme and the
-// host alone, in the characters of host names, and not much of them.
-func toward(from *url.URL, to string) string {
-	const most = 100 // characters
-	u, err := from.Parse(to)
-	if err != nil || to == "" {
-		return ""
-	}
-	place := u.Scheme + ":"
-	if u.Host != "" {
-		place += "//" + strings.Map(func(r rune) rune {
-			if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(".-:[]", r) {
-				return r
+	if to != "" && !strings.ContainsAny(to, "\\\t\r\n") {
+		if next, err := got.url.Parse(to); err == nil {
+			if loc, ok := locator.Followable(next.String()); ok {
+				return url.Parse(loc)
 			}
-			return -1
-		}, u.Host)
-	}
-	name := []rune(place)
-	return " to " + string(name[:min(len(name), most)])
-}
-
-// page asks for one address, with the condition that it changed if there is one.
-func (f *Fetcher) page(unless func(*url.URL) condition) asker {
-	return func(ctx context.Context, turn *turn, u *url.URL, delay time.Duration) (answer, error) {
-		seen := unless(u)
-		got, err := f.try(ctx, turn, u, delay, seen)
-		if err == nil && got.status == http.StatusNotModified && seen != (condition{}) {
-			return answer{url: u, status: http.StatusOK, unchanged: true}, nil
 		}
-		if err != nil {
-			return answer{}, err
-		}
-		return got, statusError(got)
 	}
+	return nil, marchwarden.Errorf(marchwarden.CodeDenied, "a redirect of %s is refused: it leads to no http or https address that is safe to follow", got.url.Hostname())
 }
 
 // try sends a request, and once more when the first attempt met a passing
 // fault.
-func (f *Fetcher) try(ctx context.Context, turn *turn, u *url.URL, delay time.Duration, seen condition) (answer, error) {
+func (f *Fetcher) try(ctx context.Context, turn *turn, u *url.URL, delay time.Duration) (answer, error) {
 	for attempt := 0; ; attempt++ {
 		if err := turn.pace(ctx, delay); err != nil {
 			return answer{}, err
 		}
-		got, err := f.send(ctx, u, seen, body{limit: f.cfg.MaxBody})
+		got, err := f.send(ctx, u, body{limit: f.cfg.MaxBody})
 		wait, again := f.passing(got, err)
 		if attempt > 0 || !again || ctx.Err() != nil {
 			return got, err
@@ -208,11 +162,9 @@ func (f *Fetcher) passing(got answer, err error) (time.Duration, bool) {
 }
 
 // send sends one GET and reads the body of a page. There is no cookie, no
-// credential and no Referer. One thing can tell a server that two runs are of one
-// visitor: the validator of a page that is fetched again, which the server chose and
-// which can be a number for that visitor. It is sent to the address that gave it alone,
-// and for validatorLife at most.
-func (f *Fetcher) send(ctx context.Context, u *url.URL, seen condition, b body) (answer, error) {
+// credential, no Referer and no tag of an earlier answer: nothing tells a server
+// that two runs are of one visitor.
+func (f *Fetcher) send(ctx context.Context, u *url.URL, b body) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return answer{}, fmt.Errorf("make request: %w", err)
@@ -221,17 +173,11 @@ func (f *Fetcher) send(ctx context.Context, u *url.URL, seen condition, b body) 
 		"User-Agent":      {f.cfg.UserAgent},
 		"Accept":          {"text/html,application/xhtml+xml,application/pdf,text/plain;q=0.9,application/json;q=0.9,application/xml;q=0.9,*/*;q=0.5"},
 		"Accept-Language": {"en,*;q=0.5"},
-		"Accept-Encoding": {"gzip, br, zstd"},
+		"Accept-Encoding": {"gzip"},
 	}
-	if seen.etag != "" {
-		req.Header.Set("If-None-Match", seen.etag)
-	}
-	if seen.modified != "" {
-		req.Header.Set("If-Modified-Since", seen.modified)
-	}
-	resp, err := f.roundTrip(req)
+	resp, err := f.transport.RoundTrip(req)
 	if err != nil {
-		return answer{}, err
+		return answer{}, fmt.Errorf("request: %w", err)
 	}
 	defer resp.Body.Close()
 	got := answer{url: u, status: resp.StatusCode, header: f.cleanHeader(resp.Header)}
@@ -251,36 +197,6 @@ func (f *Fetcher) send(ctx context.Context, u *url.URL, seen condition, b body) 
 		got.raw = f.cfg.Clean(got.raw)
 	}
 	return got, nil
-}
-
-// roundTrip sends a request when all that share the host may send one, and tells them if it accepts
-// no requests for now.
-func (f *Fetcher) roundTrip(req *http.Request) (*http.Response, error) {
-	var share Share
-	if f.cfg.Share != nil {
-		share = f.cfg.Share(req.URL.Hostname())
-	}
-	if share != nil {
-		settle, err := share.Take(req.Context(), 1)
-		if err != nil {
-			if ended := req.Context().Err(); ended != nil {
-				err = ended // whose time it was, the caller knows
-			}
-			return nil, fmt.Errorf("wait for what all may ask of %s: %w", req.URL.Hostname(), err)
-		}
-		settle(1) // whatever comes of it
-	}
-	resp, err := f.transport.RoundTrip(req)
-	if err != nil {
-		return nil, fmt.Errorf("request: %w", err)
-	}
-	if share != nil {
-		now := f.cfg.Now()
-		if wait, ok := httpapi.StayAway(resp, now); ok {
-			share.Slow(now.Add(wait))
-		}
-	}
-	return resp, nil
 }
 
 func (f *Fetcher) cleanHeader(h http.Header) http.Header {

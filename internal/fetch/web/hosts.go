@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -32,7 +33,6 @@ type hosts struct {
 type host struct {
 	slots   chan struct{}
 	limiter *rate.Limiter
-	users   int // turns taken or waited for; guarded by hosts.mu
 }
 
 func newHosts(perHost int, pace time.Duration) *hosts {
@@ -50,56 +50,35 @@ type turn struct {
 // error, which is ctx's, the turn may be left, too.
 func (h *hosts) enter(ctx context.Context, name string) (*turn, error) {
 	t := &turn{hosts: h, name: name}
-	host := h.use(name)
+	host := h.of(name)
 	select {
 	case host.slots <- struct{}{}:
 		t.host = host
 		return t, nil
 	case <-ctx.Done():
-		h.unuse(host)
 		return t, ctx.Err()
 	}
 }
 
-func (h *hosts) use(name string) *host {
+// of is the host of a name. Hosts at rest are forgotten when there are too many.
+func (h *hosts) of(name string) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	found, ok := h.byName[name]
-	if !ok {
-		h.forget()
-		found = &host{slots: make(chan struct{}, h.perHost), limiter: rate.NewLimiter(rate.Inf, 1)}
-		h.byName[name] = found
-	}
-	found.users++
-	return found
-}
-
-func (h *hosts) unuse(host *host) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	host.users--
-}
-
-// forget makes room by dropping hosts that could be asked at once.
-func (h *hosts) forget() {
-	if len(h.byName) < maxHosts {
-		return
-	}
-	for name, host := range h.byName {
-		if host.users == 0 && host.limiter.Tokens() >= 1 {
-			delete(h.byName, name)
+	if h.byName[name] == nil {
+		if len(h.byName) >= maxHosts {
+			maps.DeleteFunc(h.byName, func(_ string, host *host) bool { return len(host.slots) == 0 && host.limiter.Tokens() >= 1 })
 		}
+		h.byName[name] = &host{slots: make(chan struct{}, h.perHost), limiter: rate.NewLimiter(rate.Inf, 1)}
 	}
+	return h.byName[name]
 }
 
 // leave ends the turn. Leaving twice is harmless.
 func (t *turn) leave() {
-	if t.host == nil {
-		return
+	if t.host != nil {
+		<-t.host.slots
+		t.host = nil
 	}
-	<-t.host.slots
-	t.hosts.unuse(t.host)
-	t.host = nil
 }
 
 // pace waits until the next request may be sent. The delay is what robots.txt

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jimsmart/grobotstxt"
+	"golang.org/x/sync/singleflight"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
@@ -38,13 +39,6 @@ type rules struct {
 	until time.Time
 }
 
-// flight is a robots.txt on its way; done is closed when rules and err are set.
-type flight struct {
-	done  chan struct{}
-	rules rules
-	err   error
-}
-
 // robots fetches each host's robots.txt once a day and answers from it. One
 // flight serves all who wait for it, and goes on when the first of them leaves.
 type robots struct {
@@ -52,30 +46,19 @@ type robots struct {
 	now   func() time.Time
 	get   func(ctx context.Context, u *url.URL) (answer, error)
 
-	base   context.Context // of the flights; ended by close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	base    context.Context // of the flights
+	close   context.CancelFunc
+	flights singleflight.Group
 
-	mu      sync.Mutex
-	closed  bool
-	flights map[string]*flight
-	known   map[string]rules
-	size    int // bytes of text in known
+	mu    sync.Mutex // guards what follows
+	known map[string]rules
+	size  int // bytes of text in known
 }
 
 func newRobots(userAgent string, now func() time.Time, get func(context.Context, *url.URL) (answer, error)) *robots {
-	r := &robots{token: productToken(userAgent), now: now, get: get, flights: make(map[string]*flight), known: make(map[string]rules)}
-	r.base, r.cancel = context.WithCancel(context.Background())
+	r := &robots{token: productToken(userAgent), now: now, get: get, known: make(map[string]rules)}
+	r.base, r.close = context.WithCancel(context.Background())
 	return r
-}
-
-// close ends the flights and waits for them.
-func (r *robots) close() {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.cancel()
-	r.wg.Wait()
 }
 
 // productToken is the name that the groups of a robots.txt are matched against.
@@ -145,44 +128,30 @@ func wildBytes(text string) (n int) {
 func (r *robots) of(ctx context.Context, u *url.URL) (rules, error) {
 	origin := u.Scheme + "://" + u.Host
 	r.mu.Lock()
-	if known, ok := r.known[origin]; ok && r.now().Before(known.until) {
-		r.mu.Unlock()
+	known, ok := r.known[origin]
+	r.mu.Unlock()
+	if ok && r.now().Before(known.until) {
 		return known, nil
 	}
-	if r.closed {
-		r.mu.Unlock()
-		return rules{}, marchwarden.Errorf(marchwarden.CodeCanceled, "the fetcher is closed")
-	}
-	f, ok := r.flights[origin]
-	if !ok {
-		f = &flight{done: make(chan struct{})}
-		r.flights[origin] = f
-		r.wg.Go(func() { r.fly(f, origin, &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/robots.txt"}) })
-	}
-	r.mu.Unlock()
+	flight := r.flights.DoChan(origin, func() (any, error) {
+		found, err := r.find(&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/robots.txt"})
+		if err == nil {
+			r.keep(origin, found)
+		}
+		return found, err
+	})
 	select {
-	case <-f.done:
-		return f.rules, f.err
+	case got := <-flight:
+		return got.Val.(rules), got.Err
 	case <-ctx.Done():
 		return rules{}, ctx.Err()
 	}
 }
 
-// fly makes one flight and tells all who wait for it how it ended.
-func (r *robots) fly(f *flight, origin string, u *url.URL) {
-	found, err := r.find(u)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f.rules, f.err = found, err
-	close(f.done)
-	delete(r.flights, origin)
-	if err == nil {
-		r.keep(origin, found)
-	}
-}
-
 // keep remembers what a robots.txt says, and nothing else if that is too much.
 func (r *robots) keep(origin string, found rules) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.size+len(found.text) > robotsMemory || len(r.known) >= maxHosts {
 		clear(r.known)
 		r.size = 0
@@ -196,6 +165,9 @@ func (r *robots) keep(origin string, found rules) {
 // those who wait.
 func (r *robots) find(u *url.URL) (found rules, err error) {
 	defer panics.Caught(&err, "reading it")
+	if r.base.Err() != nil {
+		return rules{}, marchwarden.Errorf(marchwarden.CodeCanceled, "the fetcher is closed")
+	}
 	ctx, cancel := context.WithTimeout(r.base, robotsTimeout)
 	defer cancel()
 	got, err := r.get(ctx, u)
@@ -222,9 +194,9 @@ func (f *Fetcher) getRobots(ctx context.Context, u *url.URL) (answer, error) {
 		if err := f.cfg.Guard.CheckURL(u); err != nil {
 			return answer{}, err
 		}
-		got, err := f.send(ctx, u, condition{}, body{limit: robotsBytes, cut: true})
+		got, err := f.send(ctx, u, body{limit: robotsBytes, cut: true})
 		if _, again := f.passing(got, err); again && err != nil && ctx.Err() == nil {
-			got, err = f.send(ctx, u, condition{}, body{limit: robotsBytes, cut: true})
+			got, err = f.send(ctx, u, body{limit: robotsBytes, cut: true})
 		}
 		if err != nil || !redirects(got.status) {
 			return got, err

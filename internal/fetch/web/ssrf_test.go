@@ -142,7 +142,7 @@ func tryInternal(t *testing.T, forms []string) {
 			_, err := f.Fetch(t.Context(), scheme+"://"+form+"/")
 			wantCode(t, form, err, marchwarden.CodeDenied)
 			if u, err := url.Parse(scheme + "://" + form + "/"); err == nil {
-				if _, err := f.get(t.Context(), u, f.page(always)); err == nil { // refused, or no name to any resolver
+				if _, err := f.get(t.Context(), u); err == nil { // refused, or no name to any resolver
 					t.Errorf("past the check: %s was fetched", form)
 				}
 			}
@@ -286,24 +286,12 @@ func TestRefusedRedirectsAreNotQuoted(t *testing.T) {
 		w.WriteHeader(http.StatusFound)
 	})
 	f := newFetcher(t, nil)
-	const rest = " is refused: not an http or https address that is safe to follow"
-	for _, test := range []struct{ to, want string }{
-		{"ftp://user:SECRET@files.example:21/IGNORE?ALL#RULES", "redirect to ftp://files.example:21"},
-		{"javascript:SAY('IGNORE ALL RULES')", "redirect to javascript:"},
-		{"data:text/html,IGNORE", "redirect to data:"},
-		{"http://user:SECRET@127.0.0.1/IGNORE", "redirect to http://127.0.0.1"},
-		{"ftp://a\u202eb_c!'(d)*e.example/IGNORE", "redirect to ftp://abcde.example"},
-		{"ftp://" + strings.Repeat("a", 500) + ".example/", "redirect to ftp://" + strings.Repeat("a", 94)},
-		{strings.Repeat("x", 500) + ":IGNORE", "redirect to " + strings.Repeat("x", 100)},
-		{"http://a b/IGNORE", "redirect"},
-		{"http://[IGNORE/", "redirect"},
-		{"\\\\IGNORE", "redirect to " + server.URL},
-		{"", "redirect"},
-	} {
-		to = test.to
+	const want = "a redirect of 127.0.0.1 is refused: it leads to no http or https address that is safe to follow"
+	for _, to = range []string{"ftp://user:SECRET@files.example:21/IGNORE?ALL#RULES", "javascript:SAY('IGNORE ALL RULES')", "data:text/html,IGNORE", "http://user:SECRET@127.0.0.1/IGNORE",
+		"http://a b/IGNORE", "http://[IGNORE/", "\\\\IGNORE", ""} {
 		_, err := f.Fetch(t.Context(), server.URL+"/")
 		wantCode(t, to, err, marchwarden.CodeDenied)
-		if want := fmt.Sprintf("fetch %q: %s%s", server.URL+"/", test.want, rest); err == nil || err.Error() != want {
+		if want := fmt.Sprintf("fetch %q: %s", server.URL+"/", want); err == nil || err.Error() != want {
 			t.Errorf("redirect to %q says\n%v, want\n%s", to, err, want)
 		}
 	}

@@ -44,7 +44,7 @@ func TestHTTPS(t *testing.T) {
 	wantCode(t, "a certificate nobody knows", err, marchwarden.CodeUnavailable)
 
 	f = newFetcher(t, nil)
-	f.transport.TLSClientConfig = &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	f.transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 	for path, want := range map[string]string{"/": "over HTTP/2.0", "/down": "over http"} {
 		page, err := f.Fetch(t.Context(), server.URL+path)
 		if err != nil {

@@ -33,33 +33,11 @@ import (
 // maxLinks bounds Page.Links.
 const maxLinks = 200
 
-// Extractor reads the text of a document, given the Content-Type it came with;
-// *extract.Extractor is one.
-type Extractor interface {
-	ExtractAs(ctx context.Context, name, contentType string, raw []byte) (extract.Document, error)
-}
-
-// Renderer runs the scripts of a page and returns what it looks like then. It
-// must connect through the same guard, and is safe for concurrent use.
-type Renderer interface {
-	Render(ctx context.Context, url string) (html []byte, finalURL string, err error)
-}
-
-// Share is what all who use one engine may ask of one host together; dispatch.Limiter is
-// one. It is safe for concurrent use.
-type Share interface {
-	// Take returns when n more requests may be sent, or fails, and then with a code.
-	// settle is told how many were.
-	Take(ctx context.Context, n int) (settle func(sent int), err error)
-	// Slow says that the host accepts no requests before a time.
-	Slow(until time.Time)
-}
-
 // Config holds what a Fetcher works with. Store, Extract, Guard and Now are
 // required; every other zero value stands for its default.
 type Config struct {
 	Store   blob.Store
-	Extract Extractor
+	Extract *extract.Extractor
 	Guard   *guard.Guard
 	Now     func() time.Time
 
@@ -69,15 +47,12 @@ type Config struct {
 	// Clean has every page and what its server says of it before anything is made of
 	// them; nil leaves them as they came.
 	Clean func([]byte) []byte
-	// Share gives what is shared of a host by its name; nil is a fetcher that is alone.
-	// Besides the turns and the pace of this fetcher, every request waits for it, and a
-	// host that answers 429, or 503 with a time, is left alone by all.
-	Share func(host string) Share
-	// Renderer is asked for pages whose text is made by scripts; nil = never.
-	Renderer Renderer
+	// Through wraps the transport of every request, robots.txt included: for limits that
+	// several fetchers share. nil leaves it as it is.
+	Through func(http.RoundTripper) http.RoundTripper
 
 	MaxBody int64         // largest body, after decompression; default 16 MiB
-	Timeout time.Duration // longest time for a page, from its first turn at the host; rendering has as much again; default 30 s
+	Timeout time.Duration // longest time for a page, from its first turn at the host; default 30 s
 	PerHost int           // requests to a host at the same time; default 2
 	Pace    time.Duration // least time between requests to a host; default 200 ms, negative = none
 }
@@ -92,7 +67,7 @@ func (c Config) withDefaults() Config {
 // Fetcher fetches pages of the web. It is safe for concurrent use.
 type Fetcher struct {
 	cfg       Config
-	transport *http.Transport
+	transport http.RoundTripper
 	robots    *robots
 	hosts     *hosts
 	backoff   time.Duration // before a request is repeated, when the server names no time
@@ -106,6 +81,9 @@ func New(cfg Config) *Fetcher {
 		cfg: cfg, transport: cfg.Guard.Transport(), hosts: newHosts(cfg.PerHost, cfg.Pace),
 		backoff: 500 * time.Millisecond,
 	}
+	if cfg.Through != nil {
+		f.transport = cfg.Through(f.transport)
+	}
 	f.robots = newRobots(cfg.UserAgent, cfg.Now, f.getRobots)
 	return f
 }
@@ -113,7 +91,7 @@ func New(cfg Config) *Fetcher {
 // Close ends work in the background and closes idle connections. Closing twice is harmless.
 func (f *Fetcher) Close() error {
 	f.robots.close()
-	f.transport.CloseIdleConnections()
+	(&http.Client{Transport: f.transport}).CloseIdleConnections()
 	return nil
 }
 
@@ -128,15 +106,12 @@ func (f *Fetcher) Close() error {
 // found; CodeUnavailable for all else, a body over the limit and a page that only
 // scripts could fill included. There is no half page.
 func (f *Fetcher) Fetch(ctx context.Context, loc string) (page fetch.Page, err error) {
-	got, err := f.getAt(ctx, loc, f.page(always))
+	got, err := f.getAt(ctx, loc)
 	if err == nil {
 		page, err = f.take(ctx, loc, got)
 	}
 	return page, coded(ctx, err, "fetch", loc)
 }
-
-// always asks for a page without a condition.
-func always(*url.URL) condition { return condition{} }
 
 // coded gives an error about a page its code.
 func coded(ctx context.Context, err error, doing, loc string) error {
@@ -164,7 +139,7 @@ func codeOf(ctx context.Context, err error) marchwarden.Code {
 }
 
 // getAt is get for an address as a caller wrote it.
-func (f *Fetcher) getAt(ctx context.Context, loc string, ask asker) (answer, error) {
+func (f *Fetcher) getAt(ctx context.Context, loc string) (answer, error) {
 	if canonical, ok := locator.Canonical(loc); !ok || canonical != loc {
 		return answer{}, marchwarden.Errorf(marchwarden.CodeDenied, "not a canonical http or https address")
 	}
@@ -172,7 +147,7 @@ func (f *Fetcher) getAt(ctx context.Context, loc string, ask asker) (answer, err
 	if err != nil {
 		return answer{}, marchwarden.Wrap(err, marchwarden.CodeDenied, "not an address")
 	}
-	return f.get(ctx, u, ask)
+	return f.get(ctx, u)
 }
 
 // take makes a page of what a server sent.
@@ -181,10 +156,8 @@ func (f *Fetcher) take(ctx context.Context, loc string, got answer) (fetch.Page,
 	if err != nil {
 		return fetch.Page{}, err
 	}
-	if needsScripts(got.raw, doc) {
-		if got, doc, err = f.render(ctx, got, doc); err != nil {
-			return fetch.Page{}, err
-		}
+	if needsScripts(got.raw, doc) && blank(doc) {
+		return fetch.Page{}, errNeedsScripts
 	}
 	return f.keep(ctx, loc, got, doc)
 }
@@ -209,7 +182,6 @@ func (f *Fetcher) keep(ctx context.Context, loc string, got answer, doc extract.
 		Origin: origin(got.url.Hostname()), MediaType: doc.MediaType, Extractor: doc.Extractor, Links: canonicalLinks(doc.Links, loc, final),
 		FetchedAt: f.cfg.Now().UTC(), NonText: doc.NonText || doc.Text == "",
 	}
-	page.ETag, page.LastModified = validators(got.header)
 	return fetch.Keep(context.WithoutCancel(ctx), f.cfg.Store, page, got.raw, doc.Text)
 }
 

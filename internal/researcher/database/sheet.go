@@ -9,7 +9,8 @@ import (
 
 // This part reads questions on a table alone, whose rows may be called anything: a sheet of a workbook, a table of a
 // page. Its templates are a value, a count, a sum, an average, an extreme, a difference, the first and the last, the
-// row before and after.
+// row before and after. Of a table with a name it reads what no statement of several tables is made of: a difference,
+// the greater of two, the row before and after, the first and the last.
 
 // readSheet finds what the question says about a table.
 func readSheet(q *question, r *relation, nouns []noun) *reading {
@@ -31,9 +32,11 @@ func (rd *reading) draft() *draft {
 	if len(rd.q.low) == 0 || asksTruth[rd.q.low[0]] && !rd.q.has("or") {
 		return nil // it wants a yes or a no, and rows are none
 	}
-	for _, template := range []func() *draft{
-		rd.difference, rd.neighbour, rd.extreme, rd.average, rd.count, rd.ends, rd.lookup,
-	} {
+	templates := []func() *draft{rd.difference, rd.neighbour, rd.extreme, rd.ends}
+	if rd.r.unnamed {
+		templates = []func() *draft{rd.difference, rd.neighbour, rd.extreme, rd.average, rd.count, rd.ends, rd.lookup}
+	}
+	for _, template := range templates {
 		if d := template(); d != nil {
 			if d.what == "" {
 				return nil // understood, and not answered
@@ -97,14 +100,6 @@ func (rd *reading) missing() []string {
 // computed is a number of the rows that pass a test.
 func (rd *reading) computed(value, name, where, words string) *draft {
 	return &draft{from: rd.r.from, what: value, where: both(where, rd.r.noTotals()), meaning: name + " of " + rd.r.where(words)}
-}
-
-// longest is how many rows a list may have: a table whose name says what its rows are lists them all.
-func (r *relation) longest() int {
-	if r.unnamed {
-		return manyAnswers
-	}
-	return wholeRows
 }
 
 // but are the filters but for some.
@@ -247,38 +242,29 @@ func (rd *reading) sum(c int, where, words string) *draft {
 func (rd *reading) number(at int, where, words string) *draft {
 	different := rd.q.has(distinct...)
 	rd.useWords(distinct...)
-	met := false
-	for i := at; i < min(at+3, len(rd.q.toks)) && !auxiliary[rd.q.low[i]]; i++ {
-		if met = rd.self(i); met {
-			break
-		}
+	for i := at; i < min(at+3, len(rd.q.toks)) && !auxiliary[rd.q.low[i]] && !rd.self(i); i++ {
 		if t := rd.q.toks[i]; t.Stop || askWords[t.Stem] || rd.used[i] {
 			continue
 		}
 		c := rd.take(i, func(c *column) bool { return !c.number })
-		switch {
-		case c >= 0 && (different || !rd.r.unnamed):
+		if c >= 0 && different {
 			col := &rd.r.cols[c]
 			return &draft{from: rd.r.from, what: "COUNT(DISTINCT " + col.expr + ")", where: both(where, rd.r.noTotals()), meaning: "count of different " + col.name + " of " + rd.r.where(words)}
-		case c < 0: // the rows, whatever they are called
-			rd.used[i] = rd.r.unnamed
 		}
+		rd.used[i] = true // the rows, whatever they are called
 		break
 	}
-	switch {
-	case !met && !rd.r.unnamed, rd.single():
-		return refused // what is counted is not this table; or a row that is named is there once
-	case different:
-		return refused // rows are always different
+	if rd.single() || different {
+		return refused // a row that is named is there once, and rows are always different
 	}
 	return rd.computed("COUNT(*)", "count", where, words)
 }
 
-// single reports that the filters name one row: by what it is called or, in an unnamed table, by what no other has.
+// single reports that the filters name one row, by what no other has.
 func (rd *reading) single() bool {
 	return slices.ContainsFunc(rd.filters, func(f filter) bool {
 		c := &rd.r.cols[f.col]
-		return f.op == "" && f.full && !f.not && len(f.values) == 1 && c.unique > 0.9 && (rd.r.unnamed || f.col == rd.r.entity())
+		return f.op == "" && f.full && !f.not && len(f.values) == 1 && c.unique > 0.9
 	})
 }
 
@@ -296,5 +282,5 @@ func (rd *reading) lookup() *draft {
 	}
 	where, words := rd.conditions(rd.filters)
 	return &draft{from: rd.r.from, what: rd.show(answer), where: both(where, rd.r.cols[answer].expr+" IS NOT NULL"), tail: rd.r.listed(),
-		meaning: rd.r.where(words), most: rd.r.longest()}
+		meaning: rd.r.where(words)}
 }

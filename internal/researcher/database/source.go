@@ -261,16 +261,11 @@ func (f *Fetcher) Fetch(ctx context.Context, locator string) (fetch.Page, error)
 		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeInternal, "fetch %q", locator)
 	}
 	name := f.db.Name()
-	text := p.text(f.db)
-	page := fetch.Page{
-		Locator: locator, Source: "database", Title: p.title(name), Origin: name, MediaType: "application/json", Extractor: extractor,
-		RawBytes: len(raw), TextBytes: len(text), FetchedAt: f.now().UTC(),
-	}
-	if page.Raw, err = f.blobs.Put(ctx, raw); err != nil {
+	page, err := fetch.Keep(ctx, f.blobs, fetch.Page{
+		Locator: locator, Source: "database", Title: p.title(name), Origin: name, MediaType: "application/json", Extractor: extractor, FetchedAt: f.now().UTC(),
+	}, raw, p.text(f.db))
+	if err != nil {
 		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "store rows")
-	}
-	if page.Text, err = f.blobs.Put(ctx, []byte(text)); err != nil {
-		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "store text")
 	}
 	return page, nil
 }

@@ -59,13 +59,6 @@ type braveAnswer struct {
 	} `json:"web"`
 }
 
-type braveResult struct {
-	URL         string `json:"url"`
-	Title       string `json:"title"`
-	Description string `json:"description"`
-	PageAge     string `json:"page_age"`
-}
-
 func bravePages(ctx context.Context, api *httpapi.Service, ask url.Values, limit int) (found []search.Hit, err error) {
 	for page := range mostPages {
 		if page > 0 {
@@ -81,9 +74,7 @@ func bravePages(ctx context.Context, api *httpapi.Service, ask url.Values, limit
 			}
 			return found, err
 		}
-		more, err := hits(api.Name, a.Web.Results, func(r braveResult) search.Hit {
-			return search.Hit{Locator: r.URL, Title: r.Title, Snippet: r.Description, Published: r.PageAge}
-		})
+		more, err := hits(api.Name, a.Web.Results)
 		found = append(found, more...)
 		if err != nil || len(more) == 0 || !a.Query.More || limit <= pageSize*(page+1) {
 			return found, err

@@ -5,6 +5,7 @@
 package engines
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -51,15 +52,29 @@ func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	return search.Tidy(found, q), err
 }
 
-// hits makes hits of the items of an answer.
-func hits[T any](name string, list []json.RawMessage, hit func(T) search.Hit) ([]search.Hit, error) {
-	items, err := httpapi.Items[T](name, list)
+// result is one of an answer, under the names that the services have for its parts.
+type result struct {
+	URL           string  `json:"url"`
+	Title         string  `json:"title"`
+	Content       string  `json:"content"`     // of Tavily, in Markdown, and of SearXNG
+	Description   string  `json:"description"` // of Brave
+	Snippet       string  `json:"snippet"`     // of Wikipedia, in HTML
+	Score         float64 `json:"score"`
+	PublishedDate string  `json:"published_date"` // of Tavily
+	Published     string  `json:"publishedDate"`  // of SearXNG
+	PageAge       string  `json:"page_age"`       // of Brave
+	Timestamp     string  `json:"timestamp"`      // of the last edit, of Wikipedia
+}
+
+// hits makes hits of the results of an answer.
+func hits(name string, list []json.RawMessage) ([]search.Hit, error) {
+	results, err := httpapi.Items[result](name, list)
 	if err != nil {
 		return nil, err
 	}
-	found := make([]search.Hit, len(items))
-	for i, item := range items {
-		found[i] = hit(item)
+	found := make([]search.Hit, len(results))
+	for i, r := range results {
+		found[i] = search.Hit{Locator: r.URL, Title: r.Title, Snippet: cmp.Or(r.Content, r.Description), Score: r.Score, Published: cmp.Or(r.PublishedDate, r.Published, r.PageAge)}
 	}
 	return found, nil
 }

@@ -28,7 +28,7 @@ import (
 // limit's.
 func NewRationed(share dispatch.Limiter, now func() time.Time, client *http.Client, open func(*http.Client) search.Engine) search.Engine {
 	counted := *client
-	counted.Transport = Transport(share, now, client.Transport)
+	counted.Transport = Transport(func(string) dispatch.Limiter { return share }, now, client.Transport)
 	return &rationed{Engine: open(&counted), share: share}
 }
 
@@ -59,8 +59,9 @@ func (e *rationed) Search(ctx context.Context, q search.Query) ([]search.Hit, er
 	return hits, err
 }
 
-// Transport is base, or Go's usual one if that is nil, with every request counted.
-func Transport(share dispatch.Limiter, now func() time.Time, base http.RoundTripper) http.RoundTripper {
+// Transport is base, or Go's usual one if that is nil, with every request counted by the
+// limit of its host.
+func Transport(share func(host string) dispatch.Limiter, now func() time.Time, base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = &http.Transport{Proxy: http.ProxyFromEnvironment}
 	}
@@ -68,18 +69,22 @@ func Transport(share dispatch.Limiter, now func() time.Time, base http.RoundTrip
 }
 
 type transport struct {
-	share dispatch.Limiter
+	share func(host string) dispatch.Limiter
 	now   func() time.Time
 	base  http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	share := t.share(req.URL.Hostname())
 	if own, ok := req.Context().Value(ticketKey{}).(*ticket); !ok || !own.used.CompareAndSwap(false, true) {
-		settle, err := t.share.Take(req.Context(), 1)
+		settle, err := share.Take(req.Context(), 1)
 		if err != nil {
 			if req.Body != nil {
 				_ = req.Body.Close() // as every RoundTripper has to
+			}
+			if ended := req.Context().Err(); ended != nil {
+				err = ended // whose time it was, the caller knows
 			}
 			return nil, err
 		}
@@ -91,7 +96,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	now := t.now()
 	if wait, ok := httpapi.StayAway(resp, now); ok {
-		t.share.Slow(now.Add(wait))
+		share.Slow(now.Add(wait))
 	}
 	return resp, nil
 }

@@ -42,18 +42,8 @@ type searxngAnswer struct {
 	Unresponsive []json.RawMessage `json:"unresponsive_engines"`
 }
 
-type searxngResult struct {
-	URL       string  `json:"url"`
-	Title     string  `json:"title"`
-	Content   string  `json:"content"`
-	Score     float64 `json:"score"`
-	Published string  `json:"publishedDate"`
-}
-
 func (a searxngAnswer) hits(name string) ([]search.Hit, error) {
-	found, err := hits(name, a.Results, func(r searxngResult) search.Hit {
-		return search.Hit{Locator: r.URL, Title: r.Title, Snippet: r.Content, Score: r.Score, Published: r.Published}
-	})
+	found, err := hits(name, a.Results)
 	if names := unresponsive(a.Unresponsive); err == nil && len(found) == 0 && names != "" {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: name + ": the engines behind the instance did not answer: " + names,
 			Hint: "look at the instance's own statistics, or give it other engines"}

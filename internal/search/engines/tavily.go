@@ -38,19 +38,6 @@ type tavilyQuestion struct {
 	IncludeRawContent bool     `json:"include_raw_content"`
 }
 
-// tavilyAnswer is the part of a response that is used.
-type tavilyAnswer struct {
-	Results []json.RawMessage `json:"results"`
-}
-
-type tavilyResult struct {
-	URL           string  `json:"url"`
-	Title         string  `json:"title"`
-	Content       string  `json:"content"` // Markdown
-	Score         float64 `json:"score"`
-	PublishedDate string  `json:"published_date"`
-}
-
 func askTavily(ctx context.Context, api *httpapi.Service, q search.Query) ([]search.Hit, error) {
 	ask := tavilyQuestion{Query: q.Text, SearchDepth: "basic", MaxResults: min(q.Limit, tavilyMostResults), StartDate: q.Since, EndDate: q.Until}
 	only, not, plain := search.Domains(q.Filter)
@@ -66,10 +53,17 @@ func askTavily(ctx context.Context, api *httpapi.Service, q search.Query) ([]sea
 	return a.hits(api.Name)
 }
 
+// tavilyAnswer is the part of a response that is used.
+type tavilyAnswer struct {
+	Results []json.RawMessage `json:"results"`
+}
+
 func (a tavilyAnswer) hits(name string) ([]search.Hit, error) {
-	return hits(name, a.Results, func(r tavilyResult) search.Hit {
-		return search.Hit{Locator: r.URL, Title: r.Title, Snippet: tavilyPlain(r.Content), Score: r.Score, Published: r.PublishedDate}
-	})
+	found, err := hits(name, a.Results)
+	for i := range found {
+		found[i].Snippet = tavilyPlain(found[i].Snippet)
+	}
+	return found, err
 }
 
 var (

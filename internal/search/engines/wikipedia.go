@@ -68,12 +68,6 @@ type wikipediaAnswer struct {
 	} `json:"error"`
 }
 
-type wikipediaResult struct {
-	Title     string `json:"title"`
-	Snippet   string `json:"snippet"`   // HTML
-	Timestamp string `json:"timestamp"` // of the last edit
-}
-
 // askWikipedia searches for articles that have all of the words.
 func askWikipedia(ctx context.Context, api *httpapi.Service, words []string, host string, q search.Query) ([]search.Hit, error) {
 	var a wikipediaAnswer
@@ -89,16 +83,16 @@ func askWikipedia(ctx context.Context, api *httpapi.Service, words []string, hos
 	case a.Query == nil:
 		return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "%s: the answer is not one to a search", api.Name)
 	}
-	found, err := hits(api.Name, a.Query.Search, func(r wikipediaResult) search.Hit {
-		title := strings.TrimSpace(r.Title)
-		edited := search.Date(r.Timestamp)
-		if title == "" || q.Since != "" && edited != "" && edited < q.Since {
-			return search.Hit{}
+	articles, err := httpapi.Items[result](api.Name, a.Query.Search)
+	var found []search.Hit
+	for _, r := range articles {
+		title, edited := strings.TrimSpace(r.Title), search.Date(r.Timestamp)
+		if title != "" && (q.Since == "" || edited == "" || edited >= q.Since) {
+			article := url.URL{Scheme: "https", Host: host, Path: "/wiki/" + strings.ReplaceAll(title, " ", "_")}
+			found = append(found, search.Hit{Locator: article.String(), Title: title, Snippet: r.Snippet})
 		}
-		article := url.URL{Scheme: "https", Host: host, Path: "/wiki/" + strings.ReplaceAll(title, " ", "_")}
-		return search.Hit{Locator: article.String(), Title: title, Snippet: r.Snippet}
-	})
-	return slices.DeleteFunc(found, func(h search.Hit) bool { return h.Locator == "" }), err
+	}
+	return found, err
 }
 
 // wikipediaFault translates an error of the API by its code.

@@ -1,4 +1,4 @@
-package render
+package chromium
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperVariable makes the test binary a program that renders the address in it, for tests that kill it.
-const helperVariable = "MARCHWARDEN_RENDER_HELPER"
+// helperVariable makes the test binary a program that starts the browser in it, for tests that kill it.
+const helperVariable = "MARCHWARDEN_BROWSER_HELPER"
 
 func TestMain(m *testing.M) {
 	if what := os.Getenv(helperVariable); what != "" {
-		renderAsHelper(what)
+		browseAsHelper(what)
 	}
 	before := channels()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
@@ -45,19 +45,24 @@ func channels() (n int) {
 	return n
 }
 
-// renderAsHelper is that program.
-func renderAsHelper(what string) {
-	parts := strings.Split(what, "\n")
-	g := &gate{allow: []string{parts[1]}}
-	_, err := New(Config{Chromium: parts[0], Dial: g.dial, TempDir: parts[2], Timeout: time.Minute}).Render(context.Background(), "http://"+parts[1])
+// browseAsHelper is that program: it has a browser do nothing until the process is killed.
+func browseAsHelper(what string) {
+	path, dir, _ := strings.Cut(what, "\n")
+	profile, scratch, err := MakeProfile(dir, preferences)
+	if err == nil {
+		err = Run(context.Background(), Program{Path: path, Args: Flags(profile), Env: Environment(profile, scratch), MaxMessage: 1 << 20}, func(w *Wire) error {
+			for range w.In() {
+			}
+			return w.Err()
+		})
+	}
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(3)
 }
 
-// TestKilledParentLeavesNoBrowser kills a process in the middle of a page in the one way that gives it no chance to clear up.
+// TestKilledParentLeavesNoBrowser kills a process in the one way that gives it no chance to clear up.
 func TestKilledParentLeavesNoBrowser(t *testing.T) {
 	path := browser(t)
-	srv, _ := page(t, `<!doctype html><p>busy<script>for (;;) {}</script>`)
 	dir, err := os.MkdirTemp("/tmp", "mwr") // short, so that all the browser writes is in it
 	if err != nil {
 		t.Fatal(err)
@@ -68,11 +73,11 @@ func TestKilledParentLeavesNoBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), helperVariable+"="+path+"\n"+srv.Listener.Addr().String()+"\n"+dir)
+	cmd.Env = append(os.Environ(), helperVariable+"="+path+"\n"+dir)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	renderers := func() (n int) {
+	processes := func() (n int) {
 		for _, l := range leftovers(t, dir) {
 			if strings.Contains(l, "/cmdline") {
 				n++
@@ -80,7 +85,7 @@ func TestKilledParentLeavesNoBrowser(t *testing.T) {
 		}
 		return n
 	}
-	for i := 0; renderers() < 2; i++ {
+	for i := 0; processes() < 2; i++ {
 		if i == 500 {
 			t.Fatal("no browser came up")
 		}
@@ -99,7 +104,7 @@ func TestKilledParentLeavesNoBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	for i := 0; renderers() > 0; i++ {
+	for i := 0; processes() > 0; i++ {
 		if i == 250 {
 			t.Fatalf("left behind: %q", leftovers(t, dir))
 		}

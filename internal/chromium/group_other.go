@@ -1,6 +1,6 @@
 //go:build !unix
 
-package render
+package chromium
 
 import "os/exec"
 

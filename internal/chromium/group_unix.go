@@ -1,4 +1,6 @@
-package render
+//go:build unix && !linux
+
+package chromium
 
 import (
 	"os/exec"
@@ -8,10 +10,9 @@ import (
 // Supported tells whether a process can be given files besides the standard three.
 const Supported = true
 
-// ownGroup puts the browser into a process group of its own, and has the kernel kill it should this process die without a chance to do so. Its children see their
-// channel to it close, and end.
+// ownGroup puts the browser into a process group of its own.
 func ownGroup(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
 // killGroup kills the browser with all its children. A group that is gone already is no error, and no other can have its number yet: they are given out in turn.

@@ -1,4 +1,4 @@
-package render
+package chromium
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const grace = time.Second
 
 // Program is a browser to be started.
 type Program struct {
-	Path       string   // as render.Find gives it
+	Path       string   // as chromium.Find gives it
 	Args       []string // must have Flags among them
 	Env        []string // all that it learns about this machine
 	MaxMessage int64    // largest message that it may send; a larger one ends the conversation

@@ -1,9 +1,4 @@
-package render
-
-// This part starts a local headless Chromium and talks its debugging protocol with it. It is what both the renderer of pages and the tests in a real browser stand on.
-//
-// It owns the browser's process group, the pair of pipes over which it is driven, which a page cannot reach, its throw-away profile and the flags without which it would
-// call home. It does not know what a page is, does not decide what may be reached and keeps nothing.
+package chromium
 
 import (
 	"errors"
