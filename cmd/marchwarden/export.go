@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,14 +17,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 type exportOptions struct {
-	out, format, cite     string
+	out, format           string
 	force                 bool
 	sign, comment, newKey string
 }
@@ -42,13 +40,11 @@ func newExport(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "out", "o", "", "write to `FILE`; - is stdout")
 	f.StringVar(&o.format, "format", "", "`FORMAT` of the file: "+strings.Join(bundle.FormatNames(), ", "))
-	f.StringVar(&o.cite, "cite", "", "`STYLE` of the references: "+strings.Join(biblio.Styles(), ", ")+" (default ieee)")
 	f.BoolVar(&o.force, "force", false, "replace a file that exists")
 	f.StringVar(&o.sign, "sign", "", "sign the bundle with the private key in `KEYFILE`")
 	f.StringVar(&o.comment, "comment", "", "`TEXT` that the signature covers")
 	f.StringVar(&o.newKey, "new-key", "", "make a key to sign with: `FILE` and FILE.pub")
 	complete(cmd, "format", bundle.FormatNames()...)
-	complete(cmd, "cite", biblio.Styles()...)
 	return cmd
 }
 
@@ -92,10 +88,6 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error
 	}
 	var key *bundle.Key
 	switch {
-	case o.cite != "" && !slices.Contains(biblio.Styles(), o.cite):
-		return invalid("--cite", "use one of "+strings.Join(biblio.Styles(), ", "), fmt.Sprintf("there is no style %q", plaintext.Clip(o.cite, 40)))
-	case o.cite != "" && !slices.Contains([]string{"md", "html", "docx", "pdf"}, format.Name):
-		return invalid("--cite", "", "is for reports: md, html, docx and pdf")
 	case format.Name != "mwz" && (o.sign != "" || o.comment != ""):
 		return invalid("--sign", "", "is for bundles: only --format mwz can be signed")
 	case o.sign == "" && o.comment != "":
@@ -116,7 +108,7 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error
 			return err
 		}
 		e := exportOf(a, c, rec.Store(), past)
-		e.Sign, e.Comment, e.Cite = key, o.comment, biblio.Style(o.cite)
+		e.Sign, e.Comment = key, o.comment
 		if _, _, err := e.From.Result(ctx, past); err != nil {
 			return err
 		}

@@ -183,8 +183,6 @@ var vendors = []vendor{
 	{"github.com/google/jsonschema-go", []string{"internal/mcpkit", "internal/mcpkit/client"}, []string{".", "cmd/marchwarden"}},
 	{"github.com/golang-jwt/jwt/v5", []string{"internal/access"}, []string{"cmd/marchwarden"}},
 	{"github.com/MicahParks/jwkset", []string{"internal/access"}, nil},
-	{"codeberg.org/go-pdf/fpdf", []string{"internal/report"}, nil},
-	{"golang.org/x/image", []string{"internal/report"}, nil}, // its fonts
 	{"github.com/klippa-app/go-pdfium", []string{"internal/fetch/pdf"}, nil},
 	{"github.com/tetratelabs/wazero", []string{"internal/fetch/pdf"}, nil},
 	{"codeberg.org/readeck/go-readability/v2", []string{"internal/fetch/extract"}, nil},

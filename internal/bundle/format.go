@@ -33,7 +33,6 @@ type Export struct {
 	From run.Store
 	Run  *run.Run
 	Home string // where the checks of its sources are kept
-	Cite biblio.Style
 	Options
 
 	// Print prints a page of HTML to PDF by a browser; nil where there is none.
@@ -145,7 +144,6 @@ func reportIn(write func(io.Writer, *report.Report) error) func(context.Context,
 		if last, ok := e.checked(); ok {
 			r.Result.CheckedAt, r.Checked = &last.CheckedAt, last.Summary(e.When(last.CheckedAt))
 		}
-		r.Cite = e.Cite
 		for _, problem := range r.Problems {
 			e.Warn("the record is damaged: " + problem)
 		}
@@ -158,25 +156,22 @@ func reportIn(write func(io.Writer, *report.Report) error) func(context.Context,
 	}
 }
 
-// exportPDF has a browser print the page of a report, or writes a plainer document where none can.
+// exportPDF has a browser print the page of a report.
 func exportPDF(ctx context.Context, e Export, w io.Writer) error {
 	if e.Print == nil {
-		return reportIn(report.PDF)(ctx, e, w)
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "a PDF is printed by Chromium or Chrome, which is not on this machine", Hint: "export html, and print that from any browser; or docx"}
 	}
-	var page strings.Builder
-	if err := reportIn(report.HTML)(ctx, e, &page); err != nil {
+	return reportIn(func(w io.Writer, r *report.Report) error {
+		var page strings.Builder
+		if err := report.HTML(&page, r); err != nil {
+			return err
+		}
+		pdf, err := e.Print(ctx, page.String())
+		if err == nil {
+			_, err = w.Write(pdf)
+		}
 		return err
-	}
-	pdf, err := e.Print(ctx, page.String())
-	if err != nil && ctx.Err() == nil {
-		e.Warn("the browser did not print, so the PDF is a plainer one: " + err.Error())
-		e.Print = nil
-		return exportPDF(ctx, e, w)
-	}
-	if err == nil {
-		_, err = w.Write(pdf)
-	}
-	return err
+	})(ctx, e, w)
 }
 
 func listIn(write func(io.Writer, []biblio.Entry) error) func(context.Context, Export, io.Writer) error {

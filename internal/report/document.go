@@ -243,11 +243,7 @@ func (d document) references() {
 		d.heading(1, "References")
 	}
 	for _, ref := range all {
-		if d.r.Cite.Alphabetical() {
-			d.paragraph(text(ref.text), span{text: ref.address, link: ref.address}, text(marked("", ref.cited)))
-		} else {
-			d.paragraph(text(marked("", ref.cited)+" "+ref.text), span{text: ref.address, link: ref.address})
-		}
+		d.paragraph(text(marked("", ref.cited)+" "+ref.text), span{text: ref.address, link: ref.address})
 	}
 }
 

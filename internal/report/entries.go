@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -108,17 +107,13 @@ type reference struct {
 	cited         []int
 }
 
-// references are the cited documents: in the order of their numbers, or by the alphabet where
-// the style has no numbers.
+// references are the cited documents in the order of their numbers.
 func (r *Report) references() []reference {
 	var out []reference
 	entries, cited := r.documents()
 	for i, e := range entries {
-		text, address := r.Cite.Reference(e)
+		text, address := e.Reference()
 		out = append(out, reference{text, address, cited[i]})
-	}
-	if r.Cite.Alphabetical() {
-		slices.SortStableFunc(out, func(a, b reference) int { return strings.Compare(strings.ToLower(a.text), strings.ToLower(b.text)) })
 	}
 	return out
 }
