@@ -126,7 +126,7 @@ func TestPageHostile(t *testing.T) {
 	h.writeHostile(texts)
 	s := r.ui(t, home)
 	p := s.enter(t, b)
-	big, other := handID(100).String(), handID(200).String()
+	big := handID(100).String()
 	run := s.url + "/runs/" + big
 	visit := func(where, address string, then func()) {
 		t.Helper()
@@ -159,8 +159,6 @@ func TestPageHostile(t *testing.T) {
 	visit("sources again", run+"/drift", func() { p.WaitText("main", "alert(1)") })
 	visit("deleting", run+"/delete", func() { p.WaitText("main", "alert(1)") })
 	visit("asking again", s.url+"/?from="+big, func() { p.WaitFor(`document.querySelector('#question').value.includes('alert(1)')`) })
-	visit("comparing", s.url+"/compare?run="+big+"&run="+other, func() { p.WaitText("main", "alert(1)") })
-	visit("comparing with itself", s.url+"/compare?run="+big+"&run="+big, nil)
 	for offset := 0; offset < len(texts); offset += 25 {
 		visit("history", fmt.Sprintf("%s/history?offset=%d", s.url, offset), func() { p.Wait(".entry") })
 	}

@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/browsertest"
@@ -23,12 +24,11 @@ func samplePages(s *uiServed, id, live string) []struct{ name, address, wait str
 		{"answer", run + "?source=1", "#source.open .leaf img"},
 		{"history", s.url + "/history", ".entry"},
 		{"library", s.url + "/library", ".entry"},
-		{"compare", s.url + "/compare?run=" + id + "&run=" + handID(1600).String(), ".versus"},
 		{"source", run + "/source/1", ".stored"},
 		{"drift", run + "/drift", ".passage"},
 		{"confirm", run + "/delete", "button.danger"},
 		{"not found", s.url + "/nowhere", "#problem-title"},
-		{"history with a fault", s.url + "/history?min_cost=x", "#faults"},
+		{"history with a fault", s.url + "/history?q=" + strings.Repeat("w+", 3000), "#faults"},
 		{"cut off", s.url + "/runs/" + handID(1100).String(), "main"},
 	}
 }

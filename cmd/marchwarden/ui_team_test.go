@@ -50,7 +50,7 @@ func request(p *browsertest.Page, method, path, form string) reply {
 var teamRoutes = []struct{ method, path, form string }{
 	{"GET", "/runs/ID", ""}, {"GET", "/runs/ID?source=1", ""}, {"GET", "/runs/ID/events", ""}, {"GET", "/runs/ID/panel?source=1", ""}, {"GET", "/runs/ID/source/1", ""},
 	{"GET", "/runs/ID/export/json", ""}, {"GET", "/runs/ID/export/mwz", ""}, {"GET", "/runs/ID/export/html", ""}, {"GET", "/runs/ID/drift", ""}, {"GET", "/runs/ID/delete", ""},
-	{"GET", "/compare?run=ID&run=ID", ""}, {"POST", "/runs/ID/rerun", ""}, {"POST", "/runs/ID/drift", ""}, {"POST", "/runs/ID/resume", ""}, {"POST", "/runs/ID/cancel", ""},
+	{"POST", "/runs/ID/rerun", ""}, {"POST", "/runs/ID/drift", ""}, {"POST", "/runs/ID/resume", ""}, {"POST", "/runs/ID/cancel", ""},
 	{"POST", "/runs/ID/delete", "confirmed=yes"},
 }
 

@@ -40,9 +40,6 @@ func TestOthersRuns(t *testing.T) {
 				}
 			}
 		}
-		if status, _ := bob.get("/compare?run=" + his.String() + "&run=" + id.String()); status != 404 {
-			t.Errorf("compared: %d", status)
-		}
 		_, text := bob.get("/?from=" + id.String())
 		lacks(t, text, question, "its water")
 	}

@@ -160,7 +160,6 @@ func (s *Server) Handler() http.Handler {
 		{"GET /{$}", access.ScopeRead, s.askPage},
 		{"POST " + page.SubmitPath, access.ScopeResearch, s.submit},
 		{"GET " + page.HistoryPath, access.ScopeRead, s.historyPage},
-		{"GET " + page.ComparePath, access.ScopeRead, s.comparePage},
 		{"GET " + page.WatchPath, access.ScopeRead, s.watchPage},
 		{"GET " + page.FeedPath, access.ScopeRead, s.feed},
 		{"POST " + page.WatchPath + "/{id}/remove", access.ScopeResearch, s.unwatch},

@@ -203,8 +203,7 @@ func (v Answer) actions() h.Node {
 	exports := h.If(len(v.Can.Exports) > 0, `<details class="menu share"><summary>Share</summary><ul>{}</ul></details>`, h.Each(v.Can.Exports, func(e Format) h.Node {
 		return h.Fill(`<li><a href="{}" download><b>{}</b> <span class="soft">{}</span></a></li>`, h.Local(ExportPath(v.ID, e.Name)), e.Name, e.About)
 	}))
-	more := h.Join(do(v.Can.Check && len(v.Sources) > 0, Check, "Check the sources again"), link(!v.Body.Empty(), withQuery(HistoryPath, url.Values{"with": {v.ID}}), "Compare with another answer", ``),
-		do(v.Can.Watch, Follow, "Watch this question"), do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, ActPath(v.ID, Delete), "Delete", ` class="danger"`))
+	more := h.Join(do(v.Can.Check && len(v.Sources) > 0, Check, "Check the sources again"), do(v.Can.Watch, Follow, "Watch this question"), do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, ActPath(v.ID, Delete), "Delete", ` class="danger"`))
 	return h.Fill(`<div class="about">{}<div class="actions toolbar">{}{}<a class="button" href="{}">Ask again</a>{}</div></div>{}`, v.trust(), resume, exports,
 		h.Local(withQuery(AskPath, url.Values{"from": {v.ID}})), h.If(!more.Empty(), `<details class="menu acts"><summary>More</summary><ul>{}</ul></details>`, more),
 		h.If(line(v.Drift) != "", `<p class="meta"><span class="says">{}</span> <a href="{}">What became of the sources</a></p>`, line(v.Drift), h.Local(ActPath(v.ID, Check))))

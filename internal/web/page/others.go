@@ -46,7 +46,8 @@ func (s *Set) Drift(v Drift) h.Node {
 {}{}{}</header>
 {}{}`, h.Local(RunPath(v.ID)), with(v.Question, ` to <span lang="" dir="auto">{}</span>`), when, with(v.Summary, `<p class="lead says">{}</p>`),
 		h.If(v.CanCheck, `<div class="actions">{}</div>`, button(v.CSRF, ActPath(v.ID, Check), "Check the sources again", "primary")),
-		part("claims", "Claims", "claims-drift", "Sentences of the answer and what became of their evidence", []string{"Evidence", "Sentence", "Sources"}, claims),
+		h.If(!claims.Empty(), `<section aria-labelledby="claims-title"><h2 id="claims-title">Claims</h2><table class="claims-drift"><caption class="sr">Sentences of the answer and what became of their evidence</caption><thead><tr><th scope="col">Evidence</th><th scope="col">Sentence</th><th scope="col">Sources</th></tr></thead><tbody>{}</tbody></table></section>
+`, claims),
 		h.If(len(v.Report.Sources) > 0, `<section aria-labelledby="sources-title"><h2 id="sources-title">Sources</h2>{}</section>`, h.Each(v.Report.Sources, v.source)))})
 }
 

@@ -18,8 +18,7 @@ import (
 const (
 	AskPath     = "/"               // GET: the form; ?from=ID fills it with an earlier question
 	SubmitPath  = "/ask"            // POST: question, context, depth, format, token_budget, max_sources, researcher (repeated), follow
-	HistoryPath = "/history"        // GET: q, status (repeated), researcher (repeated), min_cost, max_cost, min_confidence, max_confidence, since, until, offset, with
-	ComparePath = "/compare"        // GET: run, twice
+	HistoryPath = "/history"        // GET: q, status (repeated), researcher (repeated), offset
 	LibraryPath = "/library"        // GET: the folders; POST: path, or documents for those that were handed over
 	DropPath    = "/library/remove" // POST: path
 	UploadPath  = "/library/files"  // POST ?name=NAME: a document, by the script

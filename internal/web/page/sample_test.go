@@ -63,7 +63,6 @@ func typical() []show {
 		page("history", sampleHistory(), (*Set).History),
 		page("watch", sampleWatch(), (*Set).Watch),
 		page("library", sampleLibrary(), (*Set).Library),
-		page("compare", sampleCompare(), (*Set).Compare),
 		page("drift", sampleDrift(), (*Set).Drift),
 		page("signin", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}, Team: true, Problem: "this token is not known", Hint: "ask for a new one", Next: "/history"}, (*Set).SignIn),
 		page("signin-link", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}}, (*Set).SignIn),
@@ -77,7 +76,7 @@ func empty() []show {
 	return []show{
 		page("ask", Ask{}, (*Set).Ask), page("run", Run{}, (*Set).Run), page("live", Live{}, (*Set).Live), page("answer", Answer{}, (*Set).Answer),
 		page("answer-source", Answer{Evidence: &Evidence{}}, (*Set).Answer), page("panel", Evidence{}, (*Set).Panel), page("source", Source{}, (*Set).Source), page("history", History{}, (*Set).History),
-		page("watch", Watch{}, (*Set).Watch), page("library", Library{}, (*Set).Library), page("compare", Compare{Comparison: run.Comparison{A: run.Side{Result: &marchwarden.Result{}}, B: run.Side{Result: &marchwarden.Result{}}, Claims: []run.Pair[marchwarden.Claim]{{}}}}, (*Set).Compare), page("drift", Drift{}, (*Set).Drift), page("signin", SignIn{}, (*Set).SignIn),
+		page("watch", Watch{}, (*Set).Watch), page("library", Library{}, (*Set).Library), page("drift", Drift{}, (*Set).Drift), page("signin", SignIn{}, (*Set).SignIn),
 		page("problem", Problem{}, (*Set).Problem), page("confirm", Confirm{}, (*Set).Confirm),
 	}
 }
@@ -235,8 +234,8 @@ func sampleSource() Source {
 func sampleHistory() History {
 	return History{
 		Frame: sampleFrame("History"), Words: `frost "upper valley"`, Statuses: []Option{{"complete", "", true}, {"interrupted", "", false}, {"running", "", false}, {"damaged", "", false}},
-		Researchers: []Option{{"pi", "", false}, {"web", "", false}}, MinConfidence: "0.5", Since: "2026-01-01", Entries: sampleEntries(), Total: 35, From: 21, To: 25,
-		Newer: url.Values{"q": {`frost "upper valley"`}}, Older: url.Values{"q": {`frost "upper valley"`}, "offset": {"40"}}, With: idOf(3).String(), Faults: []Fault{{"max_cost", "must be a number, not x", ""}}, MaxCost: "x",
+		Researchers: []Option{{"pi", "", false}, {"web", "", false}}, Entries: sampleEntries(), Total: 35, From: 21, To: 25,
+		Newer: url.Values{"q": {`frost "upper valley"`}}, Older: url.Values{"q": {`frost "upper valley"`}, "offset": {"40"}}, Faults: []Fault{{"q", "must be at most 64 words", ""}},
 	}
 }
 
@@ -251,18 +250,6 @@ func sampleLibrary() Library {
 	f.Library = true
 	return Library{Frame: f, Going: "Reading a folder: 50 of 1,204 files", Faults: []Fault{{"path", "does not exist", "name one that does"}},
 		Folders: []Folder{{Path: "/home/ada/papers", Files: 1204, Bytes: 1 << 20, Updated: began}, {Path: "/mnt/<gone>", Missing: true}, {Path: "/srv/notes", Given: true}, {Path: "/home/ada/new"}}}
-}
-
-func sampleCompare() Compare {
-	es := sampleEntries()
-	claim := func(i int, s marchwarden.Support) *marchwarden.Claim {
-		return &marchwarden.Claim{Text: sentences[i], Support: s}
-	}
-	return Compare{Frame: sampleFrame("Compare"), A: es[1], B: es[3], Comparison: run.Comparison{
-		A: run.Side{Result: &marchwarden.Result{Confidence: .82}, Claims: make([]marchwarden.Claim, 7)}, B: run.Side{Result: &marchwarden.Result{Confidence: .31}, Claims: make([]marchwarden.Claim, 9)}, Factors: []run.Factor{{Name: "confidence", A: "0.82", B: "0.31"}, {Name: "budget_exhausted", A: "false", B: "true"}},
-		Claims:  []run.Pair[marchwarden.Claim]{{A: claim(0, "supported"), B: claim(0, "supported")}, {A: claim(1, "supported"), B: claim(1, "partial"), Changed: true}, {A: claim(2, "partial")}, {B: claim(3, "unchecked")}},
-		Sources: []run.Pair[run.Source]{{A: &run.Source{Title: "Frost days in the upper valley", Locator: "https://meteo.example/valley/frost-days"}, B: &run.Source{}}, {B: &run.Source{Title: "Notes of a gardener", Locator: "notes/garden.md"}}},
-		Gaps:    []run.Pair[marchwarden.Gap]{{A: &marchwarden.Gap{Topic: "frost records before 1990"}}}}}
 }
 
 func sampleDrift() Drift {

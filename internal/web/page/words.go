@@ -197,7 +197,7 @@ type Discovery struct {
 // labels are what the fields of forms are called on the pages.
 var labels = map[string]string{
 	"question": "Question", "context": "What you already know", "depth": "Depth", "format": "Form of the answer", "token_budget": "Token budget", "max_sources": "Most sources", "researcher": "Where to look",
-	"min_cost": "Cost, from", "max_cost": "Cost, to", "min_confidence": "Confidence, from", "max_confidence": "Confidence, to", "since": "Asked, from", "until": "Asked, to", "q": "Words", "token": "Your token", "path": "Folder",
+	"q": "Words", "token": "Your token", "path": "Folder",
 }
 
 func token(csrf string) h.Node {
@@ -259,19 +259,14 @@ func cite(n int) h.Node {
 // toSource leads from an answer's page to a source in its panel.
 func toSource(n int) h.Link { return h.Again("source", n, "source") }
 
-func choice(e run.Entry, with string) h.Node {
-	id := e.ID.String()
-	return h.Fill(`<input type="checkbox" name="run" value="{}"{} aria-label="Compare: {}">`, id, h.If(with != "" && id == with, ` checked`), clip(80, e.Question))
-}
-
-// entry is a run in a list, behind a box to choose it by, if there is one.
-func entry(e run.Entry, box h.Node) h.Node {
+// entry is a run in a list.
+func entry(e run.Entry) h.Node {
 	question := clip(300, e.Question)
 	if question == "" {
 		question = "No question was kept"
 	}
-	return h.Fill(`<li class="entry">{}<div class="entry-text"><a class="question" href="{}" lang="" dir="auto">{}</a>{}{}<p class="meta">{}</p></div></li>
-`, box, h.Local(RunPath(e.ID.String())), question, h.If(e.Answer != "", `<p class="snippet" lang="" dir="auto">{}</p>`, e.Answer), with(e.Problem, `<p class="snippet bad-text">{}</p>`), entryFacts(e))
+	return h.Fill(`<li class="entry"><div class="entry-text"><a class="question" href="{}" lang="" dir="auto">{}</a>{}{}<p class="meta">{}</p></div></li>
+`, h.Local(RunPath(e.ID.String())), question, h.If(e.Answer != "", `<p class="snippet" lang="" dir="auto">{}</p>`, e.Answer), with(e.Problem, `<p class="snippet bad-text">{}</p>`), entryFacts(e))
 }
 
 // entryFacts are what is known of a run in a list, in words. A run that goes on, or was cut off, has
@@ -299,7 +294,7 @@ func countOf(n int, noun string) h.Node {
 }
 
 func entries(all []run.Entry) h.Node {
-	return h.Fill(`<ul class="entries">{}</ul>`, h.Each(all, func(e run.Entry) h.Node { return entry(e, h.Node{}) }))
+	return h.Fill(`<ul class="entries">{}</ul>`, h.Each(all, entry))
 }
 
 // gaps is a line for each category, and all of it below.

@@ -93,22 +93,6 @@
     });
   }
 
-  // Two runs are compared, no more and no less.
-  function chooser() {
-    const form = byId("choose");
-    if (!form) return;
-    const boxes = [...form.querySelectorAll("input[name=run]")];
-    const button = form.querySelector("button");
-    const show = () => {
-      const n = boxes.filter((b) => b.checked).length;
-      for (const b of boxes) b.disabled = n >= 2 && !b.checked;
-      button.disabled = n !== 2;
-      byId("chosen").textContent = n ? `${n} of 2 chosen` : "";
-    };
-    form.addEventListener("change", show);
-    show();
-  }
-
   const parsed = (html, id) => new DOMParser().parseFromString(html, "text/html").getElementById(id);
 
   // Evidence: one source at a time is in the panel.
@@ -349,7 +333,6 @@
     counters();
     asking();
     documents();
-    chooser();
     evidence();
     follow();
     byId("faults")?.focus();
