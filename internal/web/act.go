@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"os"
@@ -154,7 +155,7 @@ func (c *checks) close() {
 
 // drift begins to fetch the sources of a run again, and leads to the page of that.
 func (s *Server) drift(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	if _, err := s.tell(r.Context(), id, nil); err != nil { // without a result there are no sources
+	if _, err := s.tell(r.Context(), id); err != nil { // without a result there are no sources
 		return err
 	}
 	s.checks.begin(r.Context(), id.String(), func(ctx context.Context, tell func(func(*check))) error {
@@ -170,7 +171,7 @@ func (s *Server) drift(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 
 // driftPage is what became of the sources. While a check goes on it comes again by itself.
 func (s *Server) driftPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	t, err := s.tell(r.Context(), id, nil)
+	t, err := s.tell(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -244,8 +245,9 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, id marchwarden.T
 	if err := s.App.Remove(whole, id); err != nil { // who leaves does not leave half of it
 		return err
 	}
-	s.reports.forget(func(kept marchwarden.TraceID) bool { return kept == id })
-	s.pictures.forget(func(kept pictureKey) bool { return kept.id == id })
+	s.mu.Lock()
+	maps.DeleteFunc(s.pictures, func(kept pictureKey, _ []byte) bool { return kept.id == id })
+	s.mu.Unlock()
 	http.Redirect(w, r, page.HistoryPath+"?notice=deleted", http.StatusSeeOther)
 	return nil
 }

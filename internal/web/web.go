@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -113,12 +114,13 @@ type Server struct {
 	pages   *page.Set
 	streams chan struct{} // holds those who watch a run
 	life    context.Context
-	end     context.CancelFunc                // ends all streams
-	reports cache[marchwarden.TraceID, *told] // those that were looked at last: who clicks through sources does not have all of them read again
+	end     context.CancelFunc // ends all streams
 	checks  checks
 
-	pictures cache[pictureKey, []byte] // of pages; empty ones could not be drawn
-	drawing  chan struct{}             // holds the one that is drawn
+	drawing chan struct{} // holds the one that is drawn
+
+	mu       sync.Mutex            // guards what follows
+	pictures map[pictureKey][]byte // of pages; empty ones could not be drawn
 }
 
 // New makes the server. It listens to nothing.
@@ -129,8 +131,8 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = time.UTC
 	}
-	s := &Server{Config: cfg, pages: page.New(), streams: make(chan struct{}, maxStreams), reports: cache[marchwarden.TraceID, *told]{room: maxReports},
-		pictures: cache[pictureKey, []byte]{room: maxPictures}, drawing: make(chan struct{}, 1),
+	s := &Server{Config: cfg, pages: page.New(), streams: make(chan struct{}, maxStreams),
+		pictures: map[pictureKey][]byte{}, drawing: make(chan struct{}, 1),
 		checks: checks{of: map[string]*check{}, turn: make(chan struct{}, atOnce)}}
 	cfg.Gate.Public, cfg.Gate.Page, cfg.Gate.MaxBody = []string{page.StaticPath}, s.gatePage, maxDocument
 	s.life, s.end = context.WithCancel(context.Background())
