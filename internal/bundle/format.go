@@ -45,7 +45,6 @@ type Export struct {
 
 // Formats are the formats. A file name is of the first whose suffix it has.
 func Formats() []Format {
-	const text = "text/plain; charset=utf-8"
 	return []Format{
 		{"mwz", "a bundle that anybody can check, offline", "application/zip", []string{Suffix}, true, exportBundle},
 		{"md", "a report in Markdown", "text/markdown; charset=utf-8", []string{".md", ".markdown"}, false, reportIn(report.Markdown)},
@@ -54,8 +53,7 @@ func Formats() []Format {
 		{"pdf", "a report to print", "application/pdf", []string{".pdf"}, true, exportPDF},
 		{"csl", "the sources as CSL-JSON", "application/json", []string{".csl.json", ".csl"}, false, listIn(biblio.CSL)},
 		{"json", "the result as JSON", "application/json", []string{".json"}, false, exportJSON},
-		{"bibtex", "the sources as BibTeX", text, []string{".bib", ".bibtex"}, false, listIn(biblio.BibTeX)},
-		{"ris", "the sources as RIS", text, []string{".ris"}, false, listIn(biblio.RIS)},
+		{"bibtex", "the sources as BibTeX", "text/plain; charset=utf-8", []string{".bib", ".bibtex"}, false, listIn(biblio.BibTeX)},
 	}
 }
 

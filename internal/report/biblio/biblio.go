@@ -1,5 +1,5 @@
 // Package biblio writes lists of sources in the forms that reference managers read:
-// BibTeX, RIS and CSL-JSON. It owns those forms, their escaping and the keys of the
+// BibTeX and CSL-JSON. It owns those forms, their escaping and the keys of the
 // entries; which sources there are, and what is known of them, is its caller's.
 //
 // Every text is brought onto one line without control characters first

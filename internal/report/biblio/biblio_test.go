@@ -15,7 +15,6 @@ import (
 	"pgregory.net/rapid"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -41,15 +40,14 @@ func written(t testing.TB, form func(io.Writer, []Entry) error, es []Entry) stri
 
 func TestGolden(t *testing.T) {
 	datatest.Golden(t, "testdata/sources.bib", written(t, BibTeX, entries), *update)
-	datatest.Golden(t, "testdata/sources.ris", written(t, RIS, entries), *update)
 	datatest.Golden(t, "testdata/sources.csl.json", written(t, CSL, entries), *update)
 }
 
 func TestNothing(t *testing.T) {
-	if got := written(t, BibTeX, nil) + written(t, RIS, nil) + written(t, CSL, nil); got != "[]\n" {
+	if got := written(t, BibTeX, nil) + written(t, CSL, nil); got != "[]\n" {
 		t.Errorf("no entries give %q", got)
 	}
-	for name, form := range map[string]func(io.Writer, []Entry) error{"BibTeX": BibTeX, "RIS": RIS, "CSL": CSL} {
+	for name, form := range map[string]func(io.Writer, []Entry) error{"BibTeX": BibTeX, "CSL": CSL} {
 		got := written(t, form, []Entry{{}})
 		for _, empty := range []string{"{}", "  - \r\nUR", `""`, "null"} {
 			if strings.Contains(got, empty) {
@@ -152,37 +150,6 @@ func latex(s string) string {
 	})
 }
 
-// readRIS reads RIS line by line.
-func readRIS(s string) ([]map[string][]string, error) {
-	var out []map[string][]string
-	var now map[string][]string
-	for _, line := range strings.Split(s, "\r\n") {
-		if strings.ContainsAny(line, "\r\n") {
-			return nil, fmt.Errorf("a line end inside of %q", line)
-		}
-		if line == "" {
-			continue
-		}
-		m := regexp.MustCompile(`^([A-Z][A-Z0-9])  - (.*)$`).FindStringSubmatch(line)
-		switch {
-		case m == nil:
-			return nil, fmt.Errorf("no line of RIS: %q", line)
-		case m[1] == "TY" && now != nil, m[1] != "TY" && now == nil:
-			return nil, fmt.Errorf("out of place: %q", line)
-		case m[1] == "TY":
-			now = map[string][]string{"TY": {m[2]}}
-		case m[1] == "ER":
-			out, now = append(out, now), nil
-		default:
-			now[m[1]] = append(now[m[1]], m[2])
-		}
-	}
-	if now != nil {
-		return nil, fmt.Errorf("the last entry is not ended")
-	}
-	return out, nil
-}
-
 var hostileText = rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("{}\\\"@,=%#$&_~^ \r\n\tab\u2028\u202eER-é"))),
 	rapid.SampledFrom([]string{"ER  - ", "\r\nER  - \r\nTY  - JOUR\r\nTI  - evil", "@comment{x}", "}, title = {evil}", "\\}", "\\", "{", "}}", "a and b", "others", "A, B", "Smith, John, Jr.", "\\input{/etc/passwd}", "title\n@misc{evil, title={x}}"}))
 
@@ -218,10 +185,6 @@ func readBack(t *rapid.T, es []Entry) {
 	if err != nil || len(bib) != len(es) {
 		t.Fatalf("BibTeX: %d entries, %v\n%s", len(bib), err, form(BibTeX))
 	}
-	ris, err := readRIS(form(RIS))
-	if err != nil || len(ris) != len(es) {
-		t.Fatalf("RIS: %d entries, %v\n%q", len(ris), err, form(RIS))
-	}
 	var csl []cslItem
 	if err := json.Unmarshal([]byte(form(CSL)), &csl); err != nil || len(csl) != len(es) {
 		t.Fatalf("CSL: %d entries, %v", len(csl), err)
@@ -229,14 +192,14 @@ func readBack(t *rapid.T, es []Entry) {
 	keys := map[string]bool{}
 	for i, e := range es {
 		e = e.fold()
-		if bib[i].key != csl[i].ID || ris[i]["ID"][0] != csl[i].ID || keys[csl[i].ID] || !regexp.MustCompile(`^[a-z0-9-]+$`).MatchString(csl[i].ID) {
-			t.Fatalf("the keys are %q, %q, %q", bib[i].key, ris[i]["ID"], csl[i].ID)
+		if bib[i].key != csl[i].ID || keys[csl[i].ID] || !regexp.MustCompile(`^[a-z0-9-]+$`).MatchString(csl[i].ID) {
+			t.Fatalf("the keys are %q, %q", bib[i].key, csl[i].ID)
 		}
 		keys[csl[i].ID] = true
 		for what, pair := range map[string][2]string{
-			"BibTeX title": {e.Title, latex(bib[i].fields["title"])}, "RIS title": {e.Title, strings.Join(ris[i]["TI"], "|")}, "CSL title": {e.Title, csl[i].Title},
+			"BibTeX title": {e.Title, latex(bib[i].fields["title"])}, "CSL title": {e.Title, csl[i].Title},
 			"BibTeX journal": {e.Journal, latex(bib[i].fields["journal"])}, "BibTeX publisher": {e.Publisher, latex(bib[i].fields["organization"])}, "BibTeX locator": {e.Locator, latex(bib[i].fields["howpublished"])},
-			"RIS journal": {e.Journal, strings.Join(ris[i]["JO"], "|")}, "RIS DOI": {e.DOI, strings.Join(ris[i]["DO"], "|")}, "RIS URL": {e.URL, strings.Join(ris[i]["UR"], "|")}, "CSL URL": {e.URL, csl[i].URL},
+			"CSL URL":    {e.URL, csl[i].URL},
 			"BibTeX URL": {urlEscapes.Replace(e.URL), bib[i].fields["url"]},
 		} {
 			if pair[0] != pair[1] {
@@ -253,30 +216,24 @@ func readBack(t *rapid.T, es []Entry) {
 		if got := bibNames(bib[i].fields["author"]); !slices.Equal(got, names) {
 			t.Fatalf("BibTeX authors: %q read %q from %q", names, got, bib[i].fields["author"])
 		}
-		if len(ris[i]["AU"]) != len(names) {
-			t.Fatalf("RIS authors: %q read %q", names, ris[i]["AU"])
-		}
 	}
 }
 
 // A name that the form would split or turn around is written as it is spoken.
 func TestNamesThatAreNotTakenApart(t *testing.T) {
 	for _, tt := range []struct {
-		name     Name
-		bib, ris string
+		name Name
+		bib  string
 	}{
-		{Name{Family: "Bee", Given: "Ann"}, "{Bee, Ann}", "Bee, Ann"},
-		{Name{Family: "Simon and Schuster", Given: "Ann"}, "{{Ann Simon and Schuster}}", "Simon and Schuster, Ann"},
-		{Name{Family: "Bee", Given: "Others"}, "{{Others Bee}}", "Bee, Others"},
-		{Name{Family: "Bee, Jr.", Given: "Ann"}, "{{Ann Bee, Jr.}}", "Ann Bee, Jr."},
-		{Name{Family: "Bee", Given: "Ann, Dr."}, "{{Ann, Dr. Bee}}", "Ann, Dr. Bee"},
+		{Name{Family: "Bee", Given: "Ann"}, "{Bee, Ann}"},
+		{Name{Family: "Simon and Schuster", Given: "Ann"}, "{{Ann Simon and Schuster}}"},
+		{Name{Family: "Bee", Given: "Others"}, "{{Others Bee}}"},
+		{Name{Family: "Bee, Jr.", Given: "Ann"}, "{{Ann Bee, Jr.}}"},
+		{Name{Family: "Bee", Given: "Ann, Dr."}, "{{Ann, Dr. Bee}}"},
 	} {
 		es := []Entry{{Title: "T", Authors: []Name{tt.name}}}
 		if got := written(t, BibTeX, es); !strings.Contains(got, "author = "+tt.bib+",") && !strings.Contains(got, "author = "+tt.bib+"\n") {
 			t.Errorf("%+v: want %s in\n%s", tt.name, tt.bib, got)
-		}
-		if got := written(t, RIS, es); !strings.Contains(got, "AU  - "+tt.ris+"\r\n") {
-			t.Errorf("%+v: want %s in\n%s", tt.name, tt.ris, got)
 		}
 	}
 }
@@ -382,12 +339,9 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 func TestWriteFails(t *testing.T) {
-	for name, form := range map[string]func(io.Writer, []Entry) error{"BibTeX": BibTeX, "RIS": RIS, "CSL-JSON": CSL} {
+	for name, form := range map[string]func(io.Writer, []Entry) error{"BibTeX": BibTeX, "CSL-JSON": CSL} {
 		if err := form(full{}, entries); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
-	}
-	if plaintext.Fold("a\u2028b") != "a b" {
-		t.Error("a line separator is no white space any more, so RIS could be broken")
 	}
 }

@@ -2,7 +2,6 @@ package biblio
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,22 +22,20 @@ var urlEscapes = strings.NewReplacer(`\`, "%5C", "{", "%7B", "}", "%7D", " ", "%
 var months = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
 
 // typeNames are what the forms call a kind of source.
-type typeNames struct{ bibtex, csl, ris string }
+type typeNames struct{ bibtex, csl string }
 
 func (e Entry) types() typeNames {
 	switch {
 	case e.Kind == Paper && e.Journal != "":
-		return typeNames{"article", "article-journal", "JOUR"}
-	case e.Kind == Paper && e.ArXiv != "":
-		return typeNames{"misc", "article", "UNPB"}
+		return typeNames{"article", "article-journal"}
 	case e.Kind == Paper:
-		return typeNames{"misc", "article", "GEN"}
+		return typeNames{"misc", "article"}
 	case e.Kind == WebPage:
-		return typeNames{"online", "webpage", "ELEC"}
+		return typeNames{"online", "webpage"}
 	case e.Kind == Dataset:
-		return typeNames{"misc", "dataset", "DATA"}
+		return typeNames{"misc", "dataset"}
 	}
-	return typeNames{"misc", "document", "GEN"}
+	return typeNames{"misc", "document"}
 }
 
 // BibTeX writes entries for BibTeX and biblatex: an article where the journal is
@@ -169,56 +166,4 @@ func cslDateOf(d []int) *cslDate {
 		return nil
 	}
 	return &cslDate{Parts: [][]int{d}}
-}
-
-// RIS writes entries in the RIS form: a tag and a value on each line, lines ended by
-// CR and LF, text in UTF-8. The form has no escapes and needs none: a value is what
-// follows the first "  - " of its line.
-func RIS(w io.Writer, entries []Entry) error {
-	var b strings.Builder
-	for _, e := range prepare(entries) {
-		line := func(tag, value string) {
-			if value != "" {
-				b.WriteString(tag + "  - " + value + "\r\n")
-			}
-		}
-		line("TY", e.types().ris)
-		line("ID", e.key)
-		line("TI", e.Title)
-		for _, n := range e.Authors {
-			if n.Literal == "" && n.Given != "" && !strings.Contains(n.Family+n.Given, ",") {
-				line("AU", n.Family+", "+n.Given)
-			} else {
-				line("AU", n.String())
-			}
-		}
-		line("JO", e.Journal)
-		if d := date(e.Published); d != nil {
-			line("PY", fmt.Sprintf("%04d", d[0]))
-			line("DA", risDate(d))
-		}
-		if e.ArXiv != "" {
-			line("AN", "arXiv:"+e.ArXiv)
-			line("PB", cmp.Or(e.Publisher, "arXiv"))
-		} else {
-			line("PB", e.Publisher)
-		}
-		line("DO", e.DOI)
-		line("UR", e.URL)
-		line("Y2", risDate(date(e.Accessed)))
-		line("N1", e.note())
-		b.WriteString("ER  - \r\n\r\n")
-	}
-	return write(w, "RIS", b.String())
-}
-
-func risDate(d []int) string {
-	if len(d) == 0 {
-		return ""
-	}
-	parts := []string{fmt.Sprintf("%04d", d[0]), "", "", ""}
-	for i, n := range d[1:] {
-		parts[i+1] = fmt.Sprintf("%02d", n)
-	}
-	return strings.Join(parts, "/")
 }

@@ -1,11 +1,11 @@
 """Reads a bibliography with the libraries that are there; prints what they read as JSON.
 
-usage: read.py FILE.bib FILE.ris FILE.csl.json
+usage: read.py FILE.bib FILE.csl.json
 """
 import json
 import sys
 
-bib, ris, csl = sys.argv[1:]
+bib, csl = sys.argv[1:]
 read = {}
 
 try:
@@ -20,14 +20,6 @@ try:
     import pybtex.database
     data = pybtex.database.parse_file(bib)
     read["pybtex"] = [{"type": e.type, "key": key, "title": e.fields.get("title", "")} for key, e in data.entries.items()]
-except ImportError:
-    pass
-
-try:
-    import rispy
-    with open(ris, encoding="utf-8", newline="") as f:
-        entries = rispy.load(f)
-    read["rispy"] = [{"type": e["type_of_reference"], "key": e["id"], "title": e.get("title", "")} for e in entries]
 except ImportError:
     pass
 
