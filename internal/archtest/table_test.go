@@ -24,7 +24,6 @@ var layers = []layer{
 	{"internal/dispatch/cluster/torture", nil}, // a test of the whole
 	{"internal/lexicon", nil},
 	{"internal/locator", nil},
-	{"internal/mdtable", nil},
 	{"internal/plaintext", nil},
 	{"internal/report/markup/markuptest", nil}, // what must not be in a page
 	{"internal/scripttest", nil},               // commands for the scripts of the programs
@@ -34,7 +33,7 @@ var layers = []layer{
 	{"internal/budget", []string{"."}},
 	{"internal/database", []string{"."}},
 	{"internal/durable", []string{"."}},
-	{"internal/fetch/extract", []string{"internal/mdtable", "internal/plaintext"}},
+	{"internal/fetch/extract", []string{"internal/plaintext"}},
 	{"internal/fetch/guard", []string{"."}},
 	{"internal/fetch/render", []string{"."}},
 	{"internal/httpapi", []string{".", "internal/plaintext", "internal/secret"}},
@@ -192,7 +191,7 @@ var vendors = []vendor{
 	{"github.com/jimsmart/grobotstxt", []string{"internal/fetch/web"}, nil},
 	{"github.com/andybalholm/brotli", []string{"internal/fetch/web"}, nil},
 	{"golang.org/x/time", []string{"internal/fetch/web", "internal/httpdoor"}, nil},
-	{"github.com/yuin/goldmark", []string{"internal/mdtable", "internal/fetch/extract", "internal/report"}, []string{"internal/researcher"}},
+	{"github.com/yuin/goldmark", []string{"internal/fetch/extract", "internal/report"}, []string{"internal/researcher"}},
 	{"github.com/klauspost/compress", []string{"internal/blob", "internal/fetch/web"}, nil}, // blobs; pages
 	{"github.com/nats-io/nats-server/v2", []string{"internal/hub"}, []string{anything}},
 	{"github.com/nats-io/nats.go", []string{"internal/dispatch/cluster", "internal/dispatch/cluster/streams"}, []string{anything}},

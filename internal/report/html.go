@@ -201,11 +201,8 @@ func (p htmlPage) citedFor(claims []int) h.Node {
 	return h.If(len(out) > 0, `<p class="label">Cited for</p>{}`, listed(`<ul>{}</ul>`, out))
 }
 
-// How much of the stored texts a page carries.
-const (
-	nearChars = 400  // before an excerpt, and as many after it: what is read with it
-	wideChars = 1500 // the same where the reader wants more
-)
+// nearChars is how much of the stored text stands before an excerpt, and as much after it.
+const nearChars = 400
 
 // sources are the cited sources in the order of their numbers, each with its excerpt
 // marked in the text around it.
@@ -223,7 +220,6 @@ func (p htmlPage) sources() h.Node {
 			h.If(c.Unchecked, `<p class="problem">{}</p>`, unchecked),
 			h.If(src.Problem != "", `<p class="problem"><strong>{}</strong>{}.</p>`, standsNot, src.Problem),
 			excerpt(c, src.Text, s.Number),
-			more(c, src.Text, s.Number),
 			p.citedFor(s.Claims),
 			h.Fill(`<details><summary>About this source</summary>{}</details>`, definitions(s.Facts)),
 		))
@@ -231,17 +227,12 @@ func (p htmlPage) sources() h.Node {
 }
 
 func excerpt(c marchwarden.Citation, text string, n int) h.Node {
-	body := h.Exact(c.RawExcerpt)
-	if c.Span != nil && c.Span.In(len(text)) {
-		body = around(text, *c.Span, nearChars, h.Fill(`<mark id="excerpt-{}">{}</mark>`, n, h.Exact(text[c.Span.Start:c.Span.End])))
+	if c.Span == nil || !c.Span.In(len(text)) {
+		return h.Fill(`<blockquote lang="" dir="auto">{}</blockquote>`, h.Exact(c.RawExcerpt))
 	}
-	return h.Fill(`<blockquote lang="" dir="auto">{}</blockquote>`, body)
-}
-
-func around(text string, s marchwarden.Span, chars int, mark h.Node) h.Node {
-	w := cut(text, s, chars)
-	return h.Join(h.If(w.Earlier > 0, `<span class="cut">{} before … </span>`, term.Bytes(int64(w.Earlier))), h.Exact(w.Before), mark, h.Exact(w.After),
-		h.If(w.Later > 0, `<span class="cut"> … {} after</span>`, term.Bytes(int64(w.Later))))
+	w := cut(text, *c.Span, nearChars)
+	return h.Fill(`<blockquote lang="" dir="auto">{}{}<mark id="excerpt-{}">{}</mark>{}{}</blockquote>`, h.If(w.Earlier > 0, `<span class="cut">{} before … </span>`, term.Bytes(int64(w.Earlier))),
+		h.Exact(w.Before), n, h.Exact(w.Excerpt), h.Exact(w.After), h.If(w.Later > 0, `<span class="cut"> … {} after</span>`, term.Bytes(int64(w.Later))))
 }
 
 // window is the part of a text around a span, cut between words where there are such.
@@ -261,16 +252,4 @@ func window(text string, s marchwarden.Span, chars int) (from, to int) {
 		to = max(to-word, s.End) + i
 	}
 	return from, to
-}
-
-// more is the text around a citation beyond what is shown with its excerpt.
-func more(c marchwarden.Citation, text string, n int) h.Node {
-	if c.Span == nil || !c.Span.In(len(text)) {
-		return h.Node{}
-	}
-	if from, to := window(text, *c.Span, nearChars); from == 0 && to == len(text) {
-		return h.Node{}
-	}
-	body := around(text, *c.Span, wideChars, h.Fill(`<mark>{}</mark>`, h.Exact(text[c.Span.Start:c.Span.End])))
-	return h.Fill(`<details><summary>More of the text</summary><blockquote lang="" dir="auto" id="text-{}" class="text" tabindex="0" aria-label="stored text of source {}">{}</blockquote></details>`, n, n, body)
 }

@@ -136,6 +136,7 @@ func New(cfg Config) (*Server, error) {
 		checks: checks{of: map[string]*check{}, turn: make(chan struct{}, atOnce)}}
 	cfg.Gate.Public, cfg.Gate.Page, cfg.Gate.MaxBody = []string{page.StaticPath}, s.gatePage, maxDocument
 	s.life, s.end = context.WithCancel(context.Background())
+	s.checks.life = s.life
 	var err error
 	if s.gate, err = httpdoor.NewSignIn(cfg.Gate); err != nil {
 		return nil, err
@@ -145,8 +146,10 @@ func New(cfg Config) (*Server, error) {
 
 // Close ends all event streams and checks. Runs are not its own.
 func (s *Server) Close() {
+	s.checks.mu.Lock() // none begins after the end
 	s.end()
-	s.checks.close()
+	s.checks.mu.Unlock()
+	s.checks.all.Wait()
 }
 
 // Handler is all of the page behind its gate.
