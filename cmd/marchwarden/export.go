@@ -127,7 +127,7 @@ func exportTo(ctx context.Context, a *app, format bundle.Format, e bundle.Export
 		if format.Binary && a.outStyle().Width > 0 {
 			return invalid("--out", "give a file, or pipe it into a program", "a terminal cannot show "+format.Name)
 		}
-		if format.Name == "json" || format.Name == "csl" {
+		if format.Name == "json" {
 			return write(a.forPrograms())
 		}
 		return write(a.stdout)

@@ -51,9 +51,8 @@ func Formats() []Format {
 		{"html", "a report as one page", "text/html; charset=utf-8", []string{".html", ".htm"}, false, reportIn(report.HTML)},
 		{"docx", "a report for Word", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", []string{".docx"}, true, reportIn(report.DOCX)},
 		{"pdf", "a report to print", "application/pdf", []string{".pdf"}, true, exportPDF},
-		{"csl", "the sources as CSL-JSON", "application/json", []string{".csl.json", ".csl"}, false, listIn(biblio.CSL)},
 		{"json", "the result as JSON", "application/json", []string{".json"}, false, exportJSON},
-		{"bibtex", "the sources as BibTeX", "text/plain; charset=utf-8", []string{".bib", ".bibtex"}, false, listIn(biblio.BibTeX)},
+		{"bibtex", "the sources as BibTeX", "text/plain; charset=utf-8", []string{".bib", ".bibtex"}, false, exportBibTeX},
 	}
 }
 
@@ -172,15 +171,13 @@ func exportPDF(ctx context.Context, e Export, w io.Writer) error {
 	})(ctx, e, w)
 }
 
-func listIn(write func(io.Writer, []biblio.Entry) error) func(context.Context, Export, io.Writer) error {
-	return func(ctx context.Context, e Export, w io.Writer) error {
-		return reportIn(func(w io.Writer, r *report.Report) error {
-			if len(r.Result.Citations) == 0 {
-				e.Warn("the result cites nothing, so the list of sources is empty")
-			}
-			return write(w, r.Entries())
-		})(ctx, e, w)
-	}
+func exportBibTeX(ctx context.Context, e Export, w io.Writer) error {
+	return reportIn(func(w io.Writer, r *report.Report) error {
+		if len(r.Result.Citations) == 0 {
+			e.Warn("the result cites nothing, so the list of sources is empty")
+		}
+		return biblio.BibTeX(w, r.Entries())
+	})(ctx, e, w)
 }
 
 // kindCount is how many there are of a kind, with the words for one and for many.

@@ -133,8 +133,6 @@ func entry(c marchwarden.Citation, src Source, id scholar.ID) biblio.Entry {
 	}
 	if at, ok := locator.Canonical(e.Locator); ok {
 		e.Kind, e.URL, e.Locator = biblio.WebPage, at, ""
-	} else if c.Source == "database" {
-		e.Kind = biblio.Dataset
 	}
 	return e
 }

@@ -1,8 +1,6 @@
 package biblio
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -21,21 +19,15 @@ var urlEscapes = strings.NewReplacer(`\`, "%5C", "{", "%7B", "}", "%7D", " ", "%
 
 var months = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
 
-// typeNames are what the forms call a kind of source.
-type typeNames struct{ bibtex, csl string }
-
-func (e Entry) types() typeNames {
+// kind is what BibTeX calls a kind of source.
+func (e Entry) kind() string {
 	switch {
 	case e.Kind == Paper && e.Journal != "":
-		return typeNames{"article", "article-journal"}
-	case e.Kind == Paper:
-		return typeNames{"misc", "article"}
+		return "article"
 	case e.Kind == WebPage:
-		return typeNames{"online", "webpage"}
-	case e.Kind == Dataset:
-		return typeNames{"misc", "dataset"}
+		return "online"
 	}
-	return typeNames{"misc", "document"}
+	return "misc"
 }
 
 // BibTeX writes entries for BibTeX and biblatex: an article where the journal is
@@ -48,7 +40,7 @@ func BibTeX(w io.Writer, entries []Entry) error {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "@%s{%s", e.types().bibtex, e.key)
+		fmt.Fprintf(&b, "@%s{%s", e.kind(), e.key)
 		field := func(name, value string) {
 			if value != "" {
 				fmt.Fprintf(&b, ",\n  %s = %s", name, value)
@@ -79,7 +71,10 @@ func BibTeX(w io.Writer, entries []Entry) error {
 		}
 		b.WriteString("\n}\n")
 	}
-	return write(w, "BibTeX", b.String())
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write BibTeX: %w", err)
+	}
+	return nil
 }
 
 func braced(s string) string {
@@ -115,55 +110,4 @@ func namesJoin(name string) bool {
 		}
 	}
 	return false
-}
-
-type cslItem struct {
-	ID             string   `json:"id"`
-	Type           string   `json:"type"`
-	Title          string   `json:"title,omitempty"`
-	Author         []Name   `json:"author,omitempty"`
-	ContainerTitle string   `json:"container-title,omitempty"`
-	Publisher      string   `json:"publisher,omitempty"`
-	Issued         *cslDate `json:"issued,omitempty"`
-	Accessed       *cslDate `json:"accessed,omitempty"`
-	Number         string   `json:"number,omitempty"`
-	DOI            string   `json:"DOI,omitempty"`
-	URL            string   `json:"URL,omitempty"`
-	Note           string   `json:"note,omitempty"`
-}
-
-type cslDate struct {
-	Parts [][]int `json:"date-parts"`
-}
-
-// CSL writes entries as CSL-JSON, the form of citeproc and its kin: a list of items,
-// [] if there are none.
-func CSL(w io.Writer, entries []Entry) error {
-	items := []cslItem{}
-	for _, e := range prepare(entries) {
-		item := cslItem{ID: e.key, Type: e.types().csl, Title: e.Title, ContainerTitle: e.Journal, Publisher: e.Publisher,
-			Issued: cslDateOf(date(e.Published)), Accessed: cslDateOf(date(e.Accessed)), DOI: e.DOI, URL: e.URL, Note: e.note(), Author: e.Authors}
-		if e.ArXiv != "" {
-			item.Number = "arXiv:" + e.ArXiv
-			if item.Publisher == "" {
-				item.Publisher = "arXiv"
-			}
-		}
-		items = append(items, item)
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(items); err != nil {
-		return fmt.Errorf("encode CSL-JSON: %w", err)
-	}
-	return write(w, "CSL-JSON", b.String())
-}
-
-func cslDateOf(d []int) *cslDate {
-	if d == nil {
-		return nil
-	}
-	return &cslDate{Parts: [][]int{d}}
 }
