@@ -120,7 +120,7 @@ func (r *Report) references() []reference {
 
 // entry describes one document. id is zero for what is no paper.
 func entry(c marchwarden.Citation, src Source, id scholar.ID) biblio.Entry {
-	e := biblio.Entry{Kind: biblio.Document, Title: c.Title, Published: c.Published, Locator: whole(c.Locator)}
+	e := biblio.Entry{Title: c.Title, Published: c.Published, Locator: whole(c.Locator)}
 	if c.FetchedAt != nil {
 		e.Accessed = c.FetchedAt.UTC().Format(time.DateOnly)
 	}
@@ -132,13 +132,13 @@ func entry(c marchwarden.Citation, src Source, id scholar.ID) biblio.Entry {
 		e.Publisher = c.Origin
 	}
 	if at, ok := locator.Canonical(e.Locator); ok {
-		e.Kind, e.URL, e.Locator = biblio.WebPage, at, ""
+		e.URL, e.Locator = at, ""
 	}
 	return e
 }
 
 func paperEntry(e biblio.Entry, src Source, id scholar.ID) biblio.Entry {
-	e.Kind, e.Locator = biblio.Paper, ""
+	e.Locator = ""
 	e.DOI, e.ArXiv, e.URL = id.DOI(), id.Versioned(), id.URL()
 	if p := src.Paper; p != nil {
 		e.Authors, e.MoreAuthors, e.Journal = biblio.People(p.Authors), p.More, p.Journal

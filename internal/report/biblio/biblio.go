@@ -23,26 +23,15 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// Kind is what sort of thing a source is.
-type Kind int
-
-// The kinds.
-const (
-	Document Kind = iota // a file, or something of which no more is known
-	WebPage
-	Paper // with a DOI or an arXiv id
-)
-
 // Entry is one source. Fields that are zero are left out.
 type Entry struct {
-	Kind        Kind
 	Title       string
 	Authors     []Name
 	MoreAuthors int    // how many authors there are beyond those
 	Published   string // 2006-01-02, 2006-01 or 2006; anything else is left out
 	Accessed    string // 2006-01-02
 	Publisher   string // who is behind it
-	Journal     string // where a Paper was published
+	Journal     string // where a paper was published
 	DOI         string // without a prefix
 	ArXiv       string // "2401.01234v2"
 	URL         string // http or https

@@ -3,10 +3,10 @@ package biblio
 import "testing"
 
 func TestReference(t *testing.T) {
-	page := Entry{Kind: WebPage, Title: "Frost dates", Published: "2025-03-02", Accessed: "2026-11-14", Publisher: "example.org", URL: "https://example.org/frost", Authors: []Name{{Literal: "Ann Bee"}}}
-	paper := Entry{Kind: Paper, Title: "Of frost?", Published: "2024-05", Accessed: "2026-05-01", Journal: "Journal of Frost", DOI: "10.1000/xyz", Authors: []Name{{Family: "Bee", Given: "Ann Mary"}, {Family: "van der Berg", Given: "Jan"}}}
-	bare := Entry{Kind: WebPage, URL: "https://gone.example/a", Accessed: "never"}
-	file := Entry{Kind: Document, Title: "Notes", Locator: "notes/frost.md", Published: "2020"}
+	page := Entry{Title: "Frost dates", Published: "2025-03-02", Accessed: "2026-11-14", Publisher: "example.org", URL: "https://example.org/frost", Authors: []Name{{Literal: "Ann Bee"}}}
+	paper := Entry{Title: "Of frost?", Published: "2024-05", Accessed: "2026-05-01", Journal: "Journal of Frost", DOI: "10.1000/xyz", Authors: []Name{{Family: "Bee", Given: "Ann Mary"}, {Family: "van der Berg", Given: "Jan"}}}
+	bare := Entry{URL: "https://gone.example/a", Accessed: "never"}
+	file := Entry{Title: "Notes", Locator: "notes/frost.md", Published: "2020"}
 	many := Entry{Title: "T", Locator: "x", Authors: []Name{{Family: "A", Given: "B"}, {Family: "C", Given: "D"}, {Family: "E", Given: "F"}}, MoreAuthors: 2}
 	hostile := Entry{Title: "a\x1b[31m\nb\u202e", Locator: "c\td"}
 	for _, c := range []struct {

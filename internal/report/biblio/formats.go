@@ -19,12 +19,12 @@ var urlEscapes = strings.NewReplacer(`\`, "%5C", "{", "%7B", "}", "%7D", " ", "%
 
 var months = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
 
-// kind is what BibTeX calls a kind of source.
+// kind is what BibTeX calls a source.
 func (e Entry) kind() string {
 	switch {
-	case e.Kind == Paper && e.Journal != "":
+	case e.Journal != "":
 		return "article"
-	case e.Kind == WebPage:
+	case e.URL != "" && e.DOI == "" && e.ArXiv == "":
 		return "online"
 	}
 	return "misc"
