@@ -18,6 +18,6 @@ python3 -m venv "$dir" >"$log" 2>&1 || skip "python3 cannot make an environment:
   skip "the MCP SDK could not be installed: $(tail -n 1 "$log")"
 "$dir/bin/python3" -c "import mcp" || skip "the MCP SDK does not load"
 # What others read bundles and bibliographies with; each is tried if it is there.
-"$dir/bin/python3" -m pip install --quiet --disable-pip-version-check bagit==1.9.0 bibtexparser==2.1.0 pybtex==0.26.1 rispy==0.10.0 citeproc-py==0.11.1 >"$log" 2>&1 ||
+"$dir/bin/python3" -m pip install --quiet --disable-pip-version-check bagit==1.9.0 bibtexparser==2.1.0 pybtex==0.26.1 >"$log" 2>&1 ||
   echo "skipped: bundles and bibliographies in other people's tools, which could not be installed: $(tail -n 1 "$log")" >&2
 echo "$dir/bin"

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,15 +15,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 type exportOptions struct {
-	out, format, cite string
-	force             bool
+	out, format string
+	force       bool
 }
 
 func newExport(a *app) *cobra.Command {
@@ -39,10 +37,8 @@ func newExport(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "out", "o", "", "write to `FILE`; - is stdout")
 	f.StringVar(&o.format, "format", "", "`FORMAT` of the file: "+strings.Join(bundle.FormatNames(), ", "))
-	f.StringVar(&o.cite, "cite", "", "`STYLE` of the references: "+strings.Join(biblio.Styles(), ", ")+" (default ieee)")
 	f.BoolVar(&o.force, "force", false, "replace a file that exists")
 	complete(cmd, "format", bundle.FormatNames()...)
-	complete(cmd, "cite", biblio.Styles()...)
 	return cmd
 }
 
@@ -75,19 +71,12 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions, args []string) error
 	if err != nil {
 		return err
 	}
-	switch {
-	case o.cite != "" && !slices.Contains(biblio.Styles(), o.cite):
-		return invalid("--cite", "use one of "+strings.Join(biblio.Styles(), ", "), fmt.Sprintf("there is no style %q", plaintext.Clip(o.cite, 40)))
-	case o.cite != "" && !slices.Contains([]string{"md", "html", "docx", "pdf"}, format.Name):
-		return invalid("--cite", "", "is for reports: md, html, docx and pdf")
-	}
 	return a.onRun(func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
 		past, err := rec.Store().Load(id)
 		if err != nil {
 			return err
 		}
 		e := exportOf(a, c, rec.Store(), past)
-		e.Cite = biblio.Style(o.cite)
 		if _, _, err := e.From.Result(ctx, past); err != nil {
 			return err
 		}
@@ -106,7 +95,7 @@ func exportTo(ctx context.Context, a *app, format bundle.Format, e bundle.Export
 		if format.Binary && a.outStyle().Width > 0 {
 			return invalid("--out", "give a file, or pipe it into a program", "a terminal cannot show "+format.Name)
 		}
-		if format.Name == "json" || format.Name == "csl" {
+		if format.Name == "json" {
 			return write(a.forPrograms())
 		}
 		return write(a.stdout)

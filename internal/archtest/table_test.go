@@ -24,7 +24,6 @@ var layers = []layer{
 	{"internal/dispatch/cluster/torture", nil}, // a test of the whole
 	{"internal/lexicon", nil},
 	{"internal/locator", nil},
-	{"internal/mdtable", nil},
 	{"internal/plaintext", nil},
 	{"internal/report/markup/markuptest", nil}, // what must not be in a page
 	{"internal/scripttest", nil},               // commands for the scripts of the programs
@@ -34,7 +33,7 @@ var layers = []layer{
 	{"internal/budget", []string{"."}},
 	{"internal/database", []string{"."}},
 	{"internal/durable", []string{"."}},
-	{"internal/fetch/extract", []string{"internal/mdtable", "internal/plaintext"}},
+	{"internal/fetch/extract", []string{"internal/plaintext"}},
 	{"internal/fetch/guard", []string{"."}},
 	{"internal/chromium", []string{"."}},
 	{"internal/httpapi", []string{".", "internal/plaintext", "internal/secret"}},
@@ -183,8 +182,6 @@ var vendors = []vendor{
 	{"github.com/google/jsonschema-go", []string{"internal/mcpkit", "internal/mcpkit/client"}, []string{".", "cmd/marchwarden"}},
 	{"github.com/golang-jwt/jwt/v5", []string{"internal/access"}, []string{"cmd/marchwarden"}},
 	{"github.com/MicahParks/jwkset", []string{"internal/access"}, nil},
-	{"codeberg.org/go-pdf/fpdf", []string{"internal/report"}, nil},
-	{"golang.org/x/image", []string{"internal/report"}, nil}, // its fonts
 	{"github.com/klippa-app/go-pdfium", []string{"internal/fetch/pdf"}, nil},
 	{"github.com/tetratelabs/wazero", []string{"internal/fetch/pdf"}, nil},
 	{"codeberg.org/readeck/go-readability/v2", []string{"internal/fetch/extract"}, nil},
@@ -193,7 +190,7 @@ var vendors = []vendor{
 	{"code.dny.dev/ssrf", []string{"internal/fetch/guard"}, nil},
 	{"github.com/jimsmart/grobotstxt", []string{"internal/fetch/web"}, nil},
 	{"golang.org/x/time", []string{"internal/fetch/web", "internal/httpdoor"}, nil},
-	{"github.com/yuin/goldmark", []string{"internal/mdtable", "internal/fetch/extract", "internal/report"}, []string{"internal/researcher"}},
+	{"github.com/yuin/goldmark", []string{"internal/fetch/extract", "internal/report"}, []string{"internal/researcher"}},
 	{"github.com/klauspost/compress", []string{"internal/blob"}, nil},
 	{"github.com/nats-io/nats-server/v2", []string{"internal/hub"}, []string{anything}},
 	{"github.com/nats-io/nats.go", []string{"internal/dispatch/cluster", "internal/dispatch/cluster/streams"}, []string{anything}},

@@ -33,7 +33,6 @@ type Export struct {
 	From run.Store
 	Run  *run.Run
 	Home string // where the checks of its sources are kept
-	Cite biblio.Style
 	Options
 
 	// Print prints a page of HTML to PDF by a browser; nil where there is none.
@@ -46,17 +45,14 @@ type Export struct {
 
 // Formats are the formats. A file name is of the first whose suffix it has.
 func Formats() []Format {
-	const text = "text/plain; charset=utf-8"
 	return []Format{
 		{"mwz", "a bundle that anybody can check, offline", "application/zip", []string{Suffix}, true, exportBundle},
 		{"md", "a report in Markdown", "text/markdown; charset=utf-8", []string{".md", ".markdown"}, false, reportIn(report.Markdown)},
 		{"html", "a report as one page", "text/html; charset=utf-8", []string{".html", ".htm"}, false, reportIn(report.HTML)},
 		{"docx", "a report for Word", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", []string{".docx"}, true, reportIn(report.DOCX)},
 		{"pdf", "a report to print", "application/pdf", []string{".pdf"}, true, exportPDF},
-		{"csl", "the sources as CSL-JSON", "application/json", []string{".csl.json", ".csl"}, false, listIn(biblio.CSL)},
 		{"json", "the result as JSON", "application/json", []string{".json"}, false, exportJSON},
-		{"bibtex", "the sources as BibTeX", text, []string{".bib", ".bibtex"}, false, listIn(biblio.BibTeX)},
-		{"ris", "the sources as RIS", text, []string{".ris"}, false, listIn(biblio.RIS)},
+		{"bibtex", "the sources as BibTeX", "text/plain; charset=utf-8", []string{".bib", ".bibtex"}, false, exportBibTeX},
 	}
 }
 
@@ -145,7 +141,6 @@ func reportIn(write func(io.Writer, *report.Report) error) func(context.Context,
 		if last, ok := e.checked(); ok {
 			r.Result.CheckedAt, r.Checked = &last.CheckedAt, last.Summary(e.When(last.CheckedAt))
 		}
-		r.Cite = e.Cite
 		for _, problem := range r.Problems {
 			e.Warn("the record is damaged: " + problem)
 		}
@@ -158,34 +153,29 @@ func reportIn(write func(io.Writer, *report.Report) error) func(context.Context,
 	}
 }
 
-// exportPDF has a browser print the page of a report, or writes a plainer document where none can.
+// exportPDF has a browser print the page of a report.
 func exportPDF(ctx context.Context, e Export, w io.Writer) error {
 	if e.Print == nil {
-		return reportIn(report.PDF)(ctx, e, w)
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "a PDF is printed by Chromium or Chrome, which is not on this machine", Hint: "export html, and print that from any browser; or docx"}
 	}
-	var page strings.Builder
-	if err := reportIn(report.HTML)(ctx, e, &page); err != nil {
+	return reportIn(func(w io.Writer, r *report.Report) error {
+		var page strings.Builder
+		if err := report.HTML(&page, r); err != nil {
+			return err
+		}
+		pdf, err := e.Print(ctx, page.String())
+		if err == nil {
+			_, err = w.Write(pdf)
+		}
 		return err
-	}
-	pdf, err := e.Print(ctx, page.String())
-	if err != nil && ctx.Err() == nil {
-		e.Warn("the browser did not print, so the PDF is a plainer one: " + err.Error())
-		e.Print = nil
-		return exportPDF(ctx, e, w)
-	}
-	if err == nil {
-		_, err = w.Write(pdf)
-	}
-	return err
+	})(ctx, e, w)
 }
 
-func listIn(write func(io.Writer, []biblio.Entry) error) func(context.Context, Export, io.Writer) error {
-	return func(ctx context.Context, e Export, w io.Writer) error {
-		return reportIn(func(w io.Writer, r *report.Report) error {
-			if len(r.Result.Citations) == 0 {
-				e.Warn("the result cites nothing, so the list of sources is empty")
-			}
-			return write(w, r.Entries())
-		})(ctx, e, w)
-	}
+func exportBibTeX(ctx context.Context, e Export, w io.Writer) error {
+	return reportIn(func(w io.Writer, r *report.Report) error {
+		if len(r.Result.Citations) == 0 {
+			e.Warn("the result cites nothing, so the list of sources is empty")
+		}
+		return biblio.BibTeX(w, r.Entries())
+	})(ctx, e, w)
 }

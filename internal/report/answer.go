@@ -123,7 +123,7 @@ func existing(numbers []int, citations int) []int {
 // markdownReader makes blocks of Markdown, line by line.
 type markdownReader struct {
 	res    *marchwarden.Result
-	claims *finder
+	claims map[string][]marchwarden.Claim // by their texts
 	out    []marchwarden.Block
 	held   []string // lines of a paragraph, or of an item of the list that comes last
 	item   bool
@@ -139,7 +139,7 @@ var (
 )
 
 func readMarkdown(res *marchwarden.Result) []marchwarden.Block {
-	r := &markdownReader{res: res, claims: findClaims(res.Claims)}
+	r := &markdownReader{res: res, claims: byText(res.Claims)}
 	lines := strings.Split(res.Answer, "\n")
 	code := false
 	for i := 0; i < len(lines); i++ {
@@ -267,12 +267,11 @@ func (r *markdownReader) sentences(markdown string) []marchwarden.Claim {
 	var cited []int
 	end := func() {
 		c := marchwarden.Claim{Text: plaintext.Fold(shown.String()), Citations: existing(cited, len(r.res.Citations))}
-		n := r.claims.find(plaintext.Fold(written.String()))
-		if n == 0 {
-			n = r.claims.find(c.Text)
+		known, claimed := r.claim(plaintext.Fold(written.String()))
+		if !claimed {
+			known, claimed = r.claim(c.Text)
 		}
-		if n > 0 {
-			known := r.res.Claims[n-1]
+		if claimed {
 			c.Text, c.Support, c.Judge = plaintext.Fold(known.Text), marchwarden.Support(Verdict(known.Support)), known.Judge
 			if len(c.Citations) == 0 {
 				c.Citations = existing(known.Citations, len(r.res.Citations))
@@ -325,34 +324,27 @@ func (r *markdownReader) sentences(markdown string) []marchwarden.Claim {
 	return out
 }
 
-// finder gives sentences the numbers of their claims, which come in the same order;
-// one that is said twice is found twice.
-type finder struct {
-	at   map[string][]int // by their text, the claims from zero, in their order
-	next int
-}
-
-func findClaims(all []marchwarden.Claim) *finder {
-	f := &finder{at: map[string][]int{}}
-	for i, c := range all {
+// byText are claims by their texts, in their order where several say the same.
+func byText(all []marchwarden.Claim) map[string][]marchwarden.Claim {
+	at := map[string][]marchwarden.Claim{}
+	for _, c := range all {
 		if text := plaintext.Fold(c.Text); text != "" {
-			f.at[text] = append(f.at[text], i)
+			at[text] = append(at[text], c)
 		}
 	}
-	return f
+	return at
 }
 
-// find is the number of the next claim with a text, from one, beginning anew behind
-// the last claim; 0 for none.
-func (f *finder) find(text string) int {
-	at := f.at[text]
-	if len(at) == 0 {
-		return 0
+// claim is the next claim that says a text.
+func (r *markdownReader) claim(text string) (marchwarden.Claim, bool) {
+	all := r.claims[text]
+	if len(all) == 0 {
+		return marchwarden.Claim{}, false
 	}
-	i, _ := slices.BinarySearch(at, f.next)
-	found := at[i%len(at)]
-	f.next = found + 1
-	return found + 1
+	if len(all) > 1 {
+		r.claims[text] = all[1:]
+	}
+	return all[0], true
 }
 
 // Verdict is a verdict of the contract; what is none was not checked.

@@ -128,14 +128,14 @@ func seriesNames(b marchwarden.Block) string {
 
 // The measures of a chart.
 const (
-	chartWide, chartTall = 640.0, 240.0
-	chartLeft            = 160.0 // where bars begin, after their labels
-	chartBar             = 22.0
-	maxBars              = 40
+	chartWide = 640.0
+	chartLeft = 160.0 // where bars begin, after their labels
+	chartBar  = 22.0
+	maxBars   = 40
 )
 
-// chart draws the numbers of a block. They stand beside the bars and at the ends of lines; all of
-// them are in the table below.
+// chart draws the numbers of a block as bars. They stand beside the bars; all of them are in the
+// table below.
 func chart(b marchwarden.Block) h.Node {
 	low, high := 0.0, 0.0
 	for _, s := range b.Series {
@@ -149,9 +149,6 @@ func chart(b marchwarden.Block) h.Node {
 	case math.IsInf(span, 0) || math.IsNaN(span): // nothing can be drawn
 		return h.Node{}
 	}
-	if b.Kind == "line" {
-		return lines(b, low, high)
-	}
 	bars, y, scale := h.Node{}, 0.0, (chartWide-chartLeft-90)/(high-low)
 	for j, label := range b.Series[0].Labels {
 		for i, s := range b.Series {
@@ -164,31 +161,7 @@ func chart(b marchwarden.Block) h.Node {
 			y += chartBar
 		}
 	}
-	return picture(b, y, bars)
-}
-
-func picture(b marchwarden.Block, tall float64, body h.Node) h.Node {
-	return h.Fill(`<svg role="img" viewBox="0 0 {} {}" width="100%"><title>{}</title>{}</svg>`, px(chartWide), px(max(tall, chartBar)), "chart of "+cmp.Or(seriesNames(b), "numbers"), body)
-}
-
-func lines(b marchwarden.Block, low, high float64) h.Node {
-	at := func(i, of int, v float64) (x, y float64) {
-		return 60 + (chartWide-120)*float64(i)/max(float64(of-1), 1), chartTall - 30 - (chartTall-50)*(v-low)/(high-low)
-	}
-	body := h.Node{}
-	for n, s := range b.Series {
-		var points strings.Builder
-		for i, v := range s.Values {
-			x, y := at(i, len(s.Values), v)
-			fmt.Fprintf(&points, "%s,%s ", px(x), px(y))
-			if i == 0 || i == len(s.Values)-1 {
-				body = h.Join(body, h.Fill(`<text x="{}" y="{}" text-anchor="middle">{}</text>`, px(x), px(y-8), valued(b, n, v)),
-					h.If(n == 0, `<text x="{}" y="{}" text-anchor="middle">{}</text>`, px(x), px(chartTall-8), plaintext.Clip(s.Labels[i], 21)))
-			}
-		}
-		body = h.Join(body, h.Fill(`<polyline class="series-{}" fill="none" points="{}"/>`, n%4+1, strings.TrimSpace(points.String())))
-	}
-	return picture(b, chartTall, body)
+	return h.Fill(`<svg role="img" viewBox="0 0 {} {}" width="100%"><title>{}</title>{}</svg>`, px(chartWide), px(max(y, chartBar)), "chart of "+cmp.Or(seriesNames(b), "numbers"), bars)
 }
 
 // valued is a number, with the name of its series where there are several.

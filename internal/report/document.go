@@ -9,7 +9,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// This part is a report as a document that is handed on: the answer with footnotes, what is to be
+// This part is a report as a document that is handed on: the answer with its citations, what is to be
 // known about it, references, and the excerpts as an appendix. Papers print it.
 
 // paper is a form of the document. Texts are on one line, but for excerpts.
@@ -23,7 +23,7 @@ type paper interface {
 	quote(text string, s ...span)
 }
 
-// span is a piece of text: as it is, bold, as code, as a link, or with footnotes behind it. Between
+// span is a piece of text: as it is, bold, as code, as a link, or with citations behind it. Between
 // two there is a space.
 type span struct {
 	text       string
@@ -243,11 +243,7 @@ func (d document) references() {
 		d.heading(1, "References")
 	}
 	for _, ref := range all {
-		if d.r.Cite.Alphabetical() {
-			d.paragraph(text(ref.text), span{text: ref.address, link: ref.address}, text(marked("", ref.cited)))
-		} else {
-			d.paragraph(text(marked("", ref.cited)+" "+ref.text), span{text: ref.address, link: ref.address})
-		}
+		d.paragraph(text(marked("", ref.cited)+" "+ref.text), span{text: ref.address, link: ref.address})
 	}
 }
 
@@ -272,15 +268,4 @@ func (d document) appendix() {
 			d.item(0, nil, text("cited for claim "+strconv.Itoa(n)+" ("+claim.Verdict+"): "+claim.Text))
 		}
 	}
-}
-
-// notes are the footnotes, one for each citation in their order.
-func (r *Report) notes() [][]span {
-	out := make([][]span, len(r.Result.Citations))
-	for _, ref := range r.references() {
-		for _, n := range ref.cited {
-			out[n-1] = []span{text(fmt.Sprintf("Source %d: %s", n, ref.text)), {text: ref.address, link: ref.address}}
-		}
-	}
-	return out
 }

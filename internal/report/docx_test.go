@@ -120,29 +120,17 @@ func sound(t testing.TB, parts map[string]string) {
 		}
 		return out
 	}
-	for part, rels := range map[string]string{"word/document.xml": "word/_rels/document.xml.rels", "word/footnotes.xml": "word/_rels/footnotes.xml.rels"} {
-		there := ids(rels, "Relationship", "Id")
-		for _, id := range ids(part, "hyperlink", "id") {
-			if !slices.Contains(there, id) {
-				t.Errorf("%s has no relationship %s", part, id)
-			}
+	there := ids("word/_rels/document.xml.rels", "Relationship", "Id")
+	for _, id := range ids("word/document.xml", "hyperlink", "id") {
+		if !slices.Contains(there, id) {
+			t.Errorf("there is no relationship %s", id)
 		}
 	}
-	if refs, notes := ids("word/document.xml", "footnoteReference", "id"), ids("word/footnotes.xml", "footnote", "id")[2:]; !slices.Equal(refs, notes) {
-		t.Errorf("footnotes %v, references %v", notes, refs)
-	}
-	lists, styles := ids("word/numbering.xml", "num", "numId"), ids("word/styles.xml", "style", "styleId")
-	for _, id := range ids("word/document.xml", "numId", "val") {
-		if !slices.Contains(lists, id) {
-			t.Errorf("there is no list %s", id)
-		}
-	}
-	for _, part := range []string{"word/document.xml", "word/footnotes.xml"} {
-		for _, element := range []string{"pStyle", "rStyle", "tblStyle"} {
-			for _, id := range ids(part, element, "val") {
-				if !slices.Contains(styles, id) {
-					t.Errorf("there is no style %s", id)
-				}
+	styles := ids("word/styles.xml", "style", "styleId")
+	for _, element := range []string{"pStyle", "rStyle", "tblStyle"} {
+		for _, id := range ids("word/document.xml", element, "val") {
+			if !slices.Contains(styles, id) {
+				t.Errorf("there is no style %s", id)
 			}
 		}
 	}
@@ -158,14 +146,11 @@ func TestDOCX(t *testing.T) {
 	sound(t, parts)
 	body := nodesOf(t, parts["word/document.xml"])
 	said := spoken(body)
-	for _, want := range []string{"When is the last frost in Salt Lake City?", "\nRye ripens at 2,400 metres.", "\nYields\n", "\n4.2 tonnes a hectare", "\n–", "References", "\n[4] A. Bee, J. van der Berg, et al., “Frost dates,” Journal of Frost, Mar. 2, 2025.",
+	for _, want := range []string{"When is the last frost in Salt Lake City?", "\nRye ripens at 2,400 metres.[1]", "\nYields\n", "\n4.2 tonnes a hectare", "\n–", "References", "\n[4] A. Bee, J. van der Berg, et al., “Frost dates,” Journal of Frost, Mar. 2, 2025.",
 		"\nAppendix: excerpts\n", "\nThe average last frost falls on 26 April.", "This excerpt does not stand"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is missing in %s", want, said)
 		}
-	}
-	if notes := spoken(nodesOf(t, parts["word/footnotes.xml"])); !strings.Contains(notes, " Source 1: Ann Bee, “Frost dates,” example.org, Mar. 2, 2025. Accessed: Nov. 14, 2026. [Online]. Available: https://example.org/frost?a=1&b=_c_") {
-		t.Errorf("footnotes: %s", notes)
 	}
 	count := func(name string) (n int) {
 		for _, x := range body {
@@ -175,8 +160,8 @@ func TestDOCX(t *testing.T) {
 		}
 		return n
 	}
-	if count("tbl") != 3 || count("tblHeader") != 3 || count("fldSimple") == 0 {
-		t.Errorf("%d tables, %d heads, %d notes by number", count("tbl"), count("tblHeader"), count("fldSimple"))
+	if count("tbl") != 3 || count("tblHeader") != 3 {
+		t.Errorf("%d tables, %d heads", count("tbl"), count("tblHeader"))
 	}
 }
 
@@ -189,7 +174,7 @@ func TestDOCXIsInert(t *testing.T) {
 		parts := opened(t, r)
 		sound(t, parts)
 		nodes := nodesOf(t, parts["word/document.xml"])
-		for _, n := range append(nodes, nodesOf(t, parts["word/footnotes.xml"])...) {
+		for _, n := range nodes {
 			names = append(names, n.name)
 		}
 		return names, spoken(nodes)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -108,24 +107,20 @@ type reference struct {
 	cited         []int
 }
 
-// references are the cited documents: in the order of their numbers, or by the alphabet where
-// the style has no numbers.
+// references are the cited documents in the order of their numbers.
 func (r *Report) references() []reference {
 	var out []reference
 	entries, cited := r.documents()
 	for i, e := range entries {
-		text, address := r.Cite.Reference(e)
+		text, address := e.Reference()
 		out = append(out, reference{text, address, cited[i]})
-	}
-	if r.Cite.Alphabetical() {
-		slices.SortStableFunc(out, func(a, b reference) int { return strings.Compare(strings.ToLower(a.text), strings.ToLower(b.text)) })
 	}
 	return out
 }
 
 // entry describes one document. id is zero for what is no paper.
 func entry(c marchwarden.Citation, src Source, id scholar.ID) biblio.Entry {
-	e := biblio.Entry{Kind: biblio.Document, Title: c.Title, Published: c.Published, Locator: whole(c.Locator)}
+	e := biblio.Entry{Title: c.Title, Published: c.Published, Locator: whole(c.Locator)}
 	if c.FetchedAt != nil {
 		e.Accessed = c.FetchedAt.UTC().Format(time.DateOnly)
 	}
@@ -137,15 +132,13 @@ func entry(c marchwarden.Citation, src Source, id scholar.ID) biblio.Entry {
 		e.Publisher = c.Origin
 	}
 	if at, ok := locator.Canonical(e.Locator); ok {
-		e.Kind, e.URL, e.Locator = biblio.WebPage, at, ""
-	} else if c.Source == "database" {
-		e.Kind = biblio.Dataset
+		e.URL, e.Locator = at, ""
 	}
 	return e
 }
 
 func paperEntry(e biblio.Entry, src Source, id scholar.ID) biblio.Entry {
-	e.Kind, e.Locator = biblio.Paper, ""
+	e.Locator = ""
 	e.DOI, e.ArXiv, e.URL = id.DOI(), id.Versioned(), id.URL()
 	if p := src.Paper; p != nil {
 		e.Authors, e.MoreAuthors, e.Journal = biblio.People(p.Authors), p.More, p.Journal

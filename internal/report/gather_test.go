@@ -107,12 +107,12 @@ func TestGather(t *testing.T) {
 		}
 	}
 	wanted := []biblio.Entry{
-		{Kind: biblio.WebPage, Title: "About https://example.org/frost", Authors: []biblio.Name{{Literal: "Carl Dee"}, {Literal: "Eve Eff"}}, Published: "2025-03-02", Accessed: "2026-11-15", Publisher: "example.org", URL: "https://example.org/frost"},
-		{Kind: biblio.Paper, Title: "About arxiv:2401.01234v2", Authors: []biblio.Name{{Family: "Bee", Given: "Ann"}, {Family: "van der Berg", Given: "Jan"}}, MoreAuthors: 1, Published: "2025-03-02", Accessed: "2026-11-15",
+		{Title: "About https://example.org/frost", Authors: []biblio.Name{{Literal: "Carl Dee"}, {Literal: "Eve Eff"}}, Published: "2025-03-02", Accessed: "2026-11-15", Publisher: "example.org", URL: "https://example.org/frost"},
+		{Title: "About arxiv:2401.01234v2", Authors: []biblio.Name{{Family: "Bee", Given: "Ann"}, {Family: "van der Berg", Given: "Jan"}}, MoreAuthors: 1, Published: "2025-03-02", Accessed: "2026-11-15",
 			Journal: "Journal of Frost", DOI: "10.1000/frost.1", ArXiv: "2401.01234v2", URL: "https://arxiv.org/abs/2401.01234v2"},
-		{Kind: biblio.Document, Title: "About file:notes.md#L1", Published: "2025-03-02", Accessed: "2026-11-15", Publisher: "example.org", Locator: "file:notes.md"},
-		{Kind: biblio.Dataset, Locator: "db:clinic.db/drugs?id=7"},
-		{Kind: biblio.Document, Title: "Frost", Locator: "/home/ann/frost.md"},
+		{Title: "About file:notes.md#L1", Published: "2025-03-02", Accessed: "2026-11-15", Publisher: "example.org", Locator: "file:notes.md"},
+		{Locator: "db:clinic.db/drugs?id=7"},
+		{Title: "Frost", Locator: "/home/ann/frost.md"},
 	}
 	if diff := cmp.Diff(wanted, r.Entries()); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)

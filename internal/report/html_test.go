@@ -62,7 +62,7 @@ var allowed = map[string]string{
 	"div": "class role aria-label tabindex", "dl": "", "dt": "", "footer": "", "h1": "lang dir", "h2": "id", "h3": "lang dir", "h4": "lang dir", "header": "", "li": "id lang dir", "main": "", "mark": "id", "meter": "value aria-label",
 	"nav": "aria-label", "ol": "", "p": "lang dir class", "section": "id aria-labelledby", "span": "class lang dir data-source", "strong": "lang dir", "summary": "", "ul": "",
 	"figcaption": "", "figure": "class", "table": "", "tbody": "", "td": "lang dir", "th": "scope lang dir", "thead": "", "tr": "",
-	"svg": "role viewBox width", "text": "x y text-anchor", "rect": "class x y width height", "polyline": "class fill points",
+	"svg": "role viewBox width", "text": "x y text-anchor", "rect": "class x y width height",
 }
 
 // inert fails if a page has anything that acts, or a link that it should not have.
@@ -265,12 +265,6 @@ func TestSizeOfPage(t *testing.T) {
 	page, _ := rendered(t, r)
 	if len(page) > 1<<20 {
 		t.Errorf("a page with 20 sources has %d bytes", len(page))
-	}
-	if n := strings.Count(page, "The whole stored text ("); n < 5 {
-		t.Errorf("only %d texts are shown as a whole", n)
-	}
-	if n := strings.Count(page, "More of the text"); n == 0 {
-		t.Error("no text had to be cut, so the limit is not tried")
 	}
 }
 

@@ -125,6 +125,17 @@ func (m *markdown) quote(text string, s ...span) {
 	m.line(strings.Join(out, "\n") + m.spans(s))
 }
 
+// notes are the footnotes, one for each citation in their order.
+func (r *Report) notes() [][]span {
+	out := make([][]span, len(r.Result.Citations))
+	for _, ref := range r.references() {
+		for _, n := range ref.cited {
+			out[n-1] = []span{text(fmt.Sprintf("Source %d: %s", n, ref.text)), {text: ref.address, link: ref.address}}
+		}
+	}
+	return out
+}
+
 // mono is a text as code, in as many backquotes as it takes.
 func mono(s string) string {
 	s = plaintext.Fold(s)

@@ -1,5 +1,5 @@
 // Package report writes what a run found: on a terminal, and as files that people keep and
-// pass on, which are a report in Markdown, as one page of HTML or as PDF, and a list of the
+// pass on, which are a report in Markdown, as one page of HTML or for Word, and a list of the
 // cited sources for reference managers. Every form has the answer, the evidence, what is missing
 // and how to check it.
 //
@@ -20,7 +20,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -43,8 +42,6 @@ type Report struct {
 	// Checked is what became of the sources when they were last fetched again, in a
 	// line; "" when they were not.
 	Checked string
-	// Cite is how references are written; "" is as IEEE has them.
-	Cite biblio.Style
 	// Problems are what could not be read of the record, for people.
 	Problems []string
 }

@@ -92,11 +92,13 @@ type Gap struct {
 
 // SourceView is a cited source without its text, which Report.Excerpt gives.
 type SourceView struct {
-	Number   int // from one
-	Heading  string
-	Locator  string
-	Document string // the locator without a page or a line
-	Address  string // where on the web it is: http or https; "" for nowhere
+	Number    int // from one
+	Heading   string
+	Locator   string
+	Published string
+	Document  string // the locator without a page or a line
+	Excerpt   string // as it was cut from the source
+	Address   string // where on the web it is: http or https; "" for nowhere
 	// Problems are what is to be known before the excerpt is believed.
 	Problems []string
 	Facts    []Fact
@@ -151,7 +153,7 @@ func nearView(c marchwarden.Closest) SideView {
 
 func (r *Report) sourceView(i int) SourceView {
 	c := r.Result.Citations[i]
-	v := SourceView{Number: i + 1, Heading: heading(c.Title, c.Locator), Locator: plaintext.Fold(c.Locator), Document: plaintext.Fold(whole(c.Locator)), Address: webAddress(c.Locator),
+	v := SourceView{Number: i + 1, Heading: heading(c.Title, c.Locator), Locator: plaintext.Fold(c.Locator), Published: plaintext.Fold(c.Published), Document: plaintext.Fold(whole(c.Locator)), Excerpt: c.RawExcerpt, Address: webAddress(c.Locator),
 		Facts: r.sourceFacts(i), Got: got(r.source(i).Page), Claims: citedFor(r.Result, i+1)}
 	if c.Unchecked {
 		v.Problems = append(v.Problems, unchecked)

@@ -34,7 +34,7 @@ func TestViewSaysWhatReportsSay(t *testing.T) {
 					walk(v.Index(i))
 				}
 			case reflect.String:
-				if s := strings.ReplaceAll(strings.ToValidUTF8(v.String(), "\uFFFD"), "\x00", "\uFFFD"); !strings.Contains(page, s) {
+				if s := strings.ReplaceAll(strings.ToValidUTF8(v.String(), "\uFFFD"), "\x00", "\uFFFD"); !strings.Contains(page, strings.TrimSuffix(s, marchwarden.ExcerptCut)) {
 					t.Errorf("with %q: the page does not say %q", plant, s)
 				}
 			}

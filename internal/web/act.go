@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"os"
@@ -53,11 +54,12 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 
 // checks are the checks of sources under way, and folders that are indexed, and those that failed until a reader was told.
 type checks struct {
-	mu     sync.Mutex // guards what follows, and all of them
-	closed bool
-	of     map[string]*check // by what is checked: a run, or the library
-	turn   chan struct{}     // holds as many as go on at once
-	all    sync.WaitGroup
+	life context.Context // of the server
+	all  sync.WaitGroup
+	turn chan struct{} // holds as many as go on at once
+
+	mu sync.Mutex        // guards what follows
+	of map[string]*check // by what is checked: a run, or the library
 }
 
 // atOnce is how many runs have their sources fetched at the same time.
@@ -77,7 +79,7 @@ type check struct {
 func (c *checks) begin(ctx context.Context, id string, work func(ctx context.Context, tell func(func(*check))) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if was := c.of[id]; c.closed || was != nil && was.err == nil {
+	if was := c.of[id]; c.life.Err() != nil || was != nil && was.err == nil {
 		return
 	}
 	now := &check{ended: make(chan struct{})}
@@ -89,14 +91,15 @@ func (c *checks) begin(ctx context.Context, id string, work func(ctx context.Con
 		change(now)
 	}
 	c.all.Go(func() {
+		defer close(now.ended)
 		defer now.stop()
+		defer context.AfterFunc(c.life, now.stop)()
 		err := c.inTurn(ctx, func() error { return work(ctx, tell) })
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if now.err = err; err == nil {
 			delete(c.of, id)
 		}
-		close(now.ended)
 	})
 }
 
@@ -128,10 +131,8 @@ func (c *checks) find(id string, tell bool) (now check, going bool) {
 
 // stop ends the check of a run and waits until it has ended, or ctx has.
 func (c *checks) stop(ctx context.Context, id string) {
-	c.mu.Lock()
-	now := c.of[id]
-	c.mu.Unlock()
-	if now == nil {
+	now, going := c.find(id, true)
+	if !going {
 		return
 	}
 	now.stop()
@@ -140,16 +141,6 @@ func (c *checks) stop(ctx context.Context, id string) {
 	case <-ctx.Done():
 	}
 	c.find(id, true)
-}
-
-func (c *checks) close() {
-	c.mu.Lock()
-	c.closed = true
-	for _, one := range c.of {
-		one.stop()
-	}
-	c.mu.Unlock()
-	c.all.Wait()
 }
 
 // drift begins to fetch the sources of a run again, and leads to the page of that.
@@ -244,8 +235,9 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, id marchwarden.T
 	if err := s.App.Remove(whole, id); err != nil { // who leaves does not leave half of it
 		return err
 	}
-	s.reports.forget(func(kept marchwarden.TraceID) bool { return kept == id })
-	s.pictures.forget(func(kept pictureKey) bool { return kept.id == id })
+	s.mu.Lock()
+	maps.DeleteFunc(s.pictures, func(kept pictureKey, _ []byte) bool { return kept.id == id })
+	s.mu.Unlock()
 	http.Redirect(w, r, page.HistoryPath+"?notice=deleted", http.StatusSeeOther)
 	return nil
 }

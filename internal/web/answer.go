@@ -3,11 +3,9 @@ package web
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -21,18 +19,10 @@ type told struct {
 	*report.Report
 	view  *report.View
 	asked []string // the researchers
-	bytes int64    // of its trace
 }
 
 // tell reads a run that has a result.
 func (s *Server) tell(ctx context.Context, id marchwarden.TraceID) (*told, error) {
-	bytes, _, err := s.Store.Traces.Size(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if t, ok := s.reports.find(id); ok && t.bytes == bytes { // one that went on since is another
-		return t, nil
-	}
 	run, err := s.Store.Load(id)
 	if err != nil {
 		return nil, unreadable(err)
@@ -44,14 +34,13 @@ func (s *Server) tell(ctx context.Context, id marchwarden.TraceID) (*told, error
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	t := &told{r, r.View(), []string{run.Start.Researcher}, bytes}
+	t := &told{r, r.View(), []string{run.Start.Researcher}}
 	if inv := run.Start.Investigation; inv != nil {
 		t.asked = nil
 		for _, m := range inv.Members {
 			t.asked = append(t.asked, m.Name)
 		}
 	}
-	s.reports.put(id, t)
 	return t, nil
 }
 
@@ -85,8 +74,9 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchward
 	last, words, checked := s.App.Drifted(id)
 	v.Drift = words
 	if checked {
-		for i := range v.Sources {
-			v.Sources[i].State, _ = stateIn(last, i+1)
+		v.States = map[int]string{}
+		for i := range t.Result.Citations {
+			v.States[i+1], _ = stateIn(last, i+1)
 		}
 	}
 	n, chosen := sourceNumber(r, len(t.Result.Citations))
@@ -94,7 +84,7 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchward
 		n = firstCited(t.view)
 	}
 	if n > 0 {
-		e := s.evidence(t, n, last, checked)
+		e := s.evidence(t, n, panelChars)
 		e.Preview, v.Evidence = !chosen, &e
 	}
 	return s.html(w, r, s.pages.Answer(v))
@@ -130,7 +120,7 @@ func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.B
 func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	res := t.Result
 	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Asked: t.Asked, Turns: t.Turns, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
-		Partial: g.Partial, View: *t.view, Grounds: strings.Join(report.Grounds(res), ", "), Body: report.AnswerHTML(res), Confidence: confidenceOf(res, t.view.Factors), Questions: res.OpenQuestions}
+		Partial: g.Partial, View: *t.view, Grounds: strings.Join(report.Grounds(res), ", "), Body: report.AnswerHTML(res), Confidence: res.Confidence, Questions: res.OpenQuestions}
 	for _, d := range res.DiscoveryEvents {
 		if d.Type == marchwarden.ContradictionDetected && len(res.Contradictions) > 0 {
 			continue // it stands with the contradictions
@@ -141,9 +131,6 @@ func (s *Server) answer(t *told, g run.Entry) page.Answer {
 		if !marchwarden.GapCategory(d.About).Known() {
 			v.Decisions = append(v.Decisions, d)
 		}
-	}
-	for i, c := range res.Citations {
-		v.Sources = append(v.Sources, page.SourceLine{Number: i + 1, Title: c.Title, Document: t.view.Sources[i].Document, Published: c.Published, Excerpt: c.RawExcerpt})
 	}
 	v.Can = page.Can{Resume: g.Resumable, Rerun: !g.Imported, Check: true, Delete: true, Watch: s.Watched.Dir != "" && !g.Imported && !g.Partial, Exports: s.App.Formats()}
 	if !g.Imported && !g.Rihla {
@@ -160,24 +147,6 @@ func can(ctx context.Context, c page.Can) page.Can {
 		return c
 	}
 	return page.Can{Exports: c.Exports}
-}
-
-// bearings are how the factors of a confidence bear on it, by the rubric of package confidence.
-var bearings = map[string]string{
-	"Independent origins":        "the more origins say the same, the surer it is; pages of one publisher count once",
-	"Authority of the sources":   "the standing of those who say it",
-	"Contradictions":             "sources that disagree make it less sure",
-	"Evidence on what was asked": "how much of what was asked the evidence speaks to",
-	"Budget":                     "a run that ran out of budget may have missed something",
-	"Recency":                    "how old the cited sources are",
-}
-
-func confidenceOf(res *marchwarden.Result, words []report.Fact) page.Confidence {
-	c := page.Confidence{Value: float64(res.Confidence), Words: "An estimate of how likely the answer is right, from 0 to 1: computed by fixed rules from what follows, and adjusted by how often such scores were right."}
-	for _, fact := range words {
-		c.Factors = append(c.Factors, page.Factor{Name: fact.Label, Words: fact.Value, Why: bearings[fact.Label]})
-	}
-	return c
 }
 
 // passageWords say what became of a passage. Of what is not known nothing is said.
@@ -198,37 +167,4 @@ func stateIn(last drift.Report, n int) (state, detail string) {
 	}
 	said = slices.DeleteFunc(append(said, last.Sources[src].Detail), func(s string) bool { return s == "" })
 	return page.DriftState(last.Sources[src]), strings.Join(said, "; ")
-}
-
-// maxReports is how many reports are kept.
-const maxReports = 4
-
-// cache keeps what was made of runs. It is safe for concurrent use.
-type cache[K comparable, T any] struct {
-	room int
-	mu   sync.Mutex // guards kept
-	kept map[K]T
-}
-
-func (c *cache[K, T]) find(key K) (value T, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	value, ok = c.kept[key]
-	return value, ok
-}
-
-// put keeps a value. Where there is no room, all others go.
-func (c *cache[K, T]) put(key K, value T) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, there := c.kept[key]; c.kept == nil || !there && len(c.kept) >= c.room {
-		c.kept = map[K]T{}
-	}
-	c.kept[key] = value
-}
-
-func (c *cache[K, T]) forget(which func(K) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.kept, func(key K, _ T) bool { return which(key) })
 }

@@ -62,7 +62,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 		return badForm(err)
 	}
 	get := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
-	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind, Question: newlines(get("question")), Context: newlines(get("context")), Depth: get("depth"), Format: get("format"), Follow: get("follow"),
+	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind, Question: lineEnds.Replace(get("question")), Context: lineEnds.Replace(get("context")), Depth: get("depth"), Format: get("format"), Follow: get("follow"),
 		TokenBudget: get("token_budget"), MaxSources: get("max_sources")}
 	q := Question{Request: marchwarden.Request{Question: v.Question, Context: v.Context, Depth: marchwarden.Depth(v.Depth), Format: marchwarden.Format(v.Format), Follow: v.Follow}, Researchers: r.PostForm["researcher"]}
 	chosen := map[string]bool{}
@@ -104,9 +104,6 @@ func badForm(err error) error {
 	}
 	return marchwarden.Wrap(err, marchwarden.CodeInvalid, "the form cannot be read")
 }
-
-// newlines has the line ends of a text field as everywhere else.
-func newlines(s string) string { return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s) }
 
 // typedIn reads a field that may be left empty; what cannot be read is a fault of it.
 func typedIn[T any](s, field, must string, faults *[]page.Fault, read func(string) (T, error)) *T {

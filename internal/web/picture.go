@@ -90,7 +90,10 @@ func (s *Server) drawn(ctx context.Context, key pictureKey, pdf blob.Ref, at Pas
 		return nil, ctx.Err()
 	}
 	defer func() { <-s.drawing }()
-	if kept, ok := s.pictures.find(key); ok {
+	s.mu.Lock()
+	kept, ok := s.pictures[key]
+	s.mu.Unlock()
+	if ok {
 		return kept, nil
 	}
 	raw, err := s.Store.Blobs.Get(ctx, pdf)
@@ -105,6 +108,11 @@ func (s *Server) drawn(ctx context.Context, key pictureKey, pdf blob.Ref, at Pas
 		s.Log.Warn("a page of a PDF cannot be drawn", "trace_id", key.id.String(), "citation", key.n, "error", err)
 		drawn = nil
 	}
-	s.pictures.put(key, drawn)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pictures) >= maxPictures {
+		clear(s.pictures)
+	}
+	s.pictures[key] = drawn
 	return drawn, nil
 }

@@ -98,8 +98,8 @@ func TestPicture(t *testing.T) {
 	if len(asked) != 3 {
 		t.Errorf("what fails was tried %d times", len(asked)-2)
 	}
-	if status, _, _ := b.post(path(id, "/delete"), map[string][]string{"confirmed": {"yes"}}); status != 303 || len(w.server.pictures.kept) != 0 {
-		t.Errorf("%d; %d pictures of a run that is gone", status, len(w.server.pictures.kept))
+	if status, _, _ := b.post(path(id, "/delete"), map[string][]string{"confirmed": {"yes"}}); status != 303 || len(w.server.pictures) != 0 {
+		t.Errorf("%d; %d pictures of a run that is gone", status, len(w.server.pictures))
 	}
 }
 
@@ -137,7 +137,7 @@ func TestPictureOfWhoLeft(t *testing.T) {
 		t.Error(err)
 	}
 	leave()
-	if err := <-ended; !errors.Is(err, context.Canceled) || len(w.server.pictures.kept) != 0 {
-		t.Errorf("%v; %d are kept", err, len(w.server.pictures.kept))
+	if err := <-ended; !errors.Is(err, context.Canceled) || len(w.server.pictures) != 0 {
+		t.Errorf("%v; %d are kept", err, len(w.server.pictures))
 	}
 }

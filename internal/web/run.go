@@ -165,66 +165,6 @@ var notices = map[string]string{
 	"unwatched": "The question is not watched any more. Its answers stay.",
 }
 
-func (s *Server) events(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	s.streams.Serve(w, r, id)
-	return nil
-}
-
-func (s *Server) watch(id marchwarden.TraceID) Source {
-	return &watched{s: s, id: id, run: run.Follow(s.Store.Traces, s.Store.Blobs, id)}
-}
-
-type watched struct {
-	s     *Server
-	id    marchwarden.TraceID
-	run   *run.Follower
-	drawn time.Time // when the last picture was made
-	draft string    // the last one, which stays until the checked answer takes its place
-}
-
-// stale is how old a picture may be of a run in which nothing happens: its lanes grow.
-const stale = 2 * time.Second
-
-// Next makes a picture if something has happened, or enough time has passed.
-func (w *watched) Next(ctx context.Context) ([]byte, bool, bool, error) {
-	board, changed, over, err := w.run.Read(ctx)
-	if errors.Is(err, marchwarden.CodeNotFound) {
-		return nil, false, w.gone(), nil // not begun yet
-	}
-	over = over && w.gone() // a run that was just resumed may not have opened its trace yet
-	if err == nil && board.Began.IsZero() {
-		return nil, false, over, nil // made, and not begun yet
-	}
-	now := w.s.Now()
-	drafted := w.redraft()
-	if err != nil || !changed && !drafted && !over && now.Sub(w.drawn) < stale {
-		return nil, false, over, err
-	}
-	w.drawn = now
-	live := w.s.live(w.id, board, over)
-	live.Draft = w.draft
-	return []byte(w.s.pages.Live(live).String()), true, over, nil
-}
-
-// redraft looks for more of a draft, which only a run of this process has.
-func (w *watched) redraft() bool {
-	task, err := w.s.Runs.Find(asServer(), w.id)
-	if err != nil {
-		return false
-	}
-	draft, was := task.Draft(), w.draft
-	w.draft = cmp.Or(draft, was)
-	return w.draft != was
-}
-
-// gone reports whether a run that has no trace will never have one.
-func (w *watched) gone() bool {
-	run, err := w.s.Runs.Find(asServer(), w.id)
-	return err != nil || ended(run)
-}
-
-func asServer() context.Context { return access.With(context.Background(), access.Local()) }
-
 func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live {
 	end, elapsed := b.Last, time.Duration(0)
 	if !over {

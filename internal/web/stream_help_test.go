@@ -9,28 +9,25 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
-// film is a run whose picture a test sets.
+// film is events that a test sets. Each client gets those it has not got.
 type film struct {
-	mu      sync.Mutex // guards what follows
-	picture string
-	restless,
-	over bool // restless: every look says that the picture has changed
-	err    error
-	before func(context.Context) // every look
-	looks  int
+	mu    sync.Mutex // guards what follows
+	shown string
+	over  bool
+	looks int
 }
 
-func (f *film) set(change func()) {
+func (f *film) set(shown string, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	change()
+	f.shown, f.over = shown, over
 }
 
 func (f *film) count() int {
@@ -39,30 +36,22 @@ func (f *film) count() int {
 	return f.looks
 }
 
-func (f *film) open(marchwarden.TraceID) web.Source { return &screening{film: f} }
-
-// screening is one source of a film.
-type screening struct {
-	*film
-	shown string
-}
-
-func (s *screening) Next(ctx context.Context) ([]byte, bool, bool, error) {
-	s.mu.Lock()
-	before := s.before
-	s.looks++
-	s.mu.Unlock()
-	if before != nil {
-		before(ctx)
+// screening is what one client is sent of a film.
+func (f *film) screening() func(context.Context) (string, bool) {
+	has := ""
+	return func(context.Context) (string, bool) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.looks++
+		text := ""
+		if f.shown != has {
+			has, text = f.shown, web.Event("picture", "7", f.shown)
+		}
+		if f.over {
+			text += web.Event("over", "", "{}")
+		}
+		return text, f.over
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return nil, false, false, s.err
-	}
-	changed := s.picture != s.shown || s.restless
-	s.shown = s.picture
-	return []byte(s.picture), changed, s.over, nil
 }
 
 // pipes is a listener whose connections hold nothing: a write waits for its reader, and
@@ -89,37 +78,35 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// theatre is streams behind a server on pipes.
+// theatre shows a film to all who come, behind a server on pipes.
 type theatre struct {
 	*testing.T
-	hub  *web.Streams
 	door *pipes
+	life context.Context // of the streams
+	end  context.CancelFunc
+	here atomic.Int64 // clients
 }
 
-func id(n byte) marchwarden.TraceID {
-	text := []byte("0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10")
-	text[0] = '0' + n
-	parsed, err := marchwarden.ParseTraceID(string(text))
-	if err != nil {
-		panic(err)
-	}
-	return parsed
-}
-
-// newTheatre serves run n at /n.
-func newTheatre(t *testing.T, cfg web.StreamConfig) *theatre {
+func newTheatre(t *testing.T, f *film) *theatre {
 	t.Helper()
-	cfg.Now = time.Now
-	th := &theatre{T: t, hub: web.NewStreams(cfg), door: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}}
+	th := &theatre{T: t, door: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}}
+	th.life, th.end = context.WithCancel(t.Context())
 	// Times such as careful servers have, which must not end a stream.
-	srv := &http.Server{ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { th.hub.Serve(w, r, id(r.URL.Path[1]-'0')) })}
+	srv := &http.Server{ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		th.here.Add(1)
+		defer th.here.Add(-1)
+		ctx, stop := context.WithCancel(r.Context())
+		defer stop()
+		defer context.AfterFunc(th.life, stop)()
+		_ = web.Stream(ctx, w, time.Now, f.screening())
+	})}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = srv.Serve(th.door)
 	}()
 	t.Cleanup(func() {
-		th.hub.Close()
+		th.end()
 		_ = srv.Close()
 		<-done
 	})
@@ -127,26 +114,21 @@ func newTheatre(t *testing.T, cfg web.StreamConfig) *theatre {
 }
 
 // ask sends a request, and reads nothing.
-func (th *theatre) ask(path string, header ...string) net.Conn {
+func (th *theatre) ask() net.Conn {
 	th.Helper()
 	ours, theirs := net.Pipe()
 	th.Cleanup(func() { _ = ours.Close() })
 	th.door.conns <- theirs
-	if _, err := io.WriteString(ours, request(path, header...)); err != nil {
+	if _, err := io.WriteString(ours, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		th.Fatal(err)
 	}
 	return ours
 }
 
-func request(path string, header ...string) string {
-	lines := append([]string{"GET " + path + " HTTP/1.1", "Host: x"}, header...)
-	return strings.Join(lines, "\r\n") + "\r\n\r\n"
-}
-
 // watch is a client that reads everything.
-func (th *theatre) watch(path string, header ...string) *viewer {
+func (th *theatre) watch() *viewer {
 	th.Helper()
-	return view(th.ask(path, header...))
+	return view(th.ask())
 }
 
 // viewer reads a stream as the standard says that browsers do.
@@ -154,13 +136,11 @@ type viewer struct {
 	conn io.Closer
 	done chan struct{}
 
-	mu     sync.Mutex // guards what follows
-	status int
-	head   http.Header
-	got    []message
-	retry  string
-	beats  int
-	err    error // nil when the answer ended as it should
+	mu    sync.Mutex // guards what follows
+	got   []message
+	retry string
+	beats int
+	err   error // nil when the answer ended as it should
 }
 
 // message is an event that came.
@@ -176,9 +156,6 @@ func view(conn net.Conn) *viewer {
 		resp, err := http.ReadResponse(in, nil)
 		v.mu.Lock()
 		v.err = err
-		if err == nil {
-			v.status, v.head = resp.StatusCode, resp.Header
-		}
 		v.mu.Unlock()
 		if err == nil {
 			defer func() { _ = resp.Body.Close() }()
@@ -237,16 +214,6 @@ func (v *viewer) seen() string {
 		all = append(all, m.Name+" "+m.Data)
 	}
 	return strings.Join(all, ", ")
-}
-
-// last is the last event.
-func (v *viewer) last() message {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.got) == 0 {
-		return message{}
-	}
-	return v.got[len(v.got)-1]
 }
 
 func (v *viewer) ended() bool {

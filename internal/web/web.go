@@ -2,10 +2,9 @@
 // a view is filled with, and who may see and change what.
 //
 // It owns the routes and the way from records to views. What a page looks like is
-// package page's, who comes in package httpdoor's, how a run is followed package
-// stream's; what is done with a run, the App does, which the command wires. Nothing
-// here takes part in a research: a page can ask for one, watch it and stop it, and
-// can change no answer.
+// package page's, who comes in package httpdoor's; what is done with a run, the App does,
+// which the command wires. Nothing here takes part in a research: a page can ask for
+// one, watch it and stop it, and can change no answer.
 package web
 
 import (
@@ -16,6 +15,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -112,12 +112,15 @@ type Server struct {
 	Config
 	gate    *httpdoor.SignIn
 	pages   *page.Set
-	streams *Streams
-	reports cache[marchwarden.TraceID, *told] // those that were looked at last: who clicks through sources does not have all of them read again
+	streams chan struct{} // holds those who watch a run
+	life    context.Context
+	end     context.CancelFunc // ends all streams
 	checks  checks
 
-	pictures cache[pictureKey, []byte] // of pages; empty ones could not be drawn
-	drawing  chan struct{}             // holds the one that is drawn
+	drawing chan struct{} // holds the one that is drawn
+
+	mu       sync.Mutex            // guards what follows
+	pictures map[pictureKey][]byte // of pages; empty ones could not be drawn
 }
 
 // New makes the server. It listens to nothing.
@@ -128,22 +131,25 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = time.UTC
 	}
-	s := &Server{Config: cfg, pages: page.New(), reports: cache[marchwarden.TraceID, *told]{room: maxReports},
-		pictures: cache[pictureKey, []byte]{room: maxPictures}, drawing: make(chan struct{}, 1),
+	s := &Server{Config: cfg, pages: page.New(), streams: make(chan struct{}, maxStreams),
+		pictures: map[pictureKey][]byte{}, drawing: make(chan struct{}, 1),
 		checks: checks{of: map[string]*check{}, turn: make(chan struct{}, atOnce)}}
 	cfg.Gate.Public, cfg.Gate.Page, cfg.Gate.MaxBody = []string{page.StaticPath}, s.gatePage, maxDocument
+	s.life, s.end = context.WithCancel(context.Background())
+	s.checks.life = s.life
 	var err error
 	if s.gate, err = httpdoor.NewSignIn(cfg.Gate); err != nil {
 		return nil, err
 	}
-	s.streams = NewStreams(StreamConfig{Open: s.watch, Now: cfg.Now, Log: cfg.Log})
 	return s, nil
 }
 
 // Close ends all event streams and checks. Runs are not its own.
 func (s *Server) Close() {
-	s.streams.Close()
-	s.checks.close()
+	s.checks.mu.Lock() // none begins after the end
+	s.end()
+	s.checks.mu.Unlock()
+	s.checks.all.Wait()
 }
 
 // Handler is all of the page behind its gate.

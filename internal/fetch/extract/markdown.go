@@ -10,15 +10,14 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 	"go.yaml.in/yaml/v3"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mdtable"
 )
 
 // markdownParser is shared: a goldmark parser keeps no state between documents.
-var markdownParser = goldmark.New(goldmark.WithParserOptions(mdtable.Options()...), goldmark.WithExtensions(extension.Linkify, extension.Strikethrough, extension.TaskList, extension.Footnote, extension.DefinitionList)).Parser()
+var markdownParser = goldmark.New(goldmark.WithParserOptions(boundedTables()...), goldmark.WithExtensions(extension.Linkify, extension.Strikethrough, extension.TaskList, extension.Footnote, extension.DefinitionList)).Parser()
 
 // maxFrontMatter bounds the block of metadata at the start of a Markdown file.
 const maxFrontMatter = 64 << 10
@@ -316,4 +315,38 @@ func unescape(b []byte, raw bool) []byte {
 		b = b[i+2:]
 	}
 	return out
+}
+
+// boundedTables are goldmark's tables with a bound. Its parser fills every row up to the length of
+// the head, so that ten kilobytes, a wide head and many rows of one character, become millions of
+// cells. Here a paragraph becomes a table only if it has no more cells than bytes, as every table
+// that a person wrote; any other stays text.
+func boundedTables() []parser.Option {
+	return []parser.Option{
+		parser.WithParagraphTransformers(util.Prioritized(bounded{extension.NewTableParagraphTransformer()}, 200)),
+		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
+	}
+}
+
+// bounded makes tables of paragraphs that are not mostly made of nothing.
+type bounded struct{ parser.ParagraphTransformer }
+
+// fewCells is how many cells any table may have.
+const fewCells = 1000
+
+// Transform implements parser.ParagraphTransformer.
+func (b bounded) Transform(n *ast.Paragraph, reader text.Reader, pc parser.Context) {
+	lines, columns, size := n.Lines(), 0, 0
+	for i := range lines.Len() {
+		segment := lines.At(i)
+		line := segment.Value(reader.Source())
+		size += len(line)
+		if len(bytes.Trim(line, "|-: \t\r\n")) == 0 { // the line below a head, which says how many columns there are
+			columns = max(columns, bytes.Count(line, []byte{'|'})+1)
+		}
+	}
+	if cells := columns * lines.Len(); cells > max(fewCells, size) {
+		return
+	}
+	b.ParagraphTransformer.Transform(n, reader, pc)
 }

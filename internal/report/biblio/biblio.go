@@ -1,9 +1,9 @@
-// Package biblio writes lists of sources in the forms that reference managers read:
-// BibTeX, RIS and CSL-JSON. It owns those forms, their escaping and the keys of the
-// entries; which sources there are, and what is known of them, is its caller's.
+// Package biblio writes cited sources for reference managers, as BibTeX, and for people, on one line
+// each. It owns those forms, their escaping and the keys of the entries; which sources there are, and
+// what is known of them, is its caller's.
 //
 // Every text is brought onto one line without control characters first
-// (plaintext.Fold), and read back from each form it is that text again, whatever it
+// (plaintext.Fold), and read back from BibTeX it is that text again, whatever it
 // holds. What is not known is left out.
 package biblio
 
@@ -13,7 +13,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,27 +23,15 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// Kind is what sort of thing a source is.
-type Kind int
-
-// The kinds.
-const (
-	Document Kind = iota // a file, or something of which no more is known
-	WebPage
-	Paper // with a DOI or an arXiv id
-	Dataset
-)
-
 // Entry is one source. Fields that are zero are left out.
 type Entry struct {
-	Kind        Kind
 	Title       string
 	Authors     []Name
 	MoreAuthors int    // how many authors there are beyond those
 	Published   string // 2006-01-02, 2006-01 or 2006; anything else is left out
 	Accessed    string // 2006-01-02
 	Publisher   string // who is behind it
-	Journal     string // where a Paper was published
+	Journal     string // where a paper was published
 	DOI         string // without a prefix
 	ArXiv       string // "2401.01234v2"
 	URL         string // http or https
@@ -54,9 +41,9 @@ type Entry struct {
 // Name is an author: a person with a family name, or a Literal that is not taken
 // apart.
 type Name struct {
-	Family  string `json:"family,omitempty"`
-	Given   string `json:"given,omitempty"`
-	Literal string `json:"literal,omitempty"`
+	Family  string
+	Given   string
+	Literal string
 }
 
 // String is the name as it is spoken.
@@ -143,17 +130,6 @@ func (e Entry) fold() Entry {
 	return e
 }
 
-func (e Entry) note() string {
-	var parts []string
-	if e.MoreAuthors > 0 && len(e.Authors) > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more authors", e.MoreAuthors))
-	}
-	if e.Locator != "" {
-		parts = append(parts, e.Locator)
-	}
-	return strings.Join(parts, "; ")
-}
-
 func date(s string) []int {
 	for _, layout := range []string{time.DateOnly, "2006-01", "2006"} {
 		t, err := time.Parse(layout, s)
@@ -222,11 +198,4 @@ func (e Entry) hash() string {
 		h.Write([]byte(part))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:4])
-}
-
-func write(w io.Writer, what, text string) error {
-	if _, err := io.WriteString(w, text); err != nil {
-		return fmt.Errorf("write %s: %w", what, err)
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package biblio
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -15,19 +14,18 @@ import (
 	"pgregory.net/rapid"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 var entries = []Entry{
-	{Kind: Paper, Title: "Attention is not all: 50% of $x_i$ & more", Authors: People([]string{"Ann B. Bee", "Jan van der Berg", "Dee, Carl", "Plato", "Ōe Kenzaburō"}), MoreAuthors: 3,
+	{Title: "Attention is not all: 50% of $x_i$ & more", Authors: People([]string{"Ann B. Bee", "Jan van der Berg", "Dee, Carl", "Plato", "Ōe Kenzaburō"}), MoreAuthors: 3,
 		Published: "2024-01-03", Accessed: "2026-11-15", ArXiv: "2401.01234v2", DOI: "10.48550/arxiv.2401.01234", URL: "https://arxiv.org/abs/2401.01234v2"},
-	{Kind: Paper, Title: "Frost and its dates", Authors: People([]string{"Ann Bee"}), Published: "2020-06", Accessed: "2026-11-15", Journal: "Journal of Frost & Snow", DOI: "10.1000/xyz_1(2)", URL: "https://doi.org/10.1000/xyz_1(2)"},
-	{Kind: WebPage, Title: "Last frost — 日本語 {draft}", Authors: []Name{{Literal: "Smith and Sons, Ltd"}}, Published: "2025-03-02", Accessed: "2026-11-15", Publisher: "www.example.org", URL: "https://example.org/frost?a=1&b=%7Bc%7D#x"},
-	{Kind: Document, Title: "Planting calendar", Accessed: "2026-11-15", Publisher: "embedded library", Locator: "embedded:utah_planting-calendar.md"},
-	{Kind: Dataset, Title: "SELECT count(*) FROM drugs — clinic.db", Published: "no date", Locator: "db:clinic.db?query=sha256:00ff"},
-	{Kind: WebPage, URL: "https://example.org/untitled"},
+	{Title: "Frost and its dates", Authors: People([]string{"Ann Bee"}), Published: "2020-06", Accessed: "2026-11-15", Journal: "Journal of Frost & Snow", DOI: "10.1000/xyz_1(2)", URL: "https://doi.org/10.1000/xyz_1(2)"},
+	{Title: "Last frost — 日本語 {draft}", Authors: []Name{{Literal: "Smith and Sons, Ltd"}}, Published: "2025-03-02", Accessed: "2026-11-15", Publisher: "www.example.org", URL: "https://example.org/frost?a=1&b=%7Bc%7D#x"},
+	{Title: "Planting calendar", Accessed: "2026-11-15", Publisher: "embedded library", Locator: "embedded:utah_planting-calendar.md"},
+	{Title: "SELECT count(*) FROM drugs — clinic.db", Published: "no date", Locator: "db:clinic.db?query=sha256:00ff"},
+	{URL: "https://example.org/untitled"},
 }
 
 func written(t testing.TB, form func(io.Writer, []Entry) error, es []Entry) string {
@@ -41,20 +39,16 @@ func written(t testing.TB, form func(io.Writer, []Entry) error, es []Entry) stri
 
 func TestGolden(t *testing.T) {
 	datatest.Golden(t, "testdata/sources.bib", written(t, BibTeX, entries), *update)
-	datatest.Golden(t, "testdata/sources.ris", written(t, RIS, entries), *update)
-	datatest.Golden(t, "testdata/sources.csl.json", written(t, CSL, entries), *update)
 }
 
 func TestNothing(t *testing.T) {
-	if got := written(t, BibTeX, nil) + written(t, RIS, nil) + written(t, CSL, nil); got != "[]\n" {
+	if got := written(t, BibTeX, nil); got != "" {
 		t.Errorf("no entries give %q", got)
 	}
-	for name, form := range map[string]func(io.Writer, []Entry) error{"BibTeX": BibTeX, "RIS": RIS, "CSL": CSL} {
-		got := written(t, form, []Entry{{}})
-		for _, empty := range []string{"{}", "  - \r\nUR", `""`, "null"} {
-			if strings.Contains(got, empty) {
-				t.Errorf("%s: an entry without fields gives %q", name, got)
-			}
+	got := written(t, BibTeX, []Entry{{}})
+	for _, empty := range []string{"{}", `""`} {
+		if strings.Contains(got, empty) {
+			t.Errorf("an entry without fields gives %q", got)
 		}
 	}
 }
@@ -152,37 +146,6 @@ func latex(s string) string {
 	})
 }
 
-// readRIS reads RIS line by line.
-func readRIS(s string) ([]map[string][]string, error) {
-	var out []map[string][]string
-	var now map[string][]string
-	for _, line := range strings.Split(s, "\r\n") {
-		if strings.ContainsAny(line, "\r\n") {
-			return nil, fmt.Errorf("a line end inside of %q", line)
-		}
-		if line == "" {
-			continue
-		}
-		m := regexp.MustCompile(`^([A-Z][A-Z0-9])  - (.*)$`).FindStringSubmatch(line)
-		switch {
-		case m == nil:
-			return nil, fmt.Errorf("no line of RIS: %q", line)
-		case m[1] == "TY" && now != nil, m[1] != "TY" && now == nil:
-			return nil, fmt.Errorf("out of place: %q", line)
-		case m[1] == "TY":
-			now = map[string][]string{"TY": {m[2]}}
-		case m[1] == "ER":
-			out, now = append(out, now), nil
-		default:
-			now[m[1]] = append(now[m[1]], m[2])
-		}
-	}
-	if now != nil {
-		return nil, fmt.Errorf("the last entry is not ended")
-	}
-	return out, nil
-}
-
 var hostileText = rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("{}\\\"@,=%#$&_~^ \r\n\tab\u2028\u202eER-é"))),
 	rapid.SampledFrom([]string{"ER  - ", "\r\nER  - \r\nTY  - JOUR\r\nTI  - evil", "@comment{x}", "}, title = {evil}", "\\}", "\\", "{", "}}", "a and b", "others", "A, B", "Smith, John, Jr.", "\\input{/etc/passwd}", "title\n@misc{evil, title={x}}"}))
 
@@ -197,7 +160,7 @@ func hostileName(t *rapid.T) Name {
 func TestReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		es := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Entry {
-			return Entry{Kind: Kind(rapid.IntRange(0, 3).Draw(t, "kind")), Title: hostileText.Draw(t, "title"), Authors: rapid.SliceOfN(rapid.Custom(hostileName), 0, 3).Draw(t, "authors"),
+			return Entry{Title: hostileText.Draw(t, "title"), Authors: rapid.SliceOfN(rapid.Custom(hostileName), 0, 3).Draw(t, "authors"),
 				MoreAuthors: rapid.IntRange(0, 2).Draw(t, "more"), Published: rapid.SampledFrom([]string{"", "2024", "2024-02", "2024-02-30", "2024-02-03", "\n2024"}).Draw(t, "date"),
 				Publisher: hostileText.Draw(t, "publisher"), Journal: hostileText.Draw(t, "journal"), DOI: hostileText.Draw(t, "doi"), ArXiv: hostileText.Draw(t, "arxiv"),
 				URL: hostileText.Draw(t, "url"), Locator: hostileText.Draw(t, "locator")}
@@ -218,25 +181,16 @@ func readBack(t *rapid.T, es []Entry) {
 	if err != nil || len(bib) != len(es) {
 		t.Fatalf("BibTeX: %d entries, %v\n%s", len(bib), err, form(BibTeX))
 	}
-	ris, err := readRIS(form(RIS))
-	if err != nil || len(ris) != len(es) {
-		t.Fatalf("RIS: %d entries, %v\n%q", len(ris), err, form(RIS))
-	}
-	var csl []cslItem
-	if err := json.Unmarshal([]byte(form(CSL)), &csl); err != nil || len(csl) != len(es) {
-		t.Fatalf("CSL: %d entries, %v", len(csl), err)
-	}
 	keys := map[string]bool{}
 	for i, e := range es {
 		e = e.fold()
-		if bib[i].key != csl[i].ID || ris[i]["ID"][0] != csl[i].ID || keys[csl[i].ID] || !regexp.MustCompile(`^[a-z0-9-]+$`).MatchString(csl[i].ID) {
-			t.Fatalf("the keys are %q, %q, %q", bib[i].key, ris[i]["ID"], csl[i].ID)
+		if keys[bib[i].key] || !regexp.MustCompile(`^[a-z0-9-]+$`).MatchString(bib[i].key) {
+			t.Fatalf("the key is %q", bib[i].key)
 		}
-		keys[csl[i].ID] = true
+		keys[bib[i].key] = true
 		for what, pair := range map[string][2]string{
-			"BibTeX title": {e.Title, latex(bib[i].fields["title"])}, "RIS title": {e.Title, strings.Join(ris[i]["TI"], "|")}, "CSL title": {e.Title, csl[i].Title},
+			"BibTeX title":   {e.Title, latex(bib[i].fields["title"])},
 			"BibTeX journal": {e.Journal, latex(bib[i].fields["journal"])}, "BibTeX publisher": {e.Publisher, latex(bib[i].fields["organization"])}, "BibTeX locator": {e.Locator, latex(bib[i].fields["howpublished"])},
-			"RIS journal": {e.Journal, strings.Join(ris[i]["JO"], "|")}, "RIS DOI": {e.DOI, strings.Join(ris[i]["DO"], "|")}, "RIS URL": {e.URL, strings.Join(ris[i]["UR"], "|")}, "CSL URL": {e.URL, csl[i].URL},
 			"BibTeX URL": {urlEscapes.Replace(e.URL), bib[i].fields["url"]},
 		} {
 			if pair[0] != pair[1] {
@@ -244,17 +198,11 @@ func readBack(t *rapid.T, es []Entry) {
 			}
 		}
 		var names []string
-		for k, n := range e.Authors {
+		for _, n := range e.Authors {
 			names = append(names, n.String())
-			if got := (Name{csl[i].Author[k].Family, csl[i].Author[k].Given, csl[i].Author[k].Literal}); got != n {
-				t.Fatalf("CSL author: %q reads %q", n, got)
-			}
 		}
 		if got := bibNames(bib[i].fields["author"]); !slices.Equal(got, names) {
 			t.Fatalf("BibTeX authors: %q read %q from %q", names, got, bib[i].fields["author"])
-		}
-		if len(ris[i]["AU"]) != len(names) {
-			t.Fatalf("RIS authors: %q read %q", names, ris[i]["AU"])
 		}
 	}
 }
@@ -262,21 +210,18 @@ func readBack(t *rapid.T, es []Entry) {
 // A name that the form would split or turn around is written as it is spoken.
 func TestNamesThatAreNotTakenApart(t *testing.T) {
 	for _, tt := range []struct {
-		name     Name
-		bib, ris string
+		name Name
+		bib  string
 	}{
-		{Name{Family: "Bee", Given: "Ann"}, "{Bee, Ann}", "Bee, Ann"},
-		{Name{Family: "Simon and Schuster", Given: "Ann"}, "{{Ann Simon and Schuster}}", "Simon and Schuster, Ann"},
-		{Name{Family: "Bee", Given: "Others"}, "{{Others Bee}}", "Bee, Others"},
-		{Name{Family: "Bee, Jr.", Given: "Ann"}, "{{Ann Bee, Jr.}}", "Ann Bee, Jr."},
-		{Name{Family: "Bee", Given: "Ann, Dr."}, "{{Ann, Dr. Bee}}", "Ann, Dr. Bee"},
+		{Name{Family: "Bee", Given: "Ann"}, "{Bee, Ann}"},
+		{Name{Family: "Simon and Schuster", Given: "Ann"}, "{{Ann Simon and Schuster}}"},
+		{Name{Family: "Bee", Given: "Others"}, "{{Others Bee}}"},
+		{Name{Family: "Bee, Jr.", Given: "Ann"}, "{{Ann Bee, Jr.}}"},
+		{Name{Family: "Bee", Given: "Ann, Dr."}, "{{Ann, Dr. Bee}}"},
 	} {
 		es := []Entry{{Title: "T", Authors: []Name{tt.name}}}
 		if got := written(t, BibTeX, es); !strings.Contains(got, "author = "+tt.bib+",") && !strings.Contains(got, "author = "+tt.bib+"\n") {
 			t.Errorf("%+v: want %s in\n%s", tt.name, tt.bib, got)
-		}
-		if got := written(t, RIS, es); !strings.Contains(got, "AU  - "+tt.ris+"\r\n") {
-			t.Errorf("%+v: want %s in\n%s", tt.name, tt.ris, got)
 		}
 	}
 }
@@ -309,41 +254,6 @@ func bibNames(s string) []string {
 	}
 	add(s[from:])
 	return out
-}
-
-// cslFields are the fields of an item that are used, as the schema of CSL-JSON 1.0
-// names them, and cslTypes the types.
-var (
-	cslFields = []string{"id", "type", "title", "author", "container-title", "publisher", "issued", "accessed", "number", "DOI", "URL", "note"}
-	cslTypes  = []string{"article", "article-journal", "webpage", "dataset", "document"}
-)
-
-func TestCSLForm(t *testing.T) {
-	var items []map[string]any
-	if err := json.Unmarshal([]byte(written(t, CSL, entries)), &items); err != nil {
-		t.Fatal(err)
-	}
-	if len(items) != len(entries) {
-		t.Errorf("%d items of %d entries", len(items), len(entries))
-	}
-	for _, item := range items {
-		for name, value := range item {
-			if !slices.Contains(cslFields, name) {
-				t.Errorf("%s is no field of CSL-JSON", name)
-			}
-			if value == "" || value == nil {
-				t.Errorf("%s is empty", name)
-			}
-		}
-		if !slices.Contains(cslTypes, item["type"].(string)) {
-			t.Errorf("%v is no type of CSL", item["type"])
-		}
-		if d, ok := item["issued"].(map[string]any); ok {
-			if parts := d["date-parts"].([]any); len(parts) != 1 || len(parts[0].([]any)) < 1 || len(parts[0].([]any)) > 3 {
-				t.Errorf("the date is %v", d)
-			}
-		}
-	}
 }
 
 func TestKeysAreStable(t *testing.T) {
@@ -382,12 +292,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 func TestWriteFails(t *testing.T) {
-	for name, form := range map[string]func(io.Writer, []Entry) error{"BibTeX": BibTeX, "RIS": RIS, "CSL-JSON": CSL} {
-		if err := form(full{}, entries); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: the error is %v", name, err)
-		}
-	}
-	if plaintext.Fold("a\u2028b") != "a b" {
-		t.Error("a line separator is no white space any more, so RIS could be broken")
+	if err := BibTeX(full{}, entries); err == nil || !strings.Contains(err.Error(), "BibTeX") {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -1,9 +1,6 @@
 package biblio
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -22,23 +19,15 @@ var urlEscapes = strings.NewReplacer(`\`, "%5C", "{", "%7B", "}", "%7D", " ", "%
 
 var months = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
 
-// typeNames are what the forms call a kind of source.
-type typeNames struct{ bibtex, csl, ris string }
-
-func (e Entry) types() typeNames {
+// kind is what BibTeX calls a source.
+func (e Entry) kind() string {
 	switch {
-	case e.Kind == Paper && e.Journal != "":
-		return typeNames{"article", "article-journal", "JOUR"}
-	case e.Kind == Paper && e.ArXiv != "":
-		return typeNames{"misc", "article", "UNPB"}
-	case e.Kind == Paper:
-		return typeNames{"misc", "article", "GEN"}
-	case e.Kind == WebPage:
-		return typeNames{"online", "webpage", "ELEC"}
-	case e.Kind == Dataset:
-		return typeNames{"misc", "dataset", "DATA"}
+	case e.Journal != "":
+		return "article"
+	case e.URL != "" && e.DOI == "" && e.ArXiv == "":
+		return "online"
 	}
-	return typeNames{"misc", "document", "GEN"}
+	return "misc"
 }
 
 // BibTeX writes entries for BibTeX and biblatex: an article where the journal is
@@ -51,7 +40,7 @@ func BibTeX(w io.Writer, entries []Entry) error {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "@%s{%s", e.types().bibtex, e.key)
+		fmt.Fprintf(&b, "@%s{%s", e.kind(), e.key)
 		field := func(name, value string) {
 			if value != "" {
 				fmt.Fprintf(&b, ",\n  %s = %s", name, value)
@@ -82,7 +71,10 @@ func BibTeX(w io.Writer, entries []Entry) error {
 		}
 		b.WriteString("\n}\n")
 	}
-	return write(w, "BibTeX", b.String())
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write BibTeX: %w", err)
+	}
+	return nil
 }
 
 func braced(s string) string {
@@ -118,107 +110,4 @@ func namesJoin(name string) bool {
 		}
 	}
 	return false
-}
-
-type cslItem struct {
-	ID             string   `json:"id"`
-	Type           string   `json:"type"`
-	Title          string   `json:"title,omitempty"`
-	Author         []Name   `json:"author,omitempty"`
-	ContainerTitle string   `json:"container-title,omitempty"`
-	Publisher      string   `json:"publisher,omitempty"`
-	Issued         *cslDate `json:"issued,omitempty"`
-	Accessed       *cslDate `json:"accessed,omitempty"`
-	Number         string   `json:"number,omitempty"`
-	DOI            string   `json:"DOI,omitempty"`
-	URL            string   `json:"URL,omitempty"`
-	Note           string   `json:"note,omitempty"`
-}
-
-type cslDate struct {
-	Parts [][]int `json:"date-parts"`
-}
-
-// CSL writes entries as CSL-JSON, the form of citeproc and its kin: a list of items,
-// [] if there are none.
-func CSL(w io.Writer, entries []Entry) error {
-	items := []cslItem{}
-	for _, e := range prepare(entries) {
-		item := cslItem{ID: e.key, Type: e.types().csl, Title: e.Title, ContainerTitle: e.Journal, Publisher: e.Publisher,
-			Issued: cslDateOf(date(e.Published)), Accessed: cslDateOf(date(e.Accessed)), DOI: e.DOI, URL: e.URL, Note: e.note(), Author: e.Authors}
-		if e.ArXiv != "" {
-			item.Number = "arXiv:" + e.ArXiv
-			if item.Publisher == "" {
-				item.Publisher = "arXiv"
-			}
-		}
-		items = append(items, item)
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(items); err != nil {
-		return fmt.Errorf("encode CSL-JSON: %w", err)
-	}
-	return write(w, "CSL-JSON", b.String())
-}
-
-func cslDateOf(d []int) *cslDate {
-	if d == nil {
-		return nil
-	}
-	return &cslDate{Parts: [][]int{d}}
-}
-
-// RIS writes entries in the RIS form: a tag and a value on each line, lines ended by
-// CR and LF, text in UTF-8. The form has no escapes and needs none: a value is what
-// follows the first "  - " of its line.
-func RIS(w io.Writer, entries []Entry) error {
-	var b strings.Builder
-	for _, e := range prepare(entries) {
-		line := func(tag, value string) {
-			if value != "" {
-				b.WriteString(tag + "  - " + value + "\r\n")
-			}
-		}
-		line("TY", e.types().ris)
-		line("ID", e.key)
-		line("TI", e.Title)
-		for _, n := range e.Authors {
-			if n.Literal == "" && n.Given != "" && !strings.Contains(n.Family+n.Given, ",") {
-				line("AU", n.Family+", "+n.Given)
-			} else {
-				line("AU", n.String())
-			}
-		}
-		line("JO", e.Journal)
-		if d := date(e.Published); d != nil {
-			line("PY", fmt.Sprintf("%04d", d[0]))
-			line("DA", risDate(d))
-		}
-		if e.ArXiv != "" {
-			line("AN", "arXiv:"+e.ArXiv)
-			line("PB", cmp.Or(e.Publisher, "arXiv"))
-		} else {
-			line("PB", e.Publisher)
-		}
-		line("DO", e.DOI)
-		line("UR", e.URL)
-		line("Y2", risDate(date(e.Accessed)))
-		line("N1", e.note())
-		b.WriteString("ER  - \r\n\r\n")
-	}
-	return write(w, "RIS", b.String())
-}
-
-func risDate(d []int) string {
-	if len(d) == 0 {
-		return ""
-	}
-	parts := []string{fmt.Sprintf("%04d", d[0]), "", "", ""}
-	for i, n := range d[1:] {
-		parts[i+1] = fmt.Sprintf("%02d", n)
-	}
-	return strings.Join(parts, "/")
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,22 +21,14 @@ func TestLibraries(t *testing.T) {
 		t.Skip("there is no python3, so no library reads the files")
 	}
 	es := slices.Clone(entries)
-	for i, title := range []string{"ER  - ", "a\r\nER  - \r\nTY  - JOUR\r\nTI  - evil", "@comment{x}", "}, title = {evil}", `\`, "{", "}}", `\input{x} 100% #1 a_b ~^`, `"quoted" <b>&amp;</b>`, "title\n@misc{evil, title={x}}", "日本語 – ß"} {
-		es = append(es, Entry{Kind: Kind(i % 4), Title: title, Authors: []Name{{Literal: title}, {Family: title, Given: "A"}}, URL: "https://example.org/", Locator: title, Published: "2024-05-06"})
+	for _, title := range []string{"ER  - ", "a\r\nER  - \r\nTY  - JOUR\r\nTI  - evil", "@comment{x}", "}, title = {evil}", `\`, "{", "}}", `\input{x} 100% #1 a_b ~^`, `"quoted" <b>&amp;</b>`, "title\n@misc{evil, title={x}}", "日本語 – ß"} {
+		es = append(es, Entry{Title: title, Authors: []Name{{Literal: title}, {Family: title, Given: "A"}}, URL: "https://example.org/", Locator: title, Published: "2024-05-06"})
 	}
-	dir := t.TempDir()
-	args := []string{filepath.Join("testdata", "read.py")}
-	for _, f := range []struct {
-		name string
-		form func(io.Writer, []Entry) error
-	}{{"x.bib", BibTeX}, {"x.ris", RIS}, {"x.csl.json", CSL}} {
-		path := filepath.Join(dir, f.name)
-		if err := os.WriteFile(path, []byte(written(t, f.form, es)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, path)
+	path := filepath.Join(t.TempDir(), "x.bib")
+	if err := os.WriteFile(path, []byte(written(t, BibTeX, es)), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), python, args...)
+	cmd := exec.CommandContext(t.Context(), python, filepath.Join("testdata", "read.py"), path)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -49,7 +40,7 @@ func TestLibraries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(read) == 0 {
-		t.Skip("python has none of bibtexparser, pybtex, rispy and citeproc")
+		t.Skip("python has neither bibtexparser nor pybtex")
 	}
 	for name, got := range read {
 		if len(got) != len(es) {
@@ -57,10 +48,7 @@ func TestLibraries(t *testing.T) {
 			continue
 		}
 		for i, e := range prepare(es) {
-			title := got[i].Title
-			if name == "bibtexparser" || name == "pybtex" {
-				title = latex(title)
-			}
+			title := latex(got[i].Title)
 			if got[i].Key != e.key || title != plaintext.Fold(e.Title) {
 				t.Errorf("%s: entry %d is %q %q, want %q %q", name, i+1, got[i].Key, title, e.key, e.Title)
 			}

@@ -30,12 +30,13 @@ type Answer struct {
 	// Evidence is the source in the panel; nil if none was chosen.
 	Evidence *Evidence
 
-	Confidence  Confidence
+	Confidence  marchwarden.Unit
 	Discoveries []Discovery
 	Questions   []marchwarden.OpenQuestion
 	Decisions   []marchwarden.Decision // those about other things than gaps
-	Sources     []SourceLine
-
+	// States are what became of the sources since, by their numbers: nothing is not known, and else
+	// what package drift calls it, such as unchanged, changed, gone.
+	States map[int]string
 	// Drift is the last check of the sources in one sentence, or "".
 	Drift string
 	Can   Can
@@ -54,30 +55,8 @@ type Can struct {
 // Format is a form in which a run can leave.
 type Format struct{ Name, About, Suffix, Type string }
 
-// Confidence is a number and what it was made of.
-type Confidence struct {
-	Value   float64 // 0 to 1
-	Words   string  // what the number means, in a sentence
-	Factors []Factor
-}
-
-// Factor is what a confidence was computed from, among others: its value, and how it bears on it.
-type Factor struct{ Name, Words, Why string }
-
-// SourceLine is a citation in a list.
-type SourceLine struct {
-	Number    int
-	Title     string // or "", then the document stands for it
-	Document  string // its locator, without the place in it
-	Published string
-	Excerpt   string
-	// State is what became of the source since: "" is not known, and else what
-	// package drift calls it, such as unchanged, changed, gone.
-	State string
-}
-
 // cites says that there is something to look at beside the answer.
-func (v Answer) cites() bool { return len(v.Sources) > 0 || v.Evidence != nil }
+func (v Answer) cites() bool { return len(v.View.Sources) > 0 || v.Evidence != nil }
 
 type section struct {
 	id, title string
@@ -99,7 +78,7 @@ func (s *Set) Answer(v Answer) h.Node {
 	}
 	shown := []section{
 		{"closest", "Closest passages (not an answer)", h.If(len(v.View.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.View.Closest, side))},
-		{"sources", "Sources", sourceCards(v.documents())},
+		{"sources", "Sources", v.sources()},
 		{"contradictions", "Where sources disagree", h.Each(v.View.Contradictions, contradiction)},
 		{"gaps", "What was not found", gaps(v.View.Gaps)},
 	}
@@ -116,7 +95,7 @@ func (s *Set) Answer(v Answer) h.Node {
 func (v Answer) details() []section {
 	confidence := h.Node{}
 	if v.cites() {
-		confidence = v.Confidence.node()
+		confidence = v.confidence()
 	}
 	return []section{
 		{"confidence", "How sure, and why", confidence},
@@ -176,7 +155,7 @@ func (v Answer) answer() h.Node {
 func (v Answer) trust() h.Node {
 	sure := h.Node{}
 	if v.cites() {
-		words, _ := report.Sure(marchwarden.Unit(v.Confidence.Value))
+		words, _ := report.Sure(v.Confidence)
 		sure = h.Fill(`<a href="#confidence">{}</a> `, words)
 	}
 	cost := Money(v.Cost)
@@ -200,18 +179,29 @@ func (v Answer) actions() h.Node {
 	exports := h.If(len(v.Can.Exports) > 0, `<details class="menu share"><summary>Share</summary><ul>{}</ul></details>`, h.Each(v.Can.Exports, func(e Format) h.Node {
 		return h.Fill(`<li><a href="{}" download><b>{}</b> <span class="soft">{}</span></a></li>`, h.Local(ExportPath(v.ID, e.Name)), e.Name, e.About)
 	}))
-	more := h.Join(do(v.Can.Check && len(v.Sources) > 0, Check, "Check the sources again"), do(v.Can.Watch, Follow, "Watch this question"), do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, ActPath(v.ID, Delete), "Delete", ` class="danger"`))
+	more := h.Join(do(v.Can.Check && len(v.View.Sources) > 0, Check, "Check the sources again"), do(v.Can.Watch, Follow, "Watch this question"), do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, ActPath(v.ID, Delete), "Delete", ` class="danger"`))
 	return h.Fill(`<div class="about">{}<div class="actions toolbar">{}{}<a class="button" href="{}">Ask again</a>{}</div></div>{}`, v.trust(), resume, exports,
 		h.Local(withQuery(AskPath, url.Values{"from": {v.ID}})), h.If(!more.Empty(), `<details class="menu acts"><summary>More</summary><ul>{}</ul></details>`, more),
 		h.If(line(v.Drift) != "", `<p class="meta"><span class="says">{}</span> <a href="{}">What became of the sources</a></p>`, line(v.Drift), h.Local(ActPath(v.ID, Check))))
 }
 
-func (c Confidence) node() h.Node {
-	factors := h.If(len(c.Factors) > 0, `<table class="factors"><caption class="sr">What the confidence was computed from</caption><thead class="sr"><tr><th scope="col">Factor</th><th scope="col">Value</th><th scope="col">How it bears on it</th></tr></thead><tbody>{}</tbody></table>`,
-		h.Each(c.Factors, func(f Factor) h.Node {
-			return h.Fill(`<tr><th scope="row">{}</th><td lang="" dir="auto">{}</td><td class="soft">{}</td></tr>`, line(f.Name), line(f.Words), line(f.Why))
+// bearings are how the factors of a confidence bear on it, by the rubric of package confidence.
+var bearings = map[string]string{
+	"Independent origins":        "the more origins say the same, the surer it is; pages of one publisher count once",
+	"Authority of the sources":   "the standing of those who say it",
+	"Contradictions":             "sources that disagree make it less sure",
+	"Evidence on what was asked": "how much of what was asked the evidence speaks to",
+	"Budget":                     "a run that ran out of budget may have missed something",
+	"Recency":                    "how old the cited sources are",
+}
+
+func (v Answer) confidence() h.Node {
+	factors := h.If(len(v.View.Factors) > 0, `<table class="factors"><caption class="sr">What the confidence was computed from</caption><thead class="sr"><tr><th scope="col">Factor</th><th scope="col">Value</th><th scope="col">How it bears on it</th></tr></thead><tbody>{}</tbody></table>`,
+		h.Each(v.View.Factors, func(f report.Fact) h.Node {
+			return h.Fill(`<tr><th scope="row">{}</th><td lang="" dir="auto">{}</td><td class="soft">{}</td></tr>`, f.Label, line(f.Value), bearings[f.Label])
 		}))
-	return h.Fill(`<p class="figure-line"><b class="big">{}</b> {} {}</p>{}`, unit(c.Value), meter(c.Value), line(c.Words), factors)
+	return h.Fill(`<p class="figure-line"><b class="big">{}</b> {} {}</p>{}`, unit(float64(v.Confidence)), meter(float64(v.Confidence)),
+		"An estimate of how likely the answer is right, from 0 to 1: computed by fixed rules from what follows, and adjusted by how often such scores were right.", factors)
 }
 
 func contradiction(c report.ContradictionView) h.Node {
@@ -251,10 +241,10 @@ func cites(all []int, one func(int) h.Node) h.Node {
 }
 
 // documents are the sources, those of one document together, in the order of the first of each.
-func (v Answer) documents() [][]SourceLine {
-	var out [][]SourceLine
+func documents(all []report.SourceView) [][]report.SourceView {
+	var out [][]report.SourceView
 	at := map[string]int{}
-	for _, s := range v.Sources {
+	for _, s := range all {
 		i, ok := at[s.Document]
 		if !ok {
 			i = len(out)
@@ -265,17 +255,17 @@ func (v Answer) documents() [][]SourceLine {
 	return out
 }
 
-// sourceCards is a card for each document, with what is cited from it.
-func sourceCards(all [][]SourceLine) h.Node {
-	return h.If(len(all) > 0, `<ol class="sources">{}</ol>`, h.Each(all, func(cited []SourceLine) h.Node {
+// sources is a card for each document, with what is cited from it.
+func (v Answer) sources() h.Node {
+	return h.If(len(v.View.Sources) > 0, `<ol class="sources">{}</ol>`, h.Each(documents(v.View.Sources), func(cited []report.SourceView) h.Node {
 		first := cited[0]
-		title, place := clip(120, first.Title), or(host(first.Document), clip(120, first.Document))
-		if title == "" {
+		title, place := clip(120, first.Heading), or(host(first.Document), clip(120, first.Document))
+		if first.Heading == "" || first.Heading == first.Locator {
 			title, place = clip(120, first.Document), ""
 		}
-		state := h.If(first.State != "" && first.State != "unchanged", `{}`, chip(freshnessOf(first.State)))
+		state := v.States[first.Number]
 		return h.Fill(`<li class="source"><p class="document" lang="" dir="auto">{}</p><p class="meta">{}{}{}</p>{}</li>
-`, title, with(place, `<span lang="" dir="auto">{}</span> `), with(first.Published, `<span>{}</span> `), state, h.Each(cited, func(s SourceLine) h.Node {
+`, title, with(place, `<span lang="" dir="auto">{}</span> `), with(first.Published, `<span>{}</span> `), h.If(state != "" && state != "unchanged", `{}`, chip(freshnessOf(state))), h.Each(cited, func(s report.SourceView) h.Node {
 			return h.Fill(`<a href="{}" data-source="{}"><b><span class="sr">Source </span>{}</b> <span lang="" dir="auto">{}</span></a>`, toSource(s.Number), s.Number, s.Number, or(clip(110, s.Excerpt), "the source"))
 		}))
 	}))

@@ -221,7 +221,7 @@ func checkOutline(t *testing.T, nodes []*html.Node) {
 func TestEvidenceIsVerbatim(t *testing.T) {
 	set := newSet(t)
 	for _, excerpt := range []string{"plain", "<b>bold</b> & \"quoted\"", "two\r\nlines\rand\n\n more ", "\n begins with a line", "\u202eright to left\u202c and \u200b nothing", "tab\t\u00a0\ufeff", strings.Repeat("long ", 100)} {
-		e := Evidence{RunID: "x", Number: 3, Of: 3, Text: []Piece{{Text: "before\r\n"}, {Text: excerpt, Number: 3}, {Text: "<after>"}}}
+		e := Evidence{RunID: "x", Number: 3, Of: 3, Window: &report.Window{Before: "before\r\n", Excerpt: excerpt, After: "<after>"}}
 		for name, p := range map[string]show{"panel": page("panel", e, (*Set).Panel), "answer": page("answer", Answer{Evidence: &e}, (*Set).Answer), "alone": page("panel", Evidence{Number: 1, Cited: marchwarden.Citation{RawExcerpt: excerpt}}, (*Set).Panel)} {
 			var got []string
 			for _, n := range elements(t, p.render(t, set)) {
@@ -270,7 +270,10 @@ func TestWeight(t *testing.T) {
 	set := newSet(t)
 	a := sampleAnswer(200, true)
 	n := len(page("answer", a, (*Set).Answer).render(t, set))
-	total := n + set.Static().Size()
+	total := n
+	for _, body := range set.Static().files {
+		total += len(body)
+	}
 	t.Logf("200 citations: page %d, with all it loads %d bytes", n, total)
 	if total > 300_000 {
 		t.Errorf("a page of 200 citations weighs %d bytes, over 300,000", total)
@@ -279,18 +282,18 @@ func TestWeight(t *testing.T) {
 
 // TestNothingIsClaimed of what a run does not have: a confidence, an answer, a source.
 func TestNothingIsClaimed(t *testing.T) {
-	confidence := Confidence{Value: .9, Words: "How likely it is.", Factors: []Factor{{Name: "Origins", Words: "0"}}}
+	origins := []report.Fact{{Label: "Origins", Value: "0"}}
 	for name, c := range map[string]struct {
 		view       Answer
 		want, lack []string
 	}{
 		"cut off": {Answer{ID: "a", Partial: true, View: report.View{Notices: []string{"cut off"}}, Can: Can{Resume: true}},
 			[]string{"There is no answer yet"}, []string{"0.00", " sure (", "what there was by then", `id="confidence"`, `id="cost"`, `id="source"`, "Check the sources"}},
-		"refused": {Answer{ID: "a", Body: h.Fill(`<p>No evidence was found.</p>`), Confidence: confidence, View: report.View{Gaps: []report.GapGroup{{Words: "Not found", Gaps: []report.Gap{{Topic: "it"}}}}}, Can: Can{Check: true}},
-			[]string{`id="gaps"`}, []string{"0.90", " sure (", "How likely", `id="source"`, "Check the sources"}},
-		"cited": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Confidence: confidence, Grounds: "2 sentences <i>", Sources: []SourceLine{{Number: 1, Title: "T"}}, View: report.View{Claims: claimsOf("supported", "partial")}, Can: Can{Check: true}},
-			[]string{"2 sentences &lt;i&gt;<", "very sure (0.90)", "How likely", `id="source"`, "Check the sources"}, []string{"contradiction"}},
-		"quoted": {Answer{ID: "a", Cost: new(float64), Body: h.Fill(`<p>So.</p>`), Sources: []SourceLine{{Number: 1, Title: "T"}}, View: report.View{Lead: "So <b>", LeadsTo: 1, Claims: claimsOf("quoted", "quoted")}},
+		"refused": {Answer{ID: "a", Body: h.Fill(`<p>No evidence was found.</p>`), Confidence: .9, View: report.View{Factors: origins, Gaps: []report.GapGroup{{Words: "Not found", Gaps: []report.Gap{{Topic: "it"}}}}}, Can: Can{Check: true}},
+			[]string{`id="gaps"`}, []string{"0.90", " sure (", "how likely", `id="source"`, "Check the sources"}},
+		"cited": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Confidence: .9, Grounds: "2 sentences <i>", View: report.View{Factors: origins, Sources: []report.SourceView{{Number: 1, Heading: "T"}}, Claims: claimsOf("supported", "partial")}, Can: Can{Check: true}},
+			[]string{"2 sentences &lt;i&gt;<", "very sure (0.90)", "how likely", `id="source"`, "Check the sources"}, []string{"contradiction"}},
+		"quoted": {Answer{ID: "a", Cost: new(float64), Body: h.Fill(`<p>So.</p>`), View: report.View{Sources: []report.SourceView{{Number: 1, Heading: "T"}}, Lead: "So <b>", LeadsTo: 1, Claims: claimsOf("quoted", "quoted")}},
 			[]string{"no cost", `<strong lang="" dir="auto">So &lt;b&gt;</strong> <a class="cite"`, `tr class="quoted"`}, []string{"supported<", `id="closest"`}},
 		"closest": {Answer{ID: "a", Body: h.Fill(`<p>Nothing says so.</p>`), View: report.View{Lead: "I don't know.", Closest: []report.SideView{{Heading: "<i>T", Locator: "a\x1b.md", Excerpt: "Near <script>\nit.", Facts: []string{"of \u202eit"}}, {Heading: "b.md", Locator: "b.md", Excerpt: "x"}}}},
 			[]string{"I don&#39;t know.", "Closest passages (not an answer)", "&lt;i&gt;T", "Near &lt;script&gt;", ">b.md<"}, []string{"<script>\nit", "\x1b", "of \u202eit", "data-source"}},
@@ -402,8 +405,8 @@ func TestNoScriptNeeded(t *testing.T) {
 
 // TestSourcesByDocument: what is cited from one document is on one card.
 func TestSourcesByDocument(t *testing.T) {
-	a := Answer{Sources: []SourceLine{{Number: 1, Document: "a.md", Excerpt: "One."}, {Number: 2, Document: "b.md", Excerpt: "Two."}, {Number: 3, Document: "a.md", Title: "A", Excerpt: "Three."}}}
-	got := sourceCards(a.documents()).String()
+	a := Answer{View: report.View{Sources: []report.SourceView{{Number: 1, Document: "a.md", Excerpt: "One."}, {Number: 2, Document: "b.md", Excerpt: "Two."}, {Number: 3, Document: "a.md", Heading: "A", Excerpt: "Three."}}}}
+	got := a.sources().String()
 	if strings.Count(got, `<li class="source">`) != 2 || strings.Index(got, "Three.") > strings.Index(got, "Two.") {
 		t.Errorf("the cards are %s", got)
 	}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
@@ -82,13 +84,8 @@ var assets embed.FS
 // it, so that browsers may keep it for good; another name is not found. It is safe
 // for concurrent use.
 type Static struct {
-	files map[string]file   // by the name that is served
+	files map[string][]byte // by the name that is served
 	names map[string]string // from the name in the source to the one that is served
-}
-
-type file struct {
-	kind string
-	body []byte
 }
 
 var kinds = map[string]string{
@@ -98,7 +95,7 @@ var kinds = map[string]string{
 }
 
 func newStatic() *Static {
-	s := &Static{files: map[string]file{}, names: map[string]string{}}
+	s := &Static{files: map[string][]byte{}, names: map[string]string{}}
 	for _, name := range []string{"style.css", "app.js", "icon.svg"} {
 		body, err := assets.ReadFile("assets/" + name)
 		if err != nil {
@@ -113,40 +110,22 @@ func (s *Static) add(name string, body []byte) {
 	sum := sha256.Sum256(body)
 	ext := path.Ext(name)
 	served := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
-	s.names[name] = served
-	s.files[served] = file{kinds[ext], body}
+	s.names[name], s.files[served] = served, body
 }
 
 // link is the address of a file by its name in the source.
 func (s *Static) link(name string) h.Link { return h.Local(StaticPath + s.names[name]) }
 
-// ServeHTTP serves the file that the last element of the request's path names.
+// ServeHTTP serves the file that the last element of the request's path names, by GET and HEAD.
 func (s *Static) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f, ok := s.files[strings.TrimPrefix(r.URL.Path, StaticPath)]
+	body, ok := s.files[strings.TrimPrefix(r.URL.Path, StaticPath)]
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
-		return
-	}
 	head := w.Header()
-	head.Set("Content-Type", f.kind)
-	head.Set("Content-Length", strconv.Itoa(len(f.body)))
+	head.Set("Content-Type", kinds[path.Ext(r.URL.Path)])
 	head.Set("Cache-Control", "public, max-age=31536000, immutable")
 	head.Set("X-Content-Type-Options", "nosniff")
-	if r.Method == http.MethodGet {
-		_, _ = w.Write(f.body) // the client is gone, so there is none to tell
-	}
-}
-
-// Size is how many bytes a first visit loads in addition to its page.
-func (s *Static) Size() int {
-	n := 0
-	for _, f := range s.files {
-		n += len(f.body)
-	}
-	return n
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }

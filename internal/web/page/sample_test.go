@@ -156,11 +156,12 @@ func sampleEvidence(n int) Evidence {
 		Cited: marchwarden.Citation{Title: "Frost days in the upper valley, 1961–2025", Locator: "https://meteo.example/valley/frost-days", Source: "web", Origin: "meteo.example",
 			Published: "2025-11-02", FetchedAt: &began, Authority: "high", ContentHash: "sha256:3f1c9a" + strings.Repeat("0b", 29), Span: &marchwarden.Span{Start: 1204, End: 1336}, Confidence: .8},
 		Claims: []report.ClaimView{{Number: 2, Text: "The last frost now falls on 26 April on average.", Verdict: "supported", Sources: []int{n}}}, State: "unchanged", Detail: "the text is the same", CheckedAt: began.Add(48 * time.Hour),
-		Text: []Piece{
-			{Text: "Since 1961 the station at the mill has been read every morning. The hut was moved twice, in 1974 and in 1998, and both series were joined by two years of parallel readings.\n\nIn the first normal period the last frost fell on 5 May. "},
-			{Text: "In the period from 1991 to 2020 the average last frost falls on 26 April, nine days earlier; in three of the last ten years there was none after the 15th.", Number: n},
-			{Text: " The earliest was 2 April 2024.\n\nThe number of frost days a year fell from 112 to 91. Most of the change is in March and in November; the number of days on which the soil froze fell by half."},
-		}, CutBefore: true, CutAfter: true, Notes: []string{"The page was rendered with scripts."},
+		Window: &report.Window{
+			Before:  "Since 1961 the station at the mill has been read every morning. The hut was moved twice, in 1974 and in 1998, and both series were joined by two years of parallel readings.\n\nIn the first normal period the last frost fell on 5 May. ",
+			Excerpt: "In the period from 1991 to 2020 the average last frost falls on 26 April, nine days earlier; in three of the last ten years there was none after the 15th.",
+			After:   " The earliest was 2 April 2024.\n\nThe number of frost days a year fell from 112 to 91. Most of the change is in March and in November; the number of days on which the soil froze fell by half.",
+			Earlier: 300, Later: 9000,
+		}, Notes: []string{"The page was rendered with scripts."},
 	}
 }
 
@@ -191,16 +192,15 @@ var sentences = []string{
 func sampleAnswer(n int, open bool) Answer {
 	a := Answer{
 		Frame: sampleFrame(question), ID: "0195-a", Question: question, Began: began, Took: 41 * time.Second, Partial: true, Body: sampleBody(n),
-		Confidence: Confidence{Value: .82, Words: "Of answers with this score, about 8 in 10 were right.", Factors: []Factor{
-			{"Independent origins", "3", "pages of one publisher count once"}, {"Authority of the sources", "high", "weather service, university"},
-			{"Evidence on what was asked", "0.84", "how much of the question the excerpts speak to"}, {"Recency", "current", "the newest source is under a year old"},
-			{"Contradictions", "one found", "lowers the score"}, {"Budget", "not exhausted", ""}}},
+		Confidence: .82, States: map[int]string{},
 		View: report.View{
 			Notices: []string{"One source could not be stored."}, Lead: "26 April on average", LeadsTo: 1,
 			Closest: []report.SideView{{Heading: "Frost days", Locator: "https://meteo.example/valley/frost-days", Excerpt: "The number of frost days a year fell.", Facts: []string{"it speaks of frost"}}},
 			Contradictions: []report.ContradictionView{{About: "last frost: date", Detail: "One source says 26 April, the other 1 May.", Sides: [2]report.SideView{
 				{Source: 1, Heading: "Frost days in the upper valley", Locator: "https://meteo.example/valley/frost-days", Excerpt: "the average last frost falls on 26 April", Value: "26 April", Facts: []string{"published 2025-11-02", "authority high", "reported by web"}},
 				{Source: 2, Heading: "notes/garden.md", Locator: "notes/garden.md", Excerpt: "Never plant out before the first of May:\nthe last frost comes then.", Value: "1 May", Facts: []string{"published 2011-04-03"}}}}},
+			Factors: []report.Fact{{Label: "Independent origins", Value: "3"}, {Label: "Authority of the sources", Value: "high"}, {Label: "Evidence on what was asked", Value: "0.84"},
+				{Label: "Recency", Value: "current"}, {Label: "Contradictions", Value: "one found"}, {Label: "Budget", Value: "not exhausted"}},
 			Gaps:       sampleGaps(),
 			Rihlas:     []report.Item{{Head: "files", Text: question, Facts: []string{"general researchers get the whole question", "3 citations"}}, {Head: "web", Text: question, Facts: []string{"after rihla 1", "4 citations"}}},
 			Cost:       []report.Fact{{Label: "Tokens", Value: "14,210 of 20,000"}, {Label: "Cost", Value: "$0.04"}, {Label: "Nothing"}},
@@ -212,7 +212,8 @@ func sampleAnswer(n int, open bool) Answer {
 	}
 	for i := 1; i <= n; i++ {
 		a.View.Claims = append(a.View.Claims, report.ClaimView{Number: i, Text: sentences[i%len(sentences)], Verdict: []string{"supported", "partial", "unsupported", "unchecked", "quoted"}[i%5], Sources: []int{i}})
-		a.Sources = append(a.Sources, SourceLine{i, "Frost days in the upper valley, 1961–2025", fmt.Sprintf("https://meteo.example/valley/frost-days/%d", i/2), "2025-11-02", sentences[i%len(sentences)], []string{"", "unchanged", "gone"}[i%3]})
+		a.View.Sources = append(a.View.Sources, report.SourceView{Number: i, Heading: "Frost days in the upper valley, 1961–2025", Document: fmt.Sprintf("https://meteo.example/valley/frost-days/%d", i/2), Published: "2025-11-02", Excerpt: sentences[i%len(sentences)]})
+		a.States[i] = []string{"", "unchanged", "gone"}[i%3]
 	}
 	if open {
 		e := sampleEvidence(2)
@@ -223,9 +224,7 @@ func sampleAnswer(n int, open bool) Answer {
 
 func sampleSource() Source {
 	e := sampleEvidence(2)
-	e.CutBefore, e.CutAfter = false, false
-	e.Text = append([]Piece{{Text: "The valley opens to the south-west.", Number: 5}, {Text: " It is cold.\n\n"}}, e.Text...)
-	return Source{Frame: sampleFrame("Frost days"), RunID: "0195-a", Question: question, Evidence: e, Cut: true, Excerpts: []SourceLine{{Number: 2, Excerpt: "In the period from 1991 to 2020 the average last frost"}, {Number: 5, Excerpt: "The valley opens to the south-west."}}}
+	return Source{Frame: sampleFrame("Frost days"), RunID: "0195-a", Question: question, Evidence: e, Excerpts: []report.SourceView{{Number: 2, Excerpt: "In the period from 1991 to 2020 the average last frost"}, {Number: 5, Excerpt: "The valley opens to the south-west."}}}
 }
 
 func sampleHistory() History {

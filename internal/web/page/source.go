@@ -20,12 +20,10 @@ type Evidence struct {
 	Cited         marchwarden.Citation // FetchedAt in the zone that people see
 	Author        string
 	Claims        []report.ClaimView // that rest on it
-	State, Detail string             // what became of it since, as in SourceLine, and more in words
+	State, Detail string             // what became of it since, as in Answer, and more in words
 	CheckedAt     time.Time
-	// Text is the stored text around the excerpt; the piece with this number is the
-	// excerpt itself, to the byte.
-	Text                []Piece
-	CutBefore, CutAfter bool
+	// Window is the excerpt, to the byte, in the stored text around it; nil if that cannot be shown.
+	Window *report.Window
 	// Printed says that there is a picture of the page that the excerpt is on; Leaf is its number, 0 if
 	// that is not known.
 	Printed bool
@@ -38,10 +36,8 @@ type Evidence struct {
 type Source struct {
 	Frame
 	RunID, Question string
-	Evidence        Evidence // Text is the whole of it, every excerpt marked
-	// Cut says that the text is longer than what is shown.
-	Cut      bool
-	Excerpts []SourceLine // the citations that are marked
+	Evidence        Evidence            // its window is as much as is shown of the text
+	Excerpts        []report.SourceView // what is cited from it
 }
 
 func (e *Evidence) title() string {
@@ -88,17 +84,13 @@ func (e *Evidence) locator() h.Node {
 
 // text is the stored text with its excerpt marked, or the excerpt and why it is alone.
 func (e *Evidence) text() h.Node {
-	if len(e.Text) == 0 {
+	if e.Window == nil {
 		return h.Join(with(e.Problem, `<p class="warn">The stored text cannot be shown: <span lang="" dir="auto">{}</span></p>`),
 			h.If(e.Cited.RawExcerpt != "", `<blockquote lang="" dir="auto"><mark id="excerpt">{}</mark></blockquote>`, h.Exact(e.Cited.RawExcerpt)))
 	}
-	return h.Fill(`<div class="stored" tabindex="0" role="region" aria-label="Stored text" lang="" dir="auto">{}{}{}</div>`,
-		h.If(e.CutBefore, `<span class="cut" aria-hidden="true">… </span>`), h.Each(e.Text, func(p Piece) h.Node {
-			if p.Number == e.Number && p.Number > 0 {
-				return h.Fill(`<mark id="excerpt">{}</mark>`, h.Exact(p.Text))
-			}
-			return p.node()
-		}), h.If(e.CutAfter, `<span class="cut" aria-hidden="true"> …</span>`))
+	return h.Fill(`<div class="stored" tabindex="0" role="region" aria-label="Stored text" lang="" dir="auto">{}{}<mark id="excerpt">{}</mark>{}{}</div>`,
+		h.If(e.Window.Earlier > 0, `<span class="cut" aria-hidden="true">… </span>`), h.Exact(e.Window.Before), h.Exact(e.Window.Excerpt), h.Exact(e.Window.After),
+		h.If(e.Window.Later > 0, `<span class="cut" aria-hidden="true"> …</span>`))
 }
 
 // leaf is the page of a PDF as a picture. Where it cannot be had, the script leaves it out.
@@ -109,13 +101,6 @@ func (e *Evidence) leaf() h.Node {
 	}
 	at := h.Local(PicturePath(e.RunID, e.Number))
 	return h.If(e.Printed, `<figure class="leaf"><a href="{}"><img src="{}" alt="{} of the PDF, with the excerpt marked" width="1000" height="1294" loading="lazy" decoding="async"></a><figcaption class="meta">{} of the stored PDF, with the excerpt marked</figcaption></figure>`, at, at, name, name)
-}
-
-func (p Piece) node() h.Node {
-	if p.Number == 0 && !p.Mark {
-		return h.Exact(p.Text)
-	}
-	return h.Fill(`<mark{}>{}</mark>`, h.If(p.Number > 0, ` id="c{}"`, p.Number), h.Exact(p.Text))
 }
 
 // about is what is known of a source: what readers ask for first, and the rest folded away.
@@ -147,9 +132,9 @@ func (s *Set) Source(v Source) h.Node {
 	if e.Number > 0 {
 		back += toSource(e.Number).Address()
 	}
-	text := e.text()
-	if len(e.Text) > 0 {
-		text = h.Fill(`<div class="stored full" lang="" dir="auto">{}</div>`, h.Each(e.Text, Piece.node))
+	text, cut := e.text(), false
+	if w := e.Window; w != nil {
+		text, cut = h.Fill(`<div class="stored full" lang="" dir="auto">{}<mark id="c{}">{}</mark>{}</div>`, h.Exact(w.Before), e.Number, h.Exact(w.Excerpt), h.Exact(w.After)), w.Earlier+w.Later > 0
 	}
 	return s.frame(shell{Frame: v.Frame, name: "source", main: h.Fill(`<article class="whole">
 <header class="head"><p class="kind"><a href="{}">Back to the answer</a>{}</p><h1 lang="" dir="auto">{}</h1>{}{}</header>
@@ -159,8 +144,8 @@ func (s *Set) Source(v Source) h.Node {
 </div>
 </article>`, h.Local(back), with(v.Question, ` to <span lang="" dir="auto">{}</span>`), e.title(), e.locator(),
 		h.If(e.Cited.Unchecked, `<p class="warn">Known from its researcher’s report alone: what is stored is the report, not the document.</p>`),
-		text, h.If(v.Cut, `<p class="soft">The text goes on; this is as much as is shown.</p>`), e.leaf(), e.about(),
-		h.If(len(v.Excerpts) > 0, `<h3>Cited from it</h3><ol class="sources">{}</ol>`, h.Each(v.Excerpts, func(x SourceLine) h.Node {
-			return h.Fill(`<li value="{}"><a href="#c{}" lang="" dir="auto">{}</a></li>`, x.Number, x.Number, clip(120, x.Excerpt))
+		text, h.If(cut, `<p class="soft">The text goes on; this is as much as is shown.</p>`), e.leaf(), e.about(),
+		h.If(len(v.Excerpts) > 0, `<h3>Cited from it</h3><ol class="sources">{}</ol>`, h.Each(v.Excerpts, func(x report.SourceView) h.Node {
+			return h.Fill(`<li value="{}"><a href="{}" lang="" dir="auto">{}</a></li>`, x.Number, h.Local(SourcePath(v.RunID, x.Number)), clip(120, x.Excerpt))
 		})))})
 }

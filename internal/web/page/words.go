@@ -170,14 +170,6 @@ func stateOf(name string) word {
 	return pick(slices.Concat(states, []word{{"other", "…", line(name), "plain"}}), name)
 }
 
-// Piece is a part of a text. All pieces together are the text. Number is the citation
-// that a marked piece is the excerpt of; a further piece of an excerpt has none.
-type Piece struct {
-	Text   string
-	Number int
-	Mark   bool
-}
-
 // Fault is what is wrong with a field of a form. Field is its name in the form, or ""
 // for the form as a whole.
 type Fault struct{ Field, Message, Hint string }

@@ -1,11 +1,11 @@
 """Reads a bibliography with the libraries that are there; prints what they read as JSON.
 
-usage: read.py FILE.bib FILE.ris FILE.csl.json
+usage: read.py FILE.bib
 """
 import json
 import sys
 
-bib, ris, csl = sys.argv[1:]
+bib, = sys.argv[1:]
 read = {}
 
 try:
@@ -20,23 +20,6 @@ try:
     import pybtex.database
     data = pybtex.database.parse_file(bib)
     read["pybtex"] = [{"type": e.type, "key": key, "title": e.fields.get("title", "")} for key, e in data.entries.items()]
-except ImportError:
-    pass
-
-try:
-    import rispy
-    with open(ris, encoding="utf-8", newline="") as f:
-        entries = rispy.load(f)
-    read["rispy"] = [{"type": e["type_of_reference"], "key": e["id"], "title": e.get("title", "")} for e in entries]
-except ImportError:
-    pass
-
-try:
-    from citeproc.source.json import CiteProcJSON
-    with open(csl, encoding="utf-8") as f:
-        items = json.load(f)
-    source = CiteProcJSON(items)
-    read["citeproc"] = [{"type": item["type"], "key": item["id"], "title": item.get("title", "") if item["id"] in source else "lost"} for item in items]
 except ImportError:
     pass
 
