@@ -137,8 +137,8 @@ func TestStatus(t *testing.T) {
 	if diff := cmp.Diff(want, status.Queues); diff != "" {
 		t.Errorf("queues (-want +got):\n%s", diff)
 	}
-	if status.Unserved != 1 || len(status.Stuck) != 0 || status.Steward != nil {
-		t.Errorf("unserved %d, stuck %v, steward %v", status.Unserved, status.Stuck, status.Steward)
+	if status.Unserved != 1 || status.Steward != nil {
+		t.Errorf("unserved %d, steward %v", status.Unserved, status.Steward)
 	}
 	if len(status.Hubs) != 1 || status.Hubs[0].Name != "hub" || status.Hubs[0].Leads != 4 || status.Hubs[0].Offline {
 		t.Errorf("hubs %+v", status.Hubs)

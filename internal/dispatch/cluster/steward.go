@@ -22,8 +22,7 @@ import (
 // The work of one round, so that it stays small whatever there is.
 const (
 	defaultRemember = 100_000
-	readsPerRound   = 20_000 // entries of a stream
-	checksPerRound  = 1_000  // tasks
+	checksPerRound  = 1_000 // tasks
 	checksAtOnce    = 8
 )
 
@@ -31,9 +30,9 @@ const (
 const smooth = 8
 
 // Steward maintains a cluster: it queues tasks again whose place in the queue was lost,
-// ends those that were canceled while they waited, copies ends that their worker had no
-// time to copy, and makes consumers anew that have stopped delivering. Every hub runs one,
-// and one of them at a time leads. It is safe for concurrent use.
+// ends those that were canceled while they waited, and copies ends that their worker had no
+// time to copy. Every hub runs one, and one of them at a time leads. It is safe for concurrent
+// use.
 //
 // Whatever it does may be done twice, or by two at once: what can be written once only is
 // written once, and what belongs to a record is fenced. So a leader that does not know yet
@@ -114,7 +113,7 @@ func (s *Steward) lead(ctx context.Context) {
 	group.Go(func() error { return s.rounds(term) })
 	err := group.Wait()
 	s.count(func(t *Stewardship) {
-		t.Leading, t.Open, t.Investigations, t.PerMinute, t.Stuck, t.Silent = false, 0, 0, 0, nil, nil
+		t.Leading, t.Open, t.Investigations, t.PerMinute, t.Silent = false, 0, 0, 0, nil
 	})
 	if errors.Is(err, errDeposed) {
 		s.e.log.Warn("steward does not lead any more", "name", s.name)
@@ -199,7 +198,6 @@ type term struct {
 	ends    cursor
 	open    map[marchwarden.TraceID]*item
 	noted   mark                 // what is written down
-	lanes   map[string]*watched  // by the names of their consumers
 	workers []Presence           // as of this round
 	silent  []Presence           // that are missed
 	served  map[string]time.Time // when workers of a queue were last seen
@@ -220,7 +218,6 @@ func (t *term) round(ctx context.Context) error {
 		wrap("read new tasks", t.readTasks(ctx)),
 		wrap("read new ends", t.readEnds(ctx)),
 		wrap("check tasks", t.checkDue(ctx)),
-		wrap("watch consumers", t.watch(ctx)),
 		wrap("note the low mark", t.note(ctx)))
 	t.measure()
 	return err
@@ -231,7 +228,7 @@ func (t *term) roll(ctx context.Context) error {
 	workers, err := t.e.Workers(ctx)
 	now := t.e.cfg.Now()
 	if err != nil {
-		t.workers = nil // no worker counts as waiting
+		t.workers = nil
 		for queue := range t.served {
 			t.served[queue] = now
 		}
