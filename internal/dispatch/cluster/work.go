@@ -71,13 +71,8 @@ func (w *crew) take(ctx context.Context, queue *streams.Queue) error {
 	for {
 		select {
 		case w.slots <- struct{}{}:
-		default:
-			queue.Rest()
-			select {
-			case w.slots <- struct{}{}:
-			case <-ctx.Done():
-				return nil
-			}
+		case <-ctx.Done():
+			return nil
 		}
 		p, err := queue.Next(ctx)
 		if ctx.Err() != nil {
