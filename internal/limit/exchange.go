@@ -116,9 +116,6 @@ func (l *Limiter) trade(j job) outcome {
 		if attempt > 0 {
 			longest := max(int64(time.Millisecond)<<min(attempt, 6), l.took*int64(min(attempt, 4)))
 			_ = sleep(context.Background(), rand.Int64N(min(longest, longestPause)), nil)
-			if !l.wanted(j) {
-				return outcome{}
-			}
 		}
 		out, done, err := l.attempt(j, attempt > 0)
 		switch {
@@ -134,13 +131,6 @@ func (l *Limiter) trade(j job) outcome {
 			j.backs = nil // it may have been done, and must not be done twice
 		}
 	}
-}
-
-// wanted reports whether a caller still waits for what an exchange is about.
-func (l *Limiter) wanted(j job) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(j.backs) > 0 || j.slow > 0 || slices.ContainsFunc(j.waiters, func(w *waiter) bool { return slices.Contains(l.queue, w) })
 }
 
 // errSwap marks a failed swap that may have been done or not.
@@ -160,8 +150,7 @@ func (l *Limiter) attempt(j job, reload bool) (out outcome, done bool, err error
 	return l.try(ctx, j, fresh)
 }
 
-// load reads the state. One that is older than what is known was lost and made anew: what
-// is known is added to it.
+// load reads the state.
 func (l *Limiter) load(ctx context.Context) error {
 	b, rev, err := l.cfg.Store.Load(ctx)
 	if err != nil {
@@ -172,12 +161,6 @@ func (l *Limiter) load(ctx context.Context) error {
 		return err
 	}
 	l.shared = rev != l.rev
-	if rev < l.rev || rev == 0 {
-		l.alg.merge(&s, l.known)
-	}
-	if p, ok := l.alg.(paced); ok && rev == 0 && l.cfg.Strict {
-		p.begin(&s, l.cfg.Store.Now().UnixNano())
-	}
 	l.known, l.rev = s, rev
 	l.heard(s.Slow)
 	return nil
