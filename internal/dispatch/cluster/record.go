@@ -151,6 +151,32 @@ func (e *Engine) Record(ctx context.Context, t dispatch.Task) ([]byte, error) {
 	return r.lines.Bytes(), nil
 }
 
+// tail is the last entry of a record.
+type tail struct {
+	head
+	seq uint64        // 0 if there is none
+	end *dispatch.End // if that is one
+}
+
+// idle says that no worker has the record, as far as it says.
+func (t tail) idle() bool { return t.seq == 0 || t.kind == kindEnd || t.kind == kindRelease }
+
+// tail reads the last entry of the record of a task. One that is no entry has no kind.
+func (e *Engine) tail(ctx context.Context, t dispatch.Task) (last tail, err error) {
+	entry, _, err := e.conn.Last(ctx, logSubject(t))
+	if err != nil {
+		return last, fmt.Errorf("look at the record of task %s: %w", t.ID, err)
+	}
+	last.seq = entry.Seq
+	if h, ok := headOf(entry); ok {
+		last.head = h
+	}
+	if last.kind == kindEnd {
+		last.end, err = decodeEnd(entry)
+	}
+	return last, err
+}
+
 // body is the content of an entry, wherever it is.
 func (e *Engine) body(ctx context.Context, h head, data []byte) ([]byte, error) {
 	if h.blob == "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
@@ -232,33 +230,4 @@ func (e *Engine) queuesInto(ctx context.Context, s *Status) error {
 		s.Queues = append(s.Queues, *queues[name])
 	}
 	return nil
-}
-
-// tail is the end of a record, as the steward needs to know it.
-type tail struct {
-	Seq  uint64              // of the last entry; 0 if there is none
-	Task marchwarden.TraceID // that wrote it
-	Idle bool                // no worker has the record, as far as it says
-	End  *dispatch.End       // of Task, if that was the last
-}
-
-// tail reads the end of the record of a task.
-func (e *Engine) tail(ctx context.Context, t dispatch.Task) (tail, error) {
-	entry, found, err := e.conn.Last(ctx, logSubject(t))
-	if err != nil {
-		return tail{}, fmt.Errorf("look at the record of task %s: %w", t.ID, err)
-	}
-	if !found {
-		return tail{Idle: true}, nil
-	}
-	last := tail{Seq: entry.Seq}
-	h, ok := headOf(entry)
-	if !ok {
-		return last, nil
-	}
-	last.Task, last.Idle = h.task, h.kind == kindEnd || h.kind == kindRelease
-	if h.kind == kindEnd {
-		last.End, err = decodeEnd(entry)
-	}
-	return last, err
 }

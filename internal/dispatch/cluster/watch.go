@@ -49,7 +49,7 @@ type watcher struct {
 }
 
 func (v *watcher) watch(ctx context.Context) error {
-	t, err := v.task(ctx)
+	t, _, err := v.e.known(ctx, v.id)
 	if err != nil {
 		return err
 	}
@@ -96,34 +96,19 @@ func (v *watcher) watch(ctx context.Context) error {
 	}
 }
 
-// task is what is watched, also when its specification is not kept any more.
-func (v *watcher) task(ctx context.Context) (dispatch.Task, error) {
-	t, err := v.e.spec(ctx, v.id)
-	if errors.Is(err, marchwarden.CodeNotFound) {
-		d, doneErr := v.e.readDone(ctx, v.id)
-		if doneErr != nil {
-			return t, doneErr
-		}
-		if d != nil {
-			return d.Task, nil
-		}
-	}
-	return t, err
-}
-
 // ask reads what is new, and looks whether the end is kept where the record is not.
 func (v *watcher) ask(ctx context.Context) error {
 	if err := v.catchUp(ctx, 0); err != nil {
 		return err
 	}
-	end, err := v.e.ended(ctx, v.id)
-	if end == nil || err != nil {
+	d, err := v.e.ended(ctx, v.id)
+	if d == nil || err != nil {
 		return err
 	}
 	if err := v.catchUp(ctx, 0); err != nil { // the end is written to the record first
 		return err
 	}
-	v.yield(dispatch.Event{Task: v.id, Kind: dispatch.Ended, End: end}, nil)
+	v.yield(dispatch.Event{Task: v.id, Kind: dispatch.Ended, End: &d.End}, nil)
 	return errEnough
 }
 

@@ -174,15 +174,15 @@ func (w *crew) claim(ctx context.Context, p *streams.Pointer) (*hold, error) {
 	var (
 		t       dispatch.Task
 		specErr error
-		end     *dispatch.End
+		over    *done
 		wish    *wish
 	)
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error { t, specErr = e.spec(inner, p.Task); return specErr })
-	group.Go(func() (err error) { end, err = e.ended(context.WithoutCancel(inner), p.Task); return err })
+	group.Go(func() (err error) { over, err = e.ended(context.WithoutCancel(inner), p.Task); return err })
 	group.Go(func() (err error) { wish, _, err = e.wished(inner, p.Task); return err })
 	err := group.Wait()
-	if end != nil || e.pointless(p, t, specErr) {
+	if over != nil || e.pointless(p, t, specErr) {
 		return nil, p.Drop(ctx)
 	}
 	if err == nil && wish == nil && t.Investigation != t.ID {
@@ -275,16 +275,16 @@ func (e *Engine) before(ctx context.Context, t dispatch.Task, r *record) (string
 	if t.ID == t.Record || r.last != 0 {
 		return "", nil
 	}
-	end, err := e.ended(ctx, t.Record)
-	if err != nil || end == nil || !end.Trace.Valid() {
+	earlier, err := e.ended(ctx, t.Record)
+	if err != nil || earlier == nil || !earlier.End.Trace.Valid() {
 		return "", err
 	}
-	content, err := e.blobs.Get(ctx, end.Trace)
+	content, err := e.blobs.Get(ctx, earlier.End.Trace)
 	if err != nil {
 		return "", fmt.Errorf("read the record that task %s resumes: %w", t.ID, err)
 	}
 	r.lines.Write(content)
-	return end.Trace.String(), nil
+	return earlier.End.Trace.String(), nil
 }
 
 // keep notes a hold, so that it hears of a wish to cancel.
