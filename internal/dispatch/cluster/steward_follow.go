@@ -97,8 +97,8 @@ type mark struct {
 	Done uint64 `json:"done"` // all ends of other tasks are from this sequence on
 }
 
-// begin takes up what the leader before noted, the first time.
-func (t *term) begin(ctx context.Context) error {
+// resume takes up what the leader before noted, the first time.
+func (t *term) resume(ctx context.Context) error {
 	if t.tasks.next > 0 {
 		return nil
 	}

@@ -17,12 +17,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 )
 
-// A watcher that hears nothing asks after a while, and then ever less often; that the
-// connection was made anew it notices within a heartbeat.
+// A watcher that hears nothing asks now and then; that the connection was made anew it notices
+// within a heartbeat.
 const (
-	heartbeat  = time.Second
-	quietFirst = 2 * time.Second
-	quietMost  = 10 * time.Second
+	heartbeat = time.Second
+	quietFor  = 5 * time.Second
 )
 
 // errEnough says that the watcher wants no more, or has seen the end.
@@ -71,8 +70,7 @@ func (v *watcher) watch(ctx context.Context) error {
 	}
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
-	quiet, patience := time.Duration(0), quietFirst
-	for {
+	for quiet := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -80,15 +78,13 @@ func (v *watcher) watch(ctx context.Context) error {
 			if err := v.heard(ctx, m); err != nil {
 				return err
 			}
-			quiet, patience = 0, quietFirst
+			quiet = 0
 		case <-ticker.C:
-			quiet += heartbeat
-			if again := v.e.conn.Joined(); again == joined && quiet < patience {
+			again := v.e.conn.Joined()
+			if quiet += heartbeat; again == joined && quiet < quietFor {
 				continue
-			} else if again != joined {
-				joined, patience = again, quietFirst
 			}
-			quiet, patience = 0, min(2*patience, quietMost)
+			joined, quiet = again, 0
 			if err := v.ask(ctx); err != nil {
 				return err
 			}
