@@ -34,11 +34,7 @@ type Limiter struct {
 	slowing int64 // a moment that is to be shared; 0 for none
 	running bool  // the goroutine of the exchange
 
-	// Only the exchange touches these.
-	known  state
-	rev    uint64
-	shared bool  // other processes write it, too: it is read before it is written
-	took   int64 // an exchange takes this long
+	took int64 // an exchange takes this long; the exchange alone touches it
 }
 
 var _ dispatch.Limiter = (*Limiter)(nil)

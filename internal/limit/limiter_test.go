@@ -53,10 +53,10 @@ type late struct {
 	by atomic.Int64
 }
 
-func (l *late) Swap(ctx context.Context, state []byte, rev uint64) (uint64, error) {
-	next, err := l.Store.Swap(ctx, state, rev)
+func (l *late) Swap(ctx context.Context, state []byte, rev uint64) error {
+	err := l.Store.Swap(ctx, state, rev)
 	time.Sleep(time.Duration(l.by.Swap(0)))
-	return next, err
+	return err
 }
 
 // TestLateLeave: leave to use a window that comes long after it was written down is not
@@ -190,9 +190,9 @@ func (b *broken) Load(ctx context.Context) ([]byte, uint64, error) {
 	return b.Store.Load(ctx)
 }
 
-func (b *broken) Swap(ctx context.Context, state []byte, rev uint64) (uint64, error) {
+func (b *broken) Swap(ctx context.Context, state []byte, rev uint64) error {
 	if b.out.Load() {
-		return 0, errLost
+		return errLost
 	}
 	return b.Store.Swap(ctx, state, rev)
 }

@@ -79,23 +79,23 @@ func (c *hostCell) Load(ctx context.Context) ([]byte, uint64, error) {
 	return c.inner.Load(ctx)
 }
 
-func (c *hostCell) Swap(ctx context.Context, state []byte, rev uint64) (uint64, error) {
+func (c *hostCell) Swap(ctx context.Context, state []byte, rev uint64) error {
 	if err := sleep(ctx, int64(c.world.upTo(c.world.latency/2)), nil); err != nil {
-		return 0, err
+		return err
 	}
 	fault := c.world.chance()
 	if fault < c.world.faults/2 {
-		return 0, errLost
+		return errLost
 	}
 	if c.world.count != nil {
 		c.world.count(true)
 	}
-	next, err := c.inner.Swap(ctx, state, rev)
+	err := c.inner.Swap(ctx, state, rev)
 	time.Sleep(c.world.upTo(c.world.latency / 2))
 	if fault < c.world.faults && err == nil {
-		return 0, errLost // it was done, and the answer did not come
+		return errLost // it was done, and the answer did not come
 	}
-	return next, err
+	return err
 }
 
 // Now holds up every caller on a host that stands still: one that looks at the clock before it
