@@ -225,7 +225,7 @@ func (h *hold) end(result *marchwarden.Result, err error) (dispatch.End, error) 
 		if err != nil {
 			return end, fmt.Errorf("task %s: %w", h.task.ID, err)
 		}
-		if end.Result, err = h.e.put(h.life, data); err != nil {
+		if end.Result, err = h.e.blobs.Put(h.life, data); err != nil {
 			return end, fmt.Errorf("store the result of task %s: %w", h.task.ID, err)
 		}
 	}

@@ -20,7 +20,6 @@ import (
 )
 
 const (
-	retryEvery = 200 * time.Millisecond
 	// returnAfter is when a task may be taken again that could not be begun here.
 	returnAfter = 2 * time.Second
 	// handBackFor is how long a worker that stops tries to say so.
