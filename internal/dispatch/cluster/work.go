@@ -92,12 +92,19 @@ func (w *crew) take(ctx context.Context, queue *streams.Queue) error {
 	}
 }
 
-// work claims a task, has it worked on, and ends it.
+// work claims a task, has it worked on, and ends it. Its lease is renewed all the while.
 func (w *crew) work(ctx context.Context, p *streams.Pointer) {
-	stopRenewing := w.e.renewWhile(p)
-	h, err := w.claim(ctx, p)
-	stopRenewing()
+	life, die := context.WithCancelCause(ctx)
+	defer die(nil)
+	go p.Keep(life, func() { die(released(p.Task, errors.New("its lease could not be renewed"))) })
+	h, err := w.claim(life, p)
+	if err == nil && h != nil {
+		h.life, h.die = life, die
+		h.work, h.cancel = context.WithCancelCause(life)
+		err = w.e.keep(h)
+	}
 	if err != nil {
+		die(nil)
 		w.e.log.Warn("could not begin a task", "task", p.Task, "error", err)
 		_ = p.Return(returnAfter) // its lease ends by itself
 		return
@@ -105,34 +112,17 @@ func (w *crew) work(ctx context.Context, p *streams.Pointer) {
 	if h == nil {
 		return
 	}
+	defer h.release()
 	if w.stopping.Load() {
 		h.handBack()
-		h.release()
 		return
 	}
-	done := make(chan struct{})
-	var renewing sync.WaitGroup
-	renewing.Go(func() { h.renew(done) })
-	go h.heed(h.life) // a wish may have come while no worker had the task
+	go func() {
+		h.heed(h.life) // a wish may have come while no worker had the task
+		h.heedAgain()
+	}()
 	result, err := h.run(w.handle)
 	h.conclude(result, err)
-	close(done)
-	renewing.Wait()
-	h.release()
-}
-
-// renewWhile renews a pointer until stop is called, so that a claim which takes long,
-// because leaders change or a machine is busy, is not overtaken by the end of its lease.
-func (e *Engine) renewWhile(p *streams.Pointer) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		for streams.Pause(ctx, e.facts.Lease/4) == nil {
-			_ = p.Renew(ctx) // what counts is when it last worked
-		}
-	}()
-	return func() { cancel(); <-over }
 }
 
 // drain waits for what is under way, and hands back what takes too long.
@@ -263,9 +253,7 @@ func (w *crew) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task, c
 	if r.last, err = e.write(ctx, t, claim, nil, r.last, h.nextID()); err != nil {
 		return nil, err
 	}
-	h.life, h.die = context.WithCancelCause(context.WithoutCancel(ctx))
-	h.work, h.cancel = context.WithCancelCause(h.life)
-	return h, e.keep(h)
+	return h, nil
 }
 
 // before names what a task resumes that is not in its own part of the log: the sealed record of an
@@ -291,7 +279,6 @@ func (e *Engine) keep(h *hold) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		h.die(dispatch.ErrReleased)
 		return marchwarden.Errorf(marchwarden.CodeUnavailable, "the engine is closed")
 	}
 	e.holds[h.task.ID] = h

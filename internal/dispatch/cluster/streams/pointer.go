@@ -33,11 +33,11 @@ type Pointer struct {
 	held      atomic.Pointer[time.Time]
 }
 
-// Held is not later than its lease began, or was last renewed.
-func (p *Pointer) Held() time.Time { return *p.held.Load() }
+// left is how long the lease lasts, which began or was last renewed not earlier than held.
+func (p *Pointer) left() time.Duration { return p.held.Load().Add(p.lease).Sub(p.c.now()) }
 
 // Over says that the lease has ended.
-func (p *Pointer) Over() bool { return p.c.now().Sub(p.Held()) >= p.lease }
+func (p *Pointer) Over() bool { return p.left() <= 0 }
 
 // errOver is the error of what is said about a pointer too late.
 var errOver = marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of the task has ended")
@@ -133,6 +133,21 @@ func (p *Pointer) Renew(ctx context.Context) error {
 		p.held.Store(&asked)
 	}
 	return err
+}
+
+// Keep renews the pointer until ctx ends. If that fails for as long as a lease lasts, another taker
+// may have it, even if it was this process that stood still: then lost is told.
+func (p *Pointer) Keep(ctx context.Context, lost func()) {
+	for Pause(ctx, min(p.lease/4, p.left())) == nil {
+		left := p.left()
+		if left <= 0 {
+			lost()
+			return
+		}
+		one, cancel := context.WithTimeout(ctx, min(left, p.lease/4))
+		_ = p.Renew(one) // what counts is when it last worked
+		cancel()
+	}
 }
 
 // Drop takes the pointer from the queue for good. It is gone when Drop returns.
