@@ -29,13 +29,14 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func announce(t *testing.T, e *cluster.Engine, say func() cluster.Presence) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	go func() { over <- e.Announce(ctx, say) }()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		e.Announce(ctx, say)
+	}()
 	stop = func() {
 		cancel()
-		if err, ok := <-over; ok && err != nil {
-			t.Errorf("announce: %v", err)
-		}
+		<-over
 	}
 	t.Cleanup(func() { cancel() })
 	return stop
