@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
@@ -160,23 +159,14 @@ func (w *crew) claim(ctx context.Context, p *streams.Pointer) (*hold, error) {
 	if !p.Task.Valid() {
 		return nil, p.Drop(ctx)
 	}
-	var (
-		t       dispatch.Task
-		specErr error
-		over    *done
-		wish    *wish
-	)
-	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { t, specErr = e.spec(inner, p.Task); return specErr })
-	group.Go(func() (err error) { over, err = e.ended(context.WithoutCancel(inner), p.Task); return err })
-	group.Go(func() (err error) { wish, _, err = e.wished(inner, p.Task); return err })
-	err := group.Wait()
-	if over != nil || e.pointless(p, t, specErr) {
+	t, end, err := e.known(ctx, p.Task)
+	if end != nil || e.pointless(p, t, err) {
 		return nil, p.Drop(ctx)
 	}
-	if err == nil && wish == nil && t.Investigation != t.ID {
-		wish, err = e.canceled(ctx, t)
+	if err != nil {
+		return nil, err
 	}
+	wish, err := e.canceled(ctx, t)
 	if err != nil {
 		return nil, err
 	}
