@@ -135,7 +135,7 @@ func (c *Config) seats() []pool.Seat {
 		if r.Value != nil {
 			s.Transport, s.OpenWorld = "in process", r.OpenWorld
 			s.Open = func(context.Context) (pool.Session, pool.Card, error) {
-				return pool.InProcess(r.Value, r.Evidence), pool.Card{Contract: marchwarden.ContractVersion, Description: r.Scope}, nil
+				return pool.InProcess(r.Value, r.Evidence, nil), pool.Card{Contract: marchwarden.ContractVersion, Description: r.Scope}, nil
 			}
 		} else {
 			d := client.Dialer{Version: c.Version, Now: c.Now, HTTP: c.HTTP, Log: c.Log}

@@ -21,10 +21,7 @@ func stuckError(s cluster.Status) error {
 		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf(format, args...), Hint: hint}
 	}
 	const startOne = "start one: marchwarden worker"
-	switch {
-	case len(s.Stuck) > 0:
-		return trouble("the steward makes its consumer anew; if it stays, look at the logs of the hubs", "stuck: %s of the queue %s", term.Plural(s.Stuck[0].Waiting, "task"), s.Stuck[0].Queue)
-	case s.Unserved > 0:
+	if s.Unserved > 0 {
 		return trouble(startOne, "no worker was ever there for %s", term.Plural(s.Unserved, "waiting task"))
 	}
 	for _, q := range s.Queues {
@@ -152,9 +149,6 @@ func writeRest(out *strings.Builder, s cluster.Status) {
 		term.Plural(s.Investigations, "investigation"), term.Plural(s.Tasks, "task"), rate+flawed, term.Bytes(int64(bytes)), steward)
 	for _, l := range s.Limits {
 		fmt.Fprintf(out, "limit %s: %s\n", term.CleanLine(l.Key), limitWords(l, s.At))
-	}
-	for _, l := range s.Stuck {
-		fmt.Fprintf(out, "stuck: %s of the queue %s, for %s\n", term.Plural(l.Waiting, "task"), term.CleanLine(l.Queue), term.Duration(l.For))
 	}
 }
 

@@ -162,19 +162,17 @@ func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engin
 		}
 		return p
 	}
-	working, unseen := context.WithCancel(ctx)
-	defer unseen()
-	said := make(chan error, 1)
+	said := make(chan struct{})
 	go func() {
-		said <- e.Announce(open, say)
-		unseen() // no task goes to a worker that others cannot reach
+		defer close(said)
+		e.Announce(open, say)
 	}()
 	a.note("worker %s serves %s; Ctrl-C drains", name, servesWhat(jobs))
 	draining := context.AfterFunc(ctx, func() { a.note("draining: no more tasks are taken") })
 	defer draining()
-	err := s.Work(working, jobs)
+	err := s.Work(ctx, jobs)
 	stop()
-	err = errors.Join(err, <-said)
+	<-said
 	if err == nil {
 		a.note("worker %s has ended", name)
 	}

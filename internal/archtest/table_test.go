@@ -56,7 +56,7 @@ var layers = []layer{
 	{"internal/scholar", []string{".", "internal/httpapi", "internal/lexicon", "internal/locator", "internal/plaintext", "internal/search"}},
 	{"internal/search/searchtest", []string{".", "internal/search"}},
 	{"internal/dispatch/dispatchtest", []string{".", "internal/blob", "internal/dispatch"}}, // what an engine is
-	{"internal/dispatch/pool", []string{".", "internal/blob", "internal/dispatch", "internal/durable"}},
+	{"internal/dispatch/pool", []string{".", "internal/blob", "internal/dispatch", "internal/durable", "internal/panics"}},
 	{"internal/embed/bert", []string{".", "internal/embed"}},
 	{"internal/evidence", []string{".", "internal/blob", "internal/fetch", "internal/lexicon", "internal/plaintext"}},
 	{"internal/fetch/fetchtest", []string{".", "internal/blob", "internal/fetch"}},

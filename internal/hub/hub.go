@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -64,7 +65,6 @@ type Hub struct {
 	store  *store
 	server *server.Server
 	log    *logger
-	inside inside
 	stop   context.CancelFunc // ends the watch of the keys file
 	ended  chan struct{}      // closed when the server has ended and the folder is free
 
@@ -141,7 +141,6 @@ func (h *Hub) start() error {
 	go func() {
 		h.server.WaitForShutdown()
 		cancel()
-		h.inside.end()
 		if err := h.store.close(); err != nil {
 			h.cfg.Log.Error("free the folder of the hub", "error", err)
 		}
@@ -223,6 +222,10 @@ func (h *Hub) ClusterAddress() string {
 	return ""
 }
 
+// InProcessConn is a connection from within this process. It needs a key as others do; Seed has
+// one. Its holder closes it before the hub.
+func (h *Hub) InProcessConn() (net.Conn, error) { return h.server.InProcessConn() }
+
 // Seed is the seed of the key by which this process uses the hub, with InProcessConn. The hub makes
 // the key for this run, never gives it away, and it may do everything.
 func (h *Hub) Seed() ([]byte, error) {
@@ -235,7 +238,6 @@ func (h *Hub) Seed() ([]byte, error) {
 // may be called again.
 func (h *Hub) Close() error {
 	h.stop()
-	h.inside.refuse()
 	if h.cfg.ClusterListen != "" {
 		h.server.LameDuckShutdown()
 	}

@@ -119,31 +119,6 @@ func TestNoPort(t *testing.T) {
 	write(t, connect(t, "", nats.InProcessServer(h)), 1)
 }
 
-// Who is connected from within when a hub ends learns of it at once, however often it tries
-// again.
-func TestEndIsHeardInside(t *testing.T) {
-	t.Parallel()
-	// One of a cluster ends slowly, and refuses clients that come back meanwhile.
-	h := start(t, hub.Config{Listen: "127.0.0.1:0", ClusterListen: "127.0.0.1:0", Routes: []string{"127.0.0.1:1"}})
-	var conns []*nats.Conn
-	for range 20 {
-		conns = append(conns, connect(t, "", nats.InProcessServer(h), allowReconnect, nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0)))
-	}
-	if err := h.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.InProcessConn(); !errors.Is(err, marchwarden.CodeUnavailable) {
-		t.Errorf("a hub that has ended connects: %v", err)
-	}
-	began := time.Now()
-	for _, nc := range conns {
-		nc.Close()
-	}
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("closing took %v", took)
-	}
-}
-
 // Two hubs never write to one folder, in one process or two; one that was killed does
 // not keep the next out.
 func TestOneHubForAFolder(t *testing.T) {
@@ -259,10 +234,4 @@ func TestRefused(t *testing.T) {
 func logged() (*slog.Logger, *bytes.Buffer) {
 	var b bytes.Buffer
 	return slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug})), &b
-}
-
-// allowReconnect undoes nats.NoReconnect.
-func allowReconnect(o *nats.Options) error {
-	o.AllowReconnect = true
-	return nil
 }

@@ -116,11 +116,8 @@ func (l *Limiter) trade(j job) outcome {
 		if attempt > 0 {
 			longest := max(int64(time.Millisecond)<<min(attempt, 6), l.took*int64(min(attempt, 4)))
 			_ = sleep(context.Background(), rand.Int64N(min(longest, longestPause)), nil)
-			if !l.wanted(j) {
-				return outcome{}
-			}
 		}
-		out, done, err := l.attempt(j, attempt > 0)
+		out, done, err := l.attempt(j)
 		switch {
 		case done:
 			return out
@@ -136,58 +133,24 @@ func (l *Limiter) trade(j job) outcome {
 	}
 }
 
-// wanted reports whether a caller still waits for what an exchange is about.
-func (l *Limiter) wanted(j job) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(j.backs) > 0 || j.slow > 0 || slices.ContainsFunc(j.waiters, func(w *waiter) bool { return slices.Contains(l.queue, w) })
-}
-
 // errSwap marks a failed swap that may have been done or not.
 var errSwap = errors.New("write the state")
 
-// attempt tries once, on the state that is known or, if need be, a fresh one. It is not done if
-// another process was first, or if the state is not fresh and allows nothing.
-func (l *Limiter) attempt(j job, reload bool) (out outcome, done bool, err error) {
+// attempt works out what the state allows and puts the next one in its place. It is not done if
+// another process was first.
+func (l *Limiter) attempt(j job) (out outcome, done bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	fresh := l.rev == 0 || l.shared || reload
-	if fresh {
-		if err := l.load(ctx); err != nil {
-			return outcome{}, false, err
-		}
-	}
-	return l.try(ctx, j, fresh)
-}
-
-// load reads the state. One that is older than what is known was lost and made anew: what
-// is known is added to it.
-func (l *Limiter) load(ctx context.Context) error {
 	b, rev, err := l.cfg.Store.Load(ctx)
 	if err != nil {
-		return err
+		return outcome{}, false, err
 	}
 	s, err := decode(b)
 	if err != nil {
-		return err
+		return outcome{}, false, err
 	}
-	l.shared = rev != l.rev
-	if rev < l.rev || rev == 0 {
-		l.alg.merge(&s, l.known)
-	}
-	if p, ok := l.alg.(paced); ok && rev == 0 && l.cfg.Strict {
-		p.begin(&s, l.cfg.Store.Now().UnixNano())
-	}
-	l.known, l.rev = s, rev
 	l.heard(s.Slow)
-	return nil
-}
-
-// try works out what the state that is known allows and puts the next one in its place.
-func (l *Limiter) try(ctx context.Context, j job, fresh bool) (out outcome, done bool, err error) {
-	began := l.cfg.Store.Now().UnixNano()
-	s := l.known
-	s.Used = slices.Clone(s.Used)
+	began, before := l.cfg.Store.Now().UnixNano(), s.Slow
 	if slow, _ := l.look(); max(slow, j.slow) > began {
 		s.Slow = min(max(s.Slow, slow, j.slow), began+int64(longestSlow))
 	}
@@ -195,28 +158,22 @@ func (l *Limiter) try(ctx context.Context, j job, fresh bool) (out outcome, done
 		l.alg.back(&s, began, b.grant, b.n)
 	}
 	out.given, out.again, out.err = l.alg.take(&s, began, min(2*l.took, longestLead), j.wants)
-	if len(out.given) == 0 && len(j.backs) == 0 && s.Slow == l.known.Slow && l.rev > 0 {
-		if !fresh {
-			return outcome{}, false, nil
-		}
+	if len(out.given) == 0 && len(j.backs) == 0 && s.Slow == before {
 		return l.judged(out, s, began), true, nil
 	}
-	b, err := s.encode()
-	if err != nil {
+	if b, err = s.encode(); err != nil {
 		return outcome{err: err, every: true}, true, nil
 	}
-	rev, err := l.cfg.Store.Swap(ctx, b, l.rev)
+	err = l.cfg.Store.Swap(ctx, b, rev)
 	if took := l.cfg.Store.Now().UnixNano() - began; err == nil || errors.Is(err, ErrConflict) {
 		l.took = max(took, l.took-(l.took-took)/8)
 	}
 	switch {
 	case errors.Is(err, ErrConflict):
-		l.shared = true
 		return outcome{}, false, err
 	case err != nil:
 		return outcome{}, false, fmt.Errorf("%w: %w", errSwap, err)
 	}
-	l.known, l.rev = s, rev
 	l.heard(s.Slow)
 	return l.judged(out, s, began), true, nil
 }

@@ -20,10 +20,13 @@ import (
 // s. It fails with CodeUnavailable when the store cannot be reached for 15 s: without knowing what
 // others use, no call may be made.
 type Limiter struct {
-	gate
 	cfg  Config
 	alg  algorithm     // nil if there is no limit: then the store is not used, which would cost an exchange for each use
 	kick chan struct{} // wakes the exchange from its pause
+
+	shut    sync.Mutex    // guards what follows
+	slow    int64         // the provider accepts no call before this moment of the shared clock
+	changed chan struct{} // closed when that moves
 
 	mu      sync.Mutex // guards what follows
 	queue   []*waiter  // without leave, in order
@@ -31,11 +34,7 @@ type Limiter struct {
 	slowing int64 // a moment that is to be shared; 0 for none
 	running bool  // the goroutine of the exchange
 
-	// Only the exchange touches these.
-	known  state
-	rev    uint64
-	shared bool  // other processes write it, too: it is read before it is written
-	took   int64 // an exchange takes this long
+	took int64 // an exchange takes this long; the exchange alone touches it
 }
 
 var _ dispatch.Limiter = (*Limiter)(nil)
@@ -46,9 +45,6 @@ type Config struct {
 	Rate  Rate   // none is no limit: it waits only while its provider accepts no calls
 	Store Store
 	Now   func() time.Time // the clock of this process, which Slow is told by
-	// Strict says that slots of a paced limit begin a moment later where there is no
-	// state, as it may be lost and others may hold slots of it.
-	Strict bool
 	// Tell hears, in addition to what the store records, that no call may be made before a moment
 	// of the shared clock, to tell others at once; nil tells no one.
 	Tell func(until time.Time)
@@ -56,7 +52,7 @@ type Config struct {
 
 // New makes a limiter.
 func New(cfg Config) *Limiter {
-	return &Limiter{cfg: cfg, alg: algorithmOf(cfg.Rate), kick: make(chan struct{}, 1), gate: gate{clock: cfg.Store, now: cfg.Now, changed: make(chan struct{})}}
+	return &Limiter{cfg: cfg, alg: algorithmOf(cfg.Rate), kick: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
 // waiter waits for leave to use n.
@@ -81,7 +77,7 @@ type returned struct {
 // until it counts as used a quarter of an hour later.
 func (l *Limiter) Take(ctx context.Context, n int) (settle func(used int), err error) {
 	if l.alg == nil {
-		return func(int) {}, l.pass(ctx, l.cfg.Name)
+		return func(int) {}, l.pass(ctx)
 	}
 	if n <= 0 {
 		return func(int) {}, ctx.Err()
@@ -99,8 +95,9 @@ func (l *Limiter) Take(ctx context.Context, n int) (settle func(used int), err e
 // Slow implements dispatch.Limiter. A provider can ask for ten minutes at most; then a caller tries
 // again.
 func (l *Limiter) Slow(until time.Time) {
-	at, later := l.slower(until)
-	if !later {
+	d := until.Sub(l.cfg.Now())
+	at := l.cfg.Store.Now().Add(min(d, longestSlow)).UnixNano()
+	if d <= 0 || !l.heard(at) {
 		return
 	}
 	if l.alg != nil {

@@ -47,41 +47,16 @@ func waits(t *testing.T, l dispatch.Limiter, n int) time.Duration {
 
 func about(d, want time.Duration) bool { return d >= want && d < want+want/10+50*time.Millisecond }
 
-// TestLostState: what one host knows of a state that is lost is not lost.
-func TestLostState(t *testing.T) {
-	for text, want := range map[string]marchwarden.Code{"money 1/day": marchwarden.CodeExhausted, "tokens 1000000/m": marchwarden.CodeCanceled} {
-		synctest.Test(t, func(t *testing.T) {
-			store := &losable{memory: memory{now: time.Now}}
-			l := limited(t, text, store)
-			settle, err := l.Take(t.Context(), 900_000)
-			if err != nil {
-				t.Fatal(err)
-			}
-			settle(800_000)
-			synctest.Wait()
-			store.lose()
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-			defer cancel()
-			if err := uses(ctx, l, 300_000); marchwarden.CodeOf(err) != want {
-				t.Errorf("%s: %v", text, err)
-			}
-			if err := uses(ctx, l, 100_000); err != nil && text == "money 1/day" {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 // late is a store that takes a while to say that it did what it did.
 type late struct {
 	Store
 	by atomic.Int64
 }
 
-func (l *late) Swap(ctx context.Context, state []byte, rev uint64) (uint64, error) {
-	next, err := l.Store.Swap(ctx, state, rev)
+func (l *late) Swap(ctx context.Context, state []byte, rev uint64) error {
+	err := l.Store.Swap(ctx, state, rev)
 	time.Sleep(time.Duration(l.by.Swap(0)))
-	return next, err
+	return err
 }
 
 // TestLateLeave: leave to use a window that comes long after it was written down is not
@@ -215,9 +190,9 @@ func (b *broken) Load(ctx context.Context) ([]byte, uint64, error) {
 	return b.Store.Load(ctx)
 }
 
-func (b *broken) Swap(ctx context.Context, state []byte, rev uint64) (uint64, error) {
+func (b *broken) Swap(ctx context.Context, state []byte, rev uint64) error {
 	if b.out.Load() {
-		return 0, errLost
+		return errLost
 	}
 	return b.Store.Swap(ctx, state, rev)
 }

@@ -24,15 +24,15 @@ func (m *memory) Load(context.Context) ([]byte, uint64, error) {
 	return bytes.Clone(m.state), m.rev, nil
 }
 
-func (m *memory) Swap(_ context.Context, state []byte, rev uint64) (uint64, error) {
+func (m *memory) Swap(_ context.Context, state []byte, rev uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if rev != m.rev {
-		return 0, ErrConflict
+		return ErrConflict
 	}
 	m.state = bytes.Clone(state)
 	m.rev++
-	return m.rev, nil
+	return nil
 }
 
 func (m *memory) Now() time.Time { return m.now() }

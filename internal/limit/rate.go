@@ -189,17 +189,12 @@ func parseRule(text string) (rule, error) {
 	return rule{subject: subject, measure: measure, rate: rate}, nil
 }
 
-// For is the rate of a key such as "host:example.org/requests"; false if it has no limit.
+// For is the rate of a key such as "host:example.org/requests", by the rule of its own, or else that
+// of the longest beginning with a star; false if it has no limit.
 func (r Rules) For(key string) (Rate, bool) {
-	one, ok := r.find(key)
-	return one.rate, ok
-}
-
-// find is the rule of a key: its own, or else that of the longest beginning with a star.
-func (r Rules) find(key string) (rule, bool) {
 	cut := strings.LastIndexByte(key, '/')
 	if cut < 0 {
-		return rule{}, false
+		return Rate{}, false
 	}
 	subject, measure := key[:cut], key[cut+1:]
 	var wide rule
@@ -208,13 +203,13 @@ func (r Rules) find(key string) (rule, bool) {
 			continue
 		}
 		if one.subject == subject {
-			return one, true
+			return one.rate, true
 		}
 		if begin, star := strings.CutSuffix(one.subject, "*"); star && strings.HasPrefix(subject, begin) && wide.subject == "" {
 			wide = one
 		}
 	}
-	return wide, wide.subject != ""
+	return wide.rate, wide.subject != ""
 }
 
 // Exact are the keys that have a rule of their own, in a fixed order.

@@ -61,9 +61,8 @@ func (s *Set) make(key string) *Limiter {
 	if s.cfg.Tell != nil {
 		tell = func(until time.Time) { s.cfg.Tell(key, until) }
 	}
-	one, ok := s.cfg.Rules.find(key)
-	own := ok && Key(one.subject, one.measure) == key
-	return New(Config{Name: key, Rate: one.rate, Store: s.cfg.Store(key), Now: s.cfg.Now, Strict: own, Tell: tell})
+	rate, _ := s.cfg.Rules.For(key)
+	return New(Config{Name: key, Rate: rate, Store: s.cfg.Store(key), Now: s.cfg.Now, Tell: tell})
 }
 
 // forget drops limiters that no call waits for and that hold no call back. The caller has mu.

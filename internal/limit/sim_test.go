@@ -29,7 +29,6 @@ type world struct {
 	way     time.Duration // to the provider, at most
 	stalls  int           // of a host, in all
 	faults  float64       // of exchanges with a store, done or not
-	loses   bool          // the store is emptied half-way
 	gives   float64       // of waits that are given up, and of uses that cost less
 	weight  int           // of a use, at most
 	lasts   time.Duration
@@ -54,34 +53,10 @@ func (w *world) chance() float64 {
 
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.chance() * float64(d)) }
 
-// losable is a store in memory that can be emptied. It counts revisions on, as a store of
-// many stores does.
-type losable struct {
-	memory
-	last uint64 // guarded by memory.mu
-}
-
-func (c *losable) Swap(_ context.Context, state []byte, rev uint64) (uint64, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if rev != c.rev {
-		return 0, ErrConflict
-	}
-	c.last++
-	c.state, c.rev = state, c.last
-	return c.rev, nil
-}
-
-func (c *losable) lose() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state, c.rev = nil, 0
-}
-
 // hostCell is a shared store as one host sees it: slow, faulty, and with a clock that is
 // not quite right.
 type hostCell struct {
-	inner *losable
+	inner Store
 	world *world
 	skew  time.Duration
 
@@ -104,23 +79,23 @@ func (c *hostCell) Load(ctx context.Context) ([]byte, uint64, error) {
 	return c.inner.Load(ctx)
 }
 
-func (c *hostCell) Swap(ctx context.Context, state []byte, rev uint64) (uint64, error) {
+func (c *hostCell) Swap(ctx context.Context, state []byte, rev uint64) error {
 	if err := sleep(ctx, int64(c.world.upTo(c.world.latency/2)), nil); err != nil {
-		return 0, err
+		return err
 	}
 	fault := c.world.chance()
 	if fault < c.world.faults/2 {
-		return 0, errLost
+		return errLost
 	}
 	if c.world.count != nil {
 		c.world.count(true)
 	}
-	next, err := c.inner.Swap(ctx, state, rev)
+	err := c.inner.Swap(ctx, state, rev)
 	time.Sleep(c.world.upTo(c.world.latency / 2))
 	if fault < c.world.faults && err == nil {
-		return 0, errLost // it was done, and the answer did not come
+		return errLost // it was done, and the answer did not come
 	}
-	return next, err
+	return err
 }
 
 // Now holds up every caller on a host that stands still: one that looks at the clock before it
@@ -142,14 +117,14 @@ func (c *hostCell) stall(d time.Duration) {
 // run lets the callers use as much as they get for a while.
 func (w *world) run(t *testing.T) {
 	w.rng = rand.New(rand.NewPCG(w.seed, 1))
-	shared := &losable{}
+	shared := Memory(time.Now)
 	ctx, cancel := context.WithTimeout(t.Context(), w.lasts)
 	defer cancel()
 	var wg sync.WaitGroup
 	for h := range w.hosts {
 		skew := time.Duration((2*float64(h)/float64(max(1, w.hosts-1)) - 1) * float64(w.skew))
 		store := &hostCell{inner: shared, world: w, skew: skew}
-		l := New(Config{Name: "acme/requests", Rate: w.rate, Store: store, Now: time.Now, Strict: true})
+		l := New(Config{Name: "acme/requests", Rate: w.rate, Store: store, Now: time.Now})
 		for range w.callers {
 			wg.Go(func() { w.call(ctx, t, l) })
 		}
@@ -160,12 +135,6 @@ func (w *world) run(t *testing.T) {
 				}
 				store.stall(time.Duration(float64(2*time.Second) * w.chance()))
 			}
-		})
-	}
-	if w.loses {
-		wg.Go(func() {
-			time.Sleep(w.lasts / 2)
-			shared.lose()
 		})
 	}
 	wg.Wait()
@@ -258,19 +227,16 @@ func TestPacedInvariant(t *testing.T) {
 			way:     rapid.SampledFrom([]time.Duration{0, 10 * time.Millisecond}).Draw(r, "way"),
 			stalls:  rapid.IntRange(0, 3).Draw(r, "stalls"),
 			faults:  rapid.SampledFrom([]float64{0, 0.05, 0.3}).Draw(r, "faults"),
-			loses:   rapid.Bool().Draw(r, "loses"),
 			gives:   rapid.SampledFrom([]float64{0, 0.2}).Draw(r, "gives"),
 			lasts:   6 * time.Second,
 			seed:    rapid.Uint64().Draw(r, "seed"),
 		}
-		if !w.loses { // the slots that others may hold are counted for uses of one
-			w.weight = rapid.IntRange(0, int(w.rate.N)-1).Draw(r, "weight") * rapid.IntRange(0, 1).Draw(r, "weighs")
-		}
+		w.weight = rapid.IntRange(0, int(w.rate.N)-1).Draw(r, "weight") * rapid.IntRange(0, 1).Draw(r, "weighs")
 		synctest.Test(t, w.run)
 		if most := w.most(time.Second); float64(most) > 1.05*w.rate.N {
 			r.Errorf("%d in one second, of %v", most, w.rate)
 		}
-		if w.total() == 0 && w.faults < 0.3 && w.stalls == 0 && !w.loses { // else the time may be too short
+		if w.total() == 0 && w.faults < 0.3 && w.stalls == 0 { // else the time may be too short
 			r.Errorf("nobody came")
 		}
 	})

@@ -68,8 +68,6 @@ type algorithm interface {
 	back(s *state, now int64, g grant, n int)
 	// late reports whether a grant can no longer be used.
 	late(g grant, now int64) bool
-	// merge adds what was known of a state that is lost.
-	merge(s *state, known state)
 }
 
 // algorithmOf is the arithmetic of a rate; nil of none.
@@ -143,11 +141,3 @@ func (p paced) back(s *state, now int64, g grant, n int) {
 }
 
 func (paced) late(g grant, now int64) bool { return now-g.at > tooLate }
-
-func (paced) merge(s *state, known state) {
-	s.Next, s.Slow = max(s.Next, known.Next), max(s.Slow, known.Slow)
-}
-
-// begin leaves out the time for which others may hold slots, each of one use, of a state
-// that was lost.
-func (p paced) begin(s *state, now int64) { s.Next = max(s.Next, now+ahead+block+p.step) }

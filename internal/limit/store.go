@@ -30,10 +30,10 @@ var ErrClosed = errors.New("the engine is closed")
 type Store interface {
 	// Load reads the state. A store that was never written has none, and revision 0.
 	Load(ctx context.Context) (state []byte, rev uint64, err error)
-	// Swap replaces the state of a revision, 0 for none, and returns the next revision.
-	// ErrConflict says that there is another state by now, and that nothing was done.
-	// After any other error the state may or may not have been replaced.
-	Swap(ctx context.Context, state []byte, rev uint64) (next uint64, err error)
+	// Swap replaces the state of a revision, 0 for none. ErrConflict says that there is
+	// another state by now, and that nothing was done. After any other error the state may or
+	// may not have been replaced.
+	Swap(ctx context.Context, state []byte, rev uint64) error
 	// Now is the time on the shared clock, as well as it is known here.
 	Now() time.Time
 }
@@ -89,29 +89,25 @@ func (f *file) Load(context.Context) ([]byte, uint64, error) {
 	return state, rev, nil
 }
 
-func (f *file) Swap(ctx context.Context, state []byte, rev uint64) (next uint64, err error) {
-	fail := func(err error) (uint64, error) {
-		return 0, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write a limit")
+func (f *file) Swap(ctx context.Context, state []byte, rev uint64) (err error) {
+	err = durable.MakeDir(filepath.Dir(f.path))
+	var unlock func() error
+	if err == nil {
+		unlock, err = durable.LockFile(f.path + ".lock")
 	}
-	if err := durable.MakeDir(filepath.Dir(f.path)); err != nil {
-		return fail(err)
-	}
-	unlock, err := durable.LockFile(f.path + ".lock")
 	if err != nil {
-		return fail(err)
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write a limit")
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	_, now, err := f.Load(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if now != rev {
-		return 0, ErrConflict
+		return ErrConflict
 	}
-	if err := durable.ReplaceFile(f.path, append(strconv.AppendUint(nil, rev+1, 10), append([]byte("\n"), state...)...)); err != nil {
-		return fail(err)
-	}
-	return rev + 1, nil
+	err = durable.ReplaceFile(f.path, fmt.Appendf(nil, "%d\n%s", rev+1, state))
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write a limit")
 }
 
 func (f *file) Now() time.Time { return f.now() }

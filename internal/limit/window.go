@@ -44,8 +44,6 @@ func (w window) back(s *state, now int64, g grant, n int) {
 
 func (w window) late(g grant, now int64) bool { return now-g.when > w.width/2 }
 
-func (w window) merge(s *state, known state) { s.cover(known) }
-
 // regrid makes the stretches those of a width, from keep before the current one on. What
 // is older goes; what is of another width, or of a future that only a clock gone wrong
 // can know, counts as of now.
@@ -94,23 +92,6 @@ func (s *state) ends(over, keep int64) int64 {
 		}
 	}
 	return (s.At + int64(len(s.Used)) + keep) * s.Width
-}
-
-// cover raises what is used to what is known of it.
-func (s *state) cover(known state) {
-	s.Slow = max(s.Slow, known.Slow)
-	if len(s.Used) == 0 || s.Width != known.Width {
-		s.Width, s.At, s.Used = known.Width, known.At, append([]int64(nil), known.Used...)
-		return
-	}
-	for i, n := range known.Used {
-		at := known.At + int64(i)
-		if j := at - s.At; j < 0 || j >= int64(len(s.Used)) {
-			s.add(at, n)
-		} else {
-			s.Used[j] = max(s.Used[j], n)
-		}
-	}
 }
 
 // heldFor is how many minutes a use may take. What is set aside for longer counts as used:
@@ -177,14 +158,3 @@ func (d daily) back(s *state, now int64, g grant, n int) {
 
 // late is when the day is over that a grant is of, which back knows; else it can be used.
 func (daily) late(g grant, now int64) bool { return now-g.when > int64(time.Minute) }
-
-func (daily) merge(s *state, known state) {
-	if s.Day > known.Day {
-		return
-	}
-	if s.Day < known.Day {
-		s.Day, s.Spent, s.Used = known.Day, 0, nil
-	}
-	s.Spent = max(s.Spent, known.Spent)
-	s.cover(known)
-}

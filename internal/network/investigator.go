@@ -254,10 +254,10 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 		return pi.Config{}, err
 	}
 	cfg.Traces, cfg.Blobs = s.Place.held, s.Place.Records(s.Settings).Blobs
-	cfg.Dispatcher = submit.NewDispatcher(submit.DispatcherConfig{
+	cfg.Dispatcher = &submit.Dispatcher{
 		Engine: s.Place.engine, Blobs: s.Place.engine.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
-		Members: func() []dispatch.Member { return slices.Clone(members) }, Now: s.Host.Now,
-	})
+		Network: func() []dispatch.Member { return slices.Clone(members) }, Now: s.Host.Now,
+	}
 	cfg.Minds, cfg.Model, cfg.Vectors, cfg.Calibration = Minds(s.Vectors.Of), model, s.Vectors.Embedder, s.table
 	cfg.Options.AllowEgress = s.AllowEgress(t)
 	if s.Host.mayRefetch(s.Settings, s.Options, members) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -211,18 +210,9 @@ func (h *Host) inProcess(c *settings.Settings, o Options, name string) func(cont
 		if err != nil {
 			return nil, pool.Card{}, err
 		}
-		return &seated{pool.InProcess(d, d.Evidence), d}, pool.Card{Contract: marchwarden.ContractVersion, Description: d.Scope}, nil
+		return pool.InProcess(d, d.Evidence, d.Close), pool.Card{Contract: marchwarden.ContractVersion, Description: d.Scope}, nil
 	}
 }
-
-// seated is a researcher of this process, closed with what it works with.
-type seated struct {
-	pool.Session
-	runner *Runner
-}
-
-// Close closes both.
-func (s *seated) Close() error { return errors.Join(s.Session.Close(), s.runner.Close()) }
 
 // childLog reads the log of a child process, a JSON object a line, and passes on
 // what people should know. Other lines are for those who look for a fault.

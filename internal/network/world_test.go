@@ -276,7 +276,7 @@ func (w *world) seat(t testing.TB, name string) pool.Seat {
 		r, evidence = &oracle{site: w.site.URL, seen: w.left, claims: w.claims}, nil
 	}
 	return pool.Seat{Member: m, Open: func(context.Context) (pool.Session, pool.Card, error) {
-		return pool.InProcess(r, evidence), pool.Card{Contract: marchwarden.ContractVersion, Description: m.Scope}, nil
+		return pool.InProcess(r, evidence, nil), pool.Card{Contract: marchwarden.ContractVersion, Description: m.Scope}, nil
 	}}
 }
 

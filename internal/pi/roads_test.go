@@ -115,7 +115,7 @@ func (n *network) through(d dispatch.Dispatcher) dispatch.Dispatcher {
 			n.work(m.Name)
 		}
 	}
-	return submit.NewDispatcher(submit.DispatcherConfig{Engine: n.client, Blobs: n.client.Blobs(), Investigation: id, Owner: "a-caller", Priority: dispatch.Normal, Members: d.Members, Now: time.Now})
+	return &submit.Dispatcher{Engine: n.client, Blobs: n.client.Blobs(), Investigation: id, Owner: "a-caller", Priority: dispatch.Normal, Network: d.Members, Now: time.Now}
 }
 
 // work has a worker for a queue, until the test ends. It is ready when work returns, so

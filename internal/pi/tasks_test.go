@@ -45,8 +45,8 @@ func works(t *testing.T, e dispatch.Engine, queue string, h dispatch.Handler) {
 func investigates(e dispatch.Engine, members []dispatch.Member, m pi.Minds) dispatch.Handler {
 	held := trace.NewHeld(func() time.Time { return crewTime })
 	return submit.Serve(held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-		network := submit.NewDispatcher(submit.DispatcherConfig{Engine: e, Blobs: e.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
-			Members: func() []dispatch.Member { return members }, Now: time.Now})
+		network := &submit.Dispatcher{Engine: e, Blobs: e.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
+			Network: func() []dispatch.Member { return members }, Now: time.Now}
 		return pi.New(pi.Config{Traces: held, Blobs: e.Blobs(), Version: "test", Now: func() time.Time { return crewTime }, NewID: dispatchtest.ID,
 			Dispatcher: network, Minds: m}).Research(ctx, req, sink)
 	})

@@ -49,17 +49,17 @@ func (c *Cluster) Research(ctx context.Context, req marchwarden.Request, sink ma
 		}
 		run = parsed
 	}
-	cfg := DispatcherConfig{
+	by := &Dispatcher{
 		Engine: c.Engine, Blobs: c.Engine.Blobs(), Investigation: run, Owner: access.From(ctx).ID, Priority: dispatch.Normal, Now: c.Now,
-		Members: func() []dispatch.Member { return []dispatch.Member{{Name: settings.PI}} },
+		Network: func() []dispatch.Member { return []dispatch.Member{{Name: settings.PI}} },
 	}
 	if choice := runs.ChoiceOf(ctx); choice != nil {
-		cfg.Wishes = dispatch.Wishes{Only: choice.Researchers, AllowEgress: choice.AllowEgress}
+		by.Wishes = dispatch.Wishes{Only: choice.Researchers, AllowEgress: choice.AllowEgress}
 	}
 	copied := &copying{ctx: context.WithoutCancel(ctx), home: c.Home, run: run}
 	defer copied.close()
 	if c.Home != nil {
-		cfg.Hear = copied.hear
+		by.Hear = copied.hear
 		copied.open()
 	}
 	within, done := untilShutdown(marchwarden.WithTraceID(ctx, id))
@@ -69,7 +69,7 @@ func (c *Cluster) Research(ctx context.Context, req marchwarden.Request, sink ma
 		within, stop = context.WithTimeout(within, c.Timeout)
 		defer stop()
 	}
-	res, err := NewDispatcher(cfg).Dispatch(within, settings.PI, req, sink)
+	res, err := by.Dispatch(within, settings.PI, req, sink)
 	if err == nil && copied.err != nil { // an answer without its evidence is none
 		return nil, copied.err
 	}

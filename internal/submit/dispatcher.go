@@ -9,6 +9,7 @@ package submit
 //	resume, with more                      a derived id, on the run of the earlier task, when that has ended
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -34,8 +35,8 @@ const (
 	watchTries = 60
 )
 
-// DispatcherConfig is what a dispatcher over an engine needs.
-type DispatcherConfig struct {
+// Dispatcher asks members by tasks of one investigation. It is safe for concurrent use.
+type Dispatcher struct {
 	Engine dispatch.Client
 	Blobs  blob.Store // the engine's
 	// Investigation is the caller's run.
@@ -48,32 +49,20 @@ type DispatcherConfig struct {
 	Wishes   dispatch.Wishes // of new tasks
 	// Hear is told of every event of a task that is waited for; nil for none.
 	Hear func(dispatch.Task, dispatch.Event)
-	// Members are all that may be asked now.
-	Members func() []dispatch.Member
-	// Now is the clock by which deadlines become a task's time; nil leaves tasks without
-	// one, and they end when the caller's time does.
+	// Network are all that may be asked now.
+	Network func() []dispatch.Member
+	// Now is the clock by which deadlines become a task's time.
 	Now func() time.Time
 }
 
-// Dispatcher asks members by tasks. It is safe for concurrent use.
-type Dispatcher struct{ cfg DispatcherConfig }
-
 var _ dispatch.Dispatcher = (*Dispatcher)(nil)
 
-// NewDispatcher makes the dispatcher of one investigation.
-func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
-	if !cfg.Asker.Valid() {
-		cfg.Asker = cfg.Investigation
-	}
-	return &Dispatcher{cfg}
-}
-
 // Members are all that may be asked.
-func (d *Dispatcher) Members() []dispatch.Member { return d.cfg.Members() }
+func (d *Dispatcher) Members() []dispatch.Member { return d.Network() }
 
 // Evidence is what is stored under a hash, whichever run cites it.
 func (d *Dispatcher) Evidence(ctx context.Context, _, hash string) ([]byte, error) {
-	return blob.Evidence(ctx, d.cfg.Blobs, hash)
+	return blob.Evidence(ctx, d.Blobs, hash)
 }
 
 // Dispatch has a member's task worked on, and waits for its end. When ctx ends, the task
@@ -101,7 +90,7 @@ func (d *Dispatcher) may(ctx context.Context, member string, req marchwarden.Req
 	if err := ctx.Err(); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask %s", member)
 	}
-	known := d.cfg.Members()
+	known := d.Network()
 	if !slices.ContainsFunc(known, func(m dispatch.Member) bool { return m.Name == member }) {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "researcher", Message: fmt.Sprintf("no researcher in the network is called %.80q", member)}
 	}
@@ -123,17 +112,17 @@ func NotFollowing(req marchwarden.Request) error {
 
 // task is the task of a request.
 func (d *Dispatcher) task(ctx context.Context, id, record marchwarden.TraceID, member string, req marchwarden.Request) dispatch.Task {
-	t := dispatch.Task{ID: id, Record: record, Investigation: d.cfg.Investigation, Queue: member,
-		Priority: d.cfg.Priority, Owner: d.cfg.Owner, Wishes: d.cfg.Wishes, Request: req}
-	if end, ok := ctx.Deadline(); ok && d.cfg.Now != nil {
-		t.Within = max(time.Millisecond, end.Sub(d.cfg.Now()))
+	t := dispatch.Task{ID: id, Record: record, Investigation: d.Investigation, Queue: member,
+		Priority: d.Priority, Owner: d.Owner, Wishes: d.Wishes, Request: req}
+	if end, ok := ctx.Deadline(); ok {
+		t.Within = max(time.Millisecond, end.Sub(d.Now()))
 	}
 	return t
 }
 
 // submit submits a task and waits for it.
 func (d *Dispatcher) submit(ctx context.Context, t dispatch.Task, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	if err := d.cfg.Engine.Submit(ctx, t); err != nil {
+	if err := d.Engine.Submit(ctx, t); err != nil {
 		if released(ctx) {
 			return nil, errReleased(t)
 		}
@@ -152,7 +141,7 @@ func (d *Dispatcher) goOn(ctx context.Context, member string, req marchwarden.Re
 	if err != nil {
 		return nil, dispatch.NotAsked(err)
 	}
-	s, err := d.cfg.Engine.Look(ctx, record)
+	s, err := d.Engine.Look(ctx, record)
 	if err != nil {
 		return nil, dispatch.NotAsked(err)
 	}
@@ -161,7 +150,7 @@ func (d *Dispatcher) goOn(ctx context.Context, member string, req marchwarden.Re
 			Message: fmt.Sprintf("run %s is none of the researcher %s", record, member), Hint: "ask the researcher that made it"})
 	}
 	if s.End == nil { // its client may have died before it was queued
-		if err := d.cfg.Engine.Submit(ctx, s.Task); err != nil {
+		if err := d.Engine.Submit(ctx, s.Task); err != nil {
 			return nil, fmt.Errorf("submit the task for %s again: %w", member, err)
 		}
 	}
@@ -184,15 +173,15 @@ func (d *Dispatcher) goOn(ctx context.Context, member string, req marchwarden.Re
 func (d *Dispatcher) await(ctx context.Context, t dispatch.Task, sink marchwarden.Sink) (*dispatch.End, error) {
 	w := dispatch.Watching{Task: t.ID}
 	hear := func(e dispatch.Event) {
-		if d.cfg.Hear != nil {
-			d.cfg.Hear(t, e)
+		if d.Hear != nil {
+			d.Hear(t, e)
 		}
 		if e.Kind == dispatch.Progress && sink != nil {
 			e.Progress.TraceID = named(t, e.Progress)
 			sink(e.Progress)
 		}
 	}
-	end, err := Follow(ctx, d.cfg.Engine, &w, hear)
+	end, err := Follow(ctx, d.Engine, &w, hear)
 	switch {
 	case end != nil:
 		return end, nil
@@ -203,10 +192,10 @@ func (d *Dispatcher) await(ctx context.Context, t dispatch.Task, sink marchwarde
 	}
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer done()
-	if err := d.cfg.Engine.Cancel(late, t.ID, "the caller has no more time"); err != nil {
+	if err := d.Engine.Cancel(late, t.ID, "the caller has no more time"); err != nil {
 		return nil, marchwarden.Wrap(errors.Join(ctx.Err(), err), marchwarden.CodeCanceled, "ask %s", t.Queue)
 	}
-	if end, _ = Follow(late, d.cfg.Engine, &w, hear); end == nil {
+	if end, _ = Follow(late, d.Engine, &w, hear); end == nil {
 		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s did not come back in time", t.Queue)
 	}
 	return end, nil
@@ -262,7 +251,7 @@ func (d *Dispatcher) result(ctx context.Context, t dispatch.Task, end *dispatch.
 	if end.Result.Valid() {
 		late, done := context.WithTimeout(context.WithoutCancel(ctx), 10*grace)
 		defer done()
-		res, _, err := ResultOf(late, d.cfg.Blobs, t.Queue, end)
+		res, _, err := ResultOf(late, d.Blobs, t.Queue, end)
 		return res, err
 	}
 	e := &marchwarden.Error{Code: end.Code, Message: end.Message, Hint: end.Hint}
@@ -295,7 +284,7 @@ func (d *Dispatcher) derive(member string, req marchwarden.Request) (marchwarden
 	if err != nil {
 		return marchwarden.TraceID{}, marchwarden.Wrap(err, marchwarden.CodeInvalid, "write the request")
 	}
-	return DeriveID("marchwarden task/1", d.cfg.Investigation.String(), d.cfg.Asker.String(), member, string(canonical))
+	return DeriveID("marchwarden task/1", d.Investigation.String(), cmp.Or(d.Asker, d.Investigation).String(), member, string(canonical))
 }
 
 // DeriveID is an id that the same parts always give, and other parts never: a UUID of

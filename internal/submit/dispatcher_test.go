@@ -73,8 +73,8 @@ func newBench(t *testing.T, answer dispatch.Handler) *bench {
 
 // dispatcher is that of a task of the investigation.
 func (b *bench) dispatcher(asker marchwarden.TraceID) *submit.Dispatcher {
-	return submit.NewDispatcher(submit.DispatcherConfig{Engine: b, Blobs: b.Blobs(), Investigation: b.whole, Asker: asker, Owner: "me", Priority: dispatch.Urgent, Now: time.Now,
-		Members: func() []dispatch.Member { return []dispatch.Member{{Name: "web"}, {Name: "arxiv"}} }})
+	return &submit.Dispatcher{Engine: b, Blobs: b.Blobs(), Investigation: b.whole, Asker: asker, Owner: "me", Priority: dispatch.Urgent, Now: time.Now,
+		Network: func() []dispatch.Member { return []dispatch.Member{{Name: "web"}, {Name: "arxiv"}} }}
 }
 
 func (b *bench) asked() []dispatch.Task {

@@ -25,8 +25,8 @@ func (mute) Watch(context.Context, dispatch.Watching) iter.Seq2[dispatch.Event, 
 
 func TestMuteEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := submit.NewDispatcher(submit.DispatcherConfig{Engine: mute{}, Blobs: blob.NewMem(), Investigation: dispatchtest.ID(),
-			Members: func() []dispatch.Member { return []dispatch.Member{{Name: "web"}} }})
+		d := &submit.Dispatcher{Engine: mute{}, Blobs: blob.NewMem(), Investigation: dispatchtest.ID(),
+			Network: func() []dispatch.Member { return []dispatch.Member{{Name: "web"}} }}
 		res, err := d.Dispatch(t.Context(), "web", marchwarden.Request{Question: "Where is Paris?"}, nil)
 		if res != nil || marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
 			t.Errorf("it gives %+v, %v", res, err)
@@ -62,8 +62,8 @@ func (e unserved) Cancel(context.Context, marchwarden.TraceID, string) error {
 func TestNoWorkerHadBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := unserved{watched: make(chan struct{}), canceled: make(chan struct{})}
-		d := submit.NewDispatcher(submit.DispatcherConfig{Engine: e, Blobs: blob.NewMem(), Investigation: dispatchtest.ID(),
-			Members: func() []dispatch.Member { return []dispatch.Member{{Name: "web"}} }})
+		d := &submit.Dispatcher{Engine: e, Blobs: blob.NewMem(), Investigation: dispatchtest.ID(),
+			Network: func() []dispatch.Member { return []dispatch.Member{{Name: "web"}} }}
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { <-e.watched; stop() }()
 		_, err := d.Dispatch(ctx, "web", marchwarden.Request{Question: "Where is Paris?"}, nil)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
@@ -36,12 +35,10 @@ type Failure struct {
 }
 
 // Results is the file of results: one line for each question, ever. It is this
-// process's alone while it is open, and safe for concurrent use.
+// process's alone while it is open, and used by one goroutine at a time.
 type Results struct {
-	path string
-	made bool // by this process
-
-	mu    sync.Mutex // guards what follows, and writing
+	path  string
+	made  bool // by this process
 	f     *os.File
 	there map[marchwarden.TraceID]bool // whether it failed
 }
@@ -138,16 +135,12 @@ func (r *Results) wholeLines(size int64) (int64, error) {
 
 // Has reports whether a question has its line.
 func (r *Results) Has(id marchwarden.TraceID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	_, there := r.there[id]
 	return there
 }
 
 // FailedOf counts the questions that have failed.
 func (r *Results) FailedOf(all []Question) (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, q := range all {
 		if r.there[q.Task] {
 			n++
@@ -158,8 +151,6 @@ func (r *Results) FailedOf(all []Question) (n int) {
 
 // add writes a line that has not been there before, and keeps it.
 func (r *Results) add(l Line) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if _, there := r.there[l.TraceID]; there {
 		return nil
 	}
@@ -181,8 +172,6 @@ func (r *Results) Close() error { return durable.Release(r.f) }
 
 // Discard removes the file of a submission that cannot begin, if it was made for it.
 func (r *Results) Discard() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if !r.made || len(r.there) > 0 {
 		return nil
 	}

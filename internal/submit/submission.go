@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
@@ -26,50 +28,38 @@ type Submission struct {
 	Asker  Asker
 	Out    *Results
 	Window int             // questions at once
-	Count  func(line Line) // hears of each line that is kept
+	Count  func(line Line) // hears of each line that is kept, one at a time
 }
 
 // Run asks all questions. It returns nil when each has its line or ctx has ended, and the
 // first error that keeps it from going on.
 func (s *Submission) Run(ctx context.Context, all []Question) error {
-	within, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	ended := make(chan Line, s.Window)
-	room := make(chan struct{}, s.Window)
-	var asking sync.WaitGroup
-	asking.Go(func() {
-		for _, q := range all {
-			select {
-			case room <- struct{}{}:
-			case <-within.Done():
-				return
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(s.Window)
+	var keeping sync.Mutex // held while a line is written and counted
+	for _, q := range all {
+		if within.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			line, err := s.Asker.Ask(within, q)
+			if err != nil {
+				return fmt.Errorf("line %d: %w", q.Line, err)
 			}
-			asking.Go(func() {
-				defer func() { <-room }()
-				line, err := s.Asker.Ask(within, q)
-				if err != nil {
-					stop(fmt.Errorf("line %d: %w", q.Line, err))
-					return
-				}
-				ended <- line
-			})
-		}
-	})
-	go func() {
-		asking.Wait()
-		close(ended)
-	}()
-	for line := range ended {
-		if err := s.Out.add(line); err != nil {
-			stop(err)
-			continue
-		}
-		s.Count(line)
+			keeping.Lock()
+			defer keeping.Unlock()
+			if err := s.Out.add(line); err != nil {
+				return err
+			}
+			s.Count(line)
+			return nil
+		})
 	}
+	err := group.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}
-	return context.Cause(within)
+	return err
 }
 
 // There asks the investigators of a cluster.

@@ -31,8 +31,9 @@ func (e *Engine) SettleCanceled(ctx context.Context, t dispatch.Task) error {
 	if err != nil {
 		return err
 	}
-	return e.settle(ctx, t, dispatch.CanceledEnd(""), last.Seq)
+	return e.settle(ctx, t, dispatch.CanceledEnd(""), last.seq)
 }
 func (e *Engine) Ended(ctx context.Context, id marchwarden.TraceID) (*dispatch.End, error) {
-	return e.ended(ctx, id)
+	_, end, err := e.known(ctx, id)
+	return end, err
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
@@ -26,8 +25,8 @@ type hold struct {
 	head    head // of what is written under this claim
 	nonce   string
 
-	// life ends when another worker has the task; work is the handler's, and ends with life or when
-	// the task is canceled.
+	// life ends when nothing can be written any more, since another worker may have the task or it
+	// is over; work is the handler's, and ends with life or when the task is canceled.
 	life   context.Context
 	die    context.CancelCauseFunc
 	work   context.Context
@@ -38,7 +37,6 @@ type hold struct {
 	mu     sync.Mutex // guards what follows, and is held while something is written
 	record *record
 	writes int
-	closed error // why nothing can be written any more
 }
 
 // Read is all that is written.
@@ -59,15 +57,15 @@ func (h *hold) Append(ctx context.Context, line []byte) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed != nil {
-		return h.closed
+	if h.life.Err() != nil {
+		return released(h.task.ID, context.Cause(h.life))
 	}
 	head := h.head
 	head.kind = kindLine
 	seq, err := h.e.write(h.life, h.task, head, line, h.record.last, h.nextID())
 	if err != nil {
-		h.shut(err)
-		return h.closed
+		h.die(released(h.task.ID, err))
+		return released(h.task.ID, context.Cause(h.life))
 	}
 	h.record.last, h.record.begun = seq, true
 	h.record.lines.Write(line)
@@ -88,27 +86,10 @@ func (h *hold) nextID() string {
 	return h.task.ID.String() + "." + h.nonce + "." + strconv.Itoa(h.writes)
 }
 
-// shut says that nothing more can be written, and ends the work. mu is held.
-func (h *hold) shut(cause error) {
-	if h.closed == nil {
-		h.closed = released(h.task.ID, cause)
-	}
-	h.die(h.closed)
-}
-
-// lose gives the task up and writes nothing: its lease has ended, or it is unknown what was
-// written.
-func (h *hold) lose(cause error) {
-	h.die(released(h.task.ID, cause)) // ends a write that mu waits for
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.shut(cause)
-}
-
 // released has ErrReleased in its chain, and the cause.
 func released(id marchwarden.TraceID, cause error) error {
-	if cause == nil || errors.Is(cause, dispatch.ErrReleased) {
-		return fmt.Errorf("task %s: %w", id, dispatch.ErrReleased)
+	if errors.Is(cause, dispatch.ErrReleased) {
+		return cause
 	}
 	return fmt.Errorf("task %s: %w: %w", id, dispatch.ErrReleased, cause)
 }
@@ -136,37 +117,14 @@ func (h *hold) heed(ctx context.Context) {
 	h.cancel(marchwarden.Wrap(context.Canceled, marchwarden.CodeCanceled, "task %s: %s", h.task.ID, w.Reason))
 }
 
-// renew keeps the lease until done is closed. If that fails for as long as a lease lasts,
-// another worker may have the task, even if it was this process that stood still.
-func (h *hold) renew(done <-chan struct{}) {
-	lease, now := h.e.facts.Lease, h.e.cfg.Now
-	heeded, joined := h.pointer.Held(), h.e.conn.Joined()
-	for {
-		// Four times in a lease, and when it would end at the latest.
-		wait := min(lease/4, h.pointer.Held().Add(lease).Sub(now()))
-		timer := time.NewTimer(wait)
-		select {
-		case <-done:
-			timer.Stop()
-			return
-		case <-h.life.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		asked := now()
-		left := h.pointer.Held().Add(lease).Sub(asked)
-		if left <= 0 {
-			h.lose(errors.New("its lease could not be renewed"))
-			return
-		}
-		ctx, cancel := context.WithTimeout(h.life, min(left, lease/4))
-		_ = h.pointer.Renew(ctx) // what counts is when it last worked
-		cancel()
-		// What told of a wish to cancel may have been lost.
-		if again := h.e.conn.Joined(); again != joined || asked.Sub(heeded) > lease {
-			joined, heeded = again, asked
-			go h.heed(h.life)
+// heedAgain looks for a wish to cancel every now and then until the hold ends: what told of one may
+// have been lost.
+func (h *hold) heedAgain() {
+	lease, joined := h.e.facts.Lease, h.e.conn.Joined()
+	for quarters := 1; streams.Pause(h.life, lease/4) == nil; quarters++ {
+		if again := h.e.conn.Joined(); again != joined || quarters%4 == 0 {
+			joined = again
+			h.heed(h.life)
 		}
 	}
 }
@@ -189,10 +147,10 @@ func (h *hold) tell(event marchwarden.Event) {
 func (h *hold) conclude(result *marchwarden.Result, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed != nil || errors.Is(context.Cause(h.work), dispatch.ErrReleased) {
+	defer h.die(dispatch.ErrReleased)
+	if errors.Is(context.Cause(h.work), dispatch.ErrReleased) {
 		return
 	}
-	h.closed = released(h.task.ID, nil)
 	if errors.Is(err, dispatch.ErrReleased) { // the handler could not write: nothing is over
 		h.e.log.Warn("a handler gave up a task that it holds", "task", h.task.ID, "error", err)
 		_ = h.pointer.Return(returnAfter) // its lease ends by itself
@@ -225,7 +183,7 @@ func (h *hold) end(result *marchwarden.Result, err error) (dispatch.End, error) 
 		if err != nil {
 			return end, fmt.Errorf("task %s: %w", h.task.ID, err)
 		}
-		if end.Result, err = h.e.put(h.life, data); err != nil {
+		if end.Result, err = h.e.blobs.Put(h.life, data); err != nil {
 			return end, fmt.Errorf("store the result of task %s: %w", h.task.ID, err)
 		}
 	}
@@ -237,22 +195,21 @@ func (h *hold) end(result *marchwarden.Result, err error) (dispatch.End, error) 
 
 // handBack frees the task for another worker before its lease ends.
 func (h *hold) handBack() {
-	h.cancel(released(h.task.ID, nil))
+	h.cancel(dispatch.ErrReleased)
 	h.mu.Lock() // a write that is under way ends first
 	defer h.mu.Unlock()
-	if h.closed != nil {
+	if h.life.Err() != nil {
 		return
 	}
-	h.closed = released(h.task.ID, nil)
 	ctx, stop := context.WithTimeout(h.life, handBackFor)
 	defer stop()
 	head := h.head
 	head.kind = kindRelease
 	_, err := h.e.write(ctx, h.task, head, nil, h.record.last, h.nextID())
+	h.die(dispatch.ErrReleased)
 	if err == nil {
 		err = h.pointer.Return(0)
 	}
-	h.die(h.closed)
 	if err != nil {
 		h.e.log.Warn("could not hand back a task; its lease will end", "task", h.task.ID, "error", err)
 	}

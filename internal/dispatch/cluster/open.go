@@ -166,7 +166,7 @@ func (e *Engine) Close() error {
 	holds := slices.Collect(maps.Values(e.holds))
 	e.mu.Unlock()
 	for _, h := range holds {
-		h.lose(errors.New("the engine is closed"))
+		h.die(released(h.task.ID, errors.New("the engine is closed")))
 	}
 	e.limits.Close()
 	e.conn.Close()

@@ -52,49 +52,31 @@ const (
 	workerKeys = "worker."
 )
 
-// Announce says that a worker is there until ctx ends, and then that it is gone. say is
-// asked about once a second; a change is told at once, anything else every third of a
-// lease. A cluster that cannot be reached for a while is no error: a worker that is not heard for a
-// lease counts as gone until it is heard again.
-func (e *Engine) Announce(ctx context.Context, say func() Presence) error {
-	var kv jetstream.KeyValue
-	err := e.conn.Insist(ctx, "open the bucket "+streams.BucketWorker, func(ctx context.Context) (err error) {
-		kv, err = e.conn.JetStream().KeyValue(ctx, streams.BucketWorker)
-		return err
-	})
-	if ctx.Err() != nil {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+// Announce says that a worker is there until ctx ends, and then that it is gone. say is asked every
+// third of a lease. A cluster that cannot be reached for a while is no error: a worker that is not
+// heard for a lease counts as gone until it is heard again.
+func (e *Engine) Announce(ctx context.Context, say func() Presence) {
 	key := workerKeys + rand.Text() // names may be given twice
 	every := e.facts.Lease / 3
-	ticker := time.NewTicker(min(time.Second, every))
-	defer ticker.Stop()
-	var told string
-	var at time.Time
 	for {
+		trying, cancel := context.WithTimeout(ctx, every)
 		value, err := json.Marshal(say())
+		if err == nil {
+			err = e.conn.PutKey(trying, streams.BucketWorker, key, value)
+		}
+		cancel()
+		pause := every
 		if err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeInternal, "encode a worker's entry")
+			pause = min(every, time.Second)
 		}
-		if now := e.cfg.Now(); string(value) != told || now.Sub(at) >= every {
-			trying, cancel := context.WithTimeout(ctx, every)
-			if _, err := kv.Put(trying, key, value); err == nil {
-				told, at = string(value), now
-			}
-			cancel()
+		if streams.Pause(ctx, pause) != nil {
+			break
 		}
-		select {
-		case <-ticker.C:
-			continue
-		case <-ctx.Done():
-		}
-		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
-		defer cancel()
+	}
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
+	defer cancel()
+	if kv, err := e.conn.JetStream().KeyValue(leaving, streams.BucketWorker); err == nil {
 		_ = kv.Purge(leaving, key) // else it goes by itself
-		return nil
 	}
 }
 

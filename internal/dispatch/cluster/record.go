@@ -151,6 +151,32 @@ func (e *Engine) Record(ctx context.Context, t dispatch.Task) ([]byte, error) {
 	return r.lines.Bytes(), nil
 }
 
+// tail is the last entry of a record.
+type tail struct {
+	head
+	seq uint64        // 0 if there is none
+	end *dispatch.End // if that is one
+}
+
+// idle says that no worker has the record, as far as it says.
+func (t tail) idle() bool { return t.seq == 0 || t.kind == kindEnd || t.kind == kindRelease }
+
+// tail reads the last entry of the record of a task. One that is no entry has no kind.
+func (e *Engine) tail(ctx context.Context, t dispatch.Task) (last tail, err error) {
+	entry, _, err := e.conn.Last(ctx, logSubject(t))
+	if err != nil {
+		return last, fmt.Errorf("look at the record of task %s: %w", t.ID, err)
+	}
+	last.seq = entry.Seq
+	if h, ok := headOf(entry); ok {
+		last.head = h
+	}
+	if last.kind == kindEnd {
+		last.end, err = decodeEnd(entry)
+	}
+	return last, err
+}
+
 // body is the content of an entry, wherever it is.
 func (e *Engine) body(ctx context.Context, h head, data []byte) ([]byte, error) {
 	if h.blob == "" {
@@ -171,7 +197,7 @@ func (e *Engine) body(ctx context.Context, h head, data []byte) ([]byte, error) 
 // ErrReleased says that another worker has the record.
 func (e *Engine) write(ctx context.Context, t dispatch.Task, h head, data []byte, last uint64, id string) (uint64, error) {
 	if len(data) > maxBody {
-		ref, err := e.put(ctx, data)
+		ref, err := e.blobs.Put(ctx, data)
 		if err != nil {
 			return 0, err
 		}
@@ -197,25 +223,10 @@ func (e *Engine) write(ctx context.Context, t dispatch.Task, h head, data []byte
 	}
 }
 
-// put stores content, for as long as a change of leaders may take.
-func (e *Engine) put(ctx context.Context, content []byte) (blob.Ref, error) {
-	ctx, stop := context.WithTimeout(ctx, streams.Patience)
-	defer stop()
-	for {
-		ref, err := e.blobs.Put(ctx, content)
-		if err == nil || ctx.Err() != nil || errors.Is(err, blob.ErrTooLarge) || errors.Is(err, marchwarden.CodeDenied) {
-			return ref, err
-		}
-		if streams.Pause(ctx, retryEvery) != nil {
-			return ref, err
-		}
-	}
-}
-
 // finish seals a record and writes how its task ended, fenced, and keeps the end.
 func (e *Engine) finish(ctx context.Context, t dispatch.Task, r *record, end dispatch.End, id string) error {
 	if r.lines.Len() > 0 {
-		ref, err := e.put(ctx, r.lines.Bytes())
+		ref, err := e.blobs.Put(ctx, r.lines.Bytes())
 		if err != nil {
 			return fmt.Errorf("seal record %s: %w", t.Record, err)
 		}

@@ -53,9 +53,10 @@ func TestRoles(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 2)
 	go func() {
-		over <- worker.Announce(ctx, func() cluster.Presence {
+		worker.Announce(ctx, func() cluster.Presence {
 			return cluster.Presence{Name: "worker", Members: []dispatch.Member{{Name: "web"}}, Queues: map[string]cluster.Load{"web": {Slots: 1}}}
 		})
+		over <- nil
 	}()
 	go func() { over <- worker.Work(ctx, dispatch.Job{Queue: "web", Slots: 1}, answer) }()
 	lost := w.task()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
@@ -31,15 +29,13 @@ type Status struct {
 	Queues  []Queue    `json:"queues"`
 	// Unserved is how many tasks wait in queues that no worker ever served.
 	Unserved int `json:"unserved,omitempty"`
-	// Tasks and Investigations are how many have not ended, and Stuck the lanes that are, as
-	// of the steward's last round.
+	// Tasks and Investigations are how many have not ended, as of the steward's last round.
 	Tasks          int     `json:"tasks"`
 	Investigations int     `json:"investigations"`
 	PerMinute      float64 `json:"ended_per_minute"`
 	// Written is when something was last written: a task, a line of a record, an end.
 	Written time.Time   `json:"written,omitzero"`
 	Limits  []limit.Use `json:"limits,omitempty"`
-	Stuck   []Stuck     `json:"stuck,omitempty"`
 	// Steward is the leader that looks after the cluster; nil if there is none at the moment.
 	Steward *Stewardship `json:"steward,omitempty"`
 	// Streams are how much is kept.
@@ -83,15 +79,6 @@ type Band struct {
 	Redelivered int `json:"redelivered"`
 }
 
-// Stuck is a lane of a queue from which nothing comes although it is wanted: workers have
-// room, and nothing more urgent waits for them.
-type Stuck struct {
-	Queue   string        `json:"queue"`
-	Lane    string        `json:"lane"`
-	Waiting int           `json:"waiting"`
-	For     time.Duration `json:"for_ns"`
-}
-
 // Stewardship is what a steward says of itself.
 type Stewardship struct {
 	Name    string    `json:"name"`
@@ -101,7 +88,6 @@ type Stewardship struct {
 	Open           int     `json:"open"`
 	Investigations int     `json:"investigations"`
 	PerMinute      float64 `json:"ended_per_minute"`
-	Stuck          []Stuck `json:"stuck,omitempty"`
 	// Silent are workers that were there and are not heard of.
 	Silent []Presence `json:"silent,omitempty"`
 	// What it did since its process began.
@@ -113,7 +99,6 @@ type Stewardship struct {
 	Requeued uint64 `json:"requeued"`
 	Settled  uint64 `json:"settled"` // canceled tasks that it ended
 	Copied   uint64 `json:"copied"`  // ends that it copied
-	Remade   uint64 `json:"remade"`  // consumers that it made anew
 }
 
 // Status says how the cluster is. CodeUnavailable if it cannot be asked.
@@ -137,8 +122,7 @@ func (e *Engine) Status(ctx context.Context) (Status, error) {
 	}
 	if s.Steward != nil {
 		s.Tasks, s.Investigations, s.PerMinute = s.Steward.Open, s.Steward.Investigations, s.Steward.PerMinute
-		s.Stuck, s.Steward.Stuck = s.Steward.Stuck, nil // told once
-		s.Silent, s.Steward.Silent = s.Steward.Silent, nil
+		s.Silent, s.Steward.Silent = s.Steward.Silent, nil // told once
 	}
 	return s, nil
 }
@@ -221,50 +205,29 @@ func (e *Engine) queuesInto(ctx context.Context, s *Status) error {
 			q.Busy += load.Busy
 		}
 	}
-	work, lanes, err := e.listLanes(ctx)
+	work, err := e.conn.JetStream().Stream(ctx, streams.StreamWork)
 	if err != nil {
 		return err
 	}
 	s.Unserved = int(work.CachedInfo().State.Msgs)
-	for _, l := range lanes {
-		b := &queue(l.queue).Bands[l.band]
-		b.Waiting += int(l.NumPending)
-		b.InFlight += l.NumAckPending
-		b.Redelivered += l.NumRedelivered
-		s.Unserved -= int(l.NumPending) + l.NumAckPending
+	list := work.ListConsumers(ctx)
+	for lane := range list.Info() {
+		name, band, _, ok := streams.ParseLane(lane.Config.FilterSubject)
+		if !ok {
+			continue
+		}
+		b := &queue(name).Bands[band]
+		b.Waiting += int(lane.NumPending)
+		b.InFlight += lane.NumAckPending
+		b.Redelivered += lane.NumRedelivered
+		s.Unserved -= int(lane.NumPending) + lane.NumAckPending
+	}
+	if err := list.Err(); err != nil {
+		return wrap("list consumers", err)
 	}
 	s.Unserved = max(0, s.Unserved) // the two were not looked at in the same moment
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
 		s.Queues = append(s.Queues, *queues[name])
 	}
 	return nil
-}
-
-// tail is the end of a record, as the steward needs to know it.
-type tail struct {
-	Seq  uint64              // of the last entry; 0 if there is none
-	Task marchwarden.TraceID // that wrote it
-	Idle bool                // no worker has the record, as far as it says
-	End  *dispatch.End       // of Task, if that was the last
-}
-
-// tail reads the end of the record of a task.
-func (e *Engine) tail(ctx context.Context, t dispatch.Task) (tail, error) {
-	entry, found, err := e.conn.Last(ctx, logSubject(t))
-	if err != nil {
-		return tail{}, fmt.Errorf("look at the record of task %s: %w", t.ID, err)
-	}
-	if !found {
-		return tail{Idle: true}, nil
-	}
-	last := tail{Seq: entry.Seq}
-	h, ok := headOf(entry)
-	if !ok {
-		return last, nil
-	}
-	last.Task, last.Idle = h.task, h.kind == kindEnd || h.kind == kindRelease
-	if h.kind == kindEnd {
-		last.End, err = decodeEnd(entry)
-	}
-	return last, err
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
@@ -22,8 +20,7 @@ import (
 // The work of one round, so that it stays small whatever there is.
 const (
 	defaultRemember = 100_000
-	readsPerRound   = 20_000 // entries of a stream
-	checksPerRound  = 1_000  // tasks
+	checksPerRound  = 1_000 // tasks
 	checksAtOnce    = 8
 )
 
@@ -31,9 +28,9 @@ const (
 const smooth = 8
 
 // Steward maintains a cluster: it queues tasks again whose place in the queue was lost,
-// ends those that were canceled while they waited, copies ends that their worker had no
-// time to copy, and makes consumers anew that have stopped delivering. Every hub runs one,
-// and one of them at a time leads. It is safe for concurrent use.
+// ends those that were canceled while they waited, and copies ends that their worker had no
+// time to copy. Every hub runs one, and one of them at a time leads. It is safe for concurrent
+// use.
 //
 // Whatever it does may be done twice, or by two at once: what can be written once only is
 // written once, and what belongs to a record is fenced. So a leader that does not know yet
@@ -73,11 +70,39 @@ func (s *Steward) count(change func(*Stewardship)) {
 // Run leads while its hub leads the stream of tasks, which one hub does at a time, and
 // returns when ctx ends. What fails is counted, logged and tried again.
 func (s *Steward) Run(ctx context.Context) {
-	for {
-		if s.leads(ctx) {
-			s.lead(ctx)
+	wake := make(chan struct{}, 1)
+	sub, err := s.e.conn.NATS().Subscribe(streams.AnyStop, func(*nats.Msg) {
+		select {
+		case wake <- struct{}{}:
+		default:
 		}
-		if streams.Pause(ctx, s.lease/4) != nil {
+	})
+	if err != nil {
+		s.e.log.Warn("the engine of the steward is closed", "error", err)
+		return
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails if the connection is closed, which ends it too
+	var t *term
+	for {
+		pause := s.lease / 4
+		switch leads := s.leads(ctx); {
+		case leads && t == nil:
+			t = s.begin()
+		case !leads && t != nil:
+			s.end("another hub leads")
+			t = nil
+		}
+		if t != nil {
+			pause = t.turn(ctx)
+		}
+		select {
+		case <-time.After(pause):
+		case <-wake: // something is to be canceled
+		case <-ctx.Done():
+			if t != nil {
+				s.end("its hub ends")
+				s.leave(ctx)
+			}
 			return
 		}
 	}
@@ -99,27 +124,28 @@ func (s *Steward) leads(ctx context.Context) (leads bool) {
 	return leads && err == nil
 }
 
-// errDeposed says that another steward leads, or may by now.
-var errDeposed = errors.New("another hub leads")
-
-// lead does the rounds until another hub leads or ctx ends.
-func (s *Steward) lead(ctx context.Context) {
+// begin begins a term.
+func (s *Steward) begin() *term {
+	now, js := s.e.cfg.Now(), s.e.conn.JetStream()
 	s.count(func(t *Stewardship) {
-		t.Name, t.Leading, t.Since = s.name, true, s.e.cfg.Now()
+		t.Name, t.Leading, t.Since = s.name, true, now
 		t.Terms++
 	})
 	s.e.log.Info("steward leads", "name", s.name)
-	group, term := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.report(term) })
-	group.Go(func() error { return s.rounds(term) })
-	err := group.Wait()
+	return &term{Steward: s, start: now, served: map[string]time.Time{}, open: map[marchwarden.TraceID]*item{},
+		tasks: cursor{js: js, stream: streams.StreamTask}, ends: cursor{js: js, stream: streams.StreamDone, headers: true}}
+}
+
+// end ends a term.
+func (s *Steward) end(why string) {
 	s.count(func(t *Stewardship) {
-		t.Leading, t.Open, t.Investigations, t.PerMinute, t.Stuck, t.Silent = false, 0, 0, 0, nil, nil
+		t.Leading, t.Open, t.Investigations, t.PerMinute, t.Silent = false, 0, 0, 0, nil
 	})
-	if errors.Is(err, errDeposed) {
-		s.e.log.Warn("steward does not lead any more", "name", s.name)
-		return
-	}
+	s.e.log.Info("steward does not lead any more", "name", s.name, "why", why)
+}
+
+// leave says that it does not lead any more, so that the next need not be waited for.
+func (s *Steward) leave(ctx context.Context) {
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.lease, 2*time.Second))
 	defer cancel()
 	if kv, err := s.e.conn.JetStream().KeyValue(leaving, streams.BucketWorker); err == nil {
@@ -127,68 +153,16 @@ func (s *Steward) lead(ctx context.Context) {
 	}
 }
 
-// report says who leads, and what it sees and did, for as long as it leads. The bucket
-// forgets it when it is not said again for a lease.
+// report says who leads, and what it sees and did. The bucket forgets it when it is not said again
+// for a lease.
 func (s *Steward) report(ctx context.Context) error {
-	for s.leads(ctx) {
-		entry, err := json.Marshal(s.Stats())
-		if err != nil {
-			return err
-		}
-		trying, cancel := context.WithTimeout(ctx, s.lease/2)
-		err = s.e.conn.PutKey(trying, streams.BucketWorker, stewardKey, entry)
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			s.e.log.Warn("steward cannot say that it leads", "error", err)
-		}
-		if err := streams.Pause(ctx, s.lease/4); err != nil {
-			return err
-		}
-	}
-	return cmp.Or(ctx.Err(), errDeposed)
-}
-
-// rounds goes round until ctx ends. A round that fails is made up for by the next.
-func (s *Steward) rounds(ctx context.Context) error {
-	js := s.e.conn.JetStream()
-	t := &term{Steward: s, start: s.e.cfg.Now(), served: map[string]time.Time{}, open: map[marchwarden.TraceID]*item{},
-		tasks: cursor{js: js, stream: streams.StreamTask}, ends: cursor{js: js, stream: streams.StreamDone, headers: true}}
-	wake := make(chan struct{}, 1)
-	sub, err := s.e.conn.NATS().Subscribe(streams.AnyStop, func(*nats.Msg) {
-		select {
-		case wake <- struct{}{}:
-		default:
-		}
-	})
+	entry, err := json.Marshal(s.Stats())
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails if the connection is closed, which ends it too
-	for {
-		err := t.round(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		s.count(func(st *Stewardship) {
-			st.Rounds++
-			if err != nil {
-				st.Failures++
-			}
-		})
-		if err != nil {
-			s.e.log.Warn("steward could not finish a round", "error", err)
-		}
-		pause := s.lease / 3
-		if err == nil && (t.tasks.more && len(t.open) < s.remember || t.ends.more) {
-			pause /= 32 // there is more to read
-		}
-		select {
-		case <-time.After(pause):
-		case <-wake: // something is to be canceled
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	trying, cancel := context.WithTimeout(ctx, s.lease/2)
+	defer cancel()
+	return s.e.conn.PutKey(trying, streams.BucketWorker, stewardKey, entry)
 }
 
 // term is what a leader has in mind. A new leader begins with what its predecessor
@@ -199,7 +173,6 @@ type term struct {
 	ends    cursor
 	open    map[marchwarden.TraceID]*item
 	noted   mark                 // what is written down
-	lanes   map[string]*watched  // by the names of their consumers
 	workers []Presence           // as of this round
 	silent  []Presence           // that are missed
 	served  map[string]time.Time // when workers of a queue were last seen
@@ -208,9 +181,34 @@ type term struct {
 	began   time.Time            // when the round before began
 }
 
+// turn does everything once, says so, and returns when to do it again. What fails is made up for by
+// the next turn.
+func (t *term) turn(ctx context.Context) (pause time.Duration) {
+	err := t.round(ctx)
+	if ctx.Err() != nil {
+		return 0
+	}
+	t.count(func(st *Stewardship) {
+		st.Rounds++
+		if err != nil {
+			st.Failures++
+		}
+	})
+	if err != nil {
+		t.e.log.Warn("steward could not finish a round", "error", err)
+	}
+	if err := t.report(ctx); err != nil && ctx.Err() == nil {
+		t.e.log.Warn("steward cannot say that it leads", "error", err)
+	}
+	if err == nil && (t.tasks.more && len(t.open) < t.remember || t.ends.more) {
+		return t.lease / 96 // there is more to read
+	}
+	return t.lease / 3
+}
+
 // round does everything once.
 func (t *term) round(ctx context.Context) error {
-	if err := t.begin(ctx); err != nil {
+	if err := t.resume(ctx); err != nil {
 		return err
 	}
 	err := t.roll(ctx)
@@ -220,7 +218,6 @@ func (t *term) round(ctx context.Context) error {
 		wrap("read new tasks", t.readTasks(ctx)),
 		wrap("read new ends", t.readEnds(ctx)),
 		wrap("check tasks", t.checkDue(ctx)),
-		wrap("watch consumers", t.watch(ctx)),
 		wrap("note the low mark", t.note(ctx)))
 	t.measure()
 	return err
@@ -231,7 +228,7 @@ func (t *term) roll(ctx context.Context) error {
 	workers, err := t.e.Workers(ctx)
 	now := t.e.cfg.Now()
 	if err != nil {
-		t.workers = nil // no worker counts as waiting
+		t.workers = nil
 		for queue := range t.served {
 			t.served[queue] = now
 		}

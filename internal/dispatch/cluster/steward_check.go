@@ -99,12 +99,12 @@ func (t *term) check(ctx context.Context, it *item) (bool, error) {
 		return err == nil, err
 	}
 	now := t.e.cfg.Now()
-	if s.tail.Seq != it.entry {
-		it.entry, it.since = s.tail.Seq, now
+	if s.tail.seq != it.entry {
+		it.entry, it.since = s.tail.seq, now
 	}
-	own := s.tail.Task == it.id
-	if own && s.tail.End != nil {
-		if err := t.e.copyEnd(ctx, s.spec, *s.tail.End); err != nil {
+	own := s.tail.task == it.id
+	if own && s.tail.end != nil {
+		if err := t.e.copyEnd(ctx, s.spec, *s.tail.end); err != nil {
 			return false, err
 		}
 		t.did("copied the end of a task", it.id, func(st *Stewardship) { st.Copied++ })
@@ -120,7 +120,7 @@ func (t *term) check(ctx context.Context, it *item) (bool, error) {
 	quiet := now.Sub(it.since) >= 2*t.lease
 	deserted := own && quiet && !t.attended(it.queue)
 	switch {
-	case wish != nil && (s.tail.Idle || deserted):
+	case wish != nil && (s.tail.idle() || deserted):
 		return t.settle(ctx, s, dispatch.CanceledEnd(wish.Reason))
 	case !s.queued && quiet:
 		if err := t.e.requeue(ctx, s.spec); err != nil {
@@ -143,7 +143,7 @@ func (t *term) rest(it *item) {
 // settle ends a canceled task that no worker has. If a worker begins it in this moment, that worker
 // ends it.
 func (t *term) settle(ctx context.Context, s sight, end dispatch.End) (bool, error) {
-	err := t.e.settle(ctx, s.spec, end, s.tail.Seq)
+	err := t.e.settle(ctx, s.spec, end, s.tail.seq)
 	if errors.Is(err, dispatch.ErrReleased) {
 		return false, nil
 	}

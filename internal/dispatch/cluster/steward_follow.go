@@ -35,91 +35,61 @@ type cursor struct {
 	stream  string
 	headers bool   // the bodies are not needed
 	next    uint64 // the sequence to continue at
-	// upTo is the time up to which all was read when it was read last, and more whether
-	// there was more.
-	upTo time.Time
-	more bool
+	more    bool   // there was more when it was read last
 }
 
-// The most that one request asks for, and how long a reader that was left is kept.
+// The most that one read gives, and how long a reader that was left is kept.
 const (
-	readBatch = 250
+	readBatch = 1000
 	readerTTL = 10 * time.Second
 )
 
-// errGap says that entries were lost on the way; they are read again.
-var errGap = errors.New("entries came with a gap")
-
-// read gives up to most entries to each, in order, until that says no to one, which is
-// then the next. It remembers how far it came, also when it fails.
-func (c *cursor) read(ctx context.Context, most int, each func(jetstream.Msg, *jetstream.MsgMetadata) bool) error {
+// read gives the next entries to each, in order, up to most. It remembers how far it came, also
+// when it fails.
+func (c *cursor) read(ctx context.Context, most int, each func(jetstream.Msg, *jetstream.MsgMetadata)) error {
 	s, err := c.js.Stream(ctx, c.stream)
 	if err != nil {
-		return fmt.Errorf("look at the stream %s: %w", c.stream, err)
+		return err
 	}
-	info := s.CachedInfo()
-	if c.next > info.State.LastSeq+1 { // it is another one by now, such as a backup
+	last := s.CachedInfo().State.LastSeq
+	if c.next > last+1 { // it is another one by now, such as a backup
 		c.next = 1
 	}
-	c.more = c.next <= info.State.LastSeq
-	if !c.more {
-		c.upTo = info.TimeStamp
-	}
+	c.more = c.next <= last
 	if !c.more || most <= 0 {
 		return nil
 	}
 	reader, err := s.CreateConsumer(ctx, jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, HeadersOnly: c.headers,
 		InactiveThreshold: readerTTL, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(1, c.next)})
 	if err != nil {
-		return fmt.Errorf("read the stream %s: %w", c.stream, err)
+		return err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = s.DeleteConsumer(ctx, reader.CachedInfo().Name) // else it goes by itself
 	}()
-	for read := 0; read < most && c.more; {
-		got, err := c.batch(reader, min(readBatch, most-read), uint64(read), each)
-		if err != nil || got == 0 {
+	batch, err := reader.FetchNoWait(min(most, readBatch))
+	if err != nil {
+		return err
+	}
+	read := uint64(0)
+	for msg := range batch.Messages() {
+		meta, err := msg.Metadata()
+		if err != nil {
 			return err
 		}
-		read += got
+		if read++; meta.Sequence.Consumer != read {
+			return errGap
+		}
+		each(msg, meta)
+		c.next, c.more = meta.Sequence.Stream+1, meta.NumPending > 0
 	}
-	if !c.more {
-		c.upTo = info.TimeStamp
-	}
-	return nil
+	return batch.Error()
 }
 
-// batch reads once, after so many that the reader gave already, and says how many were
-// taken.
-func (c *cursor) batch(reader jetstream.Consumer, most int, after uint64, each func(jetstream.Msg, *jetstream.MsgMetadata) bool) (got int, err error) {
-	batch, err := reader.FetchNoWait(most)
-	if err != nil {
-		return 0, fmt.Errorf("read the stream %s: %w", c.stream, err)
-	}
-	stopped := false
-	for msg := range batch.Messages() { // all of them, also when no more are wanted
-		meta, metaErr := msg.Metadata()
-		switch {
-		case stopped:
-		case metaErr != nil:
-			stopped, err = true, fmt.Errorf("read the stream %s: %w", c.stream, metaErr)
-		case meta.Sequence.Consumer != after+uint64(got)+1:
-			stopped, err = true, fmt.Errorf("read the stream %s: %w", c.stream, errGap)
-		case !each(msg, meta):
-			stopped, c.more = true, false
-		default:
-			c.next, c.upTo = meta.Sequence.Stream+1, meta.Timestamp
-			c.more = meta.NumPending > 0
-			got++
-		}
-	}
-	if err == nil && batch.Error() != nil {
-		err = fmt.Errorf("read the stream %s: %w", c.stream, batch.Error())
-	}
-	return got, err
-}
+// errGap says that entries were lost on the way; they are read again.
+var errGap = errors.New("entries came with a gap")
 
 // mark is what a leader notes down for the next.
 type mark struct {
@@ -127,8 +97,8 @@ type mark struct {
 	Done uint64 `json:"done"` // all ends of other tasks are from this sequence on
 }
 
-// begin takes up what the leader before noted, the first time.
-func (t *term) begin(ctx context.Context) error {
+// resume takes up what the leader before noted, the first time.
+func (t *term) resume(ctx context.Context) error {
 	if t.tasks.next > 0 {
 		return nil
 	}
@@ -171,24 +141,22 @@ func (t *term) note(ctx context.Context) error {
 // readTasks takes note of tasks that were submitted and of those that were canceled.
 func (t *term) readTasks(ctx context.Context) error {
 	now, canceled := t.e.cfg.Now(), map[marchwarden.TraceID]bool{}
-	err := t.tasks.read(ctx, min(readsPerRound, t.remember-len(t.open)), func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+	err := t.tasks.read(ctx, t.remember-len(t.open), func(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 		if id, ok := streams.ParseCancel(msg.Subject()); ok {
 			canceled[id] = true
-			return true
+			return
 		}
 		id, ok := lastToken(msg.Subject())
-		switch {
-		case !ok: // nothing of ours
-		case msg.Subject() == streams.TaskSubject(id) && t.open[id] == nil:
-			var spec dispatch.Task
-			if err := json.Unmarshal(msg.Data(), &spec); err != nil || spec.ID != id {
-				t.e.log.Warn("steward cannot read a task and leaves it alone", "task", id.String())
-				break
-			}
-			t.open[id] = &item{id: id, investigation: spec.Investigation, queue: spec.Queue, work: workSubject(spec),
-				seq: meta.Sequence.Stream, ends: t.ends.next, next: now.Add(2 * t.lease), since: now}
+		if !ok || msg.Subject() != streams.TaskSubject(id) || t.open[id] != nil {
+			return // nothing of ours, or known
 		}
-		return true
+		var spec dispatch.Task
+		if err := json.Unmarshal(msg.Data(), &spec); err != nil || spec.ID != id {
+			t.e.log.Warn("steward cannot read a task and leaves it alone", "task", id.String())
+			return
+		}
+		t.open[id] = &item{id: id, investigation: spec.Investigation, queue: spec.Queue, work: workSubject(spec),
+			seq: meta.Sequence.Stream, ends: t.ends.next, next: now.Add(2 * t.lease), since: now}
 	})
 	if len(canceled) > 0 { // whatever was submitted before
 		for _, it := range t.open {
@@ -200,15 +168,13 @@ func (t *term) readTasks(ctx context.Context) error {
 	return err
 }
 
-// readEnds forgets tasks that have ended. It reads no further than the tasks were read:
-// the end of a task that is not known yet would be passed over. Where the clocks of hubs
-// differ, one is all the same, and is found when the task is looked at.
+// readEnds forgets tasks that have ended. It waits for the tasks to be read: the end of one that is
+// not known yet is passed over, and found when the task is looked at.
 func (t *term) readEnds(ctx context.Context) error {
-	full := len(t.open) >= t.remember // then room is what counts
-	return t.ends.read(ctx, readsPerRound, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
-		if !full && meta.Timestamp.After(t.tasks.upTo) {
-			return false
-		}
+	if t.tasks.more && len(t.open) < t.remember {
+		return nil
+	}
+	return t.ends.read(ctx, readBatch, func(msg jetstream.Msg, _ *jetstream.MsgMetadata) {
 		t.count(func(s *Stewardship) {
 			s.Ended++
 			if msg.Headers().Get(headerFlawed) != "" {
@@ -218,7 +184,6 @@ func (t *term) readEnds(ctx context.Context) error {
 		if id, ok := lastToken(msg.Subject()); ok {
 			delete(t.open, id)
 		}
-		return true
 	})
 }
 

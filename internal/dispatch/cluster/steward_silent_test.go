@@ -19,7 +19,7 @@ func (w *hubWorld) appear(name string, since time.Time) (e *cluster.Engine, stop
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = e.Announce(ctx, func() cluster.Presence {
+		e.Announce(ctx, func() cluster.Presence {
 			return cluster.Presence{Name: name, Since: since, Queues: map[string]cluster.Load{"web": {Slots: 1}}}
 		})
 	}()

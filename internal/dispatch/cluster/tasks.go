@@ -64,11 +64,8 @@ func (e *Engine) once(ctx context.Context, m streams.Message) (old bool, err err
 // submitAgain makes sure that a task which is known waits for a worker, unless it ended: its first
 // client may have died between the two.
 func (e *Engine) submitAgain(ctx context.Context, id marchwarden.TraceID) error {
-	if _, found, err := e.conn.Last(ctx, streams.DoneSubject(id)); found || err != nil {
-		return err
-	}
-	t, err := e.spec(ctx, id)
-	if err != nil {
+	t, end, err := e.known(ctx, id)
+	if end != nil || err != nil {
 		return err
 	}
 	return e.requeue(ctx, t)
@@ -123,15 +120,7 @@ type done struct {
 }
 
 // ended is how a task ended, if it has.
-func (e *Engine) ended(ctx context.Context, id marchwarden.TraceID) (*dispatch.End, error) {
-	d, err := e.readDone(ctx, id)
-	if d == nil || err != nil {
-		return nil, err
-	}
-	return &d.End, nil
-}
-
-func (e *Engine) readDone(ctx context.Context, id marchwarden.TraceID) (*done, error) {
+func (e *Engine) ended(ctx context.Context, id marchwarden.TraceID) (*done, error) {
 	entry, found, err := e.conn.Last(ctx, streams.DoneSubject(id))
 	if err != nil {
 		return nil, fmt.Errorf("read the end of task %s: %w", id, err)
@@ -144,6 +133,22 @@ func (e *Engine) readDone(ctx context.Context, id marchwarden.TraceID) (*done, e
 		return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read the end of task %s", id)
 	}
 	return &d, nil
+}
+
+// known is a task, as far as it is still kept, and its end if it has one.
+func (e *Engine) known(ctx context.Context, id marchwarden.TraceID) (dispatch.Task, *dispatch.End, error) {
+	d, err := e.ended(ctx, id)
+	if err != nil {
+		return dispatch.Task{}, nil, err
+	}
+	t, err := e.spec(ctx, id)
+	switch {
+	case d == nil:
+		return t, nil, err
+	case err != nil:
+		t = d.Task // the specification is not kept as long as the end
+	}
+	return t, &d.End, nil
 }
 
 // copyEnd keeps the end of a task, as its record has it, for longer than the record is
@@ -250,38 +255,26 @@ func (e *Engine) wished(ctx context.Context, id marchwarden.TraceID) (w *wish, s
 
 // Look says how a task is.
 func (e *Engine) Look(ctx context.Context, id marchwarden.TraceID) (dispatch.State, error) {
-	d, err := e.readDone(ctx, id)
+	t, end, err := e.known(ctx, id)
 	if err != nil {
 		return dispatch.State{}, err
 	}
-	t, err := e.spec(ctx, id)
-	if d != nil {
-		if err != nil {
-			t = d.Task // the specification is not kept as long as the end
-		}
-		return dispatch.State{Task: t, Status: d.End.Status, Worker: d.End.Worker, Attempts: d.End.Attempt, End: &d.End}, nil
+	if end != nil {
+		return dispatch.State{Task: t, Status: end.Status, Worker: end.Worker, Attempts: end.Attempt, End: end}, nil
 	}
+	last, err := e.tail(ctx, t)
 	if err != nil {
 		return dispatch.State{}, err
 	}
 	state := dispatch.State{Task: t, Status: dispatch.Waiting}
-	last, found, err := e.conn.Last(ctx, logSubject(t))
-	if err != nil {
-		return dispatch.State{}, fmt.Errorf("look at task %s: %w", id, err)
-	}
-	head, ok := headOf(last)
-	if !found || !ok || head.task != id {
+	if last.task != id {
 		return state, nil
 	}
-	state.Worker, state.Attempts = head.worker, head.attempt
-	switch head.kind {
+	state.Worker, state.Attempts, state.End = last.worker, last.attempt, last.end
+	switch last.kind {
 	case kindRelease:
 	case kindEnd:
-		end, err := decodeEnd(last)
-		if err != nil {
-			return dispatch.State{}, err
-		}
-		state.Status, state.End = end.Status, end
+		state.Status = last.end.Status
 	default:
 		state.Status = dispatch.Working
 	}

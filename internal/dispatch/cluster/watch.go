@@ -17,12 +17,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 )
 
-// A watcher that hears nothing asks after a while, and then ever less often; that the
-// connection was made anew it notices within a heartbeat.
+// A watcher that hears nothing asks now and then; that the connection was made anew it notices
+// within a heartbeat.
 const (
-	heartbeat  = time.Second
-	quietFirst = 2 * time.Second
-	quietMost  = 10 * time.Second
+	heartbeat = time.Second
+	quietFor  = 5 * time.Second
 )
 
 // errEnough says that the watcher wants no more, or has seen the end.
@@ -49,7 +48,7 @@ type watcher struct {
 }
 
 func (v *watcher) watch(ctx context.Context) error {
-	t, err := v.task(ctx)
+	t, _, err := v.e.known(ctx, v.id)
 	if err != nil {
 		return err
 	}
@@ -71,8 +70,7 @@ func (v *watcher) watch(ctx context.Context) error {
 	}
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
-	quiet, patience := time.Duration(0), quietFirst
-	for {
+	for quiet := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -80,15 +78,13 @@ func (v *watcher) watch(ctx context.Context) error {
 			if err := v.heard(ctx, m); err != nil {
 				return err
 			}
-			quiet, patience = 0, quietFirst
+			quiet = 0
 		case <-ticker.C:
-			quiet += heartbeat
-			if again := v.e.conn.Joined(); again == joined && quiet < patience {
+			again := v.e.conn.Joined()
+			if quiet += heartbeat; again == joined && quiet < quietFor {
 				continue
-			} else if again != joined {
-				joined, patience = again, quietFirst
 			}
-			quiet, patience = 0, min(2*patience, quietMost)
+			joined, quiet = again, 0
 			if err := v.ask(ctx); err != nil {
 				return err
 			}
@@ -96,34 +92,19 @@ func (v *watcher) watch(ctx context.Context) error {
 	}
 }
 
-// task is what is watched, also when its specification is not kept any more.
-func (v *watcher) task(ctx context.Context) (dispatch.Task, error) {
-	t, err := v.e.spec(ctx, v.id)
-	if errors.Is(err, marchwarden.CodeNotFound) {
-		d, doneErr := v.e.readDone(ctx, v.id)
-		if doneErr != nil {
-			return t, doneErr
-		}
-		if d != nil {
-			return d.Task, nil
-		}
-	}
-	return t, err
-}
-
 // ask reads what is new, and looks whether the end is kept where the record is not.
 func (v *watcher) ask(ctx context.Context) error {
 	if err := v.catchUp(ctx, 0); err != nil {
 		return err
 	}
-	end, err := v.e.ended(ctx, v.id)
-	if end == nil || err != nil {
+	d, err := v.e.ended(ctx, v.id)
+	if d == nil || err != nil {
 		return err
 	}
 	if err := v.catchUp(ctx, 0); err != nil { // the end is written to the record first
 		return err
 	}
-	v.yield(dispatch.Event{Task: v.id, Kind: dispatch.Ended, End: end}, nil)
+	v.yield(dispatch.Event{Task: v.id, Kind: dispatch.Ended, End: &d.End}, nil)
 	return errEnough
 }
 

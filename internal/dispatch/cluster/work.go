@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
@@ -20,7 +19,6 @@ import (
 )
 
 const (
-	retryEvery = 200 * time.Millisecond
 	// returnAfter is when a task may be taken again that could not be begun here.
 	returnAfter = 2 * time.Second
 	// handBackFor is how long a worker that stops tries to say so.
@@ -71,13 +69,8 @@ func (w *crew) take(ctx context.Context, queue *streams.Queue) error {
 	for {
 		select {
 		case w.slots <- struct{}{}:
-		default:
-			queue.Rest()
-			select {
-			case w.slots <- struct{}{}:
-			case <-ctx.Done():
-				return nil
-			}
+		case <-ctx.Done():
+			return nil
 		}
 		p, err := queue.Next(ctx)
 		if ctx.Err() != nil {
@@ -98,12 +91,19 @@ func (w *crew) take(ctx context.Context, queue *streams.Queue) error {
 	}
 }
 
-// work claims a task, has it worked on, and ends it.
+// work claims a task, has it worked on, and ends it. Its lease is renewed all the while.
 func (w *crew) work(ctx context.Context, p *streams.Pointer) {
-	stopRenewing := w.e.renewWhile(p)
-	h, err := w.claim(ctx, p)
-	stopRenewing()
+	life, die := context.WithCancelCause(ctx)
+	defer die(nil)
+	go p.Keep(life, func() { die(released(p.Task, errors.New("its lease could not be renewed"))) })
+	h, err := w.claim(life, p)
+	if err == nil && h != nil {
+		h.life, h.die = life, die
+		h.work, h.cancel = context.WithCancelCause(life)
+		err = w.e.keep(h)
+	}
 	if err != nil {
+		die(nil)
 		w.e.log.Warn("could not begin a task", "task", p.Task, "error", err)
 		_ = p.Return(returnAfter) // its lease ends by itself
 		return
@@ -111,34 +111,17 @@ func (w *crew) work(ctx context.Context, p *streams.Pointer) {
 	if h == nil {
 		return
 	}
+	defer h.release()
 	if w.stopping.Load() {
 		h.handBack()
-		h.release()
 		return
 	}
-	done := make(chan struct{})
-	var renewing sync.WaitGroup
-	renewing.Go(func() { h.renew(done) })
-	go h.heed(h.life) // a wish may have come while no worker had the task
+	go func() {
+		h.heed(h.life) // a wish may have come while no worker had the task
+		h.heedAgain()
+	}()
 	result, err := h.run(w.handle)
 	h.conclude(result, err)
-	close(done)
-	renewing.Wait()
-	h.release()
-}
-
-// renewWhile renews a pointer until stop is called, so that a claim which takes long,
-// because leaders change or a machine is busy, is not overtaken by the end of its lease.
-func (e *Engine) renewWhile(p *streams.Pointer) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		for streams.Pause(ctx, e.facts.Lease/4) == nil {
-			_ = p.Renew(ctx) // what counts is when it last worked
-		}
-	}()
-	return func() { cancel(); <-over }
 }
 
 // drain waits for what is under way, and hands back what takes too long.
@@ -176,23 +159,14 @@ func (w *crew) claim(ctx context.Context, p *streams.Pointer) (*hold, error) {
 	if !p.Task.Valid() {
 		return nil, p.Drop(ctx)
 	}
-	var (
-		t       dispatch.Task
-		specErr error
-		end     *dispatch.End
-		wish    *wish
-	)
-	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { t, specErr = e.spec(inner, p.Task); return specErr })
-	group.Go(func() (err error) { end, err = e.ended(context.WithoutCancel(inner), p.Task); return err })
-	group.Go(func() (err error) { wish, _, err = e.wished(inner, p.Task); return err })
-	err := group.Wait()
-	if end != nil || e.pointless(p, t, specErr) {
+	t, end, err := e.known(ctx, p.Task)
+	if end != nil || e.pointless(p, t, err) {
 		return nil, p.Drop(ctx)
 	}
-	if err == nil && wish == nil && t.Investigation != t.ID {
-		wish, err = e.canceled(ctx, t)
+	if err != nil {
+		return nil, err
 	}
+	wish, err := e.canceled(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -269,9 +243,7 @@ func (w *crew) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task, c
 	if r.last, err = e.write(ctx, t, claim, nil, r.last, h.nextID()); err != nil {
 		return nil, err
 	}
-	h.life, h.die = context.WithCancelCause(context.WithoutCancel(ctx))
-	h.work, h.cancel = context.WithCancelCause(h.life)
-	return h, e.keep(h)
+	return h, nil
 }
 
 // before names what a task resumes that is not in its own part of the log: the sealed record of an
@@ -280,16 +252,16 @@ func (e *Engine) before(ctx context.Context, t dispatch.Task, r *record) (string
 	if t.ID == t.Record || r.last != 0 {
 		return "", nil
 	}
-	end, err := e.ended(ctx, t.Record)
-	if err != nil || end == nil || !end.Trace.Valid() {
+	earlier, err := e.ended(ctx, t.Record)
+	if err != nil || earlier == nil || !earlier.End.Trace.Valid() {
 		return "", err
 	}
-	content, err := e.blobs.Get(ctx, end.Trace)
+	content, err := e.blobs.Get(ctx, earlier.End.Trace)
 	if err != nil {
 		return "", fmt.Errorf("read the record that task %s resumes: %w", t.ID, err)
 	}
 	r.lines.Write(content)
-	return end.Trace.String(), nil
+	return earlier.End.Trace.String(), nil
 }
 
 // keep notes a hold, so that it hears of a wish to cancel.
@@ -297,7 +269,6 @@ func (e *Engine) keep(h *hold) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		h.die(dispatch.ErrReleased)
 		return marchwarden.Errorf(marchwarden.CodeUnavailable, "the engine is closed")
 	}
 	e.holds[h.task.ID] = h

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 )
 
 const (
@@ -30,9 +30,8 @@ type fate int
 
 const (
 	returned fate = iota
-	panicked
-	cutOff  // what it depends on ended, and it did not
-	overdue // its context ended, and it did not
+	cutOff        // what it depends on ended, and it did not
+	overdue       // its context ended, and it did not
 )
 
 // outcome is what a function gave; value counts only if it returned.
@@ -42,33 +41,22 @@ type outcome[T any] struct {
 	fate  fate
 }
 
-// panicError is a panic as an error.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
-
-// attempt calls fn and catches its panic.
-func attempt[T any](fn func() (T, error)) (o outcome[T]) {
-	o.fate = panicked // which holds unless the last line is reached
-	defer func() {
-		if o.fate == panicked {
-			o.err = &panicError{recover(), debug.Stack()}
-		}
-	}()
-	o.value, o.err = fn()
-	o.fate = returned
-	return o
+// guarded calls fn, and makes an error of its panic.
+func guarded[T any](what string, fn func() (T, error)) (value T, err error) {
+	defer panics.Caught(&err, what)
+	return fn()
 }
 
 // await calls fn and waits for it, but not for ever: past the end of ctx it has
-// patience for so long, and past the closing of over, which may be nil, for lag.
+// patience for so long, and past the closing of over, which may be nil, for lag. what it is
+// names it where it panics.
 // What comes later is lost, and what fn holds is its own to free.
-func await[T any](ctx context.Context, over <-chan struct{}, patience time.Duration, fn func() (T, error)) outcome[T] {
+func await[T any](ctx context.Context, over <-chan struct{}, patience time.Duration, what string, fn func() (T, error)) outcome[T] {
 	done := make(chan outcome[T], 1)
-	go func() { done <- attempt(fn) }()
+	go func() {
+		value, err := guarded(what, fn)
+		done <- outcome[T]{value: value, err: err}
+	}()
 	late := outcome[T]{fate: cutOff}
 	wait := lag
 	select {
@@ -111,14 +99,14 @@ func call[T any](ctx context.Context, m *member, ask func(context.Context, Sessi
 // callOnce is call with one session. sent is false when the session was leaving, and
 // another must be asked.
 func callOnce[T any](ctx, within context.Context, m *member, ask func(context.Context, Session) (T, error)) (none T, sent bool, err error) {
-	l, err := m.acquire(within, false)
+	l, err := m.acquire(within)
 	if err != nil {
 		if within.Err() != nil && errors.Is(err, within.Err()) {
 			err = m.ended(ctx)
 		}
 		return none, true, dispatch.NotAsked(err)
 	}
-	o := await(within, l.over, grace, func() (T, error) { return ask(within, l.session) })
+	o := await(within, l.over, l.grace, "the session with researcher "+m.Name, func() (T, error) { return ask(within, l.session) })
 	if errors.Is(o.err, dispatch.ErrNotAsked) && closed(l.leaving) {
 		return none, false, nil
 	}
@@ -127,31 +115,23 @@ func callOnce[T any](ctx, within context.Context, m *member, ask func(context.Co
 	return value, true, err
 }
 
-// judge makes of an outcome what the caller gets, and what it says of the member.
+// judge makes of an outcome what the caller gets.
 func judge[T any](ctx, within context.Context, m *member, l *line, o outcome[T]) (none T, err error) {
 	switch {
-	case o.fate == panicked:
-		m.logPanic(o.err)
-		m.lost(l, o.err)
-		return none, marchwarden.Wrap(o.err, marchwarden.CodeInternal, "the session with researcher %s failed", m.Name)
 	case o.fate == cutOff:
-		return none, m.gone(l, errors.New("its session ended"))
+		return none, m.gone(l, errEnded)
 	case o.fate == overdue:
 		return none, m.ended(ctx)
 	case o.err == nil:
-		m.answered(l)
 		return o.value, nil
 	case within.Err() != nil && (doubtful(o.err) || errors.Is(o.err, marchwarden.CodeTimeout)):
 		return none, m.ended(ctx)
 	case doubtful(o.err) && closesWithin(l.over, lag):
 		return none, m.gone(l, o.err)
-	}
-	m.answered(l)
-	if marchwarden.CodeOf(o.err) == marchwarden.CodeCanceled {
+	case marchwarden.CodeOf(o.err) == marchwarden.CodeCanceled:
 		// Its own doing: CodeCanceled would be taken for the caller's.
 		return none, marchwarden.Errorf(marchwarden.CodeUnavailable, "researcher %s broke off: %v", m.Name, o.err)
 	}
-	m.logPanic(o.err)
 	return none, fmt.Errorf("researcher %s: %w", m.Name, o.err)
 }
 
@@ -203,13 +183,6 @@ func (m *member) ended(ctx context.Context) error {
 		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "researcher %s was not waited for any longer", m.Name)
 	}
 	return marchwarden.Errorf(marchwarden.CodeTimeout, "researcher %s did not answer within %s", m.Name, m.Timeout)
-}
-
-func (m *member) logPanic(err error) {
-	var p *panicError
-	if errors.As(err, &p) {
-		m.log.Error("panic", "value", p.value, "stack", string(p.stack))
-	}
 }
 
 // checked holds a researcher to exactly one of result and error, and to what can
@@ -320,20 +293,18 @@ func (t *tap) shut() {
 	t.sink = nil
 }
 
-// InProcess is a session with a researcher in this program. A panic on the goroutine of a
-// call becomes an error with CodeInternal. When the context of a call ends, the researcher has
-// a second to hand over what it has; after that the call is an error with CodeCanceled, and the
-// researcher runs on unheard. Close ends the contexts of all calls. Without evidence that is
-// CodeUnsupported.
-func InProcess(r marchwarden.Researcher, evidence func(ctx context.Context, hash string) ([]byte, error)) Session {
+// InProcess is a session with a researcher in this program, whose calls end with it. close frees what
+// the researcher works with; nil is nothing. Without evidence that is CodeUnsupported.
+func InProcess(r marchwarden.Researcher, evidence func(ctx context.Context, hash string) ([]byte, error), close func() error) Session {
 	over, end := context.WithCancel(context.Background())
-	return &local{r: r, evidence: evidence, over: over, end: end}
+	return &local{Researcher: r, evidence: evidence, close: close, over: over, end: end}
 }
 
 // local is the session of InProcess.
 type local struct {
-	r        marchwarden.Researcher
+	marchwarden.Researcher
 	evidence func(context.Context, string) ([]byte, error)
+	close    func() error
 	over     context.Context
 	end      context.CancelFunc
 }
@@ -344,41 +315,22 @@ func (s *local) Leaving() <-chan struct{} { return nil }
 
 func (s *local) Close() error {
 	s.end()
-	return nil
+	if s.close == nil {
+		return nil
+	}
+	return s.close()
 }
 
 func (s *local) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	t := tap{sink: sink}
-	defer t.shut()
-	return inProcess(ctx, s, func(ctx context.Context) (*marchwarden.Result, error) {
-		return s.r.Research(ctx, req, t.events())
-	})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.over, cancel)()
+	return s.Researcher.Research(ctx, req, sink)
 }
 
 func (s *local) Evidence(ctx context.Context, hash string) ([]byte, error) {
 	if s.evidence == nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "it hands over no evidence")
 	}
-	return inProcess(ctx, s, func(ctx context.Context) ([]byte, error) { return s.evidence(ctx, hash) })
-}
-
-// inProcess makes a call that ends with the session.
-func inProcess[T any](ctx context.Context, s *local, fn func(context.Context) (T, error)) (none T, err error) {
-	if s.over.Err() != nil {
-		return none, marchwarden.Errorf(marchwarden.CodeUnavailable, "its session is closed")
-	}
-	within, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.over, cancel)()
-	o := await(within, nil, localGrace, func() (T, error) { return fn(within) })
-	switch o.fate {
-	case panicked:
-		return none, marchwarden.Wrap(o.err, marchwarden.CodeInternal, "it failed")
-	case returned:
-		return o.value, o.err
-	}
-	if ctx.Err() == nil {
-		return none, marchwarden.Errorf(marchwarden.CodeUnavailable, "its session was closed")
-	}
-	return none, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "it went on for %s after its context had ended", localGrace)
+	return s.evidence(ctx, hash)
 }

@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// often is more than once: what holds of a member that often holds for good.
+const often = 6
+
 // fake is a session that does what its functions say.
 type fake struct {
 	research func(ctx context.Context, s *fake, sink marchwarden.Sink) (*marchwarden.Result, error)

@@ -24,8 +24,7 @@ type Health struct {
 }
 
 // Health opens a session with every member that has none, all at the same time,
-// and gives each twenty seconds. What failed before does not keep it from trying. The
-// order is that of configuration.
+// and gives each twenty seconds. The order is that of configuration.
 func (p *Pool) Health(ctx context.Context) []Health {
 	all := make([]Health, len(p.members))
 	var wg sync.WaitGroup
@@ -40,7 +39,7 @@ func (m *member) health(ctx context.Context) Health {
 	began := m.now()
 	within, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
-	l, err := m.acquire(within, true)
+	l, err := m.acquire(within)
 	h := Health{Member: m.Member, OK: err == nil, Took: m.now().Sub(began)}
 	if err == nil {
 		h.Card = l.card
@@ -71,13 +70,7 @@ func (p *Pool) Approve(ctx context.Context, name string) (before, after string, 
 	if !m.Pinned {
 		return "", "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "researcher", Message: name + " is not pinned, so there is nothing to approve"}
 	}
-	m.mu.Lock()
-	err = m.shut(true)
-	m.mu.Unlock()
-	if err != nil {
-		return "", "", err
-	}
-	o := await(ctx, nil, 0, func() (Card, error) {
+	o := await(ctx, nil, 0, "the opening of a session", func() (Card, error) {
 		l, err := m.dial(ctx)
 		if err != nil {
 			return Card{}, err
@@ -104,8 +97,7 @@ func (p *Pool) Approve(ctx context.Context, name string) (before, after string, 
 	return before, after, nil
 }
 
-// verdict is the error of a member that could be reached and is not to be asked,
-// which is no failure of its own.
+// verdict is the error of a member that could be reached and is not to be asked.
 type verdict struct {
 	error
 	card Card

@@ -10,12 +10,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
 type researcher func(context.Context, marchwarden.Sink) (*marchwarden.Result, error)
 
 func (f researcher) Research(ctx context.Context, _ marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	return f(ctx, sink)
+}
+
+// here is the seat of a researcher in this process.
+func here(name string, do researcher, evidence func(context.Context, string) ([]byte, error), close func() error) Seat {
+	return Seat{Member: dispatch.Member{Name: name}, Open: func(context.Context) (Session, Card, error) {
+		return InProcess(do, evidence, close), Card{}, nil
+	}}
 }
 
 func TestInProcess(t *testing.T) {
@@ -30,7 +38,7 @@ func TestInProcess(t *testing.T) {
 		"fails": {func(context.Context, marchwarden.Sink) (*marchwarden.Result, error) {
 			return nil, marchwarden.Errorf(marchwarden.CodeDenied, "no")
 		}, marchwarden.CodeDenied, "no", 0},
-		"panics": {func(context.Context, marchwarden.Sink) (*marchwarden.Result, error) { panic("wild") }, marchwarden.CodeInternal, "panic: wild", 0},
+		"panics": {func(context.Context, marchwarden.Sink) (*marchwarden.Result, error) { panic("wild") }, marchwarden.CodeInternal, "panicked", lag},
 		"ends with what it has": {func(ctx context.Context, _ marchwarden.Sink) (*marchwarden.Result, error) {
 			<-ctx.Done()
 			time.Sleep(localGrace / 2)
@@ -39,15 +47,16 @@ func TestInProcess(t *testing.T) {
 		"ignores its end": {func(context.Context, marchwarden.Sink) (*marchwarden.Result, error) {
 			time.Sleep(time.Hour)
 			return yes, nil
-		}, marchwarden.CodeCanceled, "it went on", time.Minute + localGrace},
+		}, marchwarden.CodeCanceled, "was not waited for", time.Minute + localGrace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				s := InProcess(tc.do, nil)
+				closes := 0
+				p := newPool(t, here("web", tc.do, nil, func() error { closes++; return nil }))
 				began := time.Now()
-				res, err := s.Research(ctx, marchwarden.Request{}, nil)
+				res, err := p.Dispatch(ctx, "web", marchwarden.Request{}, nil)
 				wantError(t, err, tc.code, tc.part)
 				if (res == nil) == (err == nil) {
 					t.Errorf("%v beside %v", res, err)
@@ -55,12 +64,9 @@ func TestInProcess(t *testing.T) {
 				if took := time.Since(began); took != tc.took {
 					t.Errorf("took %s", took)
 				}
-				if err := errors.Join(s.Close(), s.Close()); err != nil {
-					t.Error(err)
+				if err := errors.Join(p.Close(), p.Close()); err != nil || closes != 1 {
+					t.Errorf("closed %d times, %v", closes, err)
 				}
-				<-s.Done()
-				_, err = s.Research(t.Context(), marchwarden.Request{}, nil)
-				wantError(t, err, marchwarden.CodeUnavailable, "closed")
 				time.Sleep(time.Hour) // work that ignored its end comes to it
 			})
 		})
@@ -68,35 +74,27 @@ func TestInProcess(t *testing.T) {
 }
 
 func TestInProcessEvidence(t *testing.T) {
-	_, err := InProcess(nil, nil).Evidence(t.Context(), "sha256:")
+	_, err := InProcess(nil, nil, nil).Evidence(t.Context(), "sha256:")
 	wantError(t, err, marchwarden.CodeUnsupported, "no evidence")
-	s := InProcess(nil, func(_ context.Context, hash string) ([]byte, error) {
-		if hash == "wild" {
-			panic(hash)
-		}
-		return []byte(hash), nil
-	})
-	defer s.Close()
+	s := InProcess(nil, func(_ context.Context, hash string) ([]byte, error) { return []byte(hash), nil }, nil)
 	if got, err := s.Evidence(t.Context(), "x"); err != nil || string(got) != "x" {
 		t.Errorf("%q %v", got, err)
 	}
-	_, err = s.Evidence(t.Context(), "wild")
-	wantError(t, err, marchwarden.CodeInternal, "panic: wild")
 }
 
 func TestInProcessCloseEndsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := InProcess(researcher(func(ctx context.Context, sink marchwarden.Sink) (*marchwarden.Result, error) {
+		p := newPool(t, here("web", func(ctx context.Context, sink marchwarden.Sink) (*marchwarden.Result, error) {
 			time.Sleep(time.Hour)
 			sink(marchwarden.Event{Message: "late"})
 			return nil, ctx.Err()
-		}), nil)
+		}, nil, nil))
 		go func() {
 			synctest.Wait()
-			s.Close()
+			p.Close()
 		}()
 		var heard []marchwarden.Event
-		_, err := s.Research(t.Context(), marchwarden.Request{}, func(e marchwarden.Event) { heard = append(heard, e) })
+		_, err := p.Dispatch(t.Context(), "web", marchwarden.Request{}, func(e marchwarden.Event) { heard = append(heard, e) })
 		wantError(t, err, marchwarden.CodeUnavailable, "closed")
 		time.Sleep(2 * time.Hour)
 		if diff := cmp.Diff([]marchwarden.Event(nil), heard); diff != "" {

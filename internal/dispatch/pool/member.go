@@ -3,20 +3,11 @@ package pool
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-)
-
-const (
-	breakAfter = 3                // failures in a row
-	breakFor   = 30 * time.Second // then no call is let through
-	// fairChance is how long a member must have had to open before an opening that
-	// its callers gave up counts against it.
-	fairChance = 5 * time.Second
 )
 
 // member is one seat and what became of its sessions.
@@ -28,13 +19,10 @@ type member struct {
 	over  context.Context // ends with the pool
 	tasks *sync.WaitGroup // the pool's; added to under mu while not closed
 
-	mu       sync.Mutex // guards what follows; of what others wrote, only the clock is called with it held
-	line     *line      // the session in use, or nil
-	opening  *opening   // the one under way, or nil
-	failures int        // in a row
-	cause    error      // of the last failure
-	until    time.Time  // when a member that was given up may be tried
-	closed   bool
+	mu      sync.Mutex // guards what follows; nothing of what others wrote is called with it held
+	line    *line      // the session in use, or nil
+	opening *opening   // the one under way, or nil
+	closed  bool
 }
 
 // line is one open session. It is told from others by its address.
@@ -42,10 +30,9 @@ type line struct {
 	session Session
 	over    <-chan struct{} // the session's Done
 	leaving <-chan struct{} // the session's Leaving
+	grace   time.Duration   // how long a call may go on when its context is over
 	card    Card
 }
-
-func (l *line) dead() bool { return closed(l.over) }
 
 func closed(c <-chan struct{}) bool {
 	select {
@@ -59,7 +46,6 @@ func closed(c <-chan struct{}) bool {
 // opening is one attempt to open a session, for all who wait for it.
 type opening struct {
 	cancel  context.CancelFunc
-	began   time.Time
 	waiters int           // guarded by the member's mu
 	done    chan struct{} // closed after line or err were set
 	line    *line
@@ -67,14 +53,13 @@ type opening struct {
 }
 
 // acquire gives a session that is alive as far as one can see, waiting until one
-// is open. With force, pauses and past failures are passed over. When ctx ends first, err
-// is its error.
-func (m *member) acquire(ctx context.Context, force bool) (*line, error) {
+// is open. When ctx ends first, err is its error.
+func (m *member) acquire(ctx context.Context) (*line, error) {
 	m.mu.Lock()
 	m.notice()
-	if err := m.shut(force); err != nil {
+	if m.closed {
 		m.mu.Unlock()
-		return nil, err
+		return nil, m.closedError()
 	}
 	if l := m.line; l != nil {
 		m.mu.Unlock()
@@ -96,23 +81,6 @@ func (m *member) acquire(ctx context.Context, force bool) (*line, error) {
 	}
 }
 
-// shut says why the member is not asked now, if so. It is called with mu held.
-func (m *member) shut(force bool) error {
-	if m.closed {
-		return m.closedError()
-	}
-	wait := m.until.Sub(m.now())
-	if force || wait <= 0 {
-		return nil
-	}
-	times := "three times"
-	if m.failures > breakAfter {
-		times = fmt.Sprintf("%d times", m.failures)
-	}
-	seconds := (wait + time.Second - 1) / time.Second
-	return marchwarden.Wrap(m.cause, marchwarden.CodeUnavailable, "researcher %s failed %s; not asked again for %d s", m.Name, times, seconds)
-}
-
 func (m *member) closedError() error {
 	return marchwarden.Errorf(marchwarden.CodeUnavailable, "researcher %s is not asked: the pool is closed", m.Name)
 }
@@ -121,7 +89,7 @@ func (m *member) closedError() error {
 func (m *member) begin(ctx context.Context) *opening {
 	// The first caller may leave while others wait.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	o := &opening{cancel: cancel, began: m.now(), done: make(chan struct{})}
+	o := &opening{cancel: cancel, done: make(chan struct{})}
 	m.opening = o
 	m.tasks.Go(func() {
 		defer cancel()
@@ -147,9 +115,6 @@ func (m *member) open(ctx context.Context, o *opening) {
 		m.opening, m.line = nil, l
 	default:
 		m.opening = nil
-		if v := (*verdict)(nil); !errors.As(err, &v) {
-			m.fail(err)
-		}
 	}
 	o.line, o.err = l, err
 	close(o.done)
@@ -171,28 +136,28 @@ func (m *member) dial(ctx context.Context) (*line, error) {
 		return nil, err
 	}
 	var l line
-	o := attempt(func() (_ struct{}, err error) {
+	_, err := guarded("the opening of a session", func() (_ struct{}, err error) {
 		if l.session, l.card, err = m.Open(ctx); err == nil && l.session == nil {
 			err = marchwarden.Errorf(marchwarden.CodeInternal, "it opened and gave no session")
 		}
-		if err == nil {
-			l.over, l.leaving = l.session.Done(), l.session.Leaving()
-		}
 		return
 	})
-	if o.err == nil {
+	if err == nil {
+		l.over, l.leaving, l.grace = l.session.Done(), l.session.Leaving(), grace
+		if _, here := l.session.(*local); here {
+			l.grace = localGrace
+		}
 		return &l, nil
 	}
-	m.logPanic(o.err)
 	if l.session != nil {
 		m.discard(l.session)
 	}
-	o.err = m.discreet(o.err)
-	code := marchwarden.CodeOf(o.err)
+	err = m.discreet(err)
+	code := marchwarden.CodeOf(err)
 	if code == marchwarden.CodeInternal || code == marchwarden.CodeCanceled {
 		code = marchwarden.CodeUnavailable
 	}
-	return nil, marchwarden.Wrap(o.err, code, "researcher %s cannot be reached", m.Name)
+	return nil, marchwarden.Wrap(err, code, "researcher %s cannot be reached", m.Name)
 }
 
 // giveUp is for a waiter that leaves an opening. After the last one it is called
@@ -206,18 +171,6 @@ func (m *member) giveUp(o *opening) {
 	}
 	m.opening = nil
 	o.cancel()
-	if took := m.now().Sub(o.began); took >= fairChance {
-		m.fail(marchwarden.Errorf(marchwarden.CodeTimeout, "no session after %s", took.Round(time.Millisecond)))
-	}
-}
-
-// fail counts a failure. It is called with mu held.
-func (m *member) fail(cause error) {
-	m.failures++
-	m.cause = cause
-	if m.failures >= breakAfter {
-		m.until = m.now().Add(breakFor)
-	}
 }
 
 // notice looks whether the session left, or died while no call used it. It is called
@@ -228,20 +181,21 @@ func (m *member) notice() {
 	case closed(l.leaving):
 		m.line = nil
 		m.tasks.Go(func() { m.discard(l.session) })
-	case l.dead():
-		m.drop(errors.New("its session ended"))
+	case closed(l.over):
+		m.drop(errEnded)
 	}
 }
 
-// drop counts the crash of the session in use. It is called with mu held and the
+// errEnded is why a session is not used any more that ended by itself.
+var errEnded = errors.New("its session ended")
+
+// drop gives up the session in use, which crashed. It is called with mu held and the
 // member not closed.
 func (m *member) drop(cause error) {
 	l := m.line
 	m.line = nil
-	m.fail(cause)
-	failures := m.failures
 	m.tasks.Go(func() {
-		m.log.Warn("session lost", "error", cause, "failures", failures)
+		m.log.Warn("session lost", "error", cause)
 		m.discard(l.session)
 	})
 }
@@ -257,20 +211,14 @@ func (m *member) lost(l *line, cause error) bool {
 	return !m.closed
 }
 
-// answered says that the session in use works.
-func (m *member) answered(l *line) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.line == l {
-		m.failures, m.cause, m.until = 0, nil, time.Time{}
-	}
-}
+// closingIt is what may panic, in words.
+const closingIt = "the end of a session"
 
 // close closes a session, within the limit.
 func (m *member) close(l *line) error {
 	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	o := await(limit, nil, 0, func() (struct{}, error) { return struct{}{}, l.session.Close() })
+	o := await(limit, nil, 0, closingIt, func() (struct{}, error) { return struct{}{}, l.session.Close() })
 	if o.fate == overdue {
 		return marchwarden.Errorf(marchwarden.CodeTimeout, "close researcher %s: it did not end within %s", m.Name, closeLimit)
 	}
@@ -279,8 +227,7 @@ func (m *member) close(l *line) error {
 
 // discard closes an unused session, where an error is to be expected.
 func (m *member) discard(s Session) {
-	o := attempt(func() (struct{}, error) { return struct{}{}, s.Close() })
-	if o.err != nil {
-		m.log.Debug("session closed", "error", o.err)
+	if _, err := guarded(closingIt, func() (struct{}, error) { return struct{}{}, s.Close() }); err != nil {
+		m.log.Debug("session closed", "error", err)
 	}
 }

@@ -223,7 +223,7 @@ func TestPinnedDescription(t *testing.T) {
 		if err := ask(p, "files"); err != nil {
 			t.Errorf("a seat that is not pinned: %v", err)
 		}
-		for range 2 * breakAfter { // a refusal is no failure of the member
+		for range often { // a refusal is no failure of the member
 			err := ask(p, "web")
 			wantError(t, err, marchwarden.CodeDenied, "the description of the tool of web changed since it was first used")
 			if want := "look at it with 'marchwarden researchers --json', then approve it with 'marchwarden researchers approve web'"; marchwarden.HintOf(err) != want {
@@ -273,9 +273,6 @@ func TestApprove(t *testing.T) {
 		_, _, err := p.Approve(ctx, "hung")
 		wantError(t, err, marchwarden.CodeCanceled, "researcher hung")
 		wantError(t, ask(p, "bare"), marchwarden.CodeMalformed, "which is no hash")
-		p.Close()
-		_, _, err = p.Approve(t.Context(), "fresh")
-		wantError(t, err, marchwarden.CodeUnavailable, "closed")
 		time.Sleep(time.Hour)
 	})
 }
@@ -296,9 +293,6 @@ func TestHealth(t *testing.T) {
 			return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "token missing", Hint: "set WEB_TOKEN"}
 		}}
 		p := newPool(t, hung, well.seat("well"), down.seat("down"), slow)
-		for range breakAfter + 1 { // given up, and looked at all the same
-			ask(p, "down")
-		}
 		want := []Health{
 			{Member: hung.Member, Problem: "it did not open within 20s", Took: healthLimit},
 			{Member: dispatch.Member{Name: "well"}, Card: well.card, OK: true},
@@ -312,7 +306,7 @@ func TestHealth(t *testing.T) {
 		if took := time.Since(began); took != healthLimit {
 			t.Errorf("took %s", took)
 		}
-		if n := down.tries.Load(); n != breakAfter+1 {
+		if n := down.tries.Load(); n != 1 {
 			t.Errorf("opened %d times", n)
 		}
 		want[3].Took = 0 // it is open now

@@ -1,25 +1,25 @@
 // Package pool is the dispatcher over supervised sessions. It opens a session with
 // a member of the network when it is first asked, shares it among all calls, opens
-// another after a crash, leaves a member alone that fails again and again, and refuses an external
-// one whose tool is no longer described as it was.
+// another after a crash, and refuses an external member whose tool is no longer described as it
+// was.
 //
 // It owns what a member's session goes through. It does not know how a session is
 // made (a process, an address, a value in this program): a seat brings a function
 // that opens one. Nor does it judge what a researcher found; it checks only that
 // there is a result, and that evidence has the hash it was asked for by.
 //
-// What becomes of a call, and what it says about the member:
+// What becomes of a call:
 //
-//	answer, or an error that the researcher answered with   well: failures are forgotten
-//	session over before an answer, or panicking             a crash: CodeUnavailable or CodeInternal, a failure
-//	session that does not open                              CodeUnavailable or the opener's own code, a failure
-//	seat's time is up                                       CodeTimeout, says nothing
-//	caller's context is over                                CodeCanceled, says nothing
+//	answer, or an error that the researcher answered with   it is passed on
+//	panic                                                    CodeInternal
+//	session over before an answer                            a crash: CodeUnavailable
+//	session that does not open                               CodeUnavailable or the opener's own code
+//	seat's time is up                                        CodeTimeout
+//	caller's context is over                                 CodeCanceled
 //
 // A call that was sent is never repeated: it may have cost something. One that met a
-// session which is leaving was not sent, and goes to a new session. After a failure the next
-// call opens a session at once; after three in a row
-// calls are refused for 30 s, and again after the next failure.
+// session which is leaving was not sent, and goes to a new session. After a crash the next
+// call opens a session at once.
 package pool
 
 import (
@@ -29,7 +29,6 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -100,39 +99,23 @@ type Config struct {
 // key in files.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
 
-// validate says what is wrong with a configuration.
+// validate says what is wrong with the names of the seats.
 func (c *Config) validate() error {
-	invalid := func(field, format string, args ...any) error {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
-	}
-	if c.Now == nil {
-		return invalid("now", "a pool needs a clock")
+	invalid := func(format string, args ...any) error {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: fmt.Sprintf(format, args...)}
 	}
 	seen := map[string]bool{}
 	for _, s := range c.Seats {
-		switch {
-		case !validName.MatchString(s.Name):
-			return invalid("name", "%q is no name for a researcher: it has 1 to 40 of a-z, 0-9, _ and -, and begins with a letter", s.Name)
-		case seen[s.Name]:
-			return invalid("name", "two researchers are called %s", s.Name)
-		case s.Open == nil:
-			return invalid("open", "there is no way to reach %s", s.Name)
-		case s.Timeout < 0:
-			return invalid("timeout", "%s of %s is less than 0", s.Timeout, s.Name)
-		case !(s.Share >= 0 && s.Share <= maxShare):
-			return invalid("share", "%g of %s is not from 0 to %g", s.Share, s.Name, maxShare)
-		case !slices.Contains([]dispatch.Trust{"", dispatch.Own, dispatch.Known, dispatch.Unknown}, s.Trust):
-			return invalid("trust", "%q of %s is none of own, known, unknown", s.Trust, s.Name)
-		case s.Pinned && c.Pins == "":
-			return invalid("pins", "%s is to be pinned, and there is nowhere to keep pins", s.Name)
+		if !validName.MatchString(s.Name) {
+			return invalid("%q is no name for a researcher: it has 1 to 40 of a-z, 0-9, _ and -, and begins with a letter", s.Name)
+		}
+		if seen[s.Name] {
+			return invalid("two researchers are called %s", s.Name)
 		}
 		seen[s.Name] = true
 	}
 	return nil
 }
-
-// maxShare keeps sums of shares finite.
-const maxShare = 1e6
 
 // Pool asks members over sessions. It is safe for concurrent use, and no member
 // waits for another.
@@ -147,8 +130,8 @@ type Pool struct {
 
 var _ dispatch.Dispatcher = (*Pool)(nil)
 
-// New makes a pool. Nothing is opened before it is needed. A configuration that
-// cannot work is an error with CodeInvalid. The caller closes the pool.
+// New makes a pool. Nothing is opened before it is needed. Names that cannot be told
+// apart or typed are an error with CodeInvalid. The caller closes the pool.
 func New(cfg Config) (*Pool, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -257,7 +240,7 @@ func (p *Pool) Close() error {
 func (p *Pool) settle() error {
 	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	o := await(limit, nil, 0, func() (struct{}, error) {
+	o := await(limit, nil, 0, "the pool", func() (struct{}, error) {
 		p.tasks.Wait()
 		return struct{}{}, nil
 	})

@@ -45,7 +45,7 @@ func TestASessionThatLeaves(t *testing.T) {
 		return &marchwarden.Result{Answer: "yes"}, nil
 	}
 	p := newPool(t, h.seat("files"))
-	for n := range 2 * breakAfter {
+	for n := range often {
 		leaving = true
 		if err := ask(p, "files"); err != nil {
 			t.Fatalf("round %d, while it leaves: %v", n, err)
@@ -54,9 +54,6 @@ func TestASessionThatLeaves(t *testing.T) {
 		h.last().crash() // it is gone before the next call comes
 		if err := ask(p, "files"); err != nil {
 			t.Fatalf("round %d, after it left: %v", n, err)
-		}
-		if f := p.members[0].failures; f != 0 {
-			t.Fatalf("round %d: %d failures are counted", n, f)
 		}
 	}
 	if err := p.Close(); err != nil {

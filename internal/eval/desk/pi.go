@@ -23,7 +23,7 @@ func (l *library) investigate(ctx context.Context, req marchwarden.Request, mode
 	seat := pool.Seat{Member: dispatch.Member{Name: filesName, Scope: researcher.FilesScope, Transport: "in process", Trust: dispatch.Own}}
 	seat.Open = func(context.Context) (pool.Session, pool.Card, error) {
 		evidence := func(ctx context.Context, hash string) ([]byte, error) { return blob.Evidence(ctx, l.blobs, hash) }
-		return pool.InProcess(l.researcher(model, true), evidence), pool.Card{Contract: marchwarden.ContractVersion, Description: researcher.FilesScope}, nil
+		return pool.InProcess(l.researcher(model, true), evidence, nil), pool.Card{Contract: marchwarden.ContractVersion, Description: researcher.FilesScope}, nil
 	}
 	network, err := pool.New(pool.Config{Seats: []pool.Seat{seat}, Now: r.Now})
 	if err != nil {

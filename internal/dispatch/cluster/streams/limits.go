@@ -168,25 +168,22 @@ func (c *limitStore) Load(ctx context.Context) ([]byte, uint64, error) {
 	return entry.Value(), entry.Revision(), nil
 }
 
-func (c *limitStore) Swap(ctx context.Context, state []byte, rev uint64) (next uint64, err error) {
+func (c *limitStore) Swap(ctx context.Context, state []byte, rev uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, limitTry)
 	defer cancel()
 	kv, err := c.limits.open(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if rev == 0 {
-		next, err = kv.Create(ctx, c.name, state)
+		_, err = kv.Create(ctx, c.name, state)
 	} else {
-		next, err = kv.Update(ctx, c.name, state, rev)
+		_, err = kv.Update(ctx, c.name, state, rev)
 	}
-	switch {
-	case conflict(err):
-		return 0, limit.ErrConflict
-	case err != nil:
-		return 0, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write a limit")
+	if conflict(err) {
+		return limit.ErrConflict
 	}
-	return next, nil
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write a limit")
 }
 
 func (c *limitStore) Now() time.Time { return c.limits.clock.Now() }

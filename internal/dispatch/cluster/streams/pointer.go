@@ -33,28 +33,29 @@ type Pointer struct {
 	held      atomic.Pointer[time.Time]
 }
 
-// Held is not later than its lease began, or was last renewed.
-func (p *Pointer) Held() time.Time { return *p.held.Load() }
+// left is how long the lease lasts, which began or was last renewed not earlier than held.
+func (p *Pointer) left() time.Duration { return p.held.Load().Add(p.lease).Sub(p.c.now()) }
 
 // Over says that the lease has ended.
-func (p *Pointer) Over() bool { return p.c.now().Sub(p.Held()) >= p.lease }
+func (p *Pointer) Over() bool { return p.left() <= 0 }
 
 // errOver is the error of what is said about a pointer too late.
 var errOver = marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of the task has ended")
 
-// pull takes the next pointer of a lane; nil if there is none. The end of a context does
-// not stop it: what is on its way would wait for the end of its lease.
+// pull takes the next pointer of a lane; nil if there is none, or, when one is announced, none comes
+// for a while. The end of a context does not stop it: what is on its way would wait for the end of
+// its lease.
 //
 // A pointer comes under its own subject, so which request it answers cannot be told. So what comes
 // late, for a request that was given up, is given back.
-func (q *Queue) pull(band, number int) (p *Pointer, err error) {
+func (q *Queue) pull(band, number int, announced bool) (p *Pointer, err error) {
 	if q.answers == nil {
 		if q.answers, err = q.c.nc.SubscribeSync(q.inbox + ".*"); err != nil {
 			return nil, err
 		}
 	}
 	taken := q.c.now()
-	p, err = q.ask(band, number, taken)
+	p, err = q.ask(band, number, announced, taken)
 	if err != nil && !errors.Is(err, nats.ErrNoResponders) {
 		go q.giveBack(q.answers, taken)
 		q.inbox, q.answers = q.c.nc.NewInbox(), nil
@@ -74,13 +75,17 @@ func (q *Queue) giveBack(answers *nats.Subscription, taken time.Time) {
 }
 
 // ask asks for a pointer, and waits for the answer.
-func (q *Queue) ask(band, number int, taken time.Time) (*Pointer, error) {
+func (q *Queue) ask(band, number int, announced bool, taken time.Time) (*Pointer, error) {
 	ctx, stop := q.c.try(context.Background(), tryFor)
 	defer stop()
 	q.asked++
 	reply := q.inbox + "." + strconv.FormatUint(q.asked, 10)
 	subject := "$JS.API.CONSUMER.MSG.NEXT." + StreamWork + "." + ConsumerName(q.name, band, number)
-	if err := q.c.nc.PublishRequest(subject, reply, []byte(`{"batch":1,"no_wait":true}`)); err != nil {
+	want := `{"batch":1,"no_wait":true}`
+	if announced {
+		want = fmt.Sprintf(`{"batch":1,"expires":%d}`, arriveFor.Nanoseconds())
+	}
+	if err := q.c.nc.PublishRequest(subject, reply, []byte(want)); err != nil {
 		return nil, err
 	}
 	for {
@@ -128,6 +133,21 @@ func (p *Pointer) Renew(ctx context.Context) error {
 		p.held.Store(&asked)
 	}
 	return err
+}
+
+// Keep renews the pointer until ctx ends. If that fails for as long as a lease lasts, another taker
+// may have it, even if it was this process that stood still: then lost is told.
+func (p *Pointer) Keep(ctx context.Context, lost func()) {
+	for Pause(ctx, min(p.lease/4, p.left())) == nil {
+		left := p.left()
+		if left <= 0 {
+			lost()
+			return
+		}
+		one, cancel := context.WithTimeout(ctx, min(left, p.lease/4))
+		_ = p.Renew(one) // what counts is when it last worked
+		cancel()
+	}
 }
 
 // Drop takes the pointer from the queue for good. It is gone when Drop returns.

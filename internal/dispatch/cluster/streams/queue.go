@@ -14,34 +14,32 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// How often the takers of a queue look for what is not announced, such as a task whose lease has
-// ended: together, and each for itself.
 const (
-	tickEvery = time.Second
-	lookEvery = 15 * time.Second
-)
-
-// An announced pointer may not have reached the copy of the stream that is asked: it is
-// asked for again after announcedWait, twice that and so on, announcedTries times.
-const (
-	announcedWait  = 2 * time.Millisecond
-	announcedTries = 7
+	// lookEvery is how often one of the takers of a queue looks for what is not announced, such as
+	// a task whose lease has ended.
+	lookEvery = time.Second
+	// arriveFor is how long an announced pointer may take to reach the copy of the stream that is
+	// asked for it.
+	arriveFor = 100 * time.Millisecond
+	// pullAgain is when a lane is asked again that could not be asked.
+	pullAgain = 100 * time.Millisecond
 )
 
 // Queue takes pointers from one queue: the lower band first, and within a band from the
 // lanes in turn. One goroutine uses it.
 //
-// It keeps, for each lane, whether there may be something: that is announced when a
-// pointer is stored. So an idle queue costs nothing, a busy one a request for each pointer. The
-// takers look through all lanes once a second between them, for what is not announced.
+// It keeps, for each lane, whether there may be something: that is announced to all takers when a
+// pointer is stored. So an idle queue costs nothing, a busy one a request for each pointer. One of
+// the takers looks through all lanes every second for what is not announced, and announces what it
+// leaves there.
 type Queue struct {
 	c     *Conn
 	name  string
 	lease time.Duration
+	turn  [Bands]int // the lane that is first next time
 	wake  chan struct{}
-	hints *nats.Subscription // what is announced, to all
-	ticks *nats.Subscription // when a taker looks through all lanes
-	group *nats.Subscription // what is announced, to one of those who wait; nil while this does not
+	hints *nats.Subscription // what is announced
+	looks *nats.Subscription // when a taker looks through all lanes
 
 	inbox   string
 	answers *nats.Subscription // to what is asked of consumers; nil before anything is
@@ -49,46 +47,35 @@ type Queue struct {
 
 	mu       sync.Mutex // guards what follows
 	lanes    [Bands][Lanes]lane
-	turn     [Bands]int // the lane that is first next time
-	grouped  bool
-	lastTick time.Time // when a taker last looked through all lanes
-	lastLook time.Time // when this did
+	lastLook time.Time // of any taker
 }
 
 // lane is what is known of a lane.
 type lane struct {
-	maybe bool   // there may be something: it is asked the next time that all are
-	more  bool   // there was more than was taken
-	owed  bool   // it was announced to this one alone
-	news  uint64 // counts what was announced
-	// tries is how often it is still to be asked for what was announced to this one alone,
-	// and after when.
-	tries int
-	after time.Time
+	maybe     bool // there may be something that is not announced
+	announced int  // pointers that were announced and not asked for yet
 }
 
 // OpenQueue makes the consumers of a queue if they are missing, however long that takes
 // until ctx ends, and listens. The caller closes it.
 func (c *Conn) OpenQueue(ctx context.Context, name string, lease time.Duration) (*Queue, error) {
-	q := &Queue{c: c, name: name, lease: lease, wake: make(chan struct{}, 1)}
+	q := &Queue{c: c, name: name, lease: lease, wake: make(chan struct{}, 1), inbox: c.nc.NewInbox()}
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for band := range Bands {
 		for lane := range Lanes {
-			q.lanes[band][lane].maybe = true
 			group.Go(func() error { return q.ensure(inner, band, lane) })
 		}
 	}
-	if err := group.Wait(); err != nil {
+	err := group.Wait()
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	q.inbox = c.nc.NewInbox()
-	if q.hints, err = c.nc.Subscribe("mw.wake."+name+".*.*.*", func(m *nats.Msg) { q.announced(m, false) }); err == nil {
-		q.ticks, err = c.nc.Subscribe("mw.tick."+name, func(*nats.Msg) {
+	if q.hints, err = c.nc.Subscribe("mw.wake."+name+".*.*.*", q.announced); err == nil {
+		q.looks, err = c.nc.Subscribe("mw.tick."+name, func(*nats.Msg) {
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			q.lastTick = c.now()
+			q.lastLook = c.now()
 		})
 	}
 	if err != nil {
@@ -111,130 +98,55 @@ func (q *Queue) ensure(ctx context.Context, band, number int) error {
 }
 
 // announced notes that a pointer was stored.
-func (q *Queue) announced(m *nats.Msg, alone bool) {
+func (q *Queue) announced(m *nats.Msg) {
 	_, band, number, ok := ParseLane(m.Subject)
 	if !ok {
 		return
 	}
 	q.mu.Lock()
-	l := &q.lanes[band][number]
-	l.maybe, l.after = true, time.Time{}
-	l.news++
-	if alone {
-		l.owed, l.tries = true, announcedTries
-	}
-	signal := alone || !q.grouped
+	q.lanes[band][number].announced++
 	q.mu.Unlock()
-	if signal {
-		select {
-		case q.wake <- struct{}{}:
-		default:
-		}
+	select {
+	case q.wake <- struct{}{}:
+	default:
 	}
 }
 
 // Next takes a pointer as soon as there is one. It returns the error of ctx when that
 // ends, and another if the connection is closed.
 func (q *Queue) Next(ctx context.Context) (*Pointer, error) {
-	q.tick()
-	for look := true; ; {
-		if look {
-			p, err := q.sweep(ctx)
-			if p != nil || err != nil {
-				return p, err
-			}
+	for {
+		wait := q.look()
+		p, err := q.sweep(ctx)
+		switch {
+		case p != nil:
+			return p, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrBadSubscription):
+			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "the engine is closed")
+		case err != nil:
+			wait = pullAgain
 		}
-		if err := q.listen(); err != nil {
-			return nil, err
-		}
-		wait, again := q.idle()
 		timer := time.NewTimer(wait)
 		select {
 		case <-q.wake:
-			look = true
 		case <-timer.C:
-			look = again
 		case <-ctx.Done():
-			timer.Stop()
-			return nil, ctx.Err()
 		}
 		timer.Stop()
-		look = q.tick() || look
 	}
 }
 
-// listen joins those to one of whom each pointer is announced.
-func (q *Queue) listen() error {
-	if q.group != nil {
-		return nil
-	}
-	sub, err := q.c.nc.QueueSubscribe("mw.wake."+q.name+".*.*.*", "mw", func(m *nats.Msg) { q.announced(m, true) })
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "listen to queue %s", q.name)
-	}
-	q.group = sub
-	if q.c.nc.FlushTimeout(tryFor) == nil { // until then, what is announced to all wakes this one
-		q.mu.Lock()
-		q.grouped = true
-		q.mu.Unlock()
-	}
-	return nil
-}
-
-// Rest says that nothing is taken for a while: what was announced to this one, and the
-// best of what it knows of and leaves, is announced to the others.
-func (q *Queue) Rest() {
-	if q.group == nil {
-		return
-	}
-	_ = q.group.Unsubscribe() // fails if the connection is closed, which ends it too
-	q.group = nil
-	q.mu.Lock()
-	q.grouped = false
-	var tell []string
-	first := true
-	for band := range q.lanes {
-		for number := range q.lanes[band] {
-			l := &q.lanes[band][number]
-			if l.owed || l.more && first {
-				tell = append(tell, WakeSubject(q.name, band, number))
-				first = false
-			}
-			l.owed = false
-		}
-	}
-	q.mu.Unlock()
-	for _, subject := range tell {
-		_ = q.c.nc.Publish(subject, nil) // the next look through all lanes makes up for it
-	}
-}
-
-// idle is how long there is nothing to do unless something is announced; again says that
-// a lane is to be asked again then.
-func (q *Queue) idle() (wait time.Duration, again bool) {
+// look has all lanes asked if no taker has for a while, and tells the others. It returns when it is
+// time again.
+func (q *Queue) look() (wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.c.now()
-	wait = tickEvery - now.Sub(q.lastTick)
-	wait -= rand.N(tickEvery / 4) // so that not all look at once
-	for band := range q.lanes {
-		for number := range q.lanes[band] {
-			if l := &q.lanes[band][number]; l.tries > 0 && l.after.Sub(now) < wait {
-				wait, again = l.after.Sub(now), true
-			}
-		}
-	}
-	return max(wait, time.Millisecond), again
-}
-
-// tick asks all lanes if no taker has for a while, and tells the others.
-func (q *Queue) tick() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := q.c.now()
-	due := now.Sub(q.lastTick) >= tickEvery*3/4
-	if !due && now.Sub(q.lastLook) < lookEvery {
-		return false
+	wait = lookEvery - rand.N(lookEvery/4) // so that not all look at once
+	if since := now.Sub(q.lastLook); since < lookEvery*3/4 {
+		return max(wait-since, time.Millisecond)
 	}
 	q.lastLook = now
 	for band := range q.lanes {
@@ -242,88 +154,65 @@ func (q *Queue) tick() bool {
 			q.lanes[band][number].maybe = true
 		}
 	}
-	if due {
-		q.lastTick = now
-		_ = q.c.nc.Publish("mw.tick."+q.name, nil) // then another looks, too
-	}
-	return true
+	_ = q.c.nc.Publish("mw.tick."+q.name, nil) // without it another looks, too
+	return wait
 }
 
 // sweep takes a pointer from the first lane that has one; nil if none has.
 func (q *Queue) sweep(ctx context.Context) (*Pointer, error) {
 	for band := range Bands {
-		q.mu.Lock()
-		turn := q.turn[band]
-		q.mu.Unlock()
 		for i := range Lanes {
-			if err := ctx.Err(); err != nil {
-				return nil, err
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
 			}
-			number := (turn + i) % Lanes
-			p, ok, err := q.try(ctx, band, number)
+			p, err := q.try(ctx, band, (q.turn[band]+i)%Lanes)
 			if p != nil || err != nil {
 				return p, err
-			}
-			if !ok {
-				return nil, nil
 			}
 		}
 	}
 	return nil, nil
 }
 
-// try takes a pointer from a lane if there may be one. ok says that the next lane is worth
-// asking.
-func (q *Queue) try(ctx context.Context, band, number int) (p *Pointer, ok bool, err error) {
+// try takes a pointer from a lane if there may be one.
+func (q *Queue) try(ctx context.Context, band, number int) (*Pointer, error) {
 	q.mu.Lock()
 	l := &q.lanes[band][number]
-	ask, news := l.maybe && !l.after.After(q.c.now()), l.news
+	was := *l
 	q.mu.Unlock()
-	if !ask {
-		return nil, true, nil
+	if !was.maybe && was.announced == 0 {
+		return nil, nil
 	}
-	p, err = q.pull(band, number)
-	gone := errors.Is(err, nats.ErrNoResponders) // no consumer, or none that leads
-	if gone {
+	p, err := q.pull(band, number, was.announced > 0)
+	if errors.Is(err, nats.ErrNoResponders) { // no consumer, or none that leads
 		short, stop := context.WithTimeout(ctx, tryFor)
-		if err := q.ensure(short, band, number); err != nil && ctx.Err() == nil {
+		defer stop()
+		err = q.ensure(short, band, number)
+		if err != nil && ctx.Err() == nil {
 			q.c.log.Warn("a lane has no consumer", "queue", q.name, "band", band, "lane", number, "error", err)
 		}
-		stop()
+		return nil, nil // it is asked again with all others
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrBadSubscription):
-		return nil, false, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "the engine is closed")
 	case err != nil:
-		l.tries, l.after = max(l.tries, 1), q.c.now().Add(100*time.Millisecond)
-		return nil, gone, ctx.Err()
-	case p != nil:
-		q.turn[band] = (number + 1) % Lanes
-		l.more = p.pending > 0 || p.Delivered > 1
-		l.maybe = l.more || l.news != news
-		if l.news == news {
-			l.owed, l.tries = false, 0
-		}
-		return p, true, nil
+		return nil, err
+	case p == nil:
+		l.maybe, l.announced = false, l.announced-was.announced
+		return nil, nil
 	}
-	l.more = false
-	switch {
-	case l.news != news: // announced while it was asked
-	case l.tries > 1:
-		l.tries--
-		l.after = q.c.now().Add(announcedWait << (announcedTries - l.tries - 1))
-	default:
-		l.maybe, l.owed, l.tries = false, false, 0
+	q.turn[band] = (number + 1) % Lanes
+	l.maybe, l.announced = p.pending > 0 || p.Delivered > 1, max(0, l.announced-1)
+	if l.maybe && was.announced == 0 {
+		_ = q.c.nc.Publish(p.again, nil) // without it, the next look finds more
 	}
-	return nil, true, nil
+	return p, nil
 }
 
 // Close listens no more.
 func (q *Queue) Close() {
-	q.Rest()
-	for _, sub := range []*nats.Subscription{q.hints, q.ticks, q.answers} {
+	for _, sub := range []*nats.Subscription{q.hints, q.looks, q.answers} {
 		if sub != nil {
 			_ = sub.Unsubscribe() // fails if the connection is closed, which ends it too
 		}

@@ -3,7 +3,6 @@ package limit
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -16,46 +15,25 @@ const (
 	longestWait = 30 * time.Second
 )
 
-// gate is shut while a provider accepts no calls.
-type gate struct {
-	clock Store // the shared clock alone is asked
-	now   func() time.Time
-
-	shut    sync.Mutex    // guards what follows
-	slow    int64         // no call before this moment of the shared clock
-	changed chan struct{} // closed when that moves
-}
-
 // look is the moment before which no call may be made, and what is closed when it moves.
-func (g *gate) look() (int64, <-chan struct{}) {
-	g.shut.Lock()
-	defer g.shut.Unlock()
-	return g.slow, g.changed
+func (l *Limiter) look() (int64, <-chan struct{}) {
+	l.shut.Lock()
+	defer l.shut.Unlock()
+	return l.slow, l.changed
 }
 
-// slower shuts the gate until a time of this process's clock, and returns the moment on
-// the shared one. It is false if the gate is shut for as long already.
-func (g *gate) slower(until time.Time) (int64, bool) {
-	d := min(until.Sub(g.now()), longestSlow)
-	if d <= 0 {
-		return 0, false
-	}
-	at := g.clock.Now().Add(d).UnixNano()
-	return at, g.heard(at)
-}
-
-// heard shuts the gate until a moment of the shared clock. It is false if it is shut for
-// as long already.
-func (g *gate) heard(at int64) bool {
-	at = min(at, g.clock.Now().Add(longestSlow).UnixNano())
-	g.shut.Lock()
-	defer g.shut.Unlock()
-	if at <= g.slow {
+// heard lets no call be made before a moment of the shared clock. It is false if none may for as
+// long already.
+func (l *Limiter) heard(at int64) bool {
+	at = min(at, l.cfg.Store.Now().Add(longestSlow).UnixNano())
+	l.shut.Lock()
+	defer l.shut.Unlock()
+	if at <= l.slow {
 		return false
 	}
-	g.slow = at
-	close(g.changed)
-	g.changed = make(chan struct{})
+	l.slow = at
+	close(l.changed)
+	l.changed = make(chan struct{})
 	return true
 }
 
@@ -96,17 +74,17 @@ func sleep(ctx context.Context, nanoseconds int64, changed <-chan struct{}) erro
 }
 
 // pass waits while the provider accepts no calls.
-func (g *gate) pass(ctx context.Context, name string) error {
+func (l *Limiter) pass(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		slow, changed := g.look()
-		now := g.clock.Now().UnixNano()
+		slow, changed := l.look()
+		now := l.cfg.Store.Now().UnixNano()
 		if now >= slow {
 			return nil
 		}
-		if err := later(name, slow, now); err != nil {
+		if err := later(l.cfg.Name, slow, now); err != nil {
 			return err
 		}
 		if err := sleep(ctx, slow-now, changed); err != nil {
