@@ -86,7 +86,7 @@ func (endless) Size(context.Context, marchwarden.TraceID) (int64, bool, error) {
 // that our own subscriptions are what it tries.
 func watchable(s *Server) mcp.Middleware {
 	ctx := access.With(context.Background(), access.Anonymous())
-	visit, err := s.runs.Begin(ctx, runs.Asked{Request: marchwarden.Request{Question: "What is watched?"}, Kind: runs.Call})
+	visit, err := s.runs.Begin(ctx, runs.Asked{Request: marchwarden.Request{Question: "What is watched?"}})
 	if err != nil {
 		panic(err)
 	}

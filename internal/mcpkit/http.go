@@ -115,10 +115,10 @@ func identified(next http.Handler) http.Handler {
 // lines are the connections of HTTP clients, as far as several requests share them.
 type lines struct {
 	patience time.Duration
+	loads    sync.Map // *semaphore.Weighted by caller: the large resources that are on their way
 
-	mu    sync.Mutex                     // guards what follows
-	back  map[string]visits              // by session
-	loads map[string]*semaphore.Weighted // the large resources that are on their way, by caller
+	mu   sync.Mutex        // guards back
+	back map[string]visits // by session
 }
 
 // visits are how a client comes back for the streams of its session.
@@ -128,9 +128,7 @@ type visits struct {
 	waiting int // calls that wait to see whether the client returns
 }
 
-func newLines() *lines {
-	return &lines{patience: defaultReturn, back: map[string]visits{}, loads: map[string]*semaphore.Weighted{}}
-}
+func newLines() *lines { return &lines{patience: defaultReturn, back: map[string]visits{}} }
 
 // came notes that a client came back for a stream of its session, and gives what notes that it went.
 func (l *lines) came(r *http.Request) (went func()) {
@@ -241,40 +239,24 @@ func (s *Server) measured(read mcp.ResourceHandler) mcp.ResourceHandler {
 		if !ok { // a pipe, to the user's own host
 			return read(ctx, req)
 		}
-		free, err := s.lines.load(ctx, v)
-		if err != nil {
-			return nil, err
+		room := s.lines.room(v.who.ID)
+		waiting, cancel := context.WithTimeout(ctx, loadPatience)
+		defer cancel()
+		if v.request.Err() != nil || room.Acquire(waiting, 1) != nil { // the answer is not read, or it has waited too long
+			return nil, errLoads
 		}
+		free := sync.OnceFunc(func() { room.Release(1) })
+		context.AfterFunc(v.request, free)
 		res, err := read(ctx, req)
-		if err != nil || weight(res) <= smallLoad {
+		if err != nil || len(res.Contents[0].Text)+len(res.Contents[0].Blob) <= smallLoad {
 			free()
 		}
 		return res, err
 	}
 }
 
-func weight(res *mcp.ReadResourceResult) (bytes int) {
-	for _, c := range res.Contents {
-		bytes += len(c.Text) + len(c.Blob)
-	}
-	return bytes
-}
-
-// load waits for room, and takes it until the request is over or free is called.
-func (l *lines) load(ctx context.Context, v visitor) (free func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, loadPatience)
-	defer cancel()
-	l.mu.Lock()
-	own := l.loads[v.who.ID]
-	if own == nil {
-		own = semaphore.NewWeighted(maxLoads)
-		l.loads[v.who.ID] = own
-	}
-	l.mu.Unlock()
-	if v.request.Err() != nil || own.Acquire(ctx, 1) != nil { // the answer is not read, or it has waited too long
-		return nil, errLoads
-	}
-	free = sync.OnceFunc(func() { own.Release(1) })
-	context.AfterFunc(v.request, free)
-	return free, nil
+// room is what a caller has for large resources.
+func (l *lines) room(caller string) *semaphore.Weighted {
+	own, _ := l.loads.LoadOrStore(caller, semaphore.NewWeighted(maxLoads))
+	return own.(*semaphore.Weighted)
 }

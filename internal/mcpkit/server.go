@@ -22,7 +22,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -112,11 +111,8 @@ type Server struct {
 	cfg   Config
 	mcp   *mcp.Server
 	runs  *runs.Desk
-	live  *tails   // the runs that clients follow; nil without records
-	lines *lines   // the HTTP requests that are open
-	forms sync.Map // *inquiry by the id of the run that waits for it
-
-	answerTime time.Duration
+	live  *tails // the runs that clients follow; nil without records
+	lines *lines // the HTTP requests that are open
 }
 
 // NewServer builds the server. It starts nothing and touches nothing outside: clients may start a server
@@ -129,7 +125,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, runs: desk, lines: newLines(), answerTime: answerTime}
+	s := &Server{cfg: cfg, runs: desk, lines: newLines()}
 	options := &mcp.ServerOptions{
 		Instructions: filled(words.Instructions, cfg),
 		Logger:       quiet(cfg.Log),

@@ -138,7 +138,7 @@ func (s *Server) taskWay(next mcp.MethodHandler) mcp.MethodHandler {
 
 // beginTask starts the work of a call as a task, which is kept before it returns.
 func (s *Server) beginTask(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
-	visit, err := s.begin(ctx, req, runs.Task, nil)
+	visit, err := s.begin(ctx, req, true, nil)
 	if err != nil {
 		return failure(err), nil // as the call would have said it
 	}

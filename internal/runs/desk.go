@@ -110,12 +110,6 @@ func Open(cfg Config) (*Desk, error) {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the folder of the runs")
 	}
 	d := &Desk{cfg: cfg, records: records, runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
-	for _, rec := range records.unended(cfg.Name) {
-		r := d.newRun(context.Background(), rec)
-		r.recorded, r.attended, r.ours = true, false, false
-		r.rec.Message = waitingText
-		d.runs[rec.ID] = r
-	}
 	d.prune()
 	if cfg.Dir != "" {
 		records.tidy(cfg.Now())
@@ -129,7 +123,9 @@ type Asked struct {
 	// Choice says who may be asked, with what, if the researcher lets a caller choose: it is
 	// ChoiceOf the context of the research, after a restart too.
 	Choice *marchwarden.Choice
-	Kind   Kind
+	// Keep has the run continue when its last caller leaves, and after a restart. Any other run is
+	// stopped when its last caller leaves.
+	Keep bool
 	// Sink hears every event from the beginning or, of a run that goes on already, from
 	// now on; the last one before Done. It is called by the research itself and, as any
 	// sink, must not block. It may be nil.
@@ -140,9 +136,8 @@ type Asked struct {
 // waits for its turn: then its events say its place in the queue, and its time has not begun.
 // Of ctx the run keeps the values and the deadline, at which it is to say what it has,
 // but not the cancellation: Leave, Cancel or Close stops it. Before Begin returns, the record
-// of a task, and of a call of any caller but the local user, is durable; without one a task is
-// CodeUnavailable, and a call goes on as one that only the local user can find. The caller
-// ends the visit, or leaves.
+// of a kept run, and of a run of any caller but the local user, is durable; if it cannot be written,
+// a kept run is CodeUnavailable, and any other goes on without one. The caller ends the visit, or leaves.
 //
 // With Resume set it is that run that goes on. If it has not ended, the caller attaches
 // to the same *Run, unless there are constraints to add (CodeUnavailable). A run to resume
@@ -155,7 +150,7 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	if who.ID == "" {
 		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "the caller is unknown: a run needs an owner")
 	}
-	ask, kind := asked.Request, asked.Kind
+	ask := asked.Request
 	if ask.Resume != "" {
 		return d.again(ctx, asked)
 	}
@@ -172,10 +167,18 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	now := d.cfg.Now()
 	r := d.newRun(ctx, record{
 		Format: recordFormat, ID: d.chooseID(ctx, who), Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: ask, Choice: asked.Choice,
-		Kind: kind.String(), Kept: kind == Task, Created: now, Updated: now, Status: Working, Message: "research started",
+		Kind: kindOf(asked.Keep), Kept: asked.Keep, Created: now, Updated: now, Status: Working, Message: "research started",
 	})
-	r.recorded = kind == Task || !who.SeesAll()
+	r.recorded = asked.Keep || !who.SeesAll()
 	return d.enter(r, nil, asked)
+}
+
+// kindOf is what a run was begun as, in the words of records.
+func kindOf(keep bool) string {
+	if keep {
+		return "task"
+	}
+	return "call"
 }
 
 // mayFollow refuses to continue the conversation of a run that the principal may not see, in
@@ -190,7 +193,7 @@ func (d *Desk) mayFollow(ctx context.Context, follow string) error {
 
 // again resumes an earlier run.
 func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
-	ask, kind := asked.Request, asked.Kind
+	ask := asked.Request
 	id, err := marchwarden.ParseTraceID(ask.Resume)
 	if err != nil || !d.Owns(ctx, id) {
 		return nil, unknown(ask.Resume)
@@ -209,8 +212,8 @@ func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
 	if err := d.room(); err != nil {
 		return nil, err
 	}
-	r := d.newRun(ctx, d.reopened(ctx, old, id, ask, kind))
-	r.recorded = kind == Task || r.rec.Owner != access.Local().ID
+	r := d.newRun(ctx, d.reopened(ctx, old, id, asked))
+	r.recorded = asked.Keep || r.rec.Owner != access.Local().ID
 	if old != nil {
 		old.mu.Lock()
 		r.recorded = r.recorded || old.recorded
@@ -241,14 +244,14 @@ func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
 
 // reopened is the record of a run that goes on. What it was at first stays: whose it is,
 // what was asked, and what its earlier result had cited.
-func (d *Desk) reopened(ctx context.Context, old *Run, id marchwarden.TraceID, ask marchwarden.Request, kind Kind) record {
+func (d *Desk) reopened(ctx context.Context, old *Run, id marchwarden.TraceID, asked Asked) record {
 	now := d.cfg.Now()
 	who := access.From(ctx)
-	rec := record{Format: recordFormat, ID: id, Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: ask, Created: now}
+	rec := record{Format: recordFormat, ID: id, Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: asked.Request, Created: now}
 	if old != nil {
 		rec = old.snapshot()
 	}
-	rec.Kind, rec.Kept = kind.String(), kind == Task
+	rec.Kind, rec.Kept = kindOf(asked.Keep), asked.Keep
 	rec.Status, rec.Message, rec.Updated = Working, "research goes on", now
 	rec.Ended, rec.Failure = time.Time{}, nil
 	return rec
@@ -286,12 +289,12 @@ func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 			d.group.Done()
 			return nil, err
 		}
-		d.cfg.Log.Error("the run goes on without a record, so only the local user can find it", "run", r.id.String(), "error", err)
+		d.cfg.Log.Error("the run goes on without a record, so it is not found after a restart", "run", r.id.String(), "error", err)
 	}
-	turn, waits := d.join(r)
+	turn := d.join(r)
 	go func() {
 		defer d.group.Done()
-		if waits && !d.await(turn) {
+		if !d.await(turn) {
 			return
 		}
 		r.note(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "research started"})

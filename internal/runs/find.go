@@ -39,7 +39,7 @@ func (d *Desk) find(id marchwarden.TraceID) (*Run, error) {
 	}
 	rec, err := d.records.read(id)
 	switch {
-	case isNone(err), err == nil && rec.Researcher != d.cfg.Name:
+	case errors.Is(err, errNone), err == nil && rec.Researcher != d.cfg.Name:
 		return nil, nil
 	case err != nil:
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the record of run %s", id)

@@ -21,15 +21,16 @@ func recordOf(n int, ended time.Time) record {
 	return record{Format: recordFormat, ID: id, Owner: "token:alice", Status: Completed, Ended: ended, Updated: ended}
 }
 
-// Of too many records the oldest ended ones go before their time, and never those that
+// Of too many records of an owner the oldest ended ones go before their time, and never those that
 // are to go on.
 func TestIndexIsBounded(t *testing.T) {
-	x := &shelf{records: map[marchwarden.TraceID]record{}}
+	x := &shelf{records: map[marchwarden.TraceID]known{}}
+	const surplus = 100
 	start := time.Unix(1e9, 0)
 	going := recordOf(1<<40, time.Time{})
 	going.Kept = true
 	x.add(going)
-	for n := range maxRecords {
+	for n := range maxRecords + surplus {
 		rec := recordOf(n, start.Add(time.Duration(n)*time.Second))
 		rec.Evidence = []string{"sha256:" + fmt.Sprintf("%064x", n), "sha256:" + fmt.Sprintf("%064x", 1<<30)}
 		rec.Traces = []marchwarden.TraceID{recordOf(n|1<<41, start).ID}
@@ -37,14 +38,14 @@ func TestIndexIsBounded(t *testing.T) {
 		x.add(rec) // the same again is no other
 	}
 	old := x.expired("", start.Add(-time.Hour))
-	if len(old) != maxRecords/10+1 || old[0].ID != recordOf(0, start).ID || old[len(old)-1].ID != recordOf(maxRecords/10, start).ID {
+	if len(old) != surplus || old[0].ID != recordOf(surplus-1, start).ID || old[surplus-1].ID != recordOf(0, start).ID {
 		t.Fatalf("%d are to go, the first %v", len(old), old[0].ID)
 	}
 	for _, rec := range old {
 		x.forget(rec.ID)
 	}
-	left := len(x.of(""))
-	if left != maxRecords-maxRecords/10 || len(x.expired("", start.Add(-time.Hour))) != 0 {
+	left := len(x.records)
+	if left != maxRecords+1 || len(x.expired("", start.Add(-time.Hour))) != 0 {
 		t.Errorf("%d are left", left)
 	}
 	if got := len(x.expired("", start.Add(maxRecords*time.Hour))); got != left-1 {
@@ -54,7 +55,7 @@ func TestIndexIsBounded(t *testing.T) {
 	if x.owns("token:alice", recordOf(1<<41, start).ID) || x.cites("token:alice", hash(0)) {
 		t.Error("what was removed is known")
 	}
-	last := maxRecords - 1
+	last := maxRecords + surplus - 1
 	if !x.owns("token:alice", recordOf(last|1<<41, start).ID) || !x.cites("token:alice", hash(last)) || !x.cites("token:alice", hash(1<<30)) {
 		t.Error("what stays is not known")
 	}
@@ -142,7 +143,7 @@ func TestReadsAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &shelf{dir: s.dir, log: s.log, records: map[marchwarden.TraceID]record{}}
+	other := &shelf{dir: s.dir, log: s.log, records: map[marchwarden.TraceID]known{}}
 	rec := recordOf(1, time.Time{})
 	for step, owner := range []string{"token:alice", "token:bob"} {
 		rec.Owner = owner + "'s"
@@ -153,7 +154,9 @@ func TestReadsAgain(t *testing.T) {
 			t.Errorf("step %d: %v", step, err)
 		}
 	}
-	s.records = map[marchwarden.TraceID]record{}
+	changed := rec
+	changed.Owner = "token:carol"
+	s.add(changed)
 	if err := s.refresh(); err != nil || s.owns(rec.Owner, rec.ID) {
 		t.Errorf("what has not changed was read again: %v", err)
 	}

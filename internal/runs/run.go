@@ -14,23 +14,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// Kind is what a run was begun as.
-type Kind int
-
-// A Call is stopped when its last caller leaves. A Task is kept, and continues after a restart.
-const (
-	Call Kind = iota
-	Task
-)
-
-// String is the kind as records have it.
-func (k Kind) String() string {
-	if k == Task {
-		return "task"
-	}
-	return "call"
-}
-
 // Status is where a run stands.
 type Status string
 
@@ -78,7 +61,6 @@ type Run struct {
 	mu        sync.Mutex
 	rec       record // what the record says, or would say
 	recorded  bool   // a record belongs on the disk
-	hidden    bool   // it should have a record and has none
 	attended  bool   // something in this process will end it
 	ours      bool   // this process executes it, and writes its record
 	cancelled bool
@@ -254,7 +236,7 @@ func (r *Run) Keep() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.rec.Kept, r.recorded, r.hidden = true, true, false
+	r.rec.Kept, r.recorded = true, true
 	r.heedStopSign()
 	return nil
 }
@@ -326,7 +308,7 @@ func (r *Run) attach(asked Asked) (*Visit, error) {
 	if asked.Request.Constraints != nil {
 		return nil, goingOn(r.id)
 	}
-	if asked.Kind == Task {
+	if asked.Keep {
 		if err := r.Keep(); err != nil {
 			return nil, r.desk.untold(r.id, err)
 		}
@@ -356,7 +338,7 @@ func (r *Run) overstays() bool {
 func (r *Run) visibleTo(who access.Principal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return who.SeesAll() || (!r.hidden && r.rec.Owner == who.ID)
+	return who.SeesAll() || r.rec.Owner == who.ID
 }
 
 func (r *Run) snapshot() record {

@@ -60,9 +60,6 @@ func (d *Desk) put(rec record) error {
 	if err := d.records.write(rec); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the record of run %s", rec.ID)
 	}
-	if d.records.full() {
-		d.prune()
-	}
 	return nil
 }
 
@@ -91,7 +88,7 @@ func (r *Run) inscribe() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.recorded, r.hidden = false, true
+		r.recorded = false
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "begin a run")
 	}
 	r.heedStopSign()
