@@ -46,12 +46,11 @@ const (
 // timeout; 0 means ten minutes.
 func (s *Server) Handler(sessionTimeout time.Duration) http.Handler {
 	get := func(*http.Request) *mcp.Server { return s.mcp }
-	log := quiet(s.cfg.Log)
 	store := mcp.NewMemoryEventStore(nil)
 	store.SetMaxBytes(maxStreamBytes)
 	// Which hosts may be named is the door's affair.
-	modern := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: log, DisableLocalhostProtection: true})
-	legacy := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{EventStore: store, SessionTimeout: cmp.Or(sessionTimeout, defaultSessionTimeout), Logger: log, DisableLocalhostProtection: true})
+	modern := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true})
+	legacy := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{EventStore: store, SessionTimeout: cmp.Or(sessionTimeout, defaultSessionTimeout), DisableLocalhostProtection: true})
 	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Mcp-Protocol-Version") >= modernEra {
 			modern.ServeHTTP(w, r)
@@ -117,18 +116,11 @@ type lines struct {
 	patience time.Duration
 	loads    sync.Map // *semaphore.Weighted by caller: the large resources that are on their way
 
-	mu   sync.Mutex        // guards back
-	back map[string]visits // by session
+	mu   sync.Mutex     // guards back
+	back map[string]int // the open streams of a session that its client came back for
 }
 
-// visits are how a client comes back for the streams of its session.
-type visits struct {
-	streams int // open now
-	changes int // how often one was opened or closed
-	waiting int // calls that wait to see whether the client returns
-}
-
-func newLines() *lines { return &lines{patience: defaultReturn, back: map[string]visits{}} }
+func newLines() *lines { return &lines{patience: defaultReturn, back: map[string]int{}} }
 
 // came notes that a client came back for a stream of its session, and gives what notes that it went.
 func (l *lines) came(r *http.Request) (went func()) {
@@ -136,45 +128,35 @@ func (l *lines) came(r *http.Request) (went func()) {
 	if r.Method != http.MethodGet || session == "" || r.Header.Get("Last-Event-ID") == "" {
 		return func() {}
 	}
-	l.note(session, 1, 0)
-	return func() { l.note(session, -1, 0) }
+	l.open(session, 1)
+	return func() { l.open(session, -1) }
 }
 
-// note counts streams and waiting calls of a session and gives how it is now. A session
-// without either is forgotten.
-func (l *lines) note(session string, streams, waiting int) visits {
+// open counts the open streams of a session.
+func (l *lines) open(session string, more int) (streams int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := l.back[session]
-	v.streams += streams
-	v.waiting += waiting
-	if streams != 0 {
-		v.changes++
-	}
-	if l.back[session] = v; v.streams == 0 && v.waiting == 0 {
+	l.back[session] += more
+	if streams = l.back[session]; streams == 0 {
 		delete(l.back, session)
 	}
-	return v
+	return streams
 }
 
-// missed returns when the client of a session has been away for as long as the patience, and for
-// twice that at most, or when ctx ends.
+// missed returns when the client of a session has been away for as long as the patience, or for half of
+// it once it was back; or when ctx ends.
 func (l *lines) missed(ctx context.Context, session string) {
-	seen := l.note(session, 0, 1)
-	defer l.note(session, 0, -1)
-	every := time.NewTicker(l.patience)
+	every := time.NewTicker(l.patience / 2)
 	defer every.Stop()
-	for {
+	for away := 0; away < 2; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-every.C:
 		}
-		now := l.note(session, 0, 0)
-		if now.streams == 0 && now.changes == seen.changes {
-			return
+		if away++; l.open(session, 0) > 0 {
+			away = 0
 		}
-		seen = now
 	}
 }
 

@@ -128,7 +128,6 @@ func NewServer(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, runs: desk, lines: newLines()}
 	options := &mcp.ServerOptions{
 		Instructions: filled(words.Instructions, cfg),
-		Logger:       quiet(cfg.Log),
 		Capabilities: offers(cfg),
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	}
@@ -161,21 +160,6 @@ func offers(cfg Config) *mcp.ServerCapabilities {
 		o.AddExtension(uiExtension, nil)
 	}
 	return o
-}
-
-// quiet lets the SDK log for those alone who look for faults: what it calls an error is
-// a client that does not keep to the protocol, and any client can make it say so.
-func quiet(log *slog.Logger) *slog.Logger { return slog.New(asDebug{log.Handler()}) }
-
-type asDebug struct{ slog.Handler }
-
-func (h asDebug) Enabled(ctx context.Context, _ slog.Level) bool {
-	return h.Handler.Enabled(ctx, slog.LevelDebug)
-}
-
-func (h asDebug) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = slog.LevelDebug
-	return h.Handler.Handle(ctx, r)
 }
 
 // Close ends the research, every session and whatever still follows a trace.
