@@ -151,8 +151,9 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "the caller is unknown: a run needs an owner")
 	}
 	ask := asked.Request
-	if ask.Resume != "" {
-		return d.again(ctx, asked)
+	id, err := marchwarden.ParseTraceID(ask.Resume)
+	if ask.Resume != "" && (err != nil || !d.Owns(ctx, id)) {
+		return nil, unknown(ask.Resume)
 	}
 	if err := ask.Validate(); err != nil {
 		return nil, err
@@ -161,16 +162,42 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 		return nil, err
 	}
 	d.pruneSometimes()
+	var old *Run
+	if ask.Resume != "" {
+		if old, err = d.find(id); err != nil {
+			return nil, err
+		}
+		if old != nil && !old.over() {
+			return old.attach(asked)
+		}
+	}
 	if err := d.room(); err != nil {
 		return nil, err
 	}
-	now := d.cfg.Now()
-	r := d.newRun(ctx, record{
-		Format: recordFormat, ID: d.chooseID(ctx, who), Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: ask, Choice: asked.Choice,
-		Kind: kindOf(asked.Keep), Kept: asked.Keep, Created: now, Updated: now, Status: Working, Message: "research started",
-	})
-	r.recorded = asked.Keep || !who.SeesAll()
-	return d.enter(r, nil, asked)
+	r := d.newRun(ctx, d.begun(ctx, old, id, asked))
+	r.recorded = asked.Keep || r.rec.Owner != access.Local().ID
+	if old != nil {
+		old.mu.Lock()
+		r.recorded = r.recorded || old.recorded
+		old.mu.Unlock()
+	}
+	return d.enter(r, old, asked)
+}
+
+// begun is the record of a run that begins, or is resumed. What it was at first stays: whose it is,
+// what was asked, and what its earlier result had cited.
+func (d *Desk) begun(ctx context.Context, old *Run, id marchwarden.TraceID, asked Asked) record {
+	now, who := d.cfg.Now(), access.From(ctx)
+	rec := record{Format: recordFormat, ID: id, Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: asked.Request, Created: now, Message: "research goes on"}
+	switch {
+	case asked.Request.Resume == "":
+		rec.ID, rec.Choice, rec.Message = d.chooseID(ctx, who), asked.Choice, "research started"
+	case old != nil:
+		rec = old.snapshot()
+		rec.Message, rec.Ended, rec.Failure = "research goes on", time.Time{}, nil
+	}
+	rec.Kind, rec.Kept, rec.Status, rec.Updated = kindOf(asked.Keep), asked.Keep, Working, now
+	return rec
 }
 
 // kindOf is what a run was begun as, in the words of records.
@@ -191,37 +218,6 @@ func (d *Desk) mayFollow(ctx context.Context, follow string) error {
 	return &marchwarden.Error{Code: marchwarden.CodeNotFound, Field: "follow", Message: "no run " + plaintext.Line(follow, 40)}
 }
 
-// again resumes an earlier run.
-func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
-	ask := asked.Request
-	id, err := marchwarden.ParseTraceID(ask.Resume)
-	if err != nil || !d.Owns(ctx, id) {
-		return nil, unknown(ask.Resume)
-	}
-	if err := ask.Validate(); err != nil {
-		return nil, err
-	}
-	d.pruneSometimes()
-	old, err := d.find(id)
-	if err != nil {
-		return nil, err
-	}
-	if old != nil && !old.over() {
-		return old.attach(asked)
-	}
-	if err := d.room(); err != nil {
-		return nil, err
-	}
-	r := d.newRun(ctx, d.reopened(ctx, old, id, asked))
-	r.recorded = asked.Keep || r.rec.Owner != access.Local().ID
-	if old != nil {
-		old.mu.Lock()
-		r.recorded = r.recorded || old.recorded
-		old.mu.Unlock()
-	}
-	return d.enter(r, old, asked)
-}
-
 // enter begins a run, in the place of one that has ended.
 // If another run has its id by now, a caller that resumes attaches to that one.
 func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
@@ -240,21 +236,6 @@ func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
 		return nil, goingOn(r.id)
 	}
 	return other.attach(asked)
-}
-
-// reopened is the record of a run that goes on. What it was at first stays: whose it is,
-// what was asked, and what its earlier result had cited.
-func (d *Desk) reopened(ctx context.Context, old *Run, id marchwarden.TraceID, asked Asked) record {
-	now := d.cfg.Now()
-	who := access.From(ctx)
-	rec := record{Format: recordFormat, ID: id, Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: asked.Request, Created: now}
-	if old != nil {
-		rec = old.snapshot()
-	}
-	rec.Kind, rec.Kept = kindOf(asked.Keep), asked.Keep
-	rec.Status, rec.Message, rec.Updated = Working, "research goes on", now
-	rec.Ended, rec.Failure = time.Time{}, nil
-	return rec
 }
 
 // admit makes a run known, in the place of the one that is expected there. If there is
@@ -281,15 +262,11 @@ func (d *Desk) admit(r, expected *Run) (*Run, error) {
 // launch writes the record of an admitted run, and begins its work when its turn comes.
 func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 	r := first.Run
-	if err := r.inscribe(); err != nil {
-		if r.Kept() || isGoing(err) {
-			err = d.untold(r.id, err)
-			d.forget(r)
-			r.settle(outcome{err: err})
-			d.group.Done()
-			return nil, err
-		}
-		d.cfg.Log.Error("the run goes on without a record, so it is not found after a restart", "run", r.id.String(), "error", err)
+	if err := r.inscribe(); err != nil && (r.Kept() || err != errUnrecorded) {
+		d.forget(r)
+		r.settle(outcome{err: err})
+		d.group.Done()
+		return nil, err
 	}
 	turn := d.join(r)
 	go func() {
@@ -310,12 +287,9 @@ func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 var errUnrecorded error = &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the run cannot be recorded, so it cannot be a task",
 	Hint: "call without tasks, or again later; the log of the server has more"}
 
-// untold logs why a run has no record, and gives what its caller is told.
-func (d *Desk) untold(id marchwarden.TraceID, err error) error {
-	if isGoing(err) {
-		return err
-	}
-	d.cfg.Log.Error("a run cannot be recorded, so it cannot be a task", "run", id.String(), "error", err)
+// unrecorded logs why a run has no record, and gives what its caller is told.
+func (d *Desk) unrecorded(id marchwarden.TraceID, err error) error {
+	d.cfg.Log.Error("a run cannot be recorded, so it is not found after a restart", "run", id.String(), "error", err)
 	return errUnrecorded
 }
 

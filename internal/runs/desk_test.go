@@ -297,7 +297,7 @@ func TestNoRecord(t *testing.T) {
 		t.Error("the task that failed has a slot")
 	}
 	r := begin(t, d, alice, ask, asCall)
-	if !strings.Contains(logged.String(), "without a record") {
+	if !strings.Contains(logged.String(), "cannot be recorded") {
 		t.Errorf("logged: %s", logged)
 	}
 	if err := r.Keep(); !errors.Is(err, marchwarden.CodeUnavailable) || r.Kept() {

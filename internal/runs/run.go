@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -88,18 +87,9 @@ var (
 	errCutOff    = &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the run was cut off when its process ended", Hint: "call research with resume set to its id to continue it"}
 )
 
-// going says that a run cannot be had now.
-type going struct{ error }
-
-func (g going) Unwrap() error { return g.error }
-
+// goingOn says that a run cannot be had now.
 func goingOn(id marchwarden.TraceID) error {
-	return going{&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is still going on", id), Hint: "wait for it to end, or call without constraints to wait with it"}}
-}
-
-func isGoing(err error) bool {
-	var g going
-	return errors.As(err, &g)
+	return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is still going on", id), Hint: "wait for it to end, or call without constraints to wait with it"}
 }
 
 // newRun makes a run that this process executes. Its research has the owner as its principal,
@@ -227,12 +217,12 @@ func (r *Run) Keep() error {
 	}
 	if !ended {
 		if err := r.takeLock(); err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep run %s", r.id)
+			return r.desk.unrecorded(r.id, err)
 		}
 	}
 	rec.Kept = true
-	if err := r.desk.put(rec); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep run %s", r.id)
+	if err := r.desk.records.write(rec); err != nil {
+		return r.desk.unrecorded(r.id, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -268,7 +258,7 @@ func (r *Run) cancelIf(condition func() bool) {
 	r.mu.Unlock()
 	r.halt(errCancelled)
 	if rec.Kept {
-		if err := r.desk.put(rec); err != nil {
+		if err := r.desk.records.write(rec); err != nil {
 			r.desk.cfg.Log.Error("a run was cancelled, and its record does not say so yet", "run", r.id.String(), "error", err)
 		}
 	}
@@ -310,7 +300,7 @@ func (r *Run) attach(asked Asked) (*Visit, error) {
 	}
 	if asked.Keep {
 		if err := r.Keep(); err != nil {
-			return nil, r.desk.untold(r.id, err)
+			return nil, err
 		}
 	}
 	r.GoOn() // in a process that does not recover by itself, this one is wanted now

@@ -55,44 +55,30 @@ func (d *Desk) guarded(ctx context.Context, ask marchwarden.Request, sink marchw
 	return outcome{res, err}
 }
 
-// put writes a record.
-func (d *Desk) put(rec record) error {
-	if err := d.records.write(rec); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the record of run %s", rec.ID)
-	}
-	return nil
-}
-
 // inscribe takes the lock of a run that begins and writes its record, if it is to have
-// one.
-func (r *Run) inscribe() error {
+// one. The error is goingOn or errUnrecorded, and then it has none.
+func (r *Run) inscribe() (err error) {
 	r.disk.Lock()
 	defer r.disk.Unlock()
 	r.mu.Lock()
 	rec, wanted := r.rec, r.recorded
 	r.mu.Unlock()
-	if !wanted {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.heedStopSign()
-		return nil
-	}
-	err := r.takeLock()
-	if errors.Is(err, durable.ErrLocked) {
-		err = goingOn(r.id)
-	}
-	if err == nil {
-		r.desk.records.heeded(r.id) // what was wished of an earlier going on
-		err = r.desk.put(rec)
+	if wanted {
+		if err = r.takeLock(); err == nil {
+			r.desk.records.heeded(r.id) // what was wished of an earlier going on
+			err = r.desk.records.write(rec)
+		}
+		if errors.Is(err, durable.ErrLocked) {
+			err = goingOn(r.id)
+		} else if err != nil {
+			err = r.desk.unrecorded(r.id, err)
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil {
-		r.recorded = false
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "begin a run")
-	}
+	r.recorded = wanted && err == nil
 	r.heedStopSign()
-	return nil
+	return err
 }
 
 // takeLock takes the lock of the run; disk is held.
@@ -173,7 +159,7 @@ func (r *Run) settleHeld(out outcome, returned bool) {
 	r.mu.Unlock()
 
 	if write {
-		if err := r.desk.put(rec); err != nil {
+		if err := r.desk.records.write(rec); err != nil {
 			r.desk.cfg.Log.Error("the end of a run was not recorded", "run", r.id.String(), "error", err)
 		}
 		r.desk.records.heeded(r.id)
@@ -254,9 +240,6 @@ func shown(rec record, res *marchwarden.Result) (traces []marchwarden.TraceID, e
 
 // failure is an error as a record can tell it: a code and words, without its causes.
 func failure(err error) *marchwarden.Error {
-	if e, ok := err.(*marchwarden.Error); ok && e.Err == nil && len(e.Message) <= maxFailureChars {
-		return e
-	}
 	f := &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: err.Error(), Hint: marchwarden.HintOf(err)}
 	var e *marchwarden.Error
 	if errors.As(err, &e) && e.Field != "" {
