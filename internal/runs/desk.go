@@ -45,7 +45,7 @@ type Config struct {
 	Retention time.Duration
 	// MaxRunning is how many calls research at once; 0 is 8. Further ones wait in turn.
 	MaxRunning int
-	// Grace is how long a run that was stopped may take to say what it has; 0 is 2 s.
+	// Grace is how long runs may take to say what they have when the desk is closed; 0 is 2 s.
 	Grace time.Duration
 	Log   *slog.Logger // nil logs nothing
 	// Recorded gives the stored result of an ended run. Without it only results of this
@@ -247,10 +247,7 @@ func (d *Desk) admit(r, expected *Run) (*Run, error) {
 		return nil, ErrShutdown
 	}
 	if there := d.runs[r.id]; there != nil {
-		switch {
-		case there.overstays():
-			return nil, goingOn(r.id)
-		case there != expected && !there.over():
+		if there != expected && !there.over() {
 			return there, nil
 		}
 	}

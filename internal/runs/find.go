@@ -100,7 +100,7 @@ func (d *Desk) Forget(ctx context.Context, id marchwarden.TraceID) error {
 	if err != nil {
 		return err
 	}
-	if !r.over() || r.overstays() {
+	if !r.over() {
 		return goingOn(id)
 	}
 	if err := d.records.remove(r.snapshot()); err != nil {
@@ -141,7 +141,7 @@ func (d *Desk) prune() {
 		d.mu.Lock()
 		r := d.runs[old.ID]
 		d.mu.Unlock()
-		if r != nil && (!r.over() || r.overstays()) {
+		if r != nil && !r.over() {
 			continue
 		}
 		err := d.records.remove(old)

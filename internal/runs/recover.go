@@ -177,7 +177,7 @@ func (r *Run) takeHeld() whose {
 	case locked:
 		return theirs
 	case err != nil: // it was removed or damaged: there is nothing to resume
-		r.settleHeld(outcome{err: marchwarden.Wrap(err, marchwarden.CodeUnavailable, "resume run %s", r.id)}, true)
+		r.settleHeld(outcome{err: marchwarden.Wrap(err, marchwarden.CodeUnavailable, "resume run %s", r.id)})
 		return nobodys
 	}
 	stop := rec.Status == Cancelled || r.desk.records.toStop(r.id)
@@ -195,10 +195,10 @@ func (r *Run) takeHeld() whose {
 	r.mu.Unlock()
 	switch {
 	case stop:
-		r.settleHeld(outcome{err: errCancelled}, true)
+		r.settleHeld(outcome{err: errCancelled})
 		return nobodys
 	case !rec.Kept:
-		r.settleHeld(outcome{err: errCutOff}, true)
+		r.settleHeld(outcome{err: errCutOff})
 		return nobodys
 	}
 	return mine
@@ -263,16 +263,13 @@ func (d *Desk) Close(ctx context.Context) error {
 	case <-grace.C:
 	case <-ctx.Done():
 	}
-	late := 0
-	for _, r := range all {
-		r.abandon()
-		if r.overstays() {
-			late++
-		}
-	}
+	late := d.Running()
 	if late == 0 {
 		<-quiet
 		return nil
+	}
+	for _, r := range all {
+		r.giveUp()
 	}
 	return marchwarden.Errorf(marchwarden.CodeTimeout, "%d research calls did not end within %v after they were stopped", late, d.cfg.Grace)
 }

@@ -20,8 +20,7 @@ func TestRefusedResumeLeavesTheRecord(t *testing.T) {
 		d := open(t, runs.Config{Dir: dir, Researcher: g})
 		defer release()
 		r := begin(t, d, alice, ask, asTask)
-		r.Cancel()
-		<-r.Done() // and its research has not returned
+		r.Cancel() // and its research has not returned
 		path := filepath.Join(dir, r.ID().String()+".json")
 		before, err := os.ReadFile(path)
 		if err != nil {

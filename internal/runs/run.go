@@ -65,7 +65,6 @@ type Run struct {
 	cancelled bool
 	shut      bool
 	ended     bool // done is closed
-	late      bool // ended, and Research has not returned
 	res       *marchwarden.Result
 	err       error
 	visits    []*Visit // that have not ended
@@ -83,7 +82,7 @@ type outcome struct {
 
 var (
 	errCancelled = marchwarden.Errorf(marchwarden.CodeCanceled, "the run was cancelled")
-	errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the run was stopped and did not end in time")
+	errGivenUp   = marchwarden.Errorf(marchwarden.CodeCanceled, "the run was stopped and did not end in time")
 	errCutOff    = &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the run was cut off when its process ended", Hint: "call research with resume set to its id to continue it"}
 )
 
@@ -102,17 +101,7 @@ func (d *Desk) newRun(ctx context.Context, rec record) *Run {
 		stop := halt
 		work, halt = limited, func(cause error) { stop(cause); cancel() }
 	}
-	r := &Run{desk: d, id: rec.ID, ctx: work, halt: halt, done: make(chan struct{}), rec: rec, attended: true, ours: true}
-	context.AfterFunc(work, func() {
-		grace := time.NewTimer(d.cfg.Grace)
-		defer grace.Stop()
-		select {
-		case <-r.done:
-		case <-grace.C:
-			r.abandon()
-		}
-	})
-	return r
+	return &Run{desk: d, id: rec.ID, ctx: work, halt: halt, done: make(chan struct{}), rec: rec, attended: true, ours: true}
 }
 
 type choiceKey struct{}
@@ -139,8 +128,8 @@ func (d *Desk) past(rec record) *Run {
 // ID is the id of the run and of its trace.
 func (r *Run) ID() marchwarden.TraceID { return r.id }
 
-// Done is closed when the run has ended, or when it was stopped and its grace is over,
-// or when the desk was closed and the run goes on after a restart.
+// Done is closed when the run has ended, or when the desk was closed: then a kept run goes on
+// after a restart.
 func (r *Run) Done() <-chan struct{} { return r.done }
 
 // State is where the run stands now.
@@ -233,7 +222,7 @@ func (r *Run) Keep() error {
 
 // Cancel stops the run for good, also a kept one. Its status is Cancelled from now on,
 // which for a kept run is durable when Cancel returns; Done follows when its research
-// has ended, or its grace is over. A run that goes on in another process is stopped
+// has ended. A run that goes on in another process is stopped
 // there within seconds. Cancelling what has ended does nothing.
 func (r *Run) Cancel() { r.cancelIf(func() bool { return true }) }
 
@@ -290,7 +279,7 @@ func (r *Run) cancelElsewhere() {
 	r.cancelled = true
 	r.rec.Message = "cancelled"
 	r.mu.Unlock()
-	r.settleHeld(outcome{err: errCancelled}, true)
+	r.settleHeld(outcome{err: errCancelled})
 }
 
 // attach is a visit of a caller that resumes the run while it is under way.
@@ -315,13 +304,6 @@ func (r *Run) over() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended
-}
-
-// overstays reports whether the run has ended and its research has not returned.
-func (r *Run) overstays() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.late
 }
 
 // visibleTo reports whether a principal may see the run.

@@ -122,32 +122,28 @@ func HeedStop(ctx context.Context, dir string, id marchwarden.TraceID, stop func
 func (r *Run) settle(out outcome) {
 	r.disk.Lock()
 	defer r.disk.Unlock()
-	r.settleHeld(out, true)
+	r.settleHeld(out)
 }
 
-// abandon ends a run that was stopped and whose research does not return. It keeps its
-// slot and its lock until it does.
-func (r *Run) abandon() {
+// giveUp ends a run for its callers whose research does not return before the process ends.
+// Its record stays as it is: the next process finds it cut off.
+func (r *Run) giveUp() {
 	r.disk.Lock()
 	defer r.disk.Unlock()
-	if r.over() {
-		return
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.desk.cfg.Log.Error("research did not end after it was stopped", "run", r.id.String(), "grace", r.desk.cfg.Grace)
+		r.close(outcome{err: errGivenUp})
 	}
-	r.desk.cfg.Log.Error("research did not end after it was stopped", "run", r.id.String(), "grace", r.desk.cfg.Grace)
-	r.settleHeld(outcome{err: errAbandoned}, false)
 }
 
-// settleHeld is settle; disk is held. Whether Research has returned is told: of one
-// that had been given up, that is all that is new.
-func (r *Run) settleHeld(out outcome, returned bool) {
+// settleHeld is settle; disk is held.
+func (r *Run) settleHeld(out outcome) {
 	r.mu.Lock()
-	if r.ended {
-		r.late = r.late && !returned
+	if r.ended { // it was given up
 		r.mu.Unlock()
-		if returned {
-			r.dropLock()
-			r.desk.retire(r)
-		}
+		r.dropLock()
 		return
 	}
 	if out.err != nil {
@@ -164,12 +160,10 @@ func (r *Run) settleHeld(out outcome, returned bool) {
 		}
 		r.desk.records.heeded(r.id)
 	}
-	if returned {
-		r.dropLock()
-	}
+	r.dropLock() // before a caller that has the result resumes the run
 
 	r.mu.Lock()
-	r.rec, r.late = rec, !returned
+	r.rec = rec
 	r.close(out)
 	r.mu.Unlock()
 	r.desk.retire(r)
@@ -270,7 +264,7 @@ func (d *Desk) sweep() {
 		}
 		d.ended[0] = nil
 		d.ended = d.ended[1:]
-		if d.runs[first.id] == first && !first.overstays() {
+		if d.runs[first.id] == first {
 			delete(d.runs, first.id)
 		}
 	}
