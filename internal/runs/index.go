@@ -54,16 +54,6 @@ func (s *shelf) forget(id marchwarden.TraceID) {
 	delete(s.records, id)
 }
 
-// owns reports whether a principal owns a run, or a run of a rihla.
-func (s *shelf) owns(owner string, id marchwarden.TraceID) bool {
-	return s.has(owner, func(rec record) bool { return rec.ID == id || slices.Contains(rec.Traces, id) })
-}
-
-// cites reports whether a result of a principal cites a document.
-func (s *shelf) cites(owner, hash string) bool {
-	return s.has(owner, func(rec record) bool { return slices.Contains(rec.Evidence, hash) })
-}
-
 // has reports whether a principal has a record of which something holds.
 func (s *shelf) has(owner string, holds func(record) bool) bool {
 	s.mu.Lock()

@@ -5,12 +5,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 func recordOf(n int, ended time.Time) record {
@@ -19,6 +21,14 @@ func recordOf(n int, ended time.Time) record {
 		panic(err)
 	}
 	return record{Format: recordFormat, ID: id, Owner: "token:alice", Status: Completed, Ended: ended, Updated: ended}
+}
+
+func owns(s *shelf, owner string, id marchwarden.TraceID) bool {
+	return s.has(owner, func(rec record) bool { return rec.ID == id || slices.Contains(rec.Traces, id) })
+}
+
+func cites(s *shelf, owner, hash string) bool {
+	return s.has(owner, func(rec record) bool { return slices.Contains(rec.Evidence, hash) })
 }
 
 // Of too many records of an owner the oldest ended ones go before their time, and never those that
@@ -52,14 +62,14 @@ func TestIndexIsBounded(t *testing.T) {
 		t.Errorf("%d are to go in the end", got)
 	}
 	hash := func(n int) string { return fmt.Sprintf("sha256:%064x", n) }
-	if x.owns("token:alice", recordOf(1<<41, start).ID) || x.cites("token:alice", hash(0)) {
+	if owns(x, "token:alice", recordOf(1<<41, start).ID) || cites(x, "token:alice", hash(0)) {
 		t.Error("what was removed is known")
 	}
 	last := maxRecords + surplus - 1
-	if !x.owns("token:alice", recordOf(last|1<<41, start).ID) || !x.cites("token:alice", hash(last)) || !x.cites("token:alice", hash(1<<30)) {
+	if !owns(x, "token:alice", recordOf(last|1<<41, start).ID) || !cites(x, "token:alice", hash(last)) || !cites(x, "token:alice", hash(1<<30)) {
 		t.Error("what stays is not known")
 	}
-	if x.owns("token:bob", recordOf(last, start).ID) || x.cites("token:bob", hash(last)) {
+	if owns(x, "token:bob", recordOf(last, start).ID) || cites(x, "token:bob", hash(last)) {
 		t.Error("another sees it")
 	}
 }
@@ -76,7 +86,7 @@ func TestRemoveLooksAgain(t *testing.T) {
 	if err := s.write(later); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.remove(known); err != errChanged {
+	if err := s.remove(known); err != durable.ErrLocked {
 		t.Errorf("a changed one: %v", err)
 	}
 	f, err := s.lock(known.ID)
@@ -150,21 +160,21 @@ func TestReadsAgain(t *testing.T) {
 		if err := other.write(rec); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.refresh(); err != nil || !s.owns(rec.Owner, rec.ID) || step > 0 && s.owns("token:alice's", rec.ID) {
+		if err := s.refresh(); err != nil || !owns(s, rec.Owner, rec.ID) || step > 0 && owns(s, "token:alice's", rec.ID) {
 			t.Errorf("step %d: %v", step, err)
 		}
 	}
 	changed := rec
 	changed.Owner = "token:carol"
 	s.add(changed)
-	if err := s.refresh(); err != nil || s.owns(rec.Owner, rec.ID) {
+	if err := s.refresh(); err != nil || owns(s, rec.Owner, rec.ID) {
 		t.Errorf("what has not changed was read again: %v", err)
 	}
 	if err := other.remove(rec); err != nil {
 		t.Fatal(err)
 	}
 	s.add(rec)
-	if err := s.refresh(); err != nil || s.owns(rec.Owner, rec.ID) {
+	if err := s.refresh(); err != nil || owns(s, rec.Owner, rec.ID) {
 		t.Errorf("what is gone is known: %v", err)
 	}
 }

@@ -91,7 +91,6 @@ const (
 var (
 	errNone    = errors.New("there is no such record")
 	errForeign = fmt.Errorf("%w: it is of a later version", errNone)
-	errChanged = errors.New("the record has changed")
 )
 
 // shelf is the records, of all researchers in the folder. Without a folder it keeps nothing
@@ -233,8 +232,8 @@ func (s *shelf) heeded(id marchwarden.TraceID) {
 	}
 }
 
-// remove removes a record and what belongs to it, unless another process has the run
-// (durable.ErrLocked) or the record is not as it was known (errChanged).
+// remove removes a record and what belongs to it, unless another process has the run, or
+// had it meanwhile: durable.ErrLocked.
 func (s *shelf) remove(known record) error {
 	if s.dir == "" {
 		s.forget(known.ID)
@@ -250,7 +249,7 @@ func (s *shelf) remove(known record) error {
 	case err != nil:
 		return err
 	case !now.lastSign().Equal(known.lastSign()):
-		return errChanged
+		return durable.ErrLocked
 	}
 	if err := os.Remove(s.path(known.ID, recordSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
