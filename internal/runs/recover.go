@@ -276,11 +276,10 @@ func (d *Desk) Close(ctx context.Context) error {
 
 // shutDown stops the run because the process ends.
 func (r *Run) shutDown() {
+	r.halt(ErrShutdown)
 	r.mu.Lock()
-	r.shut = true
 	attended := r.attended
 	r.mu.Unlock()
-	r.halt(ErrShutdown)
 	if !attended {
 		r.settle(outcome{err: ErrShutdown})
 	}

@@ -63,14 +63,12 @@ type Run struct {
 	attended  bool   // something in this process will end it
 	ours      bool   // this process executes it, and writes its record
 	cancelled bool
-	shut      bool
 	ended     bool // done is closed
 	res       *marchwarden.Result
 	err       error
 	visits    []*Visit // that have not ended
 	last      *marchwarden.Event
 	draft     string // that the run's own model is writing
-	heeding   bool   // looks for the wish of another process
 	endedAt   time.Time
 }
 
@@ -216,7 +214,6 @@ func (r *Run) Keep() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.rec.Kept, r.recorded = true, true
-	r.heedStopSign()
 	return nil
 }
 

@@ -21,7 +21,7 @@ type Visit struct {
 func (r *Run) visit(sink marchwarden.Sink, attached bool) *Visit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cancelled || r.shut {
+	if r.ctx.Err() != nil && !r.ended {
 		return nil
 	}
 	v := &Visit{Run: r, Attached: attached, sink: sink}

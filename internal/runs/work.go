@@ -95,13 +95,11 @@ func (r *Run) dropLock() {
 	r.hold = nil
 }
 
-// heedStopSign looks for the wish of another process that the run be stopped, from now
-// on; mu is held.
+// heedStopSign looks for the wish of another process that the run be stopped, from now on.
 func (r *Run) heedStopSign() {
-	if r.heeding || r.desk.cfg.Dir == "" {
+	if r.desk.cfg.Dir == "" {
 		return
 	}
-	r.heeding = true
 	go HeedStop(r.ctx, r.desk.cfg.Dir, r.id, r.Cancel)
 }
 
@@ -182,7 +180,7 @@ func (r *Run) close(out outcome) {
 func (r *Run) final(out outcome) record {
 	r.touch()
 	rec := r.rec
-	if r.shut && rec.Kept && !r.cancelled {
+	if rec.Kept && !r.cancelled && context.Cause(r.ctx) == ErrShutdown {
 		rec.Message = waitingText
 		return rec
 	}
