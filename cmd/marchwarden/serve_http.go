@@ -37,7 +37,6 @@ type serveOptions struct {
 	publicURL      string
 	hosts, origins []string
 	rate           float64
-	sessionTimeout string
 	cert, key      string
 	issuer         string
 	audience       string
@@ -55,7 +54,6 @@ func (o *serveOptions) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.hosts, "allowed-hosts", nil, "`LIST` of host names that requests may be for, besides loopback and the address itself")
 	f.StringSliceVar(&o.origins, "allowed-origins", nil, "`LIST` of web origins that browsers may call from")
 	f.Float64Var(&o.rate, "rate", 0, "`N` HTTP requests a second of one caller (default 50)")
-	f.StringVar(&o.sessionTimeout, "session-timeout", "", "forget a session after this `TIME` without a request (default 10m)")
 	f.StringVar(&o.cert, "tls-cert", "", "serve TLS with the certificate in this `FILE`")
 	f.StringVar(&o.key, "tls-key", "", "and the key in this `FILE`")
 	f.StringVar(&o.issuer, "oauth-issuer", "", "take access tokens of the authorization server at this `URL`")
@@ -65,10 +63,9 @@ func (o *serveOptions) flags(f *pflag.FlagSet) {
 }
 
 type servedAs struct {
-	wall           time.Duration // mcpkit.Config.MaxWall
-	sessionTimeout time.Duration
-	listen         string
-	public         *url.URL // nil for none
+	wall   time.Duration // mcpkit.Config.MaxWall
+	listen string
+	public *url.URL // nil for none
 }
 
 // check refuses options that are wrong or do not go together, before anything is made.
@@ -76,9 +73,6 @@ func (o *serveOptions) check() (servedAs, error) {
 	var s servedAs
 	var err error
 	if s.wall, err = flagTime("--max-wall", o.maxWall, true); err != nil {
-		return s, err
-	}
-	if s.sessionTimeout, err = flagTime("--session-timeout", o.sessionTimeout, false); err != nil {
 		return s, err
 	}
 	switch {
@@ -133,7 +127,7 @@ func (o *serveOptions) onlyHTTP() error {
 		flag  string
 		given bool
 	}{{"--public-url", o.publicURL != ""}, {"--allowed-hosts", len(o.hosts) > 0}, {"--allowed-origins", len(o.origins) > 0}, {"--rate", o.rate != 0},
-		{"--session-timeout", o.sessionTimeout != ""}, {"--tls-cert", o.cert != ""}, {"--oauth-issuer", o.issuer != ""}, {"--no-auth", o.noAuth}} {
+		{"--tls-cert", o.cert != ""}, {"--oauth-issuer", o.issuer != ""}, {"--no-auth", o.noAuth}} {
 		if f.given {
 			return invalid(f.flag, "add --http 127.0.0.1:8642, or leave it out", "is for a server over HTTP")
 		}
@@ -241,7 +235,7 @@ func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOption
 			return errors.Join(err, listener.Close())
 		}
 	}
-	d, err := s.server.Door(cfg, o.as.sessionTimeout)
+	d, err := s.server.Door(cfg)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

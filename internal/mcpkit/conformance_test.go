@@ -74,7 +74,7 @@ func newFixtureServer() (*Server, error) {
 
 // fixtureDoor is a door for one who asks more often than people do.
 func fixtureDoor(s *Server) (*httpdoor.Door, error) {
-	return httpdoor.New(httpdoor.Config{MCP: s.Handler(0), Now: time.Now, Rate: 100_000})
+	return httpdoor.New(httpdoor.Config{MCP: s.Handler(), Now: time.Now, Rate: 100_000})
 }
 
 // endless are records of a run that goes on for ever.

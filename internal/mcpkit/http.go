@@ -2,7 +2,6 @@ package mcpkit
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,7 +24,8 @@ const (
 	// visitorKey is where the SDK carries the visitor of a request.
 	visitorKey = "marchwarden/visitor"
 
-	defaultSessionTimeout = 10 * time.Minute
+	// defaultIdle is how long a session of the earlier protocol may be idle.
+	defaultIdle = 10 * time.Minute
 	// defaultReturn is how long a client of the earlier protocol whose connection broke
 	// may take to come back for its stream before its calls are stopped: that protocol
 	// says that a broken connection alone cancels nothing.
@@ -42,15 +42,14 @@ const (
 // Handler serves both eras of the protocol at one address: requests that say that they
 // are of 2026-07-28 or later without sessions, others with. The caller that puts it behind an
 // address also decides who gets there: a request is of the principal in its context (access.With);
-// without one it may do nothing. A session of the earlier protocol may be idle for as long as the
-// timeout; 0 means ten minutes.
-func (s *Server) Handler(sessionTimeout time.Duration) http.Handler {
+// without one it may do nothing.
+func (s *Server) Handler() http.Handler {
 	get := func(*http.Request) *mcp.Server { return s.mcp }
 	store := mcp.NewMemoryEventStore(nil)
 	store.SetMaxBytes(maxStreamBytes)
 	// Which hosts may be named is the door's affair.
 	modern := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true})
-	legacy := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{EventStore: store, SessionTimeout: cmp.Or(sessionTimeout, defaultSessionTimeout), DisableLocalhostProtection: true})
+	legacy := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{EventStore: store, SessionTimeout: s.lines.idle, DisableLocalhostProtection: true})
 	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Mcp-Protocol-Version") >= modernEra {
 			modern.ServeHTTP(w, r)
@@ -114,13 +113,14 @@ func identified(next http.Handler) http.Handler {
 // lines are the connections of HTTP clients, as far as several requests share them.
 type lines struct {
 	patience time.Duration
+	idle     time.Duration
 	loads    sync.Map // *semaphore.Weighted by caller: the large resources that are on their way
 
 	mu   sync.Mutex     // guards back
 	back map[string]int // the open streams of a session that its client came back for
 }
 
-func newLines() *lines { return &lines{patience: defaultReturn, back: map[string]int{}} }
+func newLines() *lines { return &lines{patience: defaultReturn, idle: defaultIdle, back: map[string]int{}} }
 
 // came notes that a client came back for a stream of its session, and gives what notes that it went.
 func (l *lines) came(r *http.Request) (went func()) {

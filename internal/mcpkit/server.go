@@ -216,9 +216,8 @@ func openRuns(cfg Config) (*runs.Desk, error) {
 func (s *Server) Recover() { s.runs.Recover() }
 
 // Door is the server behind an HTTP door: what the door must know of the server is filled in.
-// sessionTimeout is that of Handler.
-func (s *Server) Door(cfg httpdoor.Config, sessionTimeout time.Duration) (*httpdoor.Door, error) {
-	cfg.MCP = s.Handler(sessionTimeout)
+func (s *Server) Door(cfg httpdoor.Config) (*httpdoor.Door, error) {
+	cfg.MCP = s.Handler()
 	cfg.Stop = func(ctx context.Context) { _ = s.runs.Close(ctx) } // what it could not stop is logged
 	return httpdoor.New(cfg)
 }
