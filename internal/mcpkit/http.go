@@ -120,7 +120,9 @@ type lines struct {
 	back map[string]int // the open streams of a session that its client came back for
 }
 
-func newLines() *lines { return &lines{patience: defaultReturn, idle: defaultIdle, back: map[string]int{}} }
+func newLines() *lines {
+	return &lines{patience: defaultReturn, idle: defaultIdle, back: map[string]int{}}
+}
 
 // came notes that a client came back for a stream of its session, and gives what notes that it went.
 func (l *lines) came(r *http.Request) (went func()) {
