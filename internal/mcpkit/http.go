@@ -3,8 +3,6 @@ package mcpkit
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -32,11 +30,8 @@ const (
 	defaultReturn = 10 * time.Second
 	// maxStreamBytes bounds what is kept for clients that come back.
 	maxStreamBytes = 32 << 20
-	// maxBatch is how many messages a client of 2025-03-26, which alone has batches, may
-	// put into one request: a counter of requests counts it as one.
-	maxBatch = 20
-	// sdkMaxBody is the SDK's own limit of a body.
-	sdkMaxBody = 4 << 20
+	// noBatches refuses what clients of 2025-03-26 alone may send: a counter of requests counts it as one.
+	noBatches = "batches are not supported: send one message a request"
 )
 
 // Handler serves both eras of the protocol at one address: requests that say that they
@@ -55,24 +50,16 @@ func (s *Server) Handler() http.Handler {
 			modern.ServeHTTP(w, r)
 			return
 		}
-		if r.Method == http.MethodPost && batch(r) > maxBatch {
-			http.Error(w, fmt.Sprintf("a batch may hold at most %d messages", maxBatch), http.StatusBadRequest)
+		data, _ := io.ReadAll(r.Body) // which the door has read, and bounded
+		r.Body = io.NopCloser(bytes.NewReader(data))
+		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+			http.Error(w, noBatches, http.StatusBadRequest)
 			return
 		}
 		defer s.lines.came(r)()
 		legacy.ServeHTTP(w, r)
 	})
 	return identified(both)
-}
-
-// batch is how many messages a request holds if it is a batch. Its body, which the door has read,
-// can be read again; one that is too large, broken or no JSON is left to the SDK to refuse.
-func batch(r *http.Request) int {
-	data, _ := io.ReadAll(io.LimitReader(r.Body, sdkMaxBody+1))
-	r.Body = io.NopCloser(bytes.NewReader(data))
-	var messages []json.RawMessage
-	_ = json.Unmarshal(data, &messages)
-	return len(messages)
 }
 
 // visitor is the HTTP request that a call came with, and who makes it. The SDK ties a call of the

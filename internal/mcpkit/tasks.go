@@ -92,8 +92,7 @@ func (s *Server) addTasks() error {
 			task := newTask("complete", p.TaskID, st)
 			if task.Status == "completed" {
 				res, err := run.Outcome()
-				ctx = context.WithValue(ctx, wholeKey{}, p.Meta[MetaWhole] == true)
-				task.Result = s.answer(ctx, outcome{res: res, err: err, most: st.MaxOutput})
+				task.Result = s.answer(ctx, outcome{res: res, err: err, most: st.MaxOutput, whole: p.Meta[MetaWhole] == true})
 			}
 			if st.Event != nil { // the last one, for a client that can tell stages
 				task.SetMeta(map[string]any{MetaEvent: st.Event})

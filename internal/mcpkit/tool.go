@@ -22,7 +22,7 @@ import (
 // unset constraint must stay unset) nor judges the arguments: the contract's own decoder does, in
 // its own words. What goes wrong becomes a tool error that the calling model can read and correct.
 func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	ctx, cancel := s.join(context.WithValue(ctx, wholeKey{}, req.Params.Meta[MetaWhole] == true), req)
+	ctx, cancel := s.join(ctx, req)
 	defer cancel()
 	sink, stop := progressOf(ctx, req)
 	visit, err := s.begin(ctx, req, false, sink)
@@ -105,6 +105,8 @@ type outcome struct {
 	pending *runs.Run
 	// most is how many tokens of it are to be sent at most; 0 is what hosts take.
 	most int
+	// whole says that the caller takes a result of any size.
+	whole bool
 }
 
 var errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the call was stopped and did not end in time")
@@ -148,6 +150,7 @@ func ended(run *runs.Run) outcome {
 
 // present makes the tool result of an outcome, for the client that made the call.
 func (s *Server) present(ctx context.Context, req *mcp.CallToolRequest, out outcome) *mcp.CallToolResult {
+	out.whole = req.Params.Meta[MetaWhole] == true
 	if out.pending == nil { // what goes on says how to get the rest
 		out.most = outputCap(req.Params.Arguments)
 	}
@@ -186,9 +189,6 @@ func extension(c *mcp.ClientCapabilities, name string) (said any, known bool) {
 	return said, known
 }
 
-// wholeKey marks the context of a call, or of the request for its task, that takes a result of any size.
-type wholeKey struct{}
-
 // answer makes the tool result of an outcome. A result that breaks the contract
 // is a fault of the researcher, and says where: clients hold structured content to
 // the schema and would fail less clearly.
@@ -213,7 +213,7 @@ func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 	}
 	s.cfg.Log.Debug("research answered", "trace_id", out.res.TraceID.String(), "citations", len(out.res.Citations), "gaps", len(out.res.Gaps))
 	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s.cfg.text(out.res)}}, StructuredContent: encoded}
-	if ctx.Value(wholeKey{}) != true {
+	if !out.whole {
 		res = s.slim(res, out.res, out.most)
 	}
 	if out.pending != nil && len(res.Content) == 1 {

@@ -76,7 +76,6 @@ type Desk struct {
 	cfg     Config
 	records *shelf
 	group   sync.WaitGroup // everything that goes on in the background
-	pruning sync.Mutex
 
 	mu         sync.Mutex
 	closed     bool
@@ -109,7 +108,7 @@ func Open(cfg Config) (*Desk, error) {
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the folder of the runs")
 	}
-	d := &Desk{cfg: cfg, records: records, runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
+	d := &Desk{cfg: cfg, records: records, runs: map[marchwarden.TraceID]*Run{}}
 	d.prune()
 	if cfg.Dir != "" {
 		records.tidy(cfg.Now())
@@ -161,7 +160,7 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	if err := d.mayFollow(ctx, ask.Follow); err != nil {
 		return nil, err
 	}
-	d.pruneSometimes()
+	d.prune()
 	var old *Run
 	if ask.Resume != "" {
 		if old, err = d.find(id); err != nil {

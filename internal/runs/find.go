@@ -104,27 +104,20 @@ func (d *Desk) Forget(ctx context.Context, id marchwarden.TraceID) error {
 	return nil
 }
 
-// pruneSometimes prunes if that was long ago.
-func (d *Desk) pruneSometimes() {
-	d.mu.Lock()
+// prune removes the records whose time is over, unless that was done a while ago or another process
+// has them.
+func (d *Desk) prune() {
 	now := d.cfg.Now()
+	d.mu.Lock()
 	due := now.Sub(d.pruned) >= pruneEvery
 	if due {
 		d.pruned = now
 	}
 	d.mu.Unlock()
-	if due {
-		d.prune()
-	}
-}
-
-// prune removes the records whose time is over, unless another process does.
-func (d *Desk) prune() {
-	if !d.pruning.TryLock() {
+	if !due {
 		return
 	}
-	defer d.pruning.Unlock()
-	for _, old := range d.records.expired(d.cfg.Name, d.cfg.Now().Add(-d.cfg.Retention)) {
+	for _, old := range d.records.expired(d.cfg.Name, now.Add(-d.cfg.Retention)) {
 		d.mu.Lock()
 		r := d.runs[old.ID]
 		d.mu.Unlock()
