@@ -224,7 +224,7 @@ func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOption
 		return errors.Join(err, listener.Close())
 	}
 	cfg := httpdoor.Config{
-		Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead, Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls), PerCaller: max(2048, 2*o.maxCalls),
+		Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead, Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls),
 		Now: a.Now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
 	}
 	if o.as.public != nil {
