@@ -40,7 +40,6 @@ type serveOptions struct {
 	cert, key      string
 	issuer         string
 	audience       string
-	jwks           string
 	noAuth         bool
 
 	as servedAs // what they come to, once they are checked
@@ -58,7 +57,6 @@ func (o *serveOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.key, "tls-key", "", "and the key in this `FILE`")
 	f.StringVar(&o.issuer, "oauth-issuer", "", "take access tokens of the authorization server at this `URL`")
 	f.StringVar(&o.audience, "oauth-audience", "", "the `URI` that those tokens must be for (default the URL of this server)")
-	f.StringVar(&o.jwks, "oauth-jwks", "", "the `URL` of that server's keys (default as it says itself)")
 	f.BoolVar(&o.noAuth, "no-auth", false, "ask for no token, although there are some; on loopback only")
 }
 
@@ -82,8 +80,8 @@ func (o *serveOptions) check() (servedAs, error) {
 		return s, invalid("--rate", "", fmt.Sprintf("must be above 0 and at most %d", maxRate))
 	case (o.cert == "") != (o.key == ""):
 		return s, usableCertificate(o.cert, o.key)
-	case o.issuer == "" && (o.audience != "" || o.jwks != ""):
-		return s, invalid("--oauth-issuer", "", "must be given with --oauth-audience or --oauth-jwks")
+	case o.issuer == "" && o.audience != "":
+		return s, invalid("--oauth-issuer", "", "must be given with --oauth-audience")
 	case o.noAuth && o.issuer != "":
 		return s, invalid("--no-auth", "leave out one of the two", "asks for no token, and --oauth-issuer says whose tokens to ask for")
 	case o.http == "":
@@ -188,7 +186,7 @@ func doorkeeper(a *app, c *settings.Settings, o *serveOptions, resource string, 
 		if !local && o.audience == "" && o.publicURL == "" { // a listening address is no name that tokens could be made for
 			return nil, invalid("--oauth-issuer", "add --public-url https://research.example.com/mcp", "needs --public-url or --oauth-audience at an address that others can reach")
 		}
-		oauth, err := access.NewOAuth(access.OAuthConfig{Issuer: o.issuer, Audience: cmp.Or(o.audience, resource), JWKSURL: o.jwks, HTTP: a.ServiceClient(), Now: a.Now, Log: log})
+		oauth, err := access.NewOAuth(access.OAuthConfig{Issuer: o.issuer, Audience: cmp.Or(o.audience, resource), HTTP: a.ServiceClient(), Now: a.Now, Log: log})
 		if err != nil {
 			return nil, byServeFlag(err)
 		}
@@ -208,7 +206,7 @@ func noTokenFor(listen string) string {
 
 // byServeFlag names the flag that a wrong field of a configuration comes from.
 func byServeFlag(err error) error {
-	return settings.Renamed(err, map[string]string{"issuer": "--oauth-issuer", "audience": "--oauth-audience", "jwks_url": "--oauth-jwks",
+	return settings.Renamed(err, map[string]string{"issuer": "--oauth-issuer", "audience": "--oauth-audience",
 		"hosts": "--allowed-hosts", "origins": "--allowed-origins"})
 }
 

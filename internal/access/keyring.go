@@ -106,12 +106,9 @@ func (r *keyring) begin(ctx context.Context, now time.Time) {
 }
 
 func (r *keyring) fetch(ctx context.Context) (keys, error) {
-	at := r.JWKSURL
-	if at == "" {
-		var err error
-		if at, err = r.discover(ctx); err != nil {
-			return nil, err
-		}
+	at, err := r.discover(ctx)
+	if err != nil {
+		return nil, err
 	}
 	text, _, err := r.document(ctx, at)
 	if err != nil {

@@ -34,8 +34,6 @@ type OAuthConfig struct {
 	// Audience must be among those of a token, exactly: this server's address as clients know it, so that
 	// a token for another server is none for this one.
 	Audience string
-	// JWKSURL is where the issuer's keys are; "" asks its metadata.
-	JWKSURL string
 	// HTTP fetches metadata and keys. Redirects to other hosts are never followed.
 	HTTP *http.Client
 	Now  func() time.Time
@@ -58,14 +56,11 @@ func NewOAuth(c OAuthConfig) (*OAuth, error) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: message}
 	}
 	issuer, err := checkURL(c.Issuer)
-	_, keysErr := checkURL(c.JWKSURL)
 	switch {
 	case err != nil:
 		return wrong("issuer", err.Error())
 	case issuer.RawQuery != "" || issuer.ForceQuery:
 		return wrong("issuer", "must have no query")
-	case c.JWKSURL != "" && keysErr != nil:
-		return wrong("jwks_url", keysErr.Error())
 	case c.Audience == "":
 		return wrong("audience", "must be the address of this server, as tokens name it")
 	}
