@@ -121,7 +121,7 @@ func (cfg Config) door(how HTTPConfig) (*httpdoor.Door, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := server.Door(httpdoor.Config{Auth: auth, Scope: access.ScopeResearch, Hosts: how.Hosts, Now: time.Now, Log: cfg.Log, CertFile: how.CertFile, KeyFile: how.KeyFile}, 0)
+	d, err := server.Door(httpdoor.Config{Auth: auth, Scope: access.ScopeResearch, Hosts: how.Hosts, Now: time.Now, Log: cfg.Log, CertFile: how.CertFile, KeyFile: how.KeyFile})
 	if err != nil {
 		return nil, nil, errors.Join(err, server.Close())
 	}

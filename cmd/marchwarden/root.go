@@ -214,8 +214,8 @@ func countFlag(f *pflag.FlagSet, to *int, name string, usual, least, most int, u
 // notBlank refuses flags that were given with nothing: such a value comes from a
 // variable that is not set, and is not meant to be the default.
 func notBlank(cmd *cobra.Command) error {
-	for _, name := range []string{"researcher", "researchers", "db", "allow-egress", "follow", "out", "format", "status", "http", "max-wall", "public-url", "allowed-hosts", "allowed-origins", "session-timeout",
-		"engine", "file", "priority", "tls-cert", "tls-key", "oauth-issuer", "oauth-audience", "oauth-jwks", "scope", "expires",
+	for _, name := range []string{"researcher", "researchers", "db", "allow-egress", "follow", "out", "format", "status", "http", "max-wall", "public-url", "allowed-hosts", "allowed-origins",
+		"engine", "file", "priority", "tls-cert", "tls-key", "oauth-issuer", "oauth-audience", "scope", "expires",
 		"listen", "store", "max-store", "keys", "name", "tls-ca", "cluster", "cluster-listen", "cluster-secret-file", "cluster-cert", "cluster-key", "cluster-ca", "replicas", "lease", "keep-log", "keep-task", "keep-done", "blobs", "routes",
 		"limit", "probe", "drain", "role"} {
 		f := cmd.Flags().Lookup(name)

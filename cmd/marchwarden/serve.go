@@ -19,8 +19,7 @@ import (
 
 func newServe(a *app) *cobra.Command {
 	return group(&cobra.Command{Use: "serve", Short: "let other programs ask a researcher, over MCP"},
-		newServed(a, settings.PI, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are. "+
-			"With --clarify a model may ask the person at the host up to three\nquestions before it plans, where the host shows forms.",
+		newServed(a, settings.PI, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are.",
 			"marchwarden serve pi --online --library ~/papers", networkFlags, libraryFlags, databaseFlags),
 		newServed(a, researcher.FilesName, "your folders, or the embedded library,", "What is searched is chosen as for 'marchwarden ask'.",
 			"marchwarden serve files --library ~/notes", libraryFlags),
@@ -59,7 +58,6 @@ func newServed(a *app, researcher, short, particular, example string, flags ...f
 	f := cmd.Flags()
 	if o.Researcher == settings.PI {
 		engineFlag(f, &how.engine)
-		f.BoolVar(&how.clarify, "clarify", false, "let the model ask the person at the host up to three questions before it plans, where the host shows forms")
 	}
 	f.StringVar(&o.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
 	f.BoolVar(&o.PartOf, "part-of-investigation", false, "leave the ledger to the investigator that started this server")
@@ -85,9 +83,6 @@ func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Optio
 	log := a.logger(c)
 	o.Log = log
 	o.Warn = network.Once(func(message string) { log.Warn(message) })
-	if how.clarify {
-		o.Ask = mcpkit.AskerOf
-	}
 	s := &mcpServer{log: log}
 	if how.http != "" { // refused before anything is opened, and read again when it is
 		if _, err := doorkeeper(a, c, how, "http://"+how.as.listen+httpdoor.Path, log); err != nil {
@@ -120,9 +115,6 @@ func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Opt
 	}
 	if o.Researcher != settings.PI || at == "" {
 		return a.Open(c, o)
-	}
-	if how.clarify {
-		return nil, invalid("--clarify", "leave it out, or say --engine "+settings.NoEngine+" to research here", "a cluster asks nothing back")
 	}
 	if err := workElsewhere(c, o, "it"); err != nil {
 		return nil, err

@@ -32,17 +32,14 @@ type serveOptions struct {
 	maxWall  string
 	maxCalls int
 	engine   string // the cluster that answers, as the flag says
-	clarify  bool
 
 	http           string // the address to listen on; "" is stdio
 	publicURL      string
 	hosts, origins []string
 	rate           float64
-	sessionTimeout string
 	cert, key      string
 	issuer         string
 	audience       string
-	jwks           string
 	noAuth         bool
 
 	as servedAs // what they come to, once they are checked
@@ -56,20 +53,17 @@ func (o *serveOptions) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.hosts, "allowed-hosts", nil, "`LIST` of host names that requests may be for, besides loopback and the address itself")
 	f.StringSliceVar(&o.origins, "allowed-origins", nil, "`LIST` of web origins that browsers may call from")
 	f.Float64Var(&o.rate, "rate", 0, "`N` HTTP requests a second of one caller (default 50)")
-	f.StringVar(&o.sessionTimeout, "session-timeout", "", "forget a session after this `TIME` without a request (default 10m)")
 	f.StringVar(&o.cert, "tls-cert", "", "serve TLS with the certificate in this `FILE`")
 	f.StringVar(&o.key, "tls-key", "", "and the key in this `FILE`")
 	f.StringVar(&o.issuer, "oauth-issuer", "", "take access tokens of the authorization server at this `URL`")
 	f.StringVar(&o.audience, "oauth-audience", "", "the `URI` that those tokens must be for (default the URL of this server)")
-	f.StringVar(&o.jwks, "oauth-jwks", "", "the `URL` of that server's keys (default as it says itself)")
 	f.BoolVar(&o.noAuth, "no-auth", false, "ask for no token, although there are some; on loopback only")
 }
 
 type servedAs struct {
-	wall           time.Duration // mcpkit.Config.MaxWall
-	sessionTimeout time.Duration
-	listen         string
-	public         *url.URL // nil for none
+	wall   time.Duration // mcpkit.Config.MaxWall
+	listen string
+	public *url.URL // nil for none
 }
 
 // check refuses options that are wrong or do not go together, before anything is made.
@@ -79,9 +73,6 @@ func (o *serveOptions) check() (servedAs, error) {
 	if s.wall, err = flagTime("--max-wall", o.maxWall, true); err != nil {
 		return s, err
 	}
-	if s.sessionTimeout, err = flagTime("--session-timeout", o.sessionTimeout, false); err != nil {
-		return s, err
-	}
 	switch {
 	case o.maxCalls < 0 || o.maxCalls > maxCalls:
 		return s, invalid("--max-calls", "", fmt.Sprintf("must be from 1 to %d, not %d", maxCalls, o.maxCalls))
@@ -89,8 +80,8 @@ func (o *serveOptions) check() (servedAs, error) {
 		return s, invalid("--rate", "", fmt.Sprintf("must be above 0 and at most %d", maxRate))
 	case (o.cert == "") != (o.key == ""):
 		return s, usableCertificate(o.cert, o.key)
-	case o.issuer == "" && (o.audience != "" || o.jwks != ""):
-		return s, invalid("--oauth-issuer", "", "must be given with --oauth-audience or --oauth-jwks")
+	case o.issuer == "" && o.audience != "":
+		return s, invalid("--oauth-issuer", "", "must be given with --oauth-audience")
 	case o.noAuth && o.issuer != "":
 		return s, invalid("--no-auth", "leave out one of the two", "asks for no token, and --oauth-issuer says whose tokens to ask for")
 	case o.http == "":
@@ -134,7 +125,7 @@ func (o *serveOptions) onlyHTTP() error {
 		flag  string
 		given bool
 	}{{"--public-url", o.publicURL != ""}, {"--allowed-hosts", len(o.hosts) > 0}, {"--allowed-origins", len(o.origins) > 0}, {"--rate", o.rate != 0},
-		{"--session-timeout", o.sessionTimeout != ""}, {"--tls-cert", o.cert != ""}, {"--oauth-issuer", o.issuer != ""}, {"--no-auth", o.noAuth}} {
+		{"--tls-cert", o.cert != ""}, {"--oauth-issuer", o.issuer != ""}, {"--no-auth", o.noAuth}} {
 		if f.given {
 			return invalid(f.flag, "add --http 127.0.0.1:8642, or leave it out", "is for a server over HTTP")
 		}
@@ -195,7 +186,7 @@ func doorkeeper(a *app, c *settings.Settings, o *serveOptions, resource string, 
 		if !local && o.audience == "" && o.publicURL == "" { // a listening address is no name that tokens could be made for
 			return nil, invalid("--oauth-issuer", "add --public-url https://research.example.com/mcp", "needs --public-url or --oauth-audience at an address that others can reach")
 		}
-		oauth, err := access.NewOAuth(access.OAuthConfig{Issuer: o.issuer, Audience: cmp.Or(o.audience, resource), JWKSURL: o.jwks, HTTP: a.ServiceClient(), Now: a.Now, Log: log})
+		oauth, err := access.NewOAuth(access.OAuthConfig{Issuer: o.issuer, Audience: cmp.Or(o.audience, resource), HTTP: a.ServiceClient(), Now: a.Now, Log: log})
 		if err != nil {
 			return nil, byServeFlag(err)
 		}
@@ -215,7 +206,7 @@ func noTokenFor(listen string) string {
 
 // byServeFlag names the flag that a wrong field of a configuration comes from.
 func byServeFlag(err error) error {
-	return settings.Renamed(err, map[string]string{"issuer": "--oauth-issuer", "audience": "--oauth-audience", "jwks_url": "--oauth-jwks",
+	return settings.Renamed(err, map[string]string{"issuer": "--oauth-issuer", "audience": "--oauth-audience",
 		"hosts": "--allowed-hosts", "origins": "--allowed-origins"})
 }
 
@@ -231,7 +222,7 @@ func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOption
 		return errors.Join(err, listener.Close())
 	}
 	cfg := httpdoor.Config{
-		Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead, Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls), PerCaller: max(2048, 2*o.maxCalls),
+		Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead, Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls),
 		Now: a.Now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
 	}
 	if o.as.public != nil {
@@ -242,7 +233,7 @@ func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOption
 			return errors.Join(err, listener.Close())
 		}
 	}
-	d, err := s.server.Door(cfg, o.as.sessionTimeout)
+	d, err := s.server.Door(cfg)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -75,7 +75,7 @@ func (b *uiApp) begin(ctx context.Context, req marchwarden.Request, choice *marc
 	if b.unkept != nil {
 		return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "nothing can be asked here, since nothing can be kept", Hint: "the log of the server says why"}
 	}
-	visit, err := b.runs.Begin(ctx, runs.Asked{Request: req, Choice: choice, Kind: runs.Task})
+	visit, err := b.runs.Begin(ctx, runs.Asked{Request: req, Choice: choice, Keep: true})
 	if err != nil {
 		return marchwarden.TraceID{}, err
 	}

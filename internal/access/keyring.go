@@ -44,67 +44,47 @@ type keyring struct {
 }
 
 // get returns keys that may be an hour old, or a day while newer ones cannot be had, or waits for some.
-func (r *keyring) get(ctx context.Context) (keys, error) {
+// With newer it returns keys that were fetched now, unless that was tried in the last minute: then those
+// there are, and why newer ones cannot be had.
+func (r *keyring) get(ctx context.Context, newer bool) (keys, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.Now()
-	switch age := now.Sub(r.fetched); {
-	case r.keys != nil && age >= 0 && age < freshFor:
+	age := now.Sub(r.fetched)
+	pause := renewEvery
+	if age >= goodFor {
+		r.keys = nil
+	}
+	if r.keys == nil {
+		newer, pause = true, retryEvery
+	}
+	fresh := age >= 0 && age < freshFor // a clock that was set back is a reason to fetch, not to wait
+	since := now.Sub(r.tried)
+	tried := !r.tried.IsZero() && since >= 0 && since < pause
+	if r.flight == nil && !tried && (newer || !fresh) {
+		r.begin(ctx, now)
+	}
+	if !newer {
 		return r.keys, nil
-	case r.keys != nil && age < goodFor: // a clock that was set back is a reason to fetch, not to wait
-		if !within(now, r.tried, renewEvery) {
-			r.begin(ctx, now)
+	}
+	if flight := r.flight; flight != nil {
+		r.mu.Unlock()
+		var gone error
+		select {
+		case <-flight:
+		case <-ctx.Done():
+			gone = marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for the keys of the issuer")
 		}
-		return r.keys, nil
-	case r.flight == nil && r.err != nil && within(now, r.tried, retryEvery):
-		return nil, r.err
-	}
-	r.keys = nil // none, or too old
-	return r.wait(ctx, now)
-}
-
-// renew returns keys that were fetched now, unless that was tried in the last minute:
-// then those there are. The error is why newer ones cannot be had.
-func (r *keyring) renew(ctx context.Context) (keys, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.Now()
-	if r.flight == nil && within(now, r.tried, renewEvery) {
-		return r.keys, r.err
-	}
-	return r.wait(ctx, now)
-}
-
-// within reports whether less than d has passed since a time that was.
-func within(now, since time.Time, d time.Duration) bool {
-	age := now.Sub(since)
-	return !since.IsZero() && age >= 0 && age < d
-}
-
-// wait joins a flight, or begins one. r.mu is held, but not meanwhile.
-func (r *keyring) wait(ctx context.Context, now time.Time) (keys, error) {
-	r.begin(ctx, now)
-	flight := r.flight
-	r.mu.Unlock()
-	var gone error
-	select {
-	case <-flight:
-	case <-ctx.Done():
-		gone = marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for the keys of the issuer")
-	}
-	r.mu.Lock()
-	if gone != nil {
-		return nil, gone
+		r.mu.Lock()
+		if gone != nil {
+			return nil, gone
+		}
 	}
 	return r.keys, r.err
 }
 
-// begin fetches keys in the background, unless that goes on, whatever becomes of the request that needs
-// them; r.mu is held.
+// begin fetches keys in the background, whatever becomes of the request that needs them; r.mu is held.
 func (r *keyring) begin(ctx context.Context, now time.Time) {
-	if r.flight != nil {
-		return
-	}
 	flight := make(chan struct{})
 	r.flight, r.tried = flight, now
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
@@ -126,12 +106,9 @@ func (r *keyring) begin(ctx context.Context, now time.Time) {
 }
 
 func (r *keyring) fetch(ctx context.Context) (keys, error) {
-	at := r.JWKSURL
-	if at == "" {
-		var err error
-		if at, err = r.discover(ctx); err != nil {
-			return nil, err
-		}
+	at, err := r.discover(ctx)
+	if err != nil {
+		return nil, err
 	}
 	text, _, err := r.document(ctx, at)
 	if err != nil {

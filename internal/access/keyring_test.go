@@ -261,7 +261,7 @@ func TestDiscovery(t *testing.T) {
 				i.meta[path] = strings.NewReplacer("URL", i.URL, "OTHER", other.URL).Replace(text)
 			}
 			config := i.config()
-			config.Issuer, config.JWKSURL = i.URL+"/tenant", ""
+			config.Issuer = i.URL + "/tenant"
 			o := oauth(t, config)
 			token := sign(jwt.SigningMethodEdDSA, edKey(), nil, i.claims(map[string]any{"iss": config.Issuer}))
 			id, err := accepts(o, token)
@@ -299,7 +299,7 @@ func TestDiscoveryIsKeptIn(t *testing.T) {
 			}))
 			defer server.Close()
 			config := other.config()
-			config.Issuer, config.JWKSURL = "https://as.example.org", ""
+			config.Issuer = "https://as.example.org"
 			config.HTTP = &http.Client{Transport: toward{server.Client().Transport, server.URL}}
 			token := sign(jwt.SigningMethodEdDSA, edKey(), nil, other.claims(map[string]any{"iss": config.Issuer}))
 			if id, err := accepts(oauth(t, config), token); id != "" || marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {

@@ -34,8 +34,6 @@ type OAuthConfig struct {
 	// Audience must be among those of a token, exactly: this server's address as clients know it, so that
 	// a token for another server is none for this one.
 	Audience string
-	// JWKSURL is where the issuer's keys are; "" asks its metadata.
-	JWKSURL string
 	// HTTP fetches metadata and keys. Redirects to other hosts are never followed.
 	HTTP *http.Client
 	Now  func() time.Time
@@ -58,14 +56,11 @@ func NewOAuth(c OAuthConfig) (*OAuth, error) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: message}
 	}
 	issuer, err := checkURL(c.Issuer)
-	_, keysErr := checkURL(c.JWKSURL)
 	switch {
 	case err != nil:
 		return wrong("issuer", err.Error())
 	case issuer.RawQuery != "" || issuer.ForceQuery:
 		return wrong("issuer", "must have no query")
-	case c.JWKSURL != "" && keysErr != nil:
-		return wrong("jwks_url", keysErr.Error())
 	case c.Audience == "":
 		return wrong("audience", "must be the address of this server, as tokens name it")
 	}
@@ -94,9 +89,9 @@ func (o *OAuth) Authenticate(ctx context.Context, token string) (Principal, erro
 	if parts := strings.Split(token, "."); len(token) > maxTokenBytes || len(parts) != 3 || slices.Contains(parts, "") {
 		return Principal{}, refuse(errUnknown)
 	}
-	claims, stale, err := o.verify(ctx, token, o.keys.get)
+	claims, stale, err := o.verify(ctx, token, false)
 	if stale {
-		claims, _, err = o.verify(ctx, token, o.keys.renew)
+		claims, _, err = o.verify(ctx, token, true)
 	}
 	if err != nil {
 		return Principal{}, err
@@ -109,9 +104,9 @@ func (o *OAuth) Authenticate(ctx context.Context, token string) (Principal, erro
 	return Principal{ID: oauthPrefix + o.keys.Issuer + "#" + subject, Scopes: scopes}, nil
 }
 
-// verify checks all of a token but its scopes, by the keys that fetch has, and says whether newer keys
+// verify checks all of a token but its scopes, by newer keys if it is told to, and says whether newer keys
 // might make it good. The error is never what the parser says, which may quote the token.
-func (o *OAuth) verify(ctx context.Context, token string, fetch func(context.Context) (keys, error)) (claims jwt.MapClaims, stale bool, err error) {
+func (o *OAuth) verify(ctx context.Context, token string, newer bool) (claims jwt.MapClaims, stale bool, err error) {
 	// A map has claims by their exact names; a struct would take "SUB" for "sub".
 	claims = jwt.MapClaims{}
 	var reason error
@@ -120,7 +115,7 @@ func (o *OAuth) verify(ctx context.Context, token string, fetch func(context.Con
 		if reason = o.inspect(t.Header, claims); reason != nil {
 			return nil, reason
 		}
-		set, err := fetch(ctx)
+		set, err := o.keys.get(ctx, newer)
 		if set == nil {
 			reason = err
 			return nil, err

@@ -96,6 +96,9 @@ func newIssuer(t testing.TB, keys ...map[string]any) *issuer {
 		keys, serve, meta := i.keys, i.serve, i.meta
 		i.visited = append(i.visited, r.URL.Path)
 		i.mu.Unlock()
+		if meta == nil {
+			meta = map[string]string{"/.well-known/oauth-authorization-server": fmt.Sprintf(`{"issuer":%q,"jwks_uri":%q}`, i.URL, i.URL+"/keys")}
+		}
 		switch text, ok := meta[r.URL.Path]; {
 		case r.URL.Path == "/keys" && serve != nil:
 			i.fetches.Add(1)
@@ -120,7 +123,7 @@ func (i *issuer) set(change func()) {
 }
 
 func (i *issuer) config() OAuthConfig {
-	return OAuthConfig{Issuer: i.URL, Audience: audience, JWKSURL: i.URL + "/keys", HTTP: i.Client(), Now: i.clock.now}
+	return OAuthConfig{Issuer: i.URL, Audience: audience, HTTP: i.Client(), Now: i.clock.now}
 }
 
 func oauth(t testing.TB, c OAuthConfig) *OAuth {
@@ -334,18 +337,16 @@ func TestOAuthFetchesLate(t *testing.T) {
 func TestNewOAuthRefuses(t *testing.T) {
 	base := OAuthConfig{Issuer: "https://as.example.org/tenant", Audience: audience, HTTP: &http.Client{}, Now: newClock().now}
 	for name, change := range map[string]func(*OAuthConfig){
-		"":               func(*OAuthConfig) {},
-		"loopback":       func(c *OAuthConfig) { c.Issuer = "http://[::1]:80"; c.JWKSURL = "http://localhost/keys" },
-		"no issuer":      func(c *OAuthConfig) { c.Issuer = "" },
-		"http":           func(c *OAuthConfig) { c.Issuer = "http://as.example.org" },
-		"near loopback":  func(c *OAuthConfig) { c.Issuer = "http://127.0.0.1.example.org" },
-		"ftp":            func(c *OAuthConfig) { c.Issuer = "ftp://127.0.0.1" },
-		"query":          func(c *OAuthConfig) { c.Issuer += "?a=b" },
-		"fragment":       func(c *OAuthConfig) { c.Issuer += "#" },
-		"password":       func(c *OAuthConfig) { c.Issuer = "https://me:" + canary + "@as.example.org" },
-		"keys over http": func(c *OAuthConfig) { c.JWKSURL = "http://as.example.org/keys" },
-		"keys in a file": func(c *OAuthConfig) { c.JWKSURL = "file:///etc/passwd" },
-		"no audience":    func(c *OAuthConfig) { c.Audience = "" },
+		"":              func(*OAuthConfig) {},
+		"loopback":      func(c *OAuthConfig) { c.Issuer = "http://[::1]:80" },
+		"no issuer":     func(c *OAuthConfig) { c.Issuer = "" },
+		"http":          func(c *OAuthConfig) { c.Issuer = "http://as.example.org" },
+		"near loopback": func(c *OAuthConfig) { c.Issuer = "http://127.0.0.1.example.org" },
+		"ftp":           func(c *OAuthConfig) { c.Issuer = "ftp://127.0.0.1" },
+		"query":         func(c *OAuthConfig) { c.Issuer += "?a=b" },
+		"fragment":      func(c *OAuthConfig) { c.Issuer += "#" },
+		"password":      func(c *OAuthConfig) { c.Issuer = "https://me:" + canary + "@as.example.org" },
+		"no audience":   func(c *OAuthConfig) { c.Audience = "" },
 	} {
 		c := base
 		change(&c)

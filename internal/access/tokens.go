@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base32"
 	"errors"
@@ -40,7 +41,7 @@ func (t Token) Expired(now time.Time) bool {
 
 type entry struct {
 	Token
-	Sum digest `json:"sha256"`
+	Sum string `json:"sha256"` // of the token, in hex digits
 }
 
 // pastScope is one that earlier versions knew. A token of theirs may still name it; it grants nothing.
@@ -53,8 +54,8 @@ var tokensFile = durable.Named[entry]{What: "token", Name: func(e entry) string 
 	switch {
 	case checkName(e.Name) != nil:
 		return checkName(e.Name)
-	case e.Sum == digest{}:
-		return errDigest
+	case len(e.Sum) != 2*sha256.Size || strings.Trim(e.Sum, "0123456789abcdef") != "":
+		return fmt.Errorf("sha256 must be %d hex digits", 2*sha256.Size)
 	case len(e.Scopes) == 0 || slices.ContainsFunc(e.Scopes, unknown):
 		return errors.New("scopes must be of " + strings.Join(Scopes(), ", ") + ", at least one")
 	case e.MaxCostDay < 0: // or it would be no cap
@@ -163,10 +164,10 @@ func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error
 }
 
 // match is the index of the entry with a digest, or -1, found in a time that says nothing.
-func match(entries []entry, sum digest) int {
+func match(entries []entry, sum string) int {
 	found := -1
 	for i := range entries {
-		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(entries[i].Sum[:], sum[:]), i, found)
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare([]byte(entries[i].Sum), []byte(sum)), i, found)
 	}
 	return found
 }

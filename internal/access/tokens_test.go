@@ -445,7 +445,7 @@ func TestMatchIsConstantTime(t *testing.T) {
 func TestPastScope(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
 	entry := func(name, text, scopes string) string {
-		sum, _ := digestOf(text).MarshalText()
+		sum := digestOf(text)
 		return `{"name":"` + name + `","sha256":"` + string(sum) + `","scopes":[` + scopes + `],"created":"2026-11-01T12:00:00Z"}`
 	}
 	text := `{"version":1,"tokens":[` + entry("a", "one", `"read","metrics"`) + `,` + entry("b", "two", `"metrics"`) + `]}`

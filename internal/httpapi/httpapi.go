@@ -19,7 +19,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,9 +64,6 @@ type Service struct {
 	Header     http.Header   // sent with every request, such as Authorization
 	Secrets    []string      // values that must be in no error and in no answer; "" is none
 	DeniedHint string        // what to check when the service refuses, such as "check TAVILY_API_KEY"
-	// Answers are the statuses other than success whose body is an answer all the same, such as the 404
-	// of a registry that says in JSON what it does not have.
-	Answers []int
 	// NoRetry turns the free repetition off. Without it, a 429 or 5xx is asked once more after the time
 	// that the service names, if that is at most three seconds, or after a moment.
 	NoRetry bool
@@ -173,7 +169,7 @@ func (s *Service) once(ctx context.Context, r request, target *url.URL) (body []
 	}
 	defer resp.Body.Close() // what is left unread ends with the connection
 	limit := cmp.Or(s.MaxBytes, DefaultMaxBytes)
-	success := resp.StatusCode >= 200 && resp.StatusCode <= 299 || slices.Contains(s.Answers, resp.StatusCode)
+	success := resp.StatusCode >= 200 && resp.StatusCode <= 299
 	if !success {
 		limit = min(limit, 16<<10) // only the reason is wanted
 	}

@@ -395,28 +395,3 @@ func TestConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 }
-
-// A status that carries an answer is no refusal, but it has to be an answer.
-func TestStatusesThatAnswer(t *testing.T) {
-	for body, code := range map[string]marchwarden.Code{
-		`{"responseCode": 100}`: "", "": marchwarden.CodeMalformed, "<html>not found</html>": marchwarden.CodeMalformed, "not found": marchwarden.CodeMalformed,
-	} {
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(http.StatusNotFound)
-			io.WriteString(w, body)
-		}))
-		s := &Service{Name: "registry", Base: srv.URL, Answers: []int{http.StatusNotFound}}
-		var got struct {
-			Code int `json:"responseCode"`
-		}
-		err := s.GetJSON(t.Context(), "x", nil, &got)
-		if marchwarden.CodeOf(err) != code || err == nil && got.Code != 100 {
-			t.Errorf("%q: %+v, %v", body, got, err)
-		}
-		s.Answers = nil
-		if err := s.GetJSON(t.Context(), "x", nil, &got); Status(err) != http.StatusNotFound {
-			t.Errorf("%q without leave: %v", body, err)
-		}
-		srv.Close()
-	}
-}

@@ -50,8 +50,7 @@ type Config struct {
 	Origins []string
 
 	MaxBody     int64   // bytes of a request; 0 is 1 MiB
-	MaxInFlight int     // requests at once over all callers; 0 is 4096
-	PerCaller   int     // requests at once per principal, per address if anonymous; 0 is 2048
+	MaxInFlight int     // requests at once over all callers, and half of them of one; 0 is 4096
 	Rate        float64 // requests per second and caller; 0 is 50
 	Burst       int     // requests that a caller may make at once; 0 is 1000, or twice Rate if that is set
 
@@ -104,7 +103,6 @@ func New(cfg Config) (*Door, error) {
 	}
 	cfg.MaxBody = cmp.Or(cfg.MaxBody, 1<<20)
 	cfg.MaxInFlight = cmp.Or(cfg.MaxInFlight, 4096)
-	cfg.PerCaller = cmp.Or(cfg.PerCaller, 2048)
 	cfg.Rate = cmp.Or(cfg.Rate, 50)
 	cfg.Burst = cmp.Or(cfg.Burst, 1000)
 	cfg.HeaderTimeout = cmp.Or(cfg.HeaderTimeout, headerTimeout)

@@ -90,7 +90,7 @@ func (d *Door) take(w http.ResponseWriter, key string) (leave func(), ok bool) {
 		d.refuse(w, "rate", http.StatusTooManyRequests, "too many requests per second", "slow down")
 		return nil, false
 	}
-	if atOnce > int64(d.cfg.PerCaller) {
+	if atOnce > int64(d.cfg.MaxInFlight/2) {
 		leave()
 		retryAfter(w, retrySoon)
 		d.refuse(w, "caller_busy", http.StatusTooManyRequests, "too many requests at once from this caller", "wait for answers before asking more")

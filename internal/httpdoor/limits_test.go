@@ -170,7 +170,7 @@ func TestRate(t *testing.T) {
 func TestAtOnce(t *testing.T) {
 	gate := make(chan struct{})
 	inside := make(chan struct{}, 10)
-	s := open(t, Config{Auth: someTokens(), PerCaller: 2, MaxInFlight: 3, MCP: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	s := open(t, Config{Auth: someTokens(), MaxInFlight: 4, MCP: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		inside <- struct{}{}
 		<-gate
 	})})
@@ -190,17 +190,19 @@ func TestAtOnce(t *testing.T) {
 	if got := <-done; got != 429 {
 		t.Errorf("the third of a caller: %d", got)
 	}
-	go post("bob-secret")
-	<-inside
+	for range 2 {
+		go post("bob-secret")
+		<-inside
+	}
 	go post("cat-secret")
 	if got := <-done; got != 503 {
-		t.Errorf("the fourth of all: %d", got)
+		t.Errorf("the fifth of all: %d", got)
 	}
 	if resp, _ := s.do("GET", "/healthz", "", nil); resp.StatusCode != 200 {
 		t.Errorf("health while busy: %d", resp.StatusCode)
 	}
 	close(gate)
-	for range 3 {
+	for range 4 {
 		if got := <-done; got != 200 {
 			t.Errorf("%d", got)
 		}
@@ -216,7 +218,7 @@ func TestAtOnce(t *testing.T) {
 func TestLimitsDoNotGrow(t *testing.T) {
 	now := newClock()
 	gate, entered := make(chan struct{}), make(chan struct{})
-	d, err := New(Config{Now: now.Now, PerCaller: 1, MCP: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	d, err := New(Config{Now: now.Now, MaxInFlight: 2, MCP: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Stay") != "" {
 			close(entered)
 			<-gate

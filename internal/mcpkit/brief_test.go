@@ -37,7 +37,7 @@ func TestLeanResult(t *testing.T) {
 	if got := resultIn(t, lean.StructuredContent); len(got.Blocks) > 0 || got.Answer != whole.Answer || len(got.Claims) != 2 || len(lean.Content) != 1 || len(got.Warnings) > 0 {
 		t.Errorf("%d blocks, %d claims, %d contents, warnings %q", len(got.Blocks), len(got.Claims), len(lean.Content), got.Warnings)
 	}
-	if got := resultIn(t, s.answer(context.WithValue(t.Context(), wholeKey{}, true), outcome{res: whole, most: 200}).StructuredContent); len(got.Blocks) != 5 {
+	if got := resultIn(t, s.answer(t.Context(), outcome{res: whole, most: 200, whole: true}).StructuredContent); len(got.Blocks) != 5 {
 		t.Error("who wants it whole does not get it")
 	}
 }

@@ -19,7 +19,7 @@ import (
 // dialHTTP connects through the door, as clients on this machine do.
 func dialHTTP(t *testing.T, s *Server, era string, o *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
-	d, err := httpdoor.New(httpdoor.Config{MCP: s.Handler(0), Now: time.Now})
+	d, err := httpdoor.New(httpdoor.Config{MCP: s.Handler(), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

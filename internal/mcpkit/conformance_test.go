@@ -74,7 +74,7 @@ func newFixtureServer() (*Server, error) {
 
 // fixtureDoor is a door for one who asks more often than people do.
 func fixtureDoor(s *Server) (*httpdoor.Door, error) {
-	return httpdoor.New(httpdoor.Config{MCP: s.Handler(0), Now: time.Now, Rate: 100_000})
+	return httpdoor.New(httpdoor.Config{MCP: s.Handler(), Now: time.Now, Rate: 100_000})
 }
 
 // endless are records of a run that goes on for ever.
@@ -86,7 +86,7 @@ func (endless) Size(context.Context, marchwarden.TraceID) (int64, bool, error) {
 // that our own subscriptions are what it tries.
 func watchable(s *Server) mcp.Middleware {
 	ctx := access.With(context.Background(), access.Anonymous())
-	visit, err := s.runs.Begin(ctx, runs.Asked{Request: marchwarden.Request{Question: "What is watched?"}, Kind: runs.Call})
+	visit, err := s.runs.Begin(ctx, runs.Asked{Request: marchwarden.Request{Question: "What is watched?"}})
 	if err != nil {
 		panic(err)
 	}

@@ -2,10 +2,7 @@ package mcpkit
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -25,56 +22,44 @@ const (
 	// visitorKey is where the SDK carries the visitor of a request.
 	visitorKey = "marchwarden/visitor"
 
-	defaultSessionTimeout = 10 * time.Minute
+	// defaultIdle is how long a session of the earlier protocol may be idle.
+	defaultIdle = 10 * time.Minute
 	// defaultReturn is how long a client of the earlier protocol whose connection broke
 	// may take to come back for its stream before its calls are stopped: that protocol
 	// says that a broken connection alone cancels nothing.
 	defaultReturn = 10 * time.Second
 	// maxStreamBytes bounds what is kept for clients that come back.
 	maxStreamBytes = 32 << 20
-	// maxBatch is how many messages a client of 2025-03-26, which alone has batches, may
-	// put into one request: a counter of requests counts it as one.
-	maxBatch = 20
-	// sdkMaxBody is the SDK's own limit of a body.
-	sdkMaxBody = 4 << 20
+	// noBatches refuses what clients of 2025-03-26 alone may send: a counter of requests counts it as one.
+	noBatches = "batches are not supported: send one message a request"
 )
 
 // Handler serves both eras of the protocol at one address: requests that say that they
 // are of 2026-07-28 or later without sessions, others with. The caller that puts it behind an
 // address also decides who gets there: a request is of the principal in its context (access.With);
-// without one it may do nothing. A session of the earlier protocol may be idle for as long as the
-// timeout; 0 means ten minutes.
-func (s *Server) Handler(sessionTimeout time.Duration) http.Handler {
+// without one it may do nothing.
+func (s *Server) Handler() http.Handler {
 	get := func(*http.Request) *mcp.Server { return s.mcp }
-	log := quiet(s.cfg.Log)
 	store := mcp.NewMemoryEventStore(nil)
 	store.SetMaxBytes(maxStreamBytes)
 	// Which hosts may be named is the door's affair.
-	modern := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: log, DisableLocalhostProtection: true})
-	legacy := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{EventStore: store, SessionTimeout: cmp.Or(sessionTimeout, defaultSessionTimeout), Logger: log, DisableLocalhostProtection: true})
+	modern := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true})
+	legacy := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{EventStore: store, SessionTimeout: s.lines.idle, DisableLocalhostProtection: true})
 	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Mcp-Protocol-Version") >= modernEra {
 			modern.ServeHTTP(w, r)
 			return
 		}
-		if r.Method == http.MethodPost && batch(r) > maxBatch {
-			http.Error(w, fmt.Sprintf("a batch may hold at most %d messages", maxBatch), http.StatusBadRequest)
+		data, _ := io.ReadAll(r.Body) // which the door has read, and bounded
+		r.Body = io.NopCloser(bytes.NewReader(data))
+		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+			http.Error(w, noBatches, http.StatusBadRequest)
 			return
 		}
 		defer s.lines.came(r)()
 		legacy.ServeHTTP(w, r)
 	})
 	return identified(both)
-}
-
-// batch is how many messages a request holds if it is a batch. Its body, which the door has read,
-// can be read again; one that is too large, broken or no JSON is left to the SDK to refuse.
-func batch(r *http.Request) int {
-	data, _ := io.ReadAll(io.LimitReader(r.Body, sdkMaxBody+1))
-	r.Body = io.NopCloser(bytes.NewReader(data))
-	var messages []json.RawMessage
-	_ = json.Unmarshal(data, &messages)
-	return len(messages)
 }
 
 // visitor is the HTTP request that a call came with, and who makes it. The SDK ties a call of the
@@ -115,21 +100,15 @@ func identified(next http.Handler) http.Handler {
 // lines are the connections of HTTP clients, as far as several requests share them.
 type lines struct {
 	patience time.Duration
+	idle     time.Duration
+	loads    sync.Map // *semaphore.Weighted by caller: the large resources that are on their way
 
-	mu    sync.Mutex                     // guards what follows
-	back  map[string]visits              // by session
-	loads map[string]*semaphore.Weighted // the large resources that are on their way, by caller
-}
-
-// visits are how a client comes back for the streams of its session.
-type visits struct {
-	streams int // open now
-	changes int // how often one was opened or closed
-	waiting int // calls that wait to see whether the client returns
+	mu   sync.Mutex     // guards back
+	back map[string]int // the open streams of a session that its client came back for
 }
 
 func newLines() *lines {
-	return &lines{patience: defaultReturn, back: map[string]visits{}, loads: map[string]*semaphore.Weighted{}}
+	return &lines{patience: defaultReturn, idle: defaultIdle, back: map[string]int{}}
 }
 
 // came notes that a client came back for a stream of its session, and gives what notes that it went.
@@ -138,45 +117,35 @@ func (l *lines) came(r *http.Request) (went func()) {
 	if r.Method != http.MethodGet || session == "" || r.Header.Get("Last-Event-ID") == "" {
 		return func() {}
 	}
-	l.note(session, 1, 0)
-	return func() { l.note(session, -1, 0) }
+	l.open(session, 1)
+	return func() { l.open(session, -1) }
 }
 
-// note counts streams and waiting calls of a session and gives how it is now. A session
-// without either is forgotten.
-func (l *lines) note(session string, streams, waiting int) visits {
+// open counts the open streams of a session.
+func (l *lines) open(session string, more int) (streams int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := l.back[session]
-	v.streams += streams
-	v.waiting += waiting
-	if streams != 0 {
-		v.changes++
-	}
-	if l.back[session] = v; v.streams == 0 && v.waiting == 0 {
+	l.back[session] += more
+	if streams = l.back[session]; streams == 0 {
 		delete(l.back, session)
 	}
-	return v
+	return streams
 }
 
-// missed returns when the client of a session has been away for as long as the patience, and for
-// twice that at most, or when ctx ends.
+// missed returns when the client of a session has been away for as long as the patience, or for half of
+// it once it was back; or when ctx ends.
 func (l *lines) missed(ctx context.Context, session string) {
-	seen := l.note(session, 0, 1)
-	defer l.note(session, 0, -1)
-	every := time.NewTicker(l.patience)
+	every := time.NewTicker(l.patience / 2)
 	defer every.Stop()
-	for {
+	for away := 0; away < 2; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-every.C:
 		}
-		now := l.note(session, 0, 0)
-		if now.streams == 0 && now.changes == seen.changes {
-			return
+		if away++; l.open(session, 0) > 0 {
+			away = 0
 		}
-		seen = now
 	}
 }
 
@@ -241,40 +210,24 @@ func (s *Server) measured(read mcp.ResourceHandler) mcp.ResourceHandler {
 		if !ok { // a pipe, to the user's own host
 			return read(ctx, req)
 		}
-		free, err := s.lines.load(ctx, v)
-		if err != nil {
-			return nil, err
+		room := s.lines.room(v.who.ID)
+		waiting, cancel := context.WithTimeout(ctx, loadPatience)
+		defer cancel()
+		if v.request.Err() != nil || room.Acquire(waiting, 1) != nil { // the answer is not read, or it has waited too long
+			return nil, errLoads
 		}
+		free := sync.OnceFunc(func() { room.Release(1) })
+		context.AfterFunc(v.request, free)
 		res, err := read(ctx, req)
-		if err != nil || weight(res) <= smallLoad {
+		if err != nil || len(res.Contents[0].Text)+len(res.Contents[0].Blob) <= smallLoad {
 			free()
 		}
 		return res, err
 	}
 }
 
-func weight(res *mcp.ReadResourceResult) (bytes int) {
-	for _, c := range res.Contents {
-		bytes += len(c.Text) + len(c.Blob)
-	}
-	return bytes
-}
-
-// load waits for room, and takes it until the request is over or free is called.
-func (l *lines) load(ctx context.Context, v visitor) (free func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, loadPatience)
-	defer cancel()
-	l.mu.Lock()
-	own := l.loads[v.who.ID]
-	if own == nil {
-		own = semaphore.NewWeighted(maxLoads)
-		l.loads[v.who.ID] = own
-	}
-	l.mu.Unlock()
-	if v.request.Err() != nil || own.Acquire(ctx, 1) != nil { // the answer is not read, or it has waited too long
-		return nil, errLoads
-	}
-	free = sync.OnceFunc(func() { own.Release(1) })
-	context.AfterFunc(v.request, free)
-	return free, nil
+// room is what a caller has for large resources.
+func (l *lines) room(caller string) *semaphore.Weighted {
+	own, _ := l.loads.LoadOrStore(caller, semaphore.NewWeighted(maxLoads))
+	return own.(*semaphore.Weighted)
 }

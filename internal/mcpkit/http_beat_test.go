@@ -69,7 +69,7 @@ func silentCall(t *testing.T, era string, silence time.Duration) {
 		time.Sleep(silence)
 		return sample(req.Question + " [1]"), nil
 	}), func(c *Config) { c.MaxWall = -1 })
-	d, err := httpdoor.New(httpdoor.Config{MCP: s.Handler(0), Now: time.Now})
+	d, err := httpdoor.New(httpdoor.Config{MCP: s.Handler(), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,7 +37,8 @@ func welcomed(next http.Handler) http.Handler {
 // listen serves over HTTP until the test ends.
 func listen(t *testing.T, s *Server, sessionTimeout time.Duration) string {
 	t.Helper()
-	srv := httptest.NewServer(welcomed(s.Handler(sessionTimeout)))
+	s.lines.idle = cmp.Or(sessionTimeout, s.lines.idle)
+	srv := httptest.NewServer(welcomed(s.Handler()))
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
 		srv.Close()

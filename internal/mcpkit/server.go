@@ -22,7 +22,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -112,11 +111,8 @@ type Server struct {
 	cfg   Config
 	mcp   *mcp.Server
 	runs  *runs.Desk
-	live  *tails   // the runs that clients follow; nil without records
-	lines *lines   // the HTTP requests that are open
-	forms sync.Map // *inquiry by the id of the run that waits for it
-
-	answerTime time.Duration
+	live  *tails // the runs that clients follow; nil without records
+	lines *lines // the HTTP requests that are open
 }
 
 // NewServer builds the server. It starts nothing and touches nothing outside: clients may start a server
@@ -129,10 +125,9 @@ func NewServer(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, runs: desk, lines: newLines(), answerTime: answerTime}
+	s := &Server{cfg: cfg, runs: desk, lines: newLines()}
 	options := &mcp.ServerOptions{
 		Instructions: filled(words.Instructions, cfg),
-		Logger:       quiet(cfg.Log),
 		Capabilities: offers(cfg),
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	}
@@ -165,21 +160,6 @@ func offers(cfg Config) *mcp.ServerCapabilities {
 		o.AddExtension(uiExtension, nil)
 	}
 	return o
-}
-
-// quiet lets the SDK log for those alone who look for faults: what it calls an error is
-// a client that does not keep to the protocol, and any client can make it say so.
-func quiet(log *slog.Logger) *slog.Logger { return slog.New(asDebug{log.Handler()}) }
-
-type asDebug struct{ slog.Handler }
-
-func (h asDebug) Enabled(ctx context.Context, _ slog.Level) bool {
-	return h.Handler.Enabled(ctx, slog.LevelDebug)
-}
-
-func (h asDebug) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = slog.LevelDebug
-	return h.Handler.Handle(ctx, r)
 }
 
 // Close ends the research, every session and whatever still follows a trace.
@@ -236,9 +216,8 @@ func openRuns(cfg Config) (*runs.Desk, error) {
 func (s *Server) Recover() { s.runs.Recover() }
 
 // Door is the server behind an HTTP door: what the door must know of the server is filled in.
-// sessionTimeout is that of Handler.
-func (s *Server) Door(cfg httpdoor.Config, sessionTimeout time.Duration) (*httpdoor.Door, error) {
-	cfg.MCP = s.Handler(sessionTimeout)
+func (s *Server) Door(cfg httpdoor.Config) (*httpdoor.Door, error) {
+	cfg.MCP = s.Handler()
 	cfg.Stop = func(ctx context.Context) { _ = s.runs.Close(ctx) } // what it could not stop is logged
 	return httpdoor.New(cfg)
 }

@@ -99,7 +99,7 @@ func TestLargestResults(t *testing.T) {
 			if !bytes.Equal(before, encodedResult(t, whole)) {
 				t.Error("the result itself changed")
 			}
-			if got := s.answer(context.WithValue(t.Context(), wholeKey{}, true), outcome{res: whole}); !bytes.Equal(got.StructuredContent.(json.RawMessage), before) || linked(got) != "" {
+			if got := s.answer(t.Context(), outcome{res: whole, whole: true}); !bytes.Equal(got.StructuredContent.(json.RawMessage), before) || linked(got) != "" {
 				t.Error("who wants it whole does not get it")
 			}
 		}

@@ -92,8 +92,7 @@ func (s *Server) addTasks() error {
 			task := newTask("complete", p.TaskID, st)
 			if task.Status == "completed" {
 				res, err := run.Outcome()
-				ctx = context.WithValue(ctx, wholeKey{}, p.Meta[MetaWhole] == true)
-				task.Result = s.answer(ctx, outcome{res: res, err: err, most: st.MaxOutput})
+				task.Result = s.answer(ctx, outcome{res: res, err: err, most: st.MaxOutput, whole: p.Meta[MetaWhole] == true})
 			}
 			if st.Event != nil { // the last one, for a client that can tell stages
 				task.SetMeta(map[string]any{MetaEvent: st.Event})
@@ -138,7 +137,7 @@ func (s *Server) taskWay(next mcp.MethodHandler) mcp.MethodHandler {
 
 // beginTask starts the work of a call as a task, which is kept before it returns.
 func (s *Server) beginTask(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
-	visit, err := s.begin(ctx, req, runs.Task, nil)
+	visit, err := s.begin(ctx, req, true, nil)
 	if err != nil {
 		return failure(err), nil // as the call would have said it
 	}

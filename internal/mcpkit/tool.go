@@ -22,11 +22,10 @@ import (
 // unset constraint must stay unset) nor judges the arguments: the contract's own decoder does, in
 // its own words. What goes wrong becomes a tool error that the calling model can read and correct.
 func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	ctx, cancel := s.join(context.WithValue(ctx, wholeKey{}, req.Params.Meta[MetaWhole] == true), req)
+	ctx, cancel := s.join(ctx, req)
 	defer cancel()
 	sink, stop := progressOf(ctx, req)
-	asking, inquiry := s.askable(ctx, req)
-	visit, err := s.begin(asking, req, runs.Call, sink)
+	visit, err := s.begin(ctx, req, false, sink)
 	if err != nil {
 		stop()
 		return failure(err), nil
@@ -34,12 +33,8 @@ func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 	if sink != nil && visit.Attached {
 		sink(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "research goes on"})
 	}
-	s.answered(req)
-	out := s.await(ctx, visit, inquiry, s.wall(req, visit.Attached))
+	out := s.await(ctx, visit, s.wall(req, visit.Attached))
 	stop()
-	if out.asked != nil {
-		return s.endWith(inquiry, out.asked, visit), nil
-	}
 	visit.End()
 	return s.present(ctx, req, out), nil
 }
@@ -60,7 +55,7 @@ func (s *Server) wall(req *mcp.CallToolRequest, attached bool) time.Duration {
 }
 
 // begin starts the research of a call, or finds the one that it resumes, and has its events told.
-func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.Kind, sink marchwarden.Sink) (*runs.Visit, error) {
+func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, keep bool, sink marchwarden.Sink) (*runs.Visit, error) {
 	args := req.Params.Arguments
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
@@ -70,9 +65,6 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.
 		return nil, err
 	}
 	s.named(ctx, &ask)
-	if id := req.Params.RequestState; id != "" { // it brings the answers to a form
-		ask = marchwarden.Request{Resume: id}
-	}
 	if limit, ok := wallTime(req); ok {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, limit)
@@ -84,7 +76,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.
 			ctx = marchwarden.WithTraceID(ctx, id)
 		}
 	}
-	return s.runs.Begin(ctx, runs.Asked{Request: ask, Kind: kind, Sink: sink})
+	return s.runs.Begin(ctx, runs.Asked{Request: ask, Keep: keep, Sink: sink})
 }
 
 // named takes a context that is nothing but the trace id of an ended run of the caller's for one to follow.
@@ -113,8 +105,8 @@ type outcome struct {
 	pending *runs.Run
 	// most is how many tokens of it are to be sent at most; 0 is what hosts take.
 	most int
-	// asked is the form that the call ends with.
-	asked *mcp.ElicitParams
+	// whole says that the caller takes a result of any size.
+	whole bool
 }
 
 var errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the call was stopped and did not end in time")
@@ -122,7 +114,7 @@ var errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the call was st
 // await waits for a run. A call that has waited for as long as wall, if that is not 0,
 // leaves the run to go on and gives what there is. Once ctx has ended the run is
 // stopped, unless others count on it, and waited for no longer than the grace.
-func (s *Server) await(ctx context.Context, run *runs.Visit, f *inquiry, wall time.Duration) outcome {
+func (s *Server) await(ctx context.Context, run *runs.Visit, wall time.Duration) outcome {
 	var over <-chan time.Time
 	if wall > 0 {
 		over = time.After(wall)
@@ -136,9 +128,7 @@ func (s *Server) await(ctx context.Context, run *runs.Visit, f *inquiry, wall ti
 			return outcome{res: s.sofar(ctx, run.Run), pending: run.Run}
 		}
 		s.cfg.Log.Error("a run cannot be handed over, so its call goes on", "trace_id", run.ID().String(), "error", err)
-		return s.await(ctx, run, f, 0)
-	case p := <-f.asked:
-		return outcome{asked: p}
+		return s.await(ctx, run, 0)
 	case <-ctx.Done():
 	}
 	if !run.Leave() {
@@ -160,6 +150,7 @@ func ended(run *runs.Run) outcome {
 
 // present makes the tool result of an outcome, for the client that made the call.
 func (s *Server) present(ctx context.Context, req *mcp.CallToolRequest, out outcome) *mcp.CallToolResult {
+	out.whole = req.Params.Meta[MetaWhole] == true
 	if out.pending == nil { // what goes on says how to get the rest
 		out.most = outputCap(req.Params.Arguments)
 	}
@@ -198,9 +189,6 @@ func extension(c *mcp.ClientCapabilities, name string) (said any, known bool) {
 	return said, known
 }
 
-// wholeKey marks the context of a call, or of the request for its task, that takes a result of any size.
-type wholeKey struct{}
-
 // answer makes the tool result of an outcome. A result that breaks the contract
 // is a fault of the researcher, and says where: clients hold structured content to
 // the schema and would fail less clearly.
@@ -225,7 +213,7 @@ func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 	}
 	s.cfg.Log.Debug("research answered", "trace_id", out.res.TraceID.String(), "citations", len(out.res.Citations), "gaps", len(out.res.Gaps))
 	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s.cfg.text(out.res)}}, StructuredContent: encoded}
-	if ctx.Value(wholeKey{}) != true {
+	if !out.whole {
 		res = s.slim(res, out.res, out.most)
 	}
 	if out.pending != nil && len(res.Content) == 1 {

@@ -53,7 +53,7 @@ func child(dir string) int {
 		fmt.Println(err)
 		return 1
 	}
-	r, err := d.Begin(as(alice), runs.Asked{Request: ask, Kind: runs.Task})
+	r, err := d.Begin(as(alice), runs.Asked{Request: ask, Keep: true})
 	if err != nil {
 		fmt.Println(err)
 		return 1

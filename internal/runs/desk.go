@@ -45,7 +45,7 @@ type Config struct {
 	Retention time.Duration
 	// MaxRunning is how many calls research at once; 0 is 8. Further ones wait in turn.
 	MaxRunning int
-	// Grace is how long a run that was stopped may take to say what it has; 0 is 2 s.
+	// Grace is how long runs may take to say what they have when the desk is closed; 0 is 2 s.
 	Grace time.Duration
 	Log   *slog.Logger // nil logs nothing
 	// Recorded gives the stored result of an ended run. Without it only results of this
@@ -76,7 +76,6 @@ type Desk struct {
 	cfg     Config
 	records *shelf
 	group   sync.WaitGroup // everything that goes on in the background
-	pruning sync.Mutex
 
 	mu         sync.Mutex
 	closed     bool
@@ -109,13 +108,7 @@ func Open(cfg Config) (*Desk, error) {
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the folder of the runs")
 	}
-	d := &Desk{cfg: cfg, records: records, runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
-	for _, rec := range records.unended(cfg.Name) {
-		r := d.newRun(context.Background(), rec)
-		r.recorded, r.attended, r.ours = true, false, false
-		r.rec.Message = waitingText
-		d.runs[rec.ID] = r
-	}
+	d := &Desk{cfg: cfg, records: records, runs: map[marchwarden.TraceID]*Run{}}
 	d.prune()
 	if cfg.Dir != "" {
 		records.tidy(cfg.Now())
@@ -129,7 +122,9 @@ type Asked struct {
 	// Choice says who may be asked, with what, if the researcher lets a caller choose: it is
 	// ChoiceOf the context of the research, after a restart too.
 	Choice *marchwarden.Choice
-	Kind   Kind
+	// Keep has the run continue when its last caller leaves, and after a restart. Any other run is
+	// stopped when its last caller leaves.
+	Keep bool
 	// Sink hears every event from the beginning or, of a run that goes on already, from
 	// now on; the last one before Done. It is called by the research itself and, as any
 	// sink, must not block. It may be nil.
@@ -140,9 +135,8 @@ type Asked struct {
 // waits for its turn: then its events say its place in the queue, and its time has not begun.
 // Of ctx the run keeps the values and the deadline, at which it is to say what it has,
 // but not the cancellation: Leave, Cancel or Close stops it. Before Begin returns, the record
-// of a task, and of a call of any caller but the local user, is durable; without one a task is
-// CodeUnavailable, and a call goes on as one that only the local user can find. The caller
-// ends the visit, or leaves.
+// of a kept run, and of a run of any caller but the local user, is durable; if it cannot be written,
+// a kept run is CodeUnavailable, and any other goes on without one. The caller ends the visit, or leaves.
 //
 // With Resume set it is that run that goes on. If it has not ended, the caller attaches
 // to the same *Run, unless there are constraints to add (CodeUnavailable). A run to resume
@@ -155,9 +149,10 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	if who.ID == "" {
 		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "the caller is unknown: a run needs an owner")
 	}
-	ask, kind := asked.Request, asked.Kind
-	if ask.Resume != "" {
-		return d.again(ctx, asked)
+	ask := asked.Request
+	id, err := marchwarden.ParseTraceID(ask.Resume)
+	if ask.Resume != "" && (err != nil || !d.Owns(ctx, id)) {
+		return nil, unknown(ask.Resume)
 	}
 	if err := ask.Validate(); err != nil {
 		return nil, err
@@ -165,17 +160,51 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	if err := d.mayFollow(ctx, ask.Follow); err != nil {
 		return nil, err
 	}
-	d.pruneSometimes()
+	d.prune()
+	var old *Run
+	if ask.Resume != "" {
+		if old, err = d.find(id); err != nil {
+			return nil, err
+		}
+		if old != nil && !old.over() {
+			return old.attach(asked)
+		}
+	}
 	if err := d.room(); err != nil {
 		return nil, err
 	}
-	now := d.cfg.Now()
-	r := d.newRun(ctx, record{
-		Format: recordFormat, ID: d.chooseID(ctx, who), Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: ask, Choice: asked.Choice,
-		Kind: kind.String(), Kept: kind == Task, Created: now, Updated: now, Status: Working, Message: "research started",
-	})
-	r.recorded = kind == Task || !who.SeesAll()
-	return d.enter(r, nil, asked)
+	r := d.newRun(ctx, d.begun(ctx, old, id, asked))
+	r.recorded = asked.Keep || r.rec.Owner != access.Local().ID
+	if old != nil {
+		old.mu.Lock()
+		r.recorded = r.recorded || old.recorded
+		old.mu.Unlock()
+	}
+	return d.enter(r, old, asked)
+}
+
+// begun is the record of a run that begins, or is resumed. What it was at first stays: whose it is,
+// what was asked, and what its earlier result had cited.
+func (d *Desk) begun(ctx context.Context, old *Run, id marchwarden.TraceID, asked Asked) record {
+	now, who := d.cfg.Now(), access.From(ctx)
+	rec := record{Format: recordFormat, ID: id, Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: asked.Request, Created: now, Message: "research goes on"}
+	switch {
+	case asked.Request.Resume == "":
+		rec.ID, rec.Choice, rec.Message = d.chooseID(ctx, who), asked.Choice, "research started"
+	case old != nil:
+		rec = old.snapshot()
+		rec.Message, rec.Ended, rec.Failure = "research goes on", time.Time{}, nil
+	}
+	rec.Kind, rec.Kept, rec.Status, rec.Updated = kindOf(asked.Keep), asked.Keep, Working, now
+	return rec
+}
+
+// kindOf is what a run was begun as, in the words of records.
+func kindOf(keep bool) string {
+	if keep {
+		return "task"
+	}
+	return "call"
 }
 
 // mayFollow refuses to continue the conversation of a run that the principal may not see, in
@@ -186,37 +215,6 @@ func (d *Desk) mayFollow(ctx context.Context, follow string) error {
 		return nil
 	}
 	return &marchwarden.Error{Code: marchwarden.CodeNotFound, Field: "follow", Message: "no run " + plaintext.Line(follow, 40)}
-}
-
-// again resumes an earlier run.
-func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
-	ask, kind := asked.Request, asked.Kind
-	id, err := marchwarden.ParseTraceID(ask.Resume)
-	if err != nil || !d.Owns(ctx, id) {
-		return nil, unknown(ask.Resume)
-	}
-	if err := ask.Validate(); err != nil {
-		return nil, err
-	}
-	d.pruneSometimes()
-	old, err := d.find(id)
-	if err != nil {
-		return nil, err
-	}
-	if old != nil && !old.over() {
-		return old.attach(asked)
-	}
-	if err := d.room(); err != nil {
-		return nil, err
-	}
-	r := d.newRun(ctx, d.reopened(ctx, old, id, ask, kind))
-	r.recorded = kind == Task || r.rec.Owner != access.Local().ID
-	if old != nil {
-		old.mu.Lock()
-		r.recorded = r.recorded || old.recorded
-		old.mu.Unlock()
-	}
-	return d.enter(r, old, asked)
 }
 
 // enter begins a run, in the place of one that has ended.
@@ -239,21 +237,6 @@ func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
 	return other.attach(asked)
 }
 
-// reopened is the record of a run that goes on. What it was at first stays: whose it is,
-// what was asked, and what its earlier result had cited.
-func (d *Desk) reopened(ctx context.Context, old *Run, id marchwarden.TraceID, ask marchwarden.Request, kind Kind) record {
-	now := d.cfg.Now()
-	who := access.From(ctx)
-	rec := record{Format: recordFormat, ID: id, Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: ask, Created: now}
-	if old != nil {
-		rec = old.snapshot()
-	}
-	rec.Kind, rec.Kept = kind.String(), kind == Task
-	rec.Status, rec.Message, rec.Updated = Working, "research goes on", now
-	rec.Ended, rec.Failure = time.Time{}, nil
-	return rec
-}
-
 // admit makes a run known, in the place of the one that is expected there. If there is
 // another by now, which has not ended, that one is returned instead.
 func (d *Desk) admit(r, expected *Run) (*Run, error) {
@@ -263,10 +246,7 @@ func (d *Desk) admit(r, expected *Run) (*Run, error) {
 		return nil, ErrShutdown
 	}
 	if there := d.runs[r.id]; there != nil {
-		switch {
-		case there.overstays():
-			return nil, goingOn(r.id)
-		case there != expected && !there.over():
+		if there != expected && !there.over() {
 			return there, nil
 		}
 	}
@@ -278,20 +258,16 @@ func (d *Desk) admit(r, expected *Run) (*Run, error) {
 // launch writes the record of an admitted run, and begins its work when its turn comes.
 func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 	r := first.Run
-	if err := r.inscribe(); err != nil {
-		if r.Kept() || isGoing(err) {
-			err = d.untold(r.id, err)
-			d.forget(r)
-			r.settle(outcome{err: err})
-			d.group.Done()
-			return nil, err
-		}
-		d.cfg.Log.Error("the run goes on without a record, so only the local user can find it", "run", r.id.String(), "error", err)
+	if err := r.inscribe(); err != nil && (r.Kept() || err != errUnrecorded) {
+		d.forget(r)
+		r.settle(outcome{err: err})
+		d.group.Done()
+		return nil, err
 	}
-	turn, waits := d.join(r)
+	turn := d.join(r)
 	go func() {
 		defer d.group.Done()
-		if waits && !d.await(turn) {
+		if !d.await(turn) {
 			return
 		}
 		r.note(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "research started"})
@@ -307,12 +283,9 @@ func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 var errUnrecorded error = &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the run cannot be recorded, so it cannot be a task",
 	Hint: "call without tasks, or again later; the log of the server has more"}
 
-// untold logs why a run has no record, and gives what its caller is told.
-func (d *Desk) untold(id marchwarden.TraceID, err error) error {
-	if isGoing(err) {
-		return err
-	}
-	d.cfg.Log.Error("a run cannot be recorded, so it cannot be a task", "run", id.String(), "error", err)
+// unrecorded logs why a run has no record, and gives what its caller is told.
+func (d *Desk) unrecorded(id marchwarden.TraceID, err error) error {
+	d.cfg.Log.Error("a run cannot be recorded, so it is not found after a restart", "run", id.String(), "error", err)
 	return errUnrecorded
 }
 

@@ -79,9 +79,15 @@ func open(t testing.TB, cfg runs.Config) *runs.Desk {
 	return d
 }
 
-func begin(t testing.TB, d *runs.Desk, p access.Principal, ask marchwarden.Request, kind runs.Kind) *runs.Run {
+// What a run is begun as.
+const (
+	asCall = false
+	asTask = true // it is kept
+)
+
+func begin(t testing.TB, d *runs.Desk, p access.Principal, ask marchwarden.Request, kind bool) *runs.Run {
 	t.Helper()
-	v, err := d.Begin(as(p), runs.Asked{Request: ask, Kind: kind})
+	v, err := d.Begin(as(p), runs.Asked{Request: ask, Keep: kind})
 	if err != nil {
 		t.Fatalf("Begin: %v", err)
 	}
@@ -169,7 +175,7 @@ func TestBegin(t *testing.T) {
 		return answer(ctx, req), nil
 	})})
 	ctx, cancel := context.WithCancel(context.WithValue(as(alice), key{}, "span"))
-	r, err := d.Begin(ctx, runs.Asked{Request: ask, Kind: runs.Call})
+	r, err := d.Begin(ctx, runs.Asked{Request: ask})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +215,7 @@ func TestDraft(t *testing.T) {
 		<-over
 		return answer(ctx, req), nil
 	})})
-	r := begin(t, d, alice, ask, runs.Call)
+	r := begin(t, d, alice, ask, asCall)
 	<-wrote
 	if got := r.Draft(); got != "It scatters." {
 		t.Errorf("the draft is %q", got)
@@ -225,21 +231,21 @@ func TestDraft(t *testing.T) {
 
 func TestBeginRefuses(t *testing.T) {
 	d := open(t, runs.Config{Researcher: research(patient), MaxRunning: 1})
-	_, err := d.Begin(context.Background(), runs.Asked{Request: ask, Kind: runs.Call})
+	_, err := d.Begin(context.Background(), runs.Asked{Request: ask})
 	want(t, err, marchwarden.CodeDenied, "the caller is unknown")
-	_, err = d.Begin(as(alice), runs.Asked{Request: marchwarden.Request{}, Kind: runs.Call})
+	_, err = d.Begin(as(alice), runs.Asked{Request: marchwarden.Request{}})
 	want(t, err, marchwarden.CodeInvalid, "question")
-	r := begin(t, d, alice, ask, runs.Call)
+	r := begin(t, d, alice, ask, asCall)
 	if _, err := r.Outcome(); !errors.Is(err, marchwarden.CodeUnavailable) {
 		t.Errorf("Outcome before the end: %v", err)
 	}
 	r.Cancel()
 	<-r.Done()
-	begin(t, d, bob, ask, runs.Call).Cancel()
+	begin(t, d, bob, ask, asCall).Cancel()
 	if err := d.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
-	_, err = d.Begin(as(alice), runs.Asked{Request: ask, Kind: runs.Call})
+	_, err = d.Begin(as(alice), runs.Asked{Request: ask})
 	want(t, err, marchwarden.CodeUnavailable, "the server is shutting down")
 	if _, err := runs.Open(runs.Config{}); !errors.Is(err, marchwarden.CodeInvalid) {
 		t.Errorf("Open without a researcher: %v", err)
@@ -250,20 +256,20 @@ func TestBeginRefuses(t *testing.T) {
 func TestWhatIsRecorded(t *testing.T) {
 	for _, c := range []struct {
 		who  access.Principal
-		kind runs.Kind
+		kind bool
 		want int
 	}{
-		{access.Local(), runs.Call, 0}, {access.Local(), runs.Task, 1}, {alice, runs.Call, 1}, {access.Anonymous(), runs.Call, 1}, {bob, runs.Task, 1},
+		{access.Local(), asCall, 0}, {access.Local(), asTask, 1}, {alice, asCall, 1}, {access.Anonymous(), asCall, 1}, {bob, asTask, 1},
 	} {
 		dir := t.TempDir()
 		d := open(t, runs.Config{Dir: dir, Researcher: research(quick)})
 		r := begin(t, d, c.who, ask, c.kind)
 		<-r.Done()
 		if got := files(t, dir); len(got) != c.want {
-			t.Errorf("%s, %s: the folder has %v", c.who.ID, c.kind, got)
+			t.Errorf("%s, %t: the folder has %v", c.who.ID, c.kind, got)
 		}
-		if r.Kept() != (c.kind == runs.Task) {
-			t.Errorf("%s: kept %t", c.kind, r.Kept())
+		if r.Kept() != (c.kind == asTask) {
+			t.Errorf("%t: kept %t", c.kind, r.Kept())
 		}
 		if find(t, d, c.who, r.ID()) != r {
 			t.Error("Find gives another run than Begin")
@@ -271,7 +277,7 @@ func TestWhatIsRecorded(t *testing.T) {
 	}
 }
 
-// Without its record a task fails, and a call has no owner.
+// Without its record a task fails, and a call goes on as long as the process.
 func TestNoRecord(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Log("as root: the folder is taken away instead of being locked")
@@ -284,24 +290,22 @@ func TestNoRecord(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Begin(as(alice), runs.Asked{Request: ask, Kind: runs.Task}); !errors.Is(err, marchwarden.CodeUnavailable) {
+	if _, err := d.Begin(as(alice), runs.Asked{Request: ask, Keep: true}); !errors.Is(err, marchwarden.CodeUnavailable) {
 		t.Errorf("a task: %v", err)
 	}
 	if d.Running() != 0 {
 		t.Error("the task that failed has a slot")
 	}
-	r := begin(t, d, alice, ask, runs.Call)
-	if !strings.Contains(logged.String(), "without a record") {
+	r := begin(t, d, alice, ask, asCall)
+	if !strings.Contains(logged.String(), "cannot be recorded") {
 		t.Errorf("logged: %s", logged)
 	}
 	if err := r.Keep(); !errors.Is(err, marchwarden.CodeUnavailable) || r.Kept() {
 		t.Errorf("Keep: %v, kept %t", err, r.Kept())
 	}
-	if d.Owns(as(alice), r.ID()) || !d.Owns(as(access.Local()), r.ID()) {
-		t.Error("a run without a record is seen by its owner, or not by the local user")
+	if !d.Owns(as(alice), r.ID()) || d.Owns(as(bob), r.ID()) || find(t, d, alice, r.ID()) != r {
+		t.Error("a run without a record is not seen by its owner alone")
 	}
-	_, err := d.Find(as(alice), r.ID())
-	want(t, err, marchwarden.CodeNotFound, "no run "+r.ID().String())
 	release()
 	<-r.Done()
 	if res, err := r.Outcome(); err != nil || res == nil {
@@ -315,13 +319,13 @@ func TestChosenID(t *testing.T) {
 	chosen := idOf(1 << 40)
 	ctx := marchwarden.WithTraceID(as(access.Local()), chosen)
 	for i, want := range []bool{true, false} { // the second time it is taken
-		r, err := d.Begin(ctx, runs.Asked{Request: ask, Kind: runs.Call})
+		r, err := d.Begin(ctx, runs.Asked{Request: ask})
 		if err != nil || (r.ID() == chosen) != want {
 			t.Errorf("time %d: %v, %v", i+1, r.ID(), err)
 		}
 		<-r.Done()
 	}
-	if r, err := d.Begin(marchwarden.WithTraceID(as(alice), idOf(1<<41)), runs.Asked{Request: ask, Kind: runs.Call}); err != nil || r.ID() == idOf(1<<41) {
+	if r, err := d.Begin(marchwarden.WithTraceID(as(alice), idOf(1<<41)), runs.Asked{Request: ask}); err != nil || r.ID() == idOf(1<<41) {
 		t.Errorf("somebody else's: %v, %v", r.ID(), err)
 	}
 }
@@ -356,7 +360,7 @@ func TestFailures(t *testing.T) {
 			logged := &bytes.Buffer{}
 			cfg := runs.Config{Dir: t.TempDir(), Researcher: c.do, Log: slog.New(slog.NewTextHandler(logged, nil))}
 			d := open(t, cfg)
-			r := begin(t, d, alice, ask, runs.Task)
+			r := begin(t, d, alice, ask, asTask)
 			<-r.Done()
 			if c.name == "a panic" && (!strings.Contains(logged.String(), "secret") || !strings.Contains(logged.String(), "desk_test.go")) {
 				t.Errorf("logged: %s", logged)
@@ -389,7 +393,7 @@ func TestMemory(t *testing.T) {
 			stored++
 			return &marchwarden.Result{TraceID: id, Answer: "from the trace"}, nil
 		}})
-		r := begin(t, d, alice, ask, runs.Call)
+		r := begin(t, d, alice, ask, asCall)
 		<-r.Done()
 		time.Sleep(4 * time.Minute)
 		if find(t, d, alice, r.ID()) != r {
@@ -409,10 +413,10 @@ func TestMemory(t *testing.T) {
 			t.Errorf("the state (-before +after)\n%s", diff)
 		}
 		<-again.Done()
-		first := begin(t, d, alice, ask, runs.Call)
+		first := begin(t, d, alice, ask, asCall)
 		<-first.Done()
 		for range 200 {
-			<-begin(t, d, bob, ask, runs.Call).Done()
+			<-begin(t, d, bob, ask, asCall).Done()
 		}
 		if find(t, d, alice, first.ID()) == first {
 			t.Error("200 ended runs are in memory")
@@ -432,15 +436,15 @@ func TestRetention(t *testing.T) {
 		dir := t.TempDir()
 		cfg := runs.Config{Dir: dir, Researcher: research(quick), Retention: 3 * time.Hour}
 		d := open(t, cfg)
-		old := begin(t, d, alice, ask, runs.Task)
+		old := begin(t, d, alice, ask, asTask)
 		<-old.Done()
-		other := begin(t, open(t, runs.Config{Dir: dir, Researcher: research(quick), Name: "arxiv"}), alice, ask, runs.Task)
+		other := begin(t, open(t, runs.Config{Dir: dir, Researcher: research(quick), Name: "arxiv"}), alice, ask, asTask)
 		<-other.Done()
 		time.Sleep(2 * time.Hour)
-		young := begin(t, d, alice, ask, runs.Task)
+		young := begin(t, d, alice, ask, asTask)
 		<-young.Done()
 		time.Sleep(2 * time.Hour)
-		<-begin(t, d, access.Local(), ask, runs.Call).Done() // prunes
+		<-begin(t, d, access.Local(), ask, asCall).Done() // prunes
 		if got, want := files(t, dir), []string{other.ID().String() + ".json", young.ID().String() + ".json"}; !cmp.Equal(got, want) {
 			t.Errorf("the folder has %v, want %v", got, want)
 		}

@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -39,7 +40,7 @@ func (d *Desk) find(id marchwarden.TraceID) (*Run, error) {
 	}
 	rec, err := d.records.read(id)
 	switch {
-	case isNone(err), err == nil && rec.Researcher != d.cfg.Name:
+	case errors.Is(err, errNone), err == nil && rec.Researcher != d.cfg.Name:
 		return nil, nil
 	case err != nil:
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the record of run %s", id)
@@ -53,25 +54,12 @@ func (d *Desk) find(id marchwarden.TraceID) (*Run, error) {
 // those of their own runs, and those of the rihlas of their own investigations once
 // these have ended. The local user sees all.
 func (d *Desk) Owns(ctx context.Context, id marchwarden.TraceID) bool {
-	who := access.From(ctx)
-	switch {
-	case who.ID == "" || !id.Valid():
-		return false
-	case who.SeesAll():
-		return true
-	}
 	d.mu.Lock()
 	r := d.runs[id]
 	d.mu.Unlock()
-	if r != nil && r.visibleTo(who) {
-		return true
-	}
-	owns := func() bool { return d.records.owns(who.ID, id) }
-	if owns() {
-		return true
-	}
-	_, _ = d.records.read(id) // if another process has written it by now
-	return owns() || (d.records.look(d.cfg.Now()) && owns())
+	who := access.From(ctx)
+	return who.ID != "" && id.Valid() && (r != nil && r.visibleTo(who) ||
+		d.hasRecord(who, func(rec record) bool { return rec.ID == id || slices.Contains(rec.Traces, id) }))
 }
 
 // MaySee reports whether the principal of ctx may read a stored document, named by
@@ -79,14 +67,12 @@ func (d *Desk) Owns(ctx context.Context, id marchwarden.TraceID) bool {
 // user may read all.
 func (d *Desk) MaySee(ctx context.Context, hash string) bool {
 	who := access.From(ctx)
-	switch {
-	case who.ID == "" || !isHash(hash):
-		return false
-	case who.SeesAll():
-		return true
-	}
-	cites := func() bool { return d.records.cites(who.ID, hash) }
-	return cites() || (d.records.look(d.cfg.Now()) && cites())
+	return who.ID != "" && isHash(hash) && d.hasRecord(who, func(rec record) bool { return slices.Contains(rec.Evidence, hash) })
+}
+
+// hasRecord reports whether a principal has a record of which something holds, as who sees all has.
+func (d *Desk) hasRecord(who access.Principal, holds func(record) bool) bool {
+	return who.SeesAll() || d.records.has(who.ID, holds) || d.records.look(d.cfg.Now()) && d.records.has(who.ID, holds)
 }
 
 // Forget removes all that is known here of a run that has ended, for a caller that removes its
@@ -100,13 +86,14 @@ func (d *Desk) Forget(ctx context.Context, id marchwarden.TraceID) error {
 	if err != nil {
 		return err
 	}
-	if !r.over() || r.overstays() {
+	if !r.over() {
 		return goingOn(id)
 	}
-	if err := d.records.remove(r.snapshot()); err != nil {
-		if errors.Is(err, durable.ErrLocked) || errors.Is(err, errChanged) { // another process resumed it meanwhile
-			return goingOn(id)
-		}
+	err = d.records.remove(r.snapshot())
+	switch {
+	case errors.Is(err, durable.ErrLocked):
+		return goingOn(id)
+	case err != nil:
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remove the record of run %s", id)
 	}
 	d.mu.Lock()
@@ -117,35 +104,28 @@ func (d *Desk) Forget(ctx context.Context, id marchwarden.TraceID) error {
 	return nil
 }
 
-// pruneSometimes prunes if that was long ago.
-func (d *Desk) pruneSometimes() {
-	d.mu.Lock()
+// prune removes the records whose time is over, unless that was done a while ago or another process
+// has them.
+func (d *Desk) prune() {
 	now := d.cfg.Now()
+	d.mu.Lock()
 	due := now.Sub(d.pruned) >= pruneEvery
 	if due {
 		d.pruned = now
 	}
 	d.mu.Unlock()
-	if due {
-		d.prune()
-	}
-}
-
-// prune removes the records whose time is over, unless another process does.
-func (d *Desk) prune() {
-	if !d.pruning.TryLock() {
+	if !due {
 		return
 	}
-	defer d.pruning.Unlock()
-	for _, old := range d.records.expired(d.cfg.Name, d.cfg.Now().Add(-d.cfg.Retention)) {
+	for _, old := range d.records.expired(d.cfg.Name, now.Add(-d.cfg.Retention)) {
 		d.mu.Lock()
 		r := d.runs[old.ID]
 		d.mu.Unlock()
-		if r != nil && (!r.over() || r.overstays()) {
+		if r != nil && !r.over() {
 			continue
 		}
 		err := d.records.remove(old)
-		if err != nil && !errors.Is(err, durable.ErrLocked) && !errors.Is(err, errChanged) { // else another process has it, or had it
+		if err != nil && !errors.Is(err, durable.ErrLocked) {
 			d.cfg.Log.Error("an old record could not be removed", "run", old.ID.String(), "error", err)
 		}
 	}

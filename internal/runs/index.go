@@ -2,6 +2,8 @@ package runs
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -12,8 +14,8 @@ import (
 )
 
 const (
-	// maxRecords bounds the folder and the memory: of more records the oldest ended ones
-	// of those who have the most are removed before their time.
+	// maxRecords bounds the folder and the memory: of more records of one owner the oldest
+	// ended ones are removed before their time.
 	maxRecords = 10_000
 	// What one record tells of its result at most. Beyond that only the local user sees
 	// traces and evidence.
@@ -27,14 +29,22 @@ func isHash(s string) bool {
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
+// known is a record as it is in memory, without what only its run needs. The stamp tells one
+// version of its file from another.
+type known struct {
+	record
+	modified time.Time
+	size     int64
+}
+
 // add takes in a record, in the place of an earlier version of it.
 func (s *shelf) add(rec record) {
-	if rec.over() || !rec.Kept { // nothing goes on by what the index has of it
-		rec.Request, rec.Message, rec.Failure = marchwarden.Request{}, "", nil
-	}
+	rec.Request, rec.Message, rec.Failure = marchwarden.Request{}, "", nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records[rec.ID] = rec
+	now := s.records[rec.ID]
+	now.record = rec
+	s.records[rec.ID] = now
 }
 
 // forget forgets a record.
@@ -42,17 +52,6 @@ func (s *shelf) forget(id marchwarden.TraceID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.records, id)
-	delete(s.stamps, id)
-}
-
-// owns reports whether a principal owns a run, or a run of a rihla.
-func (s *shelf) owns(owner string, id marchwarden.TraceID) bool {
-	return s.has(owner, func(rec record) bool { return rec.ID == id || slices.Contains(rec.Traces, id) })
-}
-
-// cites reports whether a result of a principal cites a document.
-func (s *shelf) cites(owner, hash string) bool {
-	return s.has(owner, func(rec record) bool { return slices.Contains(rec.Evidence, hash) })
 }
 
 // has reports whether a principal has a record of which something holds.
@@ -60,76 +59,45 @@ func (s *shelf) has(owner string, holds func(record) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, rec := range s.records {
-		if rec.Owner == owner && holds(rec) {
+		if rec.Owner == owner && holds(rec.record) {
 			return true
 		}
 	}
 	return false
 }
 
-// of are the records of a researcher.
-func (s *shelf) of(researcher string) []record {
+// of are the records of a researcher for which something holds, from the last to the first by a time.
+func (s *shelf) of(researcher string, holds func(record) bool, by func(record) time.Time) []record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Collect(maps.Values(s.records)), func(rec record) bool { return rec.Researcher != researcher })
-}
-
-// full reports whether there are more records than there should be of one researcher.
-func (s *shelf) full() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.records) > maxRecords
-}
-
-// unended are the records of kept runs of a researcher that have not ended, from the first
-// that was begun to the last.
-func (s *shelf) unended(researcher string) []record {
-	recs := slices.DeleteFunc(s.of(researcher), func(rec record) bool { return !rec.Kept || rec.over() })
-	slices.SortFunc(recs, byAge)
+	var recs []record
+	for _, rec := range s.records {
+		if rec.Researcher == researcher && holds(rec.record) {
+			recs = append(recs, rec.record)
+		}
+	}
+	slices.SortFunc(recs, func(a, b record) int {
+		return cmp.Or(by(b).Compare(by(a)), strings.Compare(b.ID.String(), a.ID.String()))
+	})
 	return recs
 }
 
-func byAge(a, b record) int {
-	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID.String(), b.ID.String()))
+// unended are the kept runs of a researcher that have not ended, from the first that was begun to the last.
+func (s *shelf) unended(researcher string) []record {
+	recs := s.of(researcher, record.toGoOn, func(rec record) time.Time { return rec.Created })
+	slices.Reverse(recs)
+	return recs
 }
 
 // expired are the records of a researcher that are to be removed: those that ended before a
-// time, and calls that never ended, which began before it; and of too many the oldest of those
-// who have the most.
+// time, calls that never ended, which began before it, and what an owner has beyond maxRecords.
 func (s *shelf) expired(researcher string, before time.Time) []record {
-	all := s.of(researcher)
-	surplus := len(all) - maxRecords
-	if surplus > 0 {
-		surplus += maxRecords / 10 // so that it is not done for each
-	}
-	all = slices.DeleteFunc(all, func(rec record) bool { return rec.Kept && !rec.over() })
-	slices.SortFunc(all, func(a, b record) int {
-		return cmp.Or(a.lastSign().Compare(b.lastSign()), strings.Compare(a.ID.String(), b.ID.String()))
+	all := s.of(researcher, func(rec record) bool { return !rec.toGoOn() }, record.lastSign)
+	has := map[string]int{}
+	return slices.DeleteFunc(all, func(rec record) bool {
+		has[rec.Owner]++
+		return has[rec.Owner] <= maxRecords && !rec.lastSign().Before(before)
 	})
-	n := 0
-	for n < len(all) && all[n].lastSign().Before(before) {
-		n++
-	}
-	return append(all[:n:n], oldestOfMost(all[n:], surplus-n)...)
-}
-
-// oldestOfMost picks n of records that are in the order of their age: each time the oldest of the
-// owner with the most, so that no owner's are removed by what others ask.
-func oldestOfMost(recs []record, n int) []record {
-	if n <= 0 {
-		return nil
-	}
-	of := map[string][]record{}
-	for _, rec := range recs {
-		of[rec.Owner] = append(of[rec.Owner], rec)
-	}
-	owners := slices.Sorted(maps.Keys(of))
-	var picked []record
-	for len(picked) < min(n, len(recs)) {
-		most := slices.MaxFunc(owners, func(a, b string) int { return cmp.Compare(len(of[a]), len(of[b])) })
-		picked, of[most] = append(picked, of[most][0]), of[most][1:]
-	}
-	return picked
 }
 
 // lookEvery is how often the folder is looked through for what other processes have
@@ -155,12 +123,6 @@ func (s *shelf) look(now time.Time) bool {
 	return true
 }
 
-// stamp tells one version of a record from another.
-type stamp struct {
-	modified time.Time
-	size     int64
-}
-
 // refresh reads the records that are new or have changed, and forgets those that are gone. A
 // folder is of use without one that cannot be read now, which is tried again next time.
 func (s *shelf) refresh() error {
@@ -168,38 +130,41 @@ func (s *shelf) refresh() error {
 	if err != nil {
 		return err
 	}
-	stamps := map[marchwarden.TraceID]stamp{}
+	there := map[marchwarden.TraceID]bool{}
 	for _, entry := range entries {
 		text, ok := strings.CutSuffix(entry.Name(), recordSuffix)
 		id, err := marchwarden.ParseTraceID(text)
 		if !ok || err != nil || id.String() != text {
 			continue
 		}
-		if info, err := entry.Info(); err == nil { // else it was removed a moment ago
-			stamps[id] = stamp{info.ModTime(), info.Size()}
+		info, err := entry.Info()
+		if err != nil {
+			continue // it was removed a moment ago
 		}
+		there[id] = true
+		s.readChanged(id, info)
 	}
-	var news []marchwarden.TraceID
 	s.mu.Lock()
-	for id, now := range stamps {
-		if s.stamps[id] != now {
-			news = append(news, id)
-		}
-	}
-	for id := range s.stamps {
-		if _, there := stamps[id]; !there {
-			delete(s.records, id)
-		}
-	}
-	s.stamps = stamps
-	s.mu.Unlock()
-	for _, id := range news {
-		if _, err := s.read(id); err != nil && !isNone(err) {
-			s.mu.Lock()
-			delete(s.stamps, id)
-			s.mu.Unlock()
-			s.log.Error("the record of a run could not be read: for now it has no owner", "run", id.String(), "error", err)
-		}
-	}
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.records, func(id marchwarden.TraceID, old known) bool { return !there[id] && !old.modified.IsZero() })
 	return nil
+}
+
+// readChanged reads a record whose file is not as it was when it was read last.
+func (s *shelf) readChanged(id marchwarden.TraceID, info fs.FileInfo) {
+	s.mu.Lock()
+	old := s.records[id]
+	s.mu.Unlock()
+	if old.modified.Equal(info.ModTime()) && old.size == info.Size() {
+		return
+	}
+	_, err := s.read(id)
+	switch {
+	case err == nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.records[id] = known{s.records[id].record, info.ModTime(), info.Size()}
+	case !errors.Is(err, errNone):
+		s.log.Error("the record of a run could not be read: for now it has no owner", "run", id.String(), "error", err)
+	}
 }

@@ -5,12 +5,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 func recordOf(n int, ended time.Time) record {
@@ -21,15 +23,24 @@ func recordOf(n int, ended time.Time) record {
 	return record{Format: recordFormat, ID: id, Owner: "token:alice", Status: Completed, Ended: ended, Updated: ended}
 }
 
-// Of too many records the oldest ended ones go before their time, and never those that
+func owns(s *shelf, owner string, id marchwarden.TraceID) bool {
+	return s.has(owner, func(rec record) bool { return rec.ID == id || slices.Contains(rec.Traces, id) })
+}
+
+func cites(s *shelf, owner, hash string) bool {
+	return s.has(owner, func(rec record) bool { return slices.Contains(rec.Evidence, hash) })
+}
+
+// Of too many records of an owner the oldest ended ones go before their time, and never those that
 // are to go on.
 func TestIndexIsBounded(t *testing.T) {
-	x := &shelf{records: map[marchwarden.TraceID]record{}}
+	x := &shelf{records: map[marchwarden.TraceID]known{}}
+	const surplus = 100
 	start := time.Unix(1e9, 0)
 	going := recordOf(1<<40, time.Time{})
 	going.Kept = true
 	x.add(going)
-	for n := range maxRecords {
+	for n := range maxRecords + surplus {
 		rec := recordOf(n, start.Add(time.Duration(n)*time.Second))
 		rec.Evidence = []string{"sha256:" + fmt.Sprintf("%064x", n), "sha256:" + fmt.Sprintf("%064x", 1<<30)}
 		rec.Traces = []marchwarden.TraceID{recordOf(n|1<<41, start).ID}
@@ -37,28 +48,28 @@ func TestIndexIsBounded(t *testing.T) {
 		x.add(rec) // the same again is no other
 	}
 	old := x.expired("", start.Add(-time.Hour))
-	if len(old) != maxRecords/10+1 || old[0].ID != recordOf(0, start).ID || old[len(old)-1].ID != recordOf(maxRecords/10, start).ID {
+	if len(old) != surplus || old[0].ID != recordOf(surplus-1, start).ID || old[surplus-1].ID != recordOf(0, start).ID {
 		t.Fatalf("%d are to go, the first %v", len(old), old[0].ID)
 	}
 	for _, rec := range old {
 		x.forget(rec.ID)
 	}
-	left := len(x.of(""))
-	if left != maxRecords-maxRecords/10 || len(x.expired("", start.Add(-time.Hour))) != 0 {
+	left := len(x.records)
+	if left != maxRecords+1 || len(x.expired("", start.Add(-time.Hour))) != 0 {
 		t.Errorf("%d are left", left)
 	}
 	if got := len(x.expired("", start.Add(maxRecords*time.Hour))); got != left-1 {
 		t.Errorf("%d are to go in the end", got)
 	}
 	hash := func(n int) string { return fmt.Sprintf("sha256:%064x", n) }
-	if x.owns("token:alice", recordOf(1<<41, start).ID) || x.cites("token:alice", hash(0)) {
+	if owns(x, "token:alice", recordOf(1<<41, start).ID) || cites(x, "token:alice", hash(0)) {
 		t.Error("what was removed is known")
 	}
-	last := maxRecords - 1
-	if !x.owns("token:alice", recordOf(last|1<<41, start).ID) || !x.cites("token:alice", hash(last)) || !x.cites("token:alice", hash(1<<30)) {
+	last := maxRecords + surplus - 1
+	if !owns(x, "token:alice", recordOf(last|1<<41, start).ID) || !cites(x, "token:alice", hash(last)) || !cites(x, "token:alice", hash(1<<30)) {
 		t.Error("what stays is not known")
 	}
-	if x.owns("token:bob", recordOf(last, start).ID) || x.cites("token:bob", hash(last)) {
+	if owns(x, "token:bob", recordOf(last, start).ID) || cites(x, "token:bob", hash(last)) {
 		t.Error("another sees it")
 	}
 }
@@ -75,7 +86,7 @@ func TestRemoveLooksAgain(t *testing.T) {
 	if err := s.write(later); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.remove(known); err != errChanged {
+	if err := s.remove(known); err != durable.ErrLocked {
 		t.Errorf("a changed one: %v", err)
 	}
 	f, err := s.lock(known.ID)
@@ -142,26 +153,28 @@ func TestReadsAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &shelf{dir: s.dir, log: s.log, records: map[marchwarden.TraceID]record{}}
+	other := &shelf{dir: s.dir, log: s.log, records: map[marchwarden.TraceID]known{}}
 	rec := recordOf(1, time.Time{})
 	for step, owner := range []string{"token:alice", "token:bob"} {
 		rec.Owner = owner + "'s"
 		if err := other.write(rec); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.refresh(); err != nil || !s.owns(rec.Owner, rec.ID) || step > 0 && s.owns("token:alice's", rec.ID) {
+		if err := s.refresh(); err != nil || !owns(s, rec.Owner, rec.ID) || step > 0 && owns(s, "token:alice's", rec.ID) {
 			t.Errorf("step %d: %v", step, err)
 		}
 	}
-	s.records = map[marchwarden.TraceID]record{}
-	if err := s.refresh(); err != nil || s.owns(rec.Owner, rec.ID) {
+	changed := rec
+	changed.Owner = "token:carol"
+	s.add(changed)
+	if err := s.refresh(); err != nil || owns(s, rec.Owner, rec.ID) {
 		t.Errorf("what has not changed was read again: %v", err)
 	}
 	if err := other.remove(rec); err != nil {
 		t.Fatal(err)
 	}
 	s.add(rec)
-	if err := s.refresh(); err != nil || s.owns(rec.Owner, rec.ID) {
+	if err := s.refresh(); err != nil || owns(s, rec.Owner, rec.ID) {
 		t.Errorf("what is gone is known: %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func TestOwns(t *testing.T) {
 		cfg := runs.Config{Dir: t.TempDir(), Researcher: research(tell)}
 		witness := open(t, cfg) // saw the folder when it was empty
 		d := open(t, cfg)
-		r := begin(t, d, alice, ask, runs.Call)
+		r := begin(t, d, alice, ask, asCall)
 		<-r.Done()
 		check := func(when string, d *runs.Desk) {
 			t.Helper()
@@ -77,7 +77,7 @@ func TestOwns(t *testing.T) {
 		check("after a restart", open(t, cfg))
 		cfg.Dir = ""
 		d = open(t, cfg)
-		r = begin(t, d, alice, ask, runs.Call)
+		r = begin(t, d, alice, ask, asCall)
 		<-r.Done()
 		check("without a folder", d)
 	})
@@ -89,12 +89,12 @@ func TestOwnsOtherID(t *testing.T) {
 	d := open(t, runs.Config{Dir: t.TempDir(), Researcher: research(func(context.Context, marchwarden.Request, marchwarden.Sink) (*marchwarden.Result, error) {
 		return &marchwarden.Result{TraceID: other}, nil
 	})})
-	r := begin(t, d, alice, ask, runs.Call)
+	r := begin(t, d, alice, ask, asCall)
 	<-r.Done()
 	if !d.Owns(as(alice), other) || d.Owns(as(bob), other) {
 		t.Error("the trace of a result is not its owner's alone")
 	}
-	again := begin(t, d, alice, resume(other), runs.Call)
+	again := begin(t, d, alice, resume(other), asCall)
 	<-again.Done()
 	if again.ID() != other || !d.Owns(as(alice), r.ID()) {
 		t.Errorf("gone on with as %v", again.ID())
@@ -104,7 +104,7 @@ func TestOwnsOtherID(t *testing.T) {
 // No caller learns from an error whether there is a run that is not theirs.
 func TestUnknown(t *testing.T) {
 	d := open(t, runs.Config{Dir: t.TempDir(), Researcher: research(patient)})
-	r := begin(t, d, alice, ask, runs.Task)
+	r := begin(t, d, alice, ask, asTask)
 	unknown := idOf(1 << 43)
 	say := func(err error, id marchwarden.TraceID) string {
 		var e *marchwarden.Error
@@ -122,12 +122,12 @@ func TestUnknown(t *testing.T) {
 		}
 	}
 	for _, id := range []marchwarden.TraceID{r.ID(), unknown} {
-		if _, err := d.Begin(as(bob), runs.Asked{Request: resume(id), Kind: runs.Call}); say(err, id) != words {
+		if _, err := d.Begin(as(bob), runs.Asked{Request: resume(id)}); say(err, id) != words {
 			t.Errorf("Begin: %v", err)
 		}
 	}
 	for _, text := range []string{"x", "../" + r.ID().String(), r.ID().String() + ".json", "..%2f" + r.ID().String()[5:], "\x1b[2J", strings.Repeat("a", 1000)} {
-		_, err := d.Begin(as(bob), runs.Asked{Request: marchwarden.Request{Resume: text}, Kind: runs.Task})
+		_, err := d.Begin(as(bob), runs.Asked{Request: marchwarden.Request{Resume: text}, Keep: true})
 		want(t, err, marchwarden.CodeNotFound, "no run ")
 		if len(err.Error()) > 60 || strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("the error is %q", err)
@@ -145,7 +145,7 @@ func TestDamaged(t *testing.T) {
 	d := open(t, cfg)
 	var all []*runs.Run
 	for range 8 {
-		r := begin(t, d, alice, ask, runs.Task)
+		r := begin(t, d, alice, ask, asTask)
 		<-r.Done()
 		all = append(all, r)
 	}
@@ -245,7 +245,7 @@ func TestNobodySeesAnothers(t *testing.T) {
 				}
 				question := rapid.SampledFrom([]string{"why?", "fail?"}).Draw(t, "question")
 				who := person()
-				r, err := d.Begin(as(who), runs.Asked{Request: marchwarden.Request{Question: question}, Kind: runs.Kind(rapid.IntRange(0, 1).Draw(t, "kind"))})
+				r, err := d.Begin(as(who), runs.Asked{Request: marchwarden.Request{Question: question}, Keep: rapid.Bool().Draw(t, "keep")})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -262,7 +262,7 @@ func TestNobodySeesAnothers(t *testing.T) {
 					return
 				}
 				id, who := rapid.SampledFrom(all).Draw(t, "run"), person()
-				r, err := d.Begin(as(who), runs.Asked{Request: resume(id), Kind: runs.Call})
+				r, err := d.Begin(as(who), runs.Asked{Request: resume(id)})
 				if may := who.SeesAll() || who.ID == owner[id].ID; may != (err == nil) {
 					t.Fatalf("%s resumes a run of %s: %v", who.ID, owner[id].ID, err)
 				}
@@ -295,7 +295,7 @@ func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := runs.Config{Dir: t.TempDir(), Researcher: research(tell)}
 		d := open(t, cfg)
-		r := begin(t, d, alice, ask, runs.Task)
+		r := begin(t, d, alice, ask, asTask)
 		<-r.Done()
 		if err := d.Forget(as(bob), r.ID()); err != nil || !d.Owns(as(alice), r.ID()) {
 			t.Errorf("by somebody else: %v", err)
@@ -316,7 +316,7 @@ func TestForget(t *testing.T) {
 		}
 		cfg.Researcher = research(patient)
 		d = open(t, cfg)
-		r = begin(t, d, alice, ask, runs.Task)
+		r = begin(t, d, alice, ask, asTask)
 		if err := d.Forget(as(alice), r.ID()); !errors.Is(err, marchwarden.CodeUnavailable) || !d.Owns(as(alice), r.ID()) {
 			t.Errorf("one that goes on: %v", err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -17,24 +16,24 @@ const (
 	placeEvery = 3 * time.Second
 )
 
-// turn is a place in the queue for a slot.
+// turn is a slot, or a place in the queue for one.
 type turn struct {
-	run  *Run
-	come chan struct{} // closed when the slot is the run's
+	run   *Run
+	waits bool          // there was none at first
+	come  chan struct{} // closed when the slot is the run's
 }
 
 // join takes a slot or, if there is none, the last place in the queue.
-func (d *Desk) join(r *Run) (t *turn, waits bool) {
-	t = &turn{r, make(chan struct{})}
+func (d *Desk) join(r *Run) *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.running < d.cfg.MaxRunning {
+	t := &turn{run: r, waits: d.running >= d.cfg.MaxRunning, come: make(chan struct{})}
+	if t.waits {
+		d.waiting = append(d.waiting, t)
+	} else {
 		d.running++
-		close(t.come)
-		return t, false
 	}
-	d.waiting = append(d.waiting, t)
-	return t, true
+	return t
 }
 
 // release gives a slot to the first in the queue, or back.
@@ -52,33 +51,38 @@ func (d *Desk) release() {
 // leave gives up a place, or the slot that it has become.
 func (d *Desk) leave(t *turn) {
 	d.mu.Lock()
-	before := len(d.waiting)
-	d.waiting = slices.DeleteFunc(d.waiting, func(other *turn) bool { return other == t })
-	waited := len(d.waiting) < before
+	at := slices.Index(d.waiting, t)
+	if at >= 0 {
+		d.waiting = slices.Delete(d.waiting, at, at+1)
+	}
 	d.mu.Unlock()
-	if !waited {
+	if at < 0 {
 		d.release()
 	}
-}
-
-// acquire waits, in turn, for a slot for a run.
-func (d *Desk) acquire(r *Run) bool {
-	t, _ := d.join(r)
-	return d.await(t)
 }
 
 // await waits for the slot of a turn, and has its run say its place meanwhile. A run that
 // is stopped before has ended, and gets none.
 func (d *Desk) await(t *turn) bool {
-	waits, served := context.WithCancel(t.run.ctx)
-	var telling sync.WaitGroup
-	telling.Go(func() { d.tellPlace(waits, t) })
-	select {
-	case <-t.come:
-	case <-waits.Done():
+	if !t.waits {
+		return true
 	}
-	served()
-	telling.Wait()
+	for told, waits := 0, true; waits; {
+		d.mu.Lock()
+		place := slices.Index(d.waiting, t) + 1
+		d.mu.Unlock()
+		if place != 0 && place != told {
+			told = place
+			t.run.note(marchwarden.Event{Stage: marchwarden.StagePlan, Message: fmt.Sprintf("waiting for its turn: number %d in the queue", place)})
+		}
+		select {
+		case <-t.come:
+			waits = false
+		case <-t.run.ctx.Done():
+			waits = false
+		case <-time.After(placeEvery):
+		}
+	}
 	d.mu.Lock()
 	closed := d.closed
 	d.mu.Unlock()
@@ -93,25 +97,6 @@ func (d *Desk) await(t *turn) bool {
 	}
 	t.run.settle(outcome{err: err})
 	return false
-}
-
-// tellPlace has a run that waits say its place, and that it has changed, until ctx ends.
-func (d *Desk) tellPlace(ctx context.Context, t *turn) {
-	for told := 0; ; {
-		d.mu.Lock()
-		place := slices.Index(d.waiting, t) + 1
-		d.mu.Unlock()
-		if place == 0 {
-			return // its turn has come
-		}
-		if place != told {
-			told = place
-			t.run.note(marchwarden.Event{Stage: marchwarden.StagePlan, Message: fmt.Sprintf("waiting for its turn: number %d in the queue", place)})
-		}
-		if !sleep(ctx, placeEvery) {
-			return
-		}
-	}
 }
 
 // room refuses a run when the queue is full, or the desk closed.

@@ -67,7 +67,7 @@ func TestQueue(t *testing.T) {
 func TestQueueHasLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, runs.Config{MaxRunning: 1, Researcher: research(patient)})
-		begin(t, d, alice, ask, runs.Call)
+		begin(t, d, alice, ask, asCall)
 		ctx, done := context.WithTimeout(access.With(t.Context(), alice), time.Second)
 		defer done()
 		v, err := d.Begin(ctx, runs.Asked{Request: ask})
@@ -78,7 +78,7 @@ func TestQueueHasLimits(t *testing.T) {
 		_, err = v.Outcome()
 		want(t, err, marchwarden.CodeTimeout, "before its turn came")
 		for range 4096 {
-			begin(t, d, alice, ask, runs.Call)
+			begin(t, d, alice, ask, asCall)
 		}
 		_, err = d.Begin(as(alice), runs.Asked{Request: ask})
 		want(t, err, marchwarden.CodeUnavailable, "server busy: 1 research calls are running and 4096 wait, which is the limit")

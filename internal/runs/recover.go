@@ -21,28 +21,21 @@ const (
 	unavailableLimit = 2 * time.Minute
 )
 
-// Recover resumes, in the background, every kept run that had not ended, in the order in which they
-// were begun and as slots are free. Those that another process has are left to it for as long as it
-// lives.
+// Recover resumes every kept run that had not ended, in the order in which they were begun and as
+// slots are free. Those that another process has are left to it for as long as it lives.
 func (d *Desk) Recover() {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
+	d.recovering = !d.closed
+	closed := d.closed
+	d.mu.Unlock()
+	if closed {
 		return
 	}
-	d.recovering = true
-	var waiting []*Run
-	for _, r := range d.runs {
-		if r.summon() {
-			waiting = append(waiting, r)
+	for _, rec := range d.records.unended(d.cfg.Name) {
+		if r, err := d.find(rec.ID); err == nil && r != nil { // else it has gone meanwhile
+			r.GoOn()
 		}
 	}
-	slices.SortFunc(waiting, func(a, b *Run) int { return byAge(a.snapshot(), b.snapshot()) })
-	d.group.Go(func() {
-		for _, r := range waiting {
-			d.comeBack(r, r.take())
-		}
-	})
 }
 
 // GoOn goes on, in the background, with a kept run that waits for Recover; one that goes
@@ -50,61 +43,16 @@ func (d *Desk) Recover() {
 func (r *Run) GoOn() {
 	d := r.desk
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.closed && r.summon() {
-		d.group.Go(func() { d.comeBack(r, r.take()) })
-	}
-}
-
-// summon reports whether the run waits for Recover, and takes it as attended to.
-func (r *Run) summon() bool {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	waits := !r.attended && !r.ended
-	r.attended = true
-	return waits
-}
-
-// comeBack takes a run over when there is a slot, or follows it where it is.
-func (d *Desk) comeBack(r *Run, now whose) {
-	switch now {
-	case theirs:
-		d.group.Go(func() { d.attend(r) })
-	case mine:
-		if d.acquire(r) {
-			d.group.Go(func() { d.goOn(r) })
-		}
-	case nobodys:
+	waits := !d.closed && !r.attended && !r.ended
+	if waits {
+		r.attended = true
+		d.group.Add(1) // lookAfter ends it
 	}
-}
-
-// goOn resumes a run that this process has the lock of, and a slot for.
-func (d *Desk) goOn(r *Run) {
-	ask := marchwarden.Request{Resume: r.id.String()}
-	waited := time.Duration(0)
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		r.say("going on after a restart")
-		out := d.research(r, ask)
-		d.release()
-		if !errors.Is(out.err, marchwarden.CodeUnavailable) || waited >= unavailableLimit {
-			r.settle(out)
-			return
-		}
-		r.say(waitingText + ": " + out.err.Error())
-		if sleep(r.ctx, pause); !d.acquire(r) {
-			return
-		}
-		waited += pause
-	}
-}
-
-// sleep reports whether ctx lasted that long.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
+	r.mu.Unlock()
+	d.mu.Unlock()
+	if waits {
+		d.lookAfter(r)
 	}
 }
 
@@ -117,50 +65,81 @@ func (d *Desk) follow(rec record) *Run {
 		return there
 	}
 	r := d.newRun(context.Background(), rec)
-	r.recorded, r.ours = true, false
-	r.attended = !rec.Kept || d.recovering
-	if d.closed {
-		d.mu.Unlock()
-		r.shut = true
-		r.settle(outcome{err: ErrShutdown})
-		return r
+	r.recorded, r.attended, r.ours = true, false, false
+	if rec.Kept {
+		r.rec.Message = waitingText
 	}
-	d.runs[rec.ID] = r
-	attended := r.attended
-	if attended {
-		d.group.Add(1)
+	closed, wanted := d.closed, !rec.Kept || d.recovering
+	if !closed {
+		d.runs[rec.ID] = r
 	}
 	d.mu.Unlock()
-	if rec.Kept {
-		r.say(waitingText)
-	}
-	if attended {
-		now := r.take() // at once: a call whose process is gone has ended
-		go func() {
-			defer d.group.Done()
-			d.comeBack(r, now)
-		}()
+	switch {
+	case closed:
+		r.shutDown()
+	case wanted:
+		r.GoOn()
 	}
 	return r
 }
 
-// attend follows a run of another process, until the run has ended there, or the process has, and
-// the run can be resumed here.
-func (d *Desk) attend(r *Run) {
-	r.say("going on in another process")
-	for pause := firstPause; sleep(r.ctx, pause); pause = min(2*pause, longPause) {
-		switch r.take() {
-		case mine:
-			if d.acquire(r) {
-				d.goOn(r)
-			}
-			return
-		case nobodys:
-			return
-		case theirs:
-		}
+// lookAfter resumes a run here as soon as no process has it and there is a slot. Until then it
+// follows the run where it is.
+func (d *Desk) lookAfter(r *Run) {
+	now := r.take() // at once: a call whose process is gone has ended
+	var t *turn
+	if now == mine {
+		t = d.join(r) // in the order of the calls
 	}
-	r.settle(outcome{err: context.Cause(r.ctx)})
+	go func() {
+		defer d.group.Done()
+		for pause := firstPause; now == theirs; pause = min(2*pause, longPause) {
+			r.say("going on in another process")
+			if !sleep(r.ctx, pause) {
+				r.settle(outcome{err: context.Cause(r.ctx)})
+				return
+			}
+			now = r.take()
+		}
+		if now == mine {
+			if t == nil {
+				t = d.join(r)
+			}
+			d.goOn(r, t)
+		}
+	}()
+}
+
+// goOn resumes a run that this process has the lock of, when its turn has come.
+func (d *Desk) goOn(r *Run, t *turn) {
+	ask := marchwarden.Request{Resume: r.id.String()}
+	waited := time.Duration(0)
+	for pause := firstPause; d.await(t); pause = min(2*pause, longPause) {
+		r.say("going on after a restart")
+		out := d.research(r, ask)
+		d.release()
+		if !errors.Is(out.err, marchwarden.CodeUnavailable) || waited >= unavailableLimit {
+			r.settle(out)
+			return
+		}
+		r.say(waitingText + ": " + out.err.Error())
+		if !sleep(r.ctx, pause) {
+			r.settle(outcome{err: context.Cause(r.ctx)})
+			return
+		}
+		t = d.join(r)
+		waited += pause
+	}
+}
+
+// sleep reports whether ctx lasted that long.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
 }
 
 // Whose a run is that has a record and did not begin here.
@@ -198,7 +177,7 @@ func (r *Run) takeHeld() whose {
 	case locked:
 		return theirs
 	case err != nil: // it was removed or damaged: there is nothing to resume
-		r.settleHeld(outcome{err: marchwarden.Wrap(err, marchwarden.CodeUnavailable, "resume run %s", r.id)}, true)
+		r.settleHeld(outcome{err: marchwarden.Wrap(err, marchwarden.CodeUnavailable, "resume run %s", r.id)})
 		return nobodys
 	}
 	stop := rec.Status == Cancelled || r.desk.records.toStop(r.id)
@@ -216,10 +195,10 @@ func (r *Run) takeHeld() whose {
 	r.mu.Unlock()
 	switch {
 	case stop:
-		r.settleHeld(outcome{err: errCancelled}, true)
+		r.settleHeld(outcome{err: errCancelled})
 		return nobodys
 	case !rec.Kept:
-		r.settleHeld(outcome{err: errCutOff}, true)
+		r.settleHeld(outcome{err: errCutOff})
 		return nobodys
 	}
 	return mine
@@ -284,27 +263,23 @@ func (d *Desk) Close(ctx context.Context) error {
 	case <-grace.C:
 	case <-ctx.Done():
 	}
-	late := 0
-	for _, r := range all {
-		r.abandon()
-		if r.overstays() {
-			late++
-		}
-	}
+	late := d.Running()
 	if late == 0 {
 		<-quiet
 		return nil
+	}
+	for _, r := range all {
+		r.giveUp()
 	}
 	return marchwarden.Errorf(marchwarden.CodeTimeout, "%d research calls did not end within %v after they were stopped", late, d.cfg.Grace)
 }
 
 // shutDown stops the run because the process ends.
 func (r *Run) shutDown() {
+	r.halt(ErrShutdown)
 	r.mu.Lock()
-	r.shut = true
 	attended := r.attended
 	r.mu.Unlock()
-	r.halt(ErrShutdown)
 	if !attended {
 		r.settle(outcome{err: ErrShutdown})
 	}

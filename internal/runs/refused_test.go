@@ -19,9 +19,8 @@ func TestRefusedResumeLeavesTheRecord(t *testing.T) {
 		dir := t.TempDir()
 		d := open(t, runs.Config{Dir: dir, Researcher: g})
 		defer release()
-		r := begin(t, d, alice, ask, runs.Task)
-		r.Cancel()
-		<-r.Done() // and its research has not returned
+		r := begin(t, d, alice, ask, asTask)
+		r.Cancel() // and its research has not returned
 		path := filepath.Join(dir, r.ID().String()+".json")
 		before, err := os.ReadFile(path)
 		if err != nil {
@@ -29,7 +28,7 @@ func TestRefusedResumeLeavesTheRecord(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(as(alice), time.Second)
 		defer cancel()
-		_, err = d.Begin(ctx, runs.Asked{Request: resume(r.ID()), Kind: runs.Call})
+		_, err = d.Begin(ctx, runs.Asked{Request: resume(r.ID())})
 		want(t, err, marchwarden.CodeUnavailable, "is still going on")
 		time.Sleep(time.Minute)
 		if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
@@ -43,7 +42,7 @@ func TestCancelledBeforeTheEnd(t *testing.T) {
 	g, release := gate()
 	dir, copied := t.TempDir(), t.TempDir()
 	d := open(t, runs.Config{Dir: dir, Researcher: g})
-	r := begin(t, d, alice, ask, runs.Task)
+	r := begin(t, d, alice, ask, asTask)
 	r.Cancel()
 	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -13,23 +12,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
-
-// Kind is what a run was begun as.
-type Kind int
-
-// A Call is stopped when its last caller leaves. A Task is kept, and continues after a restart.
-const (
-	Call Kind = iota
-	Task
-)
-
-// String is the kind as records have it.
-func (k Kind) String() string {
-	if k == Task {
-		return "task"
-	}
-	return "call"
-}
 
 // Status is where a run stands.
 type Status string
@@ -78,19 +60,15 @@ type Run struct {
 	mu        sync.Mutex
 	rec       record // what the record says, or would say
 	recorded  bool   // a record belongs on the disk
-	hidden    bool   // it should have a record and has none
 	attended  bool   // something in this process will end it
 	ours      bool   // this process executes it, and writes its record
 	cancelled bool
-	shut      bool
 	ended     bool // done is closed
-	late      bool // ended, and Research has not returned
 	res       *marchwarden.Result
 	err       error
 	visits    []*Visit // that have not ended
 	last      *marchwarden.Event
 	draft     string // that the run's own model is writing
-	heeding   bool   // looks for the wish of another process
 	endedAt   time.Time
 }
 
@@ -102,22 +80,13 @@ type outcome struct {
 
 var (
 	errCancelled = marchwarden.Errorf(marchwarden.CodeCanceled, "the run was cancelled")
-	errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the run was stopped and did not end in time")
+	errGivenUp   = marchwarden.Errorf(marchwarden.CodeCanceled, "the run was stopped and did not end in time")
 	errCutOff    = &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the run was cut off when its process ended", Hint: "call research with resume set to its id to continue it"}
 )
 
-// going says that a run cannot be had now.
-type going struct{ error }
-
-func (g going) Unwrap() error { return g.error }
-
+// goingOn says that a run cannot be had now.
 func goingOn(id marchwarden.TraceID) error {
-	return going{&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is still going on", id), Hint: "wait for it to end, or call without constraints to wait with it"}}
-}
-
-func isGoing(err error) bool {
-	var g going
-	return errors.As(err, &g)
+	return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is still going on", id), Hint: "wait for it to end, or call without constraints to wait with it"}
 }
 
 // newRun makes a run that this process executes. Its research has the owner as its principal,
@@ -130,17 +99,7 @@ func (d *Desk) newRun(ctx context.Context, rec record) *Run {
 		stop := halt
 		work, halt = limited, func(cause error) { stop(cause); cancel() }
 	}
-	r := &Run{desk: d, id: rec.ID, ctx: work, halt: halt, done: make(chan struct{}), rec: rec, attended: true, ours: true}
-	context.AfterFunc(work, func() {
-		grace := time.NewTimer(d.cfg.Grace)
-		defer grace.Stop()
-		select {
-		case <-r.done:
-		case <-grace.C:
-			r.abandon()
-		}
-	})
-	return r
+	return &Run{desk: d, id: rec.ID, ctx: work, halt: halt, done: make(chan struct{}), rec: rec, attended: true, ours: true}
 }
 
 type choiceKey struct{}
@@ -167,8 +126,8 @@ func (d *Desk) past(rec record) *Run {
 // ID is the id of the run and of its trace.
 func (r *Run) ID() marchwarden.TraceID { return r.id }
 
-// Done is closed when the run has ended, or when it was stopped and its grace is over,
-// or when the desk was closed and the run goes on after a restart.
+// Done is closed when the run has ended, or when the desk was closed: then a kept run goes on
+// after a restart.
 func (r *Run) Done() <-chan struct{} { return r.done }
 
 // State is where the run stands now.
@@ -245,23 +204,22 @@ func (r *Run) Keep() error {
 	}
 	if !ended {
 		if err := r.takeLock(); err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep run %s", r.id)
+			return r.desk.unrecorded(r.id, err)
 		}
 	}
 	rec.Kept = true
-	if err := r.desk.put(rec); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep run %s", r.id)
+	if err := r.desk.records.write(rec); err != nil {
+		return r.desk.unrecorded(r.id, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.rec.Kept, r.recorded, r.hidden = true, true, false
-	r.heedStopSign()
+	r.rec.Kept, r.recorded = true, true
 	return nil
 }
 
 // Cancel stops the run for good, also a kept one. Its status is Cancelled from now on,
 // which for a kept run is durable when Cancel returns; Done follows when its research
-// has ended, or its grace is over. A run that goes on in another process is stopped
+// has ended. A run that goes on in another process is stopped
 // there within seconds. Cancelling what has ended does nothing.
 func (r *Run) Cancel() { r.cancelIf(func() bool { return true }) }
 
@@ -286,7 +244,7 @@ func (r *Run) cancelIf(condition func() bool) {
 	r.mu.Unlock()
 	r.halt(errCancelled)
 	if rec.Kept {
-		if err := r.desk.put(rec); err != nil {
+		if err := r.desk.records.write(rec); err != nil {
 			r.desk.cfg.Log.Error("a run was cancelled, and its record does not say so yet", "run", r.id.String(), "error", err)
 		}
 	}
@@ -318,7 +276,7 @@ func (r *Run) cancelElsewhere() {
 	r.cancelled = true
 	r.rec.Message = "cancelled"
 	r.mu.Unlock()
-	r.settleHeld(outcome{err: errCancelled}, true)
+	r.settleHeld(outcome{err: errCancelled})
 }
 
 // attach is a visit of a caller that resumes the run while it is under way.
@@ -326,9 +284,9 @@ func (r *Run) attach(asked Asked) (*Visit, error) {
 	if asked.Request.Constraints != nil {
 		return nil, goingOn(r.id)
 	}
-	if asked.Kind == Task {
+	if asked.Keep {
 		if err := r.Keep(); err != nil {
-			return nil, r.desk.untold(r.id, err)
+			return nil, err
 		}
 	}
 	r.GoOn() // in a process that does not recover by itself, this one is wanted now
@@ -345,18 +303,11 @@ func (r *Run) over() bool {
 	return r.ended
 }
 
-// overstays reports whether the run has ended and its research has not returned.
-func (r *Run) overstays() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.late
-}
-
 // visibleTo reports whether a principal may see the run.
 func (r *Run) visibleTo(who access.Principal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return who.SeesAll() || (!r.hidden && r.rec.Owner == who.ID)
+	return who.SeesAll() || r.rec.Owner == who.ID
 }
 
 func (r *Run) snapshot() record {

@@ -52,6 +52,9 @@ type failed struct {
 
 func (rec record) over() bool { return !rec.Ended.IsZero() }
 
+// toGoOn reports whether the run is kept and has not ended.
+func (rec record) toGoOn() bool { return rec.Kept && !rec.over() }
+
 // lastSign is when the run ended or, as far as the record tells, was last alive.
 func (rec record) lastSign() time.Time {
 	if rec.over() {
@@ -73,6 +76,9 @@ const (
 	lockSuffix   = ".lock"
 	stopSuffix   = ".stop"
 	asideSuffix  = ".damaged"
+	// These end the names of unfinished files; the second is that of earlier versions.
+	scrapSuffix    = ".new"
+	oldScrapSuffix = ".tmp"
 
 	// maxRecordBytes is far above the largest record that is written.
 	maxRecordBytes = 2 << 20
@@ -82,20 +88,10 @@ const (
 	oldScrap = time.Hour
 )
 
-// scrapSuffixes end the names of unfinished files; the second is that of earlier versions.
-var scrapSuffixes = []string{recordSuffix + ".new", ".tmp"}
-
 var (
 	errNone    = errors.New("there is no such record")
-	errDamaged = errors.New("the record is damaged")
-	errForeign = errors.New("the record is of a later version")
-	errChanged = errors.New("the record has changed")
+	errForeign = fmt.Errorf("%w: it is of a later version", errNone)
 )
-
-// isNone reports whether an error says that there is no record that this program can use.
-func isNone(err error) bool {
-	return errors.Is(err, errNone) || errors.Is(err, errDamaged) || errors.Is(err, errForeign)
-}
 
 // shelf is the records, of all researchers in the folder. Without a folder it keeps nothing
 // beyond the process.
@@ -103,14 +99,13 @@ type shelf struct {
 	dir string
 	log *slog.Logger
 
-	mu      sync.Mutex                     // guards what follows
-	records map[marchwarden.TraceID]record // without what only a run needs that is to go on
-	stamps  map[marchwarden.TraceID]stamp  // of the records that were read
-	looked  time.Time                      // when the folder was last looked through
+	mu      sync.Mutex // guards what follows
+	records map[marchwarden.TraceID]known
+	looked  time.Time // when the folder was last looked through
 }
 
 func openShelf(dir string, log *slog.Logger) (*shelf, error) {
-	s := &shelf{dir: dir, log: log, records: map[marchwarden.TraceID]record{}}
+	s := &shelf{dir: dir, log: log, records: map[marchwarden.TraceID]known{}}
 	if dir == "" {
 		return s, nil
 	}
@@ -125,67 +120,52 @@ func (s *shelf) path(id marchwarden.TraceID, suffix string) string {
 	return filepath.Join(s.dir, id.String()+suffix)
 }
 
-// read gives a record. One that is damaged is set aside first: errDamaged.
+// read gives a record: errNone if there is none that this program can use. One that is damaged is
+// set aside.
 func (s *shelf) read(id marchwarden.TraceID) (record, error) {
 	if s.dir == "" || !id.Valid() {
 		return record{}, errNone
 	}
 	path := s.path(id, recordSuffix)
-	data, err := load(path)
-	var rec record
-	if err == nil {
-		rec, err = parseRecord(data, id)
-	}
-	if errors.Is(err, errDamaged) {
-		moved := os.Rename(path, path+asideSuffix)
-		s.log.Error("the record of a run is damaged and was set aside: it has no owner", "file", filepath.Base(path)+asideSuffix, "error", errors.Join(err, moved))
-	}
-	if err == nil {
-		s.add(rec)
-	}
-	return rec, err
-}
-
-func load(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
+	var data []byte
+	if err == nil && info.Mode().IsRegular() && info.Size() <= maxRecordBytes { // else there is nothing to parse
+		data, err = os.ReadFile(path)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, errNone
+		return record{}, errNone
 	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: it is no regular file", errDamaged)
-	case info.Size() > maxRecordBytes:
-		return nil, fmt.Errorf("%w: it has %d bytes", errDamaged, info.Size())
+		return record{}, err
 	}
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errNone
+	rec, err := parseRecord(data, id)
+	switch {
+	case errors.Is(err, errForeign):
+		return rec, err
+	case err != nil:
+		moved := os.Rename(path, path+asideSuffix)
+		s.log.Error("the record of a run is damaged and was set aside: it has no owner", "file", filepath.Base(path)+asideSuffix, "error", errors.Join(err, moved))
+		return rec, errNone
 	}
-	return data, err
+	s.add(rec)
+	return rec, nil
 }
 
-func parseRecord(data []byte, id marchwarden.TraceID) (record, error) {
-	var rec record
+func parseRecord(data []byte, id marchwarden.TraceID) (rec record, err error) {
 	var version struct {
 		Format int `json:"format"`
 	}
 	if err := json.Unmarshal(data, &version); err != nil {
-		return rec, fmt.Errorf("%w: %w", errDamaged, err)
+		return rec, err
 	}
 	if version.Format > recordFormat {
 		return rec, errForeign
 	}
 	if err := json.Unmarshal(data, &rec); err != nil {
-		return rec, fmt.Errorf("%w: %w", errDamaged, err)
+		return rec, err
 	}
-	switch rec.Status {
-	case Working, Completed, Failed, Cancelled:
-	default:
-		return rec, fmt.Errorf("%w: there is no status %q", errDamaged, rec.Status)
-	}
-	if rec.Format != recordFormat || rec.ID != id || rec.Owner == "" {
-		return rec, fmt.Errorf("%w: its format, id or owner is wrong", errDamaged)
+	if rec.Format != recordFormat || rec.ID != id || rec.Owner == "" || !slices.Contains([]Status{Working, Completed, Failed, Cancelled}, rec.Status) {
+		return rec, errors.New("its format, id, owner or status is wrong")
 	}
 	return rec, nil
 }
@@ -252,8 +232,8 @@ func (s *shelf) heeded(id marchwarden.TraceID) {
 	}
 }
 
-// remove removes a record and what belongs to it, unless another process has the run
-// (durable.ErrLocked) or the record is not as it was known (errChanged).
+// remove removes a record and what belongs to it, unless another process has the run, or
+// had it meanwhile: durable.ErrLocked.
 func (s *shelf) remove(known record) error {
 	if s.dir == "" {
 		s.forget(known.ID)
@@ -265,11 +245,11 @@ func (s *shelf) remove(known record) error {
 	}
 	defer s.unlock(known.ID, f)
 	switch now, err := s.read(known.ID); {
-	case errors.Is(err, errNone):
+	case err == errNone:
 	case err != nil:
 		return err
 	case !now.lastSign().Equal(known.lastSign()):
-		return errChanged
+		return durable.ErrLocked
 	}
 	if err := os.Remove(s.path(known.ID, recordSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -293,19 +273,17 @@ func (s *shelf) tidy(now time.Time) {
 		if err != nil || now.Sub(info.ModTime()) < oldScrap {
 			continue
 		}
-		if slices.ContainsFunc(scrapSuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) }) {
+		switch suffix := filepath.Ext(name); suffix {
+		case scrapSuffix, oldScrapSuffix:
 			_ = os.Remove(filepath.Join(s.dir, name)) // again next time
-		}
-		text, isLock := strings.CutSuffix(name, lockSuffix)
-		if !isLock {
-			text, _ = strings.CutSuffix(name, stopSuffix)
-		}
-		id, err := marchwarden.ParseTraceID(text)
-		if err != nil || text == name {
-			continue
-		}
-		if _, err := os.Lstat(s.path(id, recordSuffix)); errors.Is(err, fs.ErrNotExist) {
-			_ = s.remove(record{ID: id}) // one that is locked stays
+		case lockSuffix, stopSuffix:
+			id, err := marchwarden.ParseTraceID(strings.TrimSuffix(name, suffix))
+			if err != nil {
+				continue
+			}
+			if _, err := os.Lstat(s.path(id, recordSuffix)); errors.Is(err, fs.ErrNotExist) {
+				_ = s.remove(record{ID: id}) // one that is locked stays
+			}
 		}
 	}
 }

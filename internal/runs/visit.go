@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"slices"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -20,7 +21,7 @@ type Visit struct {
 func (r *Run) visit(sink marchwarden.Sink, attached bool) *Visit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cancelled || r.shut {
+	if r.ctx.Err() != nil && !r.ended {
 		return nil
 	}
 	v := &Visit{Run: r, Attached: attached, sink: sink}
@@ -68,22 +69,21 @@ func (r *Run) Draft() string {
 
 // note is the sink of the research.
 func (r *Run) note(e marchwarden.Event) {
-	for _, sink := range r.heard(e) {
-		sink(e)
+	for _, v := range r.heard(e) {
+		if v.sink != nil {
+			v.sink(e)
+		}
 	}
 }
 
-// heard takes an event in, and gives the sinks that are to hear it.
-func (r *Run) heard(e marchwarden.Event) []marchwarden.Sink {
+// heard takes an event in, and gives the visits that are to hear it.
+func (r *Run) heard(e marchwarden.Event) []*Visit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
 		return nil
 	}
-	text := message(e.Message)
-	if text == "" {
-		text = message(string(e.Stage))
-	}
+	text := cmp.Or(message(e.Message), message(string(e.Stage)))
 	if text != "" && !r.cancelled {
 		r.rec.Message, r.last = text, &e
 	}
@@ -91,11 +91,5 @@ func (r *Run) heard(e marchwarden.Event) []marchwarden.Sink {
 		r.draft = e.Draft
 	}
 	r.touch()
-	var sinks []marchwarden.Sink
-	for _, v := range r.visits {
-		if v.sink != nil {
-			sinks = append(sinks, v.sink)
-		}
-	}
-	return sinks
+	return slices.Clone(r.visits)
 }

@@ -55,47 +55,30 @@ func (d *Desk) guarded(ctx context.Context, ask marchwarden.Request, sink marchw
 	return outcome{res, err}
 }
 
-// put writes a record.
-func (d *Desk) put(rec record) error {
-	if err := d.records.write(rec); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the record of run %s", rec.ID)
-	}
-	if d.records.full() {
-		d.prune()
-	}
-	return nil
-}
-
 // inscribe takes the lock of a run that begins and writes its record, if it is to have
-// one.
-func (r *Run) inscribe() error {
+// one. The error is goingOn or errUnrecorded, and then it has none.
+func (r *Run) inscribe() (err error) {
 	r.disk.Lock()
 	defer r.disk.Unlock()
 	r.mu.Lock()
 	rec, wanted := r.rec, r.recorded
 	r.mu.Unlock()
-	if !wanted {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.heedStopSign()
-		return nil
-	}
-	err := r.takeLock()
-	if errors.Is(err, durable.ErrLocked) {
-		err = goingOn(r.id)
-	}
-	if err == nil {
-		r.desk.records.heeded(r.id) // what was wished of an earlier going on
-		err = r.desk.put(rec)
+	if wanted {
+		if err = r.takeLock(); err == nil {
+			r.desk.records.heeded(r.id) // what was wished of an earlier going on
+			err = r.desk.records.write(rec)
+		}
+		if errors.Is(err, durable.ErrLocked) {
+			err = goingOn(r.id)
+		} else if err != nil {
+			err = r.desk.unrecorded(r.id, err)
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil {
-		r.recorded, r.hidden = false, true
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "begin a run")
-	}
+	r.recorded = wanted && err == nil
 	r.heedStopSign()
-	return nil
+	return err
 }
 
 // takeLock takes the lock of the run; disk is held.
@@ -112,13 +95,11 @@ func (r *Run) dropLock() {
 	r.hold = nil
 }
 
-// heedStopSign looks for the wish of another process that the run be stopped, from now
-// on; mu is held.
+// heedStopSign looks for the wish of another process that the run be stopped, from now on.
 func (r *Run) heedStopSign() {
-	if r.heeding || r.desk.cfg.Dir == "" {
+	if r.desk.cfg.Dir == "" {
 		return
 	}
-	r.heeding = true
 	go HeedStop(r.ctx, r.desk.cfg.Dir, r.id, r.Cancel)
 }
 
@@ -139,32 +120,28 @@ func HeedStop(ctx context.Context, dir string, id marchwarden.TraceID, stop func
 func (r *Run) settle(out outcome) {
 	r.disk.Lock()
 	defer r.disk.Unlock()
-	r.settleHeld(out, true)
+	r.settleHeld(out)
 }
 
-// abandon ends a run that was stopped and whose research does not return. It keeps its
-// slot and its lock until it does.
-func (r *Run) abandon() {
+// giveUp ends a run for its callers whose research does not return before the process ends.
+// Its record stays as it is: the next process finds it cut off.
+func (r *Run) giveUp() {
 	r.disk.Lock()
 	defer r.disk.Unlock()
-	if r.over() {
-		return
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.desk.cfg.Log.Error("research did not end after it was stopped", "run", r.id.String(), "grace", r.desk.cfg.Grace)
+		r.close(outcome{err: errGivenUp})
 	}
-	r.desk.cfg.Log.Error("research did not end after it was stopped", "run", r.id.String(), "grace", r.desk.cfg.Grace)
-	r.settleHeld(outcome{err: errAbandoned}, false)
 }
 
-// settleHeld is settle; disk is held. Whether Research has returned is told: of one
-// that had been given up, that is all that is new.
-func (r *Run) settleHeld(out outcome, returned bool) {
+// settleHeld is settle; disk is held.
+func (r *Run) settleHeld(out outcome) {
 	r.mu.Lock()
-	if r.ended {
-		r.late = r.late && !returned
+	if r.ended { // it was given up
 		r.mu.Unlock()
-		if returned {
-			r.dropLock()
-			r.desk.retire(r)
-		}
+		r.dropLock()
 		return
 	}
 	if out.err != nil {
@@ -176,17 +153,15 @@ func (r *Run) settleHeld(out outcome, returned bool) {
 	r.mu.Unlock()
 
 	if write {
-		if err := r.desk.put(rec); err != nil {
+		if err := r.desk.records.write(rec); err != nil {
 			r.desk.cfg.Log.Error("the end of a run was not recorded", "run", r.id.String(), "error", err)
 		}
 		r.desk.records.heeded(r.id)
 	}
-	if returned {
-		r.dropLock()
-	}
+	r.dropLock() // before a caller that has the result resumes the run
 
 	r.mu.Lock()
-	r.rec, r.late = rec, !returned
+	r.rec = rec
 	r.close(out)
 	r.mu.Unlock()
 	r.desk.retire(r)
@@ -205,7 +180,7 @@ func (r *Run) close(out outcome) {
 func (r *Run) final(out outcome) record {
 	r.touch()
 	rec := r.rec
-	if r.shut && rec.Kept && !r.cancelled {
+	if rec.Kept && !r.cancelled && context.Cause(r.ctx) == ErrShutdown {
 		rec.Message = waitingText
 		return rec
 	}
@@ -257,9 +232,6 @@ func shown(rec record, res *marchwarden.Result) (traces []marchwarden.TraceID, e
 
 // failure is an error as a record can tell it: a code and words, without its causes.
 func failure(err error) *marchwarden.Error {
-	if e, ok := err.(*marchwarden.Error); ok && e.Err == nil && len(e.Message) <= maxFailureChars {
-		return e
-	}
 	f := &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: err.Error(), Hint: marchwarden.HintOf(err)}
 	var e *marchwarden.Error
 	if errors.As(err, &e) && e.Field != "" {
@@ -290,7 +262,7 @@ func (d *Desk) sweep() {
 		}
 		d.ended[0] = nil
 		d.ended = d.ended[1:]
-		if d.runs[first.id] == first && !first.overstays() {
+		if d.runs[first.id] == first {
 			delete(d.runs, first.id)
 		}
 	}

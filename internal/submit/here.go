@@ -82,7 +82,7 @@ func (w *Here) begin(ctx context.Context, q Question) (run *runs.Run, earlier bo
 	if err != nil && !errors.Is(err, marchwarden.CodeNotFound) {
 		return nil, false, err
 	}
-	asked := runs.Asked{Request: q.Request, Kind: runs.Task}
+	asked := runs.Asked{Request: q.Request, Keep: true}
 	if !known {
 		if known, err = w.recorded(q.Task); err != nil {
 			return nil, false, err

@@ -92,7 +92,7 @@ func (o *actor) Ask(ctx context.Context, q Question) (marchwarden.TraceID, error
 	if o.refuse != nil {
 		return marchwarden.TraceID{}, o.refuse
 	}
-	v, err := o.w.desk.Begin(ctx, runs.Asked{Request: q.Request, Kind: runs.Task})
+	v, err := o.w.desk.Begin(ctx, runs.Asked{Request: q.Request, Keep: true})
 	if err != nil {
 		return marchwarden.TraceID{}, err
 	}
@@ -283,7 +283,7 @@ func (w *world) lib(pi bool) eval.Library {
 // begin begins a run in the name of who is in ctx, as the program does.
 func (w *world) begin(ctx context.Context, req marchwarden.Request) marchwarden.TraceID {
 	w.t.Helper()
-	v, err := w.desk.Begin(ctx, runs.Asked{Request: req, Kind: runs.Task})
+	v, err := w.desk.Begin(ctx, runs.Asked{Request: req, Keep: true})
 	if err != nil {
 		w.t.Error(err)
 		return marchwarden.TraceID{}

@@ -47,7 +47,7 @@ func serveHTTP(t *testing.T, modern bool) Target {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	h := s.Handler(0)
+	h := s.Handler()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer sesame" {
 			w.WriteHeader(http.StatusUnauthorized)
