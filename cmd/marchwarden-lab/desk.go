@@ -114,12 +114,12 @@ func hashOf(program string) (string, error) {
 }
 
 // reader is the one that comes with the program, with the store of the vectors; nil
-// without vectors or a model.
+// without vectors.
 func (b *bench) reader() reader.Reader {
-	r, err := reader.New()
-	if err != nil || b.embed == nil {
+	if b.embed == nil {
 		return nil
 	}
+	r := reader.New()
 	if s, ok := b.embed.(interface{ Store() embed.Store }); ok {
 		return reader.Cached(r, s.Store())
 	}
