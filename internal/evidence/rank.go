@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"unique"
 )
 
 // The ranking function is BM25 with its usual constants. A word of the heading
@@ -43,7 +44,7 @@ type posting struct {
 }
 
 // index holds what ranking needs to know of the passages. Their words are read when
-// they are first ranked, if not before, and kept as numbers: a text of tens of megabytes
+// they are first ranked, if not before, each term kept once: a text of tens of megabytes
 // has millions of them. Postings are made of the terms that are asked for.
 //
 // Several may rank at once: mu guards what is read and made meanwhile.
@@ -59,8 +60,7 @@ type index struct {
 	lengths []float64
 	total   float64
 
-	vocabulary
-	lists map[string][]posting
+	lists map[word][]posting
 }
 
 // unread is a document whose words the index does not have yet.
@@ -83,20 +83,24 @@ func (x *index) add(title string, passages []Passage, ws *words) {
 // read takes in the words of the documents that were added since.
 func (x *index) read() {
 	if x.lists == nil {
-		x.vocabulary, x.lists = newVocabulary(), map[string][]posting{}
+		x.lists = map[word][]posting{}
 	}
 	from := len(x.ends)
+	known := spellings{}
 	for _, u := range x.unread {
 		if u.words == nil {
 			u.words, _ = readWords(context.Background(), u.passages) // fails with its context alone
 		}
-		x.take(u.words)
-		named := x.wordsOf(nil, u.title)
+		for _, end := range u.words.ends {
+			x.ends = append(x.ends, len(x.words)+end)
+		}
+		x.words = append(x.words, u.words.words...)
+		named := known.words(nil, u.title)
 		var heading string
 		var head []word
 		for i := range u.passages {
 			if h := u.passages[i].Heading; h != heading {
-				heading, head = h, x.wordsOf(nil, h)
+				heading, head = h, known.words(nil, h)
 			}
 			x.heads, x.named = append(x.heads, head), append(x.named, named)
 		}
@@ -106,26 +110,6 @@ func (x *index) read() {
 		length := x.lengthOf(at)
 		x.lengths = append(x.lengths, length)
 		x.total += length
-	}
-}
-
-// take adds the words of a document to those of the index. The first ones are taken as
-// they are.
-func (x *index) take(ws *words) {
-	if len(x.words) == 0 && len(x.numbers) == 0 {
-		x.words, x.ends, x.vocabulary = ws.words, append(x.ends, ws.ends...), ws.vocabulary
-		return
-	}
-	numbers := make([]word, int(firstTerm)+len(ws.numbers))
-	numbers[sentenceEnd] = sentenceEnd
-	for term, w := range ws.numbers {
-		numbers[w] = x.numberOf(term)
-	}
-	for _, end := range ws.ends {
-		x.ends = append(x.ends, len(x.words)+end)
-	}
-	for _, w := range ws.words {
-		x.words = append(x.words, numbers[w])
 	}
 }
 
@@ -168,9 +152,9 @@ func (x *index) lengthOf(at int) float64 {
 // holds mu.
 func (x *index) postings(term string) []posting {
 	x.read()
-	list, known := x.lists[term]
-	w, there := x.numbers[term]
-	if known || !there {
+	w := unique.Make(term)
+	list, known := x.lists[w]
+	if known {
 		return list
 	}
 	counts := make([]int, len(x.passages))
@@ -199,7 +183,7 @@ func (x *index) postings(term string) []posting {
 		}
 		list = append(list, p)
 	}
-	x.lists[term] = list
+	x.lists[w] = list
 	return list
 }
 
