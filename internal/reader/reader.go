@@ -1,9 +1,9 @@
 // Package reader reads a question together with a passage, and a claim together with
 // its evidence: whether the passage is about the question, whether it answers it and
 // with which of its words, and whether the evidence entails the claim or contradicts
-// it. It owns the model that comes with the program, how texts become its input, and
-// a cache in front of it; the file NOTICE says where the model comes from. What follows
-// from a reading is not its business.
+// it. It owns the model that comes with the program, and how texts become its input; the
+// file NOTICE says where the model comes from. What follows from a reading is not its
+// business.
 //
 // The forward pass is in embed/bert, and the tokens are those of the sentence encoder. A
 // reading has the same bits on every machine and can be made again at any time.

@@ -15,10 +15,9 @@ func Describe(start *trace.Start, e embed.Embedder) {
 	}
 }
 
-// Of is what reads in a run that began so, with the store of the embedder, if it has one, in front
-// of it: nil for a run without. A run whose reader this program does not have would go another way:
-// that is CodeUnsupported.
-func Of(start *trace.Start, e embed.Embedder) (Reader, error) {
+// Of is what reads in a run that began so: nil for a run without. A run whose reader this program
+// does not have would go another way: that is CodeUnsupported.
+func Of(start *trace.Start) (Reader, error) {
 	if start.Reader == "" {
 		return nil, nil
 	}
@@ -26,9 +25,6 @@ func Of(start *trace.Start, e embed.Embedder) (Reader, error) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported,
 			Message: "the run was made with the reader " + start.Reader + ", which this program does not have",
 			Hint:    "use the version of the program that made it"}
-	}
-	if s, ok := e.(interface{ Store() embed.Store }); ok {
-		return Cached(New(), s.Store()), nil
 	}
 	return New(), nil
 }

@@ -37,7 +37,7 @@ func (m *memory) Put(model string, texts []string, vectors []embed.Vector) error
 
 func stateOf(question string, set *evidence.Set, l marchwarden.Limits) *reason.State {
 	return &reason.State{
-		Reader:  reader.Cached(reader.New(), kept),
+		Reader:  reader.New(),
 		Vectors: embed.Cached(bert.MiniLM(), kept),
 		Request: marchwarden.Request{Question: question}, Limits: l, Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC),
 		Iteration: 1, Evidence: set, Meter: budget.New(l, 0),
