@@ -11,12 +11,10 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"unique"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
 // ID names a passage within a Set: "S3.12" is passage 12 of source 3, both
@@ -97,8 +95,8 @@ type Set struct {
 // false. A document without text is a source without passages.
 func (s *Set) Add(page fetch.Page, text string) (*Source, bool) {
 	return s.take(page, text, func() *Reading {
-		passages, _ := split(context.Background(), text, s.Earlier) // fails with its context alone
-		return &Reading{text: text, passages: passages}
+		r, _ := s.Read(context.Background(), text) // fails with its context alone
+		return r
 	})
 }
 
@@ -129,8 +127,7 @@ func (s *Set) take(page fetch.Page, text string, read func() *Reading) (*Source,
 		p.Source = src.N
 		p.ID = makeID(src.N, p.Index)
 	}
-	s.index.add(page.Title, src.Passages, r.words)
-	r.words = nil // the index has them
+	s.index.add(page.Title, src.Passages)
 	s.sources = append(s.sources, src)
 	s.byLocator[page.Locator] = src
 	if ref.Valid() {
@@ -182,76 +179,18 @@ func Cited(c marchwarden.Citation, text blob.Ref, size int) fetch.Page {
 	return p
 }
 
-// Reading is a text as a Set takes it in: its passages and their words.
+// Reading is a text as a Set takes it in: its passages.
 type Reading struct {
 	text     string
 	passages []Passage
-	words    *words
 }
 
-// Read reads a text before it is added to the Set. That takes about a second for 30 MB, and
+// Read reads a text before it is added to the Set. That takes part of a second for 30 MB, and
 // ends with an error of ctx when ctx does.
 func (s *Set) Read(ctx context.Context, text string) (*Reading, error) {
-	r := &Reading{text: text}
-	var err error
-	if r.passages, err = split(ctx, text, s.Earlier); err != nil {
-		return nil, err
-	}
-	r.words, err = readWords(ctx, r.passages)
-	return r, err
+	passages, err := split(ctx, text, s.Earlier)
+	return &Reading{text, passages}, err
 }
 
 // Text is the text that was read.
 func (r *Reading) Text() string { return r.text }
-
-// words are those of the passages of a document.
-type words struct {
-	words []word // sentence by sentence
-	ends  []int  // of each passage, in words
-}
-
-// word is a term; the zero word ends a sentence.
-type word = unique.Handle[string]
-
-var sentenceEnd word
-
-// readWords reads the words of passages. Its error is that of ctx.
-func readWords(ctx context.Context, passages []Passage) (*words, error) {
-	ws := &words{ends: make([]int, 0, len(passages))}
-	known := spellings{}
-	for i := range passages {
-		if i%lookEvery == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		p := &passages[i]
-		for _, span := range p.Sentences {
-			ws.words = append(known.words(ws.words, p.Text[span.Start-p.Span.Start:span.End-p.Span.Start]), sentenceEnd)
-		}
-		ws.ends = append(ws.ends, len(ws.words))
-	}
-	return ws, nil
-}
-
-// lookEvery is after how many paragraphs or passages the context is looked at.
-const lookEvery = 256
-
-// spellings are the terms of words as they stand in texts, the zero word for those that
-// are none.
-type spellings map[string]word
-
-// words appends the terms of a text.
-func (s spellings) words(to []word, text string) []word {
-	for spelling := range lexicon.Words(text) {
-		w, known := s[spelling]
-		if !known {
-			if !lexicon.IsStop(spelling) {
-				w = unique.Make(lexicon.Stem(spelling))
-			}
-			s[spelling] = w
-		}
-		if w != (word{}) {
-			to = append(to, w)
-		}
-	}
-	return to
-}

@@ -41,7 +41,7 @@ func Locate(text, quote string) (marchwarden.Span, bool) {
 func locate(text, folded, want string) (marchwarden.Span, bool) {
 	var first marchwarden.Span
 	for _, span := range sources(text, places(folded, want), len(want)) {
-		if wholeWords(text, span) {
+		if WholeWords(text, span) {
 			return span, true
 		}
 		if first == (marchwarden.Span{}) {
@@ -95,8 +95,8 @@ func sources(text string, places []int, size int) []marchwarden.Span {
 	return slices.DeleteFunc(spans, func(s marchwarden.Span) bool { return s.Start < 0 || s.End == 0 })
 }
 
-// wholeWords reports whether no word goes on beyond either end of the span.
-func wholeWords(s string, span marchwarden.Span) bool {
+// WholeWords reports whether no word goes on beyond either end of the span.
+func WholeWords(s string, span marchwarden.Span) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:span.Start])
 	first, _ := utf8.DecodeRuneInString(s[span.Start:])
 	last, _ := utf8.DecodeLastRuneInString(s[:span.End])

@@ -167,7 +167,7 @@ func hasWords(text, in, heading string) bool {
 	if len(cell.tokens) == 0 || cell.force()&denies != s.force()&denies {
 		return false
 	}
-	if at, ok := evidence.Locate(strings.ToLower(in), strings.ToLower(text)); ok && wholeWords(strings.ToLower(in), at) {
+	if at, ok := evidence.Locate(strings.ToLower(in), strings.ToLower(text)); ok && evidence.WholeWords(strings.ToLower(in), at) {
 		return true
 	}
 	words := lexicon.TermSet(heading)
@@ -181,15 +181,6 @@ func hasWords(text, in, heading string) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(" .,;:()'’-–/&", r) && !strings.ContainsRune(in, r)
 	}
 	return own && len(numbersOf(in, heading).lacked(text)) == 0 && !strings.ContainsFunc(text, sign)
-}
-
-// wholeWords reports whether a stretch of a text begins and ends where words do.
-func wholeWords(text string, at marchwarden.Span) bool {
-	before, _ := utf8.DecodeLastRuneInString(text[:at.Start])
-	first, _ := utf8.DecodeRuneInString(text[at.Start:])
-	last, _ := utf8.DecodeLastRuneInString(text[:at.End])
-	after, _ := utf8.DecodeRuneInString(text[at.End:])
-	return !(inWord(before) && inWord(first)) && !(inWord(last) && inWord(after))
 }
 
 // label is what a row is called: words of a passage that the row cites, or of what was asked.
