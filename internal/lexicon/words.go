@@ -113,7 +113,7 @@ var (
 	units = readUnits()
 
 	// signUnits are the units that are no words, or two, longest first.
-	signUnits = pairs("unit signs")
+	signUnits = pairs("signs of units")
 
 	// compound words stand before a unit and make it another one.
 	compound   = map[string]string{"square": "square ", "sq": "square ", "cubic": "cubic "}

@@ -43,35 +43,36 @@ func (g *gate) table(b reason.Block) (*marchwarden.Block, error) {
 		labels = append(labels, cellText(row, 0, maxNameChars))
 	}
 	asked := lexicon.TermSet(strings.Join(g.Asked, "\n"))
+	said := 0 // cells with words
 	for r, row := range drafted {
 		cells := make([]held, len(columns))
-		said := false
 		for k := 1; k < len(columns); k++ {
 			text := cellText(row, k, maxCellChars)
 			if text == "" {
 				continue
 			}
-			if cells[k].ids = g.holders(labels, r, columns[k], text, row[k].Passages); len(cells[k].ids) == 0 {
-				g.out.DroppedCells++
-				continue
+			said++
+			if ids := g.holders(labels, r, columns[k], text, row[k].Passages); len(ids) > 0 {
+				cells[k] = held{text, ids}
 			}
-			cells[k].text, said = text, true
 		}
-		if !said {
+		if kept([][]held{cells}) == 0 {
 			continue
 		}
 		var ok bool
 		if cells[0], ok = g.label(labels[r], row[0].Passages, cells, asked); ok {
 			rows = append(rows, cells)
 		} else {
-			g.out.DroppedCells += kept([][]held{cells}) + 1
+			g.out.DroppedCells++
 		}
 	}
 	columns, rows = g.columns(columns, rows, asked)
-	if n := kept(rows); len(rows) < leastRows || len(columns) < leastColumns || 2*n < len(rows)*(len(columns)-1) {
-		g.out.DroppedCells += n
+	n := kept(rows)
+	if len(rows) < leastRows || len(columns) < leastColumns || 2*n < len(rows)*(len(columns)-1) {
+		g.out.DroppedCells += said
 		return nil, nil
 	}
+	g.out.DroppedCells += said - n
 	return g.citeTable(columns, rows)
 }
 
@@ -226,7 +227,6 @@ func (g *gate) columns(names []string, rows [][]held, asked map[string]bool) ([]
 		case k == 0 && (!known || len(terms) == 0):
 			name = ""
 		case !said || !known || len(terms) == 0:
-			g.out.DroppedCells += kept(column(rows, k))
 			continue
 		}
 		out = append(out, name)
@@ -236,15 +236,6 @@ func (g *gate) columns(names []string, rows [][]held, asked map[string]bool) ([]
 	}
 	said := func(row []held) bool { return kept([][]held{row}) == 0 }
 	return out, slices.DeleteFunc(cut, said)
-}
-
-// column is one column of rows, behind what they are called.
-func column(rows [][]held, k int) [][]held {
-	var out [][]held
-	for _, row := range rows {
-		out = append(out, []held{{}, row[k]})
-	}
-	return out
 }
 
 // citeTable cites what the cells of a table rest on.

@@ -33,9 +33,9 @@ func (t *Tokenizer) Tokens(text string, limit int) []Token {
 		f   traced
 	)
 	for at := 0; at < len(text) && len(out) < limit; {
-		part := head(text[at:])
-		f.fold(part, at)
-		at += len(part)
+		word := upToSpace(text[at:])
+		f.fold(word, at)
+		at += len(word)
 		all := f.text.String()
 		for w, rest := cutWord(all); w != "" && len(out) < limit; w, rest = cutWord(rest) {
 			end := len(all) - len(rest)
@@ -52,6 +52,15 @@ func (t *Tokenizer) Tokens(text string, limit int) []Token {
 		}
 	}
 	return out[:min(len(out), limit)]
+}
+
+// upToSpace is a text up to its first ASCII space and with it, which never joins with what
+// is around it.
+func upToSpace(text string) string {
+	if i := strings.IndexAny(text, " \n\t\r"); i >= 0 {
+		return text[:i+1]
+	}
+	return text
 }
 
 // traced is a folded text that knows for each of its bytes where the character

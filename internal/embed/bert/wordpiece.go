@@ -16,10 +16,6 @@ import (
 
 const maxWordRunes = 100 // a longer word is unknown
 
-// chunk is about how many bytes are folded at a time, so that the cost of a long
-// text is that of the part which is kept.
-const chunk = 4 << 10
-
 // Tokenizer turns texts into numbers. It is safe for concurrent use.
 type Tokenizer struct {
 	begins, goes  map[string]int32 // pieces that begin a word, and that continue one
@@ -67,17 +63,6 @@ func (t *Tokenizer) Encode(text string, limit int) []int32 {
 		text = text[at[1]:]
 	}
 	return append(ids[:min(len(ids), room)], t.sep)
-}
-
-// head is the part of a text that is folded at a time.
-func head(text string) string {
-	if len(text) > chunk {
-		// An ASCII space never joins with what is around it.
-		if i := strings.IndexAny(text[chunk:], " \n\t\r"); i >= 0 {
-			return text[:chunk+i]
-		}
-	}
-	return text
 }
 
 // pieces appends the longest pieces of a word from left to right, or the unknown
