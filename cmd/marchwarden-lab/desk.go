@@ -113,17 +113,12 @@ func hashOf(program string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// reader is the one that comes with the program, with the store of the vectors; nil
-// without vectors or a model.
+// reader is the one that comes with the program; nil without vectors.
 func (b *bench) reader() reader.Reader {
-	r, err := reader.New()
-	if err != nil || b.embed == nil {
+	if b.embed == nil {
 		return nil
 	}
-	if s, ok := b.embed.(interface{ Store() embed.Store }); ok {
-		return reader.Cached(r, s.Store())
-	}
-	return r
+	return reader.New()
 }
 
 // settings are what the rows of a run depend on.

@@ -197,11 +197,7 @@ func checked(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (ve
 	if err != nil {
 		return report, marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the citations")
 	}
-	r, err := reader.New()
-	if err != nil {
-		r = nil // words do
-	}
-	if err := verify.CheckSupport(ctx, r, res, &report); err != nil {
+	if err := verify.CheckSupport(ctx, reader.New(), res, &report); err != nil {
 		return report, marchwarden.Wrap(err, marchwarden.CodeCanceled, "judge the claims")
 	}
 	return report, nil

@@ -49,7 +49,7 @@ type Input struct {
 
 // Assess computes factors and score. The same input gives the same output.
 func Assess(in Input) (marchwarden.ConfidenceFactors, marchwarden.Unit) {
-	cited := citedSources(in)
+	cited := sourcesOf(in, in.Grounded.Sources)
 	f := marchwarden.ConfidenceFactors{
 		NumCorroboratingSources: len(origins(cited)),
 		SourceAuthority:         authorityOf(cited),
@@ -124,22 +124,19 @@ func agreeing(in Input) int {
 	if len(in.Grounded.Claims) == 0 {
 		return 0
 	}
-	var cited []*evidence.Source
+	var numbers []int
 	for _, n := range in.Grounded.Claims[0].Citations {
-		if n >= 1 && n <= len(in.Grounded.Sources) {
-			cited = append(cited, in.Sources[in.Grounded.Sources[n-1]-1])
-		}
+		numbers = append(numbers, in.Grounded.Sources[n-1])
 	}
-	return len(origins(cited))
+	return len(origins(sourcesOf(in, numbers)))
 }
 
-func citedSources(in Input) []*evidence.Source {
+// sourcesOf are the sources of some numbers, each once.
+func sourcesOf(in Input, numbers []int) []*evidence.Source {
 	var out []*evidence.Source
-	seen := map[int]bool{}
-	for _, n := range in.Grounded.Sources {
-		if !seen[n] && n >= 1 && n <= len(in.Sources) {
-			seen[n] = true
-			out = append(out, in.Sources[n-1])
+	for _, n := range numbers {
+		if s := in.Sources[n-1]; !slices.Contains(out, s) {
+			out = append(out, s)
 		}
 	}
 	return out

@@ -62,9 +62,9 @@ type Store interface {
 }
 
 // Cached is e with a store in front of it: a text is embedded once, and a text
-// that stands twice in a call is embedded once, too. Callers of one process who need many
-// vectors at once make them in turns and find those of the others, so that a library
-// which all of them ask is embedded once. The ID is that of e. A store that fails costs time,
+// that stands twice in a call is embedded once, too. Callers of one process make vectors in
+// turns and find those of the others, so that a library which all of them ask is embedded
+// once. The ID is that of e. A store that fails costs time,
 // never the result.
 func Cached(e Embedder, s Store) Embedder { return cached{Embedder: e, store: s} }
 
@@ -73,16 +73,9 @@ type cached struct {
 	store Store
 }
 
-// Store is the store in front of the embedder, for others who keep small values by
-// content.
-func (c cached) Store() Store { return c.store }
-
-// A turn is for at most turnTexts texts, about a second's work, so that little is lost
-// when the process ends; a few texts need none.
-const (
-	turnTexts = 32
-	fewTexts  = 8
-)
+// turnTexts is how many texts a turn is for, about a second's work, so that little is lost
+// when the process ends.
+const turnTexts = 32
 
 // making is full during a turn.
 var making = make(chan struct{}, 1)
@@ -90,15 +83,11 @@ var making = make(chan struct{}, 1)
 // Embed gives what the store knows and asks the embedder for the rest.
 func (c cached) Embed(ctx context.Context, texts []string) ([]Vector, error) {
 	known := make(map[string]Vector, len(texts))
-	missing := c.look(texts, known)
-	for inTurns := len(missing) > fewTexts; inTurns && len(missing) > 0; {
+	for missing := c.look(texts, known); len(missing) > 0; {
 		var err error
 		if missing, err = c.turn(ctx, missing, known); err != nil {
 			return nil, err
 		}
-	}
-	if err := c.make(ctx, missing, known); err != nil {
-		return nil, err
 	}
 	out := make([]Vector, len(texts))
 	for i, t := range texts {
@@ -116,9 +105,22 @@ func (c cached) turn(ctx context.Context, missing []string, known map[string]Vec
 		return nil, ctx.Err()
 	}
 	defer func() { <-making }()
-	missing = c.look(missing, known)
-	n := min(len(missing), turnTexts)
-	return missing[n:], c.make(ctx, missing[:n], known)
+	if missing = c.look(missing, known); len(missing) == 0 {
+		return nil, nil
+	}
+	some := missing[:min(len(missing), turnTexts)]
+	made, err := c.Embedder.Embed(ctx, some)
+	if err != nil {
+		return nil, err
+	}
+	if len(made) != len(some) {
+		return nil, fmt.Errorf("embed: %s gave %d vectors for %d texts", c.ID(), len(made), len(some))
+	}
+	_ = c.store.Put(c.ID(), some, made) // what cannot be kept is made again next time
+	for i, t := range some {
+		known[t] = made[i]
+	}
+	return missing[len(some):], nil
 }
 
 // look asks the store for texts and returns those that it does not know, each once.
@@ -138,23 +140,4 @@ func (c cached) look(texts []string, known map[string]Vector) (missing []string)
 		}
 	}
 	return missing
-}
-
-// make asks the embedder. What cannot be kept is made again next time.
-func (c cached) make(ctx context.Context, missing []string, known map[string]Vector) error {
-	if len(missing) == 0 {
-		return nil
-	}
-	made, err := c.Embedder.Embed(ctx, missing)
-	if err != nil {
-		return err
-	}
-	if len(made) != len(missing) {
-		return fmt.Errorf("embed: %s gave %d vectors for %d texts", c.ID(), len(made), len(missing))
-	}
-	_ = c.store.Put(c.ID(), missing, made)
-	for i, t := range missing {
-		known[t] = made[i]
-	}
-	return nil
 }

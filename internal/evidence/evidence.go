@@ -9,17 +9,12 @@ package evidence
 
 import (
 	"context"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"weak"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
 // ID names a passage within a Set: "S3.12" is passage 12 of source 3, both
@@ -80,7 +75,6 @@ type Source struct {
 	Page     fetch.Page
 	Text     string
 	Passages []Passage
-	reading  *Reading
 	earlier  bool // by earlier rules the name of a file, with its ending, may be its title
 }
 
@@ -101,41 +95,9 @@ type Set struct {
 // false. A document without text is a source without passages.
 func (s *Set) Add(page fetch.Page, text string) (*Source, bool) {
 	return s.take(page, text, func() *Reading {
-		if r := readBefore(readKey{page.Text, s.Earlier}); r != nil {
-			return &Reading{text: r.text, passages: slices.Clone(r.passages)}
-		}
-		passages, _ := split(context.Background(), text, s.Earlier) // fails with its context alone
-		return &Reading{text: text, passages: passages}
+		r, _ := s.Read(context.Background(), text) // fails with its context alone
+		return r
 	})
-}
-
-// large is from how many bytes on a text is worth sharing.
-const large = 1 << 20
-
-// readings are the large texts that Sets of this process hold. An investigator takes in what
-// its researchers have read a moment before.
-var readings sync.Map // readKey → weak.Pointer[Reading]
-
-type readKey struct {
-	text    blob.Ref
-	earlier bool
-}
-
-func readBefore(key readKey) *Reading {
-	if p, ok := readings.Load(key); ok {
-		return p.(weak.Pointer[Reading]).Value()
-	}
-	return nil
-}
-
-// share offers a reading to other Sets for as long as one holds it.
-func (r *Reading) share(key readKey) {
-	if len(r.text) < large || !key.text.Valid() {
-		return
-	}
-	p := weak.Make(r)
-	readings.Store(key, p)
-	runtime.AddCleanup(r, func(key readKey) { readings.CompareAndDelete(key, p) }, key)
 }
 
 // AddRead is Add for a text that was read before.
@@ -159,15 +121,13 @@ func (s *Set) take(page fetch.Page, text string, read func() *Reading) (*Source,
 		s.byText = make(map[blob.Ref]*Source)
 	}
 	r := read()
-	src := &Source{N: len(s.sources) + 1, Page: page, Text: r.text, Passages: r.passages, reading: r, earlier: s.Earlier}
+	src := &Source{N: len(s.sources) + 1, Page: page, Text: r.text, Passages: r.passages, earlier: s.Earlier}
 	for i := range src.Passages {
 		p := &src.Passages[i]
 		p.Source = src.N
 		p.ID = makeID(src.N, p.Index)
 	}
-	s.index.add(page.Title, src.Passages, r.words)
-	r.words = nil // the index has them
-	r.share(readKey{page.Text, s.Earlier})
+	s.index.add(page.Title, src.Passages)
 	s.sources = append(s.sources, src)
 	s.byLocator[page.Locator] = src
 	if ref.Valid() {
@@ -219,94 +179,18 @@ func Cited(c marchwarden.Citation, text blob.Ref, size int) fetch.Page {
 	return p
 }
 
-// Reading is a text as a Set takes it in: its passages and their words.
+// Reading is a text as a Set takes it in: its passages.
 type Reading struct {
 	text     string
 	passages []Passage
-	words    *words
 }
 
-// Read reads a text before it is added to the Set. That takes about a second for 30 MB, and
+// Read reads a text before it is added to the Set. That takes part of a second for 30 MB, and
 // ends with an error of ctx when ctx does.
 func (s *Set) Read(ctx context.Context, text string) (*Reading, error) {
-	r := &Reading{text: text}
-	var err error
-	if r.passages, err = split(ctx, text, s.Earlier); err != nil {
-		return nil, err
-	}
-	r.words, err = readWords(ctx, r.passages)
-	return r, err
+	passages, err := split(ctx, text, s.Earlier)
+	return &Reading{text, passages}, err
 }
 
 // Text is the text that was read.
 func (r *Reading) Text() string { return r.text }
-
-// words are those of the passages of a document, as numbers.
-type words struct {
-	words []word // sentence by sentence
-	ends  []int  // of each passage, in words
-	vocabulary
-}
-
-// readWords reads the words of passages. Its error is that of ctx.
-func readWords(ctx context.Context, passages []Passage) (*words, error) {
-	ws := &words{vocabulary: newVocabulary(), ends: make([]int, 0, len(passages))}
-	for i := range passages {
-		if i%lookEvery == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		p := &passages[i]
-		for _, span := range p.Sentences {
-			ws.words = append(ws.wordsOf(ws.words, p.Text[span.Start-p.Span.Start:span.End-p.Span.Start]), sentenceEnd)
-		}
-		ws.ends = append(ws.ends, len(ws.words))
-	}
-	return ws, nil
-}
-
-// lookEvery is after how many paragraphs or passages the context is looked at.
-const lookEvery = 256
-
-// word is the number of a term.
-type word uint32
-
-// What stands among words and is no term.
-const (
-	stopWord    word = iota // a word that is not looked up
-	sentenceEnd             // the end of a sentence
-	firstTerm
-)
-
-// vocabulary numbers terms in the order in which they are met.
-type vocabulary struct {
-	numbers map[string]word // of a term
-	spelled map[string]word // of a word as it stands in a text; stopWord for those that are no term
-}
-
-func newVocabulary() vocabulary { return vocabulary{map[string]word{}, map[string]word{}} }
-
-func (v *vocabulary) wordsOf(words []word, text string) []word {
-	for spelling := range lexicon.Words(text) {
-		w, known := v.spelled[spelling]
-		if !known {
-			if !lexicon.IsStop(spelling) {
-				w = v.numberOf(lexicon.Stem(spelling))
-			}
-			v.spelled[strings.Clone(spelling)] = w
-		}
-		if w != stopWord {
-			words = append(words, w)
-		}
-	}
-	return words
-}
-
-// numberOf is the number of a term, a new one if it has none.
-func (v *vocabulary) numberOf(term string) word {
-	w, known := v.numbers[term]
-	if !known {
-		w = firstTerm + word(len(v.numbers))
-		v.numbers[strings.Clone(term)] = w
-	}
-	return w
-}

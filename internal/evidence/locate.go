@@ -1,10 +1,8 @@
 package evidence
 
 import (
-	"bytes"
 	"iter"
 	"slices"
-	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,40 +27,76 @@ func Locate(text, quote string) (marchwarden.Span, bool) {
 	if want == "" {
 		return marchwarden.Span{}, false
 	}
-	f := folder{src: text, marked: true}
-	f.fold()
-	if span, ok := f.locate(want); ok {
+	folded := key(text)
+	if span, ok := locate(text, folded, want); ok {
 		return span, true
 	}
 	if cut := unmarked(want); cut != "" && cut != want {
-		return f.locate(cut)
+		return locate(text, folded, cut)
 	}
 	return marchwarden.Span{}, false
 }
 
-// locate finds a folded quote in the folded text.
-func (f *folder) locate(want string) (marchwarden.Span, bool) {
+// locate finds a folded quote in a folded text.
+func locate(text, folded, want string) (marchwarden.Span, bool) {
 	var first marchwarden.Span
-	found := false
-	for at := range occurrences(f.key, want) {
-		start, okStart := f.start(at)
-		end, okEnd := f.end(at + len(want))
-		if !okStart || !okEnd {
-			continue
-		}
-		span := marchwarden.Span{Start: start, End: end}
-		if wholeWords(f.src, span) {
+	for _, span := range sources(text, places(folded, want), len(want)) {
+		if WholeWords(text, span) {
 			return span, true
 		}
-		if !found {
-			first, found = span, true
+		if first == (marchwarden.Span{}) {
+			first = span
 		}
 	}
-	return first, found
+	return first, first != (marchwarden.Span{})
 }
 
-// wholeWords reports whether no word goes on beyond either end of the span.
-func wholeWords(s string, span marchwarden.Span) bool {
+// maxPlaces bounds the places of a quote that are looked at: one that stands in more of
+// them says nothing about any.
+const maxPlaces = 1000
+
+// places are the first places of want in s, overlapping ones too.
+func places(s, want string) (at []int) {
+	for from := 0; len(at) < maxPlaces; from++ {
+		next := strings.Index(s[from:], want)
+		if next < 0 {
+			break
+		}
+		from += next
+		at = append(at, from)
+	}
+	return at
+}
+
+// sources are the stretches of a text behind places of so many bytes in its key, in
+// order. A place that begins or ends inside of what cannot be divided has none.
+func sources(text string, places []int, size int) []marchwarden.Span {
+	spans := make([]marchwarden.Span, len(places))
+	begun, ended, at := 0, 0, 0 // at: in the key
+	for p := range parts(text) {
+		if ended == len(places) {
+			break
+		}
+		after := at + len(p.key)
+		for ; begun < len(places) && places[begun] < after; begun++ {
+			if spans[begun].Start = -1; p.plain || places[begun] == at {
+				spans[begun].Start = p.start + places[begun] - at
+			}
+		}
+		for ; ended < begun && places[ended]+size <= after; ended++ {
+			if end := places[ended] + size; p.plain {
+				spans[ended].End = p.start + end - at
+			} else if end == after {
+				spans[ended].End = p.end
+			}
+		}
+		at = after
+	}
+	return slices.DeleteFunc(spans, func(s marchwarden.Span) bool { return s.Start < 0 || s.End == 0 })
+}
+
+// WholeWords reports whether no word goes on beyond either end of the span.
+func WholeWords(s string, span marchwarden.Span) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:span.Start])
 	first, _ := utf8.DecodeRuneInString(s[span.Start:])
 	last, _ := utf8.DecodeLastRuneInString(s[:span.End])
@@ -74,24 +108,6 @@ func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r)
 }
 
-// maxPlaces bounds the places of a quote that are looked at: one that stands in more of
-// them says nothing about any.
-const maxPlaces = 1000
-
-// occurrences yields the first places of want in s, overlapping ones too.
-func occurrences(s []byte, want string) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		from := 0
-		for range maxPlaces {
-			at := bytes.Index(s[from:], []byte(want))
-			if at < 0 || !yield(from+at) {
-				return
-			}
-			from += at + 1
-		}
-	}
-}
-
 // Fold brings a text into the form in which quotes are compared: Unicode NFC;
 // soft hyphens, zero-width characters and marks of writing direction dropped;
 // typographic quotes as ' and ", dashes and minus signs as -, … as three dots;
@@ -99,76 +115,65 @@ func occurrences(s []byte, want string) iter.Seq[int] {
 // digits stay as they are. Bytes that are no UTF-8 become U+FFFD. Folding a
 // folded text changes nothing.
 func Fold(s string) string {
-	f := folder{src: s, spaces: true}
-	f.fold()
-	return string(f.key)
+	var b strings.Builder
+	b.Grow(len(s))
+	for p := range parts(s) {
+		if p.gap && b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(p.key)
+	}
+	return b.String()
 }
 
 // key returns s folded and without white space.
 func key(s string) string {
-	f := folder{src: s}
-	f.fold()
-	return string(f.key)
+	var b strings.Builder
+	b.Grow(len(s))
+	for p := range parts(s) {
+		b.WriteString(p.key)
+	}
+	return b.String()
 }
 
-// run is a stretch of a key and where it comes from. In a plain run key and
-// source are the same bytes; any other run is one unit that cannot be divided.
-type run struct {
-	key      int
-	src, end int
-	plain    bool
+// part is a stretch of a text and what it is when folded. Of a plain one both are the
+// same bytes; any other is one unit that cannot be divided.
+type part struct {
+	key        string
+	start, end int
+	plain      bool
+	gap        bool // white space stands before it
 }
 
-// folder folds a text cluster by cluster. A cluster is a character and those
-// that normalisation may join to it; cutting a text between clusters and folding
-// the parts gives the parts of the folded text, which is what makes offsets of
-// the key meaningful in the source.
-type folder struct {
-	src    string
-	key    []byte
-	spaces bool   // keep single spaces
-	marked bool   // record marks
-	marks  []mark // in order
-	mapped bool   // record runs
-	runs   []run  // in order of key
-	gap    bool   // white space since the last cluster
-
-	cluster []byte // scratch
-}
-
-// mark is a place between two clusters. Folding the source from one mark to
-// another gives the key between them: so that not every run of a long text has to
-// be remembered, those around a place are found again when they are asked for.
-type mark struct{ key, src int }
-
-// markEvery is how far marks are apart, in bytes of the source.
-const markEvery = 1 << 10
-
-func (f *folder) fold() {
-	f.key = slices.Grow(f.key, len(f.src))
-	next := 0 // where a mark is due
-	for i := 0; i < len(f.src); {
-		if f.marked && i >= next {
-			f.marks = append(f.marks, mark{len(f.key), i})
-			next = i + markEvery
-		}
-		end := i
-		for end < len(f.src) && solid[f.src[end]] {
-			end++
-		}
-		if end < len(f.src) && f.src[end] >= utf8.RuneSelf && end > i {
-			end-- // what follows may join to this character
-		}
-		switch {
-		case end > i:
-			f.space()
-			f.plain(i, end)
-			i = end
-		case asciiSpace(f.src[i]) && (i+1 == len(f.src) || f.src[i+1] < utf8.RuneSelf):
-			f.gap = true
-			i++
-		default:
-			i = f.slow(i)
+// parts folds a text cluster by cluster. A cluster is a character and those that
+// normalisation may join to it; cutting a text between clusters and folding the parts
+// gives the parts of the folded text, which is what makes offsets of the key meaningful
+// in the text.
+func parts(s string) iter.Seq[part] {
+	return func(yield func(part) bool) {
+		gap := false
+		for i := 0; i < len(s); {
+			end := i
+			for end < len(s) && solid[s[end]] {
+				end++
+			}
+			if end < len(s) && s[end] >= utf8.RuneSelf && end > i {
+				end-- // what follows may join to this character
+			}
+			p, next := part{key: s[i:end], start: i, end: end, plain: true}, end
+			switch {
+			case end > i:
+			case asciiSpace(s[i]) && (i+1 == len(s) || s[i+1] < utf8.RuneSelf):
+				p.gap, next = true, i+1
+			default:
+				p, next = cluster(s, i)
+			}
+			if gap, i = gap || p.gap, next; p.key == "" {
+				continue
+			}
+			if p.gap, gap = gap, false; !yield(p) {
+				return
+			}
 		}
 	}
 }
@@ -181,108 +186,32 @@ var solid = func() (t [256]bool) {
 	return t
 }()
 
-// slow folds the cluster at i and returns where it ends.
-func (f *folder) slow(i int) int {
-	r, n := utf8.DecodeRuneInString(f.src[i:])
+// cluster folds the cluster at i and says where the next one begins. Its key is empty
+// where it is invisible, or white space.
+func cluster(s string, i int) (p part, next int) {
+	r, n := utf8.DecodeRuneInString(s[i:])
+	p.start, p.end, next = i, i+n, i+n
 	if dropped(r) {
-		return i + n
+		return p, next
 	}
-	f.cluster = appendFolded(f.cluster[:0], r)
-	start, end, next := i, i+n, i+n
-	for next < len(f.src) {
-		if f.src[next] < utf8.RuneSelf {
-			break
+	folded := appendFolded(nil, r)
+	for next < len(s) && s[next] >= utf8.RuneSelf {
+		r, n := utf8.DecodeRuneInString(s[next:])
+		if !dropped(r) {
+			if startsCluster(s[next : next+n]) {
+				break
+			}
+			folded = append(folded, s[next:next+n]...)
+			p.end = next + n
 		}
-		r, n := utf8.DecodeRuneInString(f.src[next:])
-		if dropped(r) {
-			next += n
-			continue
-		}
-		if startsCluster(f.src[next : next+n]) {
-			break
-		}
-		f.cluster = append(f.cluster, f.src[next:next+n]...)
 		next += n
-		end = next
 	}
-	f.emit(start, end)
-	return next
-}
-
-func (f *folder) emit(start, end int) {
-	out := f.cluster
-	if norm.NFC.QuickSpan(out) != len(out) {
-		out = norm.NFC.Bytes(out)
+	p.key = string(norm.NFC.Bytes(folded))
+	if r, n := utf8.DecodeRuneInString(p.key); unicode.IsSpace(r) {
+		p.key, p.gap = p.key[n:], true
 	}
-	if r, n := utf8.DecodeRune(out); unicode.IsSpace(r) {
-		f.gap = true
-		if out = out[n:]; len(out) == 0 {
-			return
-		}
-	}
-	f.space()
-	if string(out) == f.src[start:end] && utf8.RuneCount(out) == 1 {
-		f.plain(start, end)
-		return
-	}
-	if f.mapped {
-		f.runs = append(f.runs, run{key: len(f.key), src: start, end: end})
-	}
-	f.key = append(f.key, out...)
-}
-
-func (f *folder) space() {
-	if f.gap && f.spaces && len(f.key) > 0 {
-		f.key = append(f.key, ' ')
-	}
-	f.gap = false
-}
-
-func (f *folder) plain(start, end int) {
-	if f.mapped {
-		if last := len(f.runs) - 1; last >= 0 && f.runs[last].plain && f.runs[last].end == start {
-			f.runs[last].end = end
-		} else {
-			f.runs = append(f.runs, run{key: len(f.key), src: start, end: end, plain: true})
-		}
-	}
-	f.key = append(f.key, f.src[start:end]...)
-}
-
-// start returns where in the source key[at] begins; it is false inside a unit.
-func (f *folder) start(at int) (int, bool) {
-	r, _ := f.runOf(at)
-	if r.plain {
-		return r.src + at - r.key, true
-	}
-	return r.src, at == r.key
-}
-
-// end returns where in the source the key up to at ends; it is false inside a unit.
-func (f *folder) end(at int) (int, bool) {
-	r, end := f.runOf(at - 1)
-	if r.plain {
-		return r.src + at - r.key, true
-	}
-	return r.end, at == end
-}
-
-// runOf folds the source between two marks again to find the run that holds key[at], and
-// where it ends in the key.
-func (f *folder) runOf(at int) (r run, end int) {
-	i := sort.Search(len(f.marks), func(i int) bool { return f.marks[i].key > at }) - 1
-	from, to := f.marks[i], len(f.src)
-	if i+1 < len(f.marks) {
-		to = f.marks[i+1].src
-	}
-	part := folder{src: f.src[from.src:to], mapped: true}
-	part.fold()
-	k := sort.Search(len(part.runs), func(k int) bool { return part.runs[k].key > at-from.key }) - 1
-	r, end = part.runs[k], len(part.key)
-	if k+1 < len(part.runs) {
-		end = part.runs[k+1].key
-	}
-	return run{r.key + from.key, r.src + from.src, r.end + from.src, r.plain}, end + from.key
+	p.plain = p.key == s[p.start:p.end] && utf8.RuneCountInString(p.key) == 1
+	return p, next
 }
 
 func appendFolded(b []byte, r rune) []byte {

@@ -2,11 +2,13 @@ package evidence
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"math/bits"
 	"slices"
 	"sync"
+	"unique"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
 // The ranking function is BM25 with its usual constants. A word of the heading
@@ -43,14 +45,14 @@ type posting struct {
 }
 
 // index holds what ranking needs to know of the passages. Their words are read when
-// they are first ranked, if not before, and kept as numbers: a text of tens of megabytes
-// has millions of them. Postings are made of the terms that are asked for.
+// they are first ranked, each term kept once: a text of tens of megabytes has millions of
+// words. Postings are made of the terms that are asked for.
 //
 // Several may rank at once: mu guards what is read and made meanwhile.
 type index struct {
 	mu       sync.Mutex
 	passages []*Passage
-	unread   []unread
+	titles   []string // of each source
 
 	words   []word // of all passages that were read, sentence by sentence
 	ends    []int  // of each passage that was read, in words
@@ -58,50 +60,43 @@ type index struct {
 	named   [][]word // the words of the title
 	lengths []float64
 	total   float64
-
-	vocabulary
-	lists map[string][]posting
+	lists   map[word][]posting
 }
 
-// unread is a document whose words the index does not have yet.
-type unread struct {
-	title    string
-	passages []Passage
-	words    *words // nil where they are read when they are needed
-}
+// word is a term; the zero word ends a sentence.
+type word = unique.Handle[string]
 
-// add takes in the passages of a document with the given title, and their words, if they
-// were read already.
-func (x *index) add(title string, passages []Passage, ws *words) {
+var sentenceEnd word
+
+// add takes in the passages of a document with the given title.
+func (x *index) add(title string, passages []Passage) {
 	for i := range passages {
 		x.passages = append(x.passages, &passages[i])
 	}
-	x.unread = append(x.unread, unread{title, passages, ws})
+	x.titles = append(x.titles, title)
 	clear(x.lists)
 }
 
-// read takes in the words of the documents that were added since.
+// read takes in the words of the passages that were added since.
 func (x *index) read() {
 	if x.lists == nil {
-		x.vocabulary, x.lists = newVocabulary(), map[string][]posting{}
+		x.lists = map[word][]posting{}
 	}
-	from := len(x.ends)
-	for _, u := range x.unread {
-		if u.words == nil {
-			u.words, _ = readWords(context.Background(), u.passages) // fails with its context alone
+	from, known := len(x.ends), spellings{}
+	var heading, title string
+	var head, named []word
+	for _, p := range x.passages[from:] {
+		for _, span := range p.Sentences {
+			x.words = append(known.words(x.words, p.Text[span.Start-p.Span.Start:span.End-p.Span.Start]), sentenceEnd)
 		}
-		x.take(u.words)
-		named := x.wordsOf(nil, u.title)
-		var heading string
-		var head []word
-		for i := range u.passages {
-			if h := u.passages[i].Heading; h != heading {
-				heading, head = h, x.wordsOf(nil, h)
-			}
-			x.heads, x.named = append(x.heads, head), append(x.named, named)
+		if p.Heading != heading {
+			heading, head = p.Heading, known.words(nil, p.Heading)
 		}
+		if t := x.titles[p.Source-1]; t != title {
+			title, named = t, known.words(nil, t)
+		}
+		x.ends, x.heads, x.named = append(x.ends, len(x.words)), append(x.heads, head), append(x.named, named)
 	}
-	x.unread = nil
 	for at := from; at < len(x.passages); at++ {
 		length := x.lengthOf(at)
 		x.lengths = append(x.lengths, length)
@@ -109,24 +104,25 @@ func (x *index) read() {
 	}
 }
 
-// take adds the words of a document to those of the index. The first ones are taken as
-// they are.
-func (x *index) take(ws *words) {
-	if len(x.words) == 0 && len(x.numbers) == 0 {
-		x.words, x.ends, x.vocabulary = ws.words, append(x.ends, ws.ends...), ws.vocabulary
-		return
+// spellings are the terms of words as they stand in texts, the zero word for those that
+// are none.
+type spellings map[string]word
+
+// words appends the terms of a text.
+func (s spellings) words(to []word, text string) []word {
+	for spelling := range lexicon.Words(text) {
+		w, known := s[spelling]
+		if !known {
+			if !lexicon.IsStop(spelling) {
+				w = unique.Make(lexicon.Stem(spelling))
+			}
+			s[spelling] = w
+		}
+		if w != (word{}) {
+			to = append(to, w)
+		}
 	}
-	numbers := make([]word, int(firstTerm)+len(ws.numbers))
-	numbers[sentenceEnd] = sentenceEnd
-	for term, w := range ws.numbers {
-		numbers[w] = x.numberOf(term)
-	}
-	for _, end := range ws.ends {
-		x.ends = append(x.ends, len(x.words)+end)
-	}
-	for _, w := range ws.words {
-		x.words = append(x.words, numbers[w])
-	}
+	return to
 }
 
 func (x *index) own(at int) []word {
@@ -168,9 +164,9 @@ func (x *index) lengthOf(at int) float64 {
 // holds mu.
 func (x *index) postings(term string) []posting {
 	x.read()
-	list, known := x.lists[term]
-	w, there := x.numbers[term]
-	if known || !there {
+	w := unique.Make(term)
+	list, known := x.lists[w]
+	if known {
 		return list
 	}
 	counts := make([]int, len(x.passages))
@@ -199,7 +195,7 @@ func (x *index) postings(term string) []posting {
 		}
 		list = append(list, p)
 	}
-	x.lists[term] = list
+	x.lists[w] = list
 	return list
 }
 

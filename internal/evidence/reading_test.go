@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 )
 
@@ -56,25 +54,4 @@ func TestTheNameOfAFileIsItsTitle(t *testing.T) {
 			t.Errorf("by earlier rules %v: %q, want %q", earlier, got, want)
 		}
 	}
-}
-
-// A large text that one Set holds is not split again for another.
-func TestLargeTextIsSharedWhileHeld(t *testing.T) {
-	t.Parallel()
-	text := strings.Repeat("The lamp was lit in 1887 by the keeper.\n\n", 30_000)
-	page := fetch.Page{Locator: "lamps.txt", Text: blob.Of([]byte(text))}
-	var researcher, investigator Set
-	first, _ := researcher.Add(page, text)
-	if readBefore(readKey{page.Text, false}) == nil || readBefore(readKey{page.Text, true}) != nil {
-		t.Error("a large text is not offered as it was read")
-	}
-	investigator.Add(fetch.Page{Locator: "other.txt"}, "Another text.")
-	second, _ := investigator.Add(page, text)
-	if len(second.Passages) != len(first.Passages) || &second.Passages[0] == &first.Passages[0] {
-		t.Fatal("the passages are not a copy")
-	}
-	if first.Passages[7].ID != "S1.8" || second.Passages[7].ID != "S2.8" || first.Passages[7].Text != second.Passages[7].Text {
-		t.Errorf("ids %s and %s", first.Passages[7].ID, second.Passages[7].ID)
-	}
-	runtime.KeepAlive(&researcher)
 }

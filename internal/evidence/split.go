@@ -24,6 +24,9 @@ const maxPassages = 500_000
 // sentence whatever full stops it has.
 const wholeItem = 200
 
+// lookEvery is after how many paragraphs the context is looked at.
+const lookEvery = 256
+
 // Split cuts a text into passages, in order. IDs and source numbers are left
 // empty. A passage is whole sentences of one paragraph of at most MaxPassageChars
 // characters; a sentence that is longer by itself is cut at word boundaries. The

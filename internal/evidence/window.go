@@ -100,9 +100,6 @@ func bullet(item string) int {
 }
 
 func (s *Source) view(p *Passage) Window {
-	if w, ok := s.asItStands(p); ok {
-		return w
-	}
 	var w Window
 	for i, sp := range p.Sentences {
 		sign := bullet(s.Text[sp.Start:sp.End])
@@ -121,20 +118,6 @@ func (s *Source) view(p *Passage) Window {
 		}
 	}
 	return w
-}
-
-// asItStands is the view of a passage that a reader sees as it stands in the document,
-// with single spaces between its sentences: most are, and a large document is not copied.
-func (s *Source) asItStands(p *Passage) (Window, bool) {
-	w := Window{Text: p.Text, pieces: make([]piece, 0, len(p.Sentences))}
-	for i, sp := range p.Sentences {
-		text := s.Text[sp.Start:sp.End]
-		if p.Columns != nil || bullet(text) > 0 || strings.Contains(text, "\n>") || i > 0 && s.Text[p.Sentences[i-1].End:sp.Start] != " " {
-			return Window{}, false
-		}
-		w.pieces = append(w.pieces, piece{sp.Start - p.Span.Start, sp.Start, len(text)})
-	}
-	return w, len(p.Sentences) > 0
 }
 
 func (w *Window) add(text string, sp marchwarden.Span) {

@@ -379,9 +379,6 @@ var markers = regexp.MustCompile(`^(?:[-*+–—•◦▪‣●○■□·]|(?:\
 // marker returns the length of the list marker a line begins with, the white
 // space after it included, or 0: "- ", "• ", "3. ", "(b) ", "iv) ".
 func marker(s string) int {
-	if len(s) > 1 && (isUpper(s[0]) && s[1] != ')' || isLower(s[0]) && !strings.Contains(".)ivx", s[1:2])) {
-		return 0 // a word, as at the beginning of most lines
-	}
 	at := markers.FindStringIndex(s[:min(len(s), 8)]) // the longest is shorter
 	if at == nil {
 		return 0

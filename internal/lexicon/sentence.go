@@ -84,10 +84,7 @@ var (
 
 // stop reads the terminators at i and what belongs to them.
 func (c *cutter) stop(i int) stop {
-	marks := c.s[i : i+1]
-	if !c.alone(i) {
-		marks = stopMarks.FindString(c.s[i:])
-	}
+	marks := stopMarks.FindString(c.s[i:])
 	st := stop{at: i, end: i + len(marks), dots: strings.Count(marks, ".") + 3*strings.Count(marks, "…")}
 	st.bang = strings.ContainsAny(marks, "!?‼⁇⁈⁉؟")
 	st.wide = strings.ContainsAny(marks, "。！？｡۔।॥።")
@@ -95,13 +92,6 @@ func (c *cutter) stop(i int) stop {
 	st.noted = strings.ContainsAny(marks, "[:¹²³⁰⁴⁵⁶⁷⁸⁹†‡")
 	c.after(&st)
 	return st
-}
-
-// alone reports whether a terminator of ASCII stands at i and nothing that belongs to it
-// follows: most sentences end so.
-func (c *cutter) alone(i int) bool {
-	next := byteAt(c.s, i+1)
-	return c.s[i] < utf8.RuneSelf && (asciiWord(next) || next == '\n' || next == ' ' && byteAt(c.s, i+2) != '.')
 }
 
 // after finds where the next text begins, taking notes and stray quotes that are
@@ -222,7 +212,7 @@ var bareMark = regexp.MustCompile(`^(?:\d{0,3}(?:\.[\d.]*)?|[A-HJ-Za-z]|[ivx]+|[
 // before returns the word that ends at i, dots inside it included.
 func (c *cutter) before(i int) string {
 	i = trimSpaceLeft(c.s, c.start, i)
-	return trimMarks(c.s[c.wordStart(i):i], ".'’")
+	return strings.TrimLeft(c.s[c.wordStart(i):i], ".'’")
 }
 
 // longestWord is how far back a word is looked for; abbreviations are shorter.
@@ -255,7 +245,7 @@ type opening struct {
 
 // opening reads how the text goes on at i.
 func (c *cutter) opening(i int) opening {
-	rest := trimMarks(c.s[i:], "\"'“‘([{«‹¿¡*_「『（")
+	rest := strings.TrimLeft(c.s[i:], "\"'“‘([{«‹¿¡*_「『（")
 	o := opening{at: len(c.s) - len(rest), r: firstRune(rest)}
 	o.bracket = o.at > i
 	o.word = rest[:min(len(rest), longestWord)]
@@ -290,15 +280,6 @@ var speaker = regexp.MustCompile(`^(?:\p{Lu}\S*\s+){1,3}(?:` + strings.ReplaceAl
 func firstRune(s string) rune {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r
-}
-
-// trimMarks is strings.TrimLeft for marks, which takes long to find out that a text begins
-// with a word.
-func trimMarks(s, marks string) string {
-	if s != "" && asciiWord(s[0]) {
-		return s
-	}
-	return strings.TrimLeft(s, marks)
 }
 
 func skipSpace(s string, i int) int {

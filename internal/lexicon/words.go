@@ -2,8 +2,9 @@ package lexicon
 
 import (
 	"embed"
+	"errors"
 	"fmt"
-	"io/fs"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -18,14 +19,12 @@ var wordFiles embed.FS
 // read, or a name that stands twice, is a panic.
 var lists = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	err := fs.WalkDir(wordFiles, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := wordFiles.ReadFile(path)
+	files, err := wordFiles.ReadDir("words")
+	for _, f := range files {
+		text, failed := wordFiles.ReadFile("words/" + f.Name())
+		err = errors.Join(err, failed)
 		readLists(all, string(text))
-		return err
-	})
+	}
 	if err != nil {
 		panic(err)
 	}
@@ -114,32 +113,15 @@ var (
 	units = readUnits()
 
 	// signUnits are the units that are no words, or two, longest first.
-	signUnits = [][2]string{
-		{"per cent", "%"}, {"degrees Fahrenheit", "fahrenheit"}, {"degrees F", "fahrenheit"}, {"degrees Celsius", "celsius"}, {"degrees C", "celsius"}, {"degrees Kelvin", "kelvin"},
-		{"degree Fahrenheit", "fahrenheit"}, {"degree F", "fahrenheit"}, {"degree Celsius", "celsius"}, {"degree C", "celsius"}, {"-per-cent", "%"},
-		{"°F", "fahrenheit"}, {"° F", "fahrenheit"}, {"°C", "celsius"}, {"° C", "celsius"}, {"℃", "celsius"}, {"℉", "fahrenheit"}, {"°", "degree"},
-		{"%", "%"}, {"％", "%"}, {"‰", "‰"}, {"km/h", "kilometre per hour"}, {"sq mi", "square mile"}, {"sq. mi", "square mile"}, {"sq km", "square kilometre"}, {"sq ft", "square foot"},
-	}
+	signUnits = pairs("signs of units")
 
 	// compound words stand before a unit and make it another one.
-	compound = map[string]string{"square": "square ", "sq": "square ", "cubic": "cubic "}
-
+	compound   = map[string]string{"square": "square ", "sq": "square ", "cubic": "cubic "}
 	currencies = map[string]string{"US$": "usd", "$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr"}
 
-	scales = map[string]float64{"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "k": 1e3, "m": 1e6, "bn": 1e9}
-
-	// small are the numbers that are one word.
-	small = map[string]float64{
-		"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
-		"thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19,
-		"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
-	}
-
-	// loosely are words that may stand for a number.
-	loosely = map[string]float64{
-		"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12,
-		"once": 1, "single": 1, "twice": 2, "both": 2, "pair": 2, "double": 2, "half": 50,
-	}
+	scales  = numbers("scale numbers")
+	small   = numbers("small numbers") // those that are one word
+	loosely = numbers("loose numbers") // words that may stand for a number
 )
 
 func readUnits() map[string]string {
@@ -164,4 +146,22 @@ func stemPairs(list string) map[[2]string]bool {
 		set[[2]string{sa, sb}], set[[2]string{sb, sa}] = true, true
 	}
 	return set
+}
+
+// pairs are those of a list such as "per cent = %; mph = mile per hour".
+func pairs(name string) [][2]string {
+	var all [][2]string
+	for pair := range strings.SplitSeq(WordList(name), ";") {
+		a, b, _ := strings.Cut(pair, "=")
+		all = append(all, [2]string{strings.TrimSpace(a), strings.TrimSpace(b)})
+	}
+	return all
+}
+
+func numbers(name string) map[string]float64 {
+	table := map[string]float64{}
+	for _, p := range pairs(name) {
+		table[p[0]], _ = strconv.ParseFloat(p[1], 64) // tested
+	}
+	return table
 }

@@ -100,7 +100,7 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	gathering, done := replay.Limited(whole, replay.Left(start, start.Wall))
 	defer done()
 
-	reads, err := reader.Of(start, l.cfg.Vectors)
+	reads, err := reader.Of(start)
 	if err != nil {
 		return nil, err
 	}

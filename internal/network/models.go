@@ -1,7 +1,6 @@
 package network
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -214,19 +213,13 @@ type Vectors struct {
 	shelf    *embed.DiskStore
 }
 
-// OpenVectors opens the model in the program, unless the settings switch it off. A program that was
-// built without the model goes without.
+// OpenVectors opens the model in the program, unless the settings switch it off.
 func (h *Host) OpenVectors(c *settings.Settings) (*Vectors, error) {
 	v := &Vectors{shelf: embed.OpenDiskStore(c.VectorsPath(), 0)}
-	if c.Text(settings.Embed) == settings.EmbedOff {
-		return v, nil
+	if c.Text(settings.Embed) != settings.EmbedOff {
+		v.Embedder, _ = v.Of(bert.MiniLMID) // it is there
 	}
-	var err error
-	v.Embedder, err = v.Of(bert.MiniLMID)
-	if errors.Is(err, bert.ErrNoModel) {
-		err = nil
-	}
-	return v, err
+	return v, nil
 }
 
 // Of finds the embedder of a run that is resumed or run again: whatever the settings say, the one in
@@ -244,5 +237,5 @@ func BuiltinVectors(id string) (embed.Embedder, error) {
 	if id != bert.MiniLMID {
 		return nil, nil
 	}
-	return bert.MiniLM()
+	return bert.MiniLM(), nil
 }

@@ -319,7 +319,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 
 // reader is that of the run, or nil: where it is gone, the writer says so.
 func (f *findings) reader() reader.Reader {
-	read, err := reader.Of(f.start, f.embedder)
+	read, err := reader.Of(f.start)
 	if err != nil {
 		return nil
 	}

@@ -168,7 +168,7 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 		Drafted: func(claims []reason.Claim) { r.j.Live(reason.Drafting(r.start.TraceID, claims)) },
 	}
 	var err error
-	if st.Reader, err = reader.Of(r.start, r.embedder); err != nil {
+	if st.Reader, err = reader.Of(r.start); err != nil {
 		return reason.Draft{}, err
 	}
 	writer := r.plain

@@ -3,8 +3,10 @@ package reader
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"runtime"
 	"slices"
+	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
@@ -20,6 +22,18 @@ const (
 	leastStride = 32 // from one window to the next
 	maxWindows  = 64 // of one passage
 )
+
+//go:embed reader.q8
+var weights []byte
+
+var load = sync.OnceValue(func() Reader {
+	embedder, vocabulary := bert.MiniLMFiles()
+	return &model{bert.OpenCross(weights, embedder, vocabulary)}
+})
+
+// New gives the model in the binary. It is loaded at the first call and shared by
+// all; weights are read where they lie in the binary.
+func New() Reader { return load() }
 
 // model is a network with what goes in and what comes out.
 type model struct{ net *bert.Cross }

@@ -1,9 +1,9 @@
 // Package reader reads a question together with a passage, and a claim together with
 // its evidence: whether the passage is about the question, whether it answers it and
 // with which of its words, and whether the evidence entails the claim or contradicts
-// it. It owns the model that comes with the program, how texts become its input, and
-// a cache in front of it; the file NOTICE says where the model comes from. Building
-// with -tags nomodel leaves it out. What follows from a reading is not its business.
+// it. It owns the model that comes with the program, and how texts become its input; the
+// file NOTICE says where the model comes from. What follows from a reading is not its
+// business.
 //
 // The forward pass is in embed/bert, and the tokens are those of the sentence encoder. A
 // reading has the same bits on every machine and can be made again at any time.
@@ -18,14 +18,6 @@ import (
 // ID names the model and the arithmetic: a change of either that changes a bit of
 // any reading changes the number behind the slash.
 const ID = "reader-minilm-l6-q8/2"
-
-// ErrNoModel says that the program was built with -tags nomodel. It is of
-// CodeUnsupported.
-var ErrNoModel error = &marchwarden.Error{
-	Code:    marchwarden.CodeUnsupported,
-	Message: "this program was built without its reader",
-	Hint:    "build it without -tags nomodel",
-}
 
 // Window is how many tokens are read at a time. A longer text is read in windows
 // that overlap.

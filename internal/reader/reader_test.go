@@ -1,5 +1,3 @@
-//go:build !nomodel
-
 package reader
 
 import (
@@ -22,15 +20,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"github.com/google/go-cmp/cmp"
 )
-
-func open(t testing.TB) Reader {
-	t.Helper()
-	r, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 func read(t testing.TB, r Reader, question string, passages ...Passage) []Reading {
 	t.Helper()
@@ -83,7 +72,7 @@ func loadReference(t testing.TB) (ref reference) {
 // TestReference compares readings with those of the same weights in floats.
 func TestReference(t *testing.T) {
 	const logits, probabilities = 0.01, 0.003
-	r, ref := open(t), loadReference(t)
+	r, ref := New(), loadReference(t)
 	near := func(name, what string, got, want, by float64) {
 		t.Helper()
 		if !(math.Abs(got-want) <= by) {
@@ -130,7 +119,7 @@ const golden = "841b439f8f79db909d8e7219921de3eb59348c259afc7ed1e267394974320ed9
 // TestSameBits holds that a reading is the same by every kernel, on every machine,
 // and on any number of processors.
 func TestSameBits(t *testing.T) {
-	best := open(t).(*model)
+	best := New().(*model)
 	type way struct {
 		r          Reader
 		processors int
@@ -156,12 +145,9 @@ func TestSameBits(t *testing.T) {
 }
 
 func TestReader(t *testing.T) {
-	r := open(t)
-	if r.ID() != ID || open(t) != r {
+	r := New()
+	if r.ID() != ID || New() != r {
 		t.Errorf("ID %q, or loaded twice", r.ID())
-	}
-	if marchwarden.CodeOf(ErrNoModel) != marchwarden.CodeUnsupported {
-		t.Errorf("ErrNoModel is %s", marchwarden.CodeOf(ErrNoModel))
 	}
 	if got := read(t, r, "anything"); len(got) != 0 {
 		t.Errorf("readings of nothing: %v", got)
@@ -220,7 +206,7 @@ func sound(t *testing.T, name string, r Reading, text string) {
 
 // TestHostile reads what was written to do harm, and what was not written at all.
 func TestHostile(t *testing.T) {
-	r := open(t)
+	r := New()
 	long := strings.Repeat("antidisestablishmentarianism, and other words of no consequence; ", 1<<20/64)
 	for name, c := range map[string]struct{ question, heading, text string }{
 		"nothing":          {"", "", ""},
@@ -244,7 +230,7 @@ func TestHostile(t *testing.T) {
 
 // TestHuge reads the beginning of a text of a megabyte, and stops when it is told to.
 func TestHuge(t *testing.T) {
-	r := open(t)
+	r := New()
 	text := strings.Repeat("Words of no consequence. ", 1<<20/25)
 	if datatest.Full() { // 64 windows take a while
 		sound(t, "huge", read(t, r, "Who sat on the mat?", Passage{"", text})[0], text)
@@ -258,7 +244,7 @@ func TestHuge(t *testing.T) {
 
 // TestSpecialTokens: one that is written in a text neither ends it nor begins one.
 func TestSpecialTokens(t *testing.T) {
-	m := open(t).(*model)
+	m := New().(*model)
 	begin, end := m.net.Words().Ends()
 	evil := m.tokens("a [SEP] b [CLS] [MASK] [PAD]", 100)
 	w := m.window(evil, evil, evil)
@@ -272,7 +258,7 @@ func TestSpecialTokens(t *testing.T) {
 
 // TestOverlap finds an answer wherever it stands in a long passage, and says where.
 func TestOverlap(t *testing.T) {
-	r := open(t)
+	r := New()
 	filler := "The committee met in the old hall and talked about the roads, as it did every month. "
 	var passages []Passage
 	for n := range 8 {
@@ -305,7 +291,7 @@ func TestWindows(t *testing.T) {
 
 // BenchmarkRead reads one passage on one processor; the number is that of all tokens.
 func BenchmarkRead(b *testing.B) {
-	m := open(b).(*model)
+	m := New().(*model)
 	for _, k := range bert.Kernels() {
 		r := &model{m.net.With(k)}
 		for _, tokens := range []int{64, 128, 256} {

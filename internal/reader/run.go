@@ -10,32 +10,23 @@ import (
 // nothing.
 func Describe(start *trace.Start, e embed.Embedder) {
 	start.Vectors, start.Reader = "", ""
-	if e == nil {
-		return
-	}
-	start.Vectors = e.ID()
-	if r, err := New(); err == nil {
-		start.Reader = r.ID()
+	if e != nil {
+		start.Vectors, start.Reader = e.ID(), ID
 	}
 }
 
-// Of is what reads in a run that began so, with the store of the embedder, if it has one, in front
-// of it: nil for a run without. A run whose reader this program does not have would go another way:
-// that is CodeUnsupported.
-func Of(start *trace.Start, e embed.Embedder) (Reader, error) {
+// Of is what reads in a run that began so: nil for a run without. A run whose reader this program
+// does not have would go another way: that is CodeUnsupported.
+func Of(start *trace.Start) (Reader, error) {
 	if start.Reader == "" {
 		return nil, nil
 	}
-	r, err := New()
-	if err != nil || r.ID() != start.Reader {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Err: err,
+	if start.Reader != ID {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported,
 			Message: "the run was made with the reader " + start.Reader + ", which this program does not have",
 			Hint:    "use the version of the program that made it"}
 	}
-	if s, ok := e.(interface{ Store() embed.Store }); ok {
-		return Cached(r, s.Store()), nil
-	}
-	return r, nil
+	return New(), nil
 }
 
 // VectorsOf finds what makes the vectors of a recorded run, which is run again or resumed: of is

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"reflect"
@@ -11,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
@@ -198,16 +196,7 @@ func states(text string) bool {
 var plural = regexp.MustCompile(`[^su'’i]s$`)
 
 // auxiliaries are the words that make a sentence of a few others; determiners are those that begin an object.
-var auxiliaries, determiners = wordsOf("is are was were be been being am has have had do does did will would can cannot could shall should must may might"),
-	wordsOf("a an the its their his her our your this these those all every most many some no")
-
-func wordsOf(list string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
-		set[w] = true
-	}
-	return set
-}
+var auxiliaries, determiners = lexicon.WordSet("auxiliaries"), lexicon.WordSet("determiners")
 
 // citedBy are the numbers of the citations that blocks rest on, as they come.
 func citedBy(blocks []marchwarden.Block) []int {
@@ -285,34 +274,29 @@ func tableRow[T any](cells []T, say func(T) string) string {
 	return line
 }
 
-// checkBlocks says what is wrong with the blocks of a result: they have its claims, their cells stand in what they
+// blocks says what is wrong with the blocks of a result: they have its claims, their cells stand in what they
 // cite, and they make its answer.
-func checkBlocks(ctx context.Context, blobs blob.Store, citations []Finding, res *marchwarden.Result) []string {
+func (c *checker) blocks() []string {
 	var bad []string
 	var claims []marchwarden.Claim
-	for i, b := range res.Blocks {
+	for i, b := range c.res.Blocks {
 		claims = slices.Concat(claims, b.Claims, b.Items)
-		if why := checkBlock(ctx, blobs, citations, res, b); why != "" {
+		if why := c.block(b); why != "" {
 			bad = append(bad, fmt.Sprintf("block %d, a %s, does not stand: %s", i+1, clip(string(b.Type)), why))
 		}
 	}
-	if len(claims)+len(res.Claims) > 0 && !reflect.DeepEqual(claims, res.Claims) {
+	if len(claims)+len(c.res.Claims) > 0 && !reflect.DeepEqual(claims, c.res.Claims) {
 		bad = append(bad, "the claims of the blocks are not the claims of the result")
 	}
-	if res.Answer != Markdown(res.Blocks, res.Citations) {
+	if c.res.Answer != Markdown(c.res.Blocks, c.res.Citations) {
 		bad = append(bad, "the answer is not what its blocks say")
 	}
 	return bad
 }
 
-func checkBlock(ctx context.Context, blobs blob.Store, citations []Finding, res *marchwarden.Result, b marchwarden.Block) string {
-	for _, n := range citedBy([]marchwarden.Block{b}) {
-		if n < 1 || n > len(citations) {
-			return fmt.Sprintf("citation %d does not exist", n)
-		}
-		if citations[n-1].Problem != "" {
-			return fmt.Sprintf("citation %d does not stand", n)
-		}
+func (c *checker) block(b marchwarden.Block) string {
+	if problem := c.cites(citedBy([]marchwarden.Block{b})); problem != "" {
+		return problem
 	}
 	switch b.Type {
 	case marchwarden.Heading:
@@ -321,43 +305,43 @@ func checkBlock(ctx context.Context, blobs blob.Store, citations []Finding, res 
 		}
 	case marchwarden.Paragraph, marchwarden.List, marchwarden.Quote:
 	case marchwarden.TableBlock:
-		return checkTable(ctx, blobs, res, b)
+		return c.table(b)
 	case marchwarden.Chart:
-		return checkChart(ctx, blobs, res, b)
+		return c.chart(b)
 	default:
 		return "there is no such block"
 	}
 	return ""
 }
 
-// checkTable finds the words of each cell in the documents that it cites. What a row is called needs no citation.
-func checkTable(ctx context.Context, blobs blob.Store, res *marchwarden.Result, b marchwarden.Block) string {
+// table finds the words of each cell in the documents that it cites. What a row is called needs no citation.
+func (c *checker) table(b marchwarden.Block) string {
 	words := map[string]map[string]bool{} // of each document, once
 	for _, row := range b.Rows {
 		if len(row) != len(b.Columns) {
 			return "its rows are not as long as its head"
 		}
-		for k, c := range row {
-			if c.Text != "" && len(c.Citations) == 0 && k > 0 {
-				return fmt.Sprintf("the cell %q cites nothing", clip(c.Text))
+		for k, cell := range row {
+			if cell.Text != "" && len(cell.Citations) == 0 && k > 0 {
+				return fmt.Sprintf("the cell %q cites nothing", clip(cell.Text))
 			}
 			var known []map[string]bool
-			for _, n := range c.Citations {
-				cited := res.Citations[n-1]
+			for _, n := range cell.Citations {
+				cited := c.res.Citations[n-1]
 				if words[cited.ContentHash] == nil {
-					text, err := stored(ctx, blobs, cited.ContentHash)
+					text, err := c.text(cited.ContentHash)
 					if err != nil {
 						return err.Error()
 					}
-					words[cited.ContentHash] = lexicon.TermSet(string(text))
+					words[cited.ContentHash] = lexicon.TermSet(text)
 				}
 				known = append(known, words[cited.ContentHash], lexicon.TermSet(cited.Title))
 			}
 			lacks := func(w string) bool {
 				return !slices.ContainsFunc(known, func(words map[string]bool) bool { return words[w] })
 			}
-			if len(c.Citations) > 0 && slices.ContainsFunc(lexicon.Terms(c.Text), lacks) {
-				return fmt.Sprintf("the words of the cell %q are not in what it cites", clip(c.Text))
+			if len(cell.Citations) > 0 && slices.ContainsFunc(lexicon.Terms(cell.Text), lacks) {
+				return fmt.Sprintf("the words of the cell %q are not in what it cites", clip(cell.Text))
 			}
 		}
 	}

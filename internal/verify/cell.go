@@ -43,35 +43,36 @@ func (g *gate) table(b reason.Block) (*marchwarden.Block, error) {
 		labels = append(labels, cellText(row, 0, maxNameChars))
 	}
 	asked := lexicon.TermSet(strings.Join(g.Asked, "\n"))
+	said := 0 // cells with words
 	for r, row := range drafted {
 		cells := make([]held, len(columns))
-		said := false
 		for k := 1; k < len(columns); k++ {
 			text := cellText(row, k, maxCellChars)
 			if text == "" {
 				continue
 			}
-			if cells[k].ids = g.holders(labels, r, columns[k], text, row[k].Passages); len(cells[k].ids) == 0 {
-				g.out.DroppedCells++
-				continue
+			said++
+			if ids := g.holders(labels, r, columns[k], text, row[k].Passages); len(ids) > 0 {
+				cells[k] = held{text, ids}
 			}
-			cells[k].text, said = text, true
 		}
-		if !said {
+		if kept([][]held{cells}) == 0 {
 			continue
 		}
 		var ok bool
 		if cells[0], ok = g.label(labels[r], row[0].Passages, cells, asked); ok {
 			rows = append(rows, cells)
 		} else {
-			g.out.DroppedCells += kept([][]held{cells}) + 1
+			g.out.DroppedCells++
 		}
 	}
 	columns, rows = g.columns(columns, rows, asked)
-	if n := kept(rows); len(rows) < leastRows || len(columns) < leastColumns || 2*n < len(rows)*(len(columns)-1) {
-		g.out.DroppedCells += n
+	n := kept(rows)
+	if len(rows) < leastRows || len(columns) < leastColumns || 2*n < len(rows)*(len(columns)-1) {
+		g.out.DroppedCells += said
 		return nil, nil
 	}
+	g.out.DroppedCells += said - n
 	return g.citeTable(columns, rows)
 }
 
@@ -167,7 +168,7 @@ func hasWords(text, in, heading string) bool {
 	if len(cell.tokens) == 0 || cell.force()&denies != s.force()&denies {
 		return false
 	}
-	if at, ok := evidence.Locate(strings.ToLower(in), strings.ToLower(text)); ok && wholeWords(strings.ToLower(in), at) {
+	if at, ok := evidence.Locate(strings.ToLower(in), strings.ToLower(text)); ok && evidence.WholeWords(strings.ToLower(in), at) {
 		return true
 	}
 	words := lexicon.TermSet(heading)
@@ -181,15 +182,6 @@ func hasWords(text, in, heading string) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(" .,;:()'’-–/&", r) && !strings.ContainsRune(in, r)
 	}
 	return own && len(numbersOf(in, heading).lacked(text)) == 0 && !strings.ContainsFunc(text, sign)
-}
-
-// wholeWords reports whether a stretch of a text begins and ends where words do.
-func wholeWords(text string, at marchwarden.Span) bool {
-	before, _ := utf8.DecodeLastRuneInString(text[:at.Start])
-	first, _ := utf8.DecodeRuneInString(text[at.Start:])
-	last, _ := utf8.DecodeLastRuneInString(text[:at.End])
-	after, _ := utf8.DecodeRuneInString(text[at.End:])
-	return !(inWord(before) && inWord(first)) && !(inWord(last) && inWord(after))
 }
 
 // label is what a row is called: words of a passage that the row cites, or of what was asked.
@@ -235,7 +227,6 @@ func (g *gate) columns(names []string, rows [][]held, asked map[string]bool) ([]
 		case k == 0 && (!known || len(terms) == 0):
 			name = ""
 		case !said || !known || len(terms) == 0:
-			g.out.DroppedCells += kept(column(rows, k))
 			continue
 		}
 		out = append(out, name)
@@ -245,15 +236,6 @@ func (g *gate) columns(names []string, rows [][]held, asked map[string]bool) ([]
 	}
 	said := func(row []held) bool { return kept([][]held{row}) == 0 }
 	return out, slices.DeleteFunc(cut, said)
-}
-
-// column is one column of rows, behind what they are called.
-func column(rows [][]held, k int) [][]held {
-	var out [][]held
-	for _, row := range rows {
-		out = append(out, []held{{}, row[k]})
-	}
-	return out
 }
 
 // citeTable cites what the cells of a table rest on.

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"reflect"
@@ -12,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 )
 
 // This part draws the numbers of a database. A chart is what the stored rows make, and nothing else: the gate cuts it
@@ -120,16 +118,16 @@ func areLabels(all []string) bool {
 	})
 }
 
-// checkChart makes the chart again out of the rows that it cites.
-func checkChart(ctx context.Context, blobs blob.Store, res *marchwarden.Result, b marchwarden.Block) string {
-	if b.Citation < 1 || res.Citations[b.Citation-1].Source != ofDatabase {
+// chart makes the chart again out of the rows that it cites.
+func (c *checker) chart(b marchwarden.Block) string {
+	if b.Citation < 1 || c.res.Citations[b.Citation-1].Source != ofDatabase {
 		return "it cites no rows of a database"
 	}
-	text, err := stored(ctx, blobs, res.Citations[b.Citation-1].ContentHash)
+	text, err := c.text(c.res.Citations[b.Citation-1].ContentHash)
 	if err != nil {
 		return err.Error()
 	}
-	made := chartOf(string(text))
+	made := chartOf(text)
 	if made == nil {
 		return fmt.Sprintf("citation %d has no rows of a label and a number", b.Citation)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,22 +35,21 @@ func (f Finding) Name() string {
 	return fmt.Sprintf("citation [%d]", f.Number)
 }
 
-// excerpt is what there is to be found out about.
-type excerpt struct {
-	Finding
-	marchwarden.Citation
-}
-
-// excerpts are the citations of a result, and then what it calls closest.
-func excerpts(res *marchwarden.Result) []excerpt {
-	var out []excerpt
-	for i, c := range res.Citations {
-		out = append(out, excerpt{Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash}, c})
+// excerpts are the citations of a result, and then what it calls closest, each with the
+// finding about it.
+func excerpts(res *marchwarden.Result) iter.Seq2[Finding, marchwarden.Citation] {
+	return func(yield func(Finding, marchwarden.Citation) bool) {
+		for i, c := range res.Citations {
+			if !yield(Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash}, c) {
+				return
+			}
+		}
+		for i, c := range res.Closest {
+			if !yield(Finding{Number: i + 1, Near: true, Locator: c.Locator, Hash: c.ContentHash}, c.Citation()) {
+				return
+			}
+		}
 	}
-	for i, c := range res.Closest {
-		out = append(out, excerpt{Finding{Number: i + 1, Near: true, Locator: c.Locator, Hash: c.ContentHash}, c.Citation()})
-	}
-	return out
 }
 
 // ClaimFinding is the verdict on one claim.
@@ -104,79 +104,99 @@ func (r Report) problems() []string {
 // finding that names it; an error means only that ctx ended. It judges no claim: what
 // stood once stands for good, whatever judge comes later. CheckSupport does.
 func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Report, error) {
-	var r Report
-	blobs = &lastRead{Store: blobs}
-	for _, e := range excerpts(res) {
-		if err := citation(ctx, blobs, e.Citation); err != nil {
-			e.Problem = err.Error()
+	c := &checker{ctx: ctx, blobs: blobs, res: res}
+	r := &c.report
+	for f, cited := range excerpts(res) {
+		if err := c.citation(cited); err != nil {
+			f.Problem = err.Error()
 		}
-		if e.Near {
-			r.Closest = append(r.Closest, e.Finding)
+		if f.Near {
+			r.Closest = append(r.Closest, f)
 		} else {
-			r.Citations = append(r.Citations, e.Finding)
+			r.Citations = append(r.Citations, f)
 		}
 	}
-	for _, c := range res.Claims {
-		f := claim(c, r.Citations, res)
-		if c.Support == marchwarden.Quoted && f.Problem == "" && !quotes(ctx, blobs, c, res) {
-			f.Problem = "it is called quoted, and no excerpt that it cites has its words"
-		}
-		r.Claims = append(r.Claims, f)
+	for _, said := range res.Claims {
+		r.Claims = append(r.Claims, ClaimFinding{Text: said.Text, Citations: said.Citations, Support: said.Support, Problem: c.claim(said)})
 	}
-	r.Answer = markers(res.Answer, len(res.Citations))
+	for _, m := range markerNumber.FindAllStringSubmatch(res.Answer, -1) {
+		if n, _ := strconv.Atoi(m[1]); n < 1 || n > len(res.Citations) {
+			r.Answer = append(r.Answer, fmt.Sprintf("marker %s indexes no citation", m[0]))
+		}
+	}
 	if len(res.Blocks) > 0 {
-		r.Answer = append(r.Answer, checkBlocks(ctx, blobs, r.Citations, res)...)
+		r.Answer = append(r.Answer, c.blocks()...)
 	} else if loose := outside(res); loose != "" {
 		r.Answer = append(r.Answer, fmt.Sprintf("the answer says what no claim does: %q", clip(loose)))
 	}
-	if err := short(ctx, blobs, r.Citations, res); err != nil {
+	if err := c.short(); err != nil {
 		r.Answer = append(r.Answer, fmt.Sprintf("the short answer does not stand: %v", err))
 	}
 	if !r.OK() {
-		return r, ctx.Err()
+		return *r, ctx.Err()
 	}
-	return r, nil
+	return *r, nil
 }
 
-// lastRead is a store that has what it read last at hand: what a result cites stands in few
-// documents, and a large one takes a while to read.
-type lastRead struct {
-	blob.Store
-	ref     blob.Ref
-	content []byte
+// checker holds a result against the stored bytes. It has the text that it read last at
+// hand: what a result cites stands in few documents, and a large one takes a while to read.
+type checker struct {
+	ctx        context.Context
+	blobs      blob.Store
+	res        *marchwarden.Result
+	report     Report
+	hash, last string
 }
 
-func (s *lastRead) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
-	if ref.Valid() && ref == s.ref {
-		return s.content, nil
+// text is a stored text.
+func (c *checker) text(hash string) (string, error) {
+	if hash == c.hash && hash != "" {
+		return c.last, nil
 	}
-	content, err := s.Store.Get(ctx, ref)
-	if err == nil {
-		s.ref, s.content = ref, content
+	ref, err := blob.Parse(hash)
+	if err != nil {
+		return "", err
 	}
-	return content, err
+	content, err := c.blobs.Get(c.ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	c.hash, c.last = hash, string(content)
+	return c.last, nil
+}
+
+// stands is what stands at a place of a stored text.
+func (c *checker) stands(hash string, at marchwarden.Span) (string, error) {
+	text, err := c.text(hash)
+	if err != nil {
+		return "", err
+	}
+	if !at.In(len(text)) {
+		return "", fmt.Errorf("span %d–%d is outside the %d bytes of %s", at.Start, at.End, len(text), hash)
+	}
+	return text[at.Start:at.End], nil
 }
 
 // CheckFetched holds the citations against the trace of the run that made them:
 // what is cited was fetched, at that locator, with that content. A citation of a
-// file may name a line or page besides, if the file can have one of that number;
-// CheckPlaces tells whether it is the right one. An investigation fetches nothing
-// itself: what it cites is what a researcher reported, and got hold of as such.
+// file may name a line or page besides: CheckPlaces tells whether it is the right one.
+// An investigation fetches nothing itself: what it cites is what a researcher reported,
+// and got hold of as such.
 func CheckFetched(log *trace.Log, res *marchwarden.Result) []Finding {
 	all, heard := fetchesOf(log), heardOf(log)
 	var bad []Finding
-	for _, e := range excerpts(res) {
-		switch step, place := all.behind(e.Citation); {
-		case step == nil && heard[document(e.Citation.Locator, e.ContentHash)]:
+	for f, c := range excerpts(res) {
+		switch step, place := all.behind(c); {
+		case step == nil && heard[document(c.Locator, c.ContentHash)]:
 			continue
 		case step == nil:
-			e.Problem = "the run fetched no such content at this locator"
+			f.Problem = "the run fetched no such content at this locator"
 		case place != "" && !possible(step, place):
-			e.Problem = fmt.Sprintf("the document has no %s", place)
+			f.Problem = fmt.Sprintf("the document has no %s", place)
 		default:
 			continue
 		}
-		bad = append(bad, e.Finding)
+		bad = append(bad, f)
 	}
 	return bad
 }
@@ -189,8 +209,7 @@ func CheckPlaces(ctx context.Context, blobs blob.Store, log *trace.Log, res *mar
 	all := fetchesOf(log)
 	known := map[*trace.FetchComplete]func(int) string{}
 	var bad []Finding
-	for _, e := range excerpts(res) {
-		c := e.Citation
+	for f, c := range excerpts(res) {
 		step, place := all.behind(c)
 		if step == nil || place == "" {
 			continue
@@ -216,8 +235,8 @@ func CheckPlaces(ctx context.Context, blobs blob.Store, log *trace.Log, res *mar
 		case at(c.Span.Start) != place:
 			problem = fmt.Sprintf("its excerpt begins at %s of the document, not at %s", at(c.Span.Start), place)
 		}
-		if e.Problem = problem; problem != "" {
-			bad = append(bad, e.Finding)
+		if f.Problem = problem; problem != "" {
+			bad = append(bad, f)
 		}
 	}
 	return bad, nil
@@ -324,84 +343,64 @@ func outside(res *marchwarden.Result) string {
 	return strings.TrimSpace(rest)
 }
 
-func citation(ctx context.Context, blobs blob.Store, c marchwarden.Citation) error {
-	if c.RawExcerpt == marchwarden.ExcerptNonText { // no claim may rest on it, and it needs no stored bytes
-		if c.ContentHash == "" {
+func (c *checker) citation(cited marchwarden.Citation) error {
+	if cited.RawExcerpt == marchwarden.ExcerptNonText { // no claim may rest on it, and it needs no stored bytes
+		if cited.ContentHash == "" {
 			return nil
 		}
-		_, err := stored(ctx, blobs, c.ContentHash)
+		_, err := c.text(cited.ContentHash)
 		return err
 	}
-	if !utf8.ValidString(c.RawExcerpt) {
+	if !utf8.ValidString(cited.RawExcerpt) {
 		return errors.New("raw_excerpt is not valid UTF-8 and cannot be sent as it stands")
 	}
-	if n := utf8.RuneCountInString(c.RawExcerpt); n > marchwarden.MaxExcerptChars {
+	if n := utf8.RuneCountInString(cited.RawExcerpt); n > marchwarden.MaxExcerptChars {
 		return fmt.Errorf("raw_excerpt has %d characters, the limit is %d", n, marchwarden.MaxExcerptChars)
 	}
-	if c.Span == nil || c.ContentHash == "" {
+	if cited.Span == nil || cited.ContentHash == "" {
 		return errors.New("no content_hash and span: there is nothing to check it against")
 	}
-	stored, err := stands(ctx, blobs, c.ContentHash, *c.Span)
+	stored, err := c.stands(cited.ContentHash, *cited.Span)
 	if err != nil {
 		return err
 	}
-	if c.RawExcerpt != stored && c.RawExcerpt != stored+marchwarden.ExcerptCut {
-		return fmt.Errorf("raw_excerpt is not what stands at %d–%d of %s", c.Span.Start, c.Span.End, c.ContentHash)
+	if cited.RawExcerpt != stored && cited.RawExcerpt != stored+marchwarden.ExcerptCut {
+		return fmt.Errorf("raw_excerpt is not what stands at %d–%d of %s", cited.Span.Start, cited.Span.End, cited.ContentHash)
 	}
 	return nil
 }
 
-func stands(ctx context.Context, blobs blob.Store, hash string, at marchwarden.Span) (string, error) {
-	text, err := stored(ctx, blobs, hash)
-	if err != nil {
-		return "", err
-	}
-	if !at.In(len(text)) {
-		return "", fmt.Errorf("span %d–%d is outside the %d bytes of %s", at.Start, at.End, len(text), hash)
-	}
-	return string(text[at.Start:at.End]), nil
-}
-
-func stored(ctx context.Context, blobs blob.Store, hash string) ([]byte, error) {
-	ref, err := blob.Parse(hash)
-	if err != nil {
-		return nil, err
-	}
-	return blobs.Get(ctx, ref)
-}
-
-func claim(c marchwarden.Claim, citations []Finding, res *marchwarden.Result) ClaimFinding {
-	f := ClaimFinding{Text: c.Text, Citations: c.Citations, Support: c.Support}
-	isText := func(n int) bool {
-		return n < 1 || n > len(citations) || res.Citations[n-1].RawExcerpt != marchwarden.ExcerptNonText
-	}
-	switch {
-	case len(c.Citations) == 0:
-		f.Problem = "no citation"
-	case !slices.ContainsFunc(c.Citations, isText):
-		f.Problem = "no citation of text"
-	case !strings.Contains(res.Answer, c.Text) && !strings.Contains(res.Answer, escapeMarkdown(c.Text)):
-		f.Problem = "not in the answer"
-	}
-	for _, n := range c.Citations {
-		if n < 1 || n > len(citations) {
-			f.Problem = fmt.Sprintf("citation %d does not exist", n)
-		} else if citations[n-1].Problem != "" {
-			f.Problem = fmt.Sprintf("citation %d does not stand", n)
+// cites says what is wrong with the first of some citations that is not there or does not
+// stand.
+func (c *checker) cites(numbers []int) string {
+	for _, n := range numbers {
+		if n < 1 || n > len(c.res.Citations) {
+			return fmt.Sprintf("citation %d does not exist", n)
+		}
+		if c.report.Citations[n-1].Problem != "" {
+			return fmt.Sprintf("citation %d does not stand", n)
 		}
 	}
-	return f
+	return ""
+}
+
+// claim says what is wrong with a claim.
+func (c *checker) claim(said marchwarden.Claim) string {
+	if problem := c.cites(said.Citations); problem != "" {
+		return problem
+	}
+	isText := func(n int) bool { return c.res.Citations[n-1].RawExcerpt != marchwarden.ExcerptNonText }
+	switch {
+	case len(said.Citations) == 0:
+		return "no citation"
+	case !slices.ContainsFunc(said.Citations, isText):
+		return "no citation of text"
+	case !strings.Contains(c.res.Answer, said.Text) && !strings.Contains(c.res.Answer, escapeMarkdown(said.Text)):
+		return "not in the answer"
+	case said.Support == marchwarden.Quoted && !c.quotes(said):
+		return "it is called quoted, and no excerpt that it cites has its words"
+	}
+	return ""
 }
 
 var markerNumber = regexp.MustCompile(`\[(\d{1,9})\]`)
-
-// markers finds those that index no citation.
-func markers(answer string, citations int) []string {
-	var bad []string
-	for _, m := range markerNumber.FindAllStringSubmatch(answer, -1) {
-		if n, _ := strconv.Atoi(m[1]); n < 1 || n > citations {
-			bad = append(bad, fmt.Sprintf("marker %s indexes no citation", m[0]))
-		}
-	}
-	return bad
-}

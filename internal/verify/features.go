@@ -122,12 +122,12 @@ type Cuts struct {
 	Contradicted float64 `json:"contradicted"`
 }
 
-// shipped are the weights in the binary. That they can be read is tested; a judge
-// without any leaves every claim unchecked.
+// shipped are the weights in the binary, which are part of the program: that they can be
+// read is tested.
 var shipped = sync.OnceValue(func() *Weights {
 	w, err := ParseWeights(weightsJSON)
 	if err != nil {
-		return nil
+		panic(err)
 	}
 	return w
 })

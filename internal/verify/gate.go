@@ -74,19 +74,24 @@ var allRules = []string{"", "gate/3", "gate/4", "gate/5", "gate/6", Rules}
 // KnowsRules reports whether this program can work by the rules of a run.
 func KnowsRules(rules string) bool { return slices.Contains(allRules, rules) }
 
+// since reports whether the rules of a run are some, or later ones.
+func since(rules, some string) bool {
+	return slices.Index(allRules, rules) >= slices.Index(allRules, some)
+}
+
 // HasLeads reports whether, by the rules of a run, a sentence is shown with the lines that it leads to.
-func HasLeads(rules string) bool { return rules == "gate/4" || HasBlocks(rules) }
+func HasLeads(rules string) bool { return since(rules, "gate/4") }
 
 // HasBlocks reports whether, by the rules of a run, an answer has blocks, and the form that is asked for.
-func HasBlocks(rules string) bool { return rules == "gate/5" || HasTerms(rules) }
+func HasBlocks(rules string) bool { return since(rules, "gate/5") }
 
 // HasTerms reports whether, by the rules of a run, texts are read by their terms, settings and contents, and answers by
 // what their headings say.
-func HasTerms(rules string) bool { return rules == "gate/6" || HasStated(rules) }
+func HasTerms(rules string) bool { return since(rules, "gate/6") }
 
 // HasStated reports whether, by the rules of a run, a sentence that is the question turned round answers it,
 // and lines of code answer little.
-func HasStated(rules string) bool { return rules == Rules }
+func HasStated(rules string) bool { return since(rules, "gate/7") }
 
 // Gate grounds a draft in the evidence. Every text it cuts
 // from is read from the store, where its hash is checked; an error means that the

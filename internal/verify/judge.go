@@ -10,7 +10,6 @@ package verify
 // verdict.
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -94,11 +93,11 @@ func (j *Judge) Judge(ctx context.Context, claim string, excerpts []Excerpt) (Op
 		return Opinion{Verdict: VerdictUnchecked, Reasons: []string{"there is too much text to compare"}}, nil
 	}
 	p := newEvidenced(claim, excerpts)
-	switch why := p.unreadable(); {
-	case p.verbatim():
+	if p.verbatim() {
 		return Opinion{Verdict: VerdictSupported, Support: 1, Reasons: []string{"the claim stands in the excerpts as it is"}}, nil
-	case why != "" || j.weights == nil:
-		return Opinion{Verdict: VerdictUnchecked, Reasons: []string{cmp.Or(why, "the judge has no weights")}}, nil
+	}
+	if why := p.unreadable(); why != "" {
+		return Opinion{Verdict: VerdictUnchecked, Reasons: []string{why}}, nil
 	}
 	r, err := p.measure(ctx, j.reader)
 	if err != nil {

@@ -1,14 +1,13 @@
 package verify
 
 import (
-	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -53,19 +52,13 @@ func copied(claim string, c marchwarden.Citation, stored func(from int) string) 
 			return false
 		}
 		from += i
-		before, _ := utf8.DecodeLastRuneInString(source[:from])
-		after, size := utf8.DecodeRuneInString(source[from+len(claim):])
-		first, _ := utf8.DecodeRuneInString(claim)
-		last, _ := utf8.DecodeLastRuneInString(claim)
-		if !(inWord(before) && inWord(first)) && !(inWord(last) && inWord(after) && size > 0) {
+		if evidence.WholeWords(source, marchwarden.Span{Start: from, End: from + len(claim)}) {
 			return true
 		}
-		_, size = utf8.DecodeRuneInString(source[from:])
+		_, size := utf8.DecodeRuneInString(source[from:])
 		from += size
 	}
 }
-
-func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // short cuts the short answer out of the stored text, if a citation of the answer
 // holds it.
@@ -162,24 +155,24 @@ func (g *gate) refuse(d reason.Draft) error {
 }
 
 // short says what is wrong with the short answer of a result.
-func short(ctx context.Context, blobs blob.Store, citations []Finding, res *marchwarden.Result) error {
-	s := res.ShortAnswer
+func (c *checker) short() error {
+	s := c.res.ShortAnswer
 	if s == nil {
 		return nil
 	}
-	if err := s.Validate(len(res.Citations)); err != nil {
+	if err := s.Validate(len(c.res.Citations)); err != nil {
 		return err
 	}
 	if s.Kind == marchwarden.ShortUnknown {
-		if len(res.Claims) > 0 {
-			return fmt.Errorf("what is unknown has no claims")
+		if len(c.res.Claims) > 0 {
+			return errors.New("what is unknown has no claims")
 		}
 		return nil
 	}
-	if problem := citations[s.Citation-1].Problem; problem != "" {
-		return fmt.Errorf("citation %d does not stand", s.Citation)
+	if problem := c.cites([]int{s.Citation}); problem != "" {
+		return errors.New(problem)
 	}
-	stored, err := stands(ctx, blobs, res.Citations[s.Citation-1].ContentHash, *s.Span)
+	stored, err := c.stands(c.res.Citations[s.Citation-1].ContentHash, *s.Span)
 	switch {
 	case err != nil:
 		return err
@@ -192,16 +185,12 @@ func short(ctx context.Context, blobs blob.Store, citations []Finding, res *marc
 }
 
 // quotes reports whether one of the excerpts that a claim cites has its words.
-func quotes(ctx context.Context, blobs blob.Store, c marchwarden.Claim, res *marchwarden.Result) bool {
-	for _, n := range c.Citations {
-		cited := res.Citations[n-1]
-		rest := func(from int) string {
-			text, _ := stored(ctx, blobs, cited.ContentHash) // the excerpt was found in it
-			return string(text[min(from, len(text)):])
-		}
-		if copied(c.Text, cited, rest) {
-			return true
-		}
-	}
-	return false
+func (c *checker) quotes(said marchwarden.Claim) bool {
+	return slices.ContainsFunc(said.Citations, func(n int) bool {
+		cited := c.res.Citations[n-1]
+		return copied(said.Text, cited, func(from int) string {
+			text, _ := c.text(cited.ContentHash) // the excerpt was found in it
+			return text[min(from, len(text)):]
+		})
+	})
 }

@@ -4,7 +4,7 @@
 // bits and activations of 16, so that all matrix products are of integers, and a
 // result has the same bits on every machine. The tokenizer and the arithmetic are here,
 // too, and the sentence encoder that comes with the program; what else comes with it is in
-// reader. Building with -tags nomodel leaves the weights out.
+// reader. Files of weights are parts of the program: one that is not sound is a panic.
 package bert
 
 import (
@@ -13,7 +13,6 @@ import (
 	"math"
 	"runtime"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"golang.org/x/sync/errgroup"
 )
@@ -21,14 +20,6 @@ import (
 // MiniLMID names the model and the arithmetic: a change of either that changes a bit of
 // any vector changes the number behind the slash.
 const MiniLMID = "minilm-l6-v2-q8/1"
-
-// ErrNoModel says that the program was built with -tags nomodel. It is of
-// CodeUnsupported.
-var ErrNoModel error = &marchwarden.Error{
-	Code:    marchwarden.CodeUnsupported,
-	Message: "this program was built without its sentence encoder",
-	Hint:    "build it without -tags nomodel, or set MARCHWARDEN_EMBED to a service",
-}
 
 // model is an encoder with its tokenizer: an embed.Embedder.
 type model struct {
@@ -39,37 +30,9 @@ type model struct {
 }
 
 // Open makes an embedder of a packed file of weights, as q8.go describes it, and a
-// vocabulary with one token a line. It keeps packed, which must not change. A file
-// that is not whole or not sound is a *marchwarden.Error with CodeInvalid.
-func Open(id string, packed []byte, vocabulary string) (embed.Embedder, error) {
-	enc, err := unpack(packed)
-	if err != nil {
-		return nil, err
-	}
-	if enc.Pair {
-		return nil, invalid("weights", "a model of two texts is no embedder")
-	}
-	return newModel(id, enc, ParseVocabulary(vocabulary))
-}
-
-func newModel(id string, enc *encoder, vocabulary []string) (embed.Embedder, error) {
-	words, err := enc.tokenizer(vocabulary)
-	if err != nil {
-		return nil, err
-	}
-	return &model{id: id, words: words, enc: enc, kernel: BestKernel()}, nil
-}
-
-// tokenizer makes that of a vocabulary, with the settings of the encoder.
-func (e *encoder) tokenizer(vocabulary []string) (*Tokenizer, error) {
-	if len(vocabulary) > e.Vocabulary {
-		return nil, invalid("vocabulary", "%d tokens, and the weights are for %d", len(vocabulary), e.Vocabulary)
-	}
-	words, err := NewTokenizer(vocabulary, TokenizerConfig{Lower: e.Lower, StripAccents: e.StripAccents, SplitHan: e.SplitHan})
-	if err != nil {
-		return nil, invalid("vocabulary", "%v", err)
-	}
-	return words, nil
+// vocabulary with one token a line. It keeps packed, which must not change.
+func Open(id string, packed []byte, vocabulary string) embed.Embedder {
+	return &model{id: id, words: NewTokenizer(vocabulary), enc: unpack(packed), kernel: BestKernel()}
 }
 
 // ID names the weights.
@@ -96,8 +59,8 @@ func (m *model) Embed(ctx context.Context, texts []string) ([]embed.Vector, erro
 
 func (m *model) vector(text string) embed.Vector {
 	ids := m.words.Encode(text, m.enc.Window)
-	s, done := room()
-	defer done()
+	s := spare.Get().(*scratch)
+	defer spare.Put(s)
 	m.enc.run(m.kernel, s, ids, len(ids))
 	v := make(embed.Vector, m.enc.Hidden)
 	m.enc.pool(v, s.x, len(ids))
@@ -106,9 +69,6 @@ func (m *model) vector(text string) embed.Vector {
 
 // pool makes one vector of the rows of a text, of length one.
 func (e *encoder) pool(v embed.Vector, x []float32, n int) {
-	if e.First {
-		n = 1
-	}
 	for t := range n {
 		for i, f := range x[t*e.Hidden:][:len(v)] {
 			v[i] += f
@@ -172,31 +132,14 @@ type Scores struct {
 	End       []float32  // an answer ends with the token
 }
 
-// OpenCross makes a model of two texts of its packed file, and the packed file and the vocabulary of the embedder whose tokens it shares. It
-// keeps both files, which must not change. A file that is not whole or not sound,
-// or does not go with the other, is a *marchwarden.Error with CodeInvalid.
-func OpenCross(packed, embedder []byte, vocabulary string) (*Cross, error) {
-	enc, err := unpack(packed)
-	if err != nil {
-		return nil, err
-	}
-	if !enc.Pair {
-		return nil, invalid("weights", "an embedder reads no two texts")
-	}
-	under, err := unpack(embedder)
-	if err != nil {
-		return nil, err
-	}
-	if under.Pair || under.Hidden != enc.Hidden || under.Vocabulary != enc.Vocabulary {
-		return nil, invalid("weights", "made for an embedder with %d tokens of %d numbers", enc.Vocabulary, enc.Hidden)
-	}
-	enc.tokens = under.tokens
+// OpenCross makes a model of two texts of its packed file, and the packed file and the
+// vocabulary of the embedder whose tokens it shares. It keeps both files, which must not
+// change.
+func OpenCross(packed, embedder []byte, vocabulary string) *Cross {
+	enc := unpack(packed)
+	enc.tokens = unpack(embedder).tokens
 	enc.says.turn(enc.Hidden)
-	words, err := enc.tokenizer(ParseVocabulary(vocabulary))
-	if err != nil {
-		return nil, err
-	}
-	return &Cross{enc: enc, words: words, kernel: BestKernel()}, nil
+	return &Cross{enc: enc, words: NewTokenizer(vocabulary), kernel: BestKernel()}
 }
 
 // With is c with another kernel.
@@ -214,8 +157,8 @@ func (c *Cross) Run(ids []int32, second int) Scores {
 	if len(ids) < 2 || len(ids) > c.enc.Window {
 		panic(fmt.Sprintf("bert: %d tokens, in a window of %d", len(ids), c.enc.Window))
 	}
-	s, done := room()
-	defer done()
+	s := spare.Get().(*scratch)
+	defer spare.Put(s)
 	c.enc.run(c.kernel, s, ids, second)
 	return c.enc.speak(c.kernel, s, len(ids))
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 )
@@ -14,19 +13,7 @@ import (
 // shipped is the model that comes with the program, by a kernel.
 func shipped(t testing.TB, k *Kernel) *model {
 	t.Helper()
-	packed, err := os.ReadFile("minilm.q8")
-	if err != nil {
-		t.Fatal(err)
-	}
-	words, err := os.ReadFile("vocab.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := Open("shipped", packed, string(words))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := e.(*model)
+	m := Open("shipped", packed, vocabulary).(*model)
 	m.kernel = k
 	return m
 }

@@ -2,18 +2,8 @@ package bert
 
 import (
 	"math"
-	"runtime"
 	"sync"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
-
-// maxWeight bounds every number of a model: real ones are far below, and no sum of
-// the forward pass can become infinite.
-const maxWeight = 1000
-
-// maxTable bounds the table of tokens, the largest part of a model.
-const maxTable = 1 << 30
 
 // Shape is what a model is apart from its weights.
 type Shape struct {
@@ -22,9 +12,6 @@ type Shape struct {
 	Vocabulary           int
 	Positions            int
 	Window               int  // tokens of a text that are read
-	First                bool // the first row is the vector, not the mean of all
-	Lower, StripAccents  bool
-	SplitHan             bool
 	Pair                 bool // two texts are read together, and heads speak of them
 	Eps                  float32
 }
@@ -59,47 +46,6 @@ func (t *table) row(dst []float32, i int) {
 	}
 }
 
-// Check holds a shape to the limits that keep sizes and sums in bounds.
-func (s *Shape) Check() error {
-	for _, f := range []struct {
-		name           string
-		value, low, up int
-		step           int
-	}{
-		{"hidden_size", s.Hidden, 16, 4096, 16},
-		{"num_attention_heads", s.Heads, 1, 256, 1},
-		{"intermediate_size", s.Inner, 16, 16384, 16},
-		{"num_hidden_layers", s.Depth, 1, 48, 1},
-		{"vocab_size", s.Vocabulary, 3, 1 << 20, 1},
-		{"max_position_embeddings", s.Positions, 2, 8192, 1},
-		{"max_seq_length", s.Window, 2, s.Positions, 1},
-	} {
-		if f.value < f.low || f.value > f.up || f.value%f.step != 0 {
-			of := ""
-			if f.step > 1 {
-				of = " in steps of 16"
-			}
-			return invalid(f.name, "%d is not within %d and %d%s", f.value, f.low, f.up, of)
-		}
-	}
-	if s.Hidden%(s.Heads*Panel) != 0 {
-		return invalid("num_attention_heads", "%d heads do not share a hidden size of %d in steps of 16", s.Heads, s.Hidden)
-	}
-	if int64(s.Vocabulary)*int64(s.Hidden) > maxTable {
-		return invalid("vocab_size", "%d rows of %d are more than %d numbers", s.Vocabulary, s.Hidden, maxTable)
-	}
-	if !(s.Eps >= 0 && s.Eps < 1) {
-		return invalid("layer_norm_eps", "%g is not within 0 and 1", s.Eps)
-	}
-	return nil
-}
-
-func invalid(field, format string, args ...any) error {
-	e := marchwarden.Errorf(marchwarden.CodeInvalid, format, args...)
-	e.Field = field
-	return e
-}
-
 // masked is a score that no position can have: what is not there is not attended to.
 const masked = -1e30
 
@@ -116,22 +62,8 @@ type scratch struct {
 	steps []float32
 }
 
-// Passes at once, of all models of the process: more than there are processors are not
-// faster, and each needs megabytes.
-var (
-	passes = make(chan struct{}, runtime.GOMAXPROCS(0))
-	spare  = sync.Pool{New: func() any { return &scratch{} }}
-)
-
-// room waits until a pass may run and gives it scratch, until done.
-func room() (s *scratch, done func()) {
-	passes <- struct{}{}
-	s = spare.Get().(*scratch)
-	return s, func() {
-		spare.Put(s)
-		<-passes
-	}
-}
+// spare is the room of runs that have ended.
+var spare = sync.Pool{New: func() any { return &scratch{} }}
 
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {

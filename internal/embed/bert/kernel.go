@@ -46,7 +46,7 @@ func Limit(n int) int { return min(1<<15-1, (1<<31-1)/(127*n)) }
 // Kernel is one implementation of the arithmetic. All give the same bits.
 //
 // Rows are padded: where an operation takes a number of rows, that number is even.
-// Lengths of float rows are multiples of 8.
+// Lengths of float rows are multiples of Panel.
 type Kernel struct {
 	Name string
 

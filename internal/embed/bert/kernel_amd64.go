@@ -55,8 +55,9 @@ var spread = func() (c constants) {
 
 func quantiseAVX2(dst []int16, x []float32, limit int) float32 {
 	n := len(x)
-	if n == 0 || n%16 != 0 || len(dst) < n {
-		panic("kernel: a row to quantise is not of sixteens")
+	sixteens(x)
+	if len(dst) < n {
+		panic("kernel: no room for a quantised row")
 	}
 	to, from := factors(absMax(&x[0], n, &spread), limit)
 	round(&dst[0], &x[0], n, to)
@@ -100,18 +101,18 @@ func productAVX2(c, a, b Block, k int) {
 }
 
 func expSumAVX2(x []float32, scale float32) float32 {
-	eights(x)
+	sixteens(x)
 	return expSums(&x[0], len(x), maximum(&x[0], len(x)), scale, &spread)
 }
 
 func geluAVX2(x []float32) {
-	eights(x)
+	sixteens(x)
 	gelus(&x[0], len(x), &spread)
 }
 
 func normAVX2(x, y, gain, shift []float32, eps float32) {
 	n := len(x)
-	eights(x)
+	sixteens(x)
 	if len(y) < n || len(gain) < n || len(shift) < n {
 		panic("kernel: a norm does not fit its row")
 	}
@@ -120,9 +121,9 @@ func normAVX2(x, y, gain, shift []float32, eps float32) {
 	stretch(&x[0], n, inverse(variance, eps), &gain[0], &shift[0])
 }
 
-func eights(x []float32) {
-	if len(x) == 0 || len(x)%8 != 0 {
-		panic("kernel: a row is not of eights")
+func sixteens(x []float32) {
+	if len(x) == 0 || len(x)%16 != 0 {
+		panic("kernel: a row is not of sixteens")
 	}
 }
 
@@ -231,20 +232,12 @@ func productAVX512(c, a, b Block, k int) {
 }
 
 func expSumAVX512(x []float32, scale float32) float32 {
-	eights(x)
-	top := maximum(&x[0], len(x))
-	if len(x)%16 != 0 {
-		return expSums(&x[0], len(x), top, scale, &spread)
-	}
-	return expSums16(&x[0], len(x), top, scale, &spread)
+	sixteens(x)
+	return expSums16(&x[0], len(x), maximum(&x[0], len(x)), scale, &spread)
 }
 
 func geluAVX512(x []float32) {
-	eights(x)
-	if len(x)%16 != 0 {
-		gelus(&x[0], len(x), &spread)
-		return
-	}
+	sixteens(x)
 	gelus16(&x[0], len(x), &spread)
 }
 

@@ -21,10 +21,7 @@ func linearNEON(y []float32, x []int16, scale []float32, m *Matrix, rows int) {
 			row := func(r int) *int16 { return &x[(t+r%n)*in] }
 			sums4(row(0), row(1), row(2), row(3), &m.Weights[o*in], in, &sums)
 			for r := range n {
-				to, by := y[(t+r)*out+o:][:Panel], scale[t+r]
-				for j, sum := range sums[r] {
-					to[j] = float32(float32(float32(sum)*m.Scale[o+j])*by) + m.Bias[o+j]
-				}
+				finish(y[(t+r)*out+o:], &sums[r], scale[t+r], m, o)
 			}
 		}
 	}

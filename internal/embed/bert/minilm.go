@@ -1,5 +1,3 @@
-//go:build !nomodel
-
 package bert
 
 import (
@@ -10,18 +8,18 @@ import (
 )
 
 //go:embed minilm.q8
-var weights []byte
+var packed []byte
 
 //go:embed vocab.txt
 var vocabulary string
 
-var load = sync.OnceValues(func() (embed.Embedder, error) { return Open(MiniLMID, weights, vocabulary) })
+var load = sync.OnceValue(func() embed.Embedder { return Open(MiniLMID, packed, vocabulary) })
 
-// MiniLM gives the sentence encoder that comes with the program: all-MiniLM-L6-v2, 384
+// MiniLM is the sentence encoder that comes with the program: all-MiniLM-L6-v2, 384
 // dimensions, English. NOTICE says where it comes from. It is loaded at the first call and
 // shared by all; weights are read where they lie in the binary.
-func MiniLM() (embed.Embedder, error) { return load() }
+func MiniLM() embed.Embedder { return load() }
 
-// MiniLMFiles gives the packed weights and the vocabulary, for a model that shares the
+// MiniLMFiles are the packed weights and the vocabulary, for a model that shares the
 // tokens of this one. They must not be changed.
-func MiniLMFiles() (packed []byte, words string, err error) { return weights, vocabulary, nil }
+func MiniLMFiles() (weights []byte, words string) { return packed, vocabulary }

@@ -1,5 +1,3 @@
-//go:build !nomodel
-
 package bert
 
 import (
@@ -12,18 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 )
-
-func open(t testing.TB) embed.Embedder {
-	t.Helper()
-	e, err := MiniLM()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
 
 // TestReference compares vectors with those of the model at full precision.
 // NOTICE says where they come from.
@@ -43,7 +31,7 @@ func TestMiniLMReference(t *testing.T) {
 	for _, c := range cases {
 		texts = append(texts, c.Text)
 	}
-	vs, err := open(t).Embed(t.Context(), texts)
+	vs, err := MiniLM().Embed(t.Context(), texts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +51,7 @@ func TestMiniLMReference(t *testing.T) {
 
 // TestMeaning asks for what the vectors are used for.
 func TestMeaning(t *testing.T) {
-	vs, err := open(t).Embed(t.Context(), []string{
+	vs, err := MiniLM().Embed(t.Context(), []string{
 		"How much does a lithium battery cost per kilowatt hour?",
 		"The price of Li-ion cells fell to $139/kWh in 2023.",
 		"Cats sleep sixteen hours a day.",
@@ -77,11 +65,11 @@ func TestMeaning(t *testing.T) {
 }
 
 func TestEmbedder(t *testing.T) {
-	e := open(t)
+	e := MiniLM()
 	if e.ID() != MiniLMID {
 		t.Errorf("ID is %q", e.ID())
 	}
-	if again := open(t); again != e {
+	if again := MiniLM(); again != e {
 		t.Error("loaded twice")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -92,9 +80,6 @@ func TestEmbedder(t *testing.T) {
 	if vs, err := e.Embed(t.Context(), nil); err != nil || len(vs) != 0 {
 		t.Errorf("no texts: %v, %v", vs, err)
 	}
-	if marchwarden.CodeOf(ErrNoModel) != marchwarden.CodeUnsupported {
-		t.Errorf("ErrNoModel is %s", marchwarden.CodeOf(ErrNoModel))
-	}
 }
 
 // TestNotice holds NOTICE to the files beside it.
@@ -103,7 +88,7 @@ func TestNotice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{"minilm.q8": weights, "vocab.txt": []byte(vocabulary)} {
+	for name, b := range map[string][]byte{"minilm.q8": packed, "vocab.txt": []byte(vocabulary)} {
 		sum := sha256.Sum256(b)
 		if line := hex.EncodeToString(sum[:]) + "  " + name + "\n"; !strings.Contains(string(notice), line) {
 			t.Errorf("NOTICE does not say: %s", line)

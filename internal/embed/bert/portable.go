@@ -46,56 +46,29 @@ func abs(v float32) float32 {
 	return math.Float32frombits(math.Float32bits(v) &^ (1 << 31))
 }
 
-// linearPlain takes four rows at a time and two outputs in one multiplication: their
-// weights share a word, 32 bits apart, and so do their sums. The lower sum is an
-// int32 by Limit, so what it borrowed from the upper one can be given back.
 func linearPlain(y []float32, x []int16, scale []float32, m *Matrix, rows int) {
-	in, out := m.In, m.Out
-	wide := make([]int64, in)
-	for o := 0; o < out; o += 2 {
-		widen(wide, m, o)
-		t := 0
-		for ; t+4 <= rows; t += 4 {
-			x0, x1, x2, x3 := x[t*in:][:len(wide)], x[(t+1)*in:][:len(wide)], x[(t+2)*in:][:len(wide)], x[(t+3)*in:][:len(wide)]
-			var s0, s1, s2, s3 int64
-			for i, w := range wide {
-				s0 += w * int64(x0[i])
-				s1 += w * int64(x1[i])
-				s2 += w * int64(x2[i])
-				s3 += w * int64(x3[i])
+	var sums [Panel]int32 // within their type by Limit
+	for o := 0; o < m.Out; o += Panel {
+		panel := m.Weights[o*m.In:][:Panel*m.In]
+		for t := range rows {
+			clear(sums[:])
+			for i := 0; i < m.In; i += 2 {
+				a, b := int32(x[t*m.In+i]), int32(x[t*m.In+i+1])
+				w := panel[i*Panel:][:2*Panel]
+				for j := range sums {
+					sums[j] += a*int32(int8(w[2*j])) + b*int32(int8(w[2*j+1]))
+				}
 			}
-			finish(y[t*out+o:], s0, scale[t], m, o)
-			finish(y[(t+1)*out+o:], s1, scale[t+1], m, o)
-			finish(y[(t+2)*out+o:], s2, scale[t+2], m, o)
-			finish(y[(t+3)*out+o:], s3, scale[t+3], m, o)
-		}
-		for ; t < rows; t++ {
-			x0 := x[t*in:][:len(wide)]
-			var s int64
-			for i, w := range wide {
-				s += w * int64(x0[i])
-			}
-			finish(y[t*out+o:], s, scale[t], m, o)
+			finish(y[t*m.Out+o:], &sums, scale[t], m, o)
 		}
 	}
 }
 
-// widen lays the weights of outputs o and o+1 into one word for each input.
-func widen(wide []int64, m *Matrix, o int) {
-	for i := 0; i < len(wide); i += 2 {
-		p := m.Place(o, i)
-		w := m.Weights[p : p+4 : p+4] // o for i and i+1, o+1 for i and i+1
-		wide[i] = int64(int8(w[0])) + int64(int8(w[2]))<<32
-		wide[i+1] = int64(int8(w[1])) + int64(int8(w[3]))<<32
+// finish makes the outputs from o on of their sums.
+func finish(y []float32, sums *[Panel]int32, scale float32, m *Matrix, o int) {
+	for j, sum := range sums {
+		y[j] = float32(float32(float32(sum)*m.Scale[o+j])*scale) + m.Bias[o+j]
 	}
-}
-
-// finish takes two sums apart and makes outputs o and o+1 of them.
-func finish(y []float32, sums int64, scale float32, m *Matrix, o int) {
-	low := int32(sums)
-	high := int32((sums - int64(low)) >> 32)
-	y[0] = float32(float32(float32(low)*m.Scale[o])*scale) + m.Bias[o]
-	y[1] = float32(float32(float32(high)*m.Scale[o+1])*scale) + m.Bias[o+1]
 }
 
 func product(c, a, b Block, k int) {

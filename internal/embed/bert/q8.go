@@ -29,123 +29,71 @@ const (
 	headWords = 15
 )
 
+// The flags of a text that is folded before it is looked up, which every model wants, and
+// of a model of two texts.
 const (
-	flagFirst = 1 << iota
-	flagLower
-	flagStripAccents
-	flagSplitHan
-	flagPair
+	flagsFolded = 0b01110
+	flagPair    = 0b10000
 )
 
 // read reads all weights, in the order of the file.
-func (e *encoder) read(c *reader) {
+func (e *encoder) read(w *weights) {
 	h := e.Hidden
-	table := func(name string, t *table, rows int) {
-		c.floats(name+".scale", &t.scale, rows)
-		c.bytes(name, &t.bytes, rows*h)
-	}
-	norm := func(name string, n *normal) {
-		c.floats(name+".gain", &n.gain, h)
-		c.floats(name+".shift", &n.shift, h)
-	}
-	matrix := func(name string, m *Matrix, in, out int) {
-		m.In, m.Out = in, out
-		c.floats(name+".scale", &m.Scale, out)
-		c.floats(name+".bias", &m.Bias, out)
-		c.bytes(name, &m.Weights, in*out)
+	rows := func(n int) table { return table{scale: w.floats(n), bytes: w.bytes(n * h)} }
+	norm := func() normal { return normal{gain: w.floats(h), shift: w.floats(h)} }
+	matrix := func(in, out int) Matrix {
+		return Matrix{In: in, Out: out, Scale: w.floats(out), Bias: w.floats(out), Weights: w.bytes(in * out)}
 	}
 	kinds := 2
 	if !e.Pair {
 		kinds = 1
-		table("tokens", &e.tokens, e.Vocabulary)
+		e.tokens = rows(e.Vocabulary)
 	}
-	table("positions", &e.places, e.Positions)
-	c.floats("kind", &e.kind, kinds*h)
-	norm("looked", &e.looked)
+	e.places, e.kind, e.looked = rows(e.Positions), w.floats(kinds*h), norm()
 	for i := range e.layers {
-		l, name := &e.layers[i], fmt.Sprintf("layer.%d.", i)
-		matrix(name+"qkv", &l.qkv, h, 3*h)
-		matrix(name+"out", &l.out, h, h)
-		matrix(name+"up", &l.up, h, e.Inner)
-		matrix(name+"down", &l.down, e.Inner, h)
-		norm(name+"attended", &l.attended)
-		norm(name+"done", &l.done)
+		e.layers[i] = layer{
+			qkv: matrix(h, 3*h), out: matrix(h, h), up: matrix(h, e.Inner), down: matrix(e.Inner, h),
+			attended: norm(), done: norm(),
+		}
 	}
 	if e.Pair {
-		matrix("pool", &e.says.pool, h, h)
-		c.floats("heads", &e.says.rows, outputs*h)
-		c.floats("heads.bias", &e.says.bias, outputs)
+		e.says.pool, e.says.rows, e.says.bias = matrix(h, h), w.floats(outputs*h), w.floats(outputs)
 	}
 }
 
 // ShapeOf is the shape of the model in a packed file.
-func ShapeOf(packed []byte) (Shape, error) {
-	e, err := unpack(packed)
-	if err != nil {
-		return Shape{}, err
-	}
-	return e.Shape, nil
-}
+func ShapeOf(packed []byte) Shape { return unpack(packed).Shape }
 
 // unpack reads a packed file. Weights stay where they are in b.
-func unpack(b []byte) (*encoder, error) {
-	if len(b) < len(magic)+4*headWords || string(b[:len(magic)]) != magic {
-		return nil, invalid("weights", "not a packed model")
-	}
-	word := func(i int) uint32 { return binary.LittleEndian.Uint32(b[len(magic)+4*i:]) }
-	if v := word(0); v != version {
-		return nil, invalid("weights", "version %d, and this program reads %d", v, version)
-	}
+func unpack(b []byte) *encoder {
+	word := func(i int) int { return int(binary.LittleEndian.Uint32(b[len(magic)+4*i:])) }
 	flags := word(8)
+	if string(b[:len(magic)]) != magic || word(0) != version || flags&^flagPair != flagsFolded {
+		panic("bert: the weights are not those of a packed model that this program reads")
+	}
 	e := &encoder{Shape: Shape{
-		Hidden: int(word(1)), Heads: int(word(2)), Inner: int(word(3)), Depth: int(word(4)),
-		Vocabulary: int(word(5)), Positions: int(word(6)), Window: int(word(7)), Eps: math.Float32frombits(word(9)),
-		First: flags&flagFirst != 0, Lower: flags&flagLower != 0, StripAccents: flags&flagStripAccents != 0, SplitHan: flags&flagSplitHan != 0,
-		Pair: flags&flagPair != 0,
+		Hidden: word(1), Heads: word(2), Inner: word(3), Depth: word(4),
+		Vocabulary: word(5), Positions: word(6), Window: word(7), Pair: flags&flagPair != 0, Eps: math.Float32frombits(uint32(word(9))),
 	}}
-	if err := e.Check(); err != nil {
-		return nil, err
-	}
 	e.layers = make([]layer, e.Depth)
-	r := &reader{b: b[len(magic)+4*headWords:]}
-	e.read(r)
-	if r.err == nil && len(r.b) > 0 {
-		r.err = invalid("weights", "%d bytes too many", len(r.b))
+	rest := weights(b[len(magic)+4*headWords:])
+	if e.read(&rest); len(rest) > 0 {
+		panic(fmt.Sprintf("bert: %d bytes of weights too many", len(rest)))
 	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	return e, nil
+	return e
 }
 
-// reader keeps the first error and reads nothing after it.
-type reader struct {
-	b   []byte
-	err error
+// weights is what is left of a packed file.
+type weights []byte
+
+func (w *weights) bytes(n int) []byte {
+	b := (*w)[:n:n]
+	*w = (*w)[n:]
+	return b
 }
 
-func (r *reader) bytes(name string, p *[]byte, n int) {
-	if r.err == nil && n > len(r.b) {
-		r.err = invalid(name, "%d bytes are missing", n-len(r.b))
-	}
-	if r.err == nil {
-		*p, r.b = r.b[:n:n], r.b[n:]
-	}
-}
-
-func (r *reader) floats(name string, p *[]float32, n int) {
-	var b []byte
-	if r.bytes(name, &b, 4*n); r.err != nil {
-		return
-	}
+func (w *weights) floats(n int) []float32 {
 	out := make([]float32, n)
-	for i := range out {
-		v := math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		if !(v >= -maxWeight && v <= maxWeight) {
-			r.err = invalid(name, "number %d is %g, beyond %d", i, v, maxWeight)
-			return
-		}
-		out[i] = v
-	}
-	*p = out
+	_, _ = binary.Decode(w.bytes(4*n), binary.LittleEndian, out) // it is as long
+	return out
 }

@@ -33,9 +33,9 @@ func (t *Tokenizer) Tokens(text string, limit int) []Token {
 		f   traced
 	)
 	for at := 0; at < len(text) && len(out) < limit; {
-		part := head(text[at:])
-		f.fold(t, part, at)
-		at += len(part)
+		word := upToSpace(text[at:])
+		f.fold(word, at)
+		at += len(word)
 		all := f.text.String()
 		for w, rest := cutWord(all); w != "" && len(out) < limit; w, rest = cutWord(rest) {
 			end := len(all) - len(rest)
@@ -54,6 +54,15 @@ func (t *Tokenizer) Tokens(text string, limit int) []Token {
 	return out[:min(len(out), limit)]
 }
 
+// upToSpace is a text up to its first ASCII space and with it, which never joins with what
+// is around it.
+func upToSpace(text string) string {
+	if i := strings.IndexAny(text, " \n\t\r"); i >= 0 {
+		return text[:i+1]
+	}
+	return text
+}
+
 // traced is a folded text that knows for each of its bytes where the character
 // began and ended that it came from.
 type traced struct {
@@ -64,28 +73,28 @@ type traced struct {
 // fold folds a text that stands at a place of a larger one. It folds the parts
 // between which nothing is exchanged: a character with the marks that follow it,
 // whose order may change.
-func (f *traced) fold(t *Tokenizer, text string, at int) {
+func (f *traced) fold(text string, at int) {
 	f.text.Reset()
 	f.from, f.to = f.from[:0], f.to[:0]
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf && (i+1 == len(text) || text[i+1] < utf8.RuneSelf) {
-			f.ascii(t, c, at+i)
+			f.ascii(c, at+i)
 			i++
 			continue
 		}
 		end, next := part(text, i)
-		f.write(t.fold(text[i:next]), at+i, at+end)
+		f.write(fold(text[i:next]), at+i, at+end)
 		i = next
 	}
 }
 
-func (f *traced) ascii(t *Tokenizer, c byte, at int) {
+func (f *traced) ascii(c byte, at int) {
 	switch {
 	case c <= ' ' && shapeless(rune(c)) || c == 0x7F:
 		return
 	case c <= ' ':
 		c = ' '
-	case t.cfg.Lower && 'A' <= c && c <= 'Z':
+	case 'A' <= c && c <= 'Z':
 		c += 'a' - 'A'
 	}
 	f.text.WriteByte(c)

@@ -6,7 +6,7 @@ package bert
 // reference tokenizer token by token; the vocabulary comes from the caller.
 
 import (
-	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,79 +14,33 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The limits of a vocabulary and of a word.
-const (
-	maxVocabulary = 1 << 20
-	maxWordRunes  = 100 // a longer word is unknown
-	prefix        = "##"
-)
-
-// chunk is about how many bytes are folded at a time, so that the cost of a long
-// text is that of the part which is kept.
-const chunk = 4 << 10
-
-// TokenizerConfig says how words are folded before they are looked up.
-type TokenizerConfig struct {
-	Lower        bool // fold case
-	StripAccents bool // drop marks that do not take space
-	SplitHan     bool // every Han character is a word
-}
+const maxWordRunes = 100 // a longer word is unknown
 
 // Tokenizer turns texts into numbers. It is safe for concurrent use.
 type Tokenizer struct {
-	cfg           TokenizerConfig
 	begins, goes  map[string]int32 // pieces that begin a word, and that continue one
-	special       map[string]int32 // whole tokens that are seen in a text as it stands
 	sizes         []int32          // bytes of a piece, by number
 	cls, sep, unk int32
 }
 
-// ParseVocabulary reads a vocabulary with one token a line.
-func ParseVocabulary(text string) []string {
-	var tokens []string
-	for line := range strings.Lines(text) {
-		tokens = append(tokens, strings.TrimRight(line, "\r\n"))
+// NewTokenizer makes a tokenizer of a vocabulary with one token a line, in which a token's
+// place is its number.
+func NewTokenizer(vocabulary string) *Tokenizer {
+	t := &Tokenizer{begins: map[string]int32{}, goes: map[string]int32{}}
+	for line := range strings.Lines(vocabulary) {
+		token, table, id := strings.TrimRight(line, "\r\n"), t.begins, int32(len(t.sizes))
+		if rest, ok := strings.CutPrefix(token, "##"); ok && rest != "" {
+			token, table = rest, t.goes
+		}
+		table[token] = id
+		t.sizes = append(t.sizes, int32(len(token)))
 	}
-	return tokens
+	t.cls, t.sep, t.unk = t.begins["[CLS]"], t.begins["[SEP]"], t.begins["[UNK]"]
+	return t
 }
 
-// NewTokenizer makes a tokenizer of a vocabulary, in which a token's place is its number. It
-// fails where a token that every text needs is missing, and where there are too
-// many.
-func NewTokenizer(vocabulary []string, cfg TokenizerConfig) (*Tokenizer, error) {
-	if len(vocabulary) > maxVocabulary {
-		return nil, fmt.Errorf("wordpiece: %d tokens, over %d", len(vocabulary), maxVocabulary)
-	}
-	t := &Tokenizer{
-		cfg:     cfg,
-		begins:  make(map[string]int32, len(vocabulary)),
-		goes:    make(map[string]int32, len(vocabulary)/4),
-		special: make(map[string]int32),
-		sizes:   make([]int32, len(vocabulary)),
-	}
-	for i, tok := range vocabulary {
-		if rest, ok := strings.CutPrefix(tok, prefix); ok && rest != "" {
-			t.goes[rest] = int32(i)
-			t.sizes[i] = int32(len(rest))
-		} else if tok != "" {
-			t.begins[tok] = int32(i)
-			t.sizes[i] = int32(len(tok))
-		}
-	}
-	for _, tok := range []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"} {
-		if id, ok := t.begins[tok]; ok {
-			t.special[tok] = id
-		}
-	}
-	for tok, at := range map[string]*int32{"[CLS]": &t.cls, "[SEP]": &t.sep, "[UNK]": &t.unk} {
-		id, ok := t.special[tok]
-		if !ok {
-			return nil, fmt.Errorf("wordpiece: the vocabulary has no %s", tok)
-		}
-		*at = id
-	}
-	return t, nil
-}
+// special are the tokens that Encode sees in a text as it stands.
+var special = regexp.MustCompile(`\[(?:PAD|UNK|CLS|SEP|MASK)\]`)
 
 // Encode gives the numbers of a text between those for its beginning and end, at
 // most limit altogether, of which at least two. Bytes that are not UTF-8 are
@@ -96,43 +50,19 @@ func (t *Tokenizer) Encode(text string, limit int) []int32 {
 	ids := make([]int32, 1, min(room+1, 2+len(text)/3))
 	ids[0] = t.cls
 	for text != "" && len(ids) < room {
-		plain, special, rest := t.cut(text)
-		for _, token := range t.Tokens(plain, room-len(ids)) {
+		at := special.FindStringIndex(text)
+		if at == nil {
+			at = []int{len(text), len(text)}
+		}
+		for _, token := range t.Tokens(text[:at[0]], room-len(ids)) {
 			ids = append(ids, token.ID)
 		}
-		if special >= 0 {
-			ids = append(ids, special)
+		if at[0] < at[1] {
+			ids = append(ids, t.begins[text[at[0]:at[1]]])
 		}
-		text = rest
+		text = text[at[1]:]
 	}
 	return append(ids[:min(len(ids), room)], t.sep)
-}
-
-// cut gives the text up to the first special token, the token or -1, and the rest.
-func (t *Tokenizer) cut(text string) (plain string, special int32, rest string) {
-	for at := 0; ; at++ {
-		i := strings.IndexByte(text[at:], '[')
-		if i < 0 {
-			return text, -1, ""
-		}
-		at += i
-		if end := strings.IndexByte(text[at:min(len(text), at+8)], ']'); end > 0 {
-			if id, ok := t.special[text[at:at+end+1]]; ok {
-				return text[:at], id, text[at+end+1:]
-			}
-		}
-	}
-}
-
-// head is the part of a text that is folded at a time.
-func head(text string) string {
-	if len(text) > chunk {
-		// An ASCII space never joins with what is around it.
-		if i := strings.IndexAny(text[chunk:], " \n\t\r"); i >= 0 {
-			return text[:chunk+i]
-		}
-	}
-	return text
 }
 
 // pieces appends the longest pieces of a word from left to right, or the unknown
@@ -183,50 +113,27 @@ func cutWord(text string) (word, rest string) {
 	return text[:end], text[end:]
 }
 
-// fold cleans a text and folds case and accents, in the order of the reference: the
-// dot of İ goes as an accent before the letter becomes small.
-func (t *Tokenizer) fold(text string) string {
-	text = t.clean(text)
-	if t.cfg.StripAccents {
-		text = norm.NFD.String(text)
-	}
-	if !t.cfg.StripAccents && !t.cfg.Lower {
-		return text
-	}
-	var b strings.Builder
-	b.Grow(len(text))
-	for _, r := range text {
-		switch {
-		case r < utf8.RuneSelf:
-			if t.cfg.Lower && 'A' <= r && r <= 'Z' {
-				r += 'a' - 'A'
-			}
-			b.WriteByte(byte(r))
-		case t.cfg.StripAccents && unicode.Is(marks, r):
-		case t.cfg.Lower && r == 'İ':
-			b.WriteString("i\u0307") // the one letter that becomes two
-		case t.cfg.Lower:
-			b.WriteRune(unicode.ToLower(r))
-		default:
-			b.WriteRune(r)
+// fold cleans a text and folds accents and case.
+func fold(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(marks, r) {
+			return -1
 		}
-	}
-	return b.String()
+		return unicode.ToLower(r)
+	}, norm.NFD.String(clean(text)))
 }
 
 // clean drops what has no shape, makes every kind of space one space, and sets Han
 // characters apart.
-func (t *Tokenizer) clean(text string) string {
+func clean(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/8)
 	for _, r := range text {
 		switch {
-		case r > ' ' && r < 0x7F:
-			b.WriteByte(byte(r))
 		case dropped(r):
-		case space(r):
+		case unicode.Is(unicode.White_Space, r):
 			b.WriteByte(' ')
-		case t.cfg.SplitHan && han(r):
+		case han(r):
 			b.WriteByte(' ')
 			b.WriteRune(r)
 			b.WriteByte(' ')
@@ -249,8 +156,6 @@ func shapeless(r rune) bool {
 	}
 	return unicode.Is(formats, r)
 }
-
-func space(r rune) bool { return unicode.Is(unicode.White_Space, r) }
 
 func punctuation(r rune) bool {
 	if r < utf8.RuneSelf {

@@ -10,21 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-var uncased = TokenizerConfig{Lower: true, StripAccents: true, SplitHan: true}
-
 // real is the tokenizer of the model that comes with the program.
-func real(t testing.TB) *Tokenizer {
-	t.Helper()
-	text, err := os.ReadFile("vocab.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tk, err := NewTokenizer(ParseVocabulary(string(text)), uncased)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tk
-}
+func real(testing.TB) *Tokenizer { return NewTokenizer(vocabulary) }
 
 // TestReference compares token by token with what the reference tokenizer makes of
 // odd texts. testdata/odd.json was written by tokenizers 0.23.3 with the
@@ -49,48 +36,6 @@ func TestReference(t *testing.T) {
 	for _, c := range cases {
 		if diff := cmp.Diff(c.IDs, tk.Encode(c.Text, 1<<20)); diff != "" {
 			t.Errorf("%+q (-reference +ours):\n%s", c.Text, diff)
-		}
-	}
-}
-
-func tiny(t *testing.T, cfg TokenizerConfig, words ...string) *Tokenizer {
-	t.Helper()
-	tk, err := NewTokenizer(append([]string{"[PAD]", "[UNK]", "[CLS]", "[SEP]"}, words...), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tk
-}
-
-func TestConfig(t *testing.T) {
-	words := []string{"E", "e", "É", "é", "i\u0307", "中", "##文"} // 4 and up
-	for _, c := range []struct {
-		name string
-		cfg  TokenizerConfig
-		text string
-		want []int32
-	}{
-		{"cased", TokenizerConfig{}, "E e É é", []int32{4, 5, 6, 7}},
-		{"lower case only", TokenizerConfig{Lower: true}, "E e É é İ", []int32{5, 5, 7, 7, 8}},
-		{"no accents", TokenizerConfig{StripAccents: true}, "E e É é", []int32{4, 5, 4, 5}},
-		{"both", uncased, "E e É é", []int32{5, 5, 5, 5}},
-		{"Han joined", TokenizerConfig{}, "中文", []int32{9, 10}},
-		{"Han apart", TokenizerConfig{SplitHan: true}, "中文", []int32{9, 1}},
-	} {
-		got := tiny(t, c.cfg, words...).Encode(c.text, 100)
-		if diff := cmp.Diff(c.want, got[1:len(got)-1]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
-	}
-}
-
-func TestNewRefuses(t *testing.T) {
-	for name, words := range map[string][]string{
-		"[SEP]": {"[CLS]", "[UNK]"},
-		"over":  make([]string, maxVocabulary+1),
-	} {
-		if _, err := NewTokenizer(words, uncased); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("New of %d words: %v, want an error with %q", len(words), err, name)
 		}
 	}
 }

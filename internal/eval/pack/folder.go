@@ -60,7 +60,7 @@ func readFolder(fsys fs.FS) (*encoder, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := e.Check(); err != nil {
+	if err := e.check(); err != nil {
 		return nil, nil, err
 	}
 	kinds := 2
@@ -102,20 +102,24 @@ func (e *encoder) readSettings(fsys fs.FS) ([]string, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(pooling)) {
 		mode, ok := strings.CutPrefix(name, "pooling_mode_")
-		if ok && pooling[name] == true && mode != "mean_tokens" && mode != "cls_token" {
-			return nil, invalid("1_Pooling/config.json", "%s is not run: the mean and the first token are", name)
+		if ok && pooling[name] == true && mode != "mean_tokens" {
+			return nil, invalid("1_Pooling/config.json", "%s is not run: the mean of all tokens is", name)
 		}
 	}
-	e.First = pooling["pooling_mode_cls_token"] == true
-	if e.First && pooling["pooling_mode_mean_tokens"] == true {
-		return nil, invalid("1_Pooling/config.json", "both the mean and the first token are asked for")
+	words, err := readWords(fsys)
+	switch marks := []string{"[CLS]", "[SEP]", "[UNK]"}; {
+	case err != nil:
+		return nil, err
+	case len(words) > e.Vocabulary:
+		return nil, invalid("vocabulary", "%d tokens, and the weights are for %d", len(words), e.Vocabulary)
+	case slices.ContainsFunc(marks, func(m string) bool { return !slices.Contains(words, m) }):
+		return nil, invalid("vocabulary", "it must have %s", strings.Join(marks, ", "))
 	}
-	return e.readWords(fsys)
+	return words, nil
 }
 
-// readWords reads the vocabulary and how words are folded. What
-// tokenizer_config.json says goes before tokenizer.json.
-func (e *encoder) readWords(fsys fs.FS) ([]string, error) {
+// readWords reads the vocabulary. What tokenizer_config.json says goes before tokenizer.json.
+func readWords(fsys fs.FS) ([]string, error) {
 	var file struct {
 		Normalizer struct {
 			Lower *bool `json:"lowercase"`
@@ -142,13 +146,14 @@ func (e *encoder) readWords(fsys fs.FS) ([]string, error) {
 		return nil, err
 	}
 	yes := true
-	e.Lower = *cmp.Or(settings.Lower, file.Normalizer.Lower, &yes)
-	e.StripAccents = *cmp.Or(settings.Strip, file.Normalizer.Strip, &e.Lower)
-	e.SplitHan = *cmp.Or(settings.Han, file.Normalizer.Han, &yes)
+	lower := cmp.Or(settings.Lower, file.Normalizer.Lower, &yes)
+	if !*lower || !*cmp.Or(settings.Strip, file.Normalizer.Strip, lower) || !*cmp.Or(settings.Han, file.Normalizer.Han, &yes) {
+		return nil, invalid("tokenizer_config.json", "case and accents are folded, and Han characters set apart: other tokenizers are not run")
+	}
 
 	text, err := readFile(fsys, "vocab.txt", maxText)
 	if err == nil {
-		return bert.ParseVocabulary(string(text)), nil
+		return strings.Split(strings.TrimSpace(string(text)), "\n"), nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) || file.Model.Vocabulary == nil {
 		return nil, err

@@ -19,9 +19,9 @@ import (
 //	config.json                  sizes, layers, heads, layer_norm_eps; hidden_act must be gelu
 //	model.safetensors            F32, F16 or BF16
 //	vocab.txt or tokenizer.json  the vocabulary
-//	tokenizer_config.json        do_lower_case, strip_accents, tokenize_chinese_chars (optional)
+//	tokenizer_config.json        do_lower_case, strip_accents, tokenize_chinese_chars (optional; all of them true)
 //	sentence_bert_config.json    max_seq_length (optional; else 256)
-//	1_Pooling/config.json        the mean of all tokens or the first (optional; else the mean)
+//	1_Pooling/config.json        the mean of all tokens (optional)
 //
 // It gives the packed file and the vocabulary with one token a line. A file that is missing,
 // malformed or of another family is a *marchwarden.Error with CodeInvalid and the file or field.
@@ -30,15 +30,15 @@ func Vectors(fsys fs.FS) (packed []byte, vocabulary string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	packed, vocabulary = enc.packed(), strings.Join(words, "\n")+"\n"
-	if _, err := bert.Open("packed", packed, vocabulary); err != nil {
-		return nil, "", err
-	}
-	return packed, vocabulary, nil
+	return enc.packed(), strings.Join(words, "\n") + "\n", nil
 }
 
-// maxWeight bounds every number of a model, as bert does.
+// maxWeight bounds every number of a model: real ones are far below, and no sum of
+// the forward pass can become infinite.
 const maxWeight = 1000
+
+// maxTable bounds the table of tokens, the largest part of a model.
+const maxTable = 1 << 30
 
 // encoder is a shape with its weights.
 type encoder struct {
@@ -89,11 +89,9 @@ func (e *encoder) packed() []byte {
 }
 
 func (e *encoder) head() []byte {
-	var flags uint32
-	for bit, on := range []bool{e.First, e.Lower, e.StripAccents, e.SplitHan, e.Pair} {
-		if on {
-			flags |= 1 << bit
-		}
+	flags := uint32(0b01110) // texts are folded
+	if e.Pair {
+		flags |= 0b10000
 	}
 	b := []byte("MWQ8")
 	for _, w := range [15]uint32{2, uint32(e.Hidden), uint32(e.Heads), uint32(e.Inner), uint32(e.Depth),
@@ -172,6 +170,41 @@ func newMatrix(in, out int) bert.Matrix {
 	return bert.Matrix{In: in, Out: out, Weights: make([]byte, in*out), Scale: make([]float32, out), Bias: make([]float32, out)}
 }
 
+// check holds a shape to the limits that keep sizes and sums in bounds.
+func (e *encoder) check() error {
+	for _, f := range []struct {
+		name           string
+		value, low, up int
+		step           int
+	}{
+		{"hidden_size", e.Hidden, 16, 4096, 16},
+		{"num_attention_heads", e.Heads, 1, 256, 1},
+		{"intermediate_size", e.Inner, 16, 16384, 16},
+		{"num_hidden_layers", e.Depth, 1, 48, 1},
+		{"vocab_size", e.Vocabulary, 3, 1 << 20, 1},
+		{"max_position_embeddings", e.Positions, 2, 8192, 1},
+		{"max_seq_length", e.Window, 2, e.Positions, 1},
+	} {
+		if f.value < f.low || f.value > f.up || f.value%f.step != 0 {
+			of := ""
+			if f.step > 1 {
+				of = " in steps of 16"
+			}
+			return invalid(f.name, "%d is not within %d and %d%s", f.value, f.low, f.up, of)
+		}
+	}
+	if e.Hidden%(e.Heads*bert.Panel) != 0 {
+		return invalid("num_attention_heads", "%d heads do not share a hidden size of %d in steps of 16", e.Heads, e.Hidden)
+	}
+	if int64(e.Vocabulary)*int64(e.Hidden) > maxTable {
+		return invalid("vocab_size", "%d rows of %d are more than %d numbers", e.Vocabulary, e.Hidden, maxTable)
+	}
+	if !(e.Eps >= 0 && e.Eps < 1) {
+		return invalid("layer_norm_eps", "%g is not within 0 and 1", e.Eps)
+	}
+	return nil
+}
+
 func invalid(field, format string, args ...any) error {
 	e := marchwarden.Errorf(marchwarden.CodeInvalid, format, args...)
 	e.Field = field
@@ -183,25 +216,19 @@ func invalid(field, format string, args ...any) error {
 // each with its scale, and floats for the rest. embedder is the packed file of the
 // model that it was trained from, whose shape and tokens it has.
 func Reader(layers, embedder []byte, window int) ([]byte, error) {
-	under, err := bert.ShapeOf(embedder)
-	if err != nil {
-		return nil, err
-	}
 	f, err := parseTensors(layers)
 	if err != nil {
 		return nil, err
 	}
-	e := &encoder{Shape: under}
-	e.Window, e.Pair, e.First = window, true, false
-	if err := e.Check(); err != nil {
+	e := &encoder{Shape: bert.ShapeOf(embedder)}
+	e.Window, e.Pair = window, true
+	if err := e.check(); err != nil {
 		return nil, err
 	}
 	if err := e.readCross(&tensors{file: f}); err != nil {
 		return nil, err
 	}
-	packed := e.packed()
-	_, err = bert.ShapeOf(packed)
-	return packed, err
+	return e.packed(), nil
 }
 
 // readCross fills in the weights by the names of train.py.

@@ -131,7 +131,7 @@ func folder(t testing.TB, more map[string]string) fstest.MapFS {
 }
 
 // slowVector is the forward pass in float64, written for reading.
-func slowVector(tensors []tensor, ids []int, first bool) []float64 {
+func slowVector(tensors []tensor, ids []int) []float64 {
 	get := func(name string) []float32 {
 		return tensors[slices.IndexFunc(tensors, func(t tensor) bool { return t.name == name })].data
 	}
@@ -198,10 +198,8 @@ func slowVector(tensors []tensor, ids []int, first bool) []float64 {
 		norm(x, name+"output.LayerNorm")
 	}
 	out := x[0]
-	if !first {
-		for _, row := range x[1:] {
-			add([][]float64{out}, [][]float64{row})
-		}
+	for _, row := range x[1:] {
+		add([][]float64{out}, [][]float64{row})
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package suites_test
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -117,18 +116,10 @@ func processorTime() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// builtin is the model in the program, or nil where it is built without. Its vectors
-// have the same bits on every machine.
+// builtin is the model in the program. Its vectors have the same bits on every machine.
 func builtin(t *testing.T) embed.Embedder {
 	t.Helper()
-	e, err := bert.MiniLM()
-	if errors.Is(err, bert.ErrNoModel) {
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return embed.Cached(e, embed.OpenDiskStore(t.TempDir(), 0))
+	return embed.Cached(bert.MiniLM(), embed.OpenDiskStore(t.TempDir(), 0))
 }
 
 // measured are the metrics of a sample, each with its number of cases.

@@ -36,17 +36,9 @@ func (m *memory) Put(model string, texts []string, vectors []embed.Vector) error
 }
 
 func stateOf(question string, set *evidence.Set, l marchwarden.Limits) *reason.State {
-	r, err := reader.New()
-	if err != nil {
-		panic(err)
-	}
-	vectors, err := bert.MiniLM()
-	if err != nil {
-		panic(err)
-	}
 	return &reason.State{
-		Reader:  reader.Cached(r, kept),
-		Vectors: embed.Cached(vectors, kept),
+		Reader:  reader.New(),
+		Vectors: embed.Cached(bert.MiniLM(), kept),
 		Request: marchwarden.Request{Question: question}, Limits: l, Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC),
 		Iteration: 1, Evidence: set, Meter: budget.New(l, 0),
 	}

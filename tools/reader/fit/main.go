@@ -56,11 +56,7 @@ func run(ctx context.Context) error {
 	defer x.Close()
 	cfg := desk.Config{Extractor: x}
 	if !*plain {
-		model, err := bert.MiniLM()
-		if err != nil {
-			return err
-		}
-		cfg.Embed = embed.Cached(model, embed.OpenDiskStore(filepath.Join(os.TempDir(), "marchwarden-fit"), 0))
+		cfg.Embed = embed.Cached(bert.MiniLM(), embed.OpenDiskStore(filepath.Join(os.TempDir(), "marchwarden-fit"), 0))
 	}
 	d, err := desk.New(cfg)
 	if err != nil {
