@@ -11,7 +11,6 @@ type Heard struct {
 	Finish  string          // why the reply ended, in the provider's word; "" while it has not
 	Model   string          // who answers, as it calls itself; "" if it does not say
 	Refusal strings.Builder // what the model says in place of an answer
-	Works   bool            // the model is at work, although nothing is said
 
 	wire           *Wire
 	call           Call
@@ -59,14 +58,6 @@ func (h *Heard) CallPiece(index int64, id, name, input string) {
 	slot.input.WriteString(input)
 }
 
-// CallWhole adds the input of a tool call that may have come in pieces before.
-func (h *Heard) CallWhole(index int64, input string) {
-	if slot := h.slots[index]; slot != nil {
-		slot.input.Reset()
-	}
-	h.CallPiece(index, "", "", input)
-}
-
 // Count notes what the provider has counted so far, which only grows: all input, cached included, and all output.
 func (h *Heard) Count(in, out, read, write int64) {
 	const most = 1 << 40
@@ -75,21 +66,13 @@ func (h *Heard) Count(in, out, read, write int64) {
 	h.read, h.write = max(h.read, min(read, most)), max(h.write, min(write, most))
 }
 
-// Began reports whether anything was said, of the answer or of what it costs.
-func (h *Heard) Began() bool {
-	return h.text.Len()+h.Refusal.Len()+h.thoughts.Len()+len(h.calls) > 0 || h.Works || h.counted
-}
-
-// Said reports whether anything of an answer was said.
-func (h *Heard) Said() bool { return h.text.Len()+h.Refusal.Len()+len(h.calls) > 0 }
-
 // Complaint is the fault that a part of a reply stands for, or nil if it is none.
 func (h *Heard) Complaint(data []byte, header http.Header) error {
 	c, ok := complaintIn(data)
 	if !ok {
 		return nil
 	}
-	h.opened = h.Began()
+	h.opened = h.text.Len()+h.Refusal.Len()+h.thoughts.Len()+len(h.calls) > 0 || h.counted
 	return h.wire.refused(c.status(), c, header)
 }
 

@@ -10,39 +10,30 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
-// reading takes in a reply.
-type reading struct {
-	noChat bool // it is read as the Responses API's
-	done   bool // the reply said that it is complete
-}
-
 // read takes in a stream, or a reply in one piece.
-func (r *reading) read(h *llm.Heard, a llm.Answer) error {
+func read(h *llm.Heard, a llm.Answer) error {
 	if a.Media == "application/json" {
-		return r.readWhole(h, a)
+		return readWhole(h, a)
 	}
-	known := false
+	known, done := false, false
 	for event, err := range httpapi.Events(a.Body) {
-		if err != nil {
-			return err
-		}
 		data := bytes.TrimSpace(event.Data)
-		if r.done {
+		switch {
+		case err != nil:
+			return err
+		case done:
 			continue
-		}
-		if string(data) == "[DONE]" {
-			r.done = true
+		case string(data) == "[DONE]":
+			done = true
 			a.Alive(drainTime)
 			continue
 		}
-		more, err := r.take(h, a, data)
+		more, err := take(h, a, data)
 		if err != nil {
 			return err
 		}
 		known = known || more
 		switch {
-		case r.done:
-			a.Alive(drainTime)
 		case more && h.Finish != "":
 			a.Alive(tailTime)
 		case more:
@@ -59,12 +50,9 @@ func (r *reading) read(h *llm.Heard, a llm.Answer) error {
 }
 
 // take adds one event and tells whether it was a piece of the reply.
-func (r *reading) take(h *llm.Heard, a llm.Answer, data []byte) (more bool, err error) {
+func take(h *llm.Heard, a llm.Answer, data []byte) (more bool, err error) {
 	if err := h.Complaint(data, a.Header); err != nil {
 		return false, err
-	}
-	if r.noChat {
-		return r.takeEvent(h, a, data)
 	}
 	var chunk completion
 	if err := llm.Decode(data, &chunk); err != nil {
@@ -107,17 +95,13 @@ func add(h *llm.Heard, s said) bool {
 }
 
 // readWhole takes in a reply in one piece, from a server that does not stream.
-func (r *reading) readWhole(h *llm.Heard, a llm.Answer) error {
+func readWhole(h *llm.Heard, a llm.Answer) error {
 	data, err := io.ReadAll(a.Body)
 	if err != nil {
 		return err
 	}
 	if err := h.Complaint(data, a.Header); err != nil {
 		return err
-	}
-	var answer response
-	if r.noChat && llm.Decode(data, &answer) == nil && answer.Status != "" {
-		return r.takeEnd(h, a, answer, answer.Status)
 	}
 	var whole completion
 	if llm.Decode(data, &whole) != nil {
@@ -132,7 +116,7 @@ func (r *reading) readWhole(h *llm.Heard, a llm.Answer) error {
 	}
 	add(h, choice.Message)
 	count(h, whole.Usage)
-	if h.Finish, r.done = choice.FinishReason, true; h.Finish == "" {
+	if h.Finish = choice.FinishReason; h.Finish == "" {
 		return llm.ErrCut
 	}
 	return nil
