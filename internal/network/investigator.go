@@ -118,8 +118,8 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 		return err
 	}
 	cfg.Traces, cfg.Blobs, cfg.Dispatcher = d.Records.Traces, d.Records.Blobs, network
-	cfg.Minds, cfg.Vectors = Minds(vs.Of), vs.Embedder
-	cfg.Spent = func(ctx context.Context, call pi.Call) {
+	cfg.Minds, cfg.Vectors, cfg.VectorsOf = Minds(vs.Of), vs.Embedder, vs.Of
+	cfg.Spent = func(ctx context.Context, call researcher.Call) {
 		d.Enter(Finished{call.Start, call.Result, call.Before, access.From(ctx).ID})
 	}
 	if d.Host.mayRefetch(d.Settings, o, members) {
@@ -137,10 +137,9 @@ func (h *Host) investigator(c *settings.Settings, o Options, t terms) (pi.Config
 	deadline, err := c.Deadline(o.Timeout, t.Outside)
 	prices, wrong := pricesOf(c)
 	return pi.Config{
-		Version: h.Version, Now: h.Now, NewID: h.NewID, Say: o.Warn, Prices: prices,
+		Lab: researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Choice: o.Begun, More: o.More, Say: o.Warn, Prices: prices},
 		Options: pi.Options{
-			Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, Deadline: deadline, PlanOnly: o.PlanOnly,
-			AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate, Choice: o.Begun, More: o.More,
+			Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, PlanOnly: o.PlanOnly, AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate,
 		},
 	}, cmp.Or(err, wrong)
 }
@@ -258,7 +257,7 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 		Engine: s.Place.engine, Blobs: s.Place.engine.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
 		Members: func() []dispatch.Member { return slices.Clone(members) }, Now: s.Host.Now,
 	})
-	cfg.Minds, cfg.Model, cfg.Vectors, cfg.Calibration = Minds(s.Vectors.Of), model, s.Vectors.Embedder, s.table
+	cfg.Minds, cfg.Model, cfg.Vectors, cfg.VectorsOf, cfg.Calibration = Minds(s.Vectors.Of), model, s.Vectors.Embedder, s.Vectors.Of, s.table
 	cfg.Options.AllowEgress = s.AllowEgress(t)
 	if s.Host.mayRefetch(s.Settings, s.Options, members) {
 		cfg.Refetch, err = s.refetch()

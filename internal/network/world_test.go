@@ -222,9 +222,10 @@ func (w *world) config(t testing.TB) pi.Config {
 	}
 	t.Cleanup(func() { _ = network.Close() })
 	return pi.Config{
-		Traces: w.traces, Blobs: w.blobs, Version: "test", Now: time.Now, NewID: newID, Dispatcher: network, Minds: minds(), Model: w.modelFor(false),
+		Lab:        researcher.Lab{Traces: w.traces, Blobs: w.blobs, Version: "test", Now: time.Now, NewID: newID, Model: w.modelFor(false), Prices: dear},
+		Dispatcher: network, Minds: minds(),
 		Options: pi.Options{AllowEgress: w.allowEgress, ModelSeesPrivate: w.model == namedModel},
-		Refetch: w.refetch, Prices: dear,
+		Refetch: w.refetch,
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 )
 
 func init() {
@@ -286,7 +287,7 @@ func TestModelSeesPrivateOnlyIfNamed(t *testing.T) {
 					return model.New(id)
 				},
 			}
-			o.ask(t, pi.Config{Dispatcher: network, Minds: mind, Model: m, Options: pi.Options{ModelSeesPrivate: named}},
+			o.ask(t, pi.Config{Dispatcher: network, Minds: mind, Lab: researcher.Lab{Model: m}, Options: pi.Options{ModelSeesPrivate: named}},
 				marchwarden.Request{Question: dam, Context: fmt.Sprint("model ", i, named), Depth: marchwarden.Deep})
 			for _, c := range m.Calls() {
 				shown, err := json.Marshal(c)
