@@ -82,9 +82,18 @@ func Text(raw json.RawMessage) (string, bool) {
 	return s, true
 }
 
+// Named are the fields of a JSON object.
+type Named map[string]json.RawMessage
+
+// Text is a field that is a string, "" for one that is anything else.
+func (n Named) Text(field string) string {
+	s, _ := Text(n[field])
+	return s
+}
+
 // Fields are the fields of a JSON object, nil for anything else.
-func Fields(raw json.RawMessage) map[string]json.RawMessage {
-	var fields map[string]json.RawMessage
+func Fields(raw json.RawMessage) Named {
+	var fields Named
 	if json.Unmarshal(raw, &fields) != nil {
 		return nil
 	}
@@ -104,6 +113,15 @@ func List(raw json.RawMessage) []json.RawMessage {
 		return []json.RawMessage{raw}
 	}
 	return nil
+}
+
+// ListIn is the list in a model's text: alone, or as a field of an object.
+func ListIn(text, field string) []json.RawMessage {
+	raw, _ := Object(text)
+	if fields := Fields(raw); fields != nil {
+		raw = fields[field]
+	}
+	return List(raw)
 }
 
 // CallsIn are the tool calls that a model without tool use writes as JSON into its text: in a field
@@ -130,11 +148,11 @@ func CallsIn(text string) []ToolCall {
 }
 
 // callIn reads one call: {"tool", "input"} as adapters ask for it, or {"name", "arguments"} and the like.
-func callIn(fields map[string]json.RawMessage) (ToolCall, bool) {
-	if name, _ := Text(fields["tool"]); name != "" {
+func callIn(fields Named) (ToolCall, bool) {
+	if name := fields.Text("tool"); name != "" {
 		return ToolCall{Name: name, Input: ToolInput(string(fields["input"]))}, true
 	}
-	name, _ := Text(fields["name"])
+	name := fields.Text("name")
 	for _, key := range []string{"input", "arguments", "parameters"} {
 		if input, ok := fields[key]; ok && name != "" {
 			return ToolCall{Name: name, Input: input}, true

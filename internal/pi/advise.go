@@ -139,13 +139,10 @@ func readPlan(b *Brief, items []json.RawMessage) []Sending {
 	var out []Sending
 	for _, item := range items {
 		fields := llm.Fields(item)
-		name, _ := llm.Text(fields["researcher"])
-		question, _ := llm.Text(fields["question"])
-		why, _ := llm.Text(fields["reason"])
 		s := Sending{
-			Researcher: memberNamed(v, b.Members, name),
-			Question:   v.Line(question, marchwarden.MaxQuestionChars),
-			Reason:     v.Line(verify.Unlink(v.Line(why, 2*reasonChars), given), reasonChars),
+			Researcher: memberNamed(v, b.Members, fields.Text("researcher")),
+			Question:   v.Line(fields.Text("question"), marchwarden.MaxQuestionChars),
+			Reason:     v.Line(verify.Unlink(v.Line(fields.Text("reason"), 2*reasonChars), given), reasonChars),
 		}
 		if s.Researcher == "" || !strings.ContainsFunc(s.Question, unicode.IsLetter) || verify.Unlink(s.Question, given) != s.Question {
 			continue

@@ -104,20 +104,15 @@ func (r *Reasoner) askJudge(ctx context.Context, s *reason.State, claims []reaso
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeOf(err), "the model could not judge its sentences")
 	}
-	raw, ok := llm.Object(reply.Text)
-	verdicts := llm.List(raw)
-	if fields := llm.Fields(raw); fields != nil {
-		verdicts = llm.List(fields["verdicts"])
-	}
-	if !ok || len(verdicts) == 0 {
+	verdicts := llm.ListIn(reply.Text, "verdicts")
+	if len(verdicts) == 0 {
 		return marchwarden.Errorf(marchwarden.CodeMalformed, "the model's verdicts on its sentences could not be read")
 	}
 	rank := map[marchwarden.Support]int{marchwarden.Unsupported: 3, marchwarden.Partial: 2, marchwarden.Supported: 1}
 	for _, item := range verdicts {
 		fields := llm.Fields(item)
 		at, _ := strconv.Atoi(strings.Trim(string(fields["claim"]), `" `))
-		word, _ := llm.Text(fields["support"])
-		verdict := marchwarden.Support(strings.ToLower(strings.TrimSpace(word)))
+		verdict := marchwarden.Support(strings.ToLower(strings.TrimSpace(fields.Text("support"))))
 		if at < 1 || at > n {
 			continue
 		}
