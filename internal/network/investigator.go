@@ -13,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
@@ -172,23 +173,14 @@ func (h *Host) checkBeforehand(c *settings.Settings, o Options) error {
 }
 
 // refetcher gets documents again that an external researcher cites.
-func (h *Host) refetcher(c *settings.Settings, o Options, d *Runner) (func(context.Context, string) (pi.Document, error), error) {
+func (h *Host) refetcher(c *settings.Settings, o Options, d *Runner) (func(context.Context, string) (fetch.Page, error), error) {
 	x := h.Extractor(c)
 	pages, err := h.openWebFetcher(c, d.Records, x, o.Render)
 	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
 	d.Closers = append(d.Closers, pages.Close, x.Close)
-	return func(ctx context.Context, locator string) (pi.Document, error) {
-		p, err := pages.Fetch(ctx, locator)
-		if err != nil {
-			return pi.Document{}, err
-		}
-		if p.NonText {
-			return pi.Document{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "%s has no text", locator)
-		}
-		return pi.Document{Text: p.Text, Title: p.Title, Published: p.Published, FetchedAt: p.FetchedAt}, nil
-	}, nil
+	return pages.Fetch, nil
 }
 
 // rollCall is how long an investigation waits for a member to ask: workers that start
@@ -306,7 +298,7 @@ func (s *Worker) model(m chosenModel) (llm.Model, error) {
 }
 
 // refetch gets documents again that an external researcher cites.
-func (s *Worker) refetch() (func(context.Context, string) (pi.Document, error), error) {
+func (s *Worker) refetch() (func(context.Context, string) (fetch.Page, error), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.again != nil {

@@ -231,13 +231,9 @@ func (w *world) config(t testing.TB) pi.Config {
 
 // refetch gets a page again, and notes that it was asked to: an address that is
 // refused before it leaves would show nowhere else.
-func (w *world) refetch(ctx context.Context, locator string) (pi.Document, error) {
+func (w *world) refetch(ctx context.Context, locator string) (fetch.Page, error) {
 	w.left.note("refetch", locator)
-	p, err := w.tools.pages.Fetch(ctx, locator)
-	if err != nil {
-		return pi.Document{}, err
-	}
-	return pi.Document{Text: p.Text, Title: p.Title, Published: p.Published, FetchedAt: p.FetchedAt}, nil
+	return w.tools.pages.Fetch(ctx, locator)
 }
 
 // seat is one researcher in this process.

@@ -17,7 +17,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -95,7 +94,7 @@ func (p *adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
 		}
 		items, ok := itemsOf(reply.Text)
 		cut := reply.Stop == llm.StopLength && len(items) == 0
-		if spare := min(thinking, roomFor(b)/2-llm.Price(b.Scale, c)); cut && again && spare >= c.MaxTokens {
+		if spare := min(thinking, b.Meter.Room()/2-llm.Price(b.Scale, c)); cut && again && spare >= c.MaxTokens {
 			c.MaxTokens += spare
 			continue
 		}
@@ -248,7 +247,7 @@ func planCall(b *Brief) (llm.Call, error) {
 	c := llm.Prompt{Name: promptName, Text: text}.Call()
 	c.Schema = planSchema
 	v := llm.NewQuoter(b.Nonce)
-	whole := min(roomFor(b), int(adviceShare*float64(b.Limits.TokenBudget)), planMost)
+	whole := min(b.Meter.Room(), int(adviceShare*float64(b.Limits.TokenBudget)), planMost)
 	well := min(mostReply, 80+sendTokens*b.Most)
 	for _, chars := range scopeChars {
 		told := v.Question(b.Request, b.Limits.TokenBudget, b.Now) + fmt.Sprintf("Rihlas: at most %d\n", b.Most) + v.Block("researchers", memberLines(v, b, chars))
@@ -282,12 +281,4 @@ func memberLines(v llm.Quoter, b *Brief, chars int) []string {
 		out = append(out, "- "+name)
 	}
 	return out
-}
-
-// roomFor is how many tokens a call could get now.
-func roomFor(b *Brief) int {
-	if b.Meter == nil {
-		return math.MaxInt
-	}
-	return b.Meter.Room()
 }

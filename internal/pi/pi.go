@@ -30,6 +30,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
@@ -82,7 +83,7 @@ type Config struct {
 	Minds      Minds
 	Options    Options
 	// Refetch gets and stores a cited document that is not handed over; nil leaves such citations unchecked.
-	Refetch func(ctx context.Context, locator string) (Document, error)
+	Refetch func(ctx context.Context, locator string) (fetch.Page, error)
 	// Ask gives what asks the user who is behind the context of a call; nil, and giving nil: none is asked.
 	Ask func(context.Context) Asker
 }
@@ -98,14 +99,6 @@ type Options struct {
 	AllowEgress      []string // names the members whose findings may be told to others
 	ModelSeesPrivate bool     // says that the model was named for everything: it may be shown what is private
 	PlanOnly         bool     // ends an investigation with its plan
-}
-
-// Document is a document that was fetched again.
-type Document struct {
-	Text      blob.Ref // stored
-	Title     string
-	Published string
-	FetchedAt time.Time
 }
 
 // PI is a principal investigator. It is a researcher like those that it asks, and safe for concurrent use.

@@ -17,6 +17,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
@@ -138,11 +139,11 @@ type refetches struct {
 	all []string
 }
 
-func (r *refetches) fetch(_ context.Context, locator string) (pi.Document, error) {
+func (r *refetches) fetch(_ context.Context, locator string) (fetch.Page, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, locator)
-	return pi.Document{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing is at %s", locator)
+	return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing is at %s", locator)
 }
 
 // TestPrivateStaysPrivate lets private researchers try to tell others what they

@@ -157,13 +157,10 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func
 	out := Rerun{Start: start, Want: want}
 	// The rerun stores nothing: what it would store, its result, is compared.
 	again := *start
-	res, err := loop.New(loop.Config{Reasoner: Mind(start.Model), Vectors: e, Blobs: blob.NamesOnly(blobs)}).Run(ctx, replay.Rerun(log, blobs), &again, noClock)
+	res, err := loop.New(loop.Config{Reasoner: Mind(start.Model), Vectors: e, Blobs: blob.NamesOnly(blobs)}).Run(ctx, replay.Rerun(log, blobs), &again, nil)
 	if err != nil {
 		return Rerun{}, fmt.Errorf("rerun %s: %w", start.TraceID, err)
 	}
 	out.Got, err = marchwarden.EncodeResult(res)
 	return out, err
 }
-
-// noClock is never called: a rerun takes its times from the record.
-func noClock() time.Duration { return 0 }
