@@ -208,9 +208,6 @@ func showResult(ctx context.Context, a *app, o askOptions, d *network.Runner, re
 	}
 	out := outcome{res: res, start: start}
 	out.Cost, out.Searched = report.Price(f.Cost(res.CostMetadata)), strings.Join(searched, ", ")
-	if o.desk.PlanOnly {
-		out.Cost = pi.Forecast(start, len(res.Rihlas))
-	}
 	lost := slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.Contains(w, trace.Unrecorded) })
 	out.kept = f.Known && !lost
 	if res.CostMetadata.BudgetExhausted && !partial && !lost {
@@ -321,7 +318,7 @@ func deliver(a *app, o askOptions, out outcome) (err error) {
 func (out outcome) show(w io.Writer, st term.Style, planned, all bool, how report.ReadingOptions) error {
 	switch {
 	case planned:
-		return report.Plan(w, st, out.start.Request.Question, out.Cost, out.res.Rihlas)
+		return report.Plan(w, st, out.start.Request.Question, out.res.Rihlas)
 	case all:
 		return report.Reading(w, st, out.page(), how)
 	}
