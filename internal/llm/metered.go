@@ -80,39 +80,56 @@ func (m *Metered) Paid() bool {
 	return m.paid
 }
 
-// Generate makes the call. One that broke off after it had cost something is
-// repeated once, under a reservation of its own; what cost nothing was repeated
-// below already.
+// Generate makes one call as GenerateAll does.
 func (m *Metered) Generate(ctx context.Context, c Call) (Reply, error) {
-	reply, err := m.once(ctx, c)
-	return m.again(ctx, c, reply, err)
-}
-
-// again repeats a call that broke off.
-func (m *Metered) again(ctx context.Context, c Call, reply Reply, err error) (Reply, error) {
-	if err == nil || reply.Usage.Total() == 0 || !slices.Contains(passing, marchwarden.CodeOf(err)) {
-		return reply, err
-	}
-	first := err
-	c.Attempt++
-	again, err := m.once(ctx, c)
-	again.Usage = again.Usage.Add(reply.Usage)
-	if marchwarden.CodeOf(err) == marchwarden.CodeExhausted {
-		return again, first // no room for another try: the fault is what happened
-	}
-	return again, err
+	replies, errs := m.GenerateAll(ctx, []Call{c})
+	return replies[0], errs[0]
 }
 
 // passing are faults that come and go.
 var passing = []marchwarden.Code{marchwarden.CodeTruncated, marchwarden.CodeMalformed, marchwarden.CodeUnavailable, marchwarden.CodeTimeout}
 
-func (m *Metered) once(ctx context.Context, c Call) (Reply, error) {
-	end, err := m.begin(c)
-	if err != nil {
-		return Reply{}, err
+// GenerateAll makes calls side by side and gives their outcomes in order. One that broke off after it had cost
+// something is repeated once, under a reservation of its own; what cost nothing was repeated below already.
+func (m *Metered) GenerateAll(ctx context.Context, calls []Call) ([]Reply, []error) {
+	replies, errs := m.once(ctx, calls)
+	for i, c := range calls {
+		if replies[i].Usage.Total() == 0 || !slices.Contains(passing, marchwarden.CodeOf(errs[i])) {
+			continue
+		}
+		c.Attempt++
+		again, failed := m.once(ctx, []Call{c})
+		again[0].Usage = again[0].Usage.Add(replies[i].Usage)
+		replies[i] = again[0]
+		if marchwarden.CodeOf(failed[0]) != marchwarden.CodeExhausted { // without room for another try the fault is what happened
+			errs[i] = failed[0]
+		}
 	}
-	m.live(c.Prompt)
-	return end(m.inner.Generate(ctx, c))
+	return replies, errs
+}
+
+// once makes each call once. All are reserved, in order, before the first is made, and settled, in order, when all are
+// back: which of them is faster changes nothing.
+func (m *Metered) once(ctx context.Context, calls []Call) ([]Reply, []error) {
+	replies, errs := make([]Reply, len(calls)), make([]error, len(calls))
+	ends := make([]func(Reply, error) (Reply, error), len(calls))
+	for i, c := range calls {
+		ends[i], errs[i] = m.begin(c)
+	}
+	var all sync.WaitGroup
+	for i, c := range calls {
+		if ends[i] != nil {
+			m.live(c.Prompt)
+			all.Go(func() { replies[i], errs[i] = m.inner.Generate(ctx, c) })
+		}
+	}
+	all.Wait()
+	for i, end := range ends {
+		if end != nil {
+			replies[i], errs[i] = end(replies[i], errs[i])
+		}
+	}
+	return replies, errs
 }
 
 // begin reserves what a call may cost. What it returns ends the call with its outcome.

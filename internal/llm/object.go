@@ -3,6 +3,7 @@ package llm
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -186,7 +187,6 @@ type repairer struct {
 
 // value reads any value. level counts the containers around it, arrays those of them that are arrays.
 func (p *repairer) value(level, arrays int) outcome {
-	p.space()
 	if p.ended() {
 		return cut
 	}
@@ -201,11 +201,8 @@ func (p *repairer) value(level, arrays int) outcome {
 		return p.list(level, arrays, ']')
 	case c == '"':
 		return p.quoted()
-	case c == '-' || c >= '0' && c <= '9':
-		return p.number()
-	default:
-		return p.literal()
 	}
+	return p.word()
 }
 
 // list reads an object or an array, told by its closing bracket.
@@ -213,8 +210,11 @@ func (p *repairer) list(level, arrays int, closer byte) outcome {
 	p.out = append(p.out, p.s[p.pos])
 	p.pos++
 	p.open = append(p.open[:level], closer)
+	inside := arrays
+	if closer == ']' {
+		inside++
+	}
 	for n := 0; ; n++ {
-		p.space()
 		if p.ended() {
 			return cut
 		}
@@ -226,13 +226,17 @@ func (p *repairer) list(level, arrays int, closer byte) outcome {
 		if n > 0 {
 			p.out = append(p.out, ',')
 		}
-		if how := p.item(level, arrays, closer); how != whole {
+		if closer == '}' {
+			if how := p.key(level); how != whole {
+				return how
+			}
+		}
+		if how := p.value(level+1, inside); how != whole {
 			return how
 		}
 		if arrays <= p.deep {
 			p.keep, p.around = len(p.out), level+1
 		}
-		p.space()
 		if p.ended() {
 			return cut
 		}
@@ -247,10 +251,8 @@ func (p *repairer) list(level, arrays int, closer byte) outcome {
 	}
 }
 
-func (p *repairer) item(level, arrays int, closer byte) outcome {
-	if closer == ']' {
-		return p.value(level+1, arrays+1)
-	}
+// key reads the name of a field, and the colon.
+func (p *repairer) key(level int) outcome {
 	p.depth = level + 1
 	if p.s[p.pos] != '"' {
 		return broken
@@ -258,7 +260,6 @@ func (p *repairer) item(level, arrays int, closer byte) outcome {
 	if how := p.quoted(); how != whole {
 		return how
 	}
-	p.space()
 	if p.ended() {
 		return cut
 	}
@@ -268,100 +269,53 @@ func (p *repairer) item(level, arrays int, closer byte) outcome {
 	p.pos++
 	p.sure = true
 	p.out = append(p.out, ':')
-	return p.value(level+1, arrays)
-}
-
-func (p *repairer) quoted() outcome {
-	p.out = append(p.out, '"')
-	for p.pos++; p.pos < len(p.s); p.pos++ {
-		switch c := p.s[p.pos]; {
-		case c == '"':
-			p.pos++
-			p.out = append(p.out, '"')
-			return whole
-		case c == '\\':
-			n := escapeLen(p.s[p.pos:])
-			if n == 0 {
-				return cut
-			}
-			if n < 0 {
-				return broken
-			}
-			p.out = append(p.out, p.s[p.pos:p.pos+n]...)
-			p.pos += n - 1
-		case c < ' ':
-			p.out = fmt.Appendf(p.out, "\\u%04x", c)
-		default:
-			p.out = append(p.out, c)
-		}
-	}
-	return cut
-}
-
-// escapeLen is the length of the escape that s begins with: 0 when s ends inside it, -1 when it is none.
-func escapeLen(s string) int {
-	if len(s) < 2 {
-		return 0
-	}
-	if strings.IndexByte(`"\/bfnrt`, s[1]) >= 0 {
-		return 2
-	}
-	if s[1] != 'u' {
-		return -1
-	}
-	for i := 2; i < 6; i++ {
-		if i >= len(s) {
-			return 0
-		}
-		if c := s[i] | 0x20; (s[i] < '0' || s[i] > '9') && (c < 'a' || c > 'f') {
-			return -1
-		}
-	}
-	return 6
-}
-
-// number reads a number. One that touches the end of the text may go on.
-func (p *repairer) number() outcome {
-	rest := p.s[p.pos:]
-	n := 0
-	for n < len(rest) && strings.IndexByte("+-.eE0123456789", rest[n]) >= 0 {
-		n++
-	}
-	if n == len(rest) {
-		p.pos += n
-		return cut
-	}
-	if !json.Valid([]byte(rest[:n])) {
-		return broken
-	}
-	p.pos += n
-	p.out = append(p.out, rest[:n]...)
 	return whole
 }
 
-func (p *repairer) literal() outcome {
-	rest := p.s[p.pos:]
-	for _, word := range []string{"true", "false", "null"} {
-		if strings.HasPrefix(rest, word) {
-			p.pos += len(word)
-			p.out = append(p.out, word...)
-			return whole
-		}
-		if strings.HasPrefix(word, rest) {
-			p.pos = len(p.s)
-			return cut
-		}
+var (
+	stringBegun = regexp.MustCompile(`^"(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*`)
+	escapeBegun = regexp.MustCompile(`^(?:\\(?:u[0-9a-fA-F]{0,3})?)?$`)
+	wordBegun   = regexp.MustCompile(`^[-+.\w]*`)
+	controls    = regexp.MustCompile(`[\x00-\x1f]`)
+)
+
+// quoted reads a string, and escapes what is bare in it.
+func (p *repairer) quoted() outcome {
+	said := stringBegun.FindString(p.s[p.pos:])
+	p.pos += len(said)
+	switch rest := p.s[p.pos:]; {
+	case strings.HasPrefix(rest, `"`):
+		p.pos++
+		p.out = append(p.out, controls.ReplaceAllStringFunc(said, func(c string) string { return fmt.Sprintf("\\u%04x", c) })+`"`...)
+		return whole
+	case len(rest) < 6 && escapeBegun.MatchString(rest):
+		return cut
 	}
 	return broken
 }
 
-func (p *repairer) space() {
-	for p.pos < len(p.s) && strings.IndexByte(" \t\r\n", p.s[p.pos]) >= 0 {
-		p.pos++
+// word reads a number, true, false or null. One that touches the end of the text may go on.
+func (p *repairer) word() outcome {
+	said := wordBegun.FindString(p.s[p.pos:])
+	if p.pos+len(said) == len(p.s) && (strings.Trim(said, "+-.eE0123456789") == "" || begins(said, "true", "false", "null")) {
+		p.pos = len(p.s)
+		return cut
 	}
+	if !json.Valid([]byte(said)) {
+		return broken
+	}
+	p.pos += len(said)
+	p.out = append(p.out, said...)
+	return whole
 }
 
-// ended tells whether the text, or the code fence around the value, ends here.
+// begins reports whether one of the words goes on after what is said.
+func begins(said string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return said != w && strings.HasPrefix(w, said) })
+}
+
+// ended passes over white space, and tells whether the text, or the code fence around the value, ends then.
 func (p *repairer) ended() bool {
-	return p.pos >= len(p.s) || strings.HasPrefix(p.s[p.pos:], fence)
+	p.pos = len(p.s) - len(strings.TrimLeft(p.s[p.pos:], " \t\r\n"))
+	return p.pos == len(p.s) || strings.HasPrefix(p.s[p.pos:], fence)
 }

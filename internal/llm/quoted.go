@@ -4,10 +4,15 @@ package llm
 // never an instruction.
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"math"
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -125,4 +130,152 @@ func ClipBytes(s string, n int) string {
 		n--
 	}
 	return s[:n]
+}
+
+// What the callers of models share: how a call is begun and priced, and how a reply is read.
+
+// Prompt is a file of instructions. It is sent as it stands, so that a provider can cache it and a
+// trace can name it by its hash.
+type Prompt struct{ Name, Text string }
+
+// Call begins a call with the instructions.
+func (p Prompt) Call() Call {
+	sum := sha256.Sum256([]byte(p.Text))
+	return Call{Prompt: p.Name, Template: "sha256:" + hex.EncodeToString(sum[:]), System: p.Text}
+}
+
+// Scaled is what a provider counts for an estimate. scale is Metered.Scale, or nil.
+func Scaled(scale func() float64, tokens int) int {
+	return int(math.Ceil(float64(tokens) * atLeastOne(scale)))
+}
+
+// Unscaled is the estimate that a provider's count has room for.
+func Unscaled(scale func() float64, tokens int) int { return int(float64(tokens) / atLeastOne(scale)) }
+
+// Price is what the metered model will reserve for a call.
+func Price(scale func() float64, c Call) int { return Scaled(scale, Estimate(c)) + c.MaxTokens }
+
+func atLeastOne(scale func() float64) float64 {
+	if scale == nil {
+		return 1
+	}
+	return max(1, scale())
+}
+
+// Question is what is asked, with what the caller knows already, in lines of the program's.
+func (v Quoter) Question(req marchwarden.Request, budget int, now time.Time) string {
+	text := "Question: " + v.Line(req.Question, marchwarden.MaxQuestionChars) + "\n"
+	if known := v.Line(req.Context, min(marchwarden.MaxContextChars, budget/20)); known != "" {
+		text += "Context: " + known + "\n"
+	}
+	if f := req.Filter(); !f.Empty() {
+		only, not := []string{}, []string{}
+		for e := range strings.SplitSeq(f.String(), ",") {
+			if name, bars := strings.CutPrefix(e, "!"); bars {
+				not = append(not, name)
+			} else {
+				only = append(only, e)
+			}
+		}
+		said := ""
+		if len(only) > 0 {
+			said = "only " + strings.Join(only, ",")
+		}
+		if len(not) > 0 {
+			said = strings.TrimSpace(said + " not " + strings.Join(not, ","))
+		}
+		text += "Sources: " + v.Line(said, 200) + "\n"
+	}
+	if c := req.Constraints; c != nil && c.Since+c.Until != "" {
+		text += "Published: from " + cmp.Or(c.Since, "any date") + " to " + cmp.Or(c.Until, "today") + "\n"
+	}
+	return text + "Today: " + now.Format(time.DateOnly) + "\n"
+}
+
+// Text is a JSON string; anything else is none.
+func Text(raw json.RawMessage) (string, bool) {
+	var s string
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, true
+}
+
+// Named are the fields of a JSON object.
+type Named map[string]json.RawMessage
+
+// Text is a field that is a string, "" for one that is anything else.
+func (n Named) Text(field string) string {
+	s, _ := Text(n[field])
+	return s
+}
+
+// Fields are the fields of a JSON object, nil for anything else.
+func Fields(raw json.RawMessage) Named {
+	var fields Named
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
+// maxItems bounds how many items of a list are looked at.
+const maxItems = 80
+
+// List is the first elements of a JSON array; an object stands for a list of it.
+func List(raw json.RawMessage) []json.RawMessage {
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) == nil {
+		return items[:min(len(items), maxItems)]
+	}
+	if Fields(raw) != nil {
+		return []json.RawMessage{raw}
+	}
+	return nil
+}
+
+// ListIn is the list in a model's text: alone, or as a field of an object.
+func ListIn(text, field string) []json.RawMessage {
+	raw, _ := Object(text)
+	if fields := Fields(raw); fields != nil {
+		raw = fields[field]
+	}
+	return List(raw)
+}
+
+// CallsIn are the tool calls that a model without tool use writes as JSON into its text: in a field
+// calls, as a list, alone, or each after the tag that models are trained on.
+func CallsIn(text string) []ToolCall {
+	blocks := strings.Split(text, "<tool_call>")
+	if len(blocks) > 1 {
+		blocks = blocks[1:]
+	}
+	var out []ToolCall
+	for _, b := range blocks {
+		raw, _ := Object(b)
+		items := List(raw)
+		if calls, ok := Fields(raw)["calls"]; ok {
+			items = List(calls)
+		}
+		for _, item := range items {
+			if c, ok := callIn(Fields(item)); ok {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// callIn reads one call: {"tool", "input"} as adapters ask for it, or {"name", "arguments"} and the like.
+func callIn(fields Named) (ToolCall, bool) {
+	if name := fields.Text("tool"); name != "" {
+		return ToolCall{Name: name, Input: ToolInput(string(fields["input"]))}, true
+	}
+	name := fields.Text("name")
+	for _, key := range []string{"input", "arguments", "parameters"} {
+		if input, ok := fields[key]; ok && name != "" {
+			return ToolCall{Name: name, Input: input}, true
+		}
+	}
+	return ToolCall{}, false
 }

@@ -46,14 +46,6 @@ type Config struct {
 	Blobs   blob.Store
 }
 
-// vectorsOf is what makes the vectors of a run: nil for one whose start names none.
-func (c Config) vectorsOf(start *trace.Start) embed.Embedder {
-	if start.Vectors == "" {
-		return nil
-	}
-	return c.Vectors
-}
-
 // Loop runs research calls. It is safe for concurrent use if its parts are.
 type Loop struct{ cfg Config }
 
@@ -178,9 +170,12 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		meter:  meter,
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
-			Evidence: &evidence.Set{Earlier: !verify.HasTerms(start.Gate)}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Vectors: l.cfg.vectorsOf(start), Nonce: llm.Nonce(start.TraceID),
+			Evidence: &evidence.Set{Earlier: !verify.HasTerms(start.Gate)}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Nonce: llm.Nonce(start.TraceID),
 			Leads: verify.HasLeads(start.Gate), Blocks: verify.HasBlocks(start.Gate), Stated: verify.HasStated(start.Gate),
 		},
+	}
+	if start.Vectors != "" {
+		r.state.Vectors = l.cfg.Vectors
 	}
 	for _, g := range start.Gaps {
 		r.gaps = append(r.gaps, missed{Gap: g})

@@ -13,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
@@ -118,8 +119,8 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 		return err
 	}
 	cfg.Traces, cfg.Blobs, cfg.Dispatcher = d.Records.Traces, d.Records.Blobs, network
-	cfg.Minds, cfg.Vectors = Minds(vs.Of), vs.Embedder
-	cfg.Spent = func(ctx context.Context, call pi.Call) {
+	cfg.Minds, cfg.Vectors, cfg.VectorsOf = Minds(vs.Of), vs.Embedder, vs.Of
+	cfg.Spent = func(ctx context.Context, call researcher.Call) {
 		d.Enter(Finished{call.Start, call.Result, call.Before, access.From(ctx).ID})
 	}
 	if d.Host.mayRefetch(d.Settings, o, members) {
@@ -137,10 +138,9 @@ func (h *Host) investigator(c *settings.Settings, o Options, t terms) (pi.Config
 	deadline, err := c.Deadline(o.Timeout, t.Outside)
 	prices, wrong := pricesOf(c)
 	return pi.Config{
-		Version: h.Version, Now: h.Now, NewID: h.NewID, Say: o.Warn, Prices: prices,
+		Lab: researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Choice: o.Begun, More: o.More, Say: o.Warn, Prices: prices},
 		Options: pi.Options{
-			Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, Deadline: deadline, PlanOnly: o.PlanOnly,
-			AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate, Choice: o.Begun, More: o.More,
+			Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, PlanOnly: o.PlanOnly, AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate,
 		},
 	}, cmp.Or(err, wrong)
 }
@@ -173,23 +173,14 @@ func (h *Host) checkBeforehand(c *settings.Settings, o Options) error {
 }
 
 // refetcher gets documents again that an external researcher cites.
-func (h *Host) refetcher(c *settings.Settings, o Options, d *Runner) (func(context.Context, string) (pi.Document, error), error) {
+func (h *Host) refetcher(c *settings.Settings, o Options, d *Runner) (func(context.Context, string) (fetch.Page, error), error) {
 	x := h.Extractor(c)
 	pages, err := h.openWebFetcher(c, d.Records, x)
 	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
 	d.Closers = append(d.Closers, pages.Close, x.Close)
-	return func(ctx context.Context, locator string) (pi.Document, error) {
-		p, err := pages.Fetch(ctx, locator)
-		if err != nil {
-			return pi.Document{}, err
-		}
-		if p.NonText {
-			return pi.Document{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "%s has no text", locator)
-		}
-		return pi.Document{Text: p.Text, Title: p.Title, Published: p.Published, FetchedAt: p.FetchedAt}, nil
-	}, nil
+	return pages.Fetch, nil
 }
 
 // rollCall is how long an investigation waits for a member to ask: workers that start
@@ -258,7 +249,7 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 		Engine: s.Place.engine, Blobs: s.Place.engine.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
 		Network: func() []dispatch.Member { return slices.Clone(members) }, Now: s.Host.Now,
 	}
-	cfg.Minds, cfg.Model, cfg.Vectors, cfg.Calibration = Minds(s.Vectors.Of), model, s.Vectors.Embedder, s.table
+	cfg.Minds, cfg.Model, cfg.Vectors, cfg.VectorsOf, cfg.Calibration = Minds(s.Vectors.Of), model, s.Vectors.Embedder, s.Vectors.Of, s.table
 	cfg.Options.AllowEgress = s.AllowEgress(t)
 	if s.Host.mayRefetch(s.Settings, s.Options, members) {
 		cfg.Refetch, err = s.refetch()
@@ -307,7 +298,7 @@ func (s *Worker) model(m chosenModel) (llm.Model, error) {
 }
 
 // refetch gets documents again that an external researcher cites.
-func (s *Worker) refetch() (func(context.Context, string) (pi.Document, error), error) {
+func (s *Worker) refetch() (func(context.Context, string) (fetch.Page, error), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.again != nil {

@@ -13,6 +13,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
@@ -76,7 +77,7 @@ type Worker struct {
 	busy    map[string]int // how many tasks are worked on now, by queue
 	Runners map[Post]*Runner
 	minds   map[chosenModel]llm.Model
-	again   func(context.Context, string) (pi.Document, error) // gets documents again
+	again   func(context.Context, string) (fetch.Page, error) // gets documents again
 	files   []func() error
 }
 

@@ -222,21 +222,18 @@ func (w *world) config(t testing.TB) pi.Config {
 	}
 	t.Cleanup(func() { _ = network.Close() })
 	return pi.Config{
-		Traces: w.traces, Blobs: w.blobs, Version: "test", Now: time.Now, NewID: newID, Dispatcher: network, Minds: minds(), Model: w.modelFor(false),
+		Lab:        researcher.Lab{Traces: w.traces, Blobs: w.blobs, Version: "test", Now: time.Now, NewID: newID, Model: w.modelFor(false), Prices: dear},
+		Dispatcher: network, Minds: minds(),
 		Options: pi.Options{AllowEgress: w.allowEgress, ModelSeesPrivate: w.model == namedModel},
-		Refetch: w.refetch, Prices: dear,
+		Refetch: w.refetch,
 	}
 }
 
 // refetch gets a page again, and notes that it was asked to: an address that is
 // refused before it leaves would show nowhere else.
-func (w *world) refetch(ctx context.Context, locator string) (pi.Document, error) {
+func (w *world) refetch(ctx context.Context, locator string) (fetch.Page, error) {
 	w.left.note("refetch", locator)
-	p, err := w.tools.pages.Fetch(ctx, locator)
-	if err != nil {
-		return pi.Document{}, err
-	}
-	return pi.Document{Text: p.Text, Title: p.Title, Published: p.Published, FetchedAt: p.FetchedAt}, nil
+	return w.tools.pages.Fetch(ctx, locator)
 }
 
 // seat is one researcher in this process.

@@ -17,7 +17,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -95,7 +94,7 @@ func (p *adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
 		}
 		items, ok := itemsOf(reply.Text)
 		cut := reply.Stop == llm.StopLength && len(items) == 0
-		if spare := min(thinking, roomFor(b)/2-llm.Price(b.Scale, c)); cut && again && spare >= c.MaxTokens {
+		if spare := min(thinking, b.Meter.Room()/2-llm.Price(b.Scale, c)); cut && again && spare >= c.MaxTokens {
 			c.MaxTokens += spare
 			continue
 		}
@@ -139,13 +138,10 @@ func readPlan(b *Brief, items []json.RawMessage) []Sending {
 	var out []Sending
 	for _, item := range items {
 		fields := llm.Fields(item)
-		name, _ := llm.Text(fields["researcher"])
-		question, _ := llm.Text(fields["question"])
-		why, _ := llm.Text(fields["reason"])
 		s := Sending{
-			Researcher: memberNamed(v, b.Members, name),
-			Question:   v.Line(question, marchwarden.MaxQuestionChars),
-			Reason:     v.Line(verify.Unlink(v.Line(why, 2*reasonChars), given), reasonChars),
+			Researcher: memberNamed(v, b.Members, fields.Text("researcher")),
+			Question:   v.Line(fields.Text("question"), marchwarden.MaxQuestionChars),
+			Reason:     v.Line(verify.Unlink(v.Line(fields.Text("reason"), 2*reasonChars), given), reasonChars),
 		}
 		if s.Researcher == "" || !strings.ContainsFunc(s.Question, unicode.IsLetter) || verify.Unlink(s.Question, given) != s.Question {
 			continue
@@ -251,7 +247,7 @@ func planCall(b *Brief) (llm.Call, error) {
 	c := llm.Prompt{Name: promptName, Text: text}.Call()
 	c.Schema = planSchema
 	v := llm.NewQuoter(b.Nonce)
-	whole := min(roomFor(b), int(adviceShare*float64(b.Limits.TokenBudget)), planMost)
+	whole := min(b.Meter.Room(), int(adviceShare*float64(b.Limits.TokenBudget)), planMost)
 	well := min(mostReply, 80+sendTokens*b.Most)
 	for _, chars := range scopeChars {
 		told := v.Question(b.Request, b.Limits.TokenBudget, b.Now) + fmt.Sprintf("Rihlas: at most %d\n", b.Most) + v.Block("researchers", memberLines(v, b, chars))
@@ -285,12 +281,4 @@ func memberLines(v llm.Quoter, b *Brief, chars int) []string {
 		out = append(out, "- "+name)
 	}
 	return out
-}
-
-// roomFor is how many tokens a call could get now.
-func roomFor(b *Brief) int {
-	if b.Meter == nil {
-		return math.MaxInt
-	}
-	return b.Meter.Room()
 }

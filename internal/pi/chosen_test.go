@@ -10,6 +10,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -35,7 +36,7 @@ func TestARihlaIsToldWhichRunToMake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStudy(t, resumetest.Memory(t), newCrew("files", "web"))
 		l := &listening{crew: s.crew}
-		_, err := pi.New(pi.Config{Traces: s.Traces, Blobs: s.Blobs, Version: "test", Now: time.Now, NewID: resumetest.TheID, Dispatcher: l, Minds: s.minds}).
+		_, err := pi.New(pi.Config{Lab: researcher.Lab{Traces: s.Traces, Blobs: s.Blobs, Version: "test", Now: time.Now, NewID: resumetest.TheID}, Dispatcher: l, Minds: s.minds}).
 			Research(t.Context(), marchwarden.Request{Question: crewQuestion}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +68,7 @@ func TestTheInvestigationsIDIsItsOwn(t *testing.T) {
 		}
 		s := newStudy(t, resumetest.Memory(t), newCrew("files", "web"))
 		l := &listening{crew: s.crew}
-		p := pi.New(pi.Config{Traces: s.Traces, Blobs: s.Blobs, Version: "test", Now: time.Now, NewID: resumetest.TheID, Dispatcher: l, Minds: s.minds})
+		p := pi.New(pi.Config{Lab: researcher.Lab{Traces: s.Traces, Blobs: s.Blobs, Version: "test", Now: time.Now, NewID: resumetest.TheID}, Dispatcher: l, Minds: s.minds})
 		for i, want := range []bool{true, false} { // an id that is taken is not used again
 			res, err := p.Research(marchwarden.WithTraceID(t.Context(), chosen), marchwarden.Request{Question: crewQuestion}, nil)
 			if err != nil || (res.TraceID == chosen) != want || len(res.Warnings) > 0 {

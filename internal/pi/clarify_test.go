@@ -69,7 +69,7 @@ func TestUserIsAskedBeforeThePlan(t *testing.T) {
 			time.Sleep(time.Hour)
 			return []string{"99.99 \x1b[31mpercent", " "}[i]
 		})
-		cfg.Options.Deadline = time.Minute
+		cfg.Deadline = time.Minute
 		o := newOffice(t)
 		res := o.ask(t, cfg, marchwarden.Request{Question: gallium, Context: "I work in a lab."})
 		want := "Which purity of gallium? 99.99 [31mpercent"
@@ -101,7 +101,7 @@ func TestUserIsAskedBeforeThePlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, m := asking("", &asked, nil)
-		again.Ask, again.Options.Deadline = nil, time.Minute
+		again.Ask, again.Deadline = nil, time.Minute
 		on := cut.ask(t, again, marchwarden.Request{Question: gallium, Resume: res.TraceID.String()})
 		if got := inputOf(m, "investigate"); !strings.Contains(got, want) || inputOf(m, "clarify") != "" || len(on.Citations) == 0 || on.CostMetadata.BudgetExhausted {
 			t.Errorf("goes on with %s to %+v", got, on)

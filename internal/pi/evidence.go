@@ -176,7 +176,7 @@ func (f *findings) obtain(ctx context.Context, m dispatch.Member, c marchwarden.
 	// An address may carry out what a private source holds.
 	mayFetch := !m.Private || f.allowed(m.Name)
 	if address, ok := locator.Canonical(c.Locator); ok && mayFetch && f.world.Refetch != nil && f.start.Request.Filter().Allows(locator.Host(address)) {
-		if doc, err := f.world.Refetch(fetch.Within(ctx, f.start.Request.Filter()), address); err == nil {
+		if doc, err := f.world.Refetch(fetch.Within(ctx, f.start.Request.Filter()), address); err == nil && !doc.NonText {
 			return replay.Held{Text: doc.Text, How: howRefetched, Title: doc.Title, Published: doc.Published, FetchedAt: doc.FetchedAt}, nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 )
 
@@ -107,13 +108,13 @@ func TestTestimony(t *testing.T) {
 }
 
 // refetch finds one page, and stores it.
-func (o *office) refetch(text string) func(context.Context, string) (pi.Document, error) {
-	return func(ctx context.Context, at string) (pi.Document, error) {
+func (o *office) refetch(text string) func(context.Context, string) (fetch.Page, error) {
+	return func(ctx context.Context, at string) (fetch.Page, error) {
 		if at != pageAt || text == "" {
-			return pi.Document{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing is at %s", at)
+			return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing is at %s", at)
 		}
 		ref, err := o.blobs.Put(ctx, []byte(text))
-		return pi.Document{Text: ref, Title: "The page", Published: "2026-01-02", FetchedAt: time.Unix(1700000000, 0).UTC()}, err
+		return fetch.Page{Text: ref, Title: "The page", Published: "2026-01-02", FetchedAt: time.Unix(1700000000, 0).UTC()}, err
 	}
 }
 

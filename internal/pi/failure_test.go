@@ -15,6 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 )
 
 const gallium = "What is the melting point of gallium?"
@@ -50,7 +51,7 @@ func threeOfFour(t *testing.T, o *office, garbage string) {
 	defer tr.Close()
 	tr.warm(t)
 	const deadline = 10 * time.Second
-	cfg := pi.Config{Dispatcher: tr, Options: pi.Options{Deadline: deadline}}
+	cfg := pi.Config{Dispatcher: tr, Lab: researcher.Lab{Deadline: deadline}}
 	began := time.Now()
 	res := o.ask(t, cfg, marchwarden.Request{Question: gallium})
 	if took := time.Since(began); took > deadline+20*time.Second {
@@ -78,7 +79,7 @@ func advised(m *llmtest.Model) pi.Config {
 			return s.report(map[string]string{"https://" + name + ".example/gallium": text}), nil
 		})
 	}
-	return pi.Config{Dispatcher: s, Model: m, Options: pi.Options{ModelSeesPrivate: true}, Minds: pi.Minds{
+	return pi.Config{Dispatcher: s, Lab: researcher.Lab{Model: m}, Options: pi.Options{ModelSeesPrivate: true}, Minds: pi.Minds{
 		Planner: func(id string) pi.Planner { return pi.PlannerFor(id, everybody{}) },
 		Writer: func(id string) reason.Reasoner {
 			if id == "" {

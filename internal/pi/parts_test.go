@@ -17,6 +17,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 )
 
@@ -49,16 +50,17 @@ func newClocked(t *testing.T, names ...string) *clocked {
 }
 
 // research investigates, and holds that the rerun gives the same.
-func (c *clocked) research(t *testing.T, req marchwarden.Request, o pi.Options) *marchwarden.Result {
+func (c *clocked) research(t *testing.T, req marchwarden.Request, lab researcher.Lab) *marchwarden.Result {
 	t.Helper()
 	c.patience = nil
-	return c.over(t, c, req, o)
+	return c.over(t, c, req, lab)
 }
 
 // over is research with another dispatcher.
-func (c *clocked) over(t *testing.T, d dispatch.Dispatcher, req marchwarden.Request, o pi.Options) *marchwarden.Result {
+func (c *clocked) over(t *testing.T, d dispatch.Dispatcher, req marchwarden.Request, lab researcher.Lab) *marchwarden.Result {
 	t.Helper()
-	res, err := pi.New(pi.Config{Traces: c.Traces, Blobs: c.Blobs, Version: "test", Now: time.Now, NewID: resumetest.TheID, Dispatcher: d, Minds: minds(), Options: o}).Research(t.Context(), req, nil)
+	lab.Traces, lab.Blobs, lab.Version, lab.Now, lab.NewID = c.Traces, c.Blobs, "test", time.Now, resumetest.TheID
+	res, err := pi.New(pi.Config{Lab: lab, Dispatcher: d, Minds: minds()}).Research(t.Context(), req, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +76,13 @@ func TestMoreTimeForALateInvestigation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClocked(t, "slow", "deaf")
 		c.lasts["slow"], c.lasts["deaf"], c.deaf["deaf"] = 10*time.Minute, time.Hour, true
-		first := c.research(t, marchwarden.Request{Question: crewQuestion, Constraints: &marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(40)}}, pi.Options{Deadline: 2 * time.Minute})
+		first := c.research(t, marchwarden.Request{Question: crewQuestion, Constraints: &marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(40)}}, researcher.Lab{Deadline: 2 * time.Minute})
 		if !first.CostMetadata.BudgetExhausted || first.CostMetadata.WallTimeSec <= 91 {
 			t.Fatalf("it was not late: %+v", first.CostMetadata)
 		}
 		time.Sleep(2 * time.Hour)
 		c.takes("deaf", time.Millisecond)
-		res := c.research(t, marchwarden.Request{Resume: resumetest.ID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(80000), MaxSources: ptr(40)}}, pi.Options{More: 20 * time.Minute})
+		res := c.research(t, marchwarden.Request{Resume: resumetest.ID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(80000), MaxSources: ptr(40)}}, researcher.Lab{More: 20 * time.Minute})
 		if len(c.patience) != 2 || slices.Min(c.patience) < 15*time.Minute {
 			t.Errorf("of 20 minutes more, the rihlas got %v", c.patience)
 		}
@@ -114,7 +116,7 @@ func TestARihlaThatIsLostAgainAndAgain(t *testing.T) {
 				t.Errorf("part %d: it was sent %d times, last for %d documents", part, n, sources)
 			}
 		}
-		c.research(t, marchwarden.Request{Question: crewQuestion, Constraints: &marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(2 * c.has)}}, pi.Options{Deadline: 2 * time.Minute})
+		c.research(t, marchwarden.Request{Question: crewQuestion, Constraints: &marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(2 * c.has)}}, researcher.Lab{Deadline: 2 * time.Minute})
 		sent(0)
 		var res *marchwarden.Result
 		for part := 1; part <= 4; part++ {
@@ -122,7 +124,7 @@ func TestARihlaThatIsLostAgainAndAgain(t *testing.T) {
 				time.Sleep(2 * time.Hour)
 				c.takes("deaf", time.Millisecond)
 			}
-			res = c.research(t, marchwarden.Request{Resume: resumetest.ID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(20000 + part)}}, pi.Options{More: 2 * time.Minute})
+			res = c.research(t, marchwarden.Request{Resume: resumetest.ID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(20000 + part)}}, researcher.Lab{More: 2 * time.Minute})
 			sent(part)
 		}
 		if !slices.ContainsFunc(res.Rihlas, func(r marchwarden.Rihla) bool { return r.Researcher == "deaf" && r.Citations == c.has }) {
@@ -346,11 +348,11 @@ func TestWhatWasFilledStaysFilled(t *testing.T) {
 			return slices.ContainsFunc(res.Gaps, func(g marchwarden.Gap) bool { return g.Topic == "the matters of arxiv" }) ||
 				slices.ContainsFunc(res.OpenQuestions, func(q marchwarden.OpenQuestion) bool { return q.Question == "the matters of arxiv" })
 		}
-		first := c.over(t, lacking{c.crew}, marchwarden.Request{Question: crewQuestion, Constraints: &marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(7)}}, pi.Options{})
+		first := c.over(t, lacking{c.crew}, marchwarden.Request{Question: crewQuestion, Constraints: &marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(7)}}, researcher.Lab{})
 		if gap(first) || !first.CostMetadata.BudgetExhausted {
 			t.Fatalf("it was not filled, or all was found: %+v", first)
 		}
-		if res := c.over(t, lacking{c.crew}, marchwarden.Request{Resume: resumetest.ID, Constraints: &marchwarden.Constraints{MaxSources: ptr(40)}}, pi.Options{}); gap(res) || res.CostMetadata.BudgetExhausted {
+		if res := c.over(t, lacking{c.crew}, marchwarden.Request{Resume: resumetest.ID, Constraints: &marchwarden.Constraints{MaxSources: ptr(40)}}, researcher.Lab{}); gap(res) || res.CostMetadata.BudgetExhausted {
 			t.Errorf("it is open again, or not all was found: %+v, %+v", res.Gaps, res.Decisions)
 		}
 	})

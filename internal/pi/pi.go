@@ -22,19 +22,15 @@ package pi
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
-	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
@@ -43,7 +39,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // Name is the investigator's name in traces and in costs.
@@ -74,25 +69,21 @@ type Minds struct {
 	Vectors func(id string) (embed.Embedder, error) // finds what made the sentence vectors of an earlier run, by its id; nil finds none
 }
 
+// of are the minds of a run with a model.
+func (m Minds) of(model string) outcome.Minds {
+	writer := m.Writer(model)
+	return outcome.Minds{Mind: writer.ID(), Version: outcome.VersionOf(writer), Planner: m.Planner(model).ID()}
+}
+
 // Config is what an investigator works with. The caller closes what it passes in.
 type Config struct {
-	Traces  trace.Book
-	Blobs   blob.Store
-	Version string // of the program, for the trace
-	Now     func() time.Time
-	NewID   func() marchwarden.TraceID
+	outcome.Lab
 
-	Dispatcher  dispatch.Dispatcher
-	Minds       Minds
-	Options     Options
-	Model       llm.Model       // plans and writes; nil leaves both to minds that need none
-	Vectors     embed.Embedder  // makes the sentence vectors of new runs; nil is to do without
-	Prices      ledger.Prices   // that the user has set, before those of the program
-	Calibration json.RawMessage // the table by which confidence is calibrated; nil leaves the scores as they are
+	Dispatcher dispatch.Dispatcher
+	Minds      Minds
+	Options    Options
 	// Refetch gets and stores a cited document that is not handed over; nil leaves such citations unchecked.
-	Refetch func(ctx context.Context, locator string) (Document, error)
-	Spent   func(context.Context, Call) // told of every finished investigation, for the ledger; nil: unused
-	Say     func(string)                // told what a person should know about an investigation that resumes; nil: unused
+	Refetch func(ctx context.Context, locator string) (fetch.Page, error)
 	// Ask gives what asks the user who is behind the context of a call; nil, and giving nil: none is asked.
 	Ask func(context.Context) Asker
 }
@@ -102,30 +93,12 @@ type Asker = func(ctx context.Context, model string, questions []string) []strin
 
 // Options are the user's wishes; the zero value of each is a sound default.
 type Options struct {
-	Parallel         int                 // rihlas under way at once; 0 is 4
-	MaxRihlas        int                 // in all; 0 goes by the depth of the request
-	MaxDepth         int                 // of follow-ups; 0 goes by the depth of the request, -1 is none
-	Deadline         time.Duration       // for the whole investigation; 0 is none
-	AllowEgress      []string            // names the members whose findings may be told to others
-	ModelSeesPrivate bool                // says that the model was named for everything: it may be shown what is private
-	PlanOnly         bool                // ends an investigation with its plan
-	Choice           *marchwarden.Choice // who was asked with what, by which the run resumes
-	More             time.Duration       // added to the time of an investigation that goes on
-}
-
-// Document is a document that was fetched again.
-type Document struct {
-	Text      blob.Ref // stored
-	Title     string
-	Published string
-	FetchedAt time.Time
-}
-
-// Call is a finished investigation as a ledger sees it.
-type Call struct {
-	Start  *trace.Start
-	Result *marchwarden.Result
-	Before marchwarden.CostMetadata // what an earlier call for the same run has told of
+	Parallel         int      // rihlas under way at once; 0 is 4
+	MaxRihlas        int      // in all; 0 goes by the depth of the request
+	MaxDepth         int      // of follow-ups; 0 goes by the depth of the request, -1 is none
+	AllowEgress      []string // names the members whose findings may be told to others
+	ModelSeesPrivate bool     // says that the model was named for everything: it may be shown what is private
+	PlanOnly         bool     // ends an investigation with its plan
 }
 
 // PI is a principal investigator. It is a researcher like those that it asks, and safe for concurrent use.
@@ -144,35 +117,23 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	if err := req.Validate(); err != nil {
 		return nil, err
 	}
-	id, chosen := marchwarden.ChosenTraceID(ctx)
-	ctx = marchwarden.WithTraceID(ctx, marchwarden.TraceID{}) // it is this run's, and none of those that it asks
 	if req.Resume != "" {
 		return p.resume(ctx, req, sink)
 	}
-	started := p.cfg.Now()
-	clock := func() time.Duration { return p.cfg.Now().Sub(started) }
-	start := p.start(req, started, replay.Patience(ctx, p.cfg.Options.Deadline, started))
-	start.Investigation.Clarify = p.cfg.Model != nil && p.cfg.asker(ctx) != nil
-	if err := cmp.Or(start.Price(p.cfg.Prices, llm.ID(p.cfg.Model)), p.continues(ctx, start)); err != nil {
+	began := p.cfg.Now()
+	start, err := p.start(ctx, req, began)
+	if err == nil {
+		err = p.continues(ctx, start)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if chosen {
-		start.TraceID = id
-	}
-	w, err := p.cfg.Traces.Create(start.TraceID)
-	if errors.Is(err, fs.ErrExist) {
-		start.TraceID = p.cfg.NewID()
-		w, err = p.cfg.Traces.Create(start.TraceID)
-	}
-	j := replay.Record(w, p.cfg.Blobs, clock, sink)
-	if err != nil {
-		j.Lose(err) // the answer is worth having all the same
-	}
-	r := newRun(p.cfg.Minds, p.cfg.Blobs, j, start)
-	r.clock, r.world, r.embedder = clock, &p.cfg, p.cfg.Vectors
-	res, err := r.investigate(ctx)
-	_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
-	return p.finish(ctx, j, Call{Start: start, Result: res}, err)
+	ctx = marchwarden.WithTraceID(ctx, marchwarden.TraceID{}) // it is this run's, and none of those that it asks
+	return p.cfg.Run(ctx, start, sink, began, func(j replay.Journal, clock func() time.Duration) (*marchwarden.Result, error) {
+		r := newRun(p.cfg.Minds, p.cfg.Blobs, j, start)
+		r.clock, r.world, r.embedder = clock, &p.cfg, p.cfg.Vectors
+		return r.investigate(ctx)
+	})
 }
 
 // continues reads the conversation that the question follows. Where a member or the model may not be told what is the
@@ -192,68 +153,31 @@ func (p *PI) continues(ctx context.Context, start *trace.Start) error {
 	return err
 }
 
-// finish ends an investigation: a result of which there is no record says so.
-func (p *PI) finish(ctx context.Context, j *replay.Recorder, c Call, err error) (*marchwarden.Result, error) {
-	if err != nil {
-		return nil, fmt.Errorf("investigation %s: %w", c.Start.TraceID, err)
-	}
-	if warning := outcome.Unrecorded(j.Lost()); warning != "" {
-		same := func(w string) bool { return strings.HasSuffix(w, warning) } // a researcher's, on the same disk
-		c.Result.Warnings = append(slices.DeleteFunc(c.Result.Warnings, same), warning)
-	}
-	if p.cfg.Spent != nil {
-		p.cfg.Spent(ctx, c)
-	}
-	return c.Result, nil
-}
-
-func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (res *marchwarden.Result, err error) {
-	desk := outcome.Resumer{Traces: p.cfg.Traces, Blobs: p.cfg.Blobs, Version: p.cfg.Version, Now: p.cfg.Now, Researcher: Name, More: p.cfg.Options.More}
-	run, res, err := desk.Resume(ctx, req, sink)
-	if run == nil {
-		return res, err
-	}
-	defer func() { _ = run.Close() }() // every line is synced already
-	start := run.Start
-	if err := outcome.SameModel(start.Model, llm.ID(p.cfg.Model)); err != nil {
-		return nil, err
-	}
-	e, err := reader.VectorsOf(start, p.cfg.Minds.Vectors)
-	if err != nil {
-		return nil, err
-	}
-	writer := p.cfg.Minds.Writer(start.Model)
-	minds := outcome.Minds{Mind: writer.ID(), Version: outcome.VersionOf(writer), Planner: p.cfg.Minds.Planner(start.Model).ID()}
-	said, err := run.Begin(minds, nil)
-	if err != nil {
-		return nil, err
-	}
-	there := p.cfg.Dispatcher.Members()
-	for _, m := range start.Investigation.Members {
-		if !slices.ContainsFunc(there, func(o dispatch.Member) bool { return o.Name == m.Name }) {
-			said = append(said, fmt.Sprintf("the researcher %s is not in the network any more", m.Name))
+func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	ctx = marchwarden.WithTraceID(ctx, marchwarden.TraceID{})
+	return p.cfg.Resume(ctx, Name, req, sink, func(start *trace.Start) (outcome.Ready, error) {
+		ready := outcome.Ready{Minds: p.cfg.Minds.of(start.Model)}
+		there := p.cfg.Dispatcher.Members()
+		for _, m := range start.Investigation.Members {
+			if !slices.ContainsFunc(there, func(o dispatch.Member) bool { return o.Name == m.Name }) {
+				ready.Said = append(ready.Said, fmt.Sprintf("the researcher %s is not in the network any more", m.Name))
+			}
 		}
-	}
-	r := newRun(p.cfg.Minds, p.cfg.Blobs, run, start)
-	r.clock, r.world, r.began, r.embedder = run.Clock, &p.cfg, run.UnderWay(), e
-	res, err = r.investigate(ctx)
-	if where := run.Diverged(); where != "" && err == nil {
-		said = append(said, where)
-	}
-	for _, s := range said {
-		if p.cfg.Say != nil {
-			p.cfg.Say(s)
-		}
-	}
-	return p.finish(ctx, run.Recorder, Call{Start: start, Result: res, Before: run.Before()}, err)
+		return ready, nil
+	}, func(on *outcome.Resumed, e embed.Embedder) (*marchwarden.Result, error) {
+		r := newRun(p.cfg.Minds, p.cfg.Blobs, on, on.Start)
+		r.clock, r.world, r.began, r.embedder = on.Clock, &p.cfg, on.UnderWay(), e
+		return r.investigate(ctx)
+	})
 }
 
 // start is everything that the investigation depends on besides its record.
-func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Duration) *trace.Start {
+func (p *PI) start(ctx context.Context, req marchwarden.Request, began time.Time) (*trace.Start, error) {
+	start, err := p.cfg.Start(ctx, Name, req, began, gatherShare, p.cfg.Minds.Writer(llm.ID(p.cfg.Model)))
 	o := p.cfg.Options
 	inv := &trace.Investigation{
-		Logic: Logic, Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, MaxDepth: o.MaxDepth,
-		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate,
+		Logic: Logic, AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate,
+		Planner: p.cfg.Minds.Planner(start.Model).ID(), Clarify: p.cfg.Model != nil && p.cfg.asker(ctx) != nil,
 	}
 	rihlas, depth := 8, 2
 	switch req.Depth {
@@ -262,25 +186,15 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 	case marchwarden.Deep:
 		rihlas, depth = 16, 3
 	}
-	inv.Parallel, inv.MaxRihlas = cmp.Or(max(0, inv.Parallel), 4), cmp.Or(max(0, inv.MaxRihlas), rihlas)
-	inv.MaxDepth = min(max(0, cmp.Or(inv.MaxDepth, depth)), req.Limits().MaxIterations-1)
+	inv.Parallel, inv.MaxRihlas = cmp.Or(max(0, o.Parallel), 4), cmp.Or(max(0, o.MaxRihlas), rihlas)
+	inv.MaxDepth = min(max(0, cmp.Or(o.MaxDepth, depth)), req.Limits().MaxIterations-1)
 	for _, m := range p.cfg.Dispatcher.Members() {
 		m.Transport = "" // where it runs decides nothing, and a command line may hold more than the user wants kept
 		inv.Members = append(inv.Members, m)
 	}
-	start := &trace.Start{
-		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %s", req.Question, lexicon.Counted(len(inv.Members), "researcher", "researchers"))},
-		Format: trace.Format, TraceID: p.cfg.NewID(), Researcher: Name, Version: p.cfg.Version,
-		Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
-		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv, Choice: o.Choice,
-		Instruments: trace.Instruments{Calibration: p.cfg.Calibration, Gate: verify.Rules},
-	}
-	start.Model = llm.ID(p.cfg.Model)
-	writer := p.cfg.Minds.Writer(start.Model)
-	start.Mind, start.MindVersion = writer.ID(), outcome.VersionOf(writer)
-	inv.Planner = p.cfg.Minds.Planner(start.Model).ID()
-	reader.Describe(start, p.cfg.Vectors)
-	return start
+	start.Decision = fmt.Sprintf("investigate %q with %s", req.Question, lexicon.Counted(len(inv.Members), "researcher", "researchers"))
+	start.Investigation = inv
+	return start, err
 }
 
 // Again investigates once more on a record: no member is asked and nothing fetched.

@@ -152,8 +152,8 @@ func reportMinds() pi.Minds {
 }
 
 func (w *reportWorld) research(ctx context.Context, req marchwarden.Request) (*marchwarden.Result, error) {
-	return pi.New(pi.Config{Traces: w.traces, Blobs: w.blobs, Version: "test", Now: time.Now, NewID: w.newID, Dispatcher: w, Minds: reportMinds(),
-		Options: pi.Options{Parallel: 8}, Model: w.mind}).Research(ctx, req, nil)
+	return pi.New(pi.Config{Lab: researcher.Lab{Traces: w.traces, Blobs: w.blobs, Version: "test", Now: time.Now, NewID: w.newID, Model: w.mind}, Dispatcher: w, Minds: reportMinds(),
+		Options: pi.Options{Parallel: 8}}).Research(ctx, req, nil)
 }
 
 // reporter is a competent model with a clock of its own: a call begins when those that its run waited for have ended, and

@@ -90,7 +90,7 @@ func TestALostRihlaIsSentOnceMore(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		s.forget()
 		s.takes("deaf", time.Millisecond)
-		s.opts.More = time.Hour
+		s.more = time.Hour
 		res, err := s.resume(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

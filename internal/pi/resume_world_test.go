@@ -13,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
@@ -204,6 +205,7 @@ type study struct {
 	resumetest.Place
 	minds pi.Minds
 	opts  pi.Options
+	more  time.Duration
 	newID func() marchwarden.TraceID // of runs; nil gives all the same
 	said  []string
 }
@@ -218,8 +220,8 @@ func (s *study) research(ctx context.Context, req marchwarden.Request) (*marchwa
 	if s.newID != nil {
 		newID = s.newID
 	}
-	return pi.New(pi.Config{Traces: s.Traces, Blobs: s.Blobs, Version: "test", Now: func() time.Time { return crewTime }, NewID: newID,
-		Dispatcher: s.crew, Minds: s.minds, Options: s.opts, Say: func(w string) { s.said = append(s.said, w) }}).Research(ctx, req, nil)
+	return pi.New(pi.Config{Lab: researcher.Lab{Traces: s.Traces, Blobs: s.Blobs, Version: "test", Now: func() time.Time { return crewTime }, NewID: newID, More: s.more, Say: func(w string) { s.said = append(s.said, w) }},
+		Dispatcher: s.crew, Minds: s.minds, Options: s.opts}).Research(ctx, req, nil)
 }
 
 func (s *study) ask(ctx context.Context, c marchwarden.Constraints) (*marchwarden.Result, error) {

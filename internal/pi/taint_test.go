@@ -17,12 +17,14 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 )
 
 func init() {
@@ -137,11 +139,11 @@ type refetches struct {
 	all []string
 }
 
-func (r *refetches) fetch(_ context.Context, locator string) (pi.Document, error) {
+func (r *refetches) fetch(_ context.Context, locator string) (fetch.Page, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, locator)
-	return pi.Document{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing is at %s", locator)
+	return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing is at %s", locator)
 }
 
 // TestPrivateStaysPrivate lets private researchers try to tell others what they
@@ -286,7 +288,7 @@ func TestModelSeesPrivateOnlyIfNamed(t *testing.T) {
 					return model.New(id)
 				},
 			}
-			o.ask(t, pi.Config{Dispatcher: network, Minds: mind, Model: m, Options: pi.Options{ModelSeesPrivate: named}},
+			o.ask(t, pi.Config{Dispatcher: network, Minds: mind, Lab: researcher.Lab{Model: m}, Options: pi.Options{ModelSeesPrivate: named}},
 				marchwarden.Request{Question: dam, Context: fmt.Sprint("model ", i, named), Depth: marchwarden.Deep})
 			for _, c := range m.Calls() {
 				shown, err := json.Marshal(c)

@@ -47,7 +47,7 @@ func investigates(e dispatch.Engine, members []dispatch.Member, m pi.Minds) disp
 	return submit.Serve(held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 		network := &submit.Dispatcher{Engine: e, Blobs: e.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
 			Network: func() []dispatch.Member { return members }, Now: time.Now}
-		return pi.New(pi.Config{Traces: held, Blobs: e.Blobs(), Version: "test", Now: func() time.Time { return crewTime }, NewID: dispatchtest.ID,
+		return pi.New(pi.Config{Lab: researcher.Lab{Traces: held, Blobs: e.Blobs(), Version: "test", Now: func() time.Time { return crewTime }, NewID: dispatchtest.ID},
 			Dispatcher: network, Minds: m}).Research(ctx, req, sink)
 	})
 }

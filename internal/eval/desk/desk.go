@@ -212,10 +212,14 @@ type asked struct {
 }
 
 func (l *library) researcher(model llm.Model, partOf bool) asked {
+	return asked{l, l.lab(model, partOf)}
+}
+
+func (l *library) lab(model llm.Model, partOf bool) researcher.Lab {
 	r := l.cfg.Records
-	return asked{l, researcher.Lab{
+	return researcher.Lab{
 		Traces: r.Traces, Blobs: l.blobs, Version: r.Version, Now: r.Now, NewID: r.NewID, Model: model, Vectors: l.cfg.Embed, Calibration: l.cfg.Calibration, PartOf: partOf,
-	}}
+	}
 }
 
 // Research answers under a new trace.

@@ -31,7 +31,7 @@ func (l *library) investigate(ctx context.Context, req marchwarden.Request, mode
 	}
 	defer func() { err = errors.Join(err, network.Close()) }()
 	return pi.New(pi.Config{
-		Traces: r.Traces, Blobs: l.blobs, Version: r.Version, Now: r.Now, NewID: r.NewID, Dispatcher: network, Model: model, Vectors: l.cfg.Embed, Calibration: l.cfg.Calibration,
+		Lab: l.lab(model, false), Dispatcher: network,
 		Minds: pi.Minds{Planner: func(id string) pi.Planner { return pi.PlannerFor(id, derive.New()) }, Writer: researcher.Mind},
 	}).Research(ctx, req, nil)
 }

@@ -71,7 +71,7 @@ func (c conformance) recorded(t *testing.T) {
 // recordings reads the streams of a wire.
 func recordings(t *testing.T, wire Wire) []recording {
 	t.Helper()
-	mark := map[Wire]string{WireAnthropic: "event: message_start", WireOpenAI: "chat.completion.chunk", WireResponses: "event: response.created"}[wire]
+	mark := map[Wire]string{WireAnthropic: "event: message_start", WireOpenAI: "chat.completion.chunk"}[wire]
 	var out []recording
 	for _, f := range datatest.Files(t, "api/cassettes.tar.gz", func(name string) bool { return strings.HasSuffix(name, ".yaml") }) {
 		if !strings.Contains(string(f.Data), mark) {
@@ -145,8 +145,6 @@ func listen(wire Wire, body string) (h heard, ok bool) {
 		switch wire {
 		case WireAnthropic:
 			ok = h.anthropic(data, slots) || ok
-		case WireResponses:
-			ok = h.responses(data) || ok
 		default:
 			h.openAI(data, slots)
 		}
@@ -244,42 +242,6 @@ func (h *heard) openAI(data string, slots map[string]int) {
 			h.calls[i].Input += k.Function.Arguments
 		}
 	}
-}
-
-// responses reads the last event, which has the whole reply once more.
-func (h *heard) responses(data string) (end bool) {
-	var e struct {
-		Type     string
-		Response struct {
-			Output []struct {
-				Type, Name, Arguments string
-				Content               []struct{ Text string }
-			}
-			Usage struct {
-				In     int `json:"input_tokens"`
-				Out    int `json:"output_tokens"`
-				Prompt struct {
-					Cached int `json:"cached_tokens"`
-				} `json:"input_tokens_details"`
-			}
-		}
-	}
-	if llm.Decode([]byte(data), &e) != nil || e.Type != "response.completed" { // arguments of other kinds of calls are no strings
-		return false
-	}
-	u := e.Response.Usage
-	h.in, h.read, h.out = u.In, u.Prompt.Cached, map[int]bool{u.Out: true}
-	for _, o := range e.Response.Output {
-		switch o.Type {
-		case "function_call":
-			h.calls = append(h.calls, heardCall{o.Name, o.Arguments})
-		case "message":
-			for _, c := range o.Content {
-				h.text += c.Text
-			}
-		}
-	}
-	return true
 }
 
 // canonical writes JSON in one form; what is no JSON stays as it is.

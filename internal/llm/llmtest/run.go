@@ -217,9 +217,6 @@ func (c conformance) usage(t *testing.T) {
 
 func (c conformance) stops(t *testing.T) {
 	for _, stop := range []llm.Stop{llm.StopEnd, llm.StopTools, llm.StopLength, llm.StopRefusal, llm.StopOther} {
-		if c.wire == WireResponses && stop == llm.StopTools {
-			continue // calls alone say so there
-		}
 		_, m := c.serve(t, Said{Text: "so far", Stop: stop})
 		if got, err := m.Generate(t.Context(), ask); err != nil || got.Stop != stop {
 			t.Errorf("%s: %+v, %v", stop, got, err)
@@ -257,12 +254,9 @@ func (c conformance) prefix(t *testing.T) {
 			t.Errorf("call %d is marked for the cache: %t", i, marked)
 		}
 		head := string(q.System) + strings.Split(strings.ReplaceAll(turn.Input, "\n\n\n", "\n\n"), "question")[0]
-		switch c.wire {
-		case WireAnthropic:
+		if c.wire == WireAnthropic {
 			head += string(q.Tools)
-		case WireResponses:
-			head += string(q.Instructions) + string(q.Tools)
-		default:
+		} else {
 			head += string(q.Messages[0].Content)
 		}
 		if !strings.Contains(head, ask.System) || !strings.Contains(turn.Input, call.Input) {

@@ -21,7 +21,6 @@ type Wire string
 const (
 	WireAnthropic Wire = "anthropic" // POST /v1/messages
 	WireOpenAI    Wire = "openai"    // POST /v1/chat/completions
-	WireResponses Wire = "responses" // POST /v1/responses
 )
 
 // Turn is one request to a Server, as it came in.
@@ -117,8 +116,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	case strings.HasSuffix(r.URL.Path, "/messages"):
 		wire = WireAnthropic
-	case strings.HasSuffix(r.URL.Path, "/responses"):
-		wire = WireResponses
 	case !strings.HasSuffix(r.URL.Path, "/chat/completions"):
 		http.NotFound(w, r)
 		return

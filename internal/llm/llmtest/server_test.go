@@ -24,8 +24,6 @@ var requests = map[llmtest.Wire]struct{ path, body string }{
 	llmtest.WireOpenAI: {"/v1/chat/completions", `{"model":"m-1","max_completion_tokens":50,"stream":%t,"stream_options":{"include_usage":true},
 		"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"}],
 		"tools":[{"type":"function","function":{"name":"web_search"}},{"type":"function","function":{"name":"read_page"}}],"response_format":{"type":"json_schema","json_schema":{}}}`},
-	llmtest.WireResponses: {"/v1/responses", `{"model":"m-1","max_output_tokens":50,"stream":%t,"store":false,"instructions":"be brief","input":"hello",
-		"tools":[{"type":"function","name":"web_search","strict":false},{"type":"function","name":"read_page","strict":false}],"text":{"format":{"type":"json_schema","schema":{}}}}`},
 }
 
 // post sends a request by hand and gives status, headers, what came of the body, and the error that ended it.

@@ -39,7 +39,7 @@ type dialect struct {
 	faults map[Fault]failure
 }
 
-var dialects = map[Wire]*dialect{WireAnthropic: &anthropicWire, WireOpenAI: &openAIWire, WireResponses: &responsesWire}
+var dialects = map[Wire]*dialect{WireAnthropic: &anthropicWire, WireOpenAI: &openAIWire}
 
 // call is a tool call as it goes out: the input may be anything.
 type call struct{ name, input string }
@@ -202,15 +202,6 @@ type request struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	Instructions    string `json:"instructions"`
-	Input           string `json:"input"`
-	MaxOutputTokens int    `json:"max_output_tokens"`
-	Store           *bool  `json:"store"`
-	Text            struct {
-		Format struct {
-			Type string `json:"type"`
-		} `json:"format"`
-	} `json:"text"`
 
 	system, input string
 	tools         []string
@@ -222,17 +213,12 @@ type message struct {
 	Content json.RawMessage `json:"content"`
 }
 
-func (q *request) limit() int { return max(q.MaxTokens, q.MaxCompletionTokens, q.MaxOutputTokens) }
+func (q *request) limit() int { return max(q.MaxTokens, q.MaxCompletionTokens) }
 
 // parse reads a request and says what the real provider would complain about.
 func parse(wire Wire, h http.Header, body []byte) (q request, complaint string) {
 	if err := json.Unmarshal(body, &q); err != nil {
 		return q, "the body is not valid JSON: " + err.Error()
-	}
-	if wire == WireResponses {
-		if complaint := q.fromResponses(); complaint != "" {
-			return q, complaint
-		}
 	}
 	system, ok := texts(q.System)
 	switch {
@@ -278,7 +264,7 @@ func parse(wire Wire, h http.Header, body []byte) (q request, complaint string) 
 		}
 		q.tools = append(q.tools, tool.Name+tool.Function.Name)
 	}
-	q.schema = q.OutputConfig.Format != nil && q.OutputConfig.Format.Type == "json_schema" || q.ResponseFormat.Type == "json_schema" || q.Text.Format.Type == "json_schema"
+	q.schema = q.OutputConfig.Format != nil && q.OutputConfig.Format.Type == "json_schema" || q.ResponseFormat.Type == "json_schema"
 	return q, ""
 }
 

@@ -46,7 +46,7 @@ func serve(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, n i
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
 		var b body
-		if err := json.Unmarshal(raw, &b); err != nil || !strings.HasSuffix(r.URL.Path, "/v1/chat/completions") && !strings.HasSuffix(r.URL.Path, "/v1/responses") {
+		if err := json.Unmarshal(raw, &b); err != nil || !strings.HasSuffix(r.URL.Path, "/v1/chat/completions") {
 			t.Errorf("request %s %s: %v", r.Method, r.URL.Path, err)
 		}
 		s.mu.Lock()

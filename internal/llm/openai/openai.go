@@ -1,10 +1,8 @@
 // Package openai is a language model behind the chat completions protocol, as
-// OpenAI, Gemini, Ollama, vLLM, llama.cpp, LM Studio and OpenRouter speak it, or
-// behind the Responses API where a model has nothing else. It owns
-// what a request says, what a server that knows less is asked instead, how the
-// stream is read, and what each refusal is called. It makes one request for one
-// reply: repeating a failed call is llm.NewSteady's, and what a call may cost
-// is the budget's. It reads no environment; only its Config counts.
+// OpenAI, Gemini, Ollama, vLLM, llama.cpp, LM Studio and OpenRouter speak it. It owns
+// what a request says, what a server that knows less is asked instead, and how the
+// stream is read. It makes one request for one reply: repeating a failed call is
+// llm.NewSteady's, and what a call may cost is the budget's.
 package openai
 
 import (
@@ -42,9 +40,8 @@ type Config struct {
 
 // Model is one model of one provider. It is safe for concurrent use.
 type Model struct {
-	cfg       Config
-	wire      *llm.Wire // nil where cfg has no usable address
-	responses *llm.Wire // the same to the Responses API
+	cfg  Config
+	wire *llm.Wire // nil where cfg has no usable address
 
 	mu    sync.Mutex // guards what follows
 	knows limits     // what the server turned out not to do
@@ -77,12 +74,7 @@ func New(cfg Config) *Model {
 	if cfg.Provider == "ollama" {
 		w.Hints.Lost = "is Ollama running? start it with: ollama serve"
 	}
-	m := &Model{cfg: cfg, wire: w.Open(cfg.HTTP)}
-	m.knows.noChat = cfg.Provider == "openai" && !m.request(llm.Call{}).foreign && responsesOnly(cfg.Model)
-	other := *m.wire
-	other.Address, other.Idle = base.JoinPath("responses").String(), cmp.Or(cfg.Idle, ponders)
-	m.responses = &other
-	return m
+	return &Model{cfg: cfg, wire: w.Open(cfg.HTTP)}
 }
 
 // hintsFor name the settings of a provider.
@@ -118,40 +110,26 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	m.mu.Lock()
 	l := m.knows
 	m.mu.Unlock()
+	r := m.request(c)
 	for {
-		reply, failed, err := m.once(ctx, c, l)
+		body, err := r.body(l)
 		if err != nil {
-			return reply, err
+			return llm.Reply{}, err
 		}
-		if failed == nil {
+		h, failed := m.wire.Ask(ctx, c, body, read)
+		if failed == nil || h.Finish != "" { // an error after the finish reason loses nothing but the usage
 			m.mu.Lock()
-			m.knows = m.knows.and(l)
+			m.knows = l
 			m.mu.Unlock()
-			return reply, nil
+			return m.wire.Clean(replyOf(c, h)), nil
 		}
-		next, ok := l.without(failed, m.request(c))
-		if !ok || reply.Usage != (llm.Usage{}) {
-			return reply, failed
+		lost := h.Lost()
+		next, ok := l.without(failed, r)
+		if !ok || lost.Usage != (llm.Usage{}) {
+			return lost, failed
 		}
 		l = next
 	}
-}
-
-// once makes one request and reads its reply. An error after the finish reason loses nothing but the usage.
-func (m *Model) once(ctx context.Context, c llm.Call, l limits) (llm.Reply, *llm.Fault, error) {
-	body, err := m.request(c).body(l)
-	if err != nil {
-		return llm.Reply{}, nil, err
-	}
-	r, wire := reading{noChat: l.noChat}, m.wire
-	if l.noChat {
-		wire = m.responses
-	}
-	h, failed := wire.Ask(ctx, c, body, r.read)
-	if failed != nil && h.Finish == "" {
-		return h.Lost(), failed, nil
-	}
-	return wire.Clean(replyOf(c, h)), nil, nil
 }
 
 // replyOf is what was heard of a reply that has ended.

@@ -70,11 +70,7 @@ func (r request) body(l limits) ([]byte, error) {
 		p.Messages = append(p.Messages, message{"system", system})
 	}
 	p.Messages = append(p.Messages, message{"user", r.call.Shown() + format})
-	var sent any = p
-	if l.noChat {
-		sent = p.ask()
-	}
-	raw, err := json.Marshal(sent)
+	raw, err := json.Marshal(p)
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "the schema of a call cannot be sent")
 	}
@@ -160,24 +156,15 @@ const (
 	schemaText         // as text alone
 )
 
-// limits are what a server does not do. They only grow.
+// limits are what a server does not do.
 type limits struct {
-	noChat        bool // the Responses API alone
-	cap           int  // which of request.caps
-	schema        int  // how a schema is asked for
+	cap           int // which of request.caps
+	schema        int // how a schema is asked for
 	noTools       bool
 	noParallel    bool
 	noUsage       bool
 	noEffort      bool
 	noTemperature bool
-}
-
-// and is what neither of two has.
-func (l limits) and(o limits) limits {
-	return limits{
-		noChat: l.noChat || o.noChat, cap: max(l.cap, o.cap), schema: max(l.schema, o.schema), noTools: l.noTools || o.noTools, noParallel: l.noParallel || o.noParallel,
-		noUsage: l.noUsage || o.noUsage, noEffort: l.noEffort || o.noEffort, noTemperature: l.noTemperature || o.noTemperature,
-	}
 }
 
 // without reads from a refusal what to leave out of the request; false if that changes nothing, and it is final.
@@ -188,8 +175,6 @@ func (l limits) without(f *llm.Fault, r request) (limits, bool) {
 		f.Status == http.StatusNotFound && names("requested parameters") // OpenRouter has no server that takes them all
 	tools, schema := len(r.call.Tools) > 0 && !l.noTools, len(r.call.Schema) > 0
 	switch {
-	case !l.noChat && (bad || f.Status == http.StatusNotFound) && names("v1/responses", "not a chat model"):
-		l.noChat = true
 	case tools && f.Status != http.StatusTooManyRequests && noToolUse(said):
 		l.noTools = true
 	case !bad || llm.TooLong(said):

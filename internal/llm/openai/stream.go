@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"io"
 	"math"
 
@@ -10,39 +11,30 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
-// reading takes in a reply.
-type reading struct {
-	noChat bool // it is read as the Responses API's
-	done   bool // the reply said that it is complete
-}
-
 // read takes in a stream, or a reply in one piece.
-func (r *reading) read(h *llm.Heard, a llm.Answer) error {
+func read(h *llm.Heard, a llm.Answer) error {
 	if a.Media == "application/json" {
-		return r.readWhole(h, a)
+		return readWhole(h, a)
 	}
-	known := false
+	known, done := false, false
 	for event, err := range httpapi.Events(a.Body) {
-		if err != nil {
-			return err
-		}
 		data := bytes.TrimSpace(event.Data)
-		if r.done {
+		switch {
+		case err != nil:
+			return err
+		case done:
 			continue
-		}
-		if string(data) == "[DONE]" {
-			r.done = true
+		case string(data) == "[DONE]":
+			done = true
 			a.Alive(drainTime)
 			continue
 		}
-		more, err := r.take(h, a, data)
+		more, err := take(h, a, data)
 		if err != nil {
 			return err
 		}
 		known = known || more
 		switch {
-		case r.done:
-			a.Alive(drainTime)
 		case more && h.Finish != "":
 			a.Alive(tailTime)
 		case more:
@@ -59,12 +51,9 @@ func (r *reading) read(h *llm.Heard, a llm.Answer) error {
 }
 
 // take adds one event and tells whether it was a piece of the reply.
-func (r *reading) take(h *llm.Heard, a llm.Answer, data []byte) (more bool, err error) {
+func take(h *llm.Heard, a llm.Answer, data []byte) (more bool, err error) {
 	if err := h.Complaint(data, a.Header); err != nil {
 		return false, err
-	}
-	if r.noChat {
-		return r.takeEvent(h, a, data)
 	}
 	var chunk completion
 	if err := llm.Decode(data, &chunk); err != nil {
@@ -107,17 +96,13 @@ func add(h *llm.Heard, s said) bool {
 }
 
 // readWhole takes in a reply in one piece, from a server that does not stream.
-func (r *reading) readWhole(h *llm.Heard, a llm.Answer) error {
+func readWhole(h *llm.Heard, a llm.Answer) error {
 	data, err := io.ReadAll(a.Body)
 	if err != nil {
 		return err
 	}
 	if err := h.Complaint(data, a.Header); err != nil {
 		return err
-	}
-	var answer response
-	if r.noChat && llm.Decode(data, &answer) == nil && answer.Status != "" {
-		return r.takeEnd(h, a, answer, answer.Status)
 	}
 	var whole completion
 	if llm.Decode(data, &whole) != nil {
@@ -132,8 +117,92 @@ func (r *reading) readWhole(h *llm.Heard, a llm.Answer) error {
 	}
 	add(h, choice.Message)
 	count(h, whole.Usage)
-	if h.Finish, r.done = choice.FinishReason, true; h.Finish == "" {
+	if h.Finish = choice.FinishReason; h.Finish == "" {
 		return llm.ErrCut
 	}
 	return nil
+}
+
+type chat struct {
+	Model               string          `json:"model"`
+	Messages            []message       `json:"messages"`
+	Stream              bool            `json:"stream"`
+	StreamOptions       *streamOptions  `json:"stream_options,omitempty"`
+	MaxTokens           int             `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`
+	Temperature         float64         `json:"temperature,omitempty"`
+	ReasoningEffort     string          `json:"reasoning_effort,omitempty"`
+	Tools               []tool          `json:"tools,omitempty"`
+	ToolChoice          string          `json:"tool_choice,omitempty"`
+	ParallelToolCalls   bool            `json:"parallel_tool_calls,omitempty"`
+	ResponseFormat      *responseFormat `json:"response_format,omitempty"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type tool struct {
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // as they are: models write fields in the order they see
+}
+
+type responseFormat struct {
+	Type       string      `json:"type"`
+	JSONSchema *jsonSchema `json:"json_schema,omitempty"`
+}
+
+type jsonSchema struct {
+	Name   string          `json:"name"`
+	Schema json.RawMessage `json:"schema"`
+	Strict bool            `json:"strict"`
+}
+
+// completion is a reply in one piece, or one piece of a streamed one.
+type completion struct {
+	Choices []struct {
+		Index        int
+		Delta        said   // streamed
+		Message      said   // in one piece
+		FinishReason string `json:"finish_reason"`
+	}
+	Usage *counts
+}
+
+// said is what a model says, or a part of it.
+type said struct {
+	Content          string
+	Refusal          string
+	ReasoningContent string `json:"reasoning_content"`
+	Reasoning        string
+	ToolCalls        []struct {
+		Index    int64
+		ID       string
+		Function struct {
+			Name      string
+			Arguments json.RawMessage // a string of JSON; from some servers, the JSON itself
+		}
+	} `json:"tool_calls"`
+}
+
+// counts are tokens, as a server reports them.
+type counts struct {
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	Total      int64 `json:"total_tokens"`
+	Details    struct {
+		Read  int64 `json:"cached_tokens"`
+		Write int64 `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
 }

@@ -28,14 +28,14 @@ const (
 )
 
 // answerOf finds the answer in a model's text: an object with claims, or the claims alone.
-func answerOf(s string) (map[string]json.RawMessage, bool) {
+func answerOf(s string) (llm.Named, bool) {
 	raw, ok := llm.Object(s)
 	if !ok {
 		return nil, false
 	}
 	fields := llm.Fields(raw)
 	if fields == nil {
-		fields = map[string]json.RawMessage{"claims": raw}
+		fields = llm.Named{"claims": raw}
 	}
 	var claims []json.RawMessage
 	return fields, json.Unmarshal(fields["claims"], &claims) == nil
@@ -48,11 +48,11 @@ type reader struct {
 }
 
 // draftOf reads an answer, and how many claims it had. An item that cannot be read is left out.
-func draftOf(s *reason.State, fields map[string]json.RawMessage) (reason.Draft, int) {
+func draftOf(s *reason.State, fields llm.Named) (reason.Draft, int) {
 	r := reader{v: newView(s.Nonce), s: s}
 	for _, kind := range []struct {
 		name string
-		read func(map[string]json.RawMessage)
+		read func(llm.Named)
 	}{{"claims", r.claim}, {"gaps", r.gap}, {"discoveries", r.discovery}, {"open_questions", r.openQuestion}} {
 		for _, item := range llm.List(fields[kind.name]) {
 			kind.read(llm.Fields(item))
@@ -63,11 +63,8 @@ func draftOf(s *reason.State, fields map[string]json.RawMessage) (reason.Draft, 
 
 // claim reads one claim. Two sentences in it become two claims on the same passages; the gate counts ids that do
 // not exist.
-func (r *reader) claim(fields map[string]json.RawMessage) {
-	said, ok := llm.Text(fields["text"])
-	if !ok {
-		return
-	}
+func (r *reader) claim(fields llm.Named) {
+	said := fields.Text("text")
 	ids := idsOf(r.v, fields["passages"], maxPassages)
 	if len(ids) == 0 {
 		for _, m := range inlineID.FindAllString(llm.ClipBytes(said, 4*claimChars), maxPassages) {
@@ -179,11 +176,10 @@ func (r *reader) words(raw json.RawMessage, chars int, ids ...evidence.ID) (stri
 	return llm.Clip(s, chars), true
 }
 
-func (r *reader) gap(fields map[string]json.RawMessage) {
+func (r *reader) gap(fields llm.Named) {
 	topic, okTopic := r.words(fields["topic"], topicChars)
 	detail, okDetail := r.words(fields["detail"], detailChars)
-	category, _ := llm.Text(fields["category"])
-	if c := marchwarden.GapCategory(category); c.Known() && okTopic && okDetail && topic != "" && len(r.out.Gaps) < maxGaps {
+	if c := marchwarden.GapCategory(fields.Text("category")); c.Known() && okTopic && okDetail && topic != "" && len(r.out.Gaps) < maxGaps {
 		r.out.Gaps = append(r.out.Gaps, marchwarden.Gap{Topic: topic, Category: c, Detail: detail})
 	}
 }
@@ -191,7 +187,7 @@ func (r *reader) gap(fields map[string]json.RawMessage) {
 var researcherName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 // discovery reads a lead. One that names no passage of the run is none.
-func (r *reader) discovery(fields map[string]json.RawMessage) {
+func (r *reader) discovery(fields llm.Named) {
 	id, locator := r.place(fields["passage"])
 	query, okQuery := r.words(fields["query"], queryChars, id)
 	why, okWhy := r.words(fields["reason"], detailChars, id)
@@ -202,21 +198,19 @@ func (r *reader) discovery(fields map[string]json.RawMessage) {
 	if researcher = strings.ToLower(strings.TrimSpace(researcher)); !researcherName.MatchString(researcher) || r.s.Nonce != "" && strings.Contains(researcher, r.s.Nonce) {
 		researcher = ""
 	}
-	kind, _ := llm.Text(fields["type"])
-	if t := marchwarden.DiscoveryType(kind); t.Known() {
+	if t := marchwarden.DiscoveryType(fields.Text("type")); t.Known() {
 		r.out.Discoveries = append(r.out.Discoveries, marchwarden.DiscoveryEvent{Type: t, SuggestedResearcher: researcher, Query: query, Reason: why, SourceLocator: locator})
 	}
 }
 
-func (r *reader) openQuestion(fields map[string]json.RawMessage) {
+func (r *reader) openQuestion(fields llm.Named) {
 	id, locator := r.place(fields["passage"])
 	question, okQuestion := r.words(fields["question"], detailChars, id)
 	background, okContext := r.words(fields["context"], detailChars, id)
 	if !okQuestion || !okContext || question == "" || len(r.out.OpenQuestions) == maxLeads {
 		return
 	}
-	priority, _ := llm.Text(fields["priority"])
-	if p := marchwarden.Priority(priority); p.Known() {
+	if p := marchwarden.Priority(fields.Text("priority")); p.Known() {
 		r.out.OpenQuestions = append(r.out.OpenQuestions, marchwarden.OpenQuestion{Question: question, Context: background, Priority: p, SourceLocator: locator})
 	}
 }

@@ -61,7 +61,6 @@ func TestJudgedWhileWritten(t *testing.T) {
 	for name, open := range map[string]func(url string) llm.Model{
 		"anthropic": func(url string) llm.Model { return anthropic.New(anthropic.Config{BaseURL: url, Model: "x"}) },
 		"chat":      func(url string) llm.Model { return openai.New(openai.Config{BaseURL: url, Model: "x"}) },
-		"responses": func(url string) llm.Model { return openai.New(openai.Config{BaseURL: url, Model: "gpt-5-pro"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			judged, shown := make(chan struct{}), make(chan struct{})

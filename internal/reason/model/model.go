@@ -8,11 +8,10 @@
 // nothing; a bad item loses that item. What a model fails at, package extractive
 // does on the same evidence, and the fault is returned beside it.
 //
-//	prompt.go  instructions, schemas, markers   plan.go   tool calls → reason.Plan
-//	view.go    what a planning step is shown    write.go  the answer, its repair, the fallback
-//	pack.go    passages under an allowance      draft.go  reply → reason.Draft
-//	judge.go   support of each claim            outline.go, report.go  a report: sections, summary, contradictions
-//	shared.go  what the calls of a run have in common   early.go  a reply while it is written
+//	prompt.go  instructions, schemas, markers          plan.go   tool calls → reason.Plan
+//	view.go    what a planning step is shown           write.go  the answer, its repair, the fallback
+//	pack.go    passages under an allowance, shared     draft.go  reply → reason.Draft
+//	judge.go   support of each claim, read along       outline.go, report.go  a report
 package model
 
 import (

@@ -55,11 +55,7 @@ func (r *Reasoner) outline(ctx context.Context, s *reason.State) ([]section, err
 	var sections []section
 	reply, err := r.ask(ctx, s, r.outlineCall(s, most))
 	if err == nil {
-		raw, _ := llm.Object(reply.Text)
-		if fields := llm.Fields(raw); fields != nil {
-			raw = fields["sections"]
-		}
-		sections = readOutline(s, llm.List(raw), most)
+		sections = readOutline(s, llm.ListIn(reply.Text, "sections"), most)
 	}
 	if len(sections) < leastSections {
 		sections = plainOutline(s, most)
@@ -95,10 +91,8 @@ func readOutline(s *reason.State, items []json.RawMessage, most int) []section {
 	seen := map[string]bool{}
 	for _, item := range items {
 		fields := llm.Fields(item)
-		heading, _ := llm.Text(fields["heading"])
-		question, _ := llm.Text(fields["question"])
-		form, _ := llm.Text(fields["form"])
-		sec := section{heading: v.Line(heading, headingChars), form: strings.ToLower(v.Line(form, idChars))}
+		question := fields.Text("question")
+		sec := section{heading: v.Line(fields.Text("heading"), headingChars), form: strings.ToLower(v.Line(fields.Text("form"), idChars))}
 		sec.about = strings.TrimSpace(v.Line(question, marchwarden.MaxQuestionChars) + " " + sec.heading)
 		for _, p := range parts(s) {
 			if lexicon.Plain(p) == lexicon.Plain(question) {

@@ -205,9 +205,7 @@ func (r *Reasoner) noted(s *reason.State, reply llm.Reply) []llm.ToolCall {
 			return false
 		}
 		in := arguments(c)
-		plan, _ := llm.Text(in["plan"])
-		missing, _ := llm.Text(in["missing"])
-		r.notes = "Plan: " + llm.Clip(plan, notesChars/2) + " Missing: " + missing
+		r.notes = "Plan: " + llm.Clip(in.Text("plan"), notesChars/2) + " Missing: " + in.Text("missing")
 		return true
 	})
 }
@@ -217,11 +215,7 @@ func fingerprint(calls []llm.ToolCall) string {
 	keys := make([]string, 0, min(len(calls), maxCalls))
 	for _, c := range calls[:min(len(calls), maxCalls)] {
 		in := arguments(c)
-		query, _ := llm.Text(in["query"])
-		id, _ := llm.Text(in["id"])
-		since, _ := llm.Text(in["since"])
-		until, _ := llm.Text(in["until"])
-		key, _ := json.Marshal([]string{c.Name, query, id, since, until})
+		key, _ := json.Marshal([]string{c.Name, in.Text("query"), in.Text("id"), in.Text("since"), in.Text("until")})
 		keys = append(keys, string(key))
 	}
 	slices.Sort(keys)
@@ -229,7 +223,7 @@ func fingerprint(calls []llm.ToolCall) string {
 }
 
 // arguments are the fields of a call's input; a string that holds an object counts as that object.
-func arguments(c llm.ToolCall) map[string]json.RawMessage {
+func arguments(c llm.ToolCall) llm.Named {
 	if s, ok := llm.Text(c.Input); ok {
 		raw, _ := llm.Object(s)
 		return llm.Fields(raw)
@@ -247,14 +241,13 @@ func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall
 	hits := hitsOf(s)
 	for _, c := range calls[:min(len(calls), maxCalls)] {
 		in := arguments(c)
-		why, _ := llm.Text(in["reason"])
-		why = v.Line(why, reasonChars)
+		why := v.Line(in.Text("reason"), reasonChars)
 		switch c.Name {
 		case toolSearch:
 			r.readSearch(v, s, in, why, &st)
 		case toolRead:
-			id, ok := llm.Text(in["id"])
-			if id = strings.TrimSpace(id); !ok || id == "" {
+			id := strings.TrimSpace(in.Text("id"))
+			if id == "" {
 				st.lost++
 				continue
 			}
@@ -280,8 +273,7 @@ func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall
 
 // queryOf is a query as it may be sent, or "". A guided query that is too long is none: half of it would ask for
 // something else.
-func queryOf(v llm.Quoter, s *reason.State, raw json.RawMessage) string {
-	query, _ := llm.Text(raw)
+func queryOf(v llm.Quoter, s *reason.State, query string) string {
 	if s.Guide == "" {
 		return v.Line(query, queryChars)
 	}
@@ -302,13 +294,13 @@ func askedKey(s *reason.State, query string) string {
 	return lexicon.SameWords(query)
 }
 
-func (r *Reasoner) readSearch(v llm.Quoter, s *reason.State, in map[string]json.RawMessage, why string, st *step) {
-	query := queryOf(v, s, in["query"])
+func (r *Reasoner) readSearch(v llm.Quoter, s *reason.State, in llm.Named, why string, st *step) {
+	query := queryOf(v, s, in.Text("query"))
 	if query == "" {
 		st.lost++
 		return
 	}
-	sr := reason.Search{Query: query, Reason: why, Since: date(in["since"]), Until: date(in["until"])}
+	sr := reason.Search{Query: query, Reason: why, Since: date(in.Text("since")), Until: date(in.Text("until"))}
 	if sr.Since != "" && sr.Until != "" && sr.Since > sr.Until {
 		sr.Since, sr.Until = "", ""
 	}
@@ -328,8 +320,7 @@ func (r *Reasoner) readSearch(v llm.Quoter, s *reason.State, in map[string]json.
 }
 
 // date is a day in the form of the contract, or "".
-func date(raw json.RawMessage) string {
-	s, _ := llm.Text(raw)
+func date(s string) string {
 	s = strings.TrimSpace(s)
 	if _, err := time.Parse(time.DateOnly, s); err != nil {
 		return ""

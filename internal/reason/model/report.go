@@ -183,7 +183,7 @@ func sectionOf(s *reason.State, raw json.RawMessage) reason.Draft {
 	}
 	blocks := llm.List(fields["blocks"])
 	if claims := fields["claims"]; len(blocks) == 0 && claims != nil { // it answered as to a shorter question
-		rd.block(map[string]json.RawMessage{"type": json.RawMessage(`"paragraph"`), "claims": claims})
+		rd.block(llm.Named{"type": json.RawMessage(`"paragraph"`), "claims": claims})
 	}
 	for _, item := range blocks {
 		rd.block(llm.Fields(item))
@@ -192,9 +192,8 @@ func sectionOf(s *reason.State, raw json.RawMessage) reason.Draft {
 }
 
 // block reads one block with its claims or cells.
-func (r *reader) block(fields map[string]json.RawMessage) {
-	kind, _ := llm.Text(fields["type"])
-	b := reason.Block{Type: marchwarden.BlockType(strings.ToLower(strings.TrimSpace(kind)))}
+func (r *reader) block(fields llm.Named) {
+	b := reason.Block{Type: marchwarden.BlockType(strings.ToLower(strings.TrimSpace(fields.Text("type"))))}
 	switch b.Type {
 	case marchwarden.TableBlock:
 		for _, c := range llm.List(fields["columns"]) {
@@ -207,8 +206,7 @@ func (r *reader) block(fields map[string]json.RawMessage) {
 			all := llm.List(row)
 			for _, c := range all[:min(len(all), mostColumns)] {
 				f := llm.Fields(c)
-				text, _ := llm.Text(f["text"])
-				cells = append(cells, reason.Cell{Text: r.v.Line(text, cellChars), Passages: idsOf(r.v, f["passages"], maxPassages)})
+				cells = append(cells, reason.Cell{Text: r.v.Line(f.Text("text"), cellChars), Passages: idsOf(r.v, f["passages"], maxPassages)})
 			}
 			b.Rows = append(b.Rows, cells)
 		}
