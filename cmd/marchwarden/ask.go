@@ -321,7 +321,7 @@ func deliver(a *app, o askOptions, out outcome) (err error) {
 func (out outcome) show(w io.Writer, st term.Style, planned, all bool, how report.ReadingOptions) error {
 	switch {
 	case planned:
-		return report.Plan(w, st, out.start.Request.Question, out.res.Rihlas)
+		return report.Plan(w, st, out.start.Request.Question, out.Cost, out.res.Rihlas)
 	case all:
 		return report.Reading(w, st, out.page(), how)
 	}

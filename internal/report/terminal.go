@@ -321,7 +321,7 @@ func Grounds(res *marchwarden.Result) []string {
 // Plan writes the questions that an investigation would begin with: researcher,
 // question and reason of each, by its number. Their other fields are not shown.
 // All text is cleaned. It returns the error of its one write.
-func Plan(w io.Writer, st term.Style, question string, rihlas []marchwarden.Rihla) error {
+func Plan(w io.Writer, st term.Style, question, forecast string, rihlas []marchwarden.Rihla) error {
 	p := screen{st.NewPage()}
 	if question = term.CleanLine(question); question != "" {
 		p.Text("", "", bold(question))
@@ -337,6 +337,10 @@ func Plan(w io.Writer, st term.Style, question string, rihlas []marchwarden.Rihl
 		indent := strings.Repeat(" ", len(head))
 		p.Text(head, indent, normal("ask "), bold(term.CleanLine(r.Researcher)), normal(": "+term.CleanLine(r.Question)))
 		p.Note(indent, []string{r.Reason})
+	}
+	if forecast != "" {
+		p.Gap()
+		p.Text("", "  ", dim("it would take "), normal(term.CleanLine(forecast)))
 	}
 	_, err := p.WriteTo(w)
 	return err

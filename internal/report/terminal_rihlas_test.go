@@ -42,22 +42,22 @@ func TestPlanGolden(t *testing.T) {
 	r, _ := investigated(t)
 	for name, st := range map[string]term.Style{"plan": {}, "plan-50": {Width: 50, Color: true}} {
 		var b bytes.Buffer
-		if err := Plan(&b, st, utah, r.Rihlas); err != nil {
+		if err := Plan(&b, st, utah, "11 to 40 calls of openai/gpt-4.1, 11000 to 60000 tokens, $0.0352 to $0.4800", r.Rihlas); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, b.String())
 	}
 	for _, hostile := range hostileTexts() {
 		var b bytes.Buffer
-		if err := Plan(&b, term.Style{}, hostile, []marchwarden.Rihla{{Researcher: hostile, Question: hostile, Reason: hostile, Outcome: hostile}}); err != nil || firstControl(b.String()) >= 0 {
+		if err := Plan(&b, term.Style{}, hostile, hostile, []marchwarden.Rihla{{Researcher: hostile, Question: hostile, Reason: hostile, Outcome: hostile}}); err != nil || firstControl(b.String()) >= 0 {
 			t.Errorf("%q, %v", b.String(), err)
 		}
 	}
 	var b bytes.Buffer
-	if err := Plan(&b, term.Style{}, "", nil); err != nil || b.String() != "no researcher would be asked\n" {
+	if err := Plan(&b, term.Style{}, "", "", nil); err != nil || b.String() != "no researcher would be asked\n" {
 		t.Errorf("%q, %v", b.String(), err)
 	}
-	if err := Plan(failing{}, term.Style{}, "q", nil); !errors.Is(err, os.ErrClosed) {
+	if err := Plan(failing{}, term.Style{}, "q", "", nil); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Plan: %v", err)
 	}
 }
