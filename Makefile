@@ -32,6 +32,11 @@ small-model: ## research twenty times with a real small model, SmolLM2 on llama.
 packages: ## count the packages of ours that one offline question runs; the number only falls, to 35
 	.ci/ask-packages.sh 35
 
+.PHONY: release
+release: ## build archives, packages, a list of contents and checksums for all platforms into dist/release
+	.ci/notices.sh
+	.ci/release.sh
+
 DATA ?= ../shared/data
 REPORTS ?= dist/quality
 

@@ -53,7 +53,7 @@ func newRoot(a *app) *cobra.Command {
 		newAsk(a), newChat(a), newUI(a), newShow(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
 		newResume(a), newDrift(a), newWatched(a), newExport(a), newImport(a), newCheck(a), newGc(a),
 		newSubmit(a), newHub(a), newWorker(a), newCluster(a), newFollow(a), newCancel(a),
-		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a), newMan(),
+		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a), newLicenses(a), newMan(),
 	)
 	root.RunE = func(*cobra.Command, []string) error { return a.print("%s", welcome) }
 	root.InitDefaultCompletionCmd() // cobra's own command, held to our exit codes

@@ -253,7 +253,7 @@ var exhibits = map[string]exhibit{
 	"researchers approve": {runs: [][]string{{"researchers", "approve", "EVIL"}}}, "researchers check": {runs: [][]string{{"researchers", "check", "/nowhere/EVIL"}}}, "researchers login": {runs: [][]string{{"researchers", "login", "EVIL"}}},
 	"token add": {runs: [][]string{{"token", "add", "EVIL"}}}, "token list": {runs: [][]string{{"token", "list"}}}, "token remove": {runs: [][]string{{"token", "remove", "EVIL"}}},
 	"mcp config": {runs: [][]string{{"mcp", "config", "EVIL"}}}, "mcp ping": {runs: [][]string{{"mcp", "ping", "EVIL"}}},
-	"schema": {runs: [][]string{{"schema", "EVIL"}}}, "man": {nothing: "it writes files with words of our own"}, "version": {nothing: "it shows what was built"}, "help": {runs: [][]string{{"help", "EVIL"}}},
+	"schema": {runs: [][]string{{"schema", "EVIL"}}}, "man": {nothing: "it writes files with words of our own"}, "version": {nothing: "it shows what was built"}, "licenses": {nothing: "it prints a file of the program"}, "help": {runs: [][]string{{"help", "EVIL"}}},
 	"serve files": {runs: [][]string{{"serve", "files", "--http", "EVIL"}}}, "serve web": {runs: [][]string{{"serve", "web", "--http", "EVIL"}}}, "serve arxiv": {runs: [][]string{{"serve", "arxiv", "--http", "EVIL"}}},
 	"serve database": {runs: [][]string{{"serve", "database", "--db", "EVIL"}}}, "serve pi": {runs: [][]string{{"serve", "pi", "--http", "EVIL"}}},
 	"completion bash": {nothing: "it is a script of cobra's"}, "completion fish": {nothing: "it is a script of cobra's"}, "completion powershell": {nothing: "it is a script of cobra's"}, "completion zsh": {nothing: "it is a script of cobra's"},
