@@ -87,22 +87,23 @@ func runResearchers(ctx context.Context, a *app, c *settings.Settings, o network
 
 func newResearchersCheck(a *app) *cobra.Command {
 	var question, tokenEnv string
-	var asJSON bool
+	var connector, asJSON bool
 	cmd := &cobra.Command{
-		Use: "check [flags] COMMAND [ARG…] | URL", Short: "check whether an MCP server keeps the research contract",
-		Args: argCount(1, 200, "a command or an address"),
+		Use: "check [flags] NAME | COMMAND [ARG…] | URL", Short: "check whether an MCP server keeps the research contract, or can be a connector",
+		Args: argCount(1, 200, "a researcher of config.yaml, a command or an address"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-			return runCheck(ctx, a, c, args, conform.Options{Question: question}, tokenEnv, asJSON)
+			return runCheck(ctx, a, c, args, conform.Options{Question: question}, tokenEnv, connector, asJSON)
 		}),
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVar(&question, "question", "", "`TEXT` of a question that it should be able to answer")
 	cmd.Flags().StringVar(&tokenEnv, "token-env", "", "environment variable `NAME` with the token for an address")
+	cmd.Flags().BoolVar(&connector, "connector", false, "use the server's own tools to search and to fetch")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func runCheck(ctx context.Context, a *app, c *settings.Settings, args []string, o conform.Options, tokenEnv string, asJSON bool) error {
+func runCheck(ctx context.Context, a *app, c *settings.Settings, args []string, o conform.Options, tokenEnv string, connector, asJSON bool) error {
 	m := settings.Member{Name: "the address", At: "--token-env", Command: args, TokenEnv: tokenEnv}
 	if strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://") {
 		m.Command, m.URL = nil, args[0]
@@ -118,22 +119,33 @@ func runCheck(ctx context.Context, a *app, c *settings.Settings, args []string, 
 	} else if tokenEnv != "" {
 		return invalid("--token-env", "", "is for an address")
 	}
+	if named := c.MemberNamed(args[0]); len(args) == 1 && named.External() {
+		m = named
+	}
 	target, err := a.Target(c, m)
 	if err != nil {
 		return err
 	}
 	target.Env = a.Environ() // it is the user who starts it, by hand, and waits
-	d := client.Dialer{Version: programVersion(), Now: a.Now, HTTP: a.ServiceClient(), Log: a.logger(c)}
 	a.note("checking %s…", strings.Join(args, " "))
-	report := conform.Check(ctx, func(ctx context.Context) (*client.Session, error) { return d.Dial(ctx, target) }, o)
+	var report conform.Report
+	if m.Connector || connector {
+		report = a.CheckConnector(ctx, c, m, target, o)
+	} else {
+		d := client.Dialer{Version: programVersion(), Now: a.Now, HTTP: a.ServiceClient(), Log: a.logger(c)}
+		report = conform.Check(ctx, func(ctx context.Context) (*client.Session, error) { return d.Dial(ctx, target) }, o)
+	}
 	if err := a.show(asJSON, report, []string{"check", "level", "outcome", "what was seen"}, report.Table(), "nothing was checked"); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the check is not complete", Err: errInterrupted}
 	}
+	if !report.OK() && (m.Connector || connector) {
+		return marchwarden.Errorf(marchwarden.CodeUnsupported, "it cannot be a connector as it is")
+	}
 	if !report.OK() {
-		return marchwarden.Errorf(marchwarden.CodeUnsupported, "it does not keep the contract")
+		return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "it does not keep the contract", Hint: "a server with tools of its own is checked with --connector"}
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -38,6 +39,7 @@ import (
 //	thirdparty leads      found something that it suggests to ask others about
 //	thirdparty weighs     answers with the last of several sentences
 //	thirdparty shows VAR  answers with whether it sees the environment variable
+//	thirdparty notes      is no researcher: it has tools of its own, to find pages and to read them
 func thirdparty() {
 	l := ledge{}
 	if len(os.Args) > 1 {
@@ -57,10 +59,53 @@ func thirdparty() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if l.mode == "notes" {
+		if err := harbour().Run(ctx, &mcp.StdioTransport{}); err != nil && ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := serve.Stdio(ctx, cfg, os.Stdin, out); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// harbour is a server of pages, of a maker that never heard of this program.
+func harbour() *mcp.Server {
+	pages := map[string]string{
+		"17": "# Mooring\n\nThe mooring by the north pier costs 42 crowns a night. Boats over twelve metres pay twice as much.\n",
+		"23": "# Tides\n\nThe flood stream runs north for six hours.\n",
+	}
+	type found struct {
+		Key   string `json:"key"`
+		Label string `json:"label"`
+	}
+	type finds struct {
+		Rows []found `json:"rows"`
+	}
+	type page struct {
+		Body string `json:"body"`
+	}
+	s := mcp.NewServer(&mcp.Implementation{Name: "harbour", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "find_pages"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct {
+		Text string `json:"text"`
+	}) (*mcp.CallToolResult, finds, error) {
+		out := finds{Rows: []found{}}
+		for key, body := range pages {
+			if strings.Contains(strings.ToLower(body), strings.ToLower(in.Text)) {
+				out.Rows = append(out.Rows, found{key, strings.Fields(body)[1]})
+			}
+		}
+		return nil, out, nil
+	})
+	mcp.AddTool(s, &mcp.Tool{Name: "get_page"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct {
+		Page string `json:"page"`
+	}) (*mcp.CallToolResult, page, error) {
+		return nil, page{pages[in.Page]}, nil
+	})
+	return s
 }
 
 // replacing writes with one text for another, within a message.

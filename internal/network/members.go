@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,11 +15,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/conform"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/connector"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -78,7 +82,11 @@ func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 			return nil, err
 		}
 		member := dispatch.Member{Name: m.Name, Scope: m.Scope, Transport: m.Transport(), Share: m.Share, Trust: m.Trust, Private: m.Private, OpenWorld: true}
-		out = append(out, pool.Seat{Member: member, Timeout: m.Timeout, Pinned: true, Open: h.dial(c, o, m.Name, target)})
+		seat := pool.Seat{Member: member, Timeout: m.Timeout, Pinned: true, Open: h.dial(c, o, m.Name, target)}
+		if m.Connector {
+			seat.Trust, seat.Open = dispatch.Own, h.connect(c, o, m, target)
+		}
+		out = append(out, seat)
 	}
 	out = append(out, o.Others...)
 	for _, name := range o.Researchers {
@@ -212,6 +220,54 @@ func (h *Host) inProcess(c *settings.Settings, o Options, name string) func(cont
 		}
 		return pool.InProcess(d, d.Evidence, d.Close), pool.Card{Contract: marchwarden.ContractVersion, Description: d.Scope}, nil
 	}
+}
+
+// connect makes the opener of a connector: a researcher of this process over the tools of a server.
+func (h *Host) connect(c *settings.Settings, o Options, m settings.Member, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
+	return func(ctx context.Context) (pool.Session, pool.Card, error) {
+		o := o.PartFor(m.Name)
+		lab, err := h.labFor(c, o, !m.Private)
+		if err != nil {
+			return nil, pool.Card{}, err
+		}
+		d, err := h.newRunner(c, o, &lab)
+		if err != nil {
+			return nil, pool.Card{}, err
+		}
+		x := h.Extractor(c)
+		r, err := h.openConnector(ctx, c, o, m, t, connector.Config{Lab: lab, Extractor: x})
+		if err != nil {
+			return nil, pool.Card{}, errors.Join(err, x.Close(), d.Records.Close())
+		}
+		d.Name, d.Scope, d.Private, d.Researcher, d.Closers = m.Name, m.Scope, m.Private, r, []func() error{r.Close, x.Close}
+		card := r.Card()
+		return pool.InProcess(d, d.Evidence, d.Close), pool.Card{Contract: card.Contract, Description: card.Description, ToolHash: card.ToolHash, Private: m.Private}, nil
+	}
+}
+
+// openConnector connects to a server by its own tools.
+func (h *Host) openConnector(ctx context.Context, c *settings.Settings, o Options, m settings.Member, t client.Target, cfg connector.Config) (*connector.Connector, error) {
+	d := client.Dialer{Version: h.Version, Now: h.Now, HTTP: h.ServiceClient(), Log: h.sessionLog(c, o)}
+	t.OwnTools = true
+	cfg.Name, cfg.Search, cfg.Fetch = m.Name, m.Search, m.Fetch
+	cfg.Dial = func(ctx context.Context) (*client.Session, error) {
+		t := t
+		if len(t.Command) > 0 {
+			t.Stderr = h.newChildLog(c, m.Name, o.Warn)
+		}
+		return d.Dial(ctx, t)
+	}
+	return connector.Open(ctx, cfg)
+}
+
+// CheckConnector tells whether a server can be a connector. What it hands over is not kept.
+func (h *Host) CheckConnector(ctx context.Context, c *settings.Settings, m settings.Member, t client.Target, o conform.Options) conform.Report {
+	o.Question = cmp.Or(o.Question, m.Scope, "welcome")
+	x := h.Extractor(c)
+	defer x.Close()
+	return conform.CheckConnector(ctx, func(ctx context.Context) (*connector.Connector, error) {
+		return h.openConnector(ctx, c, Options{Warn: func(string) {}}, m, t, connector.Config{Lab: researcher.Lab{Blobs: blob.NewMem(), Now: h.Now}, Extractor: x, Quote: true})
+	}, o)
 }
 
 // childLog reads the log of a child process, a JSON object a line, and passes on

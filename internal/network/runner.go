@@ -74,30 +74,37 @@ func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	if name, o.Researchers = WorkerFor(name, o.Researchers); name == settings.PI {
 		return h.openInvestigator(c, o)
 	}
-	deadline, err := c.Deadline(o.Timeout, name == researcher.WebName || name == researcher.ArxivName)
+	lab, err := h.labFor(c, o, name == researcher.WebName || name == researcher.ArxivName)
 	if err != nil {
 		return nil, err
 	}
-	public := name == researcher.WebName || name == researcher.ArxivName
+	return builtins[name].open(h, c, o, lab)
+}
+
+// labFor is where a researcher works, before there are records; public says that it reads what is not the user's own.
+func (h *Host) labFor(c *settings.Settings, o Options, public bool) (lab researcher.Lab, err error) {
+	deadline, err := c.Deadline(o.Timeout, public)
+	if err != nil {
+		return lab, err
+	}
 	model, err := h.OpenModel(c, ChooseModel(c, cmp.Or(o.BegunBy, o.Model), public))
 	if err != nil {
-		return nil, err
+		return lab, err
 	}
 	table, err := CalibrationOf(c)
 	if err != nil {
-		return nil, err
+		return lab, err
 	}
 	prices, err := pricesOf(c)
 	if err != nil {
-		return nil, err
+		return lab, err
 	}
 	vs, err := h.OpenVectors(c)
 	if err != nil {
-		return nil, err
+		return lab, err
 	}
-	lab := researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
-		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table, Prices: prices}
-	return builtins[name].open(h, c, o, lab)
+	return researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
+		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table, Prices: prices}, nil
 }
 
 // The most that an investigation may be told to do.

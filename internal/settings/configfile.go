@@ -69,17 +69,31 @@ func tables(name string, list *yaml.Node) ([]table, error) {
 			return nil, &fault{Line: item.Line, Message: fmt.Sprintf("every item of %q must have keys, as the first one has", name)}
 		}
 		t := table{Line: item.Line}
-		for i := 0; i+1 < len(item.Content); i += 2 {
-			key, node := item.Content[i], item.Content[i+1]
-			texts, err := textsOf(key, node)
-			if err != nil {
-				return nil, err
-			}
-			t.Entries = append(t.Entries, entry{Key: key.Value, Line: key.Line, Texts: texts})
+		if err := t.add("", item); err != nil {
+			return nil, err
 		}
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// add adds the entries of an item, those of a key with keys of its own as key.own.
+func (t *table) add(within string, item *yaml.Node) error {
+	for i := 0; i+1 < len(item.Content); i += 2 {
+		key, node := item.Content[i], item.Content[i+1]
+		if node.Kind == yaml.MappingNode && within == "" {
+			if err := t.add(key.Value+".", node); err != nil {
+				return err
+			}
+			continue
+		}
+		texts, err := textsOf(key, node)
+		if err != nil {
+			return err
+		}
+		t.Entries = append(t.Entries, entry{Key: within + key.Value, Line: key.Line, Texts: texts})
+	}
+	return nil
 }
 
 func textsOf(key, node *yaml.Node) ([]string, error) {

@@ -20,6 +20,9 @@ type Member struct {
 	At        string // file and line
 	Name      string
 	Scope     string
+	Connector bool              // a server with tools of its own, to search and to fetch
+	Search    map[string]string // how its tools are used, where that is said
+	Fetch     map[string]string
 	Command   []string
 	URL       string
 	TokenEnv  string
@@ -62,6 +65,14 @@ func (m Member) Transport() string { return cmp.Or(m.URL, strings.Join(m.Command
 var memberKeys = map[string]func(m *Member, texts []string) (problem string){
 	"name":  func(m *Member, t []string) string { return one(t, &m.Name) },
 	"scope": func(m *Member, t []string) string { return one(t, &m.Scope) },
+	"kind": func(m *Member, t []string) string {
+		var word string
+		if problem := one(t, &word); problem != "" || word != "connector" {
+			return "must be connector, or not be there"
+		}
+		m.Connector = true
+		return ""
+	},
 	"command": func(m *Member, t []string) string {
 		if m.Command = t; len(t) > 0 && strings.TrimSpace(t[0]) == "" {
 			return "must begin with a program"
@@ -100,6 +111,23 @@ var memberKeys = map[string]func(m *Member, texts []string) (problem string){
 	},
 }
 
+// mapping sets one key of search or fetch.
+func mapping(tool, name string) func(*Member, []string) string {
+	return func(m *Member, t []string) (problem string) {
+		to := &m.Search
+		if tool == "fetch" {
+			to = &m.Fetch
+		}
+		if *to == nil {
+			*to = map[string]string{}
+		}
+		var value string
+		problem = one(t, &value)
+		(*to)[name] = value
+		return problem
+	}
+}
+
 // one takes a single value.
 func one(texts []string, to *string) (problem string) {
 	if len(texts) != 1 || strings.TrimSpace(texts[0]) == "" {
@@ -135,12 +163,18 @@ func readMembers(path string, e entry) ([]Member, error) {
 				return nil, Invalid(where, "", fmt.Sprintf("key %q is there twice", plaintext.Clip(key.Key, 60)))
 			}
 			set, known := memberKeys[key.Key]
+			if tool, name, ok := strings.Cut(key.Key, "."); ok && (tool == "search" || tool == "fetch") {
+				set, known = mapping(tool, name), true
+			}
 			if !known {
-				return nil, Invalid(where, "the keys are name, scope, command, url, token_env, client_id, client_secret_env, env, share, trust, private, off and timeout", fmt.Sprintf("unknown key %q of a researcher", plaintext.Clip(key.Key, 60)))
+				return nil, Invalid(where, "the keys are name, kind, scope, command, url, token_env, client_id, client_secret_env, env, share, trust, private, off, timeout, and search and fetch of a connector", fmt.Sprintf("unknown key %q of a researcher", plaintext.Clip(key.Key, 60)))
 			}
 			if problem := set(&m, key.Texts); problem != "" {
 				return nil, Invalid(where, "", key.Key+" "+problem)
 			}
+		}
+		if m.Connector && !slices.ContainsFunc(t.Entries, func(e entry) bool { return e.Key == "private" }) {
+			m.Private = true // until the user says that it is not
 		}
 		if problem, hint := m.problem(out); problem != "" {
 			return nil, Invalid(m.At, hint, problem)
@@ -170,6 +204,8 @@ func (m Member) problem(before []Member) (problem, hint string) {
 		return fmt.Sprintf("researcher %s has neither a command nor a url", m.Name), ""
 	case !builtin && m.Scope == "":
 		return fmt.Sprintf("researcher %s has no scope", m.Name), "say in a sentence what it covers: the investigator chooses by it"
+	case !m.Connector && (m.Search != nil || m.Fetch != nil):
+		return fmt.Sprintf("search and fetch of %s are for a connector", m.Name), "kind: connector makes it one"
 	case m.TokenEnv != "" && m.URL == "":
 		return fmt.Sprintf("token_env of %s is for a url", m.Name), "env names the variables that a command may see"
 	case m.ClientID != "" && (m.URL == "" || m.TokenEnv != ""):
@@ -184,7 +220,7 @@ func (m Member) problem(before []Member) (problem, hint string) {
 
 // described reports whether more is said of a member than its weights.
 func (m Member) described() bool {
-	return m.Scope != "" || m.TokenEnv != "" || m.ClientID != "" || m.SecretEnv != "" || len(m.Env) > 0 || m.Trust != "" || m.Private
+	return m.Scope != "" || m.Connector || m.TokenEnv != "" || m.ClientID != "" || m.SecretEnv != "" || len(m.Env) > 0 || m.Trust != "" || m.Private
 }
 
 // URLProblem says what is wrong with the address, which may hold a password and is

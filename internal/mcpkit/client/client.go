@@ -63,6 +63,9 @@ type Target struct {
 	// Login gives the tokens for that server instead, unless it is nil.
 	Login *Login
 
+	// OwnTools says that the server's own tools are used: it needs no tool research.
+	OwnTools bool
+
 	// Patience is how long it may take to say who it is; 0 is 5 s, and a minute for a program.
 	Patience time.Duration
 }
@@ -210,7 +213,7 @@ func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session,
 			_ = s.cs.Wait() // why it ended is told by the call that waits for an answer
 			close(s.done)
 		}()
-		err = s.learn(ctx)
+		err = s.learn(ctx, t.OwnTools)
 	} else {
 		close(s.done)
 	}
@@ -249,12 +252,15 @@ func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 	return &mcp.StreamableClientTransport{Endpoint: t.URL, HTTPClient: &client, MaxRetries: 1, DisableStandaloneSSE: true, MaxEventSize: maxFrameBytes}, nil
 }
 
-// learn asks the server what it offers, and judges it.
-func (s *Session) learn(ctx context.Context) error {
+// learn asks the server what it offers, and judges it as a researcher unless its own tools are used.
+func (s *Session) learn(ctx context.Context, ownTools bool) error {
 	hello := s.cs.InitializeResult()
 	s.card = Card{Protocol: hello.ProtocolVersion}
 	if info := hello.ServerInfo; info != nil {
 		s.card.Server, s.card.Version = brief(info.Name), brief(info.Version)
+	}
+	if ownTools {
+		return s.learnTools(ctx)
 	}
 	tool, err := s.findTool(ctx)
 	if err != nil {

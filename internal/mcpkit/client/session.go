@@ -47,6 +47,7 @@ type Session struct {
 	cs      *mcp.ClientSession
 	card    Card
 	surface Surface
+	tools   []Tool // of a server that was dialled for them
 
 	proc    *process // nil for an address
 	pipe    *pipe    // to proc

@@ -1,0 +1,140 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+)
+
+// Tool is a tool of a server that was dialled for its own tools. Nothing in it was cleaned.
+type Tool struct {
+	Name, Title, Description string
+	Input                    json.RawMessage // the schema of its arguments
+}
+
+// Found is what a tool gave.
+type Found struct {
+	Structured []json.RawMessage // the structured content, then texts that are JSON
+	Text       string            // its texts, joined by newlines
+	Files      []File            // documents that came with it
+	Links      []Link            // documents that it points at
+}
+
+// File is a document inside an answer.
+type File struct {
+	URI, MediaType string
+	Data           []byte
+}
+
+// Link is a document that an answer points at.
+type Link struct{ URI, Name, Description string }
+
+// Tools are the tools of a server that was dialled for them, by name.
+func (s *Session) Tools() []Tool { return s.tools }
+
+// learnTools lists the tools of a server, and pins all that they say of themselves.
+func (s *Session) learnTools(ctx context.Context) error {
+	for tool, err := range s.cs.Tools(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		if len(s.tools) == maxListed {
+			return marchwarden.Errorf(marchwarden.CodeUnsupported, "the server lists more than %d tools", maxListed)
+		}
+		input, err := json.Marshal(tool.InputSchema)
+		if err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the schema of a tool")
+		}
+		s.tools = append(s.tools, Tool{tool.Name, tool.Title, tool.Description, input})
+	}
+	slices.SortFunc(s.tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
+	var names, pinned []string
+	for _, t := range s.tools {
+		names = append(names, t.Name)
+		pinned = append(pinned, t.Name, t.Title, t.Description, string(t.Input))
+	}
+	s.card.Contract, s.card.ToolHash = marchwarden.ContractVersion, toolHash(pinned...)
+	s.card.Description = mcpkit.Clip(mcpkit.Plain("tools: "+strings.Join(names, ", ")), maxDescriptionChars)
+	return nil
+}
+
+// Use calls a tool of a server that was dialled for its own tools. A failure that the tool reports
+// is CodeUnavailable, and its words are not in the message: they may hold anything.
+func (s *Session) Use(ctx context.Context, tool string, args map[string]any) (Found, error) {
+	if err := ctx.Err(); err != nil {
+		return Found{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "call the tool %q", tool)
+	}
+	l, err := s.enter(nil)
+	if err != nil {
+		return Found{}, err
+	}
+	defer s.leave(l)
+	inner, stop := context.WithCancel(s.life)
+	defer stop()
+	answers := begin(inner, func(ctx context.Context) (*mcp.CallToolResult, error) {
+		return s.converse(ctx, &mcp.CallToolParams{Name: tool, Arguments: maps.Clone(args)})
+	})
+	select {
+	case a := <-answers:
+		if a.err != nil {
+			return Found{}, s.fault(a.err)
+		}
+		return found(a.res)
+	case <-s.life.Done():
+		return Found{}, errWasClosed
+	case <-ctx.Done():
+		return Found{}, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "call the tool %q", tool)
+	}
+}
+
+func found(res *mcp.CallToolResult) (Found, error) {
+	var f Found
+	var texts []string
+	for _, c := range res.Content {
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			texts = append(texts, c.Text)
+		case *mcp.ResourceLink:
+			f.Links = append(f.Links, Link{c.URI, c.Name, c.Description})
+		case *mcp.EmbeddedResource:
+			if r := c.Resource; r != nil {
+				data := r.Blob
+				if data == nil {
+					data = []byte(r.Text)
+				}
+				f.Files = append(f.Files, File{r.URI, r.MIMEType, data})
+			}
+		}
+	}
+	f.Text = strings.Join(texts, "\n")
+	if res.IsError {
+		words := marchwarden.Errorf(marchwarden.CodeUnavailable, "the tool failed: %s", said(f.Text))
+		return Found{}, quoting(words, "the tool failed")
+	}
+	if res.StructuredContent != nil {
+		encoded, err := json.Marshal(res.StructuredContent)
+		if err != nil {
+			return Found{}, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the structured content")
+		}
+		f.Structured = append(f.Structured, encoded)
+	}
+	for _, text := range texts {
+		if isJSON(text) {
+			f.Structured = append(f.Structured, json.RawMessage(text))
+		}
+	}
+	return f, nil
+}
+
+// isJSON reports whether a text is an object or a list.
+func isJSON(s string) bool {
+	s = strings.TrimSpace(s)
+	return (strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[")) && json.Valid([]byte(s))
+}
