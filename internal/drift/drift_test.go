@@ -335,9 +335,8 @@ func TestExtractorOfToday(t *testing.T) {
 
 	// The record as an older extractor had made it: it kept a mark that is dropped now.
 	older := strings.Replace(lamp, "1887 by", "1887[3] by", 1)
-	old := rewritten{older + "\n\n" + filler}
 	w2 := newWorld(t)
-	w2.old = &old
+	w2.old = older + "\n\n" + filler
 	run2 := w2.run("", []cite{{s.URL + "/p", older}})
 	for name, tc := range map[string]struct {
 		after  http.HandlerFunc
@@ -349,7 +348,7 @@ func TestExtractorOfToday(t *testing.T) {
 		"altered":          {page(strings.Replace(lamp, "keeper", "first keeper", 1), filler), drift.Changed, drift.Altered},
 	} {
 		s.set("/p", tc.after)
-		w2.old = nil
+		w2.old = ""
 		rep := w2.check(run2)
 		src, p := rep.Sources[0], rep.Passages[0]
 		if src.State != tc.state || p.State != tc.stands || !strings.Contains(src.Detail, "both were read by") {

@@ -48,14 +48,24 @@ type world struct {
 	files []*fetch.Folder
 	now   time.Time
 	limit time.Duration // for a page
-	old   *rewritten    // the extractor of the run, if it is another
+	old   string        // the text that the extractor of the run makes, if it is another
 }
 
-// rewritten is an extractor of long ago.
-type rewritten struct{ text string }
+// rewritten fetches pages as an extractor of long ago read them.
+type rewritten struct {
+	fetch.Fetcher
+	store blob.Store
+	text  string
+}
 
-func (r rewritten) ExtractAs(context.Context, string, string, []byte) (extract.Document, error) {
-	return extract.Document{Text: r.text, Title: "Harbours", MediaType: "text/html", Extractor: "html/0"}, nil
+func (r rewritten) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
+	page, err := r.Fetcher.Fetch(ctx, locator)
+	if err != nil {
+		return page, err
+	}
+	page.Extractor, page.TextBytes = "html/0", len(r.text)
+	page.Text, err = r.store.Put(ctx, []byte(r.text))
+	return page, err
 }
 
 func newWorld(t *testing.T) *world {
@@ -72,13 +82,13 @@ func newWorld(t *testing.T) *world {
 // fetchers make what a run, or a check, fetches with.
 func (w *world) fetchers(store blob.Store) map[string]fetch.Fetcher {
 	now := func() time.Time { return w.now }
-	var x web.Extractor = w.x
-	if w.old != nil {
-		x = w.old
-	}
-	pages := web.New(web.Config{Store: store, Extract: x, Guard: guard.New(webtest.Loopback), Now: now, Pace: -1, PerHost: 16, Timeout: w.limit, MaxBody: 1 << 20})
+	pages := web.New(web.Config{Store: store, Extract: w.x, Guard: guard.New(webtest.Loopback), Now: now, Pace: -1, PerHost: 16, Timeout: w.limit, MaxBody: 1 << 20})
 	w.t.Cleanup(func() { _ = pages.Close() })
-	return map[string]fetch.Fetcher{"web": pages, "file": fetch.NewFiles(store, w.x, now, w.files...)}
+	var web fetch.Fetcher = pages
+	if w.old != "" {
+		web = rewritten{pages, store, w.old}
+	}
+	return map[string]fetch.Fetcher{"web": web, "file": fetch.NewFiles(store, w.x, now, w.files...)}
 }
 
 // cite is an excerpt of a document.
