@@ -14,20 +14,21 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // None is said where there is no answer.
 const None = "No answer."
 
-// What is shown of a table or a chart.
+// What is shown of a table.
 const (
 	maxColumns = 24
 	maxCells   = 6000
 )
 
 // Blocks are the parts of an answer, ready to be printed: texts are on one line and without
-// markers, citations are those that exist, rows have a cell a column, and a chart's
-// numbers have labels. Text that is no claim has no Support.
+// markers, citations are those that exist, rows have a cell a column, and a chart is the table of
+// its numbers. Text that is no claim has no Support.
 func Blocks(res *marchwarden.Result) []marchwarden.Block {
 	if len(res.Blocks) == 0 {
 		return readMarkdown(res)
@@ -66,27 +67,17 @@ func tidy(b marchwarden.Block, citations int) marchwarden.Block {
 			out.Rows = append(out.Rows, cells)
 		}
 		return unless(len(out.Columns) == 0, out)
-	case marchwarden.Quote, marchwarden.Chart:
-		if out.Citation = b.Citation; b.Citation < 1 || b.Citation > citations {
-			out.Citation = 0
-		}
-		if b.Type == marchwarden.Quote {
-			return unless(out.Citation == 0, out)
-		}
-		if out.Kind = b.Kind; b.Kind != "line" {
-			out.Kind = "bar"
-		}
+	case marchwarden.Quote:
+		out.Citation = b.Citation
+		return unless(b.Citation < 1 || b.Citation > citations, out)
+	case marchwarden.Chart:
 		for _, s := range b.Series[:min(len(b.Series), maxColumns-1)] {
-			n := min(len(s.Labels), len(s.Values), maxCells/maxColumns)
-			labels := make([]string, n)
-			for i := range labels {
-				labels[i] = plaintext.Fold(s.Labels[i])
-			}
-			if n > 0 {
-				out.Series = append(out.Series, marchwarden.Series{Name: plaintext.Fold(s.Name), Labels: labels, Values: s.Values[:n]})
+			if n := min(len(s.Labels), len(s.Values), maxCells/maxColumns); n > 0 {
+				out.Series = append(out.Series, marchwarden.Series{Name: s.Name, Labels: s.Labels[:n], Values: s.Values[:n]})
 			}
 		}
-		return unless(len(out.Series) == 0, out)
+		out.Citation = b.Citation
+		return unless(len(out.Series) == 0, tidy(verify.Figures(out), citations))
 	}
 	return marchwarden.Block{}
 }
