@@ -35,26 +35,25 @@ func Blocks(res *marchwarden.Result) []marchwarden.Block {
 	}
 	var out []marchwarden.Block
 	for _, b := range res.Blocks {
-		if b = tidy(b, len(res.Citations)); b.Type != "" {
+		if b, ok := tidy(b, len(res.Citations)); ok {
 			out = append(out, b)
 		}
 	}
 	return out
 }
 
-// tidy is a block as Blocks has it; without a type if there is nothing to print.
-func tidy(b marchwarden.Block, citations int) marchwarden.Block {
-	out := marchwarden.Block{Type: b.Type}
-	switch b.Type {
+// tidy is a block as Blocks has it; false if there is nothing to print.
+func tidy(b marchwarden.Block, citations int) (out marchwarden.Block, ok bool) {
+	switch out.Type = b.Type; b.Type {
 	case marchwarden.Heading:
 		out.Level, out.Text = min(max(b.Level, 1), 3), plaintext.Fold(b.Text)
-		return unless(out.Text == "", out)
+		return out, out.Text != ""
 	case marchwarden.Paragraph:
 		out.Claims = tidyClaims(b.Claims, citations)
-		return unless(len(out.Claims) == 0, out)
+		return out, len(out.Claims) > 0
 	case marchwarden.List:
 		out.Ordered, out.Items = b.Ordered, tidyClaims(b.Items, citations)
-		return unless(len(out.Items) == 0, out)
+		return out, len(out.Items) > 0
 	case marchwarden.TableBlock:
 		for _, c := range b.Columns[:min(len(b.Columns), maxColumns)] {
 			out.Columns = append(out.Columns, plaintext.Fold(c))
@@ -66,27 +65,21 @@ func tidy(b marchwarden.Block, citations int) marchwarden.Block {
 			}
 			out.Rows = append(out.Rows, cells)
 		}
-		return unless(len(out.Columns) == 0, out)
+		return out, len(out.Columns) > 0
 	case marchwarden.Quote:
 		out.Citation = b.Citation
-		return unless(b.Citation < 1 || b.Citation > citations, out)
+		return out, b.Citation >= 1 && b.Citation <= citations
 	case marchwarden.Chart:
 		for _, s := range b.Series[:min(len(b.Series), maxColumns-1)] {
 			if n := min(len(s.Labels), len(s.Values), maxCells/maxColumns); n > 0 {
 				out.Series = append(out.Series, marchwarden.Series{Name: s.Name, Labels: s.Labels[:n], Values: s.Values[:n]})
 			}
 		}
-		out.Citation = b.Citation
-		return unless(len(out.Series) == 0, tidy(verify.Figures(out), citations))
+		if out.Citation = b.Citation; len(out.Series) > 0 {
+			return tidy(verify.Figures(out), citations)
+		}
 	}
-	return marchwarden.Block{}
-}
-
-func unless(empty bool, b marchwarden.Block) marchwarden.Block {
-	if empty {
-		return marchwarden.Block{}
-	}
-	return b
+	return out, false
 }
 
 func tidyClaims(all []marchwarden.Claim, citations int) []marchwarden.Claim {
@@ -239,7 +232,7 @@ func (r *markdownReader) table(lines []string, at int) int {
 	for at += 2; at < len(lines) && strings.Contains(lines[at], "|"); at++ {
 		b.Rows = append(b.Rows, cells(lines[at]))
 	}
-	if b = tidy(b, len(r.res.Citations)); b.Type != "" {
+	if b, ok := tidy(b, len(r.res.Citations)); ok {
 		r.out = append(r.out, b)
 	}
 	return at - 1

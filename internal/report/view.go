@@ -112,7 +112,7 @@ func (r *Report) View() *View {
 	v := &View{Title: r.title(), About: r.about(), Notices: r.notices(), Confidence: unit(res.Confidence), Factors: factors(res.ConfidenceFactors), Lead: plaintext.Fold(res.Lead()), LeadsTo: leadsTo(res),
 		Gaps: gaps(res), Missing: inSections(res), Cost: r.costs(), Provenance: r.provenance(), Checking: checking, Commands: r.commands()}
 	for i, c := range res.Claims {
-		v.Claims = append(v.Claims, ClaimView{Number: i + 1, Text: plaintext.Fold(c.Text), Verdict: Verdict(c.Support), Sources: numbers(res, c)})
+		v.Claims = append(v.Claims, ClaimView{Number: i + 1, Text: plaintext.Fold(c.Text), Verdict: Verdict(c.Support), Sources: existing(c.Citations, len(res.Citations))})
 	}
 	for _, c := range nearest(res) {
 		v.Closest = append(v.Closest, nearView(c))

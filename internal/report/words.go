@@ -89,10 +89,6 @@ func citedFor(res *marchwarden.Result, citation int) []int {
 	return out
 }
 
-func numbers(res *marchwarden.Result, c marchwarden.Claim) []int {
-	return slices.DeleteFunc(slices.Clone(c.Citations), func(n int) bool { return n < 1 || n > len(res.Citations) })
-}
-
 func leadsTo(res *marchwarden.Result) int {
 	if s := res.ShortAnswer; s != nil && s.Citation >= 1 && s.Citation <= len(res.Citations) {
 		return s.Citation

@@ -67,7 +67,7 @@ func typical() []show {
 		page("signin", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}, Team: true, Problem: "this token is not known", Hint: "ask for a new one", Next: "/history"}, (*Set).SignIn),
 		page("signin-link", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}}, (*Set).SignIn),
 		page("problem", Problem{Frame: sampleFrame("Not found"), Status: 404, Headline: "There is no such run", Message: "no run has the id 0195-z", Hint: "look for it in the history", Code: "not_found", Back: "/history"}, (*Set).Problem),
-		page("confirm", Confirm{Frame: sampleFrame("Delete"), ID: "0195-a", Question: question, Act: Delete, Headline: "Delete this run?", Message: "Its record and its answer go. What it read stays while other runs cite it.", Facts: []report.Fact{{Label: "Asked", Value: "14 March 2026"}, {Label: "Citations", Value: "7"}}, Button: "Delete it"}, (*Set).Confirm),
+		page("confirm", Deletion{Frame: sampleFrame("Delete"), ID: "0195-a", Question: question, Facts: []report.Fact{{Label: "Asked", Value: "14 March 2026"}, {Label: "Citations", Value: "7"}}}, (*Set).Deletion),
 	}
 }
 
@@ -77,7 +77,7 @@ func empty() []show {
 		page("ask", Ask{}, (*Set).Ask), page("run", Run{}, (*Set).Run), page("live", Live{}, (*Set).Live), page("answer", Answer{}, (*Set).Answer),
 		page("answer-source", Answer{Evidence: &Evidence{}}, (*Set).Answer), page("panel", Evidence{}, (*Set).Panel), page("source", Source{}, (*Set).Source), page("history", History{}, (*Set).History),
 		page("watch", Watch{}, (*Set).Watch), page("library", Library{}, (*Set).Library), page("drift", Drift{}, (*Set).Drift), page("signin", SignIn{}, (*Set).SignIn),
-		page("problem", Problem{}, (*Set).Problem), page("confirm", Confirm{}, (*Set).Confirm),
+		page("problem", Problem{}, (*Set).Problem), page("confirm", Deletion{}, (*Set).Deletion),
 	}
 }
 
