@@ -33,6 +33,7 @@ type View struct {
 	Questions      []Item // by priority
 	Rihlas         []Item // in their order, so that they count from one
 	Sources        []SourceView
+	Documents      [][]int // the numbers of Sources, those of one document together, in the order of the first of each
 
 	Cost       []Fact
 	Provenance []Fact   // which run it was
@@ -133,6 +134,7 @@ func (r *Report) View() *View {
 	for i := range res.Citations {
 		v.Sources = append(v.Sources, r.sourceView(i))
 	}
+	v.Documents = byDocument(res, func(c marchwarden.Citation) string { return whole(c.Locator) })
 	return v
 }
 

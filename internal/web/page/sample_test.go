@@ -216,6 +216,7 @@ func sampleAnswer(n int, open bool) Answer {
 	for i := 1; i <= n; i++ {
 		a.View.Claims = append(a.View.Claims, report.ClaimView{Number: i, Text: sentences[i%len(sentences)], Verdict: []string{"supported", "partial", "unsupported", "unchecked", "quoted"}[i%5], Sources: []int{i}})
 		a.View.Sources = append(a.View.Sources, report.SourceView{Number: i, Heading: "Frost days in the upper valley, 1961–2025", Document: fmt.Sprintf("https://meteo.example/valley/frost-days/%d", i/2), Published: "2025-11-02", Excerpt: sentences[i%len(sentences)]})
+		a.View.Documents = append(a.View.Documents, []int{i})
 		a.States[i] = []string{"", "unchanged", "gone"}[i%3]
 	}
 	if open {
