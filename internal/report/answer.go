@@ -14,46 +14,46 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // None is said where there is no answer.
 const None = "No answer."
 
-// What is shown of a table or a chart.
+// What is shown of a table.
 const (
 	maxColumns = 24
 	maxCells   = 6000
 )
 
 // Blocks are the parts of an answer, ready to be printed: texts are on one line and without
-// markers, citations are those that exist, rows have a cell a column, and a chart's
-// numbers have labels. Text that is no claim has no Support.
+// markers, citations are those that exist, rows have a cell a column, and a chart is the table of
+// its numbers. Text that is no claim has no Support.
 func Blocks(res *marchwarden.Result) []marchwarden.Block {
 	if len(res.Blocks) == 0 {
 		return readMarkdown(res)
 	}
 	var out []marchwarden.Block
 	for _, b := range res.Blocks {
-		if b = tidy(b, len(res.Citations)); b.Type != "" {
+		if b, ok := tidy(b, len(res.Citations)); ok {
 			out = append(out, b)
 		}
 	}
 	return out
 }
 
-// tidy is a block as Blocks has it; without a type if there is nothing to print.
-func tidy(b marchwarden.Block, citations int) marchwarden.Block {
-	out := marchwarden.Block{Type: b.Type}
-	switch b.Type {
+// tidy is a block as Blocks has it; false if there is nothing to print.
+func tidy(b marchwarden.Block, citations int) (out marchwarden.Block, ok bool) {
+	switch out.Type = b.Type; b.Type {
 	case marchwarden.Heading:
 		out.Level, out.Text = min(max(b.Level, 1), 3), plaintext.Fold(b.Text)
-		return unless(out.Text == "", out)
+		return out, out.Text != ""
 	case marchwarden.Paragraph:
 		out.Claims = tidyClaims(b.Claims, citations)
-		return unless(len(out.Claims) == 0, out)
+		return out, len(out.Claims) > 0
 	case marchwarden.List:
 		out.Ordered, out.Items = b.Ordered, tidyClaims(b.Items, citations)
-		return unless(len(out.Items) == 0, out)
+		return out, len(out.Items) > 0
 	case marchwarden.TableBlock:
 		for _, c := range b.Columns[:min(len(b.Columns), maxColumns)] {
 			out.Columns = append(out.Columns, plaintext.Fold(c))
@@ -65,37 +65,21 @@ func tidy(b marchwarden.Block, citations int) marchwarden.Block {
 			}
 			out.Rows = append(out.Rows, cells)
 		}
-		return unless(len(out.Columns) == 0, out)
-	case marchwarden.Quote, marchwarden.Chart:
-		if out.Citation = b.Citation; b.Citation < 1 || b.Citation > citations {
-			out.Citation = 0
-		}
-		if b.Type == marchwarden.Quote {
-			return unless(out.Citation == 0, out)
-		}
-		if out.Kind = b.Kind; b.Kind != "line" {
-			out.Kind = "bar"
-		}
+		return out, len(out.Columns) > 0
+	case marchwarden.Quote:
+		out.Citation = b.Citation
+		return out, b.Citation >= 1 && b.Citation <= citations
+	case marchwarden.Chart:
 		for _, s := range b.Series[:min(len(b.Series), maxColumns-1)] {
-			n := min(len(s.Labels), len(s.Values), maxCells/maxColumns)
-			labels := make([]string, n)
-			for i := range labels {
-				labels[i] = plaintext.Fold(s.Labels[i])
-			}
-			if n > 0 {
-				out.Series = append(out.Series, marchwarden.Series{Name: plaintext.Fold(s.Name), Labels: labels, Values: s.Values[:n]})
+			if n := min(len(s.Labels), len(s.Values), maxCells/maxColumns); n > 0 {
+				out.Series = append(out.Series, marchwarden.Series{Name: s.Name, Labels: s.Labels[:n], Values: s.Values[:n]})
 			}
 		}
-		return unless(len(out.Series) == 0, out)
+		if out.Citation = b.Citation; len(out.Series) > 0 {
+			return tidy(verify.Figures(out), citations)
+		}
 	}
-	return marchwarden.Block{}
-}
-
-func unless(empty bool, b marchwarden.Block) marchwarden.Block {
-	if empty {
-		return marchwarden.Block{}
-	}
-	return b
+	return out, false
 }
 
 func tidyClaims(all []marchwarden.Claim, citations int) []marchwarden.Claim {
@@ -248,7 +232,7 @@ func (r *markdownReader) table(lines []string, at int) int {
 	for at += 2; at < len(lines) && strings.Contains(lines[at], "|"); at++ {
 		b.Rows = append(b.Rows, cells(lines[at]))
 	}
-	if b = tidy(b, len(r.res.Citations)); b.Type != "" {
+	if b, ok := tidy(b, len(r.res.Citations)); ok {
 		r.out = append(r.out, b)
 	}
 	return at - 1

@@ -1,14 +1,12 @@
 package report
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // decisions lists what an investigator did about the reports, in its order.
@@ -42,37 +40,38 @@ func headed(head, said string) []term.Run {
 	return []term.Run{bold(head), normal(" — " + said)}
 }
 
-func (p screen) contradictions(res *marchwarden.Result) {
-	for i, c := range res.Contradictions {
+func (b *book) contradictions() {
+	for i, c := range b.v.Contradictions {
 		if i == 0 {
-			p.Section("Contradictions", term.Yellow)
+			b.Section("Contradictions", term.Yellow)
 		} else {
-			p.Gap()
+			b.Gap()
 		}
-		p.Text("  ", "  ", bold(contested(c)))
-		if detail := term.CleanLine(c.Detail); detail != "" {
-			p.Text("  ", "  ", normal(detail))
+		b.Text("  ", "  ", bold(c.About))
+		if c.Detail != "" {
+			b.Text("  ", "  ", normal(c.Detail))
 		}
-		p.side(res, c.A)
-		p.Text("  ", "  ", dim("against"))
-		p.side(res, c.B)
+		b.side(c.Sides[0])
+		b.Text("  ", "  ", dim("against"))
+		b.side(c.Sides[1])
 	}
 }
 
-func (p screen) side(res *marchwarden.Result, s marchwarden.Side) {
-	where := []term.Run{dim(term.CleanLine(s.Locator))}
-	if title := term.CleanLine(s.Title); title != "" {
-		where = slices.Insert(where, 0, normal(title+" — "))
+func (b *book) side(s SideView) {
+	var where []term.Run
+	if s.Source > 0 {
+		where = append(where, term.Run{Text: "[" + term.Count(s.Source) + "] ", Look: term.Tint})
 	}
-	if n := sideNumber(res, s); n > 0 {
-		where = slices.Insert(where, 0, term.Run{Text: "[" + term.Count(n) + "] ", Look: term.Tint})
+	if s.Heading != s.Locator {
+		where = append(where, normal(s.Heading+" — "))
 	}
 	const bar = "  │ "
-	p.Text(bar, bar, where...)
-	p.Note(bar, sideFacts(s))
-	for _, run := range []term.Run{bold(term.CleanLine(s.Value)), normal(term.CleanLine(s.RawExcerpt))} {
-		if run.Text != "" {
-			p.Text(bar, bar, run)
+	b.Text(bar, bar, append(where, dim(s.Locator))...)
+	b.Note(bar, s.Facts)
+	for _, run := range []term.Run{bold(s.Value), normal(s.Excerpt)} {
+		if strings.TrimSpace(run.Text) != "" {
+			run.Text = term.CleanLine(run.Text)
+			b.Text(bar, bar, run)
 		}
 	}
 }
@@ -113,8 +112,6 @@ func (p screen) block(res *marchwarden.Result, b marchwarden.Block) {
 			}
 			p.Text(bullet, strings.Repeat(" ", term.Width(bullet)), normal(marked(c.Text, c.Citations)))
 		}
-	case marchwarden.Chart:
-		p.block(res, verify.Figures(b))
 	case marchwarden.TableBlock:
 		rows := make([][]term.Run, 1, 1+len(b.Rows))
 		for _, c := range b.Columns {

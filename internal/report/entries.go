@@ -84,21 +84,31 @@ func (r *Report) Entries() []biblio.Entry {
 
 // documents are the entries, and the numbers of the citations of each.
 func (r *Report) documents() (out []biblio.Entry, cited [][]int) {
-	at := map[string]int{}
-	for i, c := range r.Result.Citations {
-		id, isPaper := scholar.ParseID(whole(c.Locator))
-		name := whole(c.Locator)
-		if isPaper {
-			name = id.Locator()
+	cited = byDocument(r.Result, func(c marchwarden.Citation) string {
+		if id, ok := scholar.ParseID(whole(c.Locator)); ok {
+			return id.Locator()
 		}
-		n, seen := at[name]
+		return whole(c.Locator)
+	})
+	for _, numbers := range cited {
+		out = append(out, entry(r.Result.Citations[numbers[0]-1], r.source(numbers[0]-1)))
+	}
+	return out, cited
+}
+
+// byDocument are the numbers of the citations, those of one document together, in the order of the
+// first of each.
+func byDocument(res *marchwarden.Result, name func(marchwarden.Citation) string) (cited [][]int) {
+	at := map[string]int{}
+	for i, c := range res.Citations {
+		n, seen := at[name(c)]
 		if !seen {
-			n, at[name] = len(out), len(out)
-			out, cited = append(out, entry(c, r.source(i), id)), append(cited, nil)
+			n, cited = len(cited), append(cited, nil)
+			at[name(c)] = n
 		}
 		cited[n] = append(cited[n], i+1)
 	}
-	return out, cited
+	return cited
 }
 
 // reference is a cited document as people write it, and the numbers of its citations.
@@ -118,13 +128,13 @@ func (r *Report) references() []reference {
 	return out
 }
 
-// entry describes one document. id is zero for what is no paper.
-func entry(c marchwarden.Citation, src Source, id scholar.ID) biblio.Entry {
+// entry describes one document.
+func entry(c marchwarden.Citation, src Source) biblio.Entry {
 	e := biblio.Entry{Title: c.Title, Published: c.Published, Locator: whole(c.Locator)}
 	if c.FetchedAt != nil {
 		e.Accessed = c.FetchedAt.UTC().Format(time.DateOnly)
 	}
-	if !id.Zero() {
+	if id, ok := scholar.ParseID(e.Locator); ok {
 		return paperEntry(e, src, id)
 	}
 	e.Authors, e.MoreAuthors = biblio.Byline(src.Page.Author)

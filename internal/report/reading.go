@@ -14,8 +14,7 @@ import (
 // This part writes an answer with the texts that it rests on, for people who want
 // to look: each sentence, then every excerpt that it cites, at its place in the stored
 // text. An excerpt is told from what is around it also where there are no colours: its
-// lines stand behind a heavy bar, between » and «. The bar is ours alone: in texts a light
-// one stands in its place.
+// lines stand behind a heavy bar, which no text can have, between » and «.
 
 // ReadingOptions is what is shown beyond the answer and its evidence.
 type ReadingOptions struct {
@@ -37,7 +36,6 @@ const (
 // is changed. All text is cleaned.
 func Reading(w io.Writer, st term.Style, r *Report, o ReadingOptions) error {
 	b := &book{screen: screen{st.NewPage()}, r: r, v: r.View(), o: o, shown: map[int]bool{}}
-	b.Swap = strings.NewReplacer("┃", "│")
 	b.title()
 	b.answer()
 	if b.v.Missing {
@@ -45,7 +43,7 @@ func Reading(w io.Writer, st term.Style, r *Report, o ReadingOptions) error {
 	}
 	b.closest()
 	b.others()
-	b.contradictions(r.Result)
+	b.contradictions()
 	if !b.v.Missing {
 		b.gaps("Gaps", b.v.Gaps)
 	}
@@ -118,7 +116,7 @@ func (b *book) answer() {
 	}
 }
 
-// cited writes the sources of a table, a chart or a quote that were not shown yet.
+// cited writes the sources of a table or a quote that were not shown yet.
 func (b *book) cited(part marchwarden.Block) {
 	for _, row := range append(part.Rows, []marchwarden.Cell{{Citations: existing([]int{part.Citation}, part.Citation)}}) {
 		for _, cell := range row {
@@ -241,7 +239,7 @@ func (b *book) placed(indent string, w Window, inText bool) {
 		b.Text(indent, indent, dim("it is no text, and nothing of it can be shown"))
 		return
 	}
-	light, heavy := indent+"│ ", indent+"┃ "
+	light, heavy := indent+"│ ", indent+term.ExcerptBar+" "
 	beside := func(lines []string) {
 		for _, l := range lines {
 			b.Text(light, light, dim(l))

@@ -127,24 +127,15 @@ func unreachable(res *marchwarden.Result) (why string, none bool) {
 
 // documents writes a line for each cited document, with the numbers that its citations have.
 func (p screen) documents(res *marchwarden.Result) {
-	at := map[string]int{}
-	var cited [][]int
-	for i, c := range res.Citations {
-		n, seen := at[whole(c.Locator)]
-		if !seen {
-			n, at[whole(c.Locator)], cited = len(cited), len(cited), append(cited, nil)
-		}
-		cited[n] = append(cited[n], i)
-	}
-	for i, numbers := range cited {
+	for i, numbers := range byDocument(res, func(c marchwarden.Citation) string { return whole(c.Locator) }) {
 		if i == 0 {
 			p.Gap()
 		}
-		c := res.Citations[numbers[0]]
+		c := res.Citations[numbers[0]-1]
 		number, at := "", place(c.Locator)
 		for _, n := range numbers {
-			number += "[" + term.Count(n+1) + "]"
-			if _, line, ok := strings.Cut(res.Citations[n].Locator, "#L"); ok && n != numbers[0] && !strings.HasSuffix(at, line) {
+			number += "[" + term.Count(n) + "]"
+			if _, line, ok := strings.Cut(res.Citations[n-1].Locator, "#L"); ok && n != numbers[0] && !strings.HasSuffix(at, line) {
 				at += ", " + line
 			}
 		}

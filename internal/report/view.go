@@ -33,6 +33,7 @@ type View struct {
 	Questions      []Item // by priority
 	Rihlas         []Item // in their order, so that they count from one
 	Sources        []SourceView
+	Documents      [][]int // the numbers of Sources, those of one document together, in the order of the first of each
 
 	Cost       []Fact
 	Provenance []Fact   // which run it was
@@ -112,7 +113,7 @@ func (r *Report) View() *View {
 	v := &View{Title: r.title(), About: r.about(), Notices: r.notices(), Confidence: unit(res.Confidence), Factors: factors(res.ConfidenceFactors), Lead: plaintext.Fold(res.Lead()), LeadsTo: leadsTo(res),
 		Gaps: gaps(res), Missing: inSections(res), Cost: r.costs(), Provenance: r.provenance(), Checking: checking, Commands: r.commands()}
 	for i, c := range res.Claims {
-		v.Claims = append(v.Claims, ClaimView{Number: i + 1, Text: plaintext.Fold(c.Text), Verdict: Verdict(c.Support), Sources: numbers(res, c)})
+		v.Claims = append(v.Claims, ClaimView{Number: i + 1, Text: plaintext.Fold(c.Text), Verdict: Verdict(c.Support), Sources: existing(c.Citations, len(res.Citations))})
 	}
 	for _, c := range nearest(res) {
 		v.Closest = append(v.Closest, nearView(c))
@@ -133,6 +134,7 @@ func (r *Report) View() *View {
 	for i := range res.Citations {
 		v.Sources = append(v.Sources, r.sourceView(i))
 	}
+	v.Documents = byDocument(res, func(c marchwarden.Citation) string { return whole(c.Locator) })
 	return v
 }
 

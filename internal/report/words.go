@@ -89,10 +89,6 @@ func citedFor(res *marchwarden.Result, citation int) []int {
 	return out
 }
 
-func numbers(res *marchwarden.Result, c marchwarden.Claim) []int {
-	return slices.DeleteFunc(slices.Clone(c.Citations), func(n int) bool { return n < 1 || n > len(res.Citations) })
-}
-
 func leadsTo(res *marchwarden.Result) int {
 	if s := res.ShortAnswer; s != nil && s.Citation >= 1 && s.Citation <= len(res.Citations) {
 		return s.Citation
@@ -143,15 +139,13 @@ func heading(title, locator string) string {
 	return plaintext.Fold(locator)
 }
 
-var gapWords = []struct {
-	category marchwarden.GapCategory
-	words    string
-}{
-	{marchwarden.SourceNotFound, "Not found in what was searched"},
-	{marchwarden.AccessDenied, "Could not be reached or read"},
-	{marchwarden.ContradictorySources, "Sources disagree"},
-	{marchwarden.BudgetExhausted, "The budget ended first"},
-	{marchwarden.ScopeExceeded, "Needs another kind of researcher"},
+// gapGroups are the categories of the contract, in the order in which they are told, and their words.
+var gapGroups = []GapGroup{
+	{Category: marchwarden.SourceNotFound, Words: "Not found in what was searched"},
+	{Category: marchwarden.AccessDenied, Words: "Could not be reached or read"},
+	{Category: marchwarden.ContradictorySources, Words: "Sources disagree"},
+	{Category: marchwarden.BudgetExhausted, Words: "The budget ended first"},
+	{Category: marchwarden.ScopeExceeded, Words: "Needs another kind of researcher"},
 }
 
 // whatIsMissing is over the gaps of a report, at the end of its answer.
@@ -164,30 +158,15 @@ func inSections(res *marchwarden.Result) bool {
 
 // gaps are the gaps by category; one that the contract does not have comes last, under its own name.
 func gaps(res *marchwarden.Result) []GapGroup {
-	var out []GapGroup
-	group := func(category marchwarden.GapCategory, words string) {
-		g := GapGroup{Category: category, Words: words}
-		for _, x := range res.Gaps {
-			if x.Category == category {
-				g.Gaps = append(g.Gaps, Gap{plaintext.Fold(x.Topic), plaintext.Fold(x.Detail), done(res, x)})
-			}
-		}
-		if len(g.Gaps) > 0 {
-			out = append(out, g)
-		}
-	}
-	seen := map[marchwarden.GapCategory]bool{}
-	for _, w := range gapWords {
-		seen[w.category] = true
-		group(w.category, w.words)
-	}
+	groups := slices.Clone(gapGroups)
 	for _, x := range res.Gaps {
-		if !seen[x.Category] {
-			seen[x.Category] = true
-			group(x.Category, known(string(x.Category)))
+		at := slices.IndexFunc(groups, func(g GapGroup) bool { return g.Category == x.Category })
+		if at < 0 {
+			at, groups = len(groups), append(groups, GapGroup{Category: x.Category, Words: known(string(x.Category))})
 		}
+		groups[at].Gaps = append(groups[at].Gaps, Gap{plaintext.Fold(x.Topic), plaintext.Fold(x.Detail), done(res, x)})
 	}
-	return out
+	return slices.DeleteFunc(groups, func(g GapGroup) bool { return len(g.Gaps) == 0 })
 }
 
 // sameTopic reports whether the topic of a decision, which may have been cut, is another one.

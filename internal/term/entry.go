@@ -10,7 +10,7 @@ import (
 
 // Line writes runs on one line, cut between words where it ends.
 func (p *Page) Line(margin string, runs ...Run) {
-	cs := p.cells(runs, p.Cited)
+	cs := cells(runs, p.Cited)
 	for i := range cs {
 		if cs[i].text == "\n" {
 			cs[i].text, cs[i].must = " ", false
@@ -56,7 +56,7 @@ func (p *Page) Entry(number, title, place string) {
 	if title == "" {
 		title, place = place, ""
 	}
-	named, at := p.cells([]Run{{title, Plain}}, 0), " · "
+	named, at := cells([]Run{{title, Plain}}, 0), " · "
 	if place == "" {
 		at = ""
 	}

@@ -18,8 +18,6 @@ type Page struct {
 	// Cited is how many citations the markers of what is written now can name; those are
 	// tinted, and stay on the line of the word before them.
 	Cited int
-	// Swap replaces what must not stand in the texts that are written; nil is nothing.
-	Swap *strings.Replacer
 
 	st Style
 	b  strings.Builder
@@ -31,17 +29,7 @@ func (st Style) NewPage() *Page { return &Page{st: st} }
 // Text writes runs as a wrapped paragraph behind margins: first before its first
 // line, rest before the others. A newline in a run breaks the line.
 func (p *Page) Text(first, rest string, runs ...Run) {
-	p.lay(first, rest, p.cells(runs, p.Cited))
-}
-
-func (p *Page) cells(runs []Run, cited int) []cell {
-	if p.Swap != nil {
-		runs = slices.Clone(runs)
-		for i := range runs {
-			runs[i].Text = p.Swap.Replace(runs[i].Text)
-		}
-	}
-	return cells(runs, cited)
+	p.lay(first, rest, cells(runs, p.Cited))
 }
 
 func (p *Page) lay(first, rest string, cs []cell) {
@@ -95,9 +83,6 @@ func (p *Page) Note(indent string, facts []string) {
 func (p *Page) Series(indent string, facts ...Run) {
 	var clean []Run
 	for _, f := range facts {
-		if p.Swap != nil {
-			f.Text = p.Swap.Replace(f.Text)
-		}
 		if f.Text = CleanLine(f.Text); f.Text != "" {
 			clean = append(clean, f)
 		}
@@ -117,7 +102,7 @@ func (p *Page) SourceHead(number, title, locator string) (indent string) {
 	}
 	p.Text("  ", indent, Run{number, Tint}, Run{title, Bold})
 	if locator = CleanLine(locator); locator != "" {
-		p.line(indent, p.st.render(p.cells([]Run{{locator, Plain}}, 0)))
+		p.line(indent, p.st.render(cells([]Run{{locator, Plain}}, 0)))
 	}
 	return indent
 }
@@ -130,7 +115,7 @@ func (p *Page) Grid(rows [][]Run) {
 	total := gap * (len(widths) - 1)
 	for i := range widths {
 		for _, row := range rows {
-			widths[i] = max(widths[i], line(p.cells(row[i:i+1], p.Cited)).width())
+			widths[i] = max(widths[i], line(cells(row[i:i+1], p.Cited)).width())
 		}
 		total += widths[i]
 	}
@@ -157,7 +142,7 @@ func (p *Page) Grid(rows [][]Run) {
 func (p *Page) gridRow(row []Run, widths []int, gap int) {
 	columns, tall := make([][]line, len(row)), 1
 	for i, r := range row {
-		columns[i] = wrap(p.cells([]Run{r}, p.Cited), widths[i], widths[i])
+		columns[i] = wrap(cells([]Run{r}, p.Cited), widths[i], widths[i])
 		tall = max(tall, len(columns[i]))
 	}
 	for at := range tall {
@@ -223,6 +208,12 @@ func (l line) width() int {
 	return n
 }
 
+// ExcerptBar stands before the lines of an excerpt, and in no text that is written: there a light one stands
+// in its place.
+const ExcerptBar = "┃"
+
+var inText = strings.NewReplacer("\t", " ", ExcerptBar, "│")
+
 var markerPattern = regexp.MustCompile(`\[[0-9]{1,4}\]`)
 
 // cells cleans the runs and cuts them into cells, with the places where a line
@@ -232,7 +223,7 @@ func cells(runs []Run, cited int) []cell {
 	var text strings.Builder
 	ends := make([]int, len(runs))
 	for i, r := range runs {
-		text.WriteString(strings.ReplaceAll(Clean(r.Text), "\t", " "))
+		text.WriteString(inText.Replace(Clean(r.Text)))
 		ends[i] = text.Len()
 	}
 	s := text.String()

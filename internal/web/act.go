@@ -214,13 +214,12 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, id marchwarden.T
 }
 
 func (s *Server) confirmDelete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	v := page.Confirm{Frame: s.frame(r, "Delete an answer"), ID: id.String(), Act: page.Delete, Headline: "Delete this answer?", Button: "Delete it for good",
-		Message: "Its record goes with it, and every stored text that no other answer needs. This cannot be undone: share it as a file first if you may want it again."}
+	v := page.Deletion{Frame: s.frame(r, "Delete an answer"), ID: id.String()}
 	if run, err := s.Store.Load(id); err == nil { // a damaged one can be deleted, too
 		v.Question = run.Start.Request.Question
 		v.Facts = []report.Fact{{Label: "Asked", Value: s.local(run.Start.StartedAt).Format("2 Jan 2006, 15:04 MST")}, {Label: "Researchers asked", Value: term.Count(len(run.Rihlas))}}
 	}
-	return s.html(w, r, s.pages.Confirm(v))
+	return s.html(w, r, s.pages.Deletion(v))
 }
 
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {

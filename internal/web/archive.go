@@ -15,12 +15,8 @@ import (
 
 const pageRuns = 25
 
-func (s *Server) visible(r *http.Request) func(marchwarden.TraceID) bool {
-	return s.owns(r.Context())
-}
-
 func (s *Server) latest(r *http.Request) (going, ended []run.Entry, err error) {
-	found, _, err := s.History.Find(r.Context(), run.Query{}, s.visible(r))
+	found, _, err := s.History.Find(r.Context(), run.Query{}, s.owns(r.Context()))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,10 +36,10 @@ func (s *Server) historyPage(w http.ResponseWriter, r *http.Request) error {
 	v := page.History{Frame: s.frame(r, "History")}
 	form := r.URL.Query()
 	q := s.query(form, &v)
-	found, total, err := s.History.Find(r.Context(), q, s.visible(r))
+	found, total, err := s.History.Find(r.Context(), q, s.owns(r.Context()))
 	if err == nil && len(found) == 0 && total > 0 { // beyond the end, as after some were deleted
 		q.Offset = (total - 1) / pageRuns * pageRuns
-		found, total, err = s.History.Find(r.Context(), q, s.visible(r))
+		found, total, err = s.History.Find(r.Context(), q, s.owns(r.Context()))
 	}
 	if errors.Is(err, marchwarden.CodeInvalid) && v.Words != "" { // there is nothing else to be wrong about
 		message, hint := s.told(r.Context(), err)

@@ -240,33 +240,18 @@ func cites(all []int, one func(int) h.Node) h.Node {
 	return h.Each(all, func(n int) h.Node { return h.Join(one(n), h.Text(" ")) })
 }
 
-// documents are the sources, those of one document together, in the order of the first of each.
-func documents(all []report.SourceView) [][]report.SourceView {
-	var out [][]report.SourceView
-	at := map[string]int{}
-	for _, s := range all {
-		i, ok := at[s.Document]
-		if !ok {
-			i = len(out)
-			at[s.Document], out = i, append(out, nil)
-		}
-		out[i] = append(out[i], s)
-	}
-	return out
-}
-
 // sources is a card for each document, with what is cited from it.
 func (v Answer) sources() h.Node {
-	return h.If(len(v.View.Sources) > 0, `<ol class="sources">{}</ol>`, h.Each(documents(v.View.Sources), func(cited []report.SourceView) h.Node {
-		first := cited[0]
+	return h.If(len(v.View.Sources) > 0, `<ol class="sources">{}</ol>`, h.Each(v.View.Documents, func(cited []int) h.Node {
+		first := v.View.Sources[cited[0]-1]
 		title, place := clip(120, first.Heading), or(host(first.Document), clip(120, first.Document))
 		if first.Heading == "" || first.Heading == first.Locator {
 			title, place = clip(120, first.Document), ""
 		}
 		state := v.States[first.Number]
 		return h.Fill(`<li class="source"><p class="document" lang="" dir="auto">{}</p><p class="meta">{}{}{}</p>{}</li>
-`, title, with(place, `<span lang="" dir="auto">{}</span> `), with(first.Published, `<span>{}</span> `), h.If(state != "" && state != "unchanged", `{}`, chip(freshnessOf(state))), h.Each(cited, func(s report.SourceView) h.Node {
-			return h.Fill(`<a href="{}" data-source="{}"><b><span class="sr">Source </span>{}</b> <span lang="" dir="auto">{}</span></a>`, toSource(s.Number), s.Number, s.Number, or(clip(110, s.Excerpt), "the source"))
+`, title, with(place, `<span lang="" dir="auto">{}</span> `), with(first.Published, `<span>{}</span> `), h.If(state != "" && state != "unchanged", `{}`, chip(freshnessOf(state))), h.Each(cited, func(n int) h.Node {
+			return h.Fill(`<a href="{}" data-source="{}"><b><span class="sr">Source </span>{}</b> <span lang="" dir="auto">{}</span></a>`, toSource(n), n, n, or(clip(110, v.View.Sources[n-1].Excerpt), "the source"))
 		}))
 	}))
 }

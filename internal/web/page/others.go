@@ -141,21 +141,16 @@ func (s *Set) Problem(v Problem) h.Node {
 		h.If(!v.Bare, `<p><a class="button" href="{}">{}</a></p>`, h.Local(v.Back), back))})
 }
 
-// Confirm asks once more before something is done that cannot be undone.
-type Confirm struct {
+// Deletion asks once more before a run is deleted.
+type Deletion struct {
 	Frame
-	ID, Question string // the run that it is about
-	Act          Act
-	Headline     string
-	Message      string
+	ID, Question string
 	Facts        []report.Fact
-	Button       string
 }
 
-// Confirm is the page that asks once more.
-func (s *Set) Confirm(v Confirm) h.Node {
-	return s.frame(shell{Frame: v.Frame, name: "confirm", main: h.Fill(`<section class="slim" aria-labelledby="confirm-title"><h1 id="confirm-title">{}</h1>
-{}{}{}<form class="actions" method="post" action="{}">{}<input type="hidden" name="confirmed" value="yes"><button class="danger">{}</button> <a class="button" href="{}">No, go back</a></form></section>`,
-		line(v.Headline), with(v.Question, `<blockquote lang="" dir="auto">{}</blockquote>`), with(v.Message, `<p>{}</p>`), h.If(len(v.Facts) > 0, `{}`, facts(v.Facts)),
-		h.Local(ActPath(v.ID, v.Act)), token(v.CSRF), or(v.Button, "Yes"), h.Local(RunPath(v.ID)))})
+// Deletion is the page that asks once more.
+func (s *Set) Deletion(v Deletion) h.Node {
+	return s.frame(shell{Frame: v.Frame, name: "confirm", main: h.Fill(`<section class="slim" aria-labelledby="confirm-title"><h1 id="confirm-title">Delete this answer?</h1>
+{}<p>Its record goes with it, and every stored text that no other answer needs. This cannot be undone: share it as a file first if you may want it again.</p>{}<form class="actions" method="post" action="{}">{}<input type="hidden" name="confirmed" value="yes"><button class="danger">Delete it for good</button> <a class="button" href="{}">No, go back</a></form></section>`,
+		with(v.Question, `<blockquote lang="" dir="auto">{}</blockquote>`), h.If(len(v.Facts) > 0, `{}`, facts(v.Facts)), h.Local(ActPath(v.ID, Delete)), token(v.CSRF), h.Local(RunPath(v.ID)))})
 }

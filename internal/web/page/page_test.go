@@ -405,7 +405,7 @@ func TestNoScriptNeeded(t *testing.T) {
 
 // TestSourcesByDocument: what is cited from one document is on one card.
 func TestSourcesByDocument(t *testing.T) {
-	a := Answer{View: report.View{Sources: []report.SourceView{{Number: 1, Document: "a.md", Excerpt: "One."}, {Number: 2, Document: "b.md", Excerpt: "Two."}, {Number: 3, Document: "a.md", Heading: "A", Excerpt: "Three."}}}}
+	a := Answer{View: report.View{Sources: []report.SourceView{{Number: 1, Document: "a.md", Excerpt: "One."}, {Number: 2, Document: "b.md", Excerpt: "Two."}, {Number: 3, Document: "a.md", Heading: "A", Excerpt: "Three."}}, Documents: [][]int{{1, 3}, {2}}}}
 	got := a.sources().String()
 	if strings.Count(got, `<li class="source">`) != 2 || strings.Index(got, "Three.") > strings.Index(got, "Two.") {
 		t.Errorf("the cards are %s", got)

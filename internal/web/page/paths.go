@@ -40,7 +40,7 @@ const (
 	Resume Act = "resume" // POST: token_budget, or none to use what is left
 	Rerun  Act = "rerun"  // POST: the run again from its record, the results compared
 	Check  Act = "drift"  // POST: fetch the sources again; GET: the last report
-	Delete Act = "delete" // GET: Confirm; POST: confirmed=yes
+	Delete Act = "delete" // GET: Deletion; POST: confirmed=yes
 	Follow Act = "watch"  // POST: watch the question
 	Events Act = "events" // GET: the event stream; events "picture" (the live fragment), "over", "oops" (JSON with message and hint)
 	Peek   Act = "panel"  // GET ?source=N: the panel alone, for the script

@@ -67,7 +67,7 @@ func typical() []show {
 		page("signin", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}, Team: true, Problem: "this token is not known", Hint: "ask for a new one", Next: "/history"}, (*Set).SignIn),
 		page("signin-link", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}}, (*Set).SignIn),
 		page("problem", Problem{Frame: sampleFrame("Not found"), Status: 404, Headline: "There is no such run", Message: "no run has the id 0195-z", Hint: "look for it in the history", Code: "not_found", Back: "/history"}, (*Set).Problem),
-		page("confirm", Confirm{Frame: sampleFrame("Delete"), ID: "0195-a", Question: question, Act: Delete, Headline: "Delete this run?", Message: "Its record and its answer go. What it read stays while other runs cite it.", Facts: []report.Fact{{Label: "Asked", Value: "14 March 2026"}, {Label: "Citations", Value: "7"}}, Button: "Delete it"}, (*Set).Confirm),
+		page("confirm", Deletion{Frame: sampleFrame("Delete"), ID: "0195-a", Question: question, Facts: []report.Fact{{Label: "Asked", Value: "14 March 2026"}, {Label: "Citations", Value: "7"}}}, (*Set).Deletion),
 	}
 }
 
@@ -77,7 +77,7 @@ func empty() []show {
 		page("ask", Ask{}, (*Set).Ask), page("run", Run{}, (*Set).Run), page("live", Live{}, (*Set).Live), page("answer", Answer{}, (*Set).Answer),
 		page("answer-source", Answer{Evidence: &Evidence{}}, (*Set).Answer), page("panel", Evidence{}, (*Set).Panel), page("source", Source{}, (*Set).Source), page("history", History{}, (*Set).History),
 		page("watch", Watch{}, (*Set).Watch), page("library", Library{}, (*Set).Library), page("drift", Drift{}, (*Set).Drift), page("signin", SignIn{}, (*Set).SignIn),
-		page("problem", Problem{}, (*Set).Problem), page("confirm", Confirm{}, (*Set).Confirm),
+		page("problem", Problem{}, (*Set).Problem), page("confirm", Deletion{}, (*Set).Deletion),
 	}
 }
 
@@ -213,6 +213,7 @@ func sampleAnswer(n int, open bool) Answer {
 	for i := 1; i <= n; i++ {
 		a.View.Claims = append(a.View.Claims, report.ClaimView{Number: i, Text: sentences[i%len(sentences)], Verdict: []string{"supported", "partial", "unsupported", "unchecked", "quoted"}[i%5], Sources: []int{i}})
 		a.View.Sources = append(a.View.Sources, report.SourceView{Number: i, Heading: "Frost days in the upper valley, 1961–2025", Document: fmt.Sprintf("https://meteo.example/valley/frost-days/%d", i/2), Published: "2025-11-02", Excerpt: sentences[i%len(sentences)]})
+		a.View.Documents = append(a.View.Documents, []int{i})
 		a.States[i] = []string{"", "unchanged", "gone"}[i%3]
 	}
 	if open {
