@@ -14,21 +14,20 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // None is said where there is no answer.
 const None = "No answer."
 
-// What is shown of a table.
+// What is shown of a table or a chart.
 const (
 	maxColumns = 24
 	maxCells   = 6000
 )
 
 // Blocks are the parts of an answer, ready to be printed: texts are on one line and without
-// markers, citations are those that exist, rows have a cell a column, and a chart is the table of
-// its numbers. Text that is no claim has no Support.
+// markers, citations are those that exist, rows have a cell a column, and a chart's
+// numbers have labels. Text that is no claim has no Support.
 func Blocks(res *marchwarden.Result) []marchwarden.Block {
 	if len(res.Blocks) == 0 {
 		return readMarkdown(res)
@@ -66,18 +65,27 @@ func tidy(b marchwarden.Block, citations int) (out marchwarden.Block, ok bool) {
 			out.Rows = append(out.Rows, cells)
 		}
 		return out, len(out.Columns) > 0
-	case marchwarden.Quote:
-		out.Citation = b.Citation
-		return out, b.Citation >= 1 && b.Citation <= citations
-	case marchwarden.Chart:
+	case marchwarden.Quote, marchwarden.Chart:
+		if out.Citation = b.Citation; b.Citation < 1 || b.Citation > citations {
+			out.Citation = 0
+		}
+		if b.Type == marchwarden.Quote {
+			return out, out.Citation > 0
+		}
+		if out.Kind = b.Kind; b.Kind != "line" {
+			out.Kind = "bar"
+		}
 		for _, s := range b.Series[:min(len(b.Series), maxColumns-1)] {
-			if n := min(len(s.Labels), len(s.Values), maxCells/maxColumns); n > 0 {
-				out.Series = append(out.Series, marchwarden.Series{Name: s.Name, Labels: s.Labels[:n], Values: s.Values[:n]})
+			n := min(len(s.Labels), len(s.Values), maxCells/maxColumns)
+			labels := make([]string, n)
+			for i := range labels {
+				labels[i] = plaintext.Fold(s.Labels[i])
+			}
+			if n > 0 {
+				out.Series = append(out.Series, marchwarden.Series{Name: plaintext.Fold(s.Name), Labels: labels, Values: s.Values[:n]})
 			}
 		}
-		if out.Citation = b.Citation; len(out.Series) > 0 {
-			return tidy(verify.Figures(out), citations)
-		}
+		return out, len(out.Series) > 0
 	}
 	return out, false
 }

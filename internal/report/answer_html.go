@@ -1,8 +1,15 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // AnswerHTML is the answer of a result, as HTML that cannot act or load. A sentence with markers, or that is a claim, is
@@ -44,6 +51,9 @@ func answerHTML(res *marchwarden.Result, to func(citation int) h.Link) h.Node {
 			out = append(out, w.table(b))
 		case marchwarden.Quote:
 			out = append(out, h.Fill(`<blockquote lang="" dir="auto">{} {}</blockquote>`, h.Exact(res.Citations[b.Citation-1].RawExcerpt), w.marks([]int{b.Citation})))
+		case marchwarden.Chart:
+			out = append(out, h.Fill(`<figure class="chart">{}<figcaption>{} {}</figcaption><details><summary>Numbers</summary>{}</details></figure>`,
+				chart(b), seriesNames(b), w.marks(existing([]int{b.Citation}, b.Citation)), w.table(verify.Figures(b))))
 		}
 	}
 	if len(out) == 0 {
@@ -105,3 +115,61 @@ func orNone(c marchwarden.Cell) string {
 	}
 	return c.Text
 }
+
+func seriesNames(b marchwarden.Block) string {
+	var names []string
+	for _, s := range b.Series {
+		if s.Name != "" {
+			names = append(names, s.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// The measures of a chart.
+const (
+	chartWide = 640.0
+	chartLeft = 160.0 // where bars begin, after their labels
+	chartBar  = 22.0
+	maxBars   = 40
+)
+
+// chart draws the numbers of a block as bars. They stand beside the bars; all of them are in the
+// table below.
+func chart(b marchwarden.Block) h.Node {
+	low, high := 0.0, 0.0
+	for _, s := range b.Series {
+		for _, v := range s.Values {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	switch span := high - low; {
+	case span == 0:
+		high = 1
+	case math.IsInf(span, 0) || math.IsNaN(span): // nothing can be drawn
+		return h.Node{}
+	}
+	bars, y, scale := h.Node{}, 0.0, (chartWide-chartLeft-90)/(high-low)
+	for j, label := range b.Series[0].Labels {
+		for i, s := range b.Series {
+			if j >= len(s.Values) || y >= maxBars*chartBar {
+				continue
+			}
+			from, to := chartLeft+(min(s.Values[j], 0)-low)*scale, chartLeft+(max(s.Values[j], 0)-low)*scale
+			bars = h.Join(bars, h.If(i == 0, `<text x="{}" y="{}" text-anchor="end">{}</text>`, px(chartLeft-8), px(y+15), plaintext.Clip(label, 21)),
+				h.Fill(`<rect class="series-{}" x="{}" y="{}" width="{}" height="{}"/><text x="{}" y="{}">{}</text>`, i%4+1, px(from), px(y+3), px(max(to-from, 1)), px(chartBar-6), px(to+6), px(y+15), valued(b, i, s.Values[j])))
+			y += chartBar
+		}
+	}
+	return h.Fill(`<svg role="img" viewBox="0 0 {} {}" width="100%"><title>{}</title>{}</svg>`, px(chartWide), px(max(y, chartBar)), "chart of "+cmp.Or(seriesNames(b), "numbers"), bars)
+}
+
+// valued is a number, with the name of its series where there are several.
+func valued(b marchwarden.Block, series int, v float64) string {
+	if len(b.Series) == 1 {
+		return verify.Figure(v)
+	}
+	return strings.TrimSpace(verify.Figure(v) + " " + plaintext.Clip(b.Series[series].Name, 11))
+}
+
+func px(v float64) string { return fmt.Sprintf("%.1f", v) }

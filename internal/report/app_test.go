@@ -161,7 +161,7 @@ func TestAppKnowsItsHTML(t *testing.T) {
 		t.Fatalf("only %d elements are found in %q", len(known), table)
 	}
 	res := sample(t, func(s string) string { return s + strings.Join(payloads, " ") }).Result
-	res.Blocks = hostileBlocks("x").Blocks
+	res.Blocks = hostileBlocks("x").Blocks[:5] // but for charts, which are left out
 	_, doc := shown(t, res)
 	for _, n := range elements(elements(doc, "body")[0]) {
 		attrs, ok := known[n.Data]

@@ -7,6 +7,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // decisions lists what an investigator did about the reports, in its order.
@@ -112,6 +113,8 @@ func (p screen) block(res *marchwarden.Result, b marchwarden.Block) {
 			}
 			p.Text(bullet, strings.Repeat(" ", term.Width(bullet)), normal(marked(c.Text, c.Citations)))
 		}
+	case marchwarden.Chart:
+		p.block(res, verify.Figures(b))
 	case marchwarden.TableBlock:
 		rows := make([][]term.Run, 1, 1+len(b.Rows))
 		for _, c := range b.Columns {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // This part is a report as a document that is handed on: the answer with its citations, what is to be
@@ -113,6 +114,8 @@ func (d document) answer() {
 			}
 		case marchwarden.Quote:
 			d.quote(d.r.Result.Citations[b.Citation-1].RawExcerpt, span{notes: []int{b.Citation}})
+		case marchwarden.Chart:
+			d.grid(verify.Figures(b))
 		case marchwarden.TableBlock:
 			d.grid(b)
 		}

@@ -62,6 +62,7 @@ var allowed = map[string]string{
 	"div": "class role aria-label tabindex", "dl": "", "dt": "", "footer": "", "h1": "lang dir", "h2": "id", "h3": "lang dir", "h4": "lang dir", "header": "", "li": "id lang dir", "main": "", "mark": "id", "meter": "value aria-label",
 	"nav": "aria-label", "ol": "", "p": "lang dir class", "section": "id aria-labelledby", "span": "class lang dir data-source", "strong": "lang dir", "summary": "", "ul": "",
 	"figcaption": "", "figure": "class", "table": "", "tbody": "", "td": "lang dir", "th": "scope lang dir", "thead": "", "tr": "",
+	"svg": "role viewBox width", "text": "x y text-anchor", "rect": "class x y width height",
 }
 
 // inert fails if a page has anything that acts, or a link that it should not have.

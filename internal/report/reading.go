@@ -116,7 +116,7 @@ func (b *book) answer() {
 	}
 }
 
-// cited writes the sources of a table or a quote that were not shown yet.
+// cited writes the sources of a table, a chart or a quote that were not shown yet.
 func (b *book) cited(part marchwarden.Block) {
 	for _, row := range append(part.Rows, []marchwarden.Cell{{Citations: existing([]int{part.Citation}, part.Citation)}}) {
 		for _, cell := range row {
