@@ -3,6 +3,8 @@ package report
 import (
 	"cmp"
 	"io"
+	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -104,7 +106,7 @@ func (p screen) refusal(res *marchwarden.Result, o ScreenOptions) {
 	}
 	for _, c := range nearest(res)[:min(len(res.Closest), 1)] {
 		p.Gap()
-		p.Entry("Closest, though no answer:", c.Title, place(c.Locator))
+		p.Entry("Closest, though no answer:", c.Title, place(c.Locator), address(c.Citation()))
 		if text := plaintext.Brief(term.CleanLine(c.RawExcerpt), 300); text != "" {
 			p.Text("  │ ", "  │ ", normal(text))
 		}
@@ -142,7 +144,7 @@ func (p screen) documents(res *marchwarden.Result) {
 		if c.Unchecked {
 			at += ", not checked here"
 		}
-		p.Entry(number, c.Title, at)
+		p.Entry(number, c.Title, at, address(c))
 	}
 }
 
@@ -160,6 +162,19 @@ func place(locator string) string {
 		return document + ", page " + at[6:]
 	}
 	return locator
+}
+
+// address is where a source can be opened: on the web, or a file of this machine that was read
+// here; "" for nowhere.
+func address(c marchwarden.Citation) string {
+	if c.Source != "file" {
+		return webAddress(c.Locator)
+	}
+	path := whole(c.Locator)
+	if c.Unchecked || !filepath.IsAbs(path) || strings.HasPrefix(path, "//") {
+		return ""
+	}
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
 }
 
 // disagreements are what sources disagree about, a line each.

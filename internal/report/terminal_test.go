@@ -206,6 +206,7 @@ func TestResultGolden(t *testing.T) {
 		{"wide", term.Style{Width: 80}, wide},
 		{"wide-50", term.Style{Width: 50}, wide},
 		{"investigation", term.Style{Width: 80}, investigated},
+		{"files-links", term.Style{Width: 80, Links: true}, filed},
 		{"files-40", term.Style{Width: 20}, filed},
 		{"files", term.Style{}, filed},
 	} {
@@ -245,14 +246,14 @@ func firstControl(s string) int {
 }
 
 // sgrPattern finds colours, and links to what is visible ASCII.
-var sgrPattern = regexp.MustCompile("\x1b\\[[0-9;]*m")
+var sgrPattern = regexp.MustCompile("\x1b\\[[0-9;]*m|\x1b\\]8;;[!-~]*\x1b\\\\")
 
 func stripSGR(s string) string { return sgrPattern.ReplaceAllString(s, "") }
 
 func TestColourAddsNoWords(t *testing.T) {
 	for _, make := range []func(testing.TB) (*marchwarden.Result, ScreenOptions){rich, refusal, short, wide, investigated, filed} {
 		r, o := make(t)
-		coloured := screenOf(t, term.Style{Color: true, Width: 80}, r, o)
+		coloured := screenOf(t, term.Style{Color: true, Width: 80, Links: true}, r, o)
 		if !strings.Contains(coloured, "\x1b[") {
 			t.Error("no colour")
 		}
@@ -310,7 +311,7 @@ func TestHostileResult(t *testing.T) {
 		strings.Repeat("> ", 3000) + "deep", strings.Repeat("- ", 300) + "deep", strings.Repeat("*", 4000), strings.Repeat("[", 4000),
 	}, hostileTexts()...)
 	for i, hostile := range hostiles {
-		for _, st := range []term.Style{{}, {Width: 50}, {Color: true, Width: 80}} {
+		for _, st := range []term.Style{{}, {Width: 50}, {Color: true, Width: 80, Links: true}} {
 			r, o := filed(t)
 			r.Rihlas, r.Closest = []marchwarden.Rihla{{}}, []marchwarden.Closest{{}}
 			poison(reflect.ValueOf(r).Elem(), hostile)
@@ -334,6 +335,34 @@ func TestResultOddNumbers(t *testing.T) {
 	r := &marchwarden.Result{Confidence: marchwarden.Unit(math.NaN()), CostMetadata: marchwarden.CostMetadata{TokensUsed: math.MinInt, WallTimeSec: math.Inf(1)}}
 	if got := screenOf(t, term.Style{}, r, ScreenOptions{}); !strings.HasPrefix(got, "I don't know: there is no answer.\n") || strings.Contains(got, "sure") {
 		t.Error(got)
+	}
+}
+
+// Only what can be opened safely is a link.
+func TestAddress(t *testing.T) {
+	for locator, want := range map[string]string{
+		"/home/ann/a b.md#L12":         "file:///home/ann/a%20b.md",
+		"/home/ann/\x1b]8;;x\x07.md":   "file:///home/ann/%1B%5D8;;x%07.md",
+		"https://example.org/a":        "https://example.org/a",
+		"embedded:utah.md#L3":          "",
+		"notes/a.md":                   "",
+		"//host/share/a.md":            "",
+		"javascript:alert(1)":          "",
+		"file:///etc/passwd":           "",
+		"db:shop.sqlite?orders#rows=1": "",
+	} {
+		source := "file"
+		if strings.Contains(locator, "://") || strings.HasPrefix(locator, "arxiv:") || strings.HasPrefix(locator, "doi:") {
+			source = "web"
+		}
+		if got := address(marchwarden.Citation{Source: source, Locator: locator}); got != want {
+			t.Errorf("%q leads to %q, want %q", locator, got, want)
+		}
+	}
+	for _, c := range []marchwarden.Citation{{Source: "almanac", Locator: "/etc/passwd"}, {Source: "file", Locator: "/etc/passwd", Unchecked: true}} {
+		if got := address(c); got != "" {
+			t.Errorf("%+v leads to %q", c, got)
+		}
 	}
 }
 

@@ -48,10 +48,11 @@ func Fit(s string, width int) string {
 	return Style{}.render(shortened(cells([]Run{{s, Plain}}, 0), width))
 }
 
-// Entry writes a source on one line: its number, its title and its place. On a terminal the line is
-// cut to fit: the title at its end, the place at its beginning, where it says least. On a pipe it
+// Entry writes a source on one line: its number, its title and its place, and leads to an
+// address where the terminal can. On a terminal the line is cut to fit: the title at its end,
+// the place at its beginning, where it says least. On a pipe it
 // stays whole.
-func (p *Page) Entry(number, title, place string) {
+func (p *Page) Entry(number, title, place, address string) {
 	title, place, number = CleanLine(title), CleanLine(place), CleanLine(number)+" "
 	if title == "" {
 		title, place = place, ""
@@ -68,9 +69,9 @@ func (p *Page) Entry(number, title, place string) {
 		place = cut(place, max(room-line(named).width(), room/2))
 		named = shortened(named, room-Width(place))
 	}
-	text := p.st.Paint(Tint, number) + p.st.render(named)
+	text := p.st.Paint(Tint, number) + p.st.link(address, p.st.render(named))
 	if place != "" {
-		text += p.st.Paint(Dim, at) + p.st.Paint(Dim, place)
+		text += p.st.Paint(Dim, at) + p.st.link(address, p.st.Paint(Dim, place))
 	}
 	p.line("", text)
 }
@@ -91,4 +92,16 @@ func truncateStart(s string, width int) string {
 		s = strings.TrimPrefix(s[i:], ":")
 	}
 	return "…" + s
+}
+
+// maxAddress bounds the addresses that terminals are given; some take no more.
+const maxAddress = 2000
+
+// link makes painted text lead to an address that is made of nothing but visible ASCII.
+func (st Style) link(address, painted string) string {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	if !st.Links || address == "" || len(address) > maxAddress || strings.ContainsFunc(address, odd) {
+		return painted
+	}
+	return "\x1b]8;;" + address + "\x1b\\" + painted + "\x1b]8;;\x1b\\"
 }

@@ -10,7 +10,7 @@
 //     line of its own.
 //   - Text from outside (answers, titles, excerpts, paths, error texts) passes
 //     [Clean] before it is written. The only escape codes that reach a terminal
-//     are our own: colours, and the drawing over of progress lines.
+//     are our own: colours, links, and the drawing over of progress lines.
 //   - Colour is used on a terminal only, never with NO_COLOR, and never carries
 //     meaning alone: take the codes away and the same words remain.
 //   - Text is wrapped by display cells to the terminal, at least 40 and at most
@@ -19,7 +19,7 @@
 //     are in the JSON form and in the store.
 //   - What is there to be copied is never broken: a command stands alone on its
 //     line, and so does the locator of a source that does not fit beside its title.
-//     On a first screen, where a source has one line, it may be cut.
+//     On a first screen, where a source has one line, it may be cut; the link is whole.
 //   - Live lines are drawn only on a terminal; elsewhere progress is plain lines,
 //     few of them.
 //   - The same input gives the same bytes.
@@ -57,6 +57,8 @@ type Style struct {
 	Width int
 	// Height is the terminal's height in lines; 0 means that it is not known.
 	Height int
+	// Links allows text that leads to an address (OSC 8).
+	Links bool
 }
 
 // Detect looks at the stream f. It gives the zero Style for anything but a
@@ -74,7 +76,8 @@ func Detect(f *os.File, noColor bool, termName string) Style {
 	if err != nil || height <= 0 {
 		height = defaultHeight
 	}
-	return Style{Color: !noColor && termName != "" && termName != "dumb", Width: width, Height: height}
+	codes := !noColor && termName != "" && termName != "dumb"
+	return Style{Color: codes, Width: width, Height: height, Links: codes && !simple(termName)}
 }
 
 // SizeOf asks for the size of the terminal that a file is, which may change; nil for no file.
@@ -89,6 +92,15 @@ func SizeOf(f *os.File) func() (width, height int) {
 		}
 		return width, height
 	}
+}
+
+// simple reports terminals that know no links.
+func simple(termName string) bool {
+	switch termName {
+	case "linux", "vt52", "vt100", "vt102", "vt220", "ansi", "cons25", "sun":
+		return true
+	}
+	return false
 }
 
 func (st Style) textWidth() int {
