@@ -96,10 +96,10 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 	var found []*digest
 	told := map[*digest]Entry{}
 	for _, d := range all.runs {
-		if d.entry.Rihla || !d.words.has(h.seed, words) {
+		if d.entry.Rihla {
 			continue
 		}
-		if d = h.latest(ctx, d); d == nil {
+		if d = h.latest(ctx, d); d == nil || !d.words.has(h.seed, words) {
 			continue
 		}
 		if e := d.told(); q.means(&e) && (visible == nil || visible(e.ID)) {
