@@ -36,7 +36,7 @@ func newCosts(a *app) *cobra.Command {
 
 // costReport is the form of 'costs --json'. Fields are only ever added.
 type costReport struct {
-	By         ledger.By    `json:"by"`
+	By         string       `json:"by"`
 	Since      *time.Time   `json:"since,omitempty"`
 	Groups     []ledger.Sum `json:"groups"`
 	Total      ledger.Sum   `json:"total"`
@@ -45,10 +45,6 @@ type costReport struct {
 }
 
 func runCosts(a *app, c *settings.Settings, o costsOptions) error {
-	by, err := ledger.ParseBy(o.by)
-	if err != nil {
-		return settings.Renamed(err, map[string]string{"by": "--by"})
-	}
 	since, err := since(a, o.since)
 	if err != nil {
 		return err
@@ -57,11 +53,13 @@ func runCosts(a *app, c *settings.Settings, o costsOptions) error {
 	if err != nil {
 		return err
 	}
-	r := costReport{By: by, Skipped: skipped, PricesAsOf: ledger.PricesAsOf()}
+	r := costReport{By: o.by, Skipped: skipped, PricesAsOf: ledger.PricesAsOf()}
 	if !since.IsZero() {
 		r.Since = &since
 	}
-	r.Groups, r.Total = ledger.Summarize(entries, by, since)
+	if r.Groups, r.Total, err = ledger.Summarize(entries, o.by, since); err != nil {
+		return settings.Renamed(err, map[string]string{"by": "--by"})
+	}
 	if skipped > 0 {
 		a.warn(fmt.Sprintf("left out of %s, torn or no entries: %s", c.Text(settings.Ledger), term.Plural(skipped, "line")))
 	}

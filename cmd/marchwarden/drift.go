@@ -30,9 +30,6 @@ type driftOptions struct {
 // The bounds of --timeout.
 const minPatience, maxPatience = time.Second, 10 * time.Minute
 
-// progressEvery is how often people hear that a check is still going on.
-const progressEvery = 5 * time.Second
-
 func newDrift(a *app) *cobra.Command {
 	var o driftOptions
 	cmd := &cobra.Command{
@@ -79,12 +76,10 @@ func driftCode(rep drift.Report) int {
 // runDrift makes a check and shows it, also one that was stopped as far as it came, and gives the
 // exit code of what it found.
 func runDrift(ctx context.Context, a *app, c *settings.Settings, o driftOptions, rec *network.Records, id marchwarden.TraceID) (int, error) {
-	end := func() {}
 	if !o.quiet {
-		o.Told, end = drift.Progress(progressEvery, func(done int) { a.note("still checking: %s done", term.Plural(done, "source")) })
+		o.Told = func(s drift.Source) { a.note("checked %s", term.CleanLine(s.Locator)) }
 	}
 	rep, err := rec.CheckSources(ctx, &a.Host, c, id, o.SourceOptions)
-	end()
 	if err == nil || marchwarden.CodeOf(err) == marchwarden.CodeCanceled && len(rep.Sources) > 0 {
 		if o.json {
 			return driftCode(rep), errors.Join(err, printJSON(a.forPrograms(), rep))

@@ -76,7 +76,7 @@ func runTraces(a *app, c *settings.Settings, o tracesOptions) error {
 			return invalid("--status", "", fmt.Sprintf("must be %s, not %q", settings.Either(statuses), plaintext.Clip(s, 40)))
 		}
 	}
-	infos, left, err := listRuns(a, c, o)
+	infos, more, err := listRuns(a, c, o)
 	if err != nil {
 		return err
 	}
@@ -98,32 +98,32 @@ func runTraces(a *app, c *settings.Settings, o tracesOptions) error {
 	if err := a.show(o.json, infos, head, rows, none); err != nil {
 		return err
 	}
-	if left > 0 && !o.json {
-		a.note("not shown: %s; --limit 0 lists all", term.Plural(left, "older run"))
+	if more && !o.json {
+		a.note("older runs are not shown; --limit 0 lists all")
 	}
 	return nil
 }
 
-// listRuns reads the newest runs, and says how many were left out for the limit.
-func listRuns(a *app, c *settings.Settings, o tracesOptions) (infos []runInfo, left int, err error) {
+// listRuns reads the newest runs, and says whether some were left out for the limit.
+func listRuns(a *app, c *settings.Settings, o tracesOptions) (infos []runInfo, more bool, err error) {
 	infos = []runInfo{}
 	if _, err := os.Stat(c.Text(settings.TraceDir)); errors.Is(err, fs.ErrNotExist) {
-		return infos, 0, nil
+		return infos, false, nil
 	}
 	d, err := trace.OpenDir(c.Text(settings.TraceDir), a.Now)
 	if err != nil {
-		return nil, 0, err
+		return nil, false, err
 	}
 	defer d.Close()
 	which := run.Listing{Rihlas: o.all, Limit: o.limit}
 	for _, s := range o.status {
 		which.Status = append(which.Status, run.State(s))
 	}
-	entries, left, err := run.List(d, which)
+	entries, more, err := run.List(d, which)
 	for _, e := range entries {
 		infos = append(infos, infoOf(e))
 	}
-	return infos, left, err
+	return infos, more, err
 }
 
 func infoOf(e run.Entry) runInfo {

@@ -235,11 +235,7 @@ func (b *Bundle) Load(id marchwarden.TraceID) (*trace.Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	start, err := log.Start()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if start.TraceID != id {
+	if start, err := log.Start(); err == nil && start.TraceID != id {
 		return nil, corrupt(name, "holds another run, %s", start.TraceID)
 	}
 	return log, nil

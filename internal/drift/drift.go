@@ -19,7 +19,7 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -144,8 +144,7 @@ type Config struct {
 	// Retracted are those of locators of the web and of papers that name papers which were taken
 	// back, each with what is known of it; nil asks nothing.
 	Retracted func(ctx context.Context, locators []string) map[string]string
-	// Told hears of each document when it is done; nil hears nothing. It is called
-	// by several goroutines.
+	// Told hears of each document when it is done; nil hears nothing.
 	Told func(Source)
 }
 
@@ -165,6 +164,7 @@ func Check(ctx context.Context, cfg Config, run *run.Run) (Report, error) {
 	rep := Report{Format: Format, TraceID: run.ID, CheckedAt: cfg.Now().UTC().Truncate(time.Second), Sources: []Source{}, Passages: make([]Passage, len(res.Citations)), Claims: []Claim{}}
 	cited := gather(docs, res.Citations)
 	rep.Sources = append(rep.Sources, make([]Source, len(cited))...)
+	var telling sync.Mutex
 	var g errgroup.Group // each looks at ctx itself, and says so for its own document
 	g.SetLimit(parallel)
 	for i, c := range cited {
@@ -175,6 +175,8 @@ func Check(ctx context.Context, cfg Config, run *run.Run) (Report, error) {
 				rep.Passages[n-1] = passages[j] // a citation is of one document
 			}
 			if cfg.Told != nil && err == nil {
+				telling.Lock()
+				defer telling.Unlock()
 				cfg.Told(src)
 			}
 			return err
@@ -186,26 +188,6 @@ func Check(ctx context.Context, cfg Config, run *run.Run) (Report, error) {
 		rep.Claims = append(rep.Claims, Claim{Text: c.Text, Citations: slices.Clone(c.Citations), State: rep.hold(c.Citations)})
 	}
 	return rep, marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the sources")
-}
-
-// Progress tells people who wait for slow sites how many documents are done. The caller calls end.
-func Progress(every time.Duration, say func(done int)) (told func(Source), end func()) {
-	var done atomic.Int64
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		ticks := time.NewTicker(every)
-		defer ticks.Stop()
-		for {
-			select {
-			case <-ticks.C:
-				say(int(done.Load()))
-			case <-stop:
-				return
-			}
-		}
-	}()
-	return func(Source) { done.Add(1) }, func() { close(stop); <-stopped }
 }
 
 // retracted notes which of the documents are papers that were taken back. Names of files and rows stay here.

@@ -16,6 +16,7 @@
 package ledger
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -113,29 +114,16 @@ func clean(s string) string {
 	return s
 }
 
-// By is what a summary puts together.
-type By string
-
-// The groupings.
-const (
-	ByDay        By = "day" // in UTC
-	ByModel      By = "model"
-	ByResearcher By = "researcher"
-	ByCaller     By = "caller"
-)
-
-// Groupings are all of them.
-func Groupings() []string {
-	return []string{string(ByDay), string(ByModel), string(ByResearcher), string(ByCaller)}
+// keys are what a summary puts together.
+var keys = map[string]func(Entry) string{
+	"day":        func(e Entry) string { return e.Time.UTC().Format(time.DateOnly) },
+	"model":      func(e Entry) string { return e.Model },
+	"researcher": func(e Entry) string { return e.Researcher },
+	"caller":     func(e Entry) string { return e.Caller },
 }
 
-// ParseBy reads a grouping; an unknown one is CodeInvalid and names them.
-func ParseBy(s string) (By, error) {
-	if slices.Contains(Groupings(), s) {
-		return By(s), nil
-	}
-	return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "by", Message: "must be day, model, researcher or caller, not \"" + clean(s) + "\""}
-}
+// Groupings are the names of what a summary puts together.
+func Groupings() []string { return []string{"day", "model", "researcher", "caller"} }
 
 // SpentBy is what the calls of a caller are known to have cost from a time on.
 func SpentBy(entries []Entry, caller string, from time.Time) (usd float64) {
@@ -172,8 +160,13 @@ func (s *Sum) add(e Entry) {
 }
 
 // Summarize adds up the entries from since on (the zero time means all), by
-// group in ascending order of key, and all of them together under "total".
-func Summarize(entries []Entry, by By, since time.Time) (groups []Sum, total Sum) {
+// group in ascending order of key, and all of them together under "total". An unknown
+// grouping is CodeInvalid.
+func Summarize(entries []Entry, by string, since time.Time) (groups []Sum, total Sum, err error) {
+	keyOf := keys[by]
+	if keyOf == nil {
+		return nil, total, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "by", Message: "must be day, model, researcher or caller, not \"" + clean(by) + "\""}
+	}
 	total.Key = "total"
 	index := map[string]int{}
 	for _, e := range entries {
@@ -181,7 +174,7 @@ func Summarize(entries []Entry, by By, since time.Time) (groups []Sum, total Sum
 			continue
 		}
 		total.add(e)
-		key := keyOf(e, by)
+		key := cmp.Or(keyOf(e), "unknown")
 		i, ok := index[key]
 		if !ok {
 			i = len(groups)
@@ -191,23 +184,7 @@ func Summarize(entries []Entry, by By, since time.Time) (groups []Sum, total Sum
 		groups[i].add(e)
 	}
 	slices.SortFunc(groups, func(a, b Sum) int { return strings.Compare(a.Key, b.Key) })
-	return groups, total
-}
-
-func keyOf(e Entry, by By) string {
-	key := e.Time.UTC().Format(time.DateOnly)
-	switch by {
-	case ByModel:
-		key = e.Model
-	case ByResearcher:
-		key = e.Researcher
-	case ByCaller:
-		key = e.Caller
-	}
-	if key == "" {
-		return "unknown"
-	}
-	return key
+	return groups, total, nil
 }
 
 // Format is the version of the lines that are written. Each line carries its own:

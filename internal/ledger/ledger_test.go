@@ -222,22 +222,22 @@ func TestSummarize(t *testing.T) {
 	first := Sum{Calls: 2, Searches: 2, TokensUsed: 11, WallTimeSec: 1, CostUSD: 0.5}
 	second := Sum{Calls: 1, Searches: 1, TokensUsed: 5, WallTimeSec: 2, UnknownCost: 1}
 	keyed := func(s Sum, key string) Sum { s.Key = key; return s }
-	want := map[By][]Sum{
-		ByDay:        {keyed(first, "2026-11-01"), keyed(second, "2026-11-02")},
-		ByModel:      {keyed(second, "a"), keyed(first, "b")},
-		ByResearcher: {keyed(first, "files"), keyed(second, "unknown")},
+	want := map[string][]Sum{
+		"day":        {keyed(first, "2026-11-01"), keyed(second, "2026-11-02")},
+		"model":      {keyed(second, "a"), keyed(first, "b")},
+		"researcher": {keyed(first, "files"), keyed(second, "unknown")},
 	}
 	for by, groups := range want {
-		gotGroups, gotTotal := Summarize(entries, by, since)
-		if diff := cmp.Diff(groups, gotGroups); diff != "" {
+		gotGroups, gotTotal, err := Summarize(entries, by, since)
+		if diff := cmp.Diff(groups, gotGroups); diff != "" || err != nil {
 			t.Errorf("by %s (-want +got):\n%s", by, diff)
 		}
 		if diff := cmp.Diff(total, gotTotal); diff != "" {
 			t.Errorf("total by %s (-want +got):\n%s", by, diff)
 		}
 	}
-	if _, err := ParseBy("week"); marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
-		t.Errorf("ParseBy(week): %v", err)
+	if _, _, err := Summarize(entries, "week", since); marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
+		t.Errorf("by week: %v", err)
 	}
 }
 

@@ -18,8 +18,6 @@ type Facts struct {
 	Start *trace.Start      // nil if the first step begins no run
 	Ends  []*trace.Complete // each time that the run had a result
 	Ended bool              // and it has not gone on after the last
-	// Verified is the last step of the gate, nil if there is none.
-	Verified *trace.Verify
 	Spent
 	Iterations int
 	Paid       int     // tokens of the run and, as they reported, of its rihlas
@@ -70,8 +68,6 @@ func (f *Facts) take(s trace.Step) {
 		}
 	case *trace.BudgetExhausted:
 		f.Exhausted = s.What
-	case *trace.Verify:
-		f.Verified = s
 	case *trace.Complete:
 		f.Ends, f.Ended, f.Known, f.Interrupted, f.end = append(f.Ends, s), true, true, s.Interrupted, f.taken
 	case *trace.Resume: // with more of what was exhausted

@@ -96,10 +96,10 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 	var found []*digest
 	told := map[*digest]Entry{}
 	for _, d := range all.runs {
-		if d.entry.Rihla || !d.words.has(h.seed, words) {
+		if d.entry.Rihla {
 			continue
 		}
-		if d = h.latest(ctx, d); d == nil {
+		if d = h.latest(ctx, d); d == nil || !d.words.has(h.seed, words) {
 			continue
 		}
 		if e := d.told(); q.means(&e) && (visible == nil || visible(e.ID)) {
@@ -147,31 +147,20 @@ type Listing struct {
 	Status []State // any of them; none is all
 }
 
-// List gives the newest runs as Look tells them, and how many more there are. Those are
-// read as a whole only where their status matters.
-func List(d *trace.Dir, l Listing) (entries []Entry, left int, err error) {
+// List gives the newest runs as Look tells them, and whether there are more.
+func List(d *trace.Dir, l Listing) (entries []Entry, more bool, err error) {
 	ids, err := d.List()
-	if err != nil {
-		return nil, 0, err
-	}
-	full := func() bool { return l.Limit > 0 && len(entries) == l.Limit }
 	for _, id := range ids {
-		if full() && len(l.Status) == 0 {
-			if start, _ := d.Beginning(id); l.Rihlas || start == nil || !start.PartOf {
-				left++
-			}
-			continue
-		}
 		e := Look(d, id)
 		switch {
 		case e.Rihla && !l.Rihlas, len(l.Status) > 0 && !slices.Contains(l.Status, e.Status):
-		case full():
-			left++
+		case l.Limit > 0 && len(entries) == l.Limit:
+			return entries, true, nil
 		default:
 			entries = append(entries, e)
 		}
 	}
-	return entries, left, nil
+	return entries, false, err
 }
 
 const minPrefix = 4
@@ -194,9 +183,15 @@ func FindID(d *trace.Dir, s string) (marchwarden.TraceID, error) {
 		return marchwarden.TraceID{}, err
 	}
 	for _, id := range ids {
-		start, begun := d.Beginning(id)
-		aside := start != nil && (start.PartOf || start.Investigation != nil && start.Investigation.PlanOnly)
-		if begun && !aside {
+		log, err := d.Skim(id, trace.ActionStart)
+		if err == nil && len(log.Steps) == 0 && !log.Damaged || marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+			continue // no run was begun in it
+		}
+		var start *trace.Start
+		if err == nil {
+			start, _ = log.Start() // nil with its error
+		}
+		if start == nil || !start.PartOf && (start.Investigation == nil || !start.Investigation.PlanOnly) {
 			return id, nil
 		}
 	}

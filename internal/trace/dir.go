@@ -1,8 +1,6 @@
 package trace
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -310,27 +308,6 @@ func (d *Dir) file(id marchwarden.TraceID, how int) (*os.File, error) {
 			Hint: "run 'marchwarden traces' to list the traces there are"}
 	}
 	return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open trace %s", id)
-}
-
-// Beginning is how a run was begun, by its first line alone: there may be thousands of
-// traces. The start is nil if the line cannot be read, and begun is false if it was never
-// written whole: no run is in it.
-func (d *Dir) Beginning(id marchwarden.TraceID) (start *Start, begun bool) {
-	f, err := d.Raw(id)
-	if err != nil {
-		return nil, marchwarden.CodeOf(err) != marchwarden.CodeNotFound
-	}
-	defer f.Close()
-	first, err := bufio.NewReader(f).ReadBytes('\n')
-	if err != nil {
-		return nil, !errors.Is(err, io.EOF)
-	}
-	log, err := Read(bytes.NewReader(first))
-	if err != nil {
-		return nil, true
-	}
-	start, _ = log.Start() // nil with its error
-	return start, true
 }
 
 // List returns the ids of all traces, newest file first.
