@@ -91,9 +91,6 @@ type Desk struct {
 // nothing: Recover does. A record that is damaged is set aside under another name and has no owner.
 // The caller closes the desk.
 func Open(cfg Config) (*Desk, error) {
-	if cfg.Researcher == nil || cfg.Now == nil {
-		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "a desk needs a researcher and a clock")
-	}
 	if cfg.NewID == nil {
 		cfg.NewID = func() marchwarden.TraceID {
 			id, _ := marchwarden.ParseTraceID(uuid.NewString())
