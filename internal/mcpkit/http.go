@@ -19,8 +19,8 @@ import (
 const (
 	// modernEra is the first version of the protocol without sessions.
 	modernEra = "2026-07-28"
-	// visitorKey is where the SDK carries the visitor of a request.
-	visitorKey = "marchwarden/visitor"
+	// requestKey is where the SDK carries the context of an HTTP request.
+	requestKey = "marchwarden/request"
 
 	// defaultIdle is how long a session of the earlier protocol may be idle.
 	defaultIdle = 10 * time.Minute
@@ -62,19 +62,13 @@ func (s *Server) Handler() http.Handler {
 	return identified(both)
 }
 
-// visitor is the HTTP request that a call came with, and who makes it. The SDK ties a call of the
-// earlier protocol to neither.
-type visitor struct {
-	who     access.Principal
-	request context.Context // ends with the request
-}
-
-// visitorOf is the visitor of a request; ok is false on a pipe.
-func visitorOf(req mcp.Request) (v visitor, ok bool) {
+// requestOf is the context of the HTTP request that a call came with: it says who makes the call, and ends with
+// the request. The SDK ties a call of the earlier protocol to neither. It is nil on a pipe.
+func requestOf(req mcp.Request) (request context.Context) {
 	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
-		v, ok = extra.TokenInfo.Extra[visitorKey].(visitor)
+		request, _ = extra.TokenInfo.Extra[requestKey].(context.Context)
 	}
-	return v, ok
+	return request
 }
 
 // identified tells the SDK who makes a request, so that it holds every session to the one who opened
@@ -85,7 +79,7 @@ func identified(next http.Handler) http.Handler {
 		if p.ID == "" {
 			return nil, auth.ErrInvalidToken
 		}
-		return &auth.TokenInfo{UserID: p.ID, Scopes: p.Scopes, Extra: map[string]any{visitorKey: visitor{p, ctx}}}, nil
+		return &auth.TokenInfo{UserID: p.ID, Scopes: p.Scopes, Extra: map[string]any{requestKey: ctx}}, nil
 	}
 	checked := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -156,8 +150,8 @@ func (s *Server) join(ctx context.Context, req *mcp.CallToolRequest) (context.Co
 	ctx, cancel := context.WithCancel(ctx)
 	until, _ := ctx.Value(sessionKey{}).(context.Context)
 	end := cancel
-	if v, ok := visitorOf(req); ok && req.ProtocolVersion() < modernEra {
-		until = v.request
+	if request := requestOf(req); request != nil && req.ProtocolVersion() < modernEra {
+		until = request
 		end = func() {
 			defer cancel()
 			s.lines.missed(ctx, req.Session.ID())
@@ -186,8 +180,8 @@ var scopes = map[string]string{
 
 // caller is who makes a request: over HTTP whom the door has let in, on a pipe the local user.
 func caller(ctx context.Context, req mcp.Request) access.Principal {
-	if v, ok := visitorOf(req); ok {
-		return v.who
+	if request := requestOf(req); request != nil {
+		ctx = request
 	}
 	return access.From(ctx)
 }
@@ -206,18 +200,18 @@ var errLoads = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "too man
 // the room until the HTTP request that it goes out with is over.
 func (s *Server) measured(read mcp.ResourceHandler) mcp.ResourceHandler {
 	return func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		v, ok := visitorOf(req)
-		if !ok { // a pipe, to the user's own host
+		request := requestOf(req)
+		if request == nil { // a pipe, to the user's own host
 			return read(ctx, req)
 		}
-		room := s.lines.room(v.who.ID)
+		room := s.lines.room(access.From(request).ID)
 		waiting, cancel := context.WithTimeout(ctx, loadPatience)
 		defer cancel()
-		if v.request.Err() != nil || room.Acquire(waiting, 1) != nil { // the answer is not read, or it has waited too long
+		if request.Err() != nil || room.Acquire(waiting, 1) != nil { // the answer is not read, or it has waited too long
 			return nil, errLoads
 		}
 		free := sync.OnceFunc(func() { room.Release(1) })
-		context.AfterFunc(v.request, free)
+		context.AfterFunc(request, free)
 		res, err := read(ctx, req)
 		if err != nil || len(res.Contents[0].Text)+len(res.Contents[0].Blob) <= smallLoad {
 			free()

@@ -91,9 +91,6 @@ type Desk struct {
 // nothing: Recover does. A record that is damaged is set aside under another name and has no owner.
 // The caller closes the desk.
 func Open(cfg Config) (*Desk, error) {
-	if cfg.Researcher == nil || cfg.Now == nil {
-		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "a desk needs a researcher and a clock")
-	}
 	if cfg.NewID == nil {
 		cfg.NewID = func() marchwarden.TraceID {
 			id, _ := marchwarden.ParseTraceID(uuid.NewString())
@@ -217,45 +214,32 @@ func (d *Desk) mayFollow(ctx context.Context, follow string) error {
 	return &marchwarden.Error{Code: marchwarden.CodeNotFound, Field: "follow", Message: "no run " + plaintext.Line(follow, 40)}
 }
 
-// enter begins a run, in the place of one that has ended.
+// enter makes a run known, in the place of one that has ended, and begins it.
 // If another run has its id by now, a caller that resumes attaches to that one.
 func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
 	first := r.visit(asked.Sink, false) // before another caller can attach, and leave again
-	other, err := d.admit(r, ended)
-	if err == nil && other == nil {
+	d.mu.Lock()
+	other, closed := d.runs[r.id], d.closed
+	taken := other != nil && other != ended && !other.over()
+	if !closed && !taken {
+		d.runs[r.id] = r
+		d.group.Add(1) // launch ends it
+	}
+	d.mu.Unlock()
+	if !closed && !taken {
 		return d.launch(first, asked.Request)
 	}
-	r.mu.Lock()
-	r.close(outcome{}) // or its deadline would end it, and write that down
-	r.mu.Unlock()
+	r.halt(nil)
 	switch {
-	case err != nil:
-		return nil, err
+	case closed:
+		return nil, ErrShutdown
 	case asked.Request.Resume == "":
 		return nil, goingOn(r.id)
 	}
 	return other.attach(asked)
 }
 
-// admit makes a run known, in the place of the one that is expected there. If there is
-// another by now, which has not ended, that one is returned instead.
-func (d *Desk) admit(r, expected *Run) (*Run, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, ErrShutdown
-	}
-	if there := d.runs[r.id]; there != nil {
-		if there != expected && !there.over() {
-			return there, nil
-		}
-	}
-	d.runs[r.id] = r
-	d.group.Add(1) // work or launch ends it
-	return nil, nil
-}
-
-// launch writes the record of an admitted run, and begins its work when its turn comes.
+// launch writes the record of a run that is known, and begins its work when its turn comes.
 func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 	r := first.Run
 	if err := r.inscribe(); err != nil && (r.Kept() || err != errUnrecorded) {

@@ -54,12 +54,20 @@ func (d *Desk) find(id marchwarden.TraceID) (*Run, error) {
 // those of their own runs, and those of the rihlas of their own investigations once
 // these have ended. The local user sees all.
 func (d *Desk) Owns(ctx context.Context, id marchwarden.TraceID) bool {
+	who := access.From(ctx)
+	if who.ID == "" || !id.Valid() {
+		return false
+	}
 	d.mu.Lock()
 	r := d.runs[id]
 	d.mu.Unlock()
-	who := access.From(ctx)
-	return who.ID != "" && id.Valid() && (r != nil && r.visibleTo(who) ||
-		d.hasRecord(who, func(rec record) bool { return rec.ID == id || slices.Contains(rec.Traces, id) }))
+	if r != nil && r.visibleTo(who) {
+		return true
+	}
+	if !who.SeesAll() {
+		_, _ = d.records.read(id) // another process may have written it a moment ago
+	}
+	return d.hasRecord(who, func(rec record) bool { return rec.ID == id || slices.Contains(rec.Traces, id) })
 }
 
 // MaySee reports whether the principal of ctx may read a stored document, named by

@@ -107,7 +107,7 @@ func TestPartingWordsAreWhole(t *testing.T) {
 }
 
 func TestStartFails(t *testing.T) {
-	for _, argv := range [][]string{nil, {""}, {"/no/such/program"}} {
+	for _, argv := range [][]string{{""}, {"/no/such/program"}} {
 		if p, err := startProcess(Target{Command: argv}); err == nil {
 			p.Stop()
 			t.Errorf("%q was started", argv)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -77,6 +78,8 @@ func LoginClient(home *url.URL, own, others http.RoundTripper) *http.Client {
 type split struct {
 	home        *url.URL
 	own, others http.RoundTripper
+
+	refused atomic.Pointer[marchwarden.Error] // the last address that was; the SDK drops the kind of it
 }
 
 // RoundTrip sends one request.
@@ -84,7 +87,11 @@ func (s *split) RoundTrip(req *http.Request) (*http.Response, error) {
 	if sameServer(req.URL, s.home) {
 		return s.own.RoundTrip(req)
 	}
-	return s.others.RoundTrip(req)
+	resp, err := s.others.RoundTrip(req)
+	if refused, ok := errors.AsType[*marchwarden.Error](err); ok {
+		s.refused.Store(refused)
+	}
+	return resp, err
 }
 
 // Browser shows the user an address and waits for the way back.
@@ -306,6 +313,7 @@ func (l *Login) denied(format string, args ...any) error {
 func (l *Login) failure(ctx context.Context, err error) error {
 	var own *marchwarden.Error
 	var refused *oauth2.RetrieveError
+	outside := l.outside()
 	switch {
 	case err == nil:
 		return nil
@@ -320,6 +328,8 @@ func (l *Login) failure(ctx context.Context, err error) error {
 			return marchwarden.Errorf(marchwarden.CodeUnavailable, "the authorization server fails (status %d)", status)
 		}
 		return l.denied("the authorization server gave no token (status %d)%s", status, named(refused.ErrorCode))
+	case outside != nil:
+		return outside
 	case context.Cause(ctx) != nil:
 		return marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeTimeout, "log in with the researcher")
 	case l.Browser == nil: // a token was to be renewed, and a request with a secret was sent
@@ -331,6 +341,14 @@ func (l *Login) failure(ctx context.Context, err error) error {
 			Hint: "register it there yourself, and write its client_id into config.yaml"}
 	}
 	return marchwarden.Errorf(marchwarden.CodeDenied, "the login failed: %s", mcpkit.Clip(mcpkit.Plain(said), maxSaidChars))
+}
+
+// outside is why an address that a server named was refused since it was last asked for, or nil.
+func (l *Login) outside() *marchwarden.Error {
+	if s, ok := l.HTTP.Transport.(*split); ok {
+		return s.refused.Swap(nil)
+	}
+	return nil
 }
 
 var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
