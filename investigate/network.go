@@ -99,6 +99,8 @@ func (r Researcher) check() error {
 		return invalid("Researchers", "", "%q must have exactly one of Value, Command and URL, has %d", r.Name, ways)
 	case r.Evidence != nil && r.Value == nil:
 		return invalid("Researchers", "", "%q has Evidence, which is for a Value: a server hands over its own", r.Name)
+	case r.Timeout < 0:
+		return invalid("timeout", "", "%s of %s is less than 0", r.Timeout, r.Name)
 	case r.Trust != "" && r.Trust != Known && r.Trust != Unknown:
 		return invalid("Researchers", "", "Trust of %q must be %s or %s, not %q", r.Name, Known, Unknown, r.Trust)
 	}

@@ -62,10 +62,11 @@ func (f KeysFile) Add(now time.Time, name string, role Role) (seed []byte, err e
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make a key")
 	}
 	defer pair.Wipe()
-	if added.Public, err = pair.PublicKey(); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "make a key")
+	added.Public, err = pair.PublicKey()
+	if err == nil {
+		seed, err = pair.Seed()
 	}
-	if seed, err = pair.Seed(); err != nil {
+	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "make a key")
 	}
 	if err := keysFile.Add(string(f), added); err != nil {

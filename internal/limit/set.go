@@ -51,18 +51,13 @@ func (s *Set) limit(key string) *Limiter {
 	if len(s.byKey) >= mostKept {
 		s.forget()
 	}
-	l := s.make(key)
+	rate, _ := s.cfg.Rules.For(key)
+	l := New(Config{Name: key, Rate: rate, Store: s.cfg.Store(key), Now: s.cfg.Now})
+	if s.cfg.Tell != nil {
+		l.cfg.Tell = func(until time.Time) { s.cfg.Tell(key, until) }
+	}
 	s.byKey[key] = l
 	return l
-}
-
-func (s *Set) make(key string) *Limiter {
-	var tell func(time.Time)
-	if s.cfg.Tell != nil {
-		tell = func(until time.Time) { s.cfg.Tell(key, until) }
-	}
-	rate, _ := s.cfg.Rules.For(key)
-	return New(Config{Name: key, Rate: rate, Store: s.cfg.Store(key), Now: s.cfg.Now, Tell: tell})
 }
 
 // forget drops limiters that no call waits for and that hold no call back. The caller has mu.

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -43,10 +44,6 @@ type Results struct {
 	there map[marchwarden.TraceID]bool // whether it failed
 }
 
-// maxHead is how much of a line is looked at: its status and id stand at its
-// beginning.
-const maxHead = 4 << 10
-
 // OpenResults opens a file of results, makes it if it is missing, and cuts off what a
 // crash left of a line. One that another process writes, or that holds something else,
 // is an error.
@@ -69,69 +66,32 @@ func OpenResults(path string) (*Results, error) {
 	return r, nil
 }
 
+// read takes in the lines that are there.
 func (r *Results) read() error {
-	info, err := r.f.Stat()
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read %s", r.path)
-	}
-	whole, err := r.wholeLines(info.Size())
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read %s", r.path)
-	}
-	wrong := 0
-	err = durable.ScanLines(io.NewSectionReader(r.f, 0, whole), maxHead, func(l durable.Line) {
-		if head, ok := headOf(l.Text); ok {
-			r.there[head.TraceID] = head.Status != dispatch.Done
-		} else if wrong == 0 {
-			wrong = l.N
+	reader, size := bufio.NewReader(r.f), int64(0)
+	for n := 1; ; n++ {
+		text, err := reader.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read %s", r.path)
 		}
-	})
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read %s", r.path)
+		var line Line
+		switch begun := text[:min(len(text), len(lineBegins))]; {
+		case len(text) == 0:
+			return nil
+		case err != nil && strings.HasPrefix(lineBegins, string(begun)): // a crash left half a line; it is asked for again
+			return marchwarden.Wrap(r.f.Truncate(size), marchwarden.CodeUnavailable, "cut off half a line of %s", r.path)
+		case err == nil && len(bytes.TrimSpace(text)) == 0:
+		case err != nil || json.Unmarshal(text, &line) != nil || !line.TraceID.Valid() || line.Status == "":
+			return settings.Invalid("--out", "choose another file", fmt.Sprintf("%q holds something else than results: line %d", r.path, n))
+		default:
+			r.there[line.TraceID] = line.Status != dispatch.Done
+		}
+		size += int64(len(text))
 	}
-	stump := make([]byte, min(int64(len(lineBegins)), info.Size()-whole))
-	if _, err := r.f.ReadAt(stump, whole); err != nil && len(stump) > 0 {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read %s", r.path)
-	}
-	if wrong > 0 || !strings.HasPrefix(lineBegins, string(stump)) {
-		return settings.Invalid("--out", "choose another file", fmt.Sprintf("%q holds something else than results: line %d", r.path, max(1, wrong)))
-	}
-	if len(stump) > 0 { // a crash left it; it is asked for again
-		err = r.f.Truncate(whole)
-	}
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "cut off half a line of %s", r.path)
 }
 
 // lineBegins is how every line of results begins.
 const lineBegins = `{"line":`
-
-// headOf reads what of a line stands before its result.
-func headOf(line []byte) (head Line, ok bool) {
-	for _, field := range []string{`,"result":`, `,"error":`} {
-		if cut := bytes.Index(line, []byte(field)); cut > 0 {
-			line = append(line[:cut:cut], '}')
-		}
-	}
-	err := json.Unmarshal(line, &head)
-	return head, err == nil && head.TraceID.Valid() && head.Status != ""
-}
-
-// wholeLines is how much of the file is whole lines.
-func (r *Results) wholeLines(size int64) (int64, error) {
-	const piece = 64 << 10
-	for end := size; end > 0; {
-		from := max(0, end-piece)
-		buf := make([]byte, end-from)
-		if _, err := r.f.ReadAt(buf, from); err != nil {
-			return 0, err
-		}
-		if i := bytes.LastIndexByte(buf, '\n'); i >= 0 {
-			return from + int64(i) + 1, nil
-		}
-		end = from
-	}
-	return 0, nil
-}
 
 // Has reports whether a question has its line.
 func (r *Results) Has(id marchwarden.TraceID) bool {

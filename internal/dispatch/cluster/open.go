@@ -62,7 +62,6 @@ type Engine struct {
 	log   *slog.Logger
 	facts Facts
 	blobs blob.Store
-	roll  roll
 
 	limits *streams.Limits
 

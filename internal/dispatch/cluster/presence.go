@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -160,31 +159,13 @@ func (e *Engine) left(ctx context.Context, p Presence) (bool, error) {
 	return err == nil, err
 }
 
-// roll is who can be asked, as of a while ago.
-type roll struct {
-	mu      sync.Mutex // guards what follows
-	members []dispatch.Member
-	at      time.Time
-}
-
 // Members are the researchers that live workers work for, by name. Where workers differ
-// in what they say of one, the latest worker's word counts. What is given may be a third
-// of a lease old; the list is the caller's.
+// in what they say of one, the latest worker's word counts.
 func (e *Engine) Members(ctx context.Context) ([]dispatch.Member, error) {
-	e.roll.mu.Lock()
-	defer e.roll.mu.Unlock()
-	now := e.cfg.Now()
-	if e.roll.at.IsZero() || now.Sub(e.roll.at) >= e.facts.Lease/3 {
-		workers, err := e.Workers(ctx)
-		if err != nil {
-			return nil, err
-		}
-		e.roll.members, e.roll.at = union(workers), now
+	workers, err := e.Workers(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return slices.Clone(e.roll.members), nil
-}
-
-func union(workers []Presence) []dispatch.Member {
 	slices.SortStableFunc(workers, func(a, b Presence) int { return a.Since.Compare(b.Since) })
 	known := map[string]dispatch.Member{}
 	for _, w := range workers {
@@ -196,5 +177,5 @@ func union(workers []Presence) []dispatch.Member {
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		list = append(list, known[name])
 	}
-	return list
+	return list, nil
 }

@@ -134,11 +134,8 @@ func (t *term) check(ctx context.Context, it *item) (bool, error) {
 	return false, nil
 }
 
-// rest leaves a task alone for a while that all is well with, longer each time.
-func (t *term) rest(it *item) {
-	it.pause = min(max(2*it.pause, 2*t.lease), 8*t.lease)
-	it.next = t.e.cfg.Now().Add(it.pause)
-}
+// rest leaves a task alone for a while that all is well with.
+func (t *term) rest(it *item) { it.next = t.e.cfg.Now().Add(4 * t.lease) }
 
 // settle ends a canceled task that no worker has. If a worker begins it in this moment, that worker
 // ends it.

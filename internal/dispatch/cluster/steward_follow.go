@@ -18,14 +18,13 @@ import (
 // item is a task that has not ended as far as the steward knows.
 type item struct {
 	id, investigation marchwarden.TraceID
-	queue, work       string        // where it waits: the queue, and the subject
-	canceled          bool          // a client asks for it
-	seq               uint64        // of its specification
-	ends              uint64        // its end, if there is one, is not before this sequence
-	next              time.Time     // when to look at it
-	pause             time.Duration // until the look after the next, if all is well
-	entry             uint64        // the last entry of its record when it was looked at
-	since             time.Time     // since when that is the last
+	queue, work       string    // where it waits: the queue, and the subject
+	canceled          bool      // a client asks for it
+	seq               uint64    // of its specification
+	ends              uint64    // its end, if there is one, is not before this sequence
+	next              time.Time // when to look at it
+	entry             uint64    // the last entry of its record when it was looked at
+	since             time.Time // since when that is the last
 	ended             bool
 }
 

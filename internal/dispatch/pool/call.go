@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,80 +215,76 @@ func unit(u marchwarden.Unit) bool { return u >= 0 && u <= 1 }
 // again.
 const silence = 5 * time.Second
 
-// reportSilence tells the sink for how long the member has said nothing, and how much
-// time it has left, until stop is called.
-func (m *member) reportSilence(ctx context.Context, t *tap) (stop func()) {
-	if t.sink == nil {
-		return func() {}
-	}
-	began := m.now()
-	end, limited := ctx.Deadline()
-	if own := began.Add(m.Timeout); m.Timeout > 0 && (!limited || own.Before(end)) {
-		end, limited = own, true
-	}
-	over := make(chan struct{})
-	go func() {
-		tick := time.NewTicker(silence)
-		defer tick.Stop()
-		heard, since := 0, began
-		for {
-			select {
-			case <-over:
-				return
-			case <-tick.C:
-			}
-			now, left := m.now(), "no time limit"
-			if limited {
-				left = max(0, end.Sub(now)).Round(time.Second).String() + " left"
-			}
-			if n := t.silent(heard, fmt.Sprintf("has said nothing for %s; %s", now.Sub(since).Round(time.Second), left)); n != heard {
-				heard, since = n, now
-			}
-		}
-	}()
-	return func() { close(over) }
-}
-
-// tap is a sink that can be shut: one call's events, one at a time, and none
-// after the call.
+// tap is a sink that can be shut: one call's events, one at a time, and none after the call. It tells
+// for how long the member has said nothing, and how much time it has left.
 type tap struct {
+	m     *member
+	end   time.Time // of the call; zero for no limit
+	quiet *time.Timer
+
 	mu    sync.Mutex // guards what follows, and is held while sink is called: sinks do not block
 	sink  marchwarden.Sink
-	heard int
 	stage marchwarden.Stage // of the last event
+	heard time.Time         // when that came, or the call began
 }
 
-// silent tells the sink something that is no event of the member's, if that has said nothing
-// since it had said so much. It gives how much it has said.
-func (t *tap) silent(heard int, message string) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.sink != nil && t.heard == heard {
-		t.sink(marchwarden.Event{Stage: cmp.Or(t.stage, marchwarden.StagePlan), Message: message})
+// tap opens the tap of a call; nil if there is no listener.
+func (m *member) tap(ctx context.Context, sink marchwarden.Sink) *tap {
+	if sink == nil {
+		return nil
 	}
-	return t.heard
+	t := &tap{m: m, sink: sink, stage: marchwarden.StagePlan, heard: m.now()}
+	t.end, _ = ctx.Deadline()
+	if own := t.heard.Add(m.Timeout); m.Timeout > 0 && (t.end.IsZero() || own.Before(t.end)) {
+		t.end = own
+	}
+	t.mu.Lock() // until the timer is there
+	defer t.mu.Unlock()
+	t.quiet = time.AfterFunc(silence, t.reportSilence)
+	return t
 }
 
-// events is the sink to hand on; nil when there is no listener.
-func (t *tap) events() marchwarden.Sink {
+// hear passes an event on.
+func (t *tap) hear(e marchwarden.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.sink == nil {
+		return
+	}
+	t.stage, t.heard = e.Stage, t.m.now()
+	t.quiet.Reset(silence)
+	t.sink(e)
+}
+
+func (t *tap) reportSilence() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sink == nil {
+		return
+	}
+	now, left := t.m.now(), "no time limit"
+	if !t.end.IsZero() {
+		left = max(0, t.end.Sub(now)).Round(time.Second).String() + " left"
+	}
+	t.quiet.Reset(silence)
+	t.sink(marchwarden.Event{Stage: t.stage, Message: fmt.Sprintf("has said nothing for %s; %s", now.Sub(t.heard).Round(time.Second), left)})
+}
+
+// events is the sink to hand on.
+func (t *tap) events() marchwarden.Sink {
+	if t == nil {
 		return nil
 	}
-	return func(e marchwarden.Event) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.sink != nil {
-			t.heard, t.stage = t.heard+1, e.Stage
-			t.sink(e)
-		}
-	}
+	return t.hear
 }
 
 func (t *tap) shut() {
+	if t == nil {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.quiet.Stop()
 	t.sink = nil
 }
 

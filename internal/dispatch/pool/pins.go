@@ -76,24 +76,21 @@ func (f FilePins) unreadable(err error) error {
 }
 
 func decodePins(data []byte) (map[string]string, error) {
-	damaged := func(format string, args ...any) error {
-		return marchwarden.Errorf(marchwarden.CodeCorrupt, "the file is damaged: "+format, args...)
-	}
 	var file pinsFile
-	if err := json.Unmarshal(data, &file); err != nil {
-		return nil, damaged("%v", err)
-	}
-	if file.Version > pinsVersion {
+	err := json.Unmarshal(data, &file)
+	if err == nil && file.Version > pinsVersion {
 		return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "it has version %d, and this program knows %d", file.Version, pinsVersion)
 	}
-	if file.Version != pinsVersion || file.Pins == nil {
-		return nil, damaged("it has no version or no pins")
+	if err == nil && (file.Version != pinsVersion || file.Pins == nil) {
+		err = errors.New("it has no version or no pins")
 	}
 	for member, hash := range file.Pins {
-		if !validName.MatchString(member) || !validPin.MatchString(hash) {
-			// Which of several is said depends on nothing that matters.
-			return nil, damaged("there is a pin without a proper name or hash")
+		if err == nil && (!validName.MatchString(member) || !validPin.MatchString(hash)) {
+			err = errors.New("there is a pin without a proper name or hash")
 		}
+	}
+	if err != nil {
+		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the file is damaged: %v", err)
 	}
 	return file.Pins, nil
 }

@@ -162,9 +162,8 @@ func (p *Pool) Dispatch(ctx context.Context, name string, req marchwarden.Reques
 	if err != nil {
 		return nil, err
 	}
-	t := tap{sink: sink}
+	t := m.tap(ctx, sink)
 	defer t.shut()
-	defer m.reportSilence(ctx, &t)()
 	return call(ctx, m, func(ctx context.Context, s Session) (*marchwarden.Result, error) {
 		return checked(s.Research(ctx, req, t.events()))
 	})

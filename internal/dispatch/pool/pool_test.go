@@ -398,7 +398,7 @@ func TestSilenceIsReported(t *testing.T) {
 		h := &house{}
 		h.research = func(ctx context.Context, s *fake, sink marchwarden.Sink) (*marchwarden.Result, error) {
 			select {
-			case <-time.After(12 * time.Second):
+			case <-time.After(13 * time.Second):
 				sink(marchwarden.Event{Stage: marchwarden.StageFetch, Message: "reading"})
 			case <-ctx.Done():
 			}
@@ -413,7 +413,7 @@ func TestSilenceIsReported(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 22*time.Second)
 		defer cancel()
-		want := []string{"plan: has said nothing for 5s; 17s left", "plan: has said nothing for 10s; 12s left", "fetch: reading", "fetch: has said nothing for 5s; 2s left"}
+		want := []string{"plan: has said nothing for 5s; 17s left", "plan: has said nothing for 10s; 12s left", "fetch: reading", "fetch: has said nothing for 5s; 4s left"}
 		if got := said(ctx, "web"); !slices.Equal(got, want) {
 			t.Errorf("until the caller's deadline: %q", got)
 		}

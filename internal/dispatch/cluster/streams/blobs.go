@@ -52,18 +52,15 @@ const (
 // PrepareBlobs makes the stream of documents, or brings it up to date. It may be repeated,
 // and tries until ctx ends, as Prepare does.
 func (c *Conn) PrepareBlobs(ctx context.Context, replicas int) error {
-	return c.Insist(ctx, "prepare stream "+StreamBlob, func(ctx context.Context) error {
-		_, err := c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name:              StreamBlob,
-			Description:       "evidence, by the hash of its content",
-			Subjects:          []string{"mw.blob.*", "mw.chunk.*.*.*"},
-			Storage:           jetstream.FileStorage,
-			Replicas:          replicas,
-			MaxBytes:          -1,
-			MaxMsgsPerSubject: 1,
-			Discard:           jetstream.DiscardNew, // a full store refuses; it does not forget
-		})
-		return err
+	return c.prepare(ctx, jetstream.StreamConfig{
+		Name:              StreamBlob,
+		Description:       "evidence, by the hash of its content",
+		Subjects:          []string{"mw.blob.*", "mw.chunk.*.*.*"},
+		Storage:           jetstream.FileStorage,
+		Replicas:          replicas,
+		MaxBytes:          -1,
+		MaxMsgsPerSubject: 1,
+		Discard:           jetstream.DiscardNew, // a full store refuses; it does not forget
 	})
 }
 

@@ -22,22 +22,18 @@ func CheckBlobs(field, address string) error {
 	return err
 }
 
-// OpenBlobs opens the evidence store at address: "jetstream" or "", or "dir:/path". A
-// directory must be there already. It stays open for as long as the process runs.
+// OpenBlobs opens the evidence store at address: "jetstream" or "", or "dir:/path" of a directory
+// that all hosts share. It stays open for as long as the process runs.
 func (c *Conn) OpenBlobs(address string) (blob.Store, error) {
 	path, err := parsePlace("blobs of the cluster", address)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case path != "":
-		return openDir(path)
 	}
-	return c.blobs()
-}
-
-// openDir opens the directory that all hosts share. One that is missing is not made: it
-// is most likely not mounted, and what was written below it would be on this host alone.
-func openDir(path string) (blob.Store, error) {
+	if path == "" {
+		return c.blobs()
+	}
+	// One that is missing is most likely not mounted: what was written below it would be on this
+	// host alone.
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the evidence is in " + path + ", which is not there",
 			Hint: "mount the folder that all hosts of the cluster share"}
@@ -51,20 +47,19 @@ func openDir(path string) (blob.Store, error) {
 
 // parsePlace gives a path, or "" for the cluster's own store.
 func parsePlace(field, address string) (path string, err error) {
-	const write = "write jetstream for the hubs' own store, or dir:/path of a folder that all hosts share"
 	if address == "" || address == OwnBlobs {
 		return "", nil
 	}
-	if path, ok := strings.CutPrefix(address, "dir:"); ok {
-		if !filepath.IsAbs(path) {
-			return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "the path behind dir: does not begin at the root",
-				Hint: "write dir:/path; it must be the same directory on every host, such as a network file system"}
-		}
+	bad := &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "not the address of an evidence store", // not repeated: it may be a key in the wrong place
+		Hint: "write jetstream for the hubs' own store, or dir:/path of a folder that all hosts share"}
+	path, folder := strings.CutPrefix(address, "dir:")
+	switch {
+	case folder && filepath.IsAbs(path):
 		return path, nil
+	case folder:
+		bad.Message, bad.Hint = "the path behind dir: does not begin at the root", "write dir:/path; it must be the same directory on every host, such as a network file system"
+	case strings.HasPrefix(address, "s3:"):
+		bad.Message = "evidence is no longer kept in S3"
 	}
-	if strings.HasPrefix(address, "s3:") {
-		return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "evidence is no longer kept in S3", Hint: write}
-	}
-	// Not repeated: what is no address may be a key in the wrong place.
-	return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "not the address of an evidence store", Hint: write}
+	return "", bad
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -197,13 +195,7 @@ func streams(replicas int, keep Keep) []jetstream.StreamConfig {
 // by several hubs at once, and tries until ctx ends while a cluster is forming.
 func (c *Conn) Prepare(ctx context.Context, replicas int, lease time.Duration, keep Keep) error {
 	for _, cfg := range streams(replicas, keep.Complete()) {
-		if err := c.Insist(ctx, "prepare stream "+cfg.Name, func(ctx context.Context) error {
-			if c.stands(ctx, cfg) {
-				return nil
-			}
-			_, err := c.js.CreateOrUpdateStream(ctx, cfg)
-			return err
-		}); err != nil {
+		if err := c.prepare(ctx, cfg); err != nil {
 			return err
 		}
 	}
@@ -215,11 +207,10 @@ func (c *Conn) Prepare(ctx context.Context, replicas int, lease time.Duration, k
 	for _, cfg := range buckets {
 		cfg.Replicas, cfg.Storage = replicas, jetstream.FileStorage
 		if err := c.Insist(ctx, "prepare bucket "+cfg.Bucket, func(ctx context.Context) error {
-			if c.stands(ctx, jetstream.StreamConfig{Name: "KV_" + cfg.Bucket, Subjects: []string{"$KV." + cfg.Bucket + ".>"}, Replicas: replicas, MaxAge: cfg.TTL,
-				MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew}) {
-				return nil
+			_, err := c.js.CreateKeyValue(ctx, cfg)
+			if errors.Is(err, jetstream.ErrBucketExists) {
+				_, err = c.js.UpdateKeyValue(ctx, cfg)
 			}
-			_, err := c.js.CreateOrUpdateKeyValue(ctx, cfg)
 			return err
 		}); err != nil {
 			return err
@@ -228,17 +219,16 @@ func (c *Conn) Prepare(ctx context.Context, replicas int, lease time.Duration, k
 	return c.Insist(ctx, "renew the leases", func(ctx context.Context) error { return c.renewConsumers(ctx, lease) })
 }
 
-// stands says that a stream is as it is wanted, in all that can change: several hubs that
-// make it at the same moment keep each other waiting.
-func (c *Conn) stands(ctx context.Context, want jetstream.StreamConfig) bool {
-	stream, err := c.js.Stream(ctx, want.Name)
-	if err != nil {
-		return false
-	}
-	have := stream.CachedInfo().Config
-	return have.Compression == want.Compression && slices.Equal(have.Subjects, want.Subjects) && have.Replicas == want.Replicas && have.MaxAge == want.MaxAge &&
-		have.MaxMsgsPerSubject == want.MaxMsgsPerSubject && have.Discard == want.Discard && have.DiscardNewPerSubject == want.DiscardNewPerSubject &&
-		have.DenyDelete == (want.DenyDelete || strings.HasPrefix(want.Name, "KV_")) && reflect.DeepEqual(have.RePublish, want.RePublish)
+// prepare makes a stream, or brings it up to date. One that is as it is wanted is not touched:
+// several hubs that change it at the same moment keep each other waiting.
+func (c *Conn) prepare(ctx context.Context, cfg jetstream.StreamConfig) error {
+	return c.Insist(ctx, "prepare stream "+cfg.Name, func(ctx context.Context) error {
+		_, err := c.js.CreateStream(ctx, cfg)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			_, err = c.js.UpdateStream(ctx, cfg)
+		}
+		return err
+	})
 }
 
 // renewConsumers gives the consumers that there are the lease of now.
