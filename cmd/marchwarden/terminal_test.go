@@ -233,7 +233,7 @@ var exhibits = map[string]exhibit{
 	"drift":      {shows: "on.md", json: [][]string{{"drift", "--json", "ID"}}, ofRun: [][]string{{"drift", "ID"}}},
 	"export":     {shows: "chlorosis", json: [][]string{{"export", "--format", "json", "-o", "-", "ID"}}, ofRun: [][]string{{"export", "--format", "md", "-o", "-", "ID"}, {"export", "--format", "bibtex", "-o", "-", "ID"}}, runs: [][]string{{"export", "--force", "-o", "EVIL.html", "last"}, {"export", "--format", "EVIL", "last"}}},
 	"import":     {runs: [][]string{{"import", "EVIL.mwz"}}},
-	"check":      {shows: "stray", runs: [][]string{{"check"}}},
+	"check":      {runs: [][]string{{"check"}}},
 	"gc":         {runs: [][]string{{"gc", "--dry-run", "--keep-days", "1"}, {"gc", "--dry-run", "--run", "CUT"}}},
 	"submit":     {runs: [][]string{{"submit", "--file", "WORK/questions.jsonl", "--library", "LIBRARY", "--researcher", "files"}, {"submit", "--file", "EVIL"}}},
 	"follow":     {runs: [][]string{{"follow", "EVIL"}, {"follow", "--engine", "EVIL", "last"}}},

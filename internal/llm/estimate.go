@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Overheads of a request that no text shows, in tokens, as TestEstimateAgainstProviders measures them.
@@ -30,17 +31,12 @@ const (
 )
 
 // common are frequent words of English that other languages with the same letters
-// do not have, or seldom: "a", "in", "on", "at" and "an" are left out. None has
-// more than six letters.
-var common = sync.OnceValue(func() map[uint64]bool {
-	m := map[uint64]bool{}
-	for _, w := range strings.Fields("the of and to is was for with as by that it from are be this or which were have has had not but " +
+// do not have, or seldom: "a", "in", "on", "at" and "an" are left out.
+var common = sync.OnceValue(func() map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq("the of and to is was for with as by that it from are be this or which were have has had not but " +
 		"they their his its can will would been who when than these into other about more") {
-		key := uint64(0)
-		for i := range len(w) {
-			key = key<<8 | uint64(w[i])
-		}
-		m[key] = true
+		m[w] = true
 	}
 	return m
 })
@@ -91,10 +87,8 @@ type tally struct {
 	// The run of letters and digits, and its piece of one kind.
 	run, joints               int
 	letters, capitals, digits int
-	key                       uint64 // the letters of the word; none that is common when it is too long
+	name                      []byte // the word in lower case
 }
-
-const noKey = 1 << 48 // more than six letters make
 
 func (t *tally) count(s string) int {
 	lower := false // the letter before was a small one
@@ -124,7 +118,7 @@ func (t *tally) count(s string) int {
 		case r < 0x250 && unicode.IsLetter(r): // Latin with marks: two letters' worth
 			t.letters += 2
 			t.run++
-			t.key = noKey
+			t.name = utf8.AppendRune(t.name, r)
 		default:
 			t.end()
 			t.tokens += foreign(r)
@@ -153,9 +147,7 @@ func (t *tally) letter(r rune, small bool) {
 		t.capitals++
 		r |= 0x20
 	}
-	if t.key < noKey {
-		t.key = t.key<<8 | uint64(r)
-	}
+	t.name = append(t.name, byte(r))
 }
 
 // piece ends a piece of letters or of digits.
@@ -179,14 +171,14 @@ func (t *tally) joint() {
 }
 
 func (t *tally) word() {
-	if t.key == 0 {
+	if len(t.name) == 0 {
 		return
 	}
 	t.words++
-	if common()[t.key] {
+	if common()[string(t.name)] {
 		t.common++
 	}
-	t.key = 0
+	t.name = t.name[:0]
 }
 
 // end ends a run. One that changes its kind again and again is a key or a hash: two tokens for three characters.

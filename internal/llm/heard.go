@@ -210,7 +210,7 @@ func (w *Wire) refused(status int, c complaint, header http.Header) *Fault {
 	}
 	passing := code == marchwarden.CodeRateLimited || code == marchwarden.CodeUnavailable || code == marchwarden.CodeTimeout
 	f := NewFault(code, passing && header.Get("X-Should-Retry") != "false", hint, "%s %s", w.Who, what)
-	f.Wait, f.Waits = httpapi.RetryAfter(header, time.Time{})
+	f.Wait, _ = httpapi.RetryAfter(header, time.Time{})
 	f.Status, f.Said = status, said
 	return f
 }

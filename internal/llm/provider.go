@@ -27,8 +27,7 @@ import (
 type Fault struct {
 	Err   *marchwarden.Error
 	Retry bool          // the same call may succeed later
-	Wait  time.Duration // what the provider asked to wait, if Waits
-	Waits bool
+	Wait  time.Duration // what the provider asked to wait, or 0
 
 	Status int    // by which the provider refused the request, or 0
 	Said   string // what it said then, in lower case
@@ -48,7 +47,7 @@ func (f *Fault) Unwrap() error { return f.Err }
 func (f *Fault) Retryable() bool { return f.Retry }
 
 // RetryAfter is the wait that the provider asked for, if it did.
-func (f *Fault) RetryAfter() (time.Duration, bool) { return f.Wait, f.Waits }
+func (f *Fault) RetryAfter() (time.Duration, bool) { return f.Wait, f.Wait > 0 }
 
 // Wire is the way to a model of a provider: one streaming request a call. Redirects are never followed: they
 // would carry key and text elsewhere.

@@ -21,6 +21,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
 
+// attempts bounds the calls to the model.
+const attempts = 4
+
 // The first pause between attempts, the longest, and the part that chance takes away, so that callers who failed
 // together do not return together.
 const (
@@ -35,8 +38,7 @@ type SteadyConfig struct {
 	// Sleep waits for d, or until ctx ends and then fails. Nil is a real timer.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter draws from [0, 1). Nil draws at random.
-	Jitter      func() float64
-	MaxAttempts int // bounds the calls to the model; 0 means 4
+	Jitter func() float64
 	// MaxWait bounds one pause; 0 means 30 s. A provider that asks for more is not waited for.
 	MaxWait time.Duration
 }
@@ -59,7 +61,7 @@ func NewSteady(m Model, cfg SteadyConfig) Model {
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
 	}
-	cfg.MaxAttempts, cfg.MaxWait = cmp.Or(cfg.MaxAttempts, 4), cmp.Or(cfg.MaxWait, 30*time.Second)
+	cfg.MaxWait = cmp.Or(cfg.MaxWait, 30*time.Second)
 	return &steady{m, cfg}
 }
 
@@ -86,7 +88,7 @@ func (m *steady) Generate(ctx context.Context, c Call) (Reply, error) {
 		if err == nil || !free || ctx.Err() != nil || !retryable(err) {
 			return reply, err
 		}
-		if attempt == m.cfg.MaxAttempts {
+		if attempt == attempts {
 			return reply, marchwarden.Wrap(err, marchwarden.CodeOf(err), "%s failed %d times", m.ID(), attempt)
 		}
 		wait, err := m.pause(ctx, err, attempt)
@@ -198,21 +200,13 @@ func (m *rationed) Generate(ctx context.Context, c Call) (Reply, error) {
 		return Reply{}, err
 	}
 	requests := m.limit(limit.Requests)
-	// Last, as a slot of a second does not keep.
-	asked, err := requests.Take(ctx, 1)
+	asked, err := requests.Take(ctx, 1) // last, as a slot of a second does not keep
 	if err != nil {
 		share.settle(0, 0)
 		return Reply{}, m.refused(err)
 	}
-	asked(1) // whatever comes of it
-	done := false
-	defer func() {
-		if !done { // it panicked: what it used is unknown
-			share.settle(share.tokens, share.money)
-		}
-	}()
-	reply, err := m.Model.Generate(ctx, c)
-	done = true
+	asked(1)                               // whatever comes of it
+	reply, err := m.Model.Generate(ctx, c) // after a panic the share is not settled, and counts in full
 	share.settle(m.used(c, reply, err, share))
 	if wait, ok := refusedUntil(err); ok {
 		requests.Slow(m.now().Add(wait))

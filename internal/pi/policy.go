@@ -166,9 +166,10 @@ func (b *book) withheld(from string, it *item) {
 // was found: the user's own, and those of the plan. A question that a report led
 // to is as private as the member who reported.
 
-// mayTell reports whether a question that came of member from's report may be sent to member to.
+// mayTell reports whether a question that came of member from's report may be sent to member to: one that tells nothing
+// that was found is one of those from before, to the letter. Even a part of one would tell which part.
 func (b *book) mayTell(from, to, question string) bool {
-	return from == to || !b.secret(from) || b.clean(question)
+	return from == to || !b.secret(from) || slices.Contains(b.public, question)
 }
 
 // private reports whether what a member says is the user's own.
@@ -179,10 +180,6 @@ func (b *book) private(member string) bool {
 
 // secret reports whether what a member says is kept from the others.
 func (b *book) secret(member string) bool { return b.private(member) && !b.allowed(member) }
-
-// clean reports whether a question tells nothing that was found: it is one of those from before, to the letter. Even a
-// part of one would tell which part.
-func (b *book) clean(question string) bool { return slices.Contains(b.public, question) }
 
 // allowed reports whether a member's findings may be told to others.
 func (b *book) allowed(member string) bool { return slices.Contains(b.inv.AllowEgress, member) }

@@ -97,43 +97,32 @@ type library struct {
 func (r *Files) prepare(ctx context.Context, sink marchwarden.Sink) (library, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keep := context.WithoutCancel(ctx)
-	lib, err := library{}, error(nil)
-	if r.index == nil {
-		r.index, err = local.Open(keep, r.indexPath())
-	}
-	if err == nil {
-		lib, err = r.update(ctx, sink)
-	}
+	lib, err := r.upToDate(ctx, sink, r.indexPath())
 	if local.Unwritable(err) && r.indexPath() != "" {
 		r.cfg.Warn(fmt.Sprintf("the index of the library cannot be written, and is made in memory for this time: %v", err))
-		if lib, err = r.inMemory(ctx, sink); err != nil {
+		if r.index != nil {
+			_ = r.index.Close() // what is wrong with it was said
+			r.index = nil
+		}
+		if lib, err = r.upToDate(ctx, sink, ""); local.Unwritable(err) {
 			return library{}, err
 		}
 	}
 	if r.index == nil {
 		return library{}, err
 	}
-	lib.fingerprint, err = r.index.Fingerprint(keep, r.cfg.Library...)
+	lib.fingerprint, err = r.index.Fingerprint(context.WithoutCancel(ctx), r.cfg.Library...)
 	return lib, err
 }
 
-// inMemory indexes into memory, for as long as this process lasts.
-func (r *Files) inMemory(ctx context.Context, sink marchwarden.Sink) (library, error) {
-	if r.index != nil {
-		_ = r.index.Close() // what is wrong with it was said
-		r.index = nil
+// upToDate opens the index, at a path or in memory for this process, unless it is open, and updates it.
+func (r *Files) upToDate(ctx context.Context, sink marchwarden.Sink, path string) (lib library, err error) {
+	if r.index == nil {
+		if r.index, err = local.Open(context.WithoutCancel(ctx), path); err != nil {
+			return lib, err
+		}
 	}
-	ix, err := local.Open(context.WithoutCancel(ctx), "")
-	if err != nil {
-		return library{}, err
-	}
-	r.index = ix
-	lib, err := r.update(ctx, sink)
-	if local.Unwritable(err) {
-		return lib, err
-	}
-	return lib, nil
+	return r.update(ctx, sink)
 }
 
 // update brings the index up to date with the folders. Each failure is a gap; its error is the first.
@@ -159,14 +148,10 @@ func (r *Files) update(ctx context.Context, sink marchwarden.Sink) (library, err
 		if report.Rebuilt != "" {
 			r.cfg.Warn("the index was made anew: " + report.Rebuilt)
 		}
-		lib.folders = append(lib.folders, describe(f, report))
+		documents := report.Added + report.Changed + report.Unchanged
+		lib.folders = append(lib.folders, f.Name+" ("+lexicon.Counted(documents, "document", "documents")+")")
 	}
 	return lib, failed
-}
-
-// describe says what was searched in one folder, for people.
-func describe(f *fetch.Folder, report local.Report) string {
-	return f.Name + " (" + lexicon.Counted(report.Added+report.Changed+report.Unchanged, "document", "documents") + ")"
 }
 
 // indexPath is where the index is kept: in memory for the program's own library alone, which is quick to index.

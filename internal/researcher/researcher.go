@@ -53,15 +53,13 @@ type Setup struct {
 
 // Prepared is a researcher that prepares what each call works with. It is safe for concurrent use if Prepare is.
 type Prepared struct {
-	Lab     Lab
-	Name    string // in the network, in traces and in costs
-	Prepare Preparing
+	Lab  Lab
+	Name string // in the network, in traces and in costs
+	// Prepare prepares what a call works with, for the request as it is or, of a run that is resumed, as it was.
+	Prepare func(context.Context, marchwarden.Request) (Setup, error)
 }
 
 var _ marchwarden.Researcher = Prepared{}
-
-// Preparing prepares what a call works with, for the request as it is or, of a run that goes on, as it was.
-type Preparing func(context.Context, marchwarden.Request) (Setup, error)
 
 // Research answers a request: under a new trace, or as the run that it wants to
 // resume, which goes on, or gives its result if it had nothing left to do.

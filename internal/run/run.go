@@ -1,6 +1,6 @@
 // Package run is what a run left behind, read in one place: its own trace and those of
 // the rihlas that it sent, folded into where it stands, what it spent, what it did and
-// when, which documents it read, and its result, or what it has found so far. It ends
+// when, which documents it read, and its result, or what it has found so far. It begins and ends
 // runs, resumes those that were cut off, finds past ones, and completes a question that follows
 // them. What a run writes on its way is package replay's, and looking after all records is package record's.
 package run
