@@ -91,10 +91,7 @@ func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	vs, err := h.OpenVectors(c)
-	if err != nil {
-		return nil, err
-	}
+	vs := h.OpenVectors(c)
 	lab := researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
 		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table, Prices: prices}
 	return builtins[name].open(h, c, o, lab)
