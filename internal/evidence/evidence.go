@@ -82,38 +82,33 @@ type Set struct {
 // the set already, nothing changes and the source that is there is returned with
 // false. A document without text is a source without passages.
 func (s *Set) Add(page fetch.Page, text string) (*Source, bool) {
-	if src := s.known(page, text); src != nil {
-		return src, false
-	}
-	r, _ := s.Read(context.Background(), text) // fails with its context alone
-	return s.AddRead(page, r)
-}
-
-// known is the source that has a locator, or the same text.
-func (s *Set) known(page fetch.Page, text string) *Source {
-	if src := s.byLocator[page.Locator]; src != nil {
-		return src
-	}
-	return s.byText[textOf(page, text)]
-}
-
-// textOf is the text of a page, the zero Ref for none.
-func textOf(page fetch.Page, text string) blob.Ref {
-	if page.Text.Valid() || text == "" {
-		return page.Text
-	}
-	return blob.Of([]byte(text))
+	return s.take(page, text, func() *Reading {
+		r, _ := s.Read(context.Background(), text) // fails with its context alone
+		return r
+	})
 }
 
 // AddRead is Add for a text that was read before.
 func (s *Set) AddRead(page fetch.Page, r *Reading) (*Source, bool) {
-	if src := s.known(page, r.text); src != nil {
+	return s.take(page, r.text, func() *Reading { return r })
+}
+
+func (s *Set) take(page fetch.Page, text string, read func() *Reading) (*Source, bool) {
+	if src, ok := s.byLocator[page.Locator]; ok {
+		return src, false
+	}
+	ref := page.Text
+	if !ref.Valid() && text != "" {
+		ref = blob.Of([]byte(text))
+	}
+	if src, ok := s.byText[ref]; ok && ref.Valid() {
 		return src, false
 	}
 	if s.byLocator == nil {
 		s.byLocator = make(map[string]*Source)
 		s.byText = make(map[blob.Ref]*Source)
 	}
+	r := read()
 	src := &Source{N: len(s.sources) + 1, Page: page, Text: r.text, Passages: r.passages, earlier: s.Earlier}
 	for i := range src.Passages {
 		p := &src.Passages[i]
@@ -123,7 +118,7 @@ func (s *Set) AddRead(page fetch.Page, r *Reading) (*Source, bool) {
 	s.index.add(page.Title, src.Passages)
 	s.sources = append(s.sources, src)
 	s.byLocator[page.Locator] = src
-	if ref := textOf(page, r.text); ref.Valid() {
+	if ref.Valid() {
 		s.byText[ref] = src
 	}
 	return src, true
