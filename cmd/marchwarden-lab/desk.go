@@ -61,9 +61,7 @@ func (l *lab) open(o runOptions) (b *bench, err error) {
 		}
 	}
 	if !o.noVectors {
-		if b.vectors, err = l.OpenVectors(b.config); err != nil {
-			return b, err
-		}
+		b.vectors = l.OpenVectors(b.config)
 		b.embed = b.vectors.Embedder
 	}
 	if !o.uncalibrated {

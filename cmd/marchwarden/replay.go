@@ -61,11 +61,7 @@ func runReplay(ctx context.Context, a *app, c *settings.Settings, o replayOption
 	}
 	a.reportTorn(id, log)
 	if o.rerun {
-		vs, err := a.OpenVectors(c)
-		if err != nil {
-			return err
-		}
-		return rerunTrace(ctx, a, log, rec.Blobs, vs.Of, id)
+		return rerunTrace(ctx, a, log, rec.Blobs, a.OpenVectors(c).Of, id)
 	}
 	return a.show(false, nil, []string{"step", "at", "action", "decision"}, stepRows(log), "the trace has no steps")
 }

@@ -153,11 +153,7 @@ func (b *uiApp) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, w
 	if err != nil {
 		return false, "", err
 	}
-	vs, err := b.a.OpenVectors(b.answers.Settings)
-	if err != nil {
-		return false, "", err
-	}
-	again, err := network.Again(ctx, log, b.answers.Records.Blobs, vs.Of)
+	again, err := network.Again(ctx, log, b.answers.Records.Blobs, b.a.OpenVectors(b.answers.Settings).Of)
 	if err != nil || again.Same() {
 		return err == nil, "", err
 	}

@@ -149,14 +149,6 @@ func (m *diskModel) forget() {
 // Put keeps vectors, as many as texts. Those that are kept already are left alone. An error
 // costs nothing but what it says.
 func (s *DiskStore) Put(name string, texts []string, vs []Vector) error {
-	if len(texts) != len(vs) {
-		return fmt.Errorf("keep vectors: %d texts and %d vectors", len(texts), len(vs))
-	}
-	for _, v := range vs {
-		if len(v) == 0 || len(v) > maxNumbers {
-			return fmt.Errorf("keep vectors: one has %d numbers", len(v))
-		}
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lock, err := durable.Own(filepath.Join(s.dir, "lock"), func(f *os.File) error { return durable.Hold(f, patience) })

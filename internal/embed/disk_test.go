@@ -146,22 +146,6 @@ func private(t *testing.T, dir string) {
 	}
 }
 
-// Vectors that do not belong together are refused.
-func TestWhatCannotBeKept(t *testing.T) {
-	t.Parallel()
-	s := open(t, t.TempDir(), 0)
-	for name, vs := range map[string][]embed.Vector{
-		"too few": {{1}}, "empty": {{}, {}}, "one empty": {{1}, {}}, "endless": {make(embed.Vector, 1<<17), make(embed.Vector, 1<<17)},
-	} {
-		if err := s.Put(diskModel, []string{"a", "b"}, vs); err == nil {
-			t.Errorf("%s: kept", name)
-		}
-	}
-	if got, err := s.Get(diskModel, []string{"a", "b"}); err != nil || got[0] != nil || got[1] != nil {
-		t.Errorf("%v, %v", got, err)
-	}
-}
-
 // Whatever happens to the files, a vector is the right one or none, and new ones are
 // kept all the same.
 func TestDamage(t *testing.T) {

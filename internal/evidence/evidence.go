@@ -9,8 +9,8 @@ package evidence
 
 import (
 	"context"
+	"fmt"
 	"strconv"
-	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -27,20 +27,8 @@ func makeID(n, index int) ID {
 
 // parse reads the form makeID writes. Any other spelling is no id.
 func (id ID) parse() (source, index int, ok bool) {
-	rest, ok := strings.CutPrefix(string(id), "S")
-	if !ok {
-		return 0, 0, false
-	}
-	a, b, ok := strings.Cut(rest, ".")
-	if !ok {
-		return 0, 0, false
-	}
-	source, errA := strconv.Atoi(a)
-	index, errB := strconv.Atoi(b)
-	if errA != nil || errB != nil || makeID(source, index) != id {
-		return 0, 0, false
-	}
-	return source, index, true
+	_, err := fmt.Sscanf(string(id), "S%d.%d", &source, &index)
+	return source, index, err == nil && makeID(source, index) == id
 }
 
 // Passage is a few whole sentences of one paragraph.

@@ -111,10 +111,7 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 	if cfg.Calibration, err = CalibrationOf(d.Settings); err != nil {
 		return err
 	}
-	vs, err := d.Host.OpenVectors(d.Settings)
-	if err != nil {
-		return err
-	}
+	vs := d.Host.OpenVectors(d.Settings)
 	if d.Records, err = d.Host.OpenWorking(d.Settings); err != nil {
 		return err
 	}

@@ -328,10 +328,6 @@ func (h *Host) SearchLibrary(ctx context.Context, c *settings.Settings, library 
 			h.Say(fmt.Sprintf("%s of %s could not be read; 'marchwarden library add %s' tells which", term.Plural(len(r.Notes), "file"), f.Name, f.Name))
 		}
 	}
-	vs, err := h.OpenVectors(c)
-	if err != nil {
-		return nil, err
-	}
-	hits, err = ix.Engine(vs.Embedder, library...).Search(ctx, q)
+	hits, err = ix.Engine(h.OpenVectors(c).Embedder, library...).Search(ctx, q)
 	return append([]search.Hit{}, hits...), err
 }

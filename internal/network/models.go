@@ -214,12 +214,12 @@ type Vectors struct {
 }
 
 // OpenVectors opens the model in the program, unless the settings switch it off.
-func (h *Host) OpenVectors(c *settings.Settings) (*Vectors, error) {
+func (h *Host) OpenVectors(c *settings.Settings) *Vectors {
 	v := &Vectors{shelf: embed.OpenDiskStore(c.VectorsPath(), 0)}
 	if c.Text(settings.Embed) != settings.EmbedOff {
 		v.Embedder, _ = v.Of(bert.MiniLMID) // it is there
 	}
-	return v, nil
+	return v
 }
 
 // Of finds the embedder of a run that is resumed or run again: whatever the settings say, the one in

@@ -99,10 +99,7 @@ func (h *Host) labFor(c *settings.Settings, o Options, public bool) (lab researc
 	if err != nil {
 		return lab, err
 	}
-	vs, err := h.OpenVectors(c)
-	if err != nil {
-		return lab, err
-	}
+	vs := h.OpenVectors(c)
 	return researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
 		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table, Prices: prices}, nil
 }

@@ -118,9 +118,7 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	if s.table, err = CalibrationOf(c); err != nil {
 		return nil, errors.Join(err, s.sessions.Close())
 	}
-	if s.Vectors, err = h.OpenVectors(c); err != nil {
-		return nil, errors.Join(err, s.sessions.Close())
-	}
+	s.Vectors = h.OpenVectors(c)
 	return s, nil
 }
 

@@ -160,10 +160,7 @@ func (m *model) run(ctx context.Context, plans []plan) error {
 			})
 		}
 	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	return ctx.Err()
+	return g.Wait()
 }
 
 // relation takes from every window what it has for the claim and against it.

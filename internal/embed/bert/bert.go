@@ -148,9 +148,6 @@ func (c *Cross) With(k *Kernel) *Cross { return &Cross{enc: c.enc, words: c.word
 // Words is the tokenizer.
 func (c *Cross) Words() *Tokenizer { return c.words }
 
-// Window is how many tokens are read at a time.
-func (c *Cross) Window() int { return c.enc.Window }
-
 // Run reads tokens, which are at least two and at most a window; from second on,
 // they are of the second text.
 func (c *Cross) Run(ids []int32, second int) Scores {

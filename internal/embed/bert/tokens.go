@@ -54,11 +54,11 @@ func (t *Tokenizer) Tokens(text string, limit int) []Token {
 	return out[:min(len(out), limit)]
 }
 
-// upToSpace is a text up to its first ASCII space and with it, which never joins with what
-// is around it.
+// upToSpace is a text up to the next ASCII space, which never joins with what is before
+// it. It may begin with one.
 func upToSpace(text string) string {
-	if i := strings.IndexAny(text, " \n\t\r"); i >= 0 {
-		return text[:i+1]
+	if i := strings.IndexAny(text[1:], " \n\t\r"); i >= 0 {
+		return text[:1+i]
 	}
 	return text
 }
