@@ -50,7 +50,7 @@ type Index struct {
 // a damaged one is started anew, which the next Report says. A database of another
 // program is refused with CodeInvalid and left alone. The caller closes the index.
 func Open(ctx context.Context, path string) (*Index, error) {
-	ix := &Index{views: views{lock: make(chan struct{}, 1)}}
+	ix := &Index{}
 	if path != "" {
 		abs, err := filepath.Abs(path)
 		if err != nil {
