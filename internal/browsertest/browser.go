@@ -38,8 +38,6 @@ const (
 	startPatience = 90 * time.Second
 	// spare is how much is left of a test's time when waiting ends, so that the failure says what was waited for and the browser is cleared away.
 	spare = 10 * time.Second
-	// largestMessage is enough for a picture of a long page.
-	largestMessage = 256 << 20
 )
 
 // preferences keep the browser from calling its services. Downloads are allowed: each page has a folder for them.
@@ -93,7 +91,7 @@ func Open(t testing.TB) *Browser {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		b.err = chromium.Run(ctx, chromium.Program{Path: path, Args: arguments(profile), Env: chromium.Environment(profile, scratch), MaxMessage: largestMessage, Stderr: stderr}, b.listen)
+		b.err = chromium.Run(ctx, chromium.Program{Path: path, Args: arguments(profile), Env: chromium.Environment(profile, scratch), Stderr: stderr}, b.listen)
 		close(b.gone)
 	}()
 	t.Cleanup(func() {

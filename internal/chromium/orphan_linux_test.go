@@ -50,7 +50,7 @@ func browseAsHelper(what string) {
 	path, dir, _ := strings.Cut(what, "\n")
 	profile, scratch, err := MakeProfile(dir, preferences)
 	if err == nil {
-		err = Run(context.Background(), Program{Path: path, Args: Flags(profile), Env: Environment(profile, scratch), MaxMessage: 1 << 20}, func(w *Wire) error {
+		err = Run(context.Background(), Program{Path: path, Args: Flags(profile), Env: Environment(profile, scratch)}, func(w *Wire) error {
 			for range w.In() {
 			}
 			return w.Err()

@@ -16,10 +16,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-const (
-	printTime = time.Minute
-	maxPDF    = 64 << 20 // in bytes
-)
+const printTime = time.Minute
 
 // names are the programs that Find looks for, best first.
 var names = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "chromium-headless-shell", "headless_shell", "microsoft-edge",
@@ -76,7 +73,7 @@ func printed(ctx context.Context, browser, html string) (pdf []byte, err error) 
 		return nil, fmt.Errorf("make profile: %w", err)
 	}
 	args := append(Flags(profile), "--proxy-server=http://browser.invalid", "--host-resolver-rules=MAP * ~NOTFOUND")
-	program := Program{Path: browser, Args: args, Env: Environment(profile, scratch), MaxMessage: 2 * maxPDF}
+	program := Program{Path: browser, Args: args, Env: Environment(profile, scratch)}
 	err = Run(ctx, program, func(w *Wire) (err error) {
 		pdf, err = (&session{wire: w}).print(html)
 		return err

@@ -17,11 +17,10 @@ const grace = time.Second
 
 // Program is a browser to be started.
 type Program struct {
-	Path       string   // as chromium.Find gives it
-	Args       []string // must have Flags among them
-	Env        []string // all that it learns about this machine
-	MaxMessage int64    // largest message that it may send; a larger one ends the conversation
-	Stderr     *os.File // where its own words go; nil throws them away
+	Path   string   // as Find gives it
+	Args   []string // must have Flags among them
+	Env    []string // all that it learns about this machine
+	Stderr *os.File // where its own words go; nil throws them away
 }
 
 // Run starts the browser, has use talk to it and ends it. When Run returns, the whole process group is dead, and the wire that use had must not be used any more. A
@@ -57,7 +56,7 @@ func runHere(ctx context.Context, program Program, use func(*Wire) error) error 
 		killGroup(cmd)
 		hangUp() // should a child hold the other ends
 	})
-	w := newWire(out, in, program.MaxMessage)
+	w := newWire(out, in)
 	err = use(w)
 	w.end()
 	if err == nil {

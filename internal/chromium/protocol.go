@@ -46,37 +46,25 @@ type Wire struct {
 	last    int64 // the ID of the last command
 }
 
-// newWire starts to read. A message over limit bytes ends it. The caller calls end, and closes both pipes.
-func newWire(out io.Writer, in io.Reader, limit int64) *Wire {
+// newWire starts to read. The caller calls end, and closes both pipes.
+func newWire(out io.Writer, in io.Reader) *Wire {
 	w := &Wire{out: out, in: make(chan Message), ended: make(chan struct{})}
 	w.reading.Go(func() {
 		defer close(w.in)
-		w.err = w.read(bufio.NewReaderSize(in, 64<<10), limit)
+		w.err = w.read(bufio.NewReaderSize(in, 64<<10))
 	})
 	return w
 }
 
-func (w *Wire) read(in *bufio.Reader, limit int64) error {
-	var line []byte
+func (w *Wire) read(in *bufio.Reader) error {
 	for {
-		part, err := in.ReadSlice(0)
-		if int64(len(line)+len(part)) > limit {
-			return marchwarden.Errorf(marchwarden.CodeMalformed, "a message of the browser is over %d bytes", limit)
-		}
-		line = append(line, part...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil: // the pipe was closed, by whom does not matter
+		line, err := in.ReadBytes(0)
+		if err != nil { // the pipe was closed, by whom does not matter
 			return ErrGone
 		}
 		var m Message
 		if err := json.Unmarshal(line[:len(line)-1], &m); err != nil {
 			return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read a message of the browser")
-		}
-		line = line[:0]
-		if cap(line) > 1<<20 {
-			line = nil // a document; the rest is short
 		}
 		select {
 		case w.in <- m:

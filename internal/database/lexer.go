@@ -1,6 +1,7 @@
 package database
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -205,25 +206,11 @@ func (l *lexer) bracketed() (token, error) {
 	return t, nil
 }
 
-// number reads digits with what may follow them. Letters but for an exponent end it, so that no name can hide in it.
+// figure is digits with what may follow them. Letters but for an exponent end it, so that no name can hide in it.
+var figure = regexp.MustCompile(`^[0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?[0-9_]+)?`)
+
 func (l *lexer) number() token {
 	start := l.at
-	digits := func(ok func(byte) bool) {
-		for l.at < len(l.text) && ok(l.text[l.at]) {
-			l.at++
-		}
-	}
-	decimal := func(c byte) bool { return c >= '0' && c <= '9' || c == '_' }
-	digits(decimal)
-	if l.at < len(l.text) && l.text[l.at] == '.' {
-		l.at++
-		digits(decimal)
-	}
-	if l.at+1 < len(l.text) && (l.text[l.at] == 'e' || l.text[l.at] == 'E') {
-		if next := l.text[l.at+1]; decimal(next) || (next == '+' || next == '-') && l.at+2 < len(l.text) && decimal(l.text[l.at+2]) {
-			l.at += 2
-			digits(decimal)
-		}
-	}
+	l.at += len(figure.FindString(l.text[l.at:]))
 	return token{kind: tokenNumber, start: start, end: l.at, value: l.text[start:l.at]}
 }

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -20,9 +19,8 @@ import (
 // mysqlWall keeps a MySQL or MariaDB server from being changed: session and transaction are read-only, with a time limit
 // in the server and one statement a call.
 type mysqlWall struct {
-	pool  *sql.DB
-	cfg   *mysql.Config
-	maria *atomic.Int32 // 0 not known yet, 1 MySQL, 2 MariaDB
+	pool *sql.DB
+	cfg  *mysql.Config
 }
 
 func dialMySQL(u *url.URL, o Options) (*DB, error) {
@@ -58,7 +56,7 @@ func dialMySQL(u *url.URL, o Options) (*DB, error) {
 			Hint: "write mysql://user:password@host:port/name"}
 	}
 	return &DB{
-		wall: mysqlWall{bounded(sql.OpenDB(connector)), cfg, new(atomic.Int32)}, dialect: MySQL, opts: o,
+		wall: mysqlWall{bounded(sql.OpenDB(connector)), cfg}, dialect: MySQL, opts: o,
 		name: Printable(serverName(cfg.DBName, host, port, "3306")), secret: secrets(u), address: serverAddress("mysql", host, cmp.Or(port, "3306"), cfg.DBName),
 	}, nil
 }
@@ -69,19 +67,13 @@ func (w mysqlWall) read(ctx context.Context, statement string, o Options) (Rows,
 
 func (w mysqlWall) close() error { return w.pool.Close() }
 
-func (w mysqlWall) begin(ctx context.Context, conn *sql.Conn, o Options) (*sql.Tx, error) {
-	if w.maria.Load() == 0 {
-		var version string
-		if err := conn.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
-			return nil, err
-		}
-		w.maria.Store(1)
-		if strings.Contains(strings.ToLower(version), "mariadb") {
-			w.maria.Store(2)
-		}
+func (mysqlWall) begin(ctx context.Context, conn *sql.Conn, o Options) (*sql.Tx, error) {
+	var version string
+	if err := conn.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return nil, err
 	}
 	limit := "SET SESSION max_execution_time = " + strconv.FormatInt(o.Timeout.Milliseconds(), 10)
-	if w.maria.Load() == 2 {
+	if strings.Contains(strings.ToLower(version), "mariadb") {
 		limit = "SET SESSION max_statement_time = " + strconv.FormatFloat(o.Timeout.Seconds(), 'f', 3, 64)
 	}
 	wait := "SET SESSION innodb_lock_wait_timeout = " + strconv.Itoa(max(1, int(o.Timeout.Seconds())))

@@ -122,11 +122,6 @@ type Answer struct {
 	Fault string           `json:"fault,omitempty"`
 }
 
-// Knows reports whether one of the named indexes has the paper.
-func (w Work) Knows(indexes ...string) bool {
-	return slices.ContainsFunc(w.Asked, func(a Answer) bool { return a.Known && slices.Contains(indexes, a.Index) })
-}
-
 // errUnknown is an index that answered that it does not have the paper.
 var errUnknown = errors.New("does not know the paper")
 
@@ -222,7 +217,7 @@ func answer(index string, err error) Answer {
 
 // verdict is the error of a question that no index could answer.
 func verdict(w Work, errs []error) error {
-	if w.Knows(Crossref, OpenAlex, SemanticScholar) {
+	if slices.ContainsFunc(w.Asked, func(a Answer) bool { return a.Known }) {
 		return nil
 	}
 	for _, err := range errs {

@@ -1,12 +1,9 @@
 package scholar
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
 	"html"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -72,32 +69,15 @@ func fromPositions(raw json.RawMessage) string {
 	if len(raw) == 0 || json.Unmarshal(raw, &index) != nil {
 		return ""
 	}
-	type place struct {
-		at   int
-		word string
-	}
-	var places []place
+	words := make([]string, most)
 	for word, at := range index {
 		for _, n := range at {
-			if n >= 0 && n < most {
-				places = append(places, place{n, word})
+			if n >= 0 && n < most && (words[n] == "" || word < words[n]) { // two words cannot stand at one place
+				words[n] = word
 			}
 		}
 	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.word, b.word)) })
-	var b strings.Builder
-	last := -1
-	for _, p := range places {
-		if p.at == last { // two words cannot stand at one place
-			continue
-		}
-		last = p.at
-		fmt.Fprintf(&b, "%s ", p.word)
-		if b.Len() > utf8.UTFMax*maxAbstract {
-			break
-		}
-	}
-	return Line(html.UnescapeString(otherTag.ReplaceAllString(b.String(), "")), maxAbstract)
+	return Line(html.UnescapeString(otherTag.ReplaceAllString(strings.Join(words, " "), "")), maxAbstract)
 }
 
 // MarkRetracted puts before the title of a paper that it was taken back, unless

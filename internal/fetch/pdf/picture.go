@@ -188,18 +188,14 @@ func (s sheet) draw(at spot) (*image.RGBA, error) {
 	if err != nil {
 		return nil, err
 	}
-	done := make([]bool, canvas.Rect.Dx()*canvas.Rect.Dy()) // boxes that overlap mark once
+	marked := image.NewAlpha(canvas.Rect) // boxes that overlap mark once
 	for _, box := range boxes {
-		box = box.Intersect(canvas.Rect)
-		for y := box.Min.Y; y < box.Max.Y; y++ {
-			for x := box.Min.X; x < box.Max.X; x++ {
-				if i := y*canvas.Rect.Dx() + x; !done[i] {
-					done[i] = true
-					for c := range marker {
-						pix := &canvas.Pix[canvas.PixOffset(x, y)+c]
-						*pix = uint8(uint32(*pix) * marker[c] / 255)
-					}
-				}
+		draw.Draw(marked, box, image.Opaque, image.Point{}, draw.Src)
+	}
+	for i, on := range marked.Pix {
+		for c := range marker {
+			if pix := &canvas.Pix[4*i+c]; on > 0 {
+				*pix = uint8(uint32(*pix) * marker[c] / 255)
 			}
 		}
 	}

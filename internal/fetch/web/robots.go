@@ -56,21 +56,13 @@ type robots struct {
 }
 
 func newRobots(userAgent string, now func() time.Time, get func(context.Context, *url.URL) (answer, error)) *robots {
-	r := &robots{token: productToken(userAgent), now: now, get: get, known: make(map[string]rules)}
+	r := &robots{token: agent.FindString(userAgent), now: now, get: get, known: make(map[string]rules)}
 	r.base, r.close = context.WithCancel(context.Background())
 	return r
 }
 
-// productToken is the name that the groups of a robots.txt are matched against.
-func productToken(userAgent string) string {
-	end := strings.IndexFunc(userAgent, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_' && c != '-'
-	})
-	if end < 0 {
-		end = len(userAgent)
-	}
-	return userAgent[:end]
-}
+// agent is the name that the groups of a robots.txt are matched against, at the start of a User-Agent.
+var agent = regexp.MustCompile(`^[A-Za-z_-]*`)
 
 // check refuses, with CodeDenied, what robots.txt of u's host forbids, and
 // returns the delay it asks for. A robots.txt that is not there allows all; one
@@ -223,7 +215,7 @@ func crawlDelay(text, token string) time.Duration {
 				inOurs, inAll, rules = false, false, false
 			}
 			inAll = inAll || value == "*"
-			inOurs = inOurs || strings.EqualFold(productToken(value), token)
+			inOurs = inOurs || strings.EqualFold(agent.FindString(value), token)
 			haveOurs = haveOurs || inOurs // it takes the place of the one for all
 		case "allow", "disallow":
 			rules = true

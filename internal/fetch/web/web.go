@@ -33,11 +33,17 @@ import (
 // maxLinks bounds Page.Links.
 const maxLinks = 200
 
+// Extractor reads the text of a document, given the Content-Type it came with;
+// *extract.Extractor is one.
+type Extractor interface {
+	ExtractAs(ctx context.Context, name, contentType string, raw []byte) (extract.Document, error)
+}
+
 // Config holds what a Fetcher works with. Store, Extract, Guard and Now are
 // required; every other zero value stands for its default.
 type Config struct {
 	Store   blob.Store
-	Extract *extract.Extractor
+	Extract Extractor
 	Guard   *guard.Guard
 	Now     func() time.Time
 

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -97,38 +95,6 @@ func TestBraveRequest(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("request (-want +got):\n%s", diff)
 		}
-	}
-}
-
-// TestBravePages asks for more hits than a page holds, from a service that has three
-// pages and fails on the last.
-func TestBravePages(t *testing.T) {
-	var offsets []string
-	base := searchtest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
-		offsets = append(offsets, r.FormValue("offset"))
-		page, _ := strconv.Atoi(r.FormValue("offset"))
-		if page == 2 {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		var results []map[string]any
-		for i := range 20 {
-			results = append(results, map[string]any{"url": fmt.Sprintf("https://a.example/%d", page*19+i), "page_age": "2025-01-02T03:04:05"})
-		}
-		json.NewEncoder(w).Encode(map[string]any{"query": map[string]any{"more_results_available": true}, "web": map[string]any{"results": results}})
-	})
-	e := NewBrave(Config{Key: braveSecret, BaseURL: base, HTTP: searchtest.Client(t)})
-	hits, err := e.Search(t.Context(), search.Query{Text: "soil", Limit: 30})
-	if err != nil || len(hits) != 30 || hits[29].Locator != "https://a.example/29" || hits[0].Published != "2025-01-02" {
-		t.Errorf("%d hits, %v", len(hits), err)
-	}
-	hits, err = e.Search(t.Context(), search.Query{Text: "soil", Limit: 50})
-	if len(hits) != 39 || marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
-		t.Errorf("%d hits, %v; want what was found and the failure", len(hits), err)
-	}
-	searchtest.CheckWeb(t, hits, search.Query{Limit: 50})
-	if want := []string{"", "1", "", "1", "2"}; !slices.Equal(offsets, want) {
-		t.Errorf("offsets %q, want %q", offsets, want)
 	}
 }
 

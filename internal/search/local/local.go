@@ -50,7 +50,7 @@ type Index struct {
 // a damaged one is started anew, which the next Report says. A database of another
 // program is refused with CodeInvalid and left alone. The caller closes the index.
 func Open(ctx context.Context, path string) (*Index, error) {
-	ix := &Index{views: views{lock: make(chan struct{}, 1)}}
+	ix := &Index{}
 	if path != "" {
 		abs, err := filepath.Abs(path)
 		if err != nil {
@@ -86,16 +86,7 @@ func (ix *Index) open(ctx context.Context) error {
 	return errors.Join(ix.disconnect(), ix.startAnew(ctx, why))
 }
 
-// startAnew replaces the file by an empty one and opens that.
-func (ix *Index) startAnew(ctx context.Context, why string) error {
-	if err := ix.repair(ctx); err != nil {
-		return err
-	}
-	ix.rebuilt = why
-	return ix.connect(ctx)
-}
-
-// rebuild does the same to an index in use. A search that is under way ends
+// rebuild starts an index in use anew. A search that is under way ends
 // first; one that comes later sees the new, still empty index.
 func (ix *Index) rebuild(ctx context.Context) error {
 	ix.handles.Lock()

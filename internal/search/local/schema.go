@@ -238,10 +238,10 @@ var errPlace = errors.New("it cannot be made there")
 // marker is the file that tells the next Open that a search met damage.
 func (ix *Index) marker() string { return ix.path + ".damaged" }
 
-// repair removes a file that is damaged or of another version, unless another process did
-// so first. A lock, held in a small database beside the index because that is
+// startAnew replaces a file that is damaged or of another version by an empty one, unless another
+// process did so first, and opens it. A lock, held in a small database beside the index because that is
 // released by every system when its holder dies, keeps two from doing it at once.
-func (ix *Index) repair(ctx context.Context) error {
+func (ix *Index) startAnew(ctx context.Context, why string) error {
 	lock, err := openPool(dsn(ix.path+".lock", "&_txlock=exclusive"), 1)
 	if err != nil {
 		return err
@@ -252,11 +252,10 @@ func (ix *Index) repair(ctx context.Context) error {
 		return fmt.Errorf("lock for repair: %w", err)
 	}
 	defer tx.Rollback()
+	ix.rebuilt = why
 	_, markErr := os.Stat(ix.marker())
-	if err := ix.connect(ctx); err == nil && markErr != nil {
-		return ix.disconnect() // repaired by another
-	} else if err != nil && !damaged(err) {
-		return err
+	if err := ix.connect(ctx); err == nil && markErr != nil || err != nil && !damaged(err) {
+		return err // nil: repaired by another
 	}
 	if err := ix.disconnect(); err != nil {
 		return err
@@ -268,7 +267,7 @@ func (ix *Index) repair(ctx context.Context) error {
 			return fmt.Errorf("remove index: %w: %w", errPlace, err)
 		}
 	}
-	return nil
+	return ix.connect(ctx)
 }
 
 // coded gives every failure of the index a code: what the caller's context

@@ -5,16 +5,15 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/inverted"
 )
 
 // views keeps what the last search has loaded, until it changes in the index.
 type views struct {
-	// lock guards the rest: a channel, so that a search can be cancelled while it
-	// waits for another that loads the same.
-	lock     chan struct{}
-	key      string // of view
+	mu       sync.Mutex // guards the rest
+	key      string     // of view
 	view     *inverted.View
 	segments map[int64]*inverted.Segment // of view, by id
 }
@@ -24,12 +23,8 @@ func (v *views) clear() { v.key, v.view, v.segments = "", nil, nil }
 
 // get returns a view of folders as tx sees them; states are theirs by id.
 func (v *views) get(ctx context.Context, tx *sql.Tx, folders, states []int64) (*inverted.View, error) {
-	select {
-	case v.lock <- struct{}{}:
-		defer func() { <-v.lock }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	key := fmt.Sprint(folders, states)
 	if key == v.key {
 		return v.view, nil

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode"
@@ -77,38 +78,26 @@ const snippetRunes = 300
 // words with single spaces between them, at most snippetRunes characters.
 func snippet(body string, terms []string) string {
 	words := strings.Fields(body)
-	sizes, hits := make([]int, len(words)), make([]int, len(words))
+	sizes, hits := make([]int, len(words)), make([]uint64, len(words)) // a bit for each of maxTerms
 	for i, w := range words {
-		sizes[i], hits[i] = utf8.RuneCountInString(w), termIn(w, terms)
+		sizes[i] = utf8.RuneCountInString(w)
+		if at := termIn(w, terms); at >= 0 {
+			hits[i] = 1 << at
+		}
 	}
-	best, bestEnd, bestScore := 0, 0, -1
-	count := make([]int, len(terms))
-	size, distinct, end := -1, 0, 0
+	best, bestEnd, most := 0, 0, -1
 	for start := range words {
+		end, size, held := start, -1, uint64(0)
 		for end < len(words) && size+1+sizes[end] <= snippetRunes {
 			size += 1 + sizes[end]
-			if h := hits[end]; h >= 0 {
-				if count[h]++; count[h] == 1 {
-					distinct++
-				}
-			}
+			held |= hits[end]
 			end++
 		}
-		if distinct > bestScore {
-			best, bestEnd, bestScore = start, end, distinct
-		}
-		if end == start { // a word longer than a snippet
-			end++
-			continue
-		}
-		size -= 1 + sizes[start]
-		if h := hits[start]; h >= 0 {
-			if count[h]--; count[h] == 0 {
-				distinct--
-			}
+		if n := bits.OnesCount64(held); n > most {
+			best, bestEnd, most = start, end, n
 		}
 	}
-	if best == bestEnd && len(words) > 0 {
+	if best == bestEnd && len(words) > 0 { // a word longer than a snippet
 		return prefixRunes(words[best], snippetRunes)
 	}
 	return strings.Join(words[best:bestEnd], " ")
