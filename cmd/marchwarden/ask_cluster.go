@@ -162,19 +162,11 @@ func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e 
 	return nil
 }
 
-var followHelp = `Follow a research that a cluster works on: first what was done so far, then
-what happens. At its end the record comes home and the result is shown, as
-'marchwarden ask' shows it. Ctrl-C ends the following; the research continues.
-
-An ID is the whole id of a task, the first four or more characters of one that
-was submitted from here, or "last" for the newest of those.` + exits("0 answered, gaps and plain refusals included", "1 failed or canceled", "2", "130 interrupted; the research goes on")
-
 func newFollow(a *app) *cobra.Command {
 	var o askOptions
 	cmd := &cobra.Command{
-		Use: "follow [flags] ID", Short: "follow a research in a cluster until its result", Long: followHelp,
-		Example: "  marchwarden follow last\n  marchwarden follow --engine nats://hub1:4222 0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10",
-		Args:    argCount(1, 1, "one id"),
+		Use: "follow [flags] ID", Short: "follow a research in a cluster until its result",
+		Args: argCount(1, 1, "one id"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 			return runFollow(ctx, a, c, o, args[0])
 		}),
@@ -197,18 +189,11 @@ func runFollow(ctx context.Context, a *app, c *settings.Settings, o askOptions, 
 	return followTask(ctx, a, c, o, e, state.Task.ID)
 }
 
-const cancelHelp = `End a research that a cluster works on. What is under way ends as at a
-deadline, with what there is; what waits is not begun. 'marchwarden follow ID'
-shows what came of it. Canceling what has ended changes nothing.
-
-An ID is as for 'marchwarden follow'.`
-
 func newCancel(a *app) *cobra.Command {
 	var engine string
 	cmd := &cobra.Command{
-		Use: "cancel [flags] ID", Short: "end a research in a cluster", Long: cancelHelp,
-		Example: "  marchwarden cancel last\n  marchwarden cancel --engine nats://hub1:4222 0198c0de",
-		Args:    argCount(1, 1, "one id"),
+		Use: "cancel [flags] ID", Short: "end a research in a cluster",
+		Args: argCount(1, 1, "one id"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 			return runCancel(ctx, a, c, engine, args[0])
 		}),

@@ -17,19 +17,11 @@ func newCluster(a *app) *cobra.Command {
 	return group(&cobra.Command{Use: "cluster", Short: "look at a cluster, and manage its keys"}, newClusterStatus(a), newClusterKey(a))
 }
 
-var statusHelp = `Show a cluster on one screen: its hubs and workers, what waits and what is
-worked on in each queue by priority, how much is done, what the providers'
-limits are, and what is stuck. A worker that is not heard of and did not say
-that it leaves is listed as silent, for an hour.` + exits("0 nothing is known to be stuck",
-	"1 something is stuck, waits for a worker that is not there, nothing was\n       written for long although tasks are open, or the cluster does not answer",
-	"2")
-
 func newClusterStatus(a *app) *cobra.Command {
 	var engine string
 	var asJSON, again bool
 	cmd := &cobra.Command{
-		Use: "status", Short: "show hubs, workers, queues, rates, limits, and what is stuck", Long: statusHelp, Args: noArgs,
-		Example: "  marchwarden cluster status\n  marchwarden cluster status --watch --engine nats://hub1:4222\n  marchwarden cluster status --json | jq '.queues[].busy'",
+		Use: "status", Short: "show hubs, workers, queues, rates, limits, and what is stuck", Args: noArgs,
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
 			return runClusterStatus(ctx, a, c, engine, asJSON, again)
 		}),

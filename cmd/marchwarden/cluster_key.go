@@ -17,29 +17,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-const clusterKeyHelp = `Manage the keys by which workers and people connect to a hub. While there are
-none, every client on the hub's machine may do everything; from the first key on
-no client connects without one. A hub that is running takes notice within a
-second.
-
-The keys file has only public halves. The private half is written once, to a
-file that only you can read; bring it to where it is used, and name it there by
-MARCHWARDEN_ENGINE_KEY. It never belongs on a command line.
-
-The roles are:
-  client  ask, watch and cancel
-  worker  work on tasks as well
-  hub     everything
-
-Every key reads everything that its hub keeps; what must be kept apart needs a
-hub of its own.`
-
 type clusterKeyOptions struct{ keys, role, out string }
 
 func newClusterKey(a *app) *cobra.Command {
 	return group(&cobra.Command{
-		Use: "key", Short: "make, list and remove the keys of a cluster", Long: clusterKeyHelp,
-		Example: "  marchwarden cluster key add worker1 --role worker --out worker1.key\n  marchwarden cluster key list\n  marchwarden cluster key remove worker1",
+		Use: "key", Short: "make, list and remove the keys of a cluster",
 	}, newClusterKeyAdd(a), newClusterKeyList(a), newClusterKeyRemove(a))
 }
 
@@ -47,8 +29,7 @@ func newClusterKeyAdd(a *app) *cobra.Command {
 	var o clusterKeyOptions
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "make a key and write it to a file", Args: argCount(1, 1, "one name"),
-		Example: "  marchwarden cluster key add worker1 --role worker --out worker1.key\n  marchwarden cluster key add lab",
-		RunE:    func(_ *cobra.Command, args []string) error { return runClusterKeyAdd(a, o, args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error { return runClusterKeyAdd(a, o, args[0]) },
 	}
 	var roles []string
 	for _, r := range hub.Roles() {
@@ -116,7 +97,7 @@ func newClusterKeyList(a *app) *cobra.Command {
 	var o clusterKeyOptions
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "list the keys of a cluster", Args: noArgs, Example: "  marchwarden cluster key list\n  marchwarden cluster key list --json",
+		Use: "list", Short: "list the keys of a cluster", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return runClusterKeyList(a, o, asJSON) },
 	}
 	o.keysFlag(cmd)
@@ -140,7 +121,7 @@ func runClusterKeyList(a *app, o clusterKeyOptions, asJSON bool) error {
 func newClusterKeyRemove(a *app) *cobra.Command {
 	var o clusterKeyOptions
 	cmd := &cobra.Command{
-		Use: "remove NAME", Short: "accept a key no longer", Args: argCount(1, 1, "one name"), Example: "  marchwarden cluster key remove worker1",
+		Use: "remove NAME", Short: "accept a key no longer", Args: argCount(1, 1, "one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, _, err := o.file(a)
 			if err != nil {

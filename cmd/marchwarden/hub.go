@@ -23,31 +23,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-var hubHelp = `Run a hub, the server of a cluster, inside this program. It keeps questions,
-their records, and what was found, and acknowledges nothing before it is safe on
-the disk. Workers ('marchwarden worker') do the research, on any host.
-
-One hub is enough to begin with. With --cluster-listen and --routes, three of
-them on three hosts keep everything three times, and any one may fail.
-
-Beside it an MCP server answers at http://127.0.0.1:8642/mcp, as 'marchwarden
-serve pi --http' does, by the workers of the cluster; --http chooses another
-address, or off. Its flags are those of 'serve'.
-
-Only this machine can connect unless --listen names another address, for which
-keys are needed: 'marchwarden cluster key add NAME' makes them. Once there is a
-keys file, no client connects without a key.
-
-What its flags say can be set as well: --max-store by
-MARCHWARDEN_HUB_MAX_STORE, or hub_max_store in config.yaml; see
-docs/configuration.md.` + exits("0 ran until it was told to end", "1 failed; a second hub on the same store, among other things", "2")
-
-const hubExamples = `  marchwarden hub
-  marchwarden hub --listen 127.0.0.1:4222 --limit 'anthropic requests 50/s'
-  marchwarden hub --listen 0.0.0.0:4222 --tls-cert hub1.pem --tls-key hub1.key \
-    --cluster-listen 0.0.0.0:6222 --routes hub1:6222,hub2:6222,hub3:6222 \
-    --cluster-secret-file /etc/marchwarden/secret --replicas 3`
-
 type hubOptions struct {
 	flags   map[string]*string // what a setting may say instead, by its name
 	routes  []string
@@ -86,7 +61,7 @@ var hubFlags = []struct{ flag, setting, usage string }{
 func newHub(a *app) *cobra.Command {
 	o := hubOptions{flags: map[string]*string{}}
 	cmd := &cobra.Command{
-		Use: "hub", Short: "run a hub, the server of a cluster", Long: hubHelp, Example: hubExamples, Args: noArgs,
+		Use: "hub", Short: "run a hub, the server of a cluster", Args: noArgs,
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runHub(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()

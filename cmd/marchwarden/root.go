@@ -92,7 +92,7 @@ func finish(cmd *cobra.Command) {
 		cmd.Long, cmd.Example = helpText(cmd)
 	}
 	if !strings.Contains(cmd.Long, "EXIT STATUS") {
-		cmd.Long = strings.TrimRight(cmd.Long, "\n") + exits("0", "1", "2", "130")
+		cmd.Long = strings.TrimRight(cmd.Long, "\n") + usualExits
 	}
 	for _, sub := range cmd.Commands() {
 		finish(sub)

@@ -22,31 +22,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-var submitHelp = `Ask all questions of a file, one JSON object a line, and write one line for
-each into a file of results, in the order in which they are done:
-
-  {"question": "What grows in Utah?", "depth": "shallow", "id": "utah"}
-
-question is needed; context, depth, constraints and id (a name of your own) may
-be left out. If any line is wrong, nothing is asked.
-
-Run it again after a crash, a reboot or Ctrl-C, and it goes on: what is in the
-results is not asked again, and nothing that was paid for is paid twice. A
-question that failed has a line with its error, and is not tried again. Asked of
-other folders, another database, other researchers or another model, it is
-another question.
-
-Without --engine the work is done in this process, on this machine, and every
-run is recorded in the home folder. With it the questions go to a cluster,
-whose workers decide what is searched; --records brings their records home,
-too, and 'marchwarden follow TRACE-ID' a single one.` + exits("0 every question has its answer", "1 some questions failed, or the work could not go on", "2 wrong usage or bad input; nothing was asked",
-	"130 interrupted; running it again goes on")
-
-const submitExamples = `  marchwarden submit --file questions.jsonl
-  marchwarden submit --file questions.jsonl --library ~/papers --parallel 8
-  marchwarden submit --file questions.jsonl --engine nats://hub1:4222 --priority low
-  jq -r 'select(.status == "done") | .result.answer' questions.results.jsonl`
-
 type submitOptions struct {
 	desk      network.Options
 	cons      marchwarden.Constraints
@@ -62,7 +37,7 @@ type submitOptions struct {
 func newSubmit(a *app) *cobra.Command {
 	var o submitOptions
 	cmd := &cobra.Command{
-		Use: "submit --file QUESTIONS.jsonl", Short: "ask all questions of a file; safe to run again", Long: submitHelp, Example: submitExamples, Args: noArgs,
+		Use: "submit --file QUESTIONS.jsonl", Short: "ask all questions of a file; safe to run again", Args: noArgs,
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runSubmit(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()
