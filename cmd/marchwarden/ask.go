@@ -46,15 +46,11 @@ type askOptions struct {
 }
 
 func newAsk(a *app) *cobra.Command {
-	cmd := asking(a, runAsk)
-	cmd.Use, cmd.Short = "ask [flags] QUESTION… | -", "answer a question from documents, with citations"
-	return cmd
-}
-
-// asking is a command with the flags of a question.
-func asking(a *app, do func(context.Context, *app, *settings.Settings, askOptions, []string) error) *cobra.Command {
 	var o askOptions
-	cmd := &cobra.Command{RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error { return do(ctx, a, c, o, args) })}
+	cmd := &cobra.Command{
+		Use: "ask [flags] QUESTION… | -", Short: "answer a question from documents, with citations",
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error { return runAsk(ctx, a, c, o, args) }),
+	}
 	o.questionFlags(cmd)
 	cmd.Flags().StringVar(&o.follow, "follow", "", "continue the conversation of the run `ID`; last is the newest run")
 	cmd.Flags().BoolVar(&o.clarify, "clarify", false, "let the model ask you up to three questions before it plans")

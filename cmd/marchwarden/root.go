@@ -50,7 +50,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "", "`FORMAT` of logs on stderr: text or json; MARCHWARDEN_DEBUG=1 logs more")
 	group(root,
-		newAsk(a), newChat(a), newUI(a), newShow(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
+		newAsk(a), newUI(a), newShow(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
 		newResume(a), newDrift(a), newWatched(a), newExport(a), newImport(a), newCheck(a), newGc(a),
 		newSubmit(a), newHub(a), newWorker(a), newCluster(a), newFollow(a), newCancel(a),
 		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a), newMan(),

@@ -366,10 +366,6 @@ const keyResearchers = "researchers"
 func checkKey(where, key string, have map[string][]string) error {
 	i := slices.IndexFunc(All, func(s Setting) bool { return s.Name == key })
 	switch {
-	case key == "embed_model":
-		return Invalid(where, "remove the line", noEmbedService)
-	case key == "fallback_model":
-		return Invalid(where, "remove the line", "there is no fallback model any more: model names the one that is asked")
 	case i < 0:
 		return Invalid(where, "the keys are "+Either(fileKeys()), fmt.Sprintf("unknown key %q", plaintext.Clip(key, 60)))
 	case All[i].EnvOnly:

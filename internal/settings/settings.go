@@ -68,11 +68,6 @@ const (
 	EmbedOff     = "off"
 )
 
-// embedServices are what the setting embed named in earlier versions, with embed_model beside it.
-var embedServices = []string{"openai", "ollama"}
-
-const noEmbedService = "services no longer make sentence vectors: the model in the program does (" + EmbedBuiltin + "), or nothing (" + EmbedOff + ")"
-
 // The ways to treat pages that need JavaScript.
 const (
 	RenderAuto  = "auto"
@@ -269,9 +264,6 @@ func (s Setting) Read(texts []string, absolute func(string) string) (read []stri
 				if strings.ContainsFunc(read[i], func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
 					return nil, "holds a control character or one that is not seen" // and never the key itself
 				}
-			}
-			if s.Name == Embed && slices.Contains(embedServices, t) {
-				return nil, noEmbedService
 			}
 			if s.allowed != nil && !slices.Contains(s.allowed, t) {
 				return nil, fmt.Sprintf("must be %s, not %q", Either(s.allowed), plaintext.Clip(t, 40))
