@@ -49,7 +49,9 @@ func newAsk(a *app) *cobra.Command {
 	var o askOptions
 	cmd := &cobra.Command{
 		Use: "ask [flags] QUESTION… | -", Short: "answer a question from documents, with citations",
-		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error { return runAsk(ctx, a, c, o, args) }),
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+			return runAsk(ctx, a, c, o, args)
+		}),
 	}
 	o.questionFlags(cmd)
 	cmd.Flags().StringVar(&o.follow, "follow", "", "continue the conversation of the run `ID`; last is the newest run")

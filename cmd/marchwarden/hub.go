@@ -24,13 +24,11 @@ import (
 )
 
 type hubOptions struct {
-	flags   map[string]*string // what a setting may say instead, by its name
-	routes  []string
-	limits  []string
-	probe   string
-	serve   serveOptions
-	timeout string
-	said    map[string]said // what the flags and settings come to, by the names of the settings
+	flags  map[string]*string // what a setting may say instead, by its name
+	routes []string
+	limits []string
+	probe  string
+	said   map[string]said // what the flags and settings come to, by the names of the settings
 }
 
 // said is a value, and the flag or the setting that says it.
@@ -43,6 +41,8 @@ var hubFlags = []struct{ flag, setting, usage string }{
 	{"max-store", settings.HubMaxStore, "let that grow to `SIZE`, such as 200GB (default three quarters of what is free)"},
 	{"keys", settings.HubKeys, "`FILE` of the keys that may connect (default cluster-keys.json in the home folder)"},
 	{"name", settings.HubName, "the `NAME` of the hub in its cluster (default one that is made once)"},
+	{"tls-cert", settings.HubTLSCert, "serve TLS with the certificate in this `FILE`"},
+	{"tls-key", settings.HubTLSKey, "and the key in this `FILE`"},
 	{"tls-ca", settings.HubTLSCA, "demand certificates of clients that the authority in this `FILE` has signed"},
 	{"cluster", settings.HubClusterName, "the `NAME` of the cluster, the same for all its hubs"},
 	{"cluster-listen", settings.HubClusterListen, "let other hubs connect at this `ADDRESS`, such as 0.0.0.0:6222"},
@@ -71,27 +71,20 @@ func newHub(a *app) *cobra.Command {
 	f.StringSliceVar(&o.routes, "routes", nil, "`LIST` of the addresses of all hubs, host:port; its own may be among them")
 	f.StringArrayVar(&o.limits, "limit", nil, "what all workers together may ask of a provider, as a `RULE` such as 'anthropic requests 50/s'; may be given several times")
 	f.StringVar(&o.probe, "probe", "", "serve /healthz and /readyz at this `ADDRESS`, without a token")
-	f.StringVar(&o.timeout, "timeout", "", "end a call of the MCP server after this `TIME`")
-	o.serve.flags(f)
-	http := f.Lookup("http")
-	http.Usage = "serve MCP at this `ADDRESS`, or off (default 127.0.0.1:8642)"
 	complete(cmd, "replicas", "1", "3")
 	return cmd
 }
 
 type hubPlan struct {
-	hub     hub.Config
-	facts   cluster.Facts
-	timeout time.Duration     // of a call of the MCP server
-	said    map[string]string // who said it, by the fields of hub and the flags of serve
+	hub   hub.Config
+	facts cluster.Facts
+	said  map[string]string // who said it, by the fields of hub
 }
 
 // read finds what the flags say, or else the settings, and gives the names of who said it by the
 // fields of a hub.
 func (o *hubOptions) read(a *app, c *settings.Settings) (fields map[string]string) {
-	cert := c.SaidBy("--tls-cert", o.serve.cert != "", settings.HubTLSCert)
-	fields = map[string]string{"routes": c.SaidBy("--routes", len(o.routes) > 0, settings.HubRoutes), "tls_cert": cert, "--tls-cert": cert,
-		"tls_key": c.SaidBy("--tls-key", o.serve.key != "", settings.HubTLSKey)}
+	fields = map[string]string{"routes": c.SaidBy("--routes", len(o.routes) > 0, settings.HubRoutes)}
 	o.said = map[string]said{}
 	for _, h := range hubFlags {
 		text := *o.flags[h.setting]
@@ -113,7 +106,7 @@ func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
 	p.said = o.read(a, c)
 	p.hub = hub.Config{
 		Name: get(settings.HubName), Store: cmp.Or(get(settings.HubStore), filepath.Join(c.Home(), "hub")), Listen: cmp.Or(get(settings.HubListen), "127.0.0.1:4222"),
-		TLS:  hub.TLSFiles{Cert: cmp.Or(o.serve.cert, c.Text(settings.HubTLSCert)), Key: cmp.Or(o.serve.key, c.Text(settings.HubTLSKey)), CA: get(settings.HubTLSCA)},
+		TLS:  hub.TLSFiles{Cert: get(settings.HubTLSCert), Key: get(settings.HubTLSKey), CA: get(settings.HubTLSCA)},
 		Keys: cmp.Or(get(settings.HubKeys), c.ClusterKeysPath()), ClusterName: get(settings.HubClusterName), ClusterListen: get(settings.HubClusterListen), Routes: o.routes,
 		ClusterSecret: get(settings.HubClusterSecret), ClusterTLS: hub.TLSFiles{Cert: get(settings.HubClusterCert), Key: get(settings.HubClusterKey), CA: get(settings.HubClusterCA)},
 	}
@@ -140,19 +133,7 @@ func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
 	if p.hub.ClusterListen == "" && len(p.hub.Routes) > 0 {
 		return p, invalid(p.said["routes"], "add --cluster-listen 0.0.0.0:6222", "is for a hub of a cluster")
 	}
-	o.serve.cert, o.serve.key = p.hub.TLS.Cert, p.hub.TLS.Key // one certificate for both doors
-	if p.timeout, err = flagTime("--timeout", o.timeout, false); err != nil {
-		return p, err
-	}
-	switch o.serve.http {
-	case "off":
-		o.serve.http, o.serve.cert, o.serve.key = "", "", ""
-		return p, o.serve.onlyHTTP()
-	case "":
-		o.serve.http = "127.0.0.1:8642"
-	}
-	o.serve.as, err = o.serve.check()
-	return p, p.blame(err)
+	return p, nil
 }
 
 // facts are what the hubs of a cluster tell each client.

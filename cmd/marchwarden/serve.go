@@ -88,7 +88,6 @@ func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Optio
 	if how.clarify {
 		o.Ask = mcpkit.AskerOf
 	}
-	s := &mcpServer{log: log}
 	if how.http != "" { // refused before anything is opened, and read again when it is
 		if _, err := doorkeeper(a, c, how, "http://"+how.as.listen+httpdoor.Path, log); err != nil {
 			return err
@@ -98,18 +97,19 @@ func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Optio
 	if err != nil {
 		return err
 	}
-	if err := s.open(a, c, d, how); err != nil {
+	server, err := newMCPServer(a, c, d, how, log)
+	if err != nil {
 		return errors.Join(err, d.Close())
 	}
 	if how.http != "" {
-		err = serveHTTP(ctx, a, c, how, s)
+		err = serveHTTP(ctx, a, c, how, d.Name, server, log)
 	} else {
-		err = s.server.ServeStdio(ctx, a.stdin, a.stdout)
+		err = server.ServeStdio(ctx, a.stdin, a.stdout)
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // told to end, which is how a server ends
 	}
-	return errors.Join(err, s.server.Close(), d.Close())
+	return errors.Join(err, server.Close(), d.Close())
 }
 
 // openServed opens the researcher that is served: of this machine, or a cluster.
@@ -143,17 +143,10 @@ func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Opt
 	return d, nil
 }
 
-type mcpServer struct {
-	name   string
-	log    *slog.Logger
-	server *mcpkit.Server
-}
-
-func (s *mcpServer) open(a *app, c *settings.Settings, d *network.Runner, how *serveOptions) (err error) {
-	s.name = d.Name
+func newMCPServer(a *app, c *settings.Settings, d *network.Runner, how *serveOptions, log *slog.Logger) (*mcpkit.Server, error) {
 	cfg := mcpkit.Config{
 		Name: d.Name, Version: programVersion(), Scope: d.Scope, OpenWorld: d.OpenWorld, Private: d.Private, Researcher: d, Evidence: d.Evidence,
-		Now: a.Now, RunsDir: c.RunsPath(), MaxConcurrent: how.maxCalls, Records: d.Shown, MaxWall: how.as.wall, Log: s.log,
+		Now: a.Now, RunsDir: c.RunsPath(), MaxConcurrent: how.maxCalls, Records: d.Shown, MaxWall: how.as.wall, Log: log,
 		App: &mcpkit.App{Page: report.AppPage(), Body: report.AppBody},
 	}
 	if d.Shown == nil {
@@ -162,6 +155,5 @@ func (s *mcpServer) open(a *app, c *settings.Settings, d *network.Runner, how *s
 	if d.PartOf { // its investigation keeps it, and says how much goes on at once
 		cfg.RunsDir, cfg.MaxConcurrent = "", maxCalls
 	}
-	s.server, err = mcpkit.NewServer(cfg)
-	return err
+	return mcpkit.NewServer(cfg)
 }

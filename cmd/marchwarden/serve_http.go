@@ -219,30 +219,30 @@ func byServeFlag(err error) error {
 		"hosts": "--allowed-hosts", "origins": "--allowed-origins"})
 }
 
-func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOptions, s *mcpServer) error {
+func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOptions, name string, server *mcpkit.Server, log *slog.Logger) error {
 	listener, err := listenOn(o.as.listen, "choose another one")
 	if err != nil {
 		return err
 	}
 	address := httpdoor.Address(listener.Addr(), o.cert != "") + httpdoor.Path
 	resource := cmp.Or(o.publicURL, address)
-	auth, err := doorkeeper(a, c, o, resource, s.log)
+	auth, err := doorkeeper(a, c, o, resource, log)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	cfg := httpdoor.Config{
 		Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead, Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls), PerCaller: max(2048, 2*o.maxCalls),
-		Now: a.Now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
+		Now: a.Now, Log: log, CertFile: o.cert, KeyFile: o.key,
 	}
 	if o.as.public != nil {
 		cfg.Hosts = append(cfg.Hosts, o.as.public.Host)
 	}
 	if o.issuer != "" {
-		if cfg.Metadata, cfg.MetadataURL, err = access.Metadata(resource, o.issuer, "Marchwarden "+s.name); err != nil {
+		if cfg.Metadata, cfg.MetadataURL, err = access.Metadata(resource, o.issuer, "Marchwarden "+name); err != nil {
 			return errors.Join(err, listener.Close())
 		}
 	}
-	d, err := s.server.Door(cfg, o.as.sessionTimeout)
+	d, err := server.Door(cfg, o.as.sessionTimeout)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -250,7 +250,7 @@ func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOption
 	if auth == nil {
 		who = "no token is needed"
 	}
-	a.note("serving %s at %s; %s", s.name, address, who)
-	s.server.Recover()
+	a.note("serving %s at %s; %s", name, address, who)
+	server.Recover()
 	return d.Serve(ctx, listener)
 }
