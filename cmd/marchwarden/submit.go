@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -131,21 +130,39 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	if err != nil {
 		return errors.Join(err, done.Discard())
 	}
-	tally := newTally(a, c, n, len(left), o.quiet)
-	work.Count = func(l submit.Line) { tally.count(l.Status == dispatch.Done) }
-	err = work.Run(ctx, left)
-	tally.close()
-	if err := errors.Join(err, end()); err != nil && ctx.Err() == nil {
-		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", tally.done, n), Err: err, Hint: cmp.Or(marchwarden.HintOf(err), "run the same command again to go on")}
+	progress, answered := submitProgress(a, c, o, n-len(left), n), n-len(left)
+	work.Count = func(l submit.Line) {
+		if answered++; l.Status != dispatch.Done {
+			progress.Fail()
+		}
+		progress.Step(answered, n)
 	}
-	if ctx.Err() != nil && tally.done < n {
+	err = work.Run(ctx, left)
+	progress.Close()
+	if err := errors.Join(err, end()); err != nil && ctx.Err() == nil {
+		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", answered, n), Err: err, Hint: cmp.Or(marchwarden.HintOf(err), "run the same command again to go on")}
+	}
+	if ctx.Err() != nil && answered < n {
 		hint := "run the same command again to go on"
 		if at != "" {
 			hint += "; what was submitted continues in the cluster"
 		}
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: fmt.Sprintf("%d of %d questions are done", tally.done, n), Err: errInterrupted, Hint: hint}
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: fmt.Sprintf("%d of %d questions are done", answered, n), Err: errInterrupted, Hint: hint}
 	}
 	return submissionOver(a, n, done.FailedOf(all), o)
+}
+
+// submitProgress shows how many of all questions are done; nil shows nothing.
+func submitProgress(a *app, c *settings.Settings, o submitOptions, done, all int) *term.Bar {
+	if o.quiet {
+		return nil
+	}
+	if done > 0 {
+		a.note("going on: %d of %d questions are done", done, all)
+	}
+	bar := term.NewBar(a.Stderr, "questions", a.liveOn(c, a.Stderr))
+	bar.Begin(done)
+	return bar
 }
 
 // submissionOver says how a submission ended that has a line for every question, whichever
@@ -200,46 +217,3 @@ func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o s
 	there.Charge = (&network.Runner{Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}).ChargeOnce()
 	return there, func() error { return errors.Join(engine.Close(), rec.Close()) }, nil
 }
-
-// tallyEvery is the least time between two plain lines.
-const tallyEvery = 10 * time.Second
-
-// tally counts the questions of a submission for people who wait: by a bar on a terminal,
-// and elsewhere by a line now and then, which goes by the clock since a question may
-// take long.
-type tally struct {
-	a         *app
-	all, done int
-	bar       *term.Bar // nil when quiet
-	told      time.Time // the last plain line
-}
-
-func newTally(a *app, c *settings.Settings, all, left int, quiet bool) *tally {
-	t := &tally{a: a, all: all, done: all - left, told: a.Now()}
-	if quiet {
-		return t
-	}
-	if t.done > 0 {
-		a.note("going on: %d of %d questions are done", t.done, all)
-	}
-	t.bar = term.NewBar(a.Stderr, "questions", a.liveOn(c, a.Stderr))
-	t.bar.Begin(t.done)
-	return t
-}
-
-// count takes in a question that is done.
-func (t *tally) count(well bool) {
-	t.done++
-	if !well {
-		t.bar.Fail()
-	}
-	switch now := t.a.Now(); {
-	case t.bar.Live():
-		t.bar.Step(t.done, t.all)
-	case t.bar != nil && t.done < t.all && now.Sub(t.told) >= tallyEvery:
-		t.told = now
-		t.a.note("%d of %d done, %s", t.done, t.all, t.bar.Pace(t.done, t.all))
-	}
-}
-
-func (t *tally) close() { t.bar.Close() }

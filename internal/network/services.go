@@ -46,9 +46,6 @@ type service struct {
 	Part
 	// try calls it and may say what it saw; nil when there is nothing to try.
 	try func(ctx context.Context) (said string, err error)
-	// engine marks the search engines. One that the user did not name is a stand-in: where another
-	// engine answers, it is not missed.
-	engine, standIn bool
 	// crowded marks a service that is shared with all the world, and may have no
 	// room at the moment without being broken.
 	crowded bool
@@ -116,7 +113,7 @@ func (d Doctor) enginePart(k engineKind) service {
 		row.Detail = "set by " + d.c.Label(k.Needs)
 	}
 	engine := d.h.OpenEngine(d.c, k)
-	return service{Part: row, engine: true, standIn: k.Needs == "", try: func(ctx context.Context) (string, error) {
+	return service{Part: row, try: func(ctx context.Context) (string, error) {
 		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
 		return "", err
 	}}
@@ -190,22 +187,7 @@ func (d Doctor) try(ctx context.Context, parts []service) []Part {
 		})
 	}
 	running.Wait()
-	excuse(parts, rows)
 	return rows
-}
-
-// excuse takes a stand-in that failed for off where another engine answered.
-func excuse(parts []service, rows []Part) {
-	answered := false
-	for i, p := range parts {
-		answered = answered || p.engine && rows[i].State == PartOK
-	}
-	for i, p := range parts {
-		if p.standIn && rows[i].State == PartBroken && answered {
-			rows[i].State = PartOff
-			rows[i].Detail += "; not missed, as another engine answered"
-		}
-	}
 }
 
 func onlineFault(err error) string {
