@@ -45,22 +45,17 @@ type app struct {
 	logFormat string
 	// noColor is the setting, once the settings are read.
 	noColor bool
-	// home is the home folder, once the settings are read.
-	home string
 	// reader is who reads stderr.
 	reader listener
 	// look says how to write to a stream, where a test decides; nil looks at the stream.
 	look func(io.Writer) term.Style
 }
 
-// loadConfig reads the settings. The app learns about colour, the home folder and what to hide.
+// loadConfig reads the settings. The app learns about colour and what to hide.
 func (a *app) loadConfig() (*settings.Settings, error) {
 	from := a.Source()
 	from.LogFormat = a.logFormat
 	c, err := settings.Load(from)
-	if c != nil {
-		a.home = c.Home()
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +146,7 @@ func execute(ctx context.Context, a *app, args []string) int {
 	if errors.As(err, &told) {
 		return int(told)
 	}
-	a.complain(settings.Advised(err, a.home))
+	a.complain(err)
 	return exitCode(ctx, err)
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/joho/godotenv"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // The origins of a value that are no flag.
@@ -168,8 +167,7 @@ type Source struct {
 // Load finds every setting: flags, then the environment, then .env in the
 // working directory, then config.yaml in the home folder, then the default. It
 // reads files and makes none. A key that config.yaml must not have, and a value that its
-// setting cannot have, are errors that name it; the settings that were read before it are
-// returned with the error.
+// setting cannot have, are errors that name it.
 func Load(src Source) (*Settings, error) {
 	var dotenv map[string]string
 	var err error
@@ -211,7 +209,7 @@ func Load(src Source) (*Settings, error) {
 	var file map[string][]string
 	if src.Home == "" {
 		if file, c.Members, err = readConfigFile(filepath.Join(c.Home(), FromFile)); err != nil {
-			return c, err
+			return nil, err
 		}
 	}
 	layers = append(layers, layer{FromFile, func(s Setting) ([]string, bool) { v, ok := file[s.Name]; return v, ok }, c.Home()})
@@ -222,7 +220,7 @@ func Load(src Source) (*Settings, error) {
 	for _, s := range All[1:] {
 		v, err := src.resolve(s, layers)
 		if err != nil {
-			return c, err
+			return nil, err
 		}
 		if v.Origin == "" {
 			v = s.byDefault(c.Home())
@@ -317,76 +315,4 @@ func readDotEnv(path string) (map[string]string, error) {
 		return nil, Invalid(path, "quote values that hold spaces or special characters", "is not a list of NAME=value lines")
 	}
 	return vars, nil
-}
-
-// readConfigFile reads config.yaml into the texts of each key, and its researchers.
-func readConfigFile(path string) (map[string][]string, []Member, error) {
-	data, err := readSettings(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	entries, err := parseFile(data)
-	var wrong *fault
-	if errors.As(err, &wrong) {
-		where := path
-		if wrong.Line > 0 {
-			where = fmt.Sprintf("%s:%d", path, wrong.Line)
-		}
-		return nil, nil, Invalid(where, wrong.Hint, wrong.Message)
-	}
-	file := map[string][]string{}
-	var members []Member
-	for _, e := range entries {
-		where := fmt.Sprintf("%s:%d", path, e.Line)
-		if e.Key == keyResearchers {
-			if members != nil {
-				return nil, nil, Invalid(where, "", fmt.Sprintf("key %q is there twice", e.Key))
-			}
-			if members, err = readMembers(path, e); err != nil {
-				return nil, nil, err
-			}
-			continue
-		}
-		if err := checkKey(where, e.Key, file); err != nil {
-			return nil, nil, err
-		}
-		if e.Tables != nil {
-			return nil, nil, Invalid(where, "", fmt.Sprintf("key %q must have a plain value or a list of them", e.Key))
-		}
-		if e.Texts != nil {
-			file[e.Key] = e.Texts
-		}
-	}
-	return file, members, nil
-}
-
-// keyResearchers is the key of config.yaml that is no setting but a list.
-const keyResearchers = "researchers"
-
-func checkKey(where, key string, have map[string][]string) error {
-	i := slices.IndexFunc(All, func(s Setting) bool { return s.Name == key })
-	switch {
-	case i < 0:
-		return Invalid(where, "the keys are "+Either(fileKeys()), fmt.Sprintf("unknown key %q", plaintext.Clip(key, 60)))
-	case All[i].EnvOnly:
-		places := "in the environment or in .env"
-		if All[i].Personal {
-			places = "in the environment"
-		}
-		return Invalid(where, "set "+All[i].Env+" "+places, fmt.Sprintf("key %q cannot be set in this file", key))
-	case have[key] != nil:
-		return Invalid(where, "", fmt.Sprintf("key %q is there twice", key))
-	}
-	return nil
-}
-
-// fileKeys are the keys that config.yaml may have.
-func fileKeys() []string {
-	var keys []string
-	for _, s := range All {
-		if !s.EnvOnly {
-			keys = append(keys, s.Name)
-		}
-	}
-	return append(keys, keyResearchers)
 }

@@ -121,35 +121,6 @@ func flag(texts []string, to *bool) (problem string) {
 // MemberName is what a researcher may be called.
 var MemberName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
 
-// readMembers reads the researchers of config.yaml. Errors name the line.
-func readMembers(path string, e entry) ([]Member, error) {
-	if len(e.Texts) > 0 {
-		return nil, Invalid(fmt.Sprintf("%s:%d", path, e.Line), "see docs/configuration.md", "researchers must be a list of items with name, scope and command or url")
-	}
-	var out []Member
-	for _, t := range e.Tables {
-		m := Member{At: fmt.Sprintf("%s:%d", path, t.Line)}
-		for i, key := range t.Entries {
-			where := fmt.Sprintf("%s:%d", path, key.Line)
-			if slices.ContainsFunc(t.Entries[:i], func(e entry) bool { return e.Key == key.Key }) {
-				return nil, Invalid(where, "", fmt.Sprintf("key %q is there twice", plaintext.Clip(key.Key, 60)))
-			}
-			set, known := memberKeys[key.Key]
-			if !known {
-				return nil, Invalid(where, "the keys are name, scope, command, url, token_env, client_id, client_secret_env, env, share, trust, private, off and timeout", fmt.Sprintf("unknown key %q of a researcher", plaintext.Clip(key.Key, 60)))
-			}
-			if problem := set(&m, key.Texts); problem != "" {
-				return nil, Invalid(where, "", key.Key+" "+problem)
-			}
-		}
-		if problem, hint := m.problem(out); problem != "" {
-			return nil, Invalid(m.At, hint, problem)
-		}
-		out = append(out, m)
-	}
-	return out, nil
-}
-
 // problem says what is wrong with a member as a whole.
 func (m Member) problem(before []Member) (problem, hint string) {
 	builtin := IsBuiltin(m.Name)
