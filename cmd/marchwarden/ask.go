@@ -25,7 +25,6 @@ import (
 
 type askOptions struct {
 	desk       network.Options
-	depth      string
 	cons       marchwarden.Constraints
 	context    string
 	follow     string // the run whose conversation goes on: an id, the beginning of one, or last
@@ -41,7 +40,6 @@ type askOptions struct {
 	plain      bool // progress in plain lines, also on a terminal
 	clarify    bool
 	typed      func() (string, error) // the next line of the person who asks; nil where there is none
-	engine     string                 // the cluster to ask, as the flag says; "" leaves it to the settings
 	away       bool                   // it was asked of a cluster
 }
 
@@ -58,14 +56,14 @@ func newAsk(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&o.clarify, "clarify", false, "let the model ask you up to three questions before it plans")
 	cmd.Flags().BoolVar(&o.desk.PlanOnly, "plan", false, "print the plan, and what it may cost, and stop")
 	o.showFlags(cmd.Flags())
-	engineFlag(cmd.Flags(), &o.engine)
+	engineFlag(cmd.Flags())
 	return cmd
 }
 
 // questionFlags say what is asked, of whom and with what.
 func (o *askOptions) questionFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.depth, "depth", "", "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
+	settingFlag(f, "depth", settings.Depth, "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
 	f.Func("budget", fmt.Sprintf("use at most `N` tokens for the whole research, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
 	f.Func("max-iterations", fmt.Sprintf("search at most `N` times, %d to %d", marchwarden.MinIterations, marchwarden.MaxIterations), number(&o.cons.MaxIterations))
 	f.Func("max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources), number(&o.cons.MaxSources))
@@ -117,10 +115,7 @@ func runAsk(ctx context.Context, a *app, c *settings.Settings, o askOptions, arg
 	if err := checkOut(o.out); err != nil {
 		return err
 	}
-	at, err := c.EngineURLFor(o.engine)
-	if err != nil {
-		return err
-	}
+	at := c.Text(settings.Engine)
 	if o.typed, err = o.typist(a, at); err != nil {
 		return err
 	}
@@ -241,11 +236,8 @@ type outcome struct {
 // that is wrong. A question that follows is asked of those who were asked before, unless flags
 // say of whom.
 func requestOf(a *app, o *askOptions, c *settings.Settings, question string) (marchwarden.Request, error) {
-	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(o.depth),
+	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(c.Text(settings.Depth)),
 		Format: marchwarden.Format(o.format), Length: o.length, Audience: o.audience, Instructions: o.how}
-	if o.depth == "" {
-		req.Depth = marchwarden.Depth(c.Text(settings.Depth))
-	}
 	if o.cons != (marchwarden.Constraints{}) {
 		req.Constraints = &o.cons
 	}

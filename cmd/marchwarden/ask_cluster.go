@@ -61,7 +61,7 @@ func isolateFlag(f *pflag.FlagSet, o *network.Options) {
 // workElsewhere refuses flags of the worker where a cluster does the work.
 func workElsewhere(c *settings.Settings, o network.Options, instead string) error {
 	here := "leave out --engine to do the work here"
-	if c.Text(settings.Engine) != "" {
+	if c.Origin(settings.Engine) != "--engine" {
 		here = "say --engine " + settings.NoEngine + " to do the work here, since " + c.Label(settings.Engine) + " names a cluster"
 	}
 	if flag := o.WorkFlag(); flag != "" {
@@ -171,7 +171,7 @@ func newFollow(a *app) *cobra.Command {
 			return runFollow(ctx, a, c, o, args[0])
 		}),
 	}
-	engineFlag(cmd.Flags(), &o.engine)
+	engineFlag(cmd.Flags())
 	o.showFlags(cmd.Flags())
 	return cmd
 }
@@ -180,7 +180,7 @@ func runFollow(ctx context.Context, a *app, c *settings.Settings, o askOptions, 
 	if err := checkOut(o.out); err != nil {
 		return err
 	}
-	e, state, err := openSent(ctx, a, c, o.engine, arg)
+	e, state, err := openSent(ctx, a, c, arg)
 	if err != nil {
 		return err
 	}
@@ -190,20 +190,19 @@ func runFollow(ctx context.Context, a *app, c *settings.Settings, o askOptions, 
 }
 
 func newCancel(a *app) *cobra.Command {
-	var engine string
 	cmd := &cobra.Command{
 		Use: "cancel [flags] ID", Short: "end a research in a cluster",
 		Args: argCount(1, 1, "one id"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-			return runCancel(ctx, a, c, engine, args[0])
+			return runCancel(ctx, a, c, args[0])
 		}),
 	}
-	engineFlag(cmd.Flags(), &engine)
+	engineFlag(cmd.Flags())
 	return cmd
 }
 
-func runCancel(ctx context.Context, a *app, c *settings.Settings, engine, arg string) error {
-	e, state, err := openSent(ctx, a, c, engine, arg)
+func runCancel(ctx context.Context, a *app, c *settings.Settings, arg string) error {
+	e, state, err := openSent(ctx, a, c, arg)
 	if err != nil {
 		return err
 	}
@@ -223,14 +222,14 @@ func runCancel(ctx context.Context, a *app, c *settings.Settings, engine, arg st
 // openSent opens the cluster that has the task that an argument means, and looks how it
 // is: the cluster of the flag, else the one to which it was submitted, else that of the
 // settings. The caller closes it.
-func openSent(ctx context.Context, a *app, c *settings.Settings, flag, arg string) (e *cluster.Engine, state dispatch.State, err error) {
+func openSent(ctx context.Context, a *app, c *settings.Settings, arg string) (e *cluster.Engine, state dispatch.State, err error) {
 	sent, err := submit.FindSent(c.SentPath(), arg, a.warn)
 	if err != nil {
 		return nil, state, err
 	}
 	at := sent.Engine
-	if flag != "" || at == "" {
-		if at, err = c.NeedEngine(flag); err != nil {
+	if c.Origin(settings.Engine) == "--engine" || at == "" {
+		if at, err = c.NeedEngine(); err != nil {
 			return nil, state, err
 		}
 	}

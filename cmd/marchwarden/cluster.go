@@ -18,22 +18,21 @@ func newCluster(a *app) *cobra.Command {
 }
 
 func newClusterStatus(a *app) *cobra.Command {
-	var engine string
 	var asJSON, again bool
 	cmd := &cobra.Command{
 		Use: "status", Short: "show hubs, workers, queues, rates, limits, and what is stuck", Args: noArgs,
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
-			return runClusterStatus(ctx, a, c, engine, asJSON, again)
+			return runClusterStatus(ctx, a, c, asJSON, again)
 		}),
 	}
-	engineFlag(cmd.Flags(), &engine)
+	engineFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&again, "watch", false, "show it again every two seconds, until Ctrl-C")
 	return cmd
 }
 
-func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, engine string, asJSON, again bool) error {
-	at, err := c.NeedEngine(engine)
+func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, asJSON, again bool) error {
+	at, err := c.NeedEngine()
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-type clusterKeyOptions struct{ keys, role, out string }
+type clusterKeyOptions struct{ role, out string }
 
 func newClusterKey(a *app) *cobra.Command {
 	return group(&cobra.Command{
@@ -35,33 +35,30 @@ func newClusterKeyAdd(a *app) *cobra.Command {
 	for _, r := range hub.Roles() {
 		roles = append(roles, string(r))
 	}
-	o.keysFlag(cmd)
+	keysFlag(cmd)
 	cmd.Flags().StringVar(&o.role, "role", string(hub.RoleClient), "what it is good for, its `ROLE`: "+strings.Join(roles, ", "))
 	cmd.Flags().StringVar(&o.out, "out", "", "write the key to this new `FILE` (default NAME.key)")
 	complete(cmd, "role", roles...)
 	return cmd
 }
 
-func (o *clusterKeyOptions) keysFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.keys, "keys", "", "`FILE` of the keys (default cluster-keys.json in the home folder)")
+func keysFlag(cmd *cobra.Command) {
+	settingFlag(cmd.Flags(), "keys", settings.HubKeys, "`FILE` of the keys (default cluster-keys.json in the home folder)")
 }
 
-// file is the keys file, and what is in it.
-func (o *clusterKeyOptions) file(a *app) (file hub.KeysFile, list []hub.Key, err error) {
+// clusterKeys is the keys file, and what is in it.
+func clusterKeys(a *app) (file hub.KeysFile, list []hub.Key, err error) {
 	c, err := a.loadConfig()
 	if err != nil {
 		return "", nil, err
 	}
 	path := cmp.Or(c.Text(settings.HubKeys), c.ClusterKeysPath())
-	if o.keys != "" {
-		path = a.Source().Absolute(o.keys, a.Dir)
-	}
 	list, _, err = hub.ReadKeys(path)
 	return hub.KeysFile(path), list, err
 }
 
 func runClusterKeyAdd(a *app, o clusterKeyOptions, name string) error {
-	file, before, err := o.file(a)
+	file, before, err := clusterKeys(a)
 	if err != nil {
 		return err
 	}
@@ -94,19 +91,18 @@ func runClusterKeyAdd(a *app, o clusterKeyOptions, name string) error {
 }
 
 func newClusterKeyList(a *app) *cobra.Command {
-	var o clusterKeyOptions
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "list the keys of a cluster", Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return runClusterKeyList(a, o, asJSON) },
+		RunE: func(*cobra.Command, []string) error { return runClusterKeyList(a, asJSON) },
 	}
-	o.keysFlag(cmd)
+	keysFlag(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func runClusterKeyList(a *app, o clusterKeyOptions, asJSON bool) error {
-	file, list, err := o.file(a)
+func runClusterKeyList(a *app, asJSON bool) error {
+	file, list, err := clusterKeys(a)
 	if err != nil {
 		return err
 	}
@@ -119,11 +115,10 @@ func runClusterKeyList(a *app, o clusterKeyOptions, asJSON bool) error {
 }
 
 func newClusterKeyRemove(a *app) *cobra.Command {
-	var o clusterKeyOptions
 	cmd := &cobra.Command{
 		Use: "remove NAME", Short: "accept a key no longer", Args: argCount(1, 1, "one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, _, err := o.file(a)
+			file, _, err := clusterKeys(a)
 			if err != nil {
 				return err
 			}
@@ -134,6 +129,6 @@ func newClusterKeyRemove(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	o.keysFlag(cmd)
+	keysFlag(cmd)
 	return cmd
 }

@@ -41,8 +41,8 @@ type app struct {
 	stdin  io.Reader
 	stdout io.Writer
 
-	// logFormat is the persistent flag --log-format; "" leaves it to the settings.
-	logFormat string
+	// flags are what flags say in the place of settings.
+	flags map[string]settings.Flag
 	// noColor is the setting, once the settings are read.
 	noColor bool
 	// reader is who reads stderr.
@@ -54,7 +54,7 @@ type app struct {
 // loadConfig reads the settings. The app learns about colour and what to hide.
 func (a *app) loadConfig() (*settings.Settings, error) {
 	from := a.Source()
-	from.LogFormat = a.logFormat
+	from.Flags = a.flags
 	c, err := settings.Load(from)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func newServed(a *app, researcher, short, particular, example string, flags ...f
 	}
 	f := cmd.Flags()
 	if o.Researcher == settings.PI {
-		engineFlag(f, &how.engine)
+		engineFlag(f)
 		f.BoolVar(&how.clarify, "clarify", false, "let the model ask the person at the host up to three questions before it plans, where the host shows forms")
 	}
 	f.StringVar(&o.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
@@ -114,10 +114,7 @@ func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Optio
 
 // openServed opens the researcher that is served: of this machine, or a cluster.
 func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Options, how *serveOptions) (*network.Runner, error) {
-	at, err := c.EngineURLFor(how.engine)
-	if err != nil {
-		return nil, err
-	}
+	at := c.Text(settings.Engine)
 	if o.Researcher != settings.PI || at == "" {
 		return a.Open(c, o)
 	}

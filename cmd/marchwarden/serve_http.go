@@ -31,7 +31,6 @@ const (
 type serveOptions struct {
 	maxWall  string
 	maxCalls int
-	engine   string // the cluster that answers, as the flag says
 	clarify  bool
 
 	http           string // the address to listen on; "" is stdio

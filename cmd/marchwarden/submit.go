@@ -24,7 +24,6 @@ import (
 type submitOptions struct {
 	desk      network.Options
 	cons      marchwarden.Constraints
-	engine    string
 	file, out string
 	priority  string
 	window    int
@@ -47,7 +46,7 @@ func newSubmit(a *app) *cobra.Command {
 	countFlag(f, &o.parallel, "parallel", 4, 1, network.MaxParallel, "work on `N` questions at once, where the work is done here")
 	f.BoolVar(&o.records, "records", false, "bring the records of a cluster home, too")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
-	engineFlag(f, &o.engine)
+	engineFlag(f)
 	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME` (default pi, the investigator)")
 	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
@@ -90,10 +89,7 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	if err != nil {
 		return err
 	}
-	at, err := c.EngineURLFor(o.engine)
-	if err != nil {
-		return err
-	}
+	at := c.Text(settings.Engine)
 	var means []string
 	if at == "" {
 		means, err = o.desk.Means(&a.Host, c)

@@ -39,7 +39,6 @@ type uiOptions struct {
 	publicURL string
 	cert, key string
 	maxRuns   int
-	engine    string          // the cluster that answers, as the flag says
 	desk      network.Options // what questions are asked with
 }
 
@@ -72,7 +71,7 @@ func newUI(a *app) *cobra.Command {
 	f.StringVar(&o.desk.Timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
 	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
 	isolateFlag(f, &o.desk)
-	engineFlag(f, &o.engine)
+	engineFlag(f)
 	return cmd
 }
 
@@ -114,10 +113,7 @@ func runUI(ctx context.Context, a *app, c *settings.Settings, o uiOptions) error
 	if err != nil {
 		return err
 	}
-	at, err := c.EngineURLFor(o.engine)
-	if err != nil {
-		return err
-	}
+	at := c.Text(settings.Engine)
 	if at != "" {
 		err = workElsewhere(c, o.desk, "on the page")
 	} else if err = o.desk.Check(c, settings.PI); err == nil {

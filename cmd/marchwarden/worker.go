@@ -21,7 +21,6 @@ import (
 
 type workerOptions struct {
 	desk    network.Options
-	engine  string
 	name    string
 	slots   int
 	piSlots int
@@ -41,7 +40,7 @@ func newWorker(a *app) *cobra.Command {
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runWorker(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()
-	engineFlag(f, &o.engine)
+	engineFlag(f)
 	f.StringVar(&o.name, "name", "", "the `NAME` of the worker, for people (default made of the host's)")
 	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)")
 	countFlag(f, &o.slots, "slots", 32, 1, maxSlots, "work on `N` tasks of each researcher at once")
@@ -88,7 +87,7 @@ func runWorker(ctx context.Context, a *app, c *settings.Settings, o workerOption
 	if err != nil {
 		return err
 	}
-	at, err := c.NeedEngine(o.engine)
+	at, err := c.NeedEngine()
 	if err != nil {
 		return err
 	}

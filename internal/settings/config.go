@@ -154,15 +154,19 @@ type layer struct {
 
 // Source is where settings are read from.
 type Source struct {
-	Env       func(name string) (string, bool)
-	Dir       string                 // the working directory, where .env is
-	UserHome  func() (string, error) // the home folder of the user
-	Warn      func(string)
-	LogFormat string // the flag --log-format; "" leaves it to the other places
+	Env      func(name string) (string, bool)
+	Dir      string                 // the working directory, where .env is
+	UserHome func() (string, error) // the home folder of the user
+	Warn     func(string)
+	// Flags are what flags say in the place of settings, by the names of the settings.
+	Flags map[string]Flag
 	// Home is the home folder of a program that has its own settings: neither .env nor
 	// config.yaml is read then. "" leaves it to the settings.
 	Home string
 }
+
+// Flag is what a flag of the command line says.
+type Flag struct{ Name, Text string }
 
 // Load finds every setting: flags, then the environment, then .env in the
 // working directory, then config.yaml in the home folder, then the default. It
@@ -213,9 +217,8 @@ func Load(src Source) (*Settings, error) {
 		}
 	}
 	layers = append(layers, layer{FromFile, func(s Setting) ([]string, bool) { v, ok := file[s.Name]; return v, ok }, c.Home()})
-	if src.LogFormat != "" {
-		flag := func(s Setting) ([]string, bool) { return []string{src.LogFormat}, s.Name == LogFormat }
-		layers = slices.Insert(layers, 0, layer{"--log-format", flag, src.Dir})
+	for name, flag := range src.Flags {
+		layers = slices.Insert(layers, 0, layer{flag.Name, func(s Setting) ([]string, bool) { return s.split(flag.Text), s.Name == name }, src.Dir})
 	}
 	for _, s := range All[1:] {
 		v, err := src.resolve(s, layers)
@@ -251,7 +254,7 @@ func (src Source) resolve(s Setting, layers []layer) (Value, error) {
 		}
 		texts, problem := s.Read(texts, func(p string) string { return src.Absolute(p, l.base) })
 		if problem != "" {
-			return Value{}, Invalid(s.label(l.origin), "", problem)
+			return Value{}, Invalid(s.label(l.origin), engineHint(problem), problem)
 		}
 		return Value{texts, l.origin}, nil
 	}

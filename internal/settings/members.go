@@ -222,11 +222,3 @@ func (c *Settings) Deadline(flag string, outside bool) (time.Duration, error) {
 	}
 	return time.ParseDuration(c.Text(Timeout))
 }
-
-// SaidBy names a flag, or its setting if that says it instead.
-func (c *Settings) SaidBy(flag string, given bool, setting string) string {
-	if given || c.Text(setting) == "" {
-		return flag
-	}
-	return c.Label(setting)
-}
