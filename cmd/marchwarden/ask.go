@@ -321,23 +321,17 @@ func (out outcome) show(w io.Writer, st term.Style, planned, all bool, how repor
 	return report.Screen(w, st, out.res, out.ScreenOptions)
 }
 
-// number is a flag for a whole number that may be left out.
-func number(to **int) func(string) error {
-	return func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err == nil {
-			*to = &n
-		}
-		return err // flagError words it
-	}
-}
+// number is a flag for a whole number that may be left out, dollars one for an amount.
+func number(to **int) func(string) error      { return optional(to, strconv.Atoi) }
+func dollars(to **float64) func(string) error { return optional(to, parseAmount) }
 
-// dollars is a flag for an amount that may be left out.
-func dollars(to **float64) func(string) error {
+func parseAmount(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+
+func optional[T any](to **T, parse func(string) (T, error)) func(string) error {
 	return func(s string) error {
-		usd, err := strconv.ParseFloat(s, 64)
+		v, err := parse(s)
 		if err == nil {
-			*to = &usd
+			*to = &v
 		}
 		return err // flagError words it
 	}

@@ -51,11 +51,9 @@ func databaseFlags(cmd *cobra.Command, o *network.Options) {
 	cmd.Flags().BoolVar(&o.AllowSamples, "allow-samples", false, "show the model a few values of the database's tables before it asks for any")
 }
 
-// isolateFlag is the flag of processes. Earlier versions recorded its opposite, which is the default now.
+// isolateFlag is the flag of processes.
 func isolateFlag(f *pflag.FlagSet, o *network.Options) {
 	f.BoolVar(&o.Isolate, "isolate", false, "run each built-in researcher in a process of its own")
-	f.Bool("in-process", true, "")
-	_ = f.MarkHidden("in-process")
 }
 
 // workElsewhere refuses flags of the worker where a cluster does the work.

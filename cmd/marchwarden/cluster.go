@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,20 +17,19 @@ func newCluster(a *app) *cobra.Command {
 }
 
 func newClusterStatus(a *app) *cobra.Command {
-	var asJSON, again bool
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "status", Short: "show hubs, workers, queues, rates, limits, and what is stuck", Args: noArgs,
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
-			return runClusterStatus(ctx, a, c, asJSON, again)
+			return runClusterStatus(ctx, a, c, asJSON)
 		}),
 	}
 	engineFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&again, "watch", false, "show it again every two seconds, until Ctrl-C")
 	return cmd
 }
 
-func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, asJSON, again bool) error {
+func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, asJSON bool) error {
 	at, err := c.NeedEngine()
 	if err != nil {
 		return err
@@ -41,31 +39,19 @@ func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, asJSON,
 		return err
 	}
 	defer e.Close()
-	for {
-		s, err := e.Status(ctx)
-		if err != nil {
-			return cluster.Unreachable(ctx, at, err)
-		}
-		if again && !asJSON && a.outStyle().Width > 0 {
-			fmt.Fprint(a.stdout, "\x1b[H\x1b[2J")
-		}
-		if asJSON {
-			err = printJSON(a.forPrograms(), s)
-		} else {
-			err = writeStatus(a.stdout, a.outStyle(), s)
-		}
-		if err != nil {
-			return err
-		}
-		if !again {
-			return stuckError(s)
-		}
-		select {
-		case <-time.After(2 * time.Second):
-		case <-ctx.Done():
-			return nil
-		}
+	s, err := e.Status(ctx)
+	if err != nil {
+		return cluster.Unreachable(ctx, at, err)
 	}
+	if asJSON {
+		err = printJSON(a.forPrograms(), s)
+	} else {
+		err = writeStatus(a.stdout, a.outStyle(), s)
+	}
+	if err != nil {
+		return err
+	}
+	return stuckError(s)
 }
 
 // clusterPart is the cluster of the settings, for doctor: whether it answers, and whether it has

@@ -17,16 +17,9 @@ import (
 )
 
 func newWatched(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "watch", Short: "ask a question again on schedule, and say what changed"},
+	return group(&cobra.Command{Use: "watch", Short: "ask a question again on schedule, and say what changed"},
 		newWatchAdd(a), newWatchList(a), newWatchShow(a), newWatchRun(a),
 		onWatched(a, "remove", "stop watching a question; its answers stay", func(b living.Book, q living.Question) error { return b.Remove(q.ID) }))
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 && (args[0] == "last" || len(args[0]) >= 4 && strings.Trim(args[0], "0123456789abcdef-") == "") {
-			return invalid("", "to follow a research in a cluster: marchwarden follow "+args[0], `"watch" is for questions that are asked again`)
-		}
-		return needCommand(cmd, args)
-	}
-	return cmd
 }
 
 func newWatchAdd(a *app) *cobra.Command {
@@ -91,7 +84,6 @@ func newWatchShow(a *app) *cobra.Command {
 		}
 		return a.print("%s", q.Text(a.inZone))
 	})
-	cmd.Aliases = []string{"log"}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
