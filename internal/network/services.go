@@ -54,7 +54,7 @@ type service struct {
 // Services looks at models, search engines, indexes of papers, the database and the browser as
 // they are configured. Nothing is called unless online says so.
 func (d Doctor) Services(ctx context.Context, online bool) []Part {
-	services := d.services()
+	services := d.services(ctx)
 	if online {
 		return d.try(ctx, services)
 	}
@@ -65,12 +65,12 @@ func (d Doctor) Services(ctx context.Context, online bool) []Part {
 	return rows
 }
 
-func (d Doctor) services() []service {
+func (d Doctor) services(ctx context.Context) []service {
 	parts := []service{d.modelPart("model for the web", true), d.modelPart("model for files", false), {Part: d.vectorPart()}}
 	for _, k := range engineKinds {
 		parts = append(parts, d.enginePart(k))
 	}
-	parts = append(append(parts, d.paperParts()...), d.databasePart())
+	parts = append(append(parts, d.paperParts(ctx)...), d.databasePart())
 	return append(parts, service{Part: browserPart(d.c)}, service{Part: scannedPart()}, service{Part: allowPart(d.c)})
 }
 
@@ -247,7 +247,7 @@ func (d Doctor) databasePart() service {
 const knownPaper = "10.1038/s41586-021-03819-2"
 
 // paperParts are the services that know papers.
-func (d Doctor) paperParts() []service {
+func (d Doctor) paperParts(ctx context.Context) []service {
 	api, indexes := d.h.openIndexes(d.c)
 	parts := []service{
 		{Part: Part{"papers by arXiv", PartOK, "needs no key"}, try: func(ctx context.Context) (string, error) {
@@ -256,21 +256,19 @@ func (d Doctor) paperParts() []service {
 		}},
 	}
 	// One question goes to all indexes, so the first check asks for all of them.
-	var once sync.Once
-	var work scholar.Work
-	ask := func(ctx context.Context) {
+	look := sync.OnceValue(func() scholar.Work {
+		ctx, done := context.WithTimeout(ctx, tryTime)
+		defer done()
 		id, _ := scholar.ParseID(knownPaper) // it is one
-		work, _ = indexes.Look(ctx, id)      // what each of them said is in the work
-	}
+		work, _ := indexes.Look(ctx, id)     // what each of them said is in the work
+		return work
+	})
 	for _, s := range []struct{ index, key string }{{scholar.Crossref, ""}, {scholar.OpenAlex, settings.OpenAlexKey}, {scholar.SemanticScholar, settings.ScholarKey}} {
 		row := Part{"papers by " + s.index, PartOK, "needs no key"}
 		if s.key != "" && d.c.Text(s.key) != "" {
 			row.Detail = "with the key of " + d.c.Label(s.key)
 		}
-		parts = append(parts, service{Part: row, crowded: row.Detail == "needs no key", try: func(ctx context.Context) (string, error) {
-			once.Do(func() { ask(ctx) })
-			return answerOf(work, s.index)
-		}})
+		parts = append(parts, service{Part: row, crowded: row.Detail == "needs no key", try: func(context.Context) (string, error) { return answerOf(look(), s.index) }})
 	}
 	if d.c.MemberNamed(researcher.ArxivName).Off {
 		for i := range parts {
