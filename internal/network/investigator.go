@@ -94,11 +94,16 @@ func (h *Host) discreet(ask pi.Asker) pi.Asker {
 func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 	members := network.Members()
 	t := TermsFor(d.Settings, members, o, o.BegunBy)
-	cfg, err := d.Host.investigator(d.Settings, o, t)
+	model, err := d.Host.OpenModel(d.Settings, t.Model)
 	if err != nil {
 		return err
 	}
-	if cfg.Model, err = d.Host.OpenModel(d.Settings, t.Model); err != nil {
+	vs, err := d.Host.OpenVectors(d.Settings)
+	if err != nil {
+		return err
+	}
+	cfg, err := d.Host.investigator(d.Settings, o, t, model, vs)
+	if err != nil {
 		return err
 	}
 	if o.Ask != nil {
@@ -107,18 +112,10 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 		}
 		cfg.Ask = func(ctx context.Context) pi.Asker { return d.Host.discreet(o.Ask(ctx)) }
 	}
-	if cfg.Calibration, err = CalibrationOf(d.Settings); err != nil {
-		return err
-	}
-	vs, err := d.Host.OpenVectors(d.Settings)
-	if err != nil {
-		return err
-	}
 	if d.Records, err = d.Host.OpenWorking(d.Settings); err != nil {
 		return err
 	}
 	cfg.Traces, cfg.Blobs, cfg.Dispatcher = d.Records.Traces, d.Records.Blobs, network
-	cfg.Minds, cfg.Vectors = Minds(vs.Of), vs.Embedder
 	cfg.Spent = func(ctx context.Context, call pi.Call) {
 		d.Enter(Finished{call.Start, call.Result, call.Before, access.From(ctx).ID})
 	}
@@ -133,16 +130,17 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 
 // investigator is how a question is investigated, as far as it is the same for a command and
 // for a worker of an engine.
-func (h *Host) investigator(c *settings.Settings, o Options, t terms) (pi.Config, error) {
+func (h *Host) investigator(c *settings.Settings, o Options, t terms, model llm.Model, vs *Vectors) (pi.Config, error) {
+	table, failed := CalibrationOf(c)
 	deadline, err := c.Deadline(o.Timeout, t.Outside)
 	prices, wrong := pricesOf(c)
 	return pi.Config{
-		Version: h.Version, Now: h.Now, NewID: h.NewID, Say: o.Warn, Prices: prices,
+		Version: h.Version, Now: h.Now, NewID: h.NewID, Say: o.Warn, Prices: prices, Model: model, Minds: Minds(vs.Of), Vectors: vs.Embedder, Calibration: table,
 		Options: pi.Options{
 			Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, Deadline: deadline, PlanOnly: o.PlanOnly,
 			AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate, Choice: o.Begun, More: o.More,
 		},
-	}, cmp.Or(err, wrong)
+	}, cmp.Or(err, wrong, failed)
 }
 
 // mayRefetch reports whether documents that external researchers cite are fetched again.
@@ -249,7 +247,7 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 		return pi.Config{}, err
 	}
 	terms.Outside = true // a member on another host may not come back
-	cfg, err := s.Host.investigator(s.Settings, o, terms)
+	cfg, err := s.Host.investigator(s.Settings, o, terms, model, s.Vectors)
 	if err != nil {
 		return pi.Config{}, err
 	}
@@ -258,7 +256,6 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 		Engine: s.Place.engine, Blobs: s.Place.engine.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
 		Members: func() []dispatch.Member { return slices.Clone(members) }, Now: s.Host.Now,
 	})
-	cfg.Minds, cfg.Model, cfg.Vectors, cfg.Calibration = Minds(s.Vectors.Of), model, s.Vectors.Embedder, s.table
 	cfg.Options.AllowEgress = s.AllowEgress(t)
 	if s.Host.mayRefetch(s.Settings, s.Options, members) {
 		cfg.Refetch, err = s.refetch()

@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -70,7 +69,6 @@ type Worker struct {
 	// network are all who may be asked in an investigation, on whatever host.
 	network func() []dispatch.Member
 	Vectors *Vectors
-	table   json.RawMessage
 
 	mu      sync.Mutex     // guards what follows
 	busy    map[string]int // how many tasks are worked on now, by queue
@@ -114,9 +112,6 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	if s.sessions, err = pool.New(pool.Config{Seats: strangers, Pins: pool.FilePins(c.PinsPath()), Now: h.Now, Log: log}); err != nil {
 		return nil, err
 	}
-	if s.table, err = CalibrationOf(c); err != nil {
-		return nil, errors.Join(err, s.sessions.Close())
-	}
 	if s.Vectors, err = h.OpenVectors(c); err != nil {
 		return nil, errors.Join(err, s.sessions.Close())
 	}
@@ -127,6 +122,9 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 // failed is not tried again.
 func (h *Host) checkForAll(c *settings.Settings, o Options) error {
 	public := offline(c, o) == ""
+	if _, err := CalibrationOf(c); err != nil {
+		return err
+	}
 	if _, err := c.Deadline(o.Timeout, public); err != nil {
 		return err
 	}
