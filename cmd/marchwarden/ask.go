@@ -194,11 +194,8 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 // says that it was interrupted, or nothing.
 func showResult(ctx context.Context, a *app, o askOptions, d *network.Runner, res *marchwarden.Result, start *trace.Start) (partial bool, err error) {
 	store := d.Records.Store()
-	f, searched := run.SpentIn(store.Traces.Load, res, run.Whole)
+	f, searched := spentOf(store, res, start)
 	partial = f.Interrupted || !f.Known
-	if start.Investigation == nil {
-		searched = start.Library
-	}
 	out := outcome{res: res, start: start}
 	out.Cost, out.Searched = report.Price(f.Cost(res.CostMetadata)), strings.Join(searched, ", ")
 	if o.desk.PlanOnly {
@@ -221,6 +218,15 @@ func showResult(ctx context.Context, a *app, o askOptions, d *network.Runner, re
 		return &report.Report{Question: cmp.Or(res.CompletedQuestion, start.Request.Question), Researcher: start.Researcher, Version: start.Version, StartedAt: start.StartedAt, Limits: start.LimitsNow(), Result: res}
 	}
 	return partial, deliver(a, o, out)
+}
+
+// spentOf is what a run has used, with its rihlas, and what was searched.
+func spentOf(store run.Store, res *marchwarden.Result, start *trace.Start) (spent run.Spent, searched []string) {
+	spent, searched = run.SpentIn(store.Traces.Load, res, run.Whole)
+	if start.Investigation == nil {
+		searched = start.Library
+	}
+	return spent, searched
 }
 
 // outcome is a result and what is to be said with it.

@@ -11,7 +11,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -58,10 +57,7 @@ func runShow(ctx context.Context, a *app, c *settings.Settings, o showOptions, r
 		r.Checked = last.Summary(a.inZone(last.CheckedAt))
 	}
 	what := report.ReadingOptions{Verbose: o.verbose}
-	spent, searched := run.SpentIn(store.Traces.Load, r.Result, run.Whole)
-	if past.Start.Investigation == nil {
-		searched = past.Start.Library
-	}
+	spent, searched := spentOf(store, r.Result, past.Start)
 	what.Searched = strings.Join(searched, ", ")
 	what.Cost = report.Price(spent.Cost(r.Result.CostMetadata))
 	switch end := past.Log.Complete(); {

@@ -171,18 +171,9 @@ func (r *Records) SoFar(ctx context.Context, id marchwarden.TraceID) (*marchward
 	return run.SoFar(ctx, r.Blobs, log)
 }
 
-// CalibrationOf is Calibration as runs record it.
+// CalibrationOf is the table that answers are scored with, as runs record it: the user's own, or the
+// one that comes with the program.
 func CalibrationOf(c *settings.Settings) (json.RawMessage, error) {
-	t, err := Calibration(c)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(t)
-}
-
-// Calibration is the table that answers are scored with: the user's own, or the one
-// that comes with the program.
-func Calibration(c *settings.Settings) (*confidence.Table, error) {
 	path := c.CalibrationPath()
 	b, err := readTable(path)
 	var t *confidence.Table
@@ -196,17 +187,16 @@ func Calibration(c *settings.Settings) (*confidence.Table, error) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: path, Message: "the calibration table cannot be used",
 			Hint: "remove the file to use the table that comes with the program, or make it anew with 'marchwarden-lab calibrate'", Err: err}
 	}
-	return t, nil
+	return json.Marshal(t)
 }
 
 // readTable reads a table, which is a regular file of modest size: it goes into the
 // record of every run.
 func readTable(path string) ([]byte, error) {
-	const most = 1 << 20
 	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return settings.ReadLimited(f, most, "the table")
+	return settings.ReadLimited(f, 1<<20, "the table")
 }

@@ -63,7 +63,6 @@ type Worker struct {
 	Settings *settings.Settings
 	Options  Options
 	Place    *WorkerRecords
-	log      *slog.Logger
 	Seats    []pool.Seat
 	sessions *pool.Pool // with the external ones
 	// network are all who may be asked in an investigation, on whatever host.
@@ -97,7 +96,7 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	if err := h.checkForAll(c, o); err != nil {
 		return nil, err
 	}
-	s := &Worker{Host: h, Settings: c, Options: o, Place: o.shared, log: log, busy: map[string]int{}, Runners: map[Post]*Runner{}, minds: map[chosenModel]llm.Model{}}
+	s := &Worker{Host: h, Settings: c, Options: o, Place: o.shared, busy: map[string]int{}, Runners: map[Post]*Runner{}, minds: map[chosenModel]llm.Model{}}
 	var err error
 	if s.Seats, err = h.Seats(c, o); err != nil {
 		return nil, err
@@ -222,12 +221,8 @@ func (s *Worker) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	errs := []error{s.sessions.Close()}
-	for _, name := range settings.Builtin {
-		for _, partOf := range []bool{true, false} {
-			if d := s.Runners[Post{name, partOf}]; d != nil {
-				errs = append(errs, d.Close())
-			}
-		}
+	for _, d := range s.Runners {
+		errs = append(errs, d.Close())
 	}
 	for _, f := range s.files {
 		errs = append(errs, f())
