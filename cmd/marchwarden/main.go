@@ -43,15 +43,13 @@ type app struct {
 
 	// flags are what flags say in the place of settings.
 	flags map[string]settings.Flag
-	// noColor is the setting, once the settings are read.
-	noColor bool
 	// reader is who reads stderr.
 	reader listener
 	// look says how to write to a stream, where a test decides; nil looks at the stream.
 	look func(io.Writer) term.Style
 }
 
-// loadConfig reads the settings. The app learns about colour and what to hide.
+// loadConfig reads the settings. The app learns what to hide.
 func (a *app) loadConfig() (*settings.Settings, error) {
 	from := a.Source()
 	from.Flags = a.flags
@@ -59,7 +57,6 @@ func (a *app) loadConfig() (*settings.Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.noColor = c.On(settings.NoColor)
 	if a.Hide != nil {
 		a.Hide.Learn(append(c.Hidden(a.Env), client.LoginSecrets(c.LoginsPath())...)...)
 	}
@@ -171,8 +168,7 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// outStyle and errStyle look at the two streams. NO_COLOR is honoured even where
-// the settings could not be read.
+// outStyle and errStyle look at the two streams.
 func (a *app) outStyle() term.Style { return a.style(a.stdout) }
 func (a *app) errStyle() term.Style { return a.style(a.Stderr) }
 
@@ -192,7 +188,7 @@ func (a *app) style(w io.Writer) term.Style {
 	f := fileOf(w)
 	never, _ := a.Env("NO_COLOR")
 	name, _ := a.Env("TERM")
-	return term.Detect(f, a.noColor || never != "", name)
+	return term.Detect(f, never != "", name)
 }
 
 // fileOf is the file behind a stream; nil if there is none.

@@ -135,15 +135,8 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	}
 	err = work.Run(ctx, left)
 	progress.Close()
-	if err := errors.Join(err, end()); err != nil && ctx.Err() == nil {
-		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", answered, n), Err: err, Hint: cmp.Or(marchwarden.HintOf(err), "run the same command again to go on")}
-	}
-	if ctx.Err() != nil && answered < n {
-		hint := "run the same command again to go on"
-		if at != "" {
-			hint += "; what was submitted continues in the cluster"
-		}
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: fmt.Sprintf("%d of %d questions are done", answered, n), Err: errInterrupted, Hint: hint}
+	if err := errors.Join(err, end()); ctx.Err() == nil && err != nil || ctx.Err() != nil && answered < n {
+		return submissionCut(ctx, at, fmt.Sprintf("%d of %d questions are done", answered, n), err)
 	}
 	return submissionOver(a, n, done.FailedOf(all), o)
 }
@@ -159,6 +152,18 @@ func submitProgress(a *app, c *settings.Settings, o submitOptions, done, all int
 	bar := term.NewBar(a.Stderr, "questions", a.liveOn(c, a.Stderr))
 	bar.Begin(done)
 	return bar
+}
+
+// submissionCut is the error of a submission that ended before all was answered: by its user, or by err.
+func submissionCut(ctx context.Context, at, done string, err error) error {
+	const again = "run the same command again to go on"
+	switch {
+	case ctx.Err() == nil:
+		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: done, Err: err, Hint: cmp.Or(marchwarden.HintOf(err), again)}
+	case at == "":
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: done, Err: errInterrupted, Hint: again}
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: done, Err: errInterrupted, Hint: again + "; what was submitted continues in the cluster"}
 }
 
 // submissionOver says how a submission ended that has a line for every question, whichever

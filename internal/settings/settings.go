@@ -29,7 +29,6 @@ const (
 	Address        // an http or https address
 	span           // a time such as 90s or 10m
 	Boolean        // 1, true, 0, false…
-	presence       // true whatever its text is, as NO_COLOR wants it
 	engineURL      // the address of an engine, or several of its hubs with commas
 	rules          // several sentences, in the environment separated by commas
 )
@@ -92,7 +91,6 @@ var (
 	Library          = define(Setting{Name: "library", Env: "MARCHWARDEN_LIBRARY", Kind: Folders})
 	LogFormat        = define(Setting{Name: "log_format", Env: "MARCHWARDEN_LOG_FORMAT", Def: "text", allowed: []string{"text", "json"}, harmless: true})
 	Debug            = define(Setting{Name: "debug", Env: "MARCHWARDEN_DEBUG", Kind: Boolean, Def: "false", harmless: true})
-	NoColor          = define(Setting{Name: "no_color", Env: "NO_COLOR", Kind: presence, Def: "false", EnvOnly: true, harmless: true})
 	Researcher       = define(Setting{Name: "researcher", Env: "MARCHWARDEN_RESEARCHER", Def: PI, allowed: append([]string{PI}, Builtin...)})
 	Model            = define(Setting{Name: "model", Env: "MARCHWARDEN_MODEL"})
 	Embed            = define(Setting{Name: "embed", Env: "MARCHWARDEN_EMBED", Def: EmbedBuiltin, allowed: []string{EmbedBuiltin, EmbedOff}})
@@ -236,8 +234,6 @@ func (s Setting) Read(texts []string, absolute func(string) string) (read []stri
 				return nil, "must not be blank"
 			}
 			read[i] = absolute(t)
-		case presence:
-			read[i] = "true"
 		case Address:
 			if read[i], problem = ReadAddress(t); problem != "" {
 				return nil, problem
