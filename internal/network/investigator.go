@@ -205,7 +205,7 @@ func (s *Worker) investigate(ctx context.Context, t dispatch.Task, req marchward
 	if err != nil {
 		return nil, err
 	}
-	req.Question, req.Context = s.Host.Hide.Text(req.Question), s.Host.Hide.Text(req.Context) // as a desk does
+	req.Question, req.Context = s.Host.Hide.Text(req.Question), s.Host.Hide.Text(req.Context) // as a Runner does
 	return pi.New(cfg).Research(ctx, req, sink)
 }
 

@@ -113,7 +113,7 @@ func KeepFolder(dir, path string) error {
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remember folder %q", path)
 }
 
-// ForgetFolder is the inverse of keepFolder; a folder that is not kept is
+// ForgetFolder is the inverse of KeepFolder; a folder that is not kept is
 // CodeNotFound.
 func ForgetFolder(dir, path string) error {
 	err := os.Remove(FolderFile(dir, path))

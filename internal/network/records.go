@@ -106,7 +106,7 @@ func (h *Host) OpenRecords(c *settings.Settings) (*Records, error) {
 	return &Records{Traces: traces, Blobs: NewEvidence(blobs, h.Hide)}, nil
 }
 
-// OpenWorking is openRecords for a research, which is worth its answer even where
+// OpenWorking is OpenRecords for a research, which is worth its answer even where
 // nothing can be written: then it works in memory, and its result says that there is
 // no record of it.
 func (h *Host) OpenWorking(c *settings.Settings) (*Records, error) {
@@ -124,7 +124,7 @@ func Unwritable(err error) bool {
 		func(why error) bool { return errors.Is(err, why) })
 }
 
-// OpenKept is openRecords for commands that only look: where nothing was kept
+// OpenKept is OpenRecords for commands that only look: where nothing was kept
 // yet, it makes nothing and says so with CodeNotFound.
 func (h *Host) OpenKept(c *settings.Settings) (*Records, error) {
 	for _, path := range []string{c.Text(settings.TraceDir), c.BlobPath()} {

@@ -155,8 +155,8 @@ func (h *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (
 	return d, nil
 }
 
-// newPagesRunner is newDesk for a researcher that reads pages of the open web, which
-// the desk closes.
+// newPagesRunner is newRunner for a researcher that reads pages of the open web, which
+// the runner closes.
 func (h *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.Lab, rendering string) (*Runner, *webfetch.Fetcher, error) {
 	if _, err := fetchAllow(c); err != nil {
 		return nil, nil, err

@@ -34,7 +34,7 @@ func (h *Host) NewWorkerRecords(e dispatch.Engine) *WorkerRecords {
 	return &WorkerRecords{engine: e, held: held, hide: h.Hide}
 }
 
-// Records are those of the workplace as a desk has them.
+// Records are those of the worker, as a Runner has them.
 func (w *WorkerRecords) Records(c *settings.Settings) *Records {
 	away := marchwarden.Errorf(marchwarden.CodeUnavailable, "a worker keeps its records with its engine")
 	return &Records{Traces: trace.Nowhere(c.Text(settings.TraceDir), away), Blobs: &Evidence{w.engine.Blobs(), nil, w.hide}, held: w.held}
@@ -77,7 +77,7 @@ type Worker struct {
 	files   []func() error
 }
 
-// Post is a researcher of the staff; its runs are part of investigations or not.
+// Post is a researcher of a worker; its runs are part of investigations or not.
 type Post struct {
 	name   string
 	partOf bool
@@ -230,7 +230,7 @@ func (s *Worker) Close() error {
 	return errors.Join(errs...)
 }
 
-// Work takes tasks from the queues of the staff until ctx ends, and then for as long as
+// Work takes tasks from the queues of the worker until ctx ends, and then for as long as
 // drain lets those go on that are under way.
 func (s *Worker) Work(ctx context.Context, jobs []dispatch.Job) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -249,7 +249,7 @@ func (s *Worker) Work(ctx context.Context, jobs []dispatch.Job) error {
 	return errors.Join(errs...)
 }
 
-// Jobs are the queues of the staff: each researcher's, and the investigator's unless it has no
+// Jobs are the queues of the worker: each researcher's, and the investigator's unless it has no
 // slots. Investigations have slots of their own: those that wait for their rihlas keep
 // none of these waiting.
 func (s *Worker) Jobs(slots, piSlots int, drain time.Duration) []dispatch.Job {
@@ -277,7 +277,7 @@ type employer interface {
 	Members(ctx context.Context) ([]dispatch.Member, error)
 }
 
-// Employ has the staff work for a cluster, within its limits.
+// Employ has the worker work for a cluster, within its limits.
 func (s *Worker) Employ(e employer) {
 	s.Place.engine, s.Host.Limits = e, e.Limit
 	s.network = func() []dispatch.Member {
