@@ -47,6 +47,23 @@ func (c *Settings) Text(name string) string {
 
 func (c *Settings) List(name string) []string { return c.Values[name].Texts }
 
+// Secrets are the values that must never leave the program but by their own door.
+func (c *Settings) Secrets() []string {
+	var all []string
+	for _, s := range All {
+		if s.Secret && c.Text(s.Name) != "" {
+			all = append(all, c.Text(s.Name))
+		}
+		if u, err := url.Parse(c.Text(s.Name)); (s.Kind == Address || s.Name == DB) && err == nil && u.User != nil {
+			if password, ok := u.User.Password(); ok {
+				// The second is how it travels, and how a service may send it back.
+				all = append(all, password, base64.RawStdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
+			}
+		}
+	}
+	return all
+}
+
 // EarlySecrets are the secrets that are known before the settings are read, whose faults are
 // told too: of the environment, and passwords in the addresses of arguments.
 func EarlySecrets(env func(string) (string, bool), args []string) []string {
@@ -107,13 +124,11 @@ func Passwords(address string) []string {
 	}
 	var all []string
 	if u.User != nil {
-		name := u.User.Username()
 		password, _ := u.User.Password()
-		travels := base64.RawStdEncoding.EncodeToString([]byte(name + ":" + password)) // and how a service may send it back
 		if password == "" && (u.Scheme == "http" || u.Scheme == "https") {
-			password = name // a token, as some services want it
+			password = u.User.Username() // a token, as some services want it
 		}
-		all = append(all, password, travels)
+		all = append(all, password)
 	}
 	for name, values := range u.Query() {
 		if soundsSecret(name) {
