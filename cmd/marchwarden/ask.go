@@ -25,7 +25,6 @@ import (
 
 type askOptions struct {
 	desk       network.Options
-	depth      string
 	cons       marchwarden.Constraints
 	context    string
 	follow     string // the run whose conversation goes on: an id, the beginning of one, or last
@@ -41,33 +40,30 @@ type askOptions struct {
 	plain      bool // progress in plain lines, also on a terminal
 	clarify    bool
 	typed      func() (string, error) // the next line of the person who asks; nil where there is none
-	engine     string                 // the cluster to ask, as the flag says; "" leaves it to the settings
 	away       bool                   // it was asked of a cluster
 }
 
 func newAsk(a *app) *cobra.Command {
-	cmd := asking(a, runAsk)
-	cmd.Use, cmd.Short = "ask [flags] QUESTION… | -", "answer a question from documents, with citations"
-	return cmd
-}
-
-// asking is a command with the flags of a question.
-func asking(a *app, do func(context.Context, *app, *settings.Settings, askOptions, []string) error) *cobra.Command {
 	var o askOptions
-	cmd := &cobra.Command{RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error { return do(ctx, a, c, o, args) })}
+	cmd := &cobra.Command{
+		Use: "ask [flags] QUESTION… | -", Short: "answer a question from documents, with citations",
+		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+			return runAsk(ctx, a, c, o, args)
+		}),
+	}
 	o.questionFlags(cmd)
 	cmd.Flags().StringVar(&o.follow, "follow", "", "continue the conversation of the run `ID`; last is the newest run")
 	cmd.Flags().BoolVar(&o.clarify, "clarify", false, "let the model ask you up to three questions before it plans")
 	cmd.Flags().BoolVar(&o.desk.PlanOnly, "plan", false, "print the plan, and what it may cost, and stop")
 	o.showFlags(cmd.Flags())
-	engineFlag(cmd.Flags(), &o.engine)
+	engineFlag(cmd.Flags())
 	return cmd
 }
 
 // questionFlags say what is asked, of whom and with what.
 func (o *askOptions) questionFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.depth, "depth", "", "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
+	settingFlag(f, "depth", settings.Depth, "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
 	f.Func("budget", fmt.Sprintf("use at most `N` tokens for the whole research, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
 	f.Func("max-iterations", fmt.Sprintf("search at most `N` times, %d to %d", marchwarden.MinIterations, marchwarden.MaxIterations), number(&o.cons.MaxIterations))
 	f.Func("max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources), number(&o.cons.MaxSources))
@@ -119,10 +115,7 @@ func runAsk(ctx context.Context, a *app, c *settings.Settings, o askOptions, arg
 	if err := checkOut(o.out); err != nil {
 		return err
 	}
-	at, err := c.EngineURLFor(o.engine)
-	if err != nil {
-		return err
-	}
+	at := c.Text(settings.Engine)
 	if o.typed, err = o.typist(a, at); err != nil {
 		return err
 	}
@@ -201,11 +194,8 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 // says that it was interrupted, or nothing.
 func showResult(ctx context.Context, a *app, o askOptions, d *network.Runner, res *marchwarden.Result, start *trace.Start) (partial bool, err error) {
 	store := d.Records.Store()
-	f, searched := run.SpentIn(store.Traces.Load, res, run.Whole)
+	f, searched := spentOf(store, res, start)
 	partial = f.Interrupted || !f.Known
-	if start.Investigation == nil {
-		searched = start.Library
-	}
 	out := outcome{res: res, start: start}
 	out.Cost, out.Searched = report.Price(res.CostMetadata.CostUSD), strings.Join(searched, ", ")
 	if o.desk.PlanOnly {
@@ -230,6 +220,15 @@ func showResult(ctx context.Context, a *app, o askOptions, d *network.Runner, re
 	return partial, deliver(a, o, out)
 }
 
+// spentOf is what a run has used, with its rihlas, and what was searched.
+func spentOf(store run.Store, res *marchwarden.Result, start *trace.Start) (spent run.Spent, searched []string) {
+	spent, searched = run.SpentIn(store.Traces.Load, res, run.Whole)
+	if start.Investigation == nil {
+		searched = start.Library
+	}
+	return spent, searched
+}
+
 // outcome is a result and what is to be said with it.
 type outcome struct {
 	report.ScreenOptions
@@ -243,11 +242,8 @@ type outcome struct {
 // that is wrong. A question that follows is asked of those who were asked before, unless flags
 // say of whom.
 func requestOf(a *app, o *askOptions, c *settings.Settings, question string) (marchwarden.Request, error) {
-	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(o.depth),
+	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(c.Text(settings.Depth)),
 		Format: marchwarden.Format(o.format), Length: o.length, Audience: o.audience, Instructions: o.how}
-	if o.depth == "" {
-		req.Depth = marchwarden.Depth(c.Text(settings.Depth))
-	}
 	if o.cons != (marchwarden.Constraints{}) {
 		req.Constraints = &o.cons
 	}
@@ -331,23 +327,17 @@ func (out outcome) show(w io.Writer, st term.Style, planned, all bool, how repor
 	return report.Screen(w, st, out.res, out.ScreenOptions)
 }
 
-// number is a flag for a whole number that may be left out.
-func number(to **int) func(string) error {
-	return func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err == nil {
-			*to = &n
-		}
-		return err // flagError words it
-	}
-}
+// number is a flag for a whole number that may be left out, dollars one for an amount.
+func number(to **int) func(string) error      { return optional(to, strconv.Atoi) }
+func dollars(to **float64) func(string) error { return optional(to, parseAmount) }
 
-// dollars is a flag for an amount that may be left out.
-func dollars(to **float64) func(string) error {
+func parseAmount(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+
+func optional[T any](to **T, parse func(string) (T, error)) func(string) error {
 	return func(s string) error {
-		usd, err := strconv.ParseFloat(s, 64)
+		v, err := parse(s)
 		if err == nil {
-			*to = &usd
+			*to = &v
 		}
 		return err // flagError words it
 	}

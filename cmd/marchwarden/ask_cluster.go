@@ -49,17 +49,15 @@ func databaseFlags(cmd *cobra.Command, o *network.Options) {
 	cmd.Flags().BoolVar(&o.AllowSamples, "allow-samples", false, "show the model a few values of the database's tables before it asks for any")
 }
 
-// isolateFlag is the flag of processes. Earlier versions recorded its opposite, which is the default now.
+// isolateFlag is the flag of processes.
 func isolateFlag(f *pflag.FlagSet, o *network.Options) {
 	f.BoolVar(&o.Isolate, "isolate", false, "run each built-in researcher in a process of its own")
-	f.Bool("in-process", true, "")
-	_ = f.MarkHidden("in-process")
 }
 
 // workElsewhere refuses flags of the worker where a cluster does the work.
 func workElsewhere(c *settings.Settings, o network.Options, instead string) error {
 	here := "leave out --engine to do the work here"
-	if c.Text(settings.Engine) != "" {
+	if c.Origin(settings.Engine) != "--engine" {
 		here = "say --engine " + settings.NoEngine + " to do the work here, since " + c.Label(settings.Engine) + " names a cluster"
 	}
 	if flag := o.WorkFlag(); flag != "" {
@@ -160,24 +158,16 @@ func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e 
 	return nil
 }
 
-var followHelp = `Follow a research that a cluster works on: first what was done so far, then
-what happens. At its end the record comes home and the result is shown, as
-'marchwarden ask' shows it. Ctrl-C ends the following; the research continues.
-
-An ID is the whole id of a task, the first four or more characters of one that
-was submitted from here, or "last" for the newest of those.` + exits("0 answered, gaps and plain refusals included", "1 failed or canceled", "2", "130 interrupted; the research goes on")
-
 func newFollow(a *app) *cobra.Command {
 	var o askOptions
 	cmd := &cobra.Command{
-		Use: "follow [flags] ID", Short: "follow a research in a cluster until its result", Long: followHelp,
-		Example: "  marchwarden follow last\n  marchwarden follow --engine nats://hub1:4222 0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10",
-		Args:    argCount(1, 1, "one id"),
+		Use: "follow [flags] ID", Short: "follow a research in a cluster until its result",
+		Args: argCount(1, 1, "one id"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
 			return runFollow(ctx, a, c, o, args[0])
 		}),
 	}
-	engineFlag(cmd.Flags(), &o.engine)
+	engineFlag(cmd.Flags())
 	o.showFlags(cmd.Flags())
 	return cmd
 }
@@ -186,7 +176,7 @@ func runFollow(ctx context.Context, a *app, c *settings.Settings, o askOptions, 
 	if err := checkOut(o.out); err != nil {
 		return err
 	}
-	e, state, err := openSent(ctx, a, c, o.engine, arg)
+	e, state, err := openSent(ctx, a, c, arg)
 	if err != nil {
 		return err
 	}
@@ -195,28 +185,20 @@ func runFollow(ctx context.Context, a *app, c *settings.Settings, o askOptions, 
 	return followTask(ctx, a, c, o, e, state.Task.ID)
 }
 
-const cancelHelp = `End a research that a cluster works on. What is under way ends as at a
-deadline, with what there is; what waits is not begun. 'marchwarden follow ID'
-shows what came of it. Canceling what has ended changes nothing.
-
-An ID is as for 'marchwarden follow'.`
-
 func newCancel(a *app) *cobra.Command {
-	var engine string
 	cmd := &cobra.Command{
-		Use: "cancel [flags] ID", Short: "end a research in a cluster", Long: cancelHelp,
-		Example: "  marchwarden cancel last\n  marchwarden cancel --engine nats://hub1:4222 0198c0de",
-		Args:    argCount(1, 1, "one id"),
+		Use: "cancel [flags] ID", Short: "end a research in a cluster",
+		Args: argCount(1, 1, "one id"),
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-			return runCancel(ctx, a, c, engine, args[0])
+			return runCancel(ctx, a, c, args[0])
 		}),
 	}
-	engineFlag(cmd.Flags(), &engine)
+	engineFlag(cmd.Flags())
 	return cmd
 }
 
-func runCancel(ctx context.Context, a *app, c *settings.Settings, engine, arg string) error {
-	e, state, err := openSent(ctx, a, c, engine, arg)
+func runCancel(ctx context.Context, a *app, c *settings.Settings, arg string) error {
+	e, state, err := openSent(ctx, a, c, arg)
 	if err != nil {
 		return err
 	}
@@ -236,14 +218,14 @@ func runCancel(ctx context.Context, a *app, c *settings.Settings, engine, arg st
 // openSent opens the cluster that has the task that an argument means, and looks how it
 // is: the cluster of the flag, else the one to which it was submitted, else that of the
 // settings. The caller closes it.
-func openSent(ctx context.Context, a *app, c *settings.Settings, flag, arg string) (e *cluster.Engine, state dispatch.State, err error) {
+func openSent(ctx context.Context, a *app, c *settings.Settings, arg string) (e *cluster.Engine, state dispatch.State, err error) {
 	sent, err := submit.FindSent(c.SentPath(), arg, a.warn)
 	if err != nil {
 		return nil, state, err
 	}
 	at := sent.Engine
-	if flag != "" || at == "" {
-		if at, err = c.NeedEngine(flag); err != nil {
+	if c.Origin(settings.Engine) == "--engine" || at == "" {
+		if at, err = c.NeedEngine(); err != nil {
 			return nil, state, err
 		}
 	}

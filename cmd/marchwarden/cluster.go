@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,31 +16,21 @@ func newCluster(a *app) *cobra.Command {
 	return group(&cobra.Command{Use: "cluster", Short: "look at a cluster, and manage its keys"}, newClusterStatus(a), newClusterKey(a))
 }
 
-var statusHelp = `Show a cluster on one screen: its hubs and workers, what waits and what is
-worked on in each queue by priority, how much is done, and what the providers'
-limits are. A worker that is not heard of and did not say that it leaves is
-listed as silent, for an hour.` + exits("0 nothing is known to stand still",
-	"1 something waits for a worker that is not there, nothing was written for\n       long although tasks are open, or the cluster does not answer",
-	"2")
-
 func newClusterStatus(a *app) *cobra.Command {
-	var engine string
-	var asJSON, again bool
+	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status", Short: "show hubs, workers, queues, rates and limits", Long: statusHelp, Args: noArgs,
-		Example: "  marchwarden cluster status\n  marchwarden cluster status --watch --engine nats://hub1:4222\n  marchwarden cluster status --json | jq '.queues[].busy'",
+		Use: "status", Short: "show hubs, workers, queues, rates and limits", Args: noArgs,
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
-			return runClusterStatus(ctx, a, c, engine, asJSON, again)
+			return runClusterStatus(ctx, a, c, asJSON)
 		}),
 	}
-	engineFlag(cmd.Flags(), &engine)
+	engineFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&again, "watch", false, "show it again every two seconds, until Ctrl-C")
 	return cmd
 }
 
-func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, engine string, asJSON, again bool) error {
-	at, err := c.NeedEngine(engine)
+func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, asJSON bool) error {
+	at, err := c.NeedEngine()
 	if err != nil {
 		return err
 	}
@@ -50,31 +39,19 @@ func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, engine 
 		return err
 	}
 	defer e.Close()
-	for {
-		s, err := e.Status(ctx)
-		if err != nil {
-			return cluster.Unreachable(ctx, at, err)
-		}
-		if again && !asJSON && a.outStyle().Width > 0 {
-			fmt.Fprint(a.stdout, "\x1b[H\x1b[2J")
-		}
-		if asJSON {
-			err = printJSON(a.forPrograms(), s)
-		} else {
-			err = writeStatus(a.stdout, a.outStyle(), s)
-		}
-		if err != nil {
-			return err
-		}
-		if !again {
-			return stuckError(s)
-		}
-		select {
-		case <-time.After(2 * time.Second):
-		case <-ctx.Done():
-			return nil
-		}
+	s, err := e.Status(ctx)
+	if err != nil {
+		return cluster.Unreachable(ctx, at, err)
 	}
+	if asJSON {
+		err = printJSON(a.forPrograms(), s)
+	} else {
+		err = writeStatus(a.stdout, a.outStyle(), s)
+	}
+	if err != nil {
+		return err
+	}
+	return stuckError(s)
 }
 
 // clusterPart is the cluster of the settings, for doctor: whether it answers, and whether it has

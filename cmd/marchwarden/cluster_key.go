@@ -17,29 +17,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-const clusterKeyHelp = `Manage the keys by which workers and people connect to a hub. While there are
-none, every client on the hub's machine may do everything; from the first key on
-no client connects without one. A hub that is running takes notice within a
-second.
-
-The keys file has only public halves. The private half is written once, to a
-file that only you can read; bring it to where it is used, and name it there by
-MARCHWARDEN_ENGINE_KEY. It never belongs on a command line.
-
-The roles are:
-  client  ask, watch and cancel
-  worker  work on tasks as well
-  hub     everything
-
-Every key reads everything that its hub keeps; what must be kept apart needs a
-hub of its own.`
-
-type clusterKeyOptions struct{ keys, role, out string }
+type clusterKeyOptions struct{ role, out string }
 
 func newClusterKey(a *app) *cobra.Command {
 	return group(&cobra.Command{
-		Use: "key", Short: "make, list and remove the keys of a cluster", Long: clusterKeyHelp,
-		Example: "  marchwarden cluster key add worker1 --role worker --out worker1.key\n  marchwarden cluster key list\n  marchwarden cluster key remove worker1",
+		Use: "key", Short: "make, list and remove the keys of a cluster",
 	}, newClusterKeyAdd(a), newClusterKeyList(a), newClusterKeyRemove(a))
 }
 
@@ -47,40 +29,36 @@ func newClusterKeyAdd(a *app) *cobra.Command {
 	var o clusterKeyOptions
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "make a key and write it to a file", Args: argCount(1, 1, "one name"),
-		Example: "  marchwarden cluster key add worker1 --role worker --out worker1.key\n  marchwarden cluster key add lab",
-		RunE:    func(_ *cobra.Command, args []string) error { return runClusterKeyAdd(a, o, args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error { return runClusterKeyAdd(a, o, args[0]) },
 	}
 	var roles []string
 	for _, r := range hub.Roles() {
 		roles = append(roles, string(r))
 	}
-	o.keysFlag(cmd)
+	keysFlag(cmd)
 	cmd.Flags().StringVar(&o.role, "role", string(hub.RoleClient), "what it is good for, its `ROLE`: "+strings.Join(roles, ", "))
 	cmd.Flags().StringVar(&o.out, "out", "", "write the key to this new `FILE` (default NAME.key)")
 	complete(cmd, "role", roles...)
 	return cmd
 }
 
-func (o *clusterKeyOptions) keysFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.keys, "keys", "", "`FILE` of the keys (default cluster-keys.json in the home folder)")
+func keysFlag(cmd *cobra.Command) {
+	settingFlag(cmd.Flags(), "keys", settings.HubKeys, "`FILE` of the keys (default cluster-keys.json in the home folder)")
 }
 
-// file is the keys file, and what is in it.
-func (o *clusterKeyOptions) file(a *app) (file hub.KeysFile, list []hub.Key, err error) {
+// clusterKeys is the keys file, and what is in it.
+func clusterKeys(a *app) (file hub.KeysFile, list []hub.Key, err error) {
 	c, err := a.loadConfig()
 	if err != nil {
 		return "", nil, err
 	}
 	path := cmp.Or(c.Text(settings.HubKeys), c.ClusterKeysPath())
-	if o.keys != "" {
-		path = a.Source().Absolute(o.keys, a.Dir)
-	}
 	list, _, err = hub.ReadKeys(path)
 	return hub.KeysFile(path), list, err
 }
 
 func runClusterKeyAdd(a *app, o clusterKeyOptions, name string) error {
-	file, before, err := o.file(a)
+	file, before, err := clusterKeys(a)
 	if err != nil {
 		return err
 	}
@@ -113,19 +91,18 @@ func runClusterKeyAdd(a *app, o clusterKeyOptions, name string) error {
 }
 
 func newClusterKeyList(a *app) *cobra.Command {
-	var o clusterKeyOptions
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "list the keys of a cluster", Args: noArgs, Example: "  marchwarden cluster key list\n  marchwarden cluster key list --json",
-		RunE: func(*cobra.Command, []string) error { return runClusterKeyList(a, o, asJSON) },
+		Use: "list", Short: "list the keys of a cluster", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return runClusterKeyList(a, asJSON) },
 	}
-	o.keysFlag(cmd)
+	keysFlag(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func runClusterKeyList(a *app, o clusterKeyOptions, asJSON bool) error {
-	file, list, err := o.file(a)
+func runClusterKeyList(a *app, asJSON bool) error {
+	file, list, err := clusterKeys(a)
 	if err != nil {
 		return err
 	}
@@ -138,11 +115,10 @@ func runClusterKeyList(a *app, o clusterKeyOptions, asJSON bool) error {
 }
 
 func newClusterKeyRemove(a *app) *cobra.Command {
-	var o clusterKeyOptions
 	cmd := &cobra.Command{
-		Use: "remove NAME", Short: "accept a key no longer", Args: argCount(1, 1, "one name"), Example: "  marchwarden cluster key remove worker1",
+		Use: "remove NAME", Short: "accept a key no longer", Args: argCount(1, 1, "one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, _, err := o.file(a)
+			file, _, err := clusterKeys(a)
 			if err != nil {
 				return err
 			}
@@ -153,6 +129,6 @@ func newClusterKeyRemove(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	o.keysFlag(cmd)
+	keysFlag(cmd)
 	return cmd
 }

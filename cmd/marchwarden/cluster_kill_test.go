@@ -36,7 +36,7 @@ func TestClusterKilled(t *testing.T) {
 	calm.finish()
 	address := datatest.FreeAddresses(t, 1)[0]
 	s := newSubmitted(t, n, append([]string{"--engine", "nats://" + address, "--records"}, flags...))
-	hub := s.serve("hub", "hub", "--listen", address, "--http", "off", "--lease", "2s")
+	hub := s.serve("hub", "hub", "--listen", address, "--lease", "2s")
 	worker := func(name string) *exec.Cmd {
 		return s.serve(name, "worker", "--engine", "nats://"+address, "--name", name, "--slots", "4", "--pi-slots", "4", "--embedded")
 	}
@@ -50,7 +50,7 @@ func TestClusterKilled(t *testing.T) {
 		}},
 		at{2 * n / 3, func() {
 			kill9(hub)
-			s.serve("hub", "hub", "--listen", address, "--http", "off", "--lease", "2s")
+			s.serve("hub", "hub", "--listen", address, "--lease", "2s")
 		}})
 	s.finish()
 	s.check()

@@ -43,7 +43,7 @@ func write(t testing.TB, path, content string) {
 func TestPrecedence(t *testing.T) {
 	env := map[string]string{"MARCHWARDEN_LOG_FORMAT": "json"}
 	a := world(t, env)
-	a.logFormat = "text"
+	a.flags = map[string]settings.Flag{settings.LogFormat: {Name: "--log-format", Text: "text"}}
 	dotenv := filepath.Join(a.Dir, ".env")
 	home, _ := a.UserHome()
 	file := filepath.Join(home, ".marchwarden", "config.yaml")
@@ -54,7 +54,7 @@ func TestPrecedence(t *testing.T) {
 		want   settings.Value
 		remove func()
 	}{
-		{settings.Value{Texts: []string{"text"}, Origin: "--log-format"}, func() { a.logFormat = "" }},
+		{settings.Value{Texts: []string{"text"}, Origin: "--log-format"}, func() { a.flags = nil }},
 		{settings.Value{Texts: []string{"json"}, Origin: settings.FromEnv}, func() { env["MARCHWARDEN_LOG_FORMAT"] = "" }}, // empty is not set
 		{settings.Value{Texts: []string{"text"}, Origin: settings.FromDotEnv}, func() { write(t, dotenv, "") }},
 		{settings.Value{Texts: []string{"json"}, Origin: settings.FromFile}, func() { write(t, file, "log_format:\n") }}, // null is not set

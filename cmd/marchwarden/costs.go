@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,13 +94,8 @@ func since(a *app, s string) (time.Time, error) {
 	if t, err := time.Parse(time.DateOnly, s); err == nil {
 		return t, nil
 	}
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return a.Now().UTC().AddDate(0, 0, -int(n)), nil
-		}
-	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return a.Now().UTC().Add(-d), nil
+	if age, problem := settings.ParseTerm(s); problem == "" {
+		return a.Now().UTC().Add(-age), nil
 	}
 	return time.Time{}, invalid("--since", "", fmt.Sprintf("must be a date such as 2026-11-01 or an age such as 7d or 12h, not %q", plaintext.Clip(s, 40)))
 }

@@ -16,8 +16,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-func engineFlag(f *pflag.FlagSet, to *string) {
-	f.StringVar(to, "engine", "", "use the cluster at this `URL`, such as nats://hub1:4222; several hubs with commas; "+settings.NoEngine+" for no cluster, whatever the settings say")
+func engineFlag(f *pflag.FlagSet) {
+	settingFlag(f, "engine", settings.Engine, "use the cluster at this `URL`, such as nats://hub1:4222; several hubs with commas; "+settings.NoEngine+" for no cluster, whatever the settings say")
 }
 
 // engineName is who the program is to a hub, for people who look at its connections.

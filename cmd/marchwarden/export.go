@@ -51,8 +51,6 @@ func formatOf(o exportOptions) (bundle.Format, error) {
 	switch {
 	case ok:
 		return f, nil
-	case o.format == "warc" || strings.HasSuffix(o.out, ".warc.gz"):
-		return f, invalid("--format", "a bundle (mwz) holds the fetched pages, too", "this program does not write WARC files any more")
 	case o.format == "":
 		return f, invalid("--format", hint, fmt.Sprintf("is missing: the name %q does not tell it", o.out))
 	}

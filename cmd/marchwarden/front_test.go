@@ -16,7 +16,7 @@ import (
 func TestFrontEnds(t *testing.T) {
 	t.Parallel()
 	w := newHTTPWorld(t)
-	hub := w.background(t, `hub \S+ at (nats://[0-9.:]+);`, "hub", "--listen", "127.0.0.1:0", "--http", "off")
+	hub := w.background(t, `hub \S+ at (nats://[0-9.:]+);`, "hub", "--listen", "127.0.0.1:0")
 	w.background(t, `worker (\S+) serves`, "worker", "--engine", hub, "--researchers", "web", "--model", "openai/gpt-test")
 	s := w.serve(t, w.home(t), "pi", "--engine", hub)
 	held := w.hold(4)

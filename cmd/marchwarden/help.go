@@ -31,19 +31,14 @@ func helpText(cmd *cobra.Command) (long, examples string) {
 	return long, strings.TrimRight(examples, "\n")
 }
 
-// exits ends a help text with exit codes: each with what it means here, or as everywhere.
-func exits(codes ...string) string {
-	usual := map[string]string{"0": "done", "1": "failed", "2": "wrong usage or bad input", "130": "interrupted"}
-	text := "\n\nEXIT STATUS"
-	for _, entry := range codes {
-		code, means, special := strings.Cut(entry, " ")
-		if !special {
-			means = usual[code]
-		}
-		text += fmt.Sprintf("\n  %-4s %s", code, means)
-	}
-	return text
-}
+// usualExits ends the help of a command that says nothing else of its exit codes.
+const usualExits = `
+
+EXIT STATUS
+  0    done
+  1    failed
+  2    wrong usage or bad input
+  130  interrupted`
 
 // topics are the names of the short pages on one subject each.
 func topics() []string {

@@ -23,51 +23,20 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-var hubHelp = `Run a hub, the server of a cluster, inside this program. It keeps questions,
-their records, and what was found, and acknowledges nothing before it is safe on
-the disk. Workers ('marchwarden worker') do the research, on any host.
-
-One hub is enough to begin with. With --cluster-listen and --routes, three of
-them on three hosts keep everything three times, and any one may fail.
-
-Beside it an MCP server answers at http://127.0.0.1:8642/mcp, as 'marchwarden
-serve pi --http' does, by the workers of the cluster; --http chooses another
-address, or off. Its flags are those of 'serve'.
-
-Only this machine can connect unless --listen names another address, for which
-keys are needed: 'marchwarden cluster key add NAME' makes them. Once there is a
-keys file, no client connects without a key.
-
-What its flags say can be set as well: --max-store by
-MARCHWARDEN_HUB_MAX_STORE, or hub_max_store in config.yaml; see
-docs/configuration.md.` + exits("0 ran until it was told to end", "1 failed; a second hub on the same store, among other things", "2")
-
-const hubExamples = `  marchwarden hub
-  marchwarden hub --listen 127.0.0.1:4222 --limit 'anthropic requests 50/s'
-  marchwarden hub --listen 0.0.0.0:4222 --tls-cert hub1.pem --tls-key hub1.key \
-    --cluster-listen 0.0.0.0:6222 --routes hub1:6222,hub2:6222,hub3:6222 \
-    --cluster-secret-file /etc/marchwarden/secret --replicas 3`
-
 type hubOptions struct {
-	flags   map[string]*string // what a setting may say instead, by its name
-	routes  []string
-	limits  []string
-	probe   string
-	serve   serveOptions
-	timeout string
-	said    map[string]said // what the flags and settings come to, by the names of the settings
+	limits []string
+	probe  string
 }
 
-// said is a value, and the flag or the setting that says it.
-type said struct{ value, field string }
-
-// hubFlags are the flags of a hub that are settings, too.
+// hubFlags are the flags of a hub that say settings.
 var hubFlags = []struct{ flag, setting, usage string }{
 	{"listen", settings.HubListen, "let workers and clients connect at this `ADDRESS` (default 127.0.0.1:4222)"},
 	{"store", settings.HubStore, "keep everything in this `DIR` (default hub in the home folder)"},
 	{"max-store", settings.HubMaxStore, "let that grow to `SIZE`, such as 200GB (default three quarters of what is free)"},
 	{"keys", settings.HubKeys, "`FILE` of the keys that may connect (default cluster-keys.json in the home folder)"},
 	{"name", settings.HubName, "the `NAME` of the hub in its cluster (default one that is made once)"},
+	{"tls-cert", settings.HubTLSCert, "serve TLS with the certificate in this `FILE`"},
+	{"tls-key", settings.HubTLSKey, "and the key in this `FILE`"},
 	{"tls-ca", settings.HubTLSCA, "demand certificates of clients that the authority in this `FILE` has signed"},
 	{"cluster", settings.HubClusterName, "the `NAME` of the cluster, the same for all its hubs"},
 	{"cluster-listen", settings.HubClusterListen, "let other hubs connect at this `ADDRESS`, such as 0.0.0.0:6222"},
@@ -75,6 +44,7 @@ var hubFlags = []struct{ flag, setting, usage string }{
 	{"cluster-cert", settings.HubClusterCert, "show other hubs the certificate in this `FILE`"},
 	{"cluster-key", settings.HubClusterKey, "and its key in this `FILE`"},
 	{"cluster-ca", settings.HubClusterCA, "and demand theirs of the authority in this `FILE`"},
+	{"routes", settings.HubRoutes, "`LIST` of the addresses of all hubs, host:port; its own may be among them"},
 	{"replicas", settings.HubReplicas, "keep everything `N` times: 1, or 3 with three hubs (default 1)"},
 	{"lease", settings.HubLease, "give a worker that is silent for this `TIME` up (default 15s)"},
 	{"keep-log", settings.HubKeepLog, "keep the records of tasks for this `TIME`, such as 7d; ended ones are with the documents, too (default 7d)"},
@@ -84,79 +54,58 @@ var hubFlags = []struct{ flag, setting, usage string }{
 }
 
 func newHub(a *app) *cobra.Command {
-	o := hubOptions{flags: map[string]*string{}}
+	var o hubOptions
 	cmd := &cobra.Command{
-		Use: "hub", Short: "run a hub, the server of a cluster", Long: hubHelp, Example: hubExamples, Args: noArgs,
+		Use: "hub", Short: "run a hub, the server of a cluster", Args: noArgs,
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runHub(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()
 	for _, h := range hubFlags {
-		o.flags[h.setting] = f.String(h.flag, "", h.usage)
+		settingFlag(f, h.flag, h.setting, h.usage)
 	}
-	f.StringSliceVar(&o.routes, "routes", nil, "`LIST` of the addresses of all hubs, host:port; its own may be among them")
 	f.StringArrayVar(&o.limits, "limit", nil, "what all workers together may ask of a provider, as a `RULE` such as 'anthropic requests 50/s'; may be given several times")
 	f.StringVar(&o.probe, "probe", "", "serve /healthz and /readyz at this `ADDRESS`, without a token")
-	f.StringVar(&o.timeout, "timeout", "", "end a call of the MCP server after this `TIME`")
-	o.serve.flags(f)
-	http := f.Lookup("http")
-	http.Usage = "serve MCP at this `ADDRESS`, or off (default 127.0.0.1:8642)"
 	complete(cmd, "replicas", "1", "3")
 	return cmd
 }
 
 type hubPlan struct {
-	hub     hub.Config
-	facts   cluster.Facts
-	timeout time.Duration     // of a call of the MCP server
-	said    map[string]string // who said it, by the fields of hub and the flags of serve
-}
-
-// read finds what the flags say, or else the settings, and gives the names of who said it by the
-// fields of a hub.
-func (o *hubOptions) read(a *app, c *settings.Settings) (fields map[string]string) {
-	cert := c.SaidBy("--tls-cert", o.serve.cert != "", settings.HubTLSCert)
-	fields = map[string]string{"routes": c.SaidBy("--routes", len(o.routes) > 0, settings.HubRoutes), "tls_cert": cert, "--tls-cert": cert,
-		"tls_key": c.SaidBy("--tls-key", o.serve.key != "", settings.HubTLSKey)}
-	o.said = map[string]said{}
-	for _, h := range hubFlags {
-		text := *o.flags[h.setting]
-		field := c.SaidBy("--"+h.flag, text != "", h.setting)
-		if text != "" && settings.Of(h.setting).Kind == settings.Folder {
-			text = a.Source().Absolute(text, a.Dir)
-		}
-		o.said[h.setting] = said{cmp.Or(text, c.Text(h.setting)), field}
-		fields[strings.TrimPrefix(h.setting, "hub_")] = field
-	}
-	return fields
+	hub   hub.Config
+	facts cluster.Facts
+	said  map[string]string // the flag or the setting that says it, by the fields of hub
 }
 
 // blame names the flag or the setting that a wrong field of a hub comes from.
 func (p hubPlan) blame(err error) error { return settings.Renamed(err, p.said) }
 
 func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
-	get := func(name string) string { return o.said[name].value }
-	p.said = o.read(a, c)
+	get := c.Text
+	p.said = map[string]string{}
+	for _, h := range hubFlags {
+		field := "--" + h.flag
+		if c.Given(h.setting) {
+			field = c.Label(h.setting)
+		}
+		p.said[strings.TrimPrefix(h.setting, "hub_")] = field
+	}
 	p.hub = hub.Config{
 		Name: get(settings.HubName), Store: cmp.Or(get(settings.HubStore), filepath.Join(c.Home(), "hub")), Listen: cmp.Or(get(settings.HubListen), "127.0.0.1:4222"),
-		TLS:  hub.TLSFiles{Cert: cmp.Or(o.serve.cert, c.Text(settings.HubTLSCert)), Key: cmp.Or(o.serve.key, c.Text(settings.HubTLSKey)), CA: get(settings.HubTLSCA)},
-		Keys: cmp.Or(get(settings.HubKeys), c.ClusterKeysPath()), ClusterName: get(settings.HubClusterName), ClusterListen: get(settings.HubClusterListen), Routes: o.routes,
+		TLS:  hub.TLSFiles{Cert: get(settings.HubTLSCert), Key: get(settings.HubTLSKey), CA: get(settings.HubTLSCA)},
+		Keys: cmp.Or(get(settings.HubKeys), c.ClusterKeysPath()), ClusterName: get(settings.HubClusterName), ClusterListen: get(settings.HubClusterListen), Routes: c.List(settings.HubRoutes),
 		ClusterSecret: get(settings.HubClusterSecret), ClusterTLS: hub.TLSFiles{Cert: get(settings.HubClusterCert), Key: get(settings.HubClusterKey), CA: get(settings.HubClusterCA)},
 	}
-	if len(o.routes) == 0 {
-		p.hub.Routes = c.List(settings.HubRoutes)
-	}
-	if keys := o.said[settings.HubKeys]; keys.value != "" { // a hub without keys accepts every process on its machine
-		if _, err := os.Stat(keys.value); errors.Is(err, fs.ErrNotExist) {
-			return p, invalid(keys.field, "make it: marchwarden cluster key add NAME --role worker --keys "+keys.value+" --out FILE", fmt.Sprintf("%q is not there", plaintext.Clip(keys.value, 60)))
+	if keys := get(settings.HubKeys); keys != "" { // a hub without keys accepts every process on its machine
+		if _, err := os.Stat(keys); errors.Is(err, fs.ErrNotExist) {
+			return p, invalid(p.said["keys"], "make it: marchwarden cluster key add NAME --role worker --keys "+keys+" --out FILE", fmt.Sprintf("%q is not there", plaintext.Clip(keys, 60)))
 		}
 	}
-	if most := o.said[settings.HubMaxStore]; most.value != "" {
+	if most := get(settings.HubMaxStore); most != "" {
 		var problem string
-		if p.hub.MaxStore, problem = settings.ParseSize(most.value); problem != "" || p.hub.MaxStore < 1<<20 {
-			return p, invalid(most.field, "", fmt.Sprintf("must be a size such as 200GB, not %q", plaintext.Clip(most.value, 40)))
+		if p.hub.MaxStore, problem = settings.ParseSize(most); problem != "" || p.hub.MaxStore < 1<<20 {
+			return p, invalid(p.said["max_store"], "", fmt.Sprintf("must be a size such as 200GB, not %q", plaintext.Clip(most, 40)))
 		}
 	}
-	if p.facts, err = o.facts(c); err != nil {
+	if err = p.readFacts(c, o.limits); err != nil {
 		return p, err
 	}
 	if p.facts.Replicas > 1 && p.hub.ClusterListen == "" {
@@ -165,67 +114,57 @@ func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
 	if p.hub.ClusterListen == "" && len(p.hub.Routes) > 0 {
 		return p, invalid(p.said["routes"], "add --cluster-listen 0.0.0.0:6222", "is for a hub of a cluster")
 	}
-	o.serve.cert, o.serve.key = p.hub.TLS.Cert, p.hub.TLS.Key // one certificate for both doors
-	if p.timeout, err = flagTime("--timeout", o.timeout, false); err != nil {
-		return p, err
-	}
-	switch o.serve.http {
-	case "off":
-		o.serve.http, o.serve.cert, o.serve.key = "", "", ""
-		return p, o.serve.onlyHTTP()
-	case "":
-		o.serve.http = "127.0.0.1:8642"
-	}
-	o.serve.as, err = o.serve.check()
-	return p, p.blame(err)
+	return p, nil
 }
 
-// facts are what the hubs of a cluster tell each client.
-func (o *hubOptions) facts(c *settings.Settings) (facts cluster.Facts, err error) {
-	facts.Limits = append(slices.Clone(c.List(settings.Limits)), o.limits...)
+// readFacts reads what the hubs of a cluster tell each client.
+func (p *hubPlan) readFacts(c *settings.Settings, limits []string) (err error) {
+	facts := &p.facts
+	facts.Limits = append(slices.Clone(c.List(settings.Limits)), limits...)
 	if _, err := limit.ParseRules(c.List(settings.Limits)); err != nil {
-		return facts, invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
+		return invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
 	}
 	if _, err := limit.ParseRules(facts.Limits); err != nil {
-		return facts, invalid("--limit", "for example --limit 'anthropic requests 50/s'", err.Error())
+		return invalid("--limit", "for example --limit 'anthropic requests 50/s'", err.Error())
 	}
-	blobs, replicas, lease := o.said[settings.Blobs], o.said[settings.HubReplicas], o.said[settings.HubLease]
-	if err := streams.CheckBlobs(blobs.field, blobs.value); err != nil {
-		return facts, err
+	blobs, replicas, lease := c.Text(settings.Blobs), c.Text(settings.HubReplicas), c.Text(settings.HubLease)
+	if err := streams.CheckBlobs(p.said["blobs"], blobs); err != nil {
+		return err
 	}
-	if blobs.value != streams.OwnBlobs {
-		facts.Blobs = blobs.value
+	if blobs != streams.OwnBlobs {
+		facts.Blobs = blobs
 	}
-	if facts.Replicas, err = strconv.Atoi(cmp.Or(replicas.value, "1")); err != nil || facts.Replicas != 1 && facts.Replicas != 3 {
-		return facts, invalid(replicas.field, "", fmt.Sprintf("must be 1 or 3, not %q", plaintext.Clip(replicas.value, 40)))
+	if facts.Replicas, err = strconv.Atoi(cmp.Or(replicas, "1")); err != nil || facts.Replicas != 1 && facts.Replicas != 3 {
+		return invalid(p.said["replicas"], "", fmt.Sprintf("must be 1 or 3, not %q", plaintext.Clip(replicas, 40)))
 	}
-	if facts.Lease, err = flagTime(lease.field, lease.value, false); err == nil && facts.Lease > 10*time.Minute {
-		err = invalid(lease.field, "", "must be at most 10m")
+	if facts.Lease, err = flagTime(p.said["lease"], lease, false); err == nil && facts.Lease > 10*time.Minute {
+		err = invalid(p.said["lease"], "", "must be at most 10m")
 	}
 	if err != nil {
-		return facts, err
+		return err
 	}
-	return facts, o.keep(&facts)
+	return p.readKeep(c)
 }
 
-// keep reads how long what is over is kept.
-func (o *hubOptions) keep(facts *cluster.Facts) error {
+// readKeep reads how long what is over is kept.
+func (p *hubPlan) readKeep(c *settings.Settings) error {
+	keep := &p.facts.Keep
 	for _, k := range []struct {
-		setting string
-		to      *time.Duration
-	}{{settings.HubKeepLog, &facts.Keep.Log}, {settings.HubKeepTask, &facts.Keep.Task}, {settings.HubKeepDone, &facts.Keep.Done}} {
-		said := o.said[k.setting]
-		if said.value == "" {
+		field string
+		to    *time.Duration
+	}{{"keep_log", &keep.Log}, {"keep_task", &keep.Task}, {"keep_done", &keep.Done}} {
+		text := c.Text("hub_" + k.field)
+		if text == "" {
 			continue
 		}
-		term, problem := settings.ParseTerm(said.value)
+		term, problem := settings.ParseTerm(text)
 		if problem != "" || term < time.Minute {
-			return invalid(said.field, "", fmt.Sprintf("must be a time such as 7d or 36h, at least 1m, not %q", plaintext.Clip(said.value, 40)))
+			return invalid(p.said[k.field], "", fmt.Sprintf("must be a time such as 7d or 36h, at least 1m, not %q", plaintext.Clip(text, 40)))
 		}
 		*k.to = term
 	}
-	if all := facts.Keep.Complete(); all.Done < all.Log || all.Done < all.Task {
-		return invalid(o.said[settings.HubKeepDone].field, "keep ends for at least as long as records and questions", fmt.Sprintf("%s is less than --keep-log or --keep-task", all.Done))
+	if all := keep.Complete(); all.Done < all.Log || all.Done < all.Task {
+		return invalid(p.said["keep_done"], "keep ends for at least as long as records and questions", fmt.Sprintf("%s is less than --keep-log or --keep-task", all.Done))
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func TestLimitsOfSubmit(t *testing.T) {
 func TestLimitsOfACluster(t *testing.T) {
 	t.Parallel()
 	w := newLimitWorld(t)
-	hub := w.background(t, `hub \S+ at (nats://[0-9.:]+);`, append([]string{"hub", "--listen", "127.0.0.1:0", "--http", "off"}, w.rules("--limit")...)...)
+	hub := w.background(t, `hub \S+ at (nats://[0-9.:]+);`, append([]string{"hub", "--listen", "127.0.0.1:0"}, w.rules("--limit")...)...)
 	w.background(t, `worker (\S+) serves`, append([]string{"worker", "--engine", hub}, w.work...)...)
 	w.submit(t, "--engine", hub)
 }

@@ -41,30 +41,22 @@ type app struct {
 	stdin  io.Reader
 	stdout io.Writer
 
-	// logFormat is the persistent flag --log-format; "" leaves it to the settings.
-	logFormat string
-	// noColor is the setting, once the settings are read.
-	noColor bool
-	// home is the home folder, once the settings are read.
-	home string
+	// flags are what flags say in the place of settings.
+	flags map[string]settings.Flag
 	// reader is who reads stderr.
 	reader listener
 	// look says how to write to a stream, where a test decides; nil looks at the stream.
 	look func(io.Writer) term.Style
 }
 
-// loadConfig reads the settings. The app learns about colour, the home folder and what to hide.
+// loadConfig reads the settings. The app learns what to hide.
 func (a *app) loadConfig() (*settings.Settings, error) {
 	from := a.Source()
-	from.LogFormat = a.logFormat
+	from.Flags = a.flags
 	c, err := settings.Load(from)
-	if c != nil {
-		a.home = c.Home()
-	}
 	if err != nil {
 		return nil, err
 	}
-	a.noColor = c.On(settings.NoColor)
 	if a.Hide != nil {
 		a.Hide.Learn(append(c.Hidden(a.Env), client.LoginSecrets(c.LoginsPath())...)...)
 	}
@@ -151,7 +143,7 @@ func execute(ctx context.Context, a *app, args []string) int {
 	if errors.As(err, &told) {
 		return int(told)
 	}
-	a.complain(settings.Advised(err, a.home))
+	a.complain(err)
 	return exitCode(ctx, err)
 }
 
@@ -176,8 +168,7 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// outStyle and errStyle look at the two streams. NO_COLOR is honoured even where
-// the settings could not be read.
+// outStyle and errStyle look at the two streams.
 func (a *app) outStyle() term.Style { return a.style(a.stdout) }
 func (a *app) errStyle() term.Style { return a.style(a.Stderr) }
 
@@ -197,7 +188,7 @@ func (a *app) style(w io.Writer) term.Style {
 	f := fileOf(w)
 	never, _ := a.Env("NO_COLOR")
 	name, _ := a.Env("TERM")
-	return term.Detect(f, a.noColor || never != "", name)
+	return term.Detect(f, never != "", name)
 }
 
 // fileOf is the file behind a stream; nil if there is none.

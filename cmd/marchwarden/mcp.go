@@ -177,12 +177,6 @@ func mcpWarnings(a *app, e mcpkit.HostEntry) {
 		}
 		return
 	}
-	if strings.Contains(filepath.ToSlash(e.Command), "/go-build") {
-		a.warn("this program was made by 'go run' and will be gone: build it, and run the command from there")
-	}
-	if strings.Contains(e.Command+strings.Join(e.Args, ""), "$") {
-		a.warn("the host may take the $ in the configuration for a variable: prefer a path without it")
-	}
 	for _, s := range settings.All {
 		v, ok := a.Env(s.Env)
 		if ok && s.Present(v) && s.Secret && s.Name != settings.HTTPToken && !slices.Contains(e.Env, s.Env) {

@@ -303,8 +303,6 @@ func TestMCPConfigWarns(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"/tmp/go-build123/exe/marchwarden", []string{"codex"}, "'go run'"},
-		{"/opt/$x/marchwarden", []string{"codex"}, "the $ in the configuration"},
 		{"/bin/marchwarden", []string{"codex", "--http", "http://research.example.org", "--token-env", "X"}, "travels unencrypted"},
 		{"/bin/marchwarden", []string{"codex", "--http", "http://127.example.org", "--token-env", "X"}, "travels unencrypted"},
 	}

@@ -18,14 +18,14 @@ func TestServeRefusesByTheNameOfTheFlag(t *testing.T) {
 		o    serveOptions
 		flag string
 	}{
-		{serveOptions{hosts: []string{"*"}}, "--allowed-hosts"},
-		{serveOptions{hosts: []string{"a.org", ""}}, "--allowed-hosts"},
+		{serveOptions{door: doorOptions{hosts: []string{"*"}}}, "--allowed-hosts"},
+		{serveOptions{door: doorOptions{hosts: []string{"a.org", ""}}}, "--allowed-hosts"},
 		{serveOptions{origins: []string{"null"}}, "--allowed-origins"},
 		{serveOptions{origins: []string{"https://a.org/"}}, "--allowed-origins"},
-		{serveOptions{publicURL: "https://a.org:99999/mcp"}, "--public-url"},
-		{serveOptions{publicURL: "https://a.org/mcp?"}, "--public-url"},
+		{serveOptions{door: doorOptions{publicURL: "https://a.org:99999/mcp"}}, "--public-url"},
+		{serveOptions{door: doorOptions{publicURL: "https://a.org/mcp?"}}, "--public-url"},
 		{serveOptions{noAuth: true, issuer: "https://a.org"}, "--no-auth"},
-		{serveOptions{cert: "/nowhere/c.pem", key: "/nowhere/k.pem"}, "--tls-cert"},
+		{serveOptions{door: doorOptions{cert: "/nowhere/c.pem", key: "/nowhere/k.pem"}}, "--tls-cert"},
 	} {
 		tc.o.http = "127.0.0.1:0"
 		_, err := tc.o.check()
@@ -33,7 +33,7 @@ func TestServeRefusesByTheNameOfTheFlag(t *testing.T) {
 			t.Errorf("%s: %v", tc.flag, err)
 		}
 	}
-	good := serveOptions{http: "127.0.0.1:0", hosts: []string{"a.org"}, origins: []string{"https://b.org"}, publicURL: "https://c.org/mcp"}
+	good := serveOptions{http: "127.0.0.1:0", door: doorOptions{hosts: []string{"a.org"}, publicURL: "https://c.org/mcp"}, origins: []string{"https://b.org"}}
 	if _, err := good.check(); err != nil {
 		t.Error(err)
 	}
@@ -52,7 +52,7 @@ func TestOAuthForOthersNeedsAName(t *testing.T) {
 	if _, err := doorkeeper(a, c, o, "http://localhost:1/mcp", nil); err == nil || !strings.HasPrefix(err.Error(), "--oauth-issuer: ") {
 		t.Errorf("%v", err)
 	}
-	for _, named := range []*serveOptions{{issuer: o.issuer, publicURL: "https://a.org/mcp", as: as}, {issuer: o.issuer, audience: "a", as: as}} {
+	for _, named := range []*serveOptions{{issuer: o.issuer, door: doorOptions{publicURL: "https://a.org/mcp"}, as: as}, {issuer: o.issuer, audience: "a", as: as}} {
 		if _, err := doorkeeper(a, c, named, "https://a.org/mcp", nil); err != nil {
 			t.Error(err)
 		}

@@ -40,6 +40,7 @@ func newRoot(a *app) *cobra.Command {
 			if f := cmd.Flags().Lookup("json-events"); f != nil && f.Value.String() == "true" {
 				a.reader = program
 			}
+			a.flags = settingFlags(cmd.Flags())
 			return notBlank(cmd)
 		},
 	}
@@ -48,9 +49,9 @@ func newRoot(a *app) *cobra.Command {
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "", "`FORMAT` of logs on stderr: text or json; MARCHWARDEN_DEBUG=1 logs more")
+	settingFlag(root.PersistentFlags(), "log-format", settings.LogFormat, "`FORMAT` of logs on stderr: text or json; MARCHWARDEN_DEBUG=1 logs more")
 	group(root,
-		newAsk(a), newChat(a), newUI(a), newShow(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
+		newAsk(a), newUI(a), newShow(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
 		newResume(a), newDrift(a), newWatched(a), newExport(a), newImport(a), newCheck(a), newGc(a),
 		newSubmit(a), newHub(a), newWorker(a), newCluster(a), newFollow(a), newCancel(a),
 		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a), newLicenses(a), newMan(),
@@ -92,7 +93,7 @@ func finish(cmd *cobra.Command) {
 		cmd.Long, cmd.Example = helpText(cmd)
 	}
 	if !strings.Contains(cmd.Long, "EXIT STATUS") {
-		cmd.Long = strings.TrimRight(cmd.Long, "\n") + exits("0", "1", "2", "130")
+		cmd.Long = strings.TrimRight(cmd.Long, "\n") + usualExits
 	}
 	for _, sub := range cmd.Commands() {
 		finish(sub)
@@ -167,6 +168,23 @@ func flagError(cmd *cobra.Command, err error) error {
 		want = "a smaller whole number"
 	}
 	return invalid("--"+value.GetFlag().Name, "", fmt.Sprintf("must be %s, not %q", want, plaintext.Clip(value.GetValue(), 40)))
+}
+
+// settingFlag adds a flag that says a setting.
+func settingFlag(f *pflag.FlagSet, name, setting, usage string) {
+	f.String(name, "", usage)
+	f.Lookup(name).Annotations = map[string][]string{"setting": {setting}}
+}
+
+// settingFlags are the flags that were given and say settings.
+func settingFlags(f *pflag.FlagSet) map[string]settings.Flag {
+	said := map[string]settings.Flag{}
+	f.Visit(func(f *pflag.Flag) {
+		if setting := f.Annotations["setting"]; setting != nil && f.Value.String() != "" {
+			said[setting[0]] = settings.Flag{Name: "--" + f.Name, Text: f.Value.String()}
+		}
+	})
+	return said
 }
 
 // count is a flag for a whole number within bounds; 0 is one that was left out.

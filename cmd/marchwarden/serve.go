@@ -57,7 +57,7 @@ func newServed(a *app, researcher, short, particular, example string, flags ...f
 	}
 	f := cmd.Flags()
 	if o.Researcher == settings.PI {
-		engineFlag(f, &how.engine)
+		engineFlag(f)
 	}
 	f.StringVar(&o.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
 	f.BoolVar(&o.PartOf, "part-of-investigation", false, "leave the ledger to the investigator that started this server")
@@ -83,7 +83,6 @@ func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Optio
 	log := a.logger(c)
 	o.Log = log
 	o.Warn = network.Once(func(message string) { log.Warn(message) })
-	s := &mcpServer{log: log}
 	if how.http != "" { // refused before anything is opened, and read again when it is
 		if _, err := doorkeeper(a, c, how, "http://"+how.as.listen+httpdoor.Path, log); err != nil {
 			return err
@@ -93,26 +92,24 @@ func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Optio
 	if err != nil {
 		return err
 	}
-	if err := s.open(a, c, d, how); err != nil {
+	server, err := newMCPServer(a, c, d, how, log)
+	if err != nil {
 		return errors.Join(err, d.Close())
 	}
 	if how.http != "" {
-		err = serveHTTP(ctx, a, c, how, s)
+		err = serveHTTP(ctx, a, c, how, d.Name, server, log)
 	} else {
-		err = s.server.ServeStdio(ctx, a.stdin, a.stdout)
+		err = server.ServeStdio(ctx, a.stdin, a.stdout)
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // told to end, which is how a server ends
 	}
-	return errors.Join(err, s.server.Close(), d.Close())
+	return errors.Join(err, server.Close(), d.Close())
 }
 
 // openServed opens the researcher that is served: of this machine, or a cluster.
 func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Options, how *serveOptions) (*network.Runner, error) {
-	at, err := c.EngineURLFor(how.engine)
-	if err != nil {
-		return nil, err
-	}
+	at := c.Text(settings.Engine)
 	if o.Researcher != settings.PI || at == "" {
 		return a.Open(c, o)
 	}
@@ -135,17 +132,10 @@ func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Opt
 	return d, nil
 }
 
-type mcpServer struct {
-	name   string
-	log    *slog.Logger
-	server *mcpkit.Server
-}
-
-func (s *mcpServer) open(a *app, c *settings.Settings, d *network.Runner, how *serveOptions) (err error) {
-	s.name = d.Name
+func newMCPServer(a *app, c *settings.Settings, d *network.Runner, how *serveOptions, log *slog.Logger) (*mcpkit.Server, error) {
 	cfg := mcpkit.Config{
 		Name: d.Name, Version: programVersion(), Scope: d.Scope, OpenWorld: d.OpenWorld, Private: d.Private, Researcher: d, Evidence: d.Evidence,
-		Now: a.Now, RunsDir: c.RunsPath(), MaxConcurrent: how.maxCalls, Records: d.Shown, MaxWall: how.as.wall, Log: s.log,
+		Now: a.Now, RunsDir: c.RunsPath(), MaxConcurrent: how.maxCalls, Records: d.Shown, MaxWall: how.as.wall, Log: log,
 		App: &mcpkit.App{Page: report.AppPage(), Body: report.AppBody},
 	}
 	if d.Shown == nil {
@@ -154,6 +144,5 @@ func (s *mcpServer) open(a *app, c *settings.Settings, d *network.Runner, how *s
 	if d.PartOf { // its investigation keeps it, and says how much goes on at once
 		cfg.RunsDir, cfg.MaxConcurrent = "", maxCalls
 	}
-	s.server, err = mcpkit.NewServer(cfg)
-	return err
+	return mcpkit.NewServer(cfg)
 }

@@ -31,16 +31,14 @@ const (
 type serveOptions struct {
 	maxWall  string
 	maxCalls int
-	engine   string // the cluster that answers, as the flag says
 
-	http           string // the address to listen on; "" is stdio
-	publicURL      string
-	hosts, origins []string
-	rate           float64
-	cert, key      string
-	issuer         string
-	audience       string
-	noAuth         bool
+	http     string // the address to listen on; "" is stdio
+	door     doorOptions
+	origins  []string
+	rate     float64
+	issuer   string
+	audience string
+	noAuth   bool
 
 	as servedAs // what they come to, once they are checked
 }
@@ -49,21 +47,51 @@ func (o *serveOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.maxWall, "max-wall", "", "after this `TIME` a call hands over what there is, and the work goes on (default 50s for clients that want no progress; never to switch it off)")
 	f.IntVar(&o.maxCalls, "max-calls", 0, fmt.Sprintf("`N` research calls at once; more wait for their turn (default %d)", mcpkit.DefaultConcurrent))
 	f.StringVar(&o.http, "http", "", "serve over HTTP at this `ADDRESS`, such as 127.0.0.1:8642, instead of on stdio")
-	f.StringVar(&o.publicURL, "public-url", "", "the `URL` by which clients reach the server, if a proxy stands before it")
-	f.StringSliceVar(&o.hosts, "allowed-hosts", nil, "`LIST` of host names that requests may be for, besides loopback and the address itself")
+	o.door.flags(f)
 	f.StringSliceVar(&o.origins, "allowed-origins", nil, "`LIST` of web origins that browsers may call from")
 	f.Float64Var(&o.rate, "rate", 0, "`N` HTTP requests a second of one caller (default 50)")
-	f.StringVar(&o.cert, "tls-cert", "", "serve TLS with the certificate in this `FILE`")
-	f.StringVar(&o.key, "tls-key", "", "and the key in this `FILE`")
 	f.StringVar(&o.issuer, "oauth-issuer", "", "take access tokens of the authorization server at this `URL`")
 	f.StringVar(&o.audience, "oauth-audience", "", "the `URI` that those tokens must be for (default the URL of this server)")
 	f.BoolVar(&o.noAuth, "no-auth", false, "ask for no token, although there are some; on loopback only")
 }
 
+// doorOptions say how a server over HTTP is reached.
+type doorOptions struct {
+	publicURL string
+	hosts     []string
+	cert, key string
+}
+
+func (o *doorOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.publicURL, "public-url", "", "the `URL` by which clients reach the server, if a proxy stands before it")
+	f.StringSliceVar(&o.hosts, "allowed-hosts", nil, "`LIST` of host names that requests may be for, besides loopback and the address itself")
+	f.StringVar(&o.cert, "tls-cert", "", "serve TLS with the certificate in this `FILE`")
+	f.StringVar(&o.key, "tls-key", "", "and the key in this `FILE`")
+}
+
+// check refuses options that are wrong, and completes the address of a flag. The public URL is nil
+// for none; its host is one of the hosts from now on.
+func (o *doorOptions) check(flag, address string) (listen string, public *url.URL, err error) {
+	if listen, err = listenAt(flag, address); err != nil {
+		return "", nil, err
+	}
+	if err := usableCertificate(o.cert, o.key); err != nil {
+		return "", nil, err
+	}
+	if err := byServeFlag(httpdoor.CheckHosts(o.hosts)); err != nil || o.publicURL == "" {
+		return listen, nil, err
+	}
+	public, ok := access.ServerURL(o.publicURL)
+	if !ok || httpdoor.CheckHosts([]string{public.Host}) != nil {
+		return "", nil, invalid("--public-url", "", "must be an http or https URL such as https://research.example.com")
+	}
+	o.hosts = append(o.hosts, public.Host)
+	return listen, public, nil
+}
+
 type servedAs struct {
 	wall   time.Duration // mcpkit.Config.MaxWall
 	listen string
-	public *url.URL // nil for none
 }
 
 // check refuses options that are wrong or do not go together, before anything is made.
@@ -78,8 +106,6 @@ func (o *serveOptions) check() (servedAs, error) {
 		return s, invalid("--max-calls", "", fmt.Sprintf("must be from 1 to %d, not %d", maxCalls, o.maxCalls))
 	case !(o.rate >= 0) || o.rate > maxRate:
 		return s, invalid("--rate", "", fmt.Sprintf("must be above 0 and at most %d", maxRate))
-	case (o.cert == "") != (o.key == ""):
-		return s, usableCertificate(o.cert, o.key)
 	case o.issuer == "" && o.audience != "":
 		return s, invalid("--oauth-issuer", "", "must be given with --oauth-audience")
 	case o.noAuth && o.issuer != "":
@@ -87,20 +113,8 @@ func (o *serveOptions) check() (servedAs, error) {
 	case o.http == "":
 		return s, o.onlyHTTP()
 	}
-	if s.listen, err = listenAt("--http", o.http); err != nil {
+	if s.listen, _, err = o.door.check("--http", o.http); err != nil {
 		return s, err
-	}
-	if err := usableCertificate(o.cert, o.key); err != nil {
-		return s, err
-	}
-	if o.publicURL != "" {
-		var ok bool
-		if s.public, ok = access.ServerURL(o.publicURL); !ok || httpdoor.CheckHosts([]string{s.public.Host}) != nil {
-			return s, invalid("--public-url", "", "must be an http or https URL such as https://research.example.com/mcp")
-		}
-	}
-	if err := httpdoor.CheckHosts(o.hosts); err != nil {
-		return s, byServeFlag(err)
 	}
 	return s, byServeFlag(httpdoor.CheckOrigins(o.origins))
 }
@@ -124,8 +138,8 @@ func (o *serveOptions) onlyHTTP() error {
 	for _, f := range []struct {
 		flag  string
 		given bool
-	}{{"--public-url", o.publicURL != ""}, {"--allowed-hosts", len(o.hosts) > 0}, {"--allowed-origins", len(o.origins) > 0}, {"--rate", o.rate != 0},
-		{"--tls-cert", o.cert != ""}, {"--oauth-issuer", o.issuer != ""}, {"--no-auth", o.noAuth}} {
+	}{{"--public-url", o.door.publicURL != ""}, {"--allowed-hosts", len(o.door.hosts) > 0}, {"--allowed-origins", len(o.origins) > 0}, {"--rate", o.rate != 0},
+		{"--tls-cert", o.door.cert != ""}, {"--tls-key", o.door.key != ""}, {"--oauth-issuer", o.issuer != ""}, {"--no-auth", o.noAuth}} {
 		if f.given {
 			return invalid(f.flag, "add --http 127.0.0.1:8642, or leave it out", "is for a server over HTTP")
 		}
@@ -183,7 +197,7 @@ func doorkeeper(a *app, c *settings.Settings, o *serveOptions, resource string, 
 		others = append(others, fixed)
 	}
 	if o.issuer != "" {
-		if !local && o.audience == "" && o.publicURL == "" { // a listening address is no name that tokens could be made for
+		if !local && o.audience == "" && o.door.publicURL == "" { // a listening address is no name that tokens could be made for
 			return nil, invalid("--oauth-issuer", "add --public-url https://research.example.com/mcp", "needs --public-url or --oauth-audience at an address that others can reach")
 		}
 		oauth, err := access.NewOAuth(access.OAuthConfig{Issuer: o.issuer, Audience: cmp.Or(o.audience, resource), HTTP: a.ServiceClient(), Now: a.Now, Log: log})
@@ -210,30 +224,27 @@ func byServeFlag(err error) error {
 		"hosts": "--allowed-hosts", "origins": "--allowed-origins"})
 }
 
-func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOptions, s *mcpServer) error {
+func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOptions, name string, server *mcpkit.Server, log *slog.Logger) error {
 	listener, err := listenOn(o.as.listen, "choose another one")
 	if err != nil {
 		return err
 	}
-	address := httpdoor.Address(listener.Addr(), o.cert != "") + httpdoor.Path
-	resource := cmp.Or(o.publicURL, address)
-	auth, err := doorkeeper(a, c, o, resource, s.log)
+	address := httpdoor.Address(listener.Addr(), o.door.cert != "") + httpdoor.Path
+	resource := cmp.Or(o.door.publicURL, address)
+	auth, err := doorkeeper(a, c, o, resource, log)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	cfg := httpdoor.Config{
-		Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead, Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls),
-		Now: a.Now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
-	}
-	if o.as.public != nil {
-		cfg.Hosts = append(cfg.Hosts, o.as.public.Host)
+		Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead, Hosts: o.door.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls),
+		Now: a.Now, Log: log, CertFile: o.door.cert, KeyFile: o.door.key,
 	}
 	if o.issuer != "" {
-		if cfg.Metadata, cfg.MetadataURL, err = access.Metadata(resource, o.issuer, "Marchwarden "+s.name); err != nil {
+		if cfg.Metadata, cfg.MetadataURL, err = access.Metadata(resource, o.issuer, "Marchwarden "+name); err != nil {
 			return errors.Join(err, listener.Close())
 		}
 	}
-	d, err := s.server.Door(cfg)
+	d, err := server.Door(cfg)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -241,7 +252,7 @@ func serveHTTP(ctx context.Context, a *app, c *settings.Settings, o *serveOption
 	if auth == nil {
 		who = "no token is needed"
 	}
-	a.note("serving %s at %s; %s", s.name, address, who)
-	s.server.Recover()
+	a.note("serving %s at %s; %s", name, address, who)
+	server.Recover()
 	return d.Serve(ctx, listener)
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,35 +21,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-var submitHelp = `Ask all questions of a file, one JSON object a line, and write one line for
-each into a file of results, in the order in which they are done:
-
-  {"question": "What grows in Utah?", "depth": "shallow", "id": "utah"}
-
-question is needed; context, depth, constraints and id (a name of your own) may
-be left out. If any line is wrong, nothing is asked.
-
-Run it again after a crash, a reboot or Ctrl-C, and it goes on: what is in the
-results is not asked again, and nothing that was paid for is paid twice. A
-question that failed has a line with its error, and is not tried again. Asked of
-other folders, another database, other researchers or another model, it is
-another question.
-
-Without --engine the work is done in this process, on this machine, and every
-run is recorded in the home folder. With it the questions go to a cluster,
-whose workers decide what is searched; --records brings their records home,
-too, and 'marchwarden follow TRACE-ID' a single one.` + exits("0 every question has its answer", "1 some questions failed, or the work could not go on", "2 wrong usage or bad input; nothing was asked",
-	"130 interrupted; running it again goes on")
-
-const submitExamples = `  marchwarden submit --file questions.jsonl
-  marchwarden submit --file questions.jsonl --library ~/papers --parallel 8
-  marchwarden submit --file questions.jsonl --engine nats://hub1:4222 --priority low
-  jq -r 'select(.status == "done") | .result.answer' questions.results.jsonl`
-
 type submitOptions struct {
 	desk      network.Options
 	cons      marchwarden.Constraints
-	engine    string
 	file, out string
 	priority  string
 	window    int
@@ -62,7 +35,7 @@ type submitOptions struct {
 func newSubmit(a *app) *cobra.Command {
 	var o submitOptions
 	cmd := &cobra.Command{
-		Use: "submit --file QUESTIONS.jsonl", Short: "ask all questions of a file; safe to run again", Long: submitHelp, Example: submitExamples, Args: noArgs,
+		Use: "submit --file QUESTIONS.jsonl", Short: "ask all questions of a file; safe to run again", Args: noArgs,
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runSubmit(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()
@@ -73,7 +46,7 @@ func newSubmit(a *app) *cobra.Command {
 	countFlag(f, &o.parallel, "parallel", 4, 1, network.MaxParallel, "work on `N` questions at once, where the work is done here")
 	f.BoolVar(&o.records, "records", false, "bring the records of a cluster home, too")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
-	engineFlag(f, &o.engine)
+	engineFlag(f)
 	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME` (default pi, the investigator)")
 	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
@@ -116,10 +89,7 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	if err != nil {
 		return err
 	}
-	at, err := c.EngineURLFor(o.engine)
-	if err != nil {
-		return err
-	}
+	at := c.Text(settings.Engine)
 	var means []string
 	if at == "" {
 		means, err = o.desk.Means(&a.Host, c)
@@ -156,21 +126,44 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	if err != nil {
 		return errors.Join(err, done.Discard())
 	}
-	tally := newTally(a, c, n, len(left), o.quiet)
-	work.Count = func(l submit.Line) { tally.count(l.Status == dispatch.Done) }
-	err = work.Run(ctx, left)
-	tally.close()
-	if err := errors.Join(err, end()); err != nil && ctx.Err() == nil {
-		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", tally.done, n), Err: err, Hint: cmp.Or(marchwarden.HintOf(err), "run the same command again to go on")}
-	}
-	if ctx.Err() != nil && tally.done < n {
-		hint := "run the same command again to go on"
-		if at != "" {
-			hint += "; what was submitted continues in the cluster"
+	progress, answered := submitProgress(a, c, o, n-len(left), n), n-len(left)
+	work.Count = func(l submit.Line) {
+		if answered++; l.Status != dispatch.Done {
+			progress.Fail()
 		}
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: fmt.Sprintf("%d of %d questions are done", tally.done, n), Err: errInterrupted, Hint: hint}
+		progress.Step(answered, n)
+	}
+	err = work.Run(ctx, left)
+	progress.Close()
+	if err := errors.Join(err, end()); ctx.Err() == nil && err != nil || ctx.Err() != nil && answered < n {
+		return submissionCut(ctx, at, fmt.Sprintf("%d of %d questions are done", answered, n), err)
 	}
 	return submissionOver(a, n, done.FailedOf(all), o)
+}
+
+// submitProgress shows how many of all questions are done; nil shows nothing.
+func submitProgress(a *app, c *settings.Settings, o submitOptions, done, all int) *term.Bar {
+	if o.quiet {
+		return nil
+	}
+	if done > 0 {
+		a.note("going on: %d of %d questions are done", done, all)
+	}
+	bar := term.NewBar(a.Stderr, "questions", a.liveOn(c, a.Stderr))
+	bar.Begin(done)
+	return bar
+}
+
+// submissionCut is the error of a submission that ended before all was answered: by its user, or by err.
+func submissionCut(ctx context.Context, at, done string, err error) error {
+	const again = "run the same command again to go on"
+	switch {
+	case ctx.Err() == nil:
+		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: done, Err: err, Hint: cmp.Or(marchwarden.HintOf(err), again)}
+	case at == "":
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: done, Err: errInterrupted, Hint: again}
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: done, Err: errInterrupted, Hint: again + "; what was submitted continues in the cluster"}
 }
 
 // submissionOver says how a submission ended that has a line for every question, whichever
@@ -225,46 +218,3 @@ func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o s
 	there.Charge = (&network.Runner{Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}).ChargeOnce()
 	return there, func() error { return errors.Join(engine.Close(), rec.Close()) }, nil
 }
-
-// tallyEvery is the least time between two plain lines.
-const tallyEvery = 10 * time.Second
-
-// tally counts the questions of a submission for people who wait: by a bar on a terminal,
-// and elsewhere by a line now and then, which goes by the clock since a question may
-// take long.
-type tally struct {
-	a         *app
-	all, done int
-	bar       *term.Bar // nil when quiet
-	told      time.Time // the last plain line
-}
-
-func newTally(a *app, c *settings.Settings, all, left int, quiet bool) *tally {
-	t := &tally{a: a, all: all, done: all - left, told: a.Now()}
-	if quiet {
-		return t
-	}
-	if t.done > 0 {
-		a.note("going on: %d of %d questions are done", t.done, all)
-	}
-	t.bar = term.NewBar(a.Stderr, "questions", a.liveOn(c, a.Stderr))
-	t.bar.Begin(t.done)
-	return t
-}
-
-// count takes in a question that is done.
-func (t *tally) count(well bool) {
-	t.done++
-	if !well {
-		t.bar.Fail()
-	}
-	switch now := t.a.Now(); {
-	case t.bar.Live():
-		t.bar.Step(t.done, t.all)
-	case t.bar != nil && t.done < t.all && now.Sub(t.told) >= tallyEvery:
-		t.told = now
-		t.a.note("%d of %d done, %s", t.done, t.all, t.bar.Pace(t.done, t.all))
-	}
-}
-
-func (t *tally) close() { t.bar.Close() }

@@ -99,7 +99,7 @@ func (a *app) inZone(t time.Time) string {
 	return t.In(a.Now().Location()).Format("2006-01-02 15:04")
 }
 
-// readStdin is readLimited for stdin, which may be a person who never ends it:
+// readStdin is ReadLimited for stdin, which may be a person who never ends it:
 // it gives up when ctx ends.
 func (a *app) readStdin(ctx context.Context, most int64, what string) ([]byte, error) {
 	type outcome struct {

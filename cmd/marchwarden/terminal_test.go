@@ -221,10 +221,9 @@ func (e exhibit) first(i int) string {
 
 var exhibits = map[string]exhibit{
 	"ask":        {shows: "chlorosis", runs: [][]string{{"ask", "--library", "LIBRARY", "What is iron chlorosis TEXT?"}, {"ask", "--plain", "--library", "LIBRARY", "--verbose", "--researcher", "files", "What is iron chlorosis?"}, {"ask", "--plan", "--library", "LIBRARY", "What is TEXT?"}, {"ask", "--researcher", "EVIL", "what"}}},
-	"chat":       {runs: [][]string{{"chat", "--follow", "EVIL"}, {"chat", "--engine", "EVIL"}}},
 	"ui":         {runs: [][]string{{"ui", "--listen", "EVIL"}}},
-	"show":       {shows: "chlorosis", json: [][]string{{"show", "--json", "ID"}}, ofRun: [][]string{{"show", "ID"}, {"show", "--verbose", "--pager", "ID"}}, runs: [][]string{{"show", "EVIL"}, {"show", "CUT"}}},
-	"replay":     {shows: "ecided", json: [][]string{{"replay", "--raw", "ID"}, {"replay", "--raw", "--follow", "ID"}}, ofRun: [][]string{{"replay", "ID"}, {"replay", "--follow", "ID"}, {"replay", "--rerun", "ID"}}, runs: [][]string{{"replay", "--follow", "CUT"}, {"replay", "EVIL"}}},
+	"show":       {shows: "chlorosis", json: [][]string{{"show", "--json", "ID"}}, ofRun: [][]string{{"show", "ID"}, {"show", "--verbose", "ID"}}, runs: [][]string{{"show", "EVIL"}, {"show", "CUT"}}},
+	"replay":     {shows: "ecided", json: [][]string{{"replay", "--raw", "ID"}}, ofRun: [][]string{{"replay", "ID"}, {"replay", "--rerun", "ID"}}, runs: [][]string{{"replay", "EVIL"}}},
 	"verify":     {shows: "citation [1]", ofRun: [][]string{{"verify", "ID"}}, runs: [][]string{{"verify", "EVIL"}}},
 	"traces":     {shows: "What", json: [][]string{{"traces", "--json"}}, runs: [][]string{{"traces", "--all", "--limit", "0"}, {"traces", "--status", "EVIL"}}},
 	"costs":      {shows: "tokens", runs: [][]string{{"costs"}}},

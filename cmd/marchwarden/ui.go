@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,15 +30,12 @@ import (
 )
 
 type uiOptions struct {
-	listen    string
-	noOpen    bool
-	team      bool
-	hosts     []string
-	publicURL string
-	cert, key string
-	maxRuns   int
-	engine    string          // the cluster that answers, as the flag says
-	desk      network.Options // what questions are asked with
+	listen  string
+	noOpen  bool
+	team    bool
+	door    doorOptions
+	maxRuns int
+	desk    network.Options // what questions are asked with
 }
 
 // uiPort is the page's port unless the user names another.
@@ -62,51 +57,29 @@ func newUI(a *app) *cobra.Command {
 	f.StringVar(&o.listen, "listen", uiPort, "serve at this `ADDRESS`")
 	f.BoolVar(&o.noOpen, "no-open", false, "print the link and open no browser")
 	f.BoolVar(&o.team, "team", false, "let each user sign in with a token, on loopback too")
-	f.StringSliceVar(&o.hosts, "allowed-hosts", nil, "`LIST` of host names that requests may be for, besides loopback and the address itself")
-	f.StringVar(&o.publicURL, "public-url", "", "the `URL` by which browsers reach the page, if a proxy stands before it")
-	f.StringVar(&o.cert, "tls-cert", "", "serve TLS with the certificate in this `FILE`")
-	f.StringVar(&o.key, "tls-key", "", "and the key in this `FILE`")
+	o.door.flags(f)
 	countFlag(f, &o.maxRuns, "max-runs", 4, 1, network.MaxParallel, "`N` questions at once; more wait for their turn")
 	workFlags(cmd, &o.desk)
 	f.Lookup("online").Usage = "let questions leave this machine unless the form says otherwise: ask the web and arXiv, too"
 	f.StringVar(&o.desk.Timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
 	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
 	isolateFlag(f, &o.desk)
-	engineFlag(f, &o.engine)
+	engineFlag(f)
 	return cmd
-}
-
-// isOrigin reports whether a text is an address without a path.
-func isOrigin(text string) bool {
-	u, ok := access.ServerURL(text)
-	return ok && (u.Path == "" || u.Path == "/") && httpdoor.CheckHosts([]string{u.Host}) == nil
 }
 
 // secure reports whether browsers come by TLS: to this program, or to a proxy.
 func (o *uiOptions) secure() bool {
-	return o.cert != "" || strings.HasPrefix(strings.ToLower(o.publicURL), "https:")
-}
-
-// known are the host names that requests may be for, besides loopback and the address itself.
-func (o *uiOptions) known() []string {
-	if u, err := url.Parse(o.publicURL); err == nil && u.Host != "" {
-		return append(slices.Clone(o.hosts), u.Host)
-	}
-	return o.hosts
+	return o.door.cert != "" || strings.HasPrefix(strings.ToLower(o.door.publicURL), "https:")
 }
 
 // check refuses options that are wrong or do not go together, before anything is made.
 func (o *uiOptions) check() (listen string, local bool, err error) {
-	if err := usableCertificate(o.cert, o.key); err != nil {
-		return "", false, err
+	listen, public, err := o.door.check("--listen", o.listen)
+	if public != nil && strings.Trim(public.Path, "/") != "" {
+		err = invalid("--public-url", "", "must be an http or https URL without a path, such as https://research.example.com")
 	}
-	if o.publicURL != "" && !isOrigin(o.publicURL) {
-		return "", false, invalid("--public-url", "", "must be an http or https URL without a path, such as https://research.example.com")
-	}
-	if listen, err = listenAt("--listen", o.listen); err != nil {
-		return "", false, err
-	}
-	return listen, httpdoor.Loopback(listen), byServeFlag(httpdoor.CheckHosts(o.hosts))
+	return listen, httpdoor.Loopback(listen), err
 }
 
 func runUI(ctx context.Context, a *app, c *settings.Settings, o uiOptions) error {
@@ -114,10 +87,7 @@ func runUI(ctx context.Context, a *app, c *settings.Settings, o uiOptions) error
 	if err != nil {
 		return err
 	}
-	at, err := c.EngineURLFor(o.engine)
-	if err != nil {
-		return err
-	}
+	at := c.Text(settings.Engine)
 	if at != "" {
 		err = workElsewhere(c, o.desk, "on the page")
 	} else if err = o.desk.Check(c, settings.PI); err == nil {
@@ -208,7 +178,7 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	store := rec.Store()
 	b.history = run.OpenHistory(store, a.Now)
 	b.server, err = web.New(web.Config{
-		Gate:  httpdoor.SignInConfig{Now: a.Now, Auth: auth, Hosts: o.known(), Secure: o.secure(), Log: log, Kept: filepath.Join(c.Home(), "ui-sessions.json")},
+		Gate:  httpdoor.SignInConfig{Now: a.Now, Auth: auth, Hosts: o.door.hosts, Secure: o.secure(), Log: log, Kept: filepath.Join(c.Home(), "ui-sessions.json")},
 		Runs:  b.runs,
 		Store: store, History: b.history, App: b, Library: b.library(), Watched: b.watched(),
 		Draw: b.draw, Mind: b.mind(), Now: a.Now, Zone: time.Local, Log: log,
@@ -230,7 +200,7 @@ func (b *uiApp) mind() string {
 func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team bool) error {
 	b.runs.Recover()
 	go func() { _, _, _ = b.history.Find(ctx, run.Query{Limit: 1}, nil) }() // what was read once is remembered: the first page does not wait for it
-	base := strings.TrimSuffix(cmp.Or(o.publicURL, httpdoor.Address(l.Addr(), o.cert != "")), "/")
+	base := strings.TrimSuffix(cmp.Or(o.door.publicURL, httpdoor.Address(l.Addr(), o.door.cert != "")), "/")
 	if team {
 		b.a.note("the page is at %s; each user signs in with a token", base)
 	} else {
@@ -241,7 +211,7 @@ func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team boo
 	asking.Go(func() { b.askWatched(asks) })
 	defer asking.Wait()
 	defer stop()
-	return b.server.Serve(ctx, l, o.cert, o.key)
+	return b.server.Serve(ctx, l, o.door.cert, o.door.key)
 }
 
 func (b *uiApp) close() error {

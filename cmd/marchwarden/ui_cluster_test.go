@@ -16,7 +16,7 @@ func TestUICluster(t *testing.T) {
 	t.Parallel()
 	b := browsertest.Open(t)
 	w := newHTTPWorld(t)
-	hub := w.background(t, `hub \S+ at (nats://[0-9.:]+);`, "hub", "--listen", "127.0.0.1:0", "--http", "off")
+	hub := w.background(t, `hub \S+ at (nats://[0-9.:]+);`, "hub", "--listen", "127.0.0.1:0")
 	w.background(t, `worker (\S+) serves`, "worker", "--engine", hub, "--researchers", "web", "--model", "openai/gpt-test")
 	home := w.home(t)
 	s := w.ui(t, home, "--engine", hub)

@@ -38,17 +38,17 @@ func TestUIOptions(t *testing.T) {
 		"a name":                 {o: uiOptions{listen: "research.example.org:9000"}},
 		"no address":             {o: uiOptions{listen: "127.0.0.1"}, field: "--listen"},
 		"no port":                {o: uiOptions{listen: "127.0.0.1:99999"}, field: "--listen"},
-		"half a certificate":     {o: uiOptions{listen: uiPort, cert: none}, field: "--tls-cert"},
-		"the other half":         {o: uiOptions{listen: uiPort, key: none}, field: "--tls-cert"},
-		"no certificate":         {o: uiOptions{listen: uiPort, cert: none, key: none}, field: "--tls-cert"},
-		"a bad host":             {o: uiOptions{listen: uiPort, hosts: []string{"https://example.org"}}, field: "--allowed-hosts"},
-		"a proxy":                {o: uiOptions{listen: uiPort, publicURL: "https://research.example.org"}, local: true},
-		"a proxy at a port":      {o: uiOptions{listen: uiPort, publicURL: "http://research.example.org:81/"}, local: true},
-		"a proxy by name":        {o: uiOptions{listen: uiPort, publicURL: "research.example.org"}, field: "--public-url"},
-		"a proxy with a path":    {o: uiOptions{listen: uiPort, publicURL: "https://example.org/research"}, field: "--public-url"},
-		"a proxy of a user":      {o: uiOptions{listen: uiPort, publicURL: "https://me@example.org"}, field: "--public-url"},
-		"a proxy without a host": {o: uiOptions{listen: uiPort, publicURL: "https:///"}, field: "--public-url"},
-		"a proxy of a file":      {o: uiOptions{listen: uiPort, publicURL: "file:///etc"}, field: "--public-url"},
+		"half a certificate":     {o: uiOptions{listen: uiPort, door: doorOptions{cert: none}}, field: "--tls-cert"},
+		"the other half":         {o: uiOptions{listen: uiPort, door: doorOptions{key: none}}, field: "--tls-cert"},
+		"no certificate":         {o: uiOptions{listen: uiPort, door: doorOptions{cert: none, key: none}}, field: "--tls-cert"},
+		"a bad host":             {o: uiOptions{listen: uiPort, door: doorOptions{hosts: []string{"https://example.org"}}}, field: "--allowed-hosts"},
+		"a proxy":                {o: uiOptions{listen: uiPort, door: doorOptions{publicURL: "https://research.example.org"}}, local: true},
+		"a proxy at a port":      {o: uiOptions{listen: uiPort, door: doorOptions{publicURL: "http://research.example.org:81/"}}, local: true},
+		"a proxy by name":        {o: uiOptions{listen: uiPort, door: doorOptions{publicURL: "research.example.org"}}, field: "--public-url"},
+		"a proxy with a path":    {o: uiOptions{listen: uiPort, door: doorOptions{publicURL: "https://example.org/research"}}, field: "--public-url"},
+		"a proxy of a user":      {o: uiOptions{listen: uiPort, door: doorOptions{publicURL: "https://me@example.org"}}, field: "--public-url"},
+		"a proxy without a host": {o: uiOptions{listen: uiPort, door: doorOptions{publicURL: "https:///"}}, field: "--public-url"},
+		"a proxy of a file":      {o: uiOptions{listen: uiPort, door: doorOptions{publicURL: "file:///etc"}}, field: "--public-url"},
 	} {
 		tt.o.maxRuns = 4
 		_, local, err := tt.o.check()
@@ -61,9 +61,10 @@ func TestUIOptions(t *testing.T) {
 		}
 	}
 	for public, secure := range map[string]bool{"": false, "http://a.example": false, "HTTPS://a.example:8": true} {
-		o := uiOptions{hosts: []string{"b.example"}, publicURL: public}
-		if o.secure() != secure || o.known()[0] != "b.example" || (len(o.known()) == 2) != (public != "") || len(o.hosts) != 1 {
-			t.Errorf("%q: secure %v, known by %q", public, o.secure(), o.known())
+		o := uiOptions{listen: uiPort, door: doorOptions{hosts: []string{"b.example"}, publicURL: public}}
+		_, _, err := o.check()
+		if err != nil || o.secure() != secure || o.door.hosts[0] != "b.example" || (len(o.door.hosts) == 2) != (public != "") {
+			t.Errorf("%q: %v, secure %v, known by %q", public, err, o.secure(), o.door.hosts)
 		}
 	}
 }

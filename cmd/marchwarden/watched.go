@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -17,16 +15,9 @@ import (
 )
 
 func newWatched(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "watch", Short: "ask a question again on schedule, and say what changed"},
+	return group(&cobra.Command{Use: "watch", Short: "ask a question again on schedule, and say what changed"},
 		newWatchAdd(a), newWatchList(a), newWatchShow(a), newWatchRun(a),
 		onWatched(a, "remove", "stop watching a question; its answers stay", func(b living.Book, q living.Question) error { return b.Remove(q.ID) }))
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 && (args[0] == "last" || len(args[0]) >= 4 && strings.Trim(args[0], "0123456789abcdef-") == "") {
-			return invalid("", "to follow a research in a cluster: marchwarden follow "+args[0], `"watch" is for questions that are asked again`)
-		}
-		return needCommand(cmd, args)
-	}
-	return cmd
 }
 
 func newWatchAdd(a *app) *cobra.Command {
@@ -91,7 +82,6 @@ func newWatchShow(a *app) *cobra.Command {
 		}
 		return a.print("%s", q.Text(a.inZone))
 	})
-	cmd.Aliases = []string{"log"}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -112,8 +102,7 @@ func onWatched(a *app, name, short string, do func(living.Book, living.Question)
 }
 
 func newWatchRun(a *app) *cobra.Command {
-	var loop bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "run", Short: "ask what is due", Args: noArgs,
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
 			rec, err := a.OpenRecords(c)
@@ -125,20 +114,11 @@ func newWatchRun(a *app) *cobra.Command {
 			w := p.Watcher(func(q living.Question, r living.Report) {
 				_ = a.print("%s\n%s", term.CleanLine(q.Request.Question), r.Text()) // what is not read now is kept
 			})
-			if !loop {
-				if err = w.Run(ctx); errors.Is(err, durable.ErrLocked) {
-					a.note("another process asks the watched questions")
-					return nil
-				}
-				return err
+			if err = w.Run(ctx); errors.Is(err, durable.ErrLocked) {
+				a.note("another process asks the watched questions")
+				return nil
 			}
-			say := network.Once(func(m string) { a.note("%s", m) })
-			return w.Loop(ctx, func(ctx context.Context, d time.Duration) error {
-				say("waiting for what is due next; Ctrl-C ends")
-				return httpapi.Sleep(ctx, d)
-			}, func(err error) { a.warn(err.Error()) })
+			return err
 		}),
 	}
-	cmd.Flags().BoolVar(&loop, "loop", false, "stay, and ask when questions are due, until Ctrl-C")
-	return cmd
 }

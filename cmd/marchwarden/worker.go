@@ -19,26 +19,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-var workerHelp = `Do research for a cluster: take the tasks of each researcher of this machine,
-and investigations, and hand over what is found. What is searched is chosen as
-for 'marchwarden ask'; researchers of config.yaml serve, too.
-
-Start as many workers as you like, on any host that reaches a hub. Each takes
-up to --slots tasks of each researcher and --pi-slots investigations at once.
-If one dies, others resume its tasks where it was, and nothing is paid for
-twice.
-
-SIGTERM or Ctrl-C drains: no more tasks are taken, those under way have --drain
-to end, the rest is handed back for others to resume. The second one ends the
-program at once, which loses nothing either.` + exits("0 worked until it was told to end", "1", "2", "130 ended at once, by a second signal")
-
-const workerExamples = `  marchwarden worker --engine nats://127.0.0.1:4222
-  marchwarden worker --engine nats://hub1:4222,nats://hub2:4222 --researchers web,arxiv --slots 32
-  marchwarden worker --engine tls://hub1:4222 --library /srv/papers --no-pi --probe 127.0.0.1:9642`
-
 type workerOptions struct {
 	desk    network.Options
-	engine  string
 	name    string
 	slots   int
 	piSlots int
@@ -54,11 +36,11 @@ const maxSlots = 4096
 func newWorker(a *app) *cobra.Command {
 	var o workerOptions
 	cmd := &cobra.Command{
-		Use: "worker", Short: "do research for a cluster on this machine", Long: workerHelp, Example: workerExamples, Args: noArgs,
+		Use: "worker", Short: "do research for a cluster on this machine", Args: noArgs,
 		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runWorker(ctx, a, c, o) }),
 	}
 	f := cmd.Flags()
-	engineFlag(f, &o.engine)
+	engineFlag(f)
 	f.StringVar(&o.name, "name", "", "the `NAME` of the worker, for people (default made of the host's)")
 	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)")
 	countFlag(f, &o.slots, "slots", 32, 1, maxSlots, "work on `N` tasks of each researcher at once")
@@ -105,7 +87,7 @@ func runWorker(ctx context.Context, a *app, c *settings.Settings, o workerOption
 	if err != nil {
 		return err
 	}
-	at, err := c.NeedEngine(o.engine)
+	at, err := c.NeedEngine()
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -215,25 +214,6 @@ func writeAt(path string, content []byte, at int64) error {
 	}
 	_, err = f.WriteAt(content, at)
 	return errors.Join(err, f.Close())
-}
-
-// DiskStoreSize says how much is kept in a folder, which need not exist.
-func DiskStoreSize(dir string) (bytes int64, vectors int, err error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, 0, nil
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
-			continue // gone meanwhile
-		}
-		bytes += info.Size()
-		if strings.HasSuffix(e.Name(), keysEnd) {
-			vectors += int(info.Size()) / recordLen
-		}
-	}
-	return bytes, vectors, err
 }
 
 var crcTable = crc64.MakeTable(crc64.ECMA)

@@ -116,13 +116,25 @@ func TestVectorsComeBack(t *testing.T) {
 			t.Errorf("%s: another model has them, too: %v", name, err)
 		}
 	}
-	if bytes, n, err := embed.DiskStoreSize(dir); err != nil || n != 152 || bytes < 150*32*4 {
-		t.Errorf("%d vectors in %d bytes: %v", n, bytes, err)
-	}
-	if bytes, n, err := embed.DiskStoreSize(filepath.Join(dir, "none")); err != nil || n != 0 || bytes != 0 {
-		t.Errorf("%d vectors in %d bytes of no folder: %v", n, bytes, err)
+	if size := sizeOf(t, dir); size < 150*32*4 {
+		t.Errorf("150 vectors in %d bytes", size)
 	}
 	private(t, dir)
+}
+
+// sizeOf is how many bytes the files of a folder have.
+func sizeOf(t *testing.T, dir string) (size int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // one that is replaced now counts by its new name
+			size += info.Size()
+		}
+	}
+	return size
 }
 
 // private fails if any but the owner may look.
@@ -207,8 +219,8 @@ func TestBound(t *testing.T) {
 		if n := check(t, reader, textsOf(100*i, 100)); n != 100 {
 			t.Fatalf("%d of 100 of batch %d", n, i)
 		}
-		if bytes, _, err := embed.DiskStoreSize(dir); err != nil || bytes > 2*most {
-			t.Fatalf("%d bytes: %v", bytes, err)
+		if size := sizeOf(t, dir); size > 2*most {
+			t.Fatalf("%d bytes", size)
 		}
 	}
 	if n := check(t, open(t, dir, most), textsOf(5900, 100)); n != 100 {

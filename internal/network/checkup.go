@@ -8,15 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
-	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -50,118 +45,29 @@ func NewDoctor(h *Host, c *settings.Settings) (Doctor, error) {
 
 // Parts looks at everything on this machine that a research needs or could use.
 func (d Doctor) Parts(ctx context.Context) []Part {
-	rows := []Part{
-		settingsFile(settings.FromFile, filepath.Join(d.c.Home(), settings.FromFile)), settingsFile(settings.FromDotEnv, filepath.Join(d.h.Dir, settings.FromDotEnv)),
-		writable("home", d.c.Home(), true), writable("traces", d.c.Text(settings.TraceDir), true),
-		writable("evidence", d.c.BlobPath(), true), writable("ledger", d.c.Text(settings.Ledger), false),
-		ledgerLines(d.c), embeddedPart(),
-	}
-	if swept := d.sweep(ctx); swept.Detail != "" {
-		rows = append(rows, swept)
-	}
+	rows := []Part{writable("home", d.c.Home()), writable("traces", d.c.Text(settings.TraceDir)), writable("evidence", d.c.BlobPath()), embeddedPart()}
 	rows = append(rows, d.folderParts(ctx)...)
-	rows = append(rows, indexPart(d.c),
-		Part{"documents", PartOK, extract.Formats + "; PDF needs nothing installed"},
-	)
-	rows = append(rows, keptVectors(d.c))
 	return append(rows, d.researcherParts()...)
 }
 
-// settingsFile says whether a file of settings is there; it was read already.
-func settingsFile(name, path string) Part {
-	if _, err := os.Stat(path); err != nil {
-		return Part{name, PartOff, path + " is not there, which is fine"}
-	}
-	return Part{name, PartOK, path}
-}
-
-// indexPart is the index of the user's folders.
-func indexPart(c *settings.Settings) Part {
-	info, err := os.Stat(c.IndexPath())
-	if err != nil {
-		return Part{"index", PartOff, "not made yet; the first folder makes it"}
-	}
-	return Part{"index", PartOK, fmt.Sprintf("%s, %s", c.IndexPath(), term.Bytes(info.Size()))}
-}
-
-// writable tries whether a folder or a file can be written, without changing
-// it. What does not exist yet must have a parent in which it can be made.
-func writable(name, path string, isDir bool) Part {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if err := tryFolder(nearest(path)); err != nil {
-			return Part{name, PartBroken, fmt.Sprintf("%s cannot be made: %s", path, durable.Cause(err))}
+// writable tries whether a folder can be written, without changing it. One that does not exist yet
+// must have a folder above it in which it can be made.
+func writable(name, path string) Part {
+	detail := path
+	for folder := path; ; folder = filepath.Dir(folder) {
+		f, err := os.CreateTemp(folder, ".marchwarden-*.tmp")
+		if errors.Is(err, fs.ErrNotExist) && folder != filepath.Dir(folder) {
+			detail = path + " (will be made)"
+			continue
 		}
-		return Part{name, PartOK, path + " (will be made)"}
-	case err != nil:
-		return Part{name, PartBroken, fmt.Sprintf("%s cannot be used: %s", path, durable.Cause(err))}
-	case info.IsDir() != isDir:
-		return Part{name, PartBroken, fmt.Sprintf("%s is there and is %s", path, map[bool]string{true: "a folder, not a file", false: "no folder"}[info.IsDir()])}
-	}
-	if isDir {
-		err = tryFolder(path)
-	} else if f, failed := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); failed != nil {
-		err = failed
-	} else {
-		err = f.Close()
-	}
-	if err != nil {
-		return Part{name, PartBroken, fmt.Sprintf("%s cannot be written: %s", path, durable.Cause(err))}
-	}
-	return Part{name, PartOK, path}
-}
-
-// nearest is the closest folder above path that exists.
-func nearest(path string) string {
-	for {
-		parent := filepath.Dir(path)
-		if _, err := os.Stat(parent); err == nil || parent == path {
-			return parent
+		if err == nil {
+			err = durable.Discard(f)
 		}
-		path = parent
+		if err != nil {
+			return Part{name, PartBroken, path + " cannot be written: " + durable.Cause(err)}
+		}
+		return Part{name, PartOK, detail}
 	}
-}
-
-func tryFolder(path string) error {
-	f, err := os.CreateTemp(path, ".marchwarden-*.tmp")
-	if err != nil {
-		return err
-	}
-	return durable.Discard(f)
-}
-
-func ledgerLines(c *settings.Settings) Part {
-	entries, skipped, err := ledger.Read(c.Text(settings.Ledger))
-	if err != nil {
-		return Part{"ledger lines", PartBroken, err.Error()}
-	}
-	detail := fmt.Sprintf("calls recorded: %s; prices as of %s", term.Count(len(entries)), ledger.PricesAsOf())
-	if skipped > 0 {
-		detail += "; left out: " + term.Plural(skipped, "torn or foreign line")
-	}
-	return Part{"ledger lines", PartOK, detail}
-}
-
-// sweep removes what crashes left in the evidence store, and says so if there
-// was any. Nothing that old belongs to a living writer.
-func (d Doctor) sweep(ctx context.Context) Part {
-	if _, err := os.Stat(d.c.BlobPath()); err != nil {
-		return Part{} // nothing is stored yet
-	}
-	store, err := blobdir.Open(d.c.BlobPath())
-	if err != nil {
-		return Part{"evidence sweep", PartBroken, err.Error()}
-	}
-	defer store.Close()
-	n, err := store.Sweep(ctx, d.h.Now().Add(-time.Hour))
-	switch {
-	case err != nil:
-		return Part{"evidence sweep", PartBroken, err.Error()}
-	case n > 0:
-		return Part{"evidence sweep", PartOK, "removed what interrupted writes left: " + term.Plural(n, "unfinished file")}
-	}
-	return Part{}
 }
 
 func embeddedPart() Part {
@@ -234,16 +140,4 @@ func (d Doctor) memberPart(m settings.Member) Part {
 		row.State, row.Detail = PartBroken, m.Command[0]+" cannot be run: "+durable.Cause(errors.Unwrap(missing))+" ("+m.At+")"
 	}
 	return row
-}
-
-// keptVectors says how many vectors were made before.
-func keptVectors(c *settings.Settings) Part {
-	size, n, err := embed.DiskStoreSize(c.VectorsPath())
-	switch {
-	case err != nil:
-		return Part{"kept vectors", PartOff, "cannot be read, and are made again: " + durable.Cause(err)}
-	case n == 0:
-		return Part{"kept vectors", PartOff, "none yet; the first question makes some"}
-	}
-	return Part{"kept vectors", PartOK, fmt.Sprintf("%s, %s in %s; may be deleted", term.Count(n), term.Bytes(size), c.VectorsPath())}
 }

@@ -95,11 +95,12 @@ func (h *Host) discreet(ask pi.Asker) pi.Asker {
 func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 	members := network.Members()
 	t := TermsFor(d.Settings, members, o, o.BegunBy)
-	cfg, err := d.Host.investigator(d.Settings, o, t)
+	model, err := d.Host.OpenModel(d.Settings, t.Model)
 	if err != nil {
 		return err
 	}
-	if cfg.Model, err = d.Host.OpenModel(d.Settings, t.Model); err != nil {
+	cfg, err := d.Host.investigator(d.Settings, o, t, model, d.Host.OpenVectors(d.Settings))
+	if err != nil {
 		return err
 	}
 	if o.Ask != nil {
@@ -108,15 +109,10 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 		}
 		cfg.Ask = func(ctx context.Context) pi.Asker { return d.Host.discreet(o.Ask(ctx)) }
 	}
-	if cfg.Calibration, err = CalibrationOf(d.Settings); err != nil {
-		return err
-	}
-	vs := d.Host.OpenVectors(d.Settings)
 	if d.Records, err = d.Host.OpenWorking(d.Settings); err != nil {
 		return err
 	}
 	cfg.Traces, cfg.Blobs, cfg.Dispatcher = d.Records.Traces, d.Records.Blobs, network
-	cfg.Minds, cfg.Vectors, cfg.VectorsOf = Minds(vs.Of), vs.Embedder, vs.Of
 	cfg.Spent = func(ctx context.Context, call researcher.Call) {
 		d.Enter(Finished{call.Start, call.Result, call.Before, access.From(ctx).ID})
 	}
@@ -131,15 +127,17 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 
 // investigator is how a question is investigated, as far as it is the same for a command and
 // for a worker of an engine.
-func (h *Host) investigator(c *settings.Settings, o Options, t terms) (pi.Config, error) {
+func (h *Host) investigator(c *settings.Settings, o Options, t terms, model llm.Model, vs *Vectors) (pi.Config, error) {
+	table, failed := CalibrationOf(c)
 	deadline, err := c.Deadline(o.Timeout, t.Outside)
 	prices, wrong := pricesOf(c)
 	return pi.Config{
-		Lab: researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Choice: o.Begun, More: o.More, Say: o.Warn, Prices: prices},
+		Lab:   researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn, Prices: prices, Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table},
+		Minds: Minds(vs.Of),
 		Options: pi.Options{
 			Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, PlanOnly: o.PlanOnly, AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate,
 		},
-	}, cmp.Or(err, wrong)
+	}, cmp.Or(err, wrong, failed)
 }
 
 // mayRefetch reports whether documents that external researchers cite are fetched again.
@@ -195,7 +193,7 @@ func (s *Worker) investigate(ctx context.Context, t dispatch.Task, req marchward
 	if err != nil {
 		return nil, err
 	}
-	req.Question, req.Context = s.Host.Hide.Text(req.Question), s.Host.Hide.Text(req.Context) // as a desk does
+	req.Question, req.Context = s.Host.Hide.Text(req.Question), s.Host.Hide.Text(req.Context) // as a Runner does
 	return pi.New(cfg).Research(ctx, req, sink)
 }
 
@@ -237,7 +235,7 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 		return pi.Config{}, err
 	}
 	terms.Outside = true // a member on another host may not come back
-	cfg, err := s.Host.investigator(s.Settings, o, terms)
+	cfg, err := s.Host.investigator(s.Settings, o, terms, model, s.Vectors)
 	if err != nil {
 		return pi.Config{}, err
 	}
@@ -246,7 +244,6 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 		Engine: s.Place.engine, Blobs: s.Place.engine.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
 		Network: func() []dispatch.Member { return slices.Clone(members) }, Now: s.Host.Now,
 	}
-	cfg.Minds, cfg.Model, cfg.Vectors, cfg.VectorsOf, cfg.Calibration = Minds(s.Vectors.Of), model, s.Vectors.Embedder, s.Vectors.Of, s.table
 	cfg.Options.AllowEgress = s.AllowEgress(t)
 	if s.Host.mayRefetch(s.Settings, s.Options, members) {
 		cfg.Refetch, err = s.refetch()

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -102,23 +103,17 @@ func FolderFile(dir, path string) string {
 // KeepFolder remembers a folder by its absolute path. Doing it twice is harmless.
 func KeepFolder(dir, path string) error {
 	err := os.MkdirAll(dir, 0o700)
-	var tmp *os.File
 	if err == nil {
-		tmp, err = os.CreateTemp(dir, ".new-*")
-	}
-	if err == nil {
-		_, err = tmp.WriteString(path)
-		if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
-			err = os.Rename(tmp.Name(), FolderFile(dir, path))
-		}
-		if err != nil {
-			err = errors.Join(err, os.Remove(tmp.Name()))
+		var root *os.Root
+		if root, err = os.OpenRoot(dir); err == nil {
+			defer root.Close()
+			err = durable.Replace(root, filepath.Base(FolderFile(dir, path)), ".new-"+rand.Text(), []byte(path))
 		}
 	}
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remember folder %q", path)
 }
 
-// ForgetFolder is the inverse of keepFolder; a folder that is not kept is
+// ForgetFolder is the inverse of KeepFolder; a folder that is not kept is
 // CodeNotFound.
 func ForgetFolder(dir, path string) error {
 	err := os.Remove(FolderFile(dir, path))

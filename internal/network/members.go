@@ -34,7 +34,6 @@ import (
 func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 	var out []pool.Seat
 	for _, name := range settings.Builtin {
-		conf := c.MemberNamed(name)
 		off := WhyOff(c, o, name)
 		if off != "" && slices.Contains(o.Researchers, name) {
 			return nil, settings.Invalid("--researchers", "", name+": "+off)
@@ -42,25 +41,9 @@ func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		if off != "" || !o.wants(name) {
 			continue
 		}
-		seat := pool.Seat{Timeout: conf.Timeout}
-		seat.Member = dispatch.Member{Name: name, Scope: builtins[name].scope, Share: conf.Share, Trust: dispatch.Own, OpenWorld: builtins[name].openWorld}
-		switch name {
-		case researcher.FilesName:
-			seat.Private = hasFolders(c, o)
-		case database.Name:
-			scope, err := h.databaseScope(c, o)
-			if err != nil {
-				return nil, err
-			}
-			seat.Private, seat.Scope = true, scope
-		}
-		seat.Transport, seat.Open = "in process", h.inProcess(c, o, name)
-		if o.Isolate {
-			target, err := h.Child(c, o, name)
-			if err != nil {
-				return nil, err
-			}
-			seat.Transport, seat.Open = "marchwarden serve "+name, h.dial(c, o, name, target)
+		seat, err := h.ownSeat(c, o, name)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, seat)
 	}
@@ -96,6 +79,31 @@ func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		}
 	}
 	return out, nil
+}
+
+// ownSeat is that of a built-in researcher.
+func (h *Host) ownSeat(c *settings.Settings, o Options, name string) (seat pool.Seat, err error) {
+	conf := c.MemberNamed(name)
+	seat.Timeout = conf.Timeout
+	seat.Member = dispatch.Member{Name: name, Scope: builtins[name].scope, Share: conf.Share, Trust: dispatch.Own, OpenWorld: builtins[name].openWorld}
+	switch name {
+	case researcher.FilesName:
+		seat.Private = hasFolders(c, o)
+	case database.Name:
+		if seat.Scope, err = h.databaseScope(c, o); err != nil {
+			return seat, err
+		}
+		seat.Private = true
+	}
+	seat.Transport, seat.Open = "in process", h.inProcess(c, o, name)
+	if o.Isolate {
+		target, err := h.Child(c, o, name)
+		if err != nil {
+			return seat, err
+		}
+		seat.Transport, seat.Open = "marchwarden serve "+name, h.dial(c, o, name, target)
+	}
+	return seat, nil
 }
 
 // offInFile is why a member is off that the configuration switches off.

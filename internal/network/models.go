@@ -197,7 +197,7 @@ func serviceTransport() *http.Transport {
 	}
 }
 
-// sharedClient is serviceClient for a service whose limit all who work for one engine
+// sharedClient is ServiceClient for a service whose limit all who work for one engine
 // share, by its name.
 func (h *Host) sharedClient(service string) *http.Client {
 	client := h.ServiceClient()

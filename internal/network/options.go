@@ -133,7 +133,7 @@ func (h *Host) openAddress(db string) string {
 
 // aside are the settings that change no answer: where records lie, what is shown, and
 // who else is served. Those of an engine and of a hub are, too.
-var aside = []string{settings.Home, settings.TraceDir, settings.Ledger, settings.LogFormat, settings.Debug, settings.NoColor, settings.HTTPToken, settings.Worker, settings.Limits, settings.Prices, settings.Blobs}
+var aside = []string{settings.Home, settings.TraceDir, settings.Ledger, settings.LogFormat, settings.Debug, settings.HTTPToken, settings.Worker, settings.Limits, settings.Prices, settings.Blobs}
 
 // Means are everything that can change the answer to a question: the settings, or the
 // flags in their place, the folders of the library, the researchers of config.yaml and the

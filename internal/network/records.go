@@ -91,7 +91,7 @@ func (h *Host) OpenRecords(c *settings.Settings) (*Records, error) {
 	return &Records{Traces: traces, Blobs: NewEvidence(blobs, h.Hide)}, nil
 }
 
-// OpenWorking is openRecords for a research, which is worth its answer even where
+// OpenWorking is OpenRecords for a research, which is worth its answer even where
 // nothing can be written: then it works in memory, and its result says that there is
 // no record of it.
 func (h *Host) OpenWorking(c *settings.Settings) (*Records, error) {
@@ -109,7 +109,7 @@ func Unwritable(err error) bool {
 		func(why error) bool { return errors.Is(err, why) })
 }
 
-// OpenKept is openRecords for commands that only look: where nothing was kept
+// OpenKept is OpenRecords for commands that only look: where nothing was kept
 // yet, it makes nothing and says so with CodeNotFound.
 func (h *Host) OpenKept(c *settings.Settings) (*Records, error) {
 	for _, path := range []string{c.Text(settings.TraceDir), c.BlobPath()} {
@@ -156,18 +156,9 @@ func (r *Records) SoFar(ctx context.Context, id marchwarden.TraceID) (*marchward
 	return run.SoFar(ctx, r.Blobs, log)
 }
 
-// CalibrationOf is Calibration as runs record it.
+// CalibrationOf is the table that answers are scored with, as runs record it: the user's own, or the
+// one that comes with the program.
 func CalibrationOf(c *settings.Settings) (json.RawMessage, error) {
-	t, err := Calibration(c)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(t)
-}
-
-// Calibration is the table that answers are scored with: the user's own, or the one
-// that comes with the program.
-func Calibration(c *settings.Settings) (*confidence.Table, error) {
 	path := c.CalibrationPath()
 	b, err := readTable(path)
 	var t *confidence.Table
@@ -181,17 +172,16 @@ func Calibration(c *settings.Settings) (*confidence.Table, error) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: path, Message: "the calibration table cannot be used",
 			Hint: "remove the file to use the table that comes with the program, or make it anew with 'marchwarden-lab calibrate'", Err: err}
 	}
-	return t, nil
+	return json.Marshal(t)
 }
 
 // readTable reads a table, which is a regular file of modest size: it goes into the
 // record of every run.
 func readTable(path string) ([]byte, error) {
-	const most = 1 << 20
 	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return settings.ReadLimited(f, most, "the table")
+	return settings.ReadLimited(f, 1<<20, "the table")
 }

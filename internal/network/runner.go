@@ -157,7 +157,7 @@ func (h *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (
 }
 
 // newPagesRunner is newRunner for a researcher that reads pages of the open web, which
-// the desk closes.
+// the runner closes.
 func (h *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.Lab) (*Runner, *webfetch.Fetcher, error) {
 	if _, err := fetchAllow(c); err != nil {
 		return nil, nil, err

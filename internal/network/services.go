@@ -35,10 +35,8 @@ func (d Doctor) checkSettings() error {
 	if _, _, err := namedEngines(d.c, ""); err != nil {
 		return err
 	}
-	if _, err := fetchAllow(d.c); err != nil {
-		return err
-	}
-	return nil
+	_, err := fetchAllow(d.c)
+	return err
 }
 
 // service is a service that a research may use, and how to try it.
@@ -46,9 +44,6 @@ type service struct {
 	Part
 	// try calls it and may say what it saw; nil when there is nothing to try.
 	try func(ctx context.Context) (said string, err error)
-	// engine marks the search engines. One that the user did not name is a stand-in: where another
-	// engine answers, it is not missed.
-	engine, standIn bool
 	// crowded marks a service that is shared with all the world, and may have no
 	// room at the moment without being broken.
 	crowded bool
@@ -57,7 +52,7 @@ type service struct {
 // Services looks at models, search engines, indexes of papers, the database and the browser as
 // they are configured. Nothing is called unless online says so.
 func (d Doctor) Services(ctx context.Context, online bool) []Part {
-	services := d.services()
+	services := d.services(ctx)
 	if online {
 		return d.try(ctx, services)
 	}
@@ -68,12 +63,12 @@ func (d Doctor) Services(ctx context.Context, online bool) []Part {
 	return rows
 }
 
-func (d Doctor) services() []service {
+func (d Doctor) services(ctx context.Context) []service {
 	parts := []service{d.modelPart("model for the web", true), d.modelPart("model for files", false), {Part: d.vectorPart()}}
 	for _, k := range engineKinds {
 		parts = append(parts, d.enginePart(k))
 	}
-	parts = append(append(parts, d.paperParts()...), d.databasePart())
+	parts = append(append(parts, d.paperParts(ctx)...), d.databasePart())
 	return append(parts, service{Part: browserPart(d.c)}, service{Part: scannedPart()}, service{Part: allowPart(d.c)})
 }
 
@@ -116,7 +111,7 @@ func (d Doctor) enginePart(k engineKind) service {
 		row.Detail = "set by " + d.c.Label(k.Needs)
 	}
 	engine := d.h.OpenEngine(d.c, k)
-	return service{Part: row, engine: true, standIn: k.Needs == "", try: func(ctx context.Context) (string, error) {
+	return service{Part: row, try: func(ctx context.Context) (string, error) {
 		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
 		return "", err
 	}}
@@ -143,10 +138,7 @@ func browserPart(c *settings.Settings) Part {
 
 func allowPart(c *settings.Settings) Part {
 	const name = "private addresses"
-	allow, err := fetchAllow(c)
-	if err != nil {
-		return Part{name, PartBroken, err.Error()}
-	}
+	allow, _ := fetchAllow(c) // NewDoctor has refused what is wrong
 	if list := c.List(settings.FetchAllow); len(list) > 0 {
 		detail := "pages may be fetched from " + strings.Join(list, ", ") + ", on every port"
 		if slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
@@ -186,22 +178,7 @@ func (d Doctor) try(ctx context.Context, parts []service) []Part {
 		})
 	}
 	running.Wait()
-	excuse(parts, rows)
 	return rows
-}
-
-// excuse takes a stand-in that failed for off where another engine answered.
-func excuse(parts []service, rows []Part) {
-	answered := false
-	for i, p := range parts {
-		answered = answered || p.engine && rows[i].State == PartOK
-	}
-	for i, p := range parts {
-		if p.standIn && rows[i].State == PartBroken && answered {
-			rows[i].State = PartOff
-			rows[i].Detail += "; not missed, as another engine answered"
-		}
-	}
 }
 
 func onlineFault(err error) string {
@@ -254,7 +231,7 @@ func (d Doctor) databasePart() service {
 const knownPaper = "10.1038/s41586-021-03819-2"
 
 // paperParts are the services that know papers.
-func (d Doctor) paperParts() []service {
+func (d Doctor) paperParts(ctx context.Context) []service {
 	api, indexes := d.h.openIndexes(d.c)
 	parts := []service{
 		{Part: Part{"papers by arXiv", PartOK, "needs no key"}, try: func(ctx context.Context) (string, error) {
@@ -263,21 +240,19 @@ func (d Doctor) paperParts() []service {
 		}},
 	}
 	// One question goes to all indexes, so the first check asks for all of them.
-	var once sync.Once
-	var work scholar.Work
-	ask := func(ctx context.Context) {
+	look := sync.OnceValue(func() scholar.Work {
+		ctx, done := context.WithTimeout(ctx, tryTime)
+		defer done()
 		id, _ := scholar.ParseID(knownPaper) // it is one
-		work, _ = indexes.Look(ctx, id)      // what each of them said is in the work
-	}
+		work, _ := indexes.Look(ctx, id)     // what each of them said is in the work
+		return work
+	})
 	for _, s := range []struct{ index, key string }{{scholar.Crossref, ""}, {scholar.OpenAlex, settings.OpenAlexKey}, {scholar.SemanticScholar, settings.ScholarKey}} {
 		row := Part{"papers by " + s.index, PartOK, "needs no key"}
 		if s.key != "" && d.c.Text(s.key) != "" {
 			row.Detail = "with the key of " + d.c.Label(s.key)
 		}
-		parts = append(parts, service{Part: row, crowded: row.Detail == "needs no key", try: func(ctx context.Context) (string, error) {
-			once.Do(func() { ask(ctx) })
-			return answerOf(work, s.index)
-		}})
+		parts = append(parts, service{Part: row, crowded: row.Detail == "needs no key", try: func(context.Context) (string, error) { return answerOf(look(), s.index) }})
 	}
 	if d.c.MemberNamed(researcher.ArxivName).Off {
 		for i := range parts {

@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,7 +35,7 @@ func (h *Host) NewWorkerRecords(e dispatch.Engine) *WorkerRecords {
 	return &WorkerRecords{engine: e, held: held, hide: h.Hide}
 }
 
-// Records are those of the workplace as a desk has them.
+// Records are those of the worker, as a Runner has them.
 func (w *WorkerRecords) Records(c *settings.Settings) *Records {
 	away := marchwarden.Errorf(marchwarden.CodeUnavailable, "a worker keeps its records with its engine")
 	return &Records{Traces: trace.Nowhere(c.Text(settings.TraceDir), away), Blobs: &Evidence{w.engine.Blobs(), nil, w.hide}, held: w.held}
@@ -65,13 +64,11 @@ type Worker struct {
 	Settings *settings.Settings
 	Options  Options
 	Place    *WorkerRecords
-	log      *slog.Logger
 	Seats    []pool.Seat
 	sessions *pool.Pool // with the external ones
 	// network are all who may be asked in an investigation, on whatever host.
 	network func() []dispatch.Member
 	Vectors *Vectors
-	table   json.RawMessage
 
 	mu      sync.Mutex     // guards what follows
 	busy    map[string]int // how many tasks are worked on now, by queue
@@ -81,7 +78,7 @@ type Worker struct {
 	files   []func() error
 }
 
-// Post is a researcher of the staff; its runs are part of investigations or not.
+// Post is a researcher of a worker; its runs are part of investigations or not.
 type Post struct {
 	name   string
 	partOf bool
@@ -100,7 +97,7 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	if err := h.checkForAll(c, o); err != nil {
 		return nil, err
 	}
-	s := &Worker{Host: h, Settings: c, Options: o, Place: o.shared, log: log, busy: map[string]int{}, Runners: map[Post]*Runner{}, minds: map[chosenModel]llm.Model{}}
+	s := &Worker{Host: h, Settings: c, Options: o, Place: o.shared, busy: map[string]int{}, Runners: map[Post]*Runner{}, minds: map[chosenModel]llm.Model{}}
 	var err error
 	if s.Seats, err = h.Seats(c, o); err != nil {
 		return nil, err
@@ -115,9 +112,6 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	if s.sessions, err = pool.New(pool.Config{Seats: strangers, Pins: pool.FilePins(c.PinsPath()), Now: h.Now, Log: log}); err != nil {
 		return nil, err
 	}
-	if s.table, err = CalibrationOf(c); err != nil {
-		return nil, errors.Join(err, s.sessions.Close())
-	}
 	s.Vectors = h.OpenVectors(c)
 	return s, nil
 }
@@ -126,6 +120,9 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 // failed is not tried again.
 func (h *Host) checkForAll(c *settings.Settings, o Options) error {
 	public := offline(c, o) == ""
+	if _, err := CalibrationOf(c); err != nil {
+		return err
+	}
 	if _, err := c.Deadline(o.Timeout, public); err != nil {
 		return err
 	}
@@ -223,12 +220,8 @@ func (s *Worker) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	errs := []error{s.sessions.Close()}
-	for _, name := range settings.Builtin {
-		for _, partOf := range []bool{true, false} {
-			if d := s.Runners[Post{name, partOf}]; d != nil {
-				errs = append(errs, d.Close())
-			}
-		}
+	for _, d := range s.Runners {
+		errs = append(errs, d.Close())
 	}
 	for _, f := range s.files {
 		errs = append(errs, f())
@@ -236,7 +229,7 @@ func (s *Worker) Close() error {
 	return errors.Join(errs...)
 }
 
-// Work takes tasks from the queues of the staff until ctx ends, and then for as long as
+// Work takes tasks from the queues of the worker until ctx ends, and then for as long as
 // drain lets those go on that are under way.
 func (s *Worker) Work(ctx context.Context, jobs []dispatch.Job) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -255,7 +248,7 @@ func (s *Worker) Work(ctx context.Context, jobs []dispatch.Job) error {
 	return errors.Join(errs...)
 }
 
-// Jobs are the queues of the staff: each researcher's, and the investigator's unless it has no
+// Jobs are the queues of the worker: each researcher's, and the investigator's unless it has no
 // slots. Investigations have slots of their own: those that wait for their rihlas keep
 // none of these waiting.
 func (s *Worker) Jobs(slots, piSlots int, drain time.Duration) []dispatch.Job {
@@ -283,7 +276,7 @@ type employer interface {
 	Members(ctx context.Context) ([]dispatch.Member, error)
 }
 
-// Employ has the staff work for a cluster, within its limits.
+// Employ has the worker work for a cluster, within its limits.
 func (s *Worker) Employ(e employer) {
 	s.Place.engine, s.Host.Limits = e, e.Limit
 	s.network = func() []dispatch.Member {

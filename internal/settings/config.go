@@ -16,7 +16,6 @@ import (
 	"github.com/joho/godotenv"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // The origins of a value that are no flag.
@@ -155,21 +154,24 @@ type layer struct {
 
 // Source is where settings are read from.
 type Source struct {
-	Env       func(name string) (string, bool)
-	Dir       string                 // the working directory, where .env is
-	UserHome  func() (string, error) // the home folder of the user
-	Warn      func(string)
-	LogFormat string // the flag --log-format; "" leaves it to the other places
+	Env      func(name string) (string, bool)
+	Dir      string                 // the working directory, where .env is
+	UserHome func() (string, error) // the home folder of the user
+	Warn     func(string)
+	// Flags are what flags say in the place of settings, by the names of the settings.
+	Flags map[string]Flag
 	// Home is the home folder of a program that has its own settings: neither .env nor
 	// config.yaml is read then. "" leaves it to the settings.
 	Home string
 }
 
+// Flag is what a flag of the command line says.
+type Flag struct{ Name, Text string }
+
 // Load finds every setting: flags, then the environment, then .env in the
 // working directory, then config.yaml in the home folder, then the default. It
 // reads files and makes none. A key that config.yaml must not have, and a value that its
-// setting cannot have, are errors that name it; the settings that were read before it are
-// returned with the error.
+// setting cannot have, are errors that name it.
 func Load(src Source) (*Settings, error) {
 	var dotenv map[string]string
 	var err error
@@ -211,18 +213,17 @@ func Load(src Source) (*Settings, error) {
 	var file map[string][]string
 	if src.Home == "" {
 		if file, c.Members, err = readConfigFile(filepath.Join(c.Home(), FromFile)); err != nil {
-			return c, err
+			return nil, err
 		}
 	}
 	layers = append(layers, layer{FromFile, func(s Setting) ([]string, bool) { v, ok := file[s.Name]; return v, ok }, c.Home()})
-	if src.LogFormat != "" {
-		flag := func(s Setting) ([]string, bool) { return []string{src.LogFormat}, s.Name == LogFormat }
-		layers = slices.Insert(layers, 0, layer{"--log-format", flag, src.Dir})
+	for name, flag := range src.Flags {
+		layers = slices.Insert(layers, 0, layer{flag.Name, func(s Setting) ([]string, bool) { return s.split(flag.Text), s.Name == name }, src.Dir})
 	}
 	for _, s := range All[1:] {
 		v, err := src.resolve(s, layers)
 		if err != nil {
-			return c, err
+			return nil, err
 		}
 		if v.Origin == "" {
 			v = s.byDefault(c.Home())
@@ -253,7 +254,7 @@ func (src Source) resolve(s Setting, layers []layer) (Value, error) {
 		}
 		texts, problem := s.Read(texts, func(p string) string { return src.Absolute(p, l.base) })
 		if problem != "" {
-			return Value{}, Invalid(s.label(l.origin), "", problem)
+			return Value{}, Invalid(s.label(l.origin), engineHint(problem), problem)
 		}
 		return Value{texts, l.origin}, nil
 	}
@@ -317,83 +318,4 @@ func readDotEnv(path string) (map[string]string, error) {
 		return nil, Invalid(path, "quote values that hold spaces or special characters", "is not a list of NAME=value lines")
 	}
 	return vars, nil
-}
-
-// readConfigFile reads config.yaml into the texts of each key, and its researchers.
-func readConfigFile(path string) (map[string][]string, []Member, error) {
-	data, err := readSettings(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	entries, err := parseFile(data)
-	var wrong *fault
-	if errors.As(err, &wrong) {
-		where := path
-		if wrong.Line > 0 {
-			where = fmt.Sprintf("%s:%d", path, wrong.Line)
-		}
-		return nil, nil, Invalid(where, wrong.Hint, wrong.Message)
-	}
-	file := map[string][]string{}
-	var members []Member
-	for _, e := range entries {
-		where := fmt.Sprintf("%s:%d", path, e.Line)
-		if e.Key == keyResearchers {
-			if members != nil {
-				return nil, nil, Invalid(where, "", fmt.Sprintf("key %q is there twice", e.Key))
-			}
-			if members, err = readMembers(path, e); err != nil {
-				return nil, nil, err
-			}
-			continue
-		}
-		if e.Key == "render" {
-			continue // of earlier versions, which could run the scripts of pages
-		}
-		if err := checkKey(where, e.Key, file); err != nil {
-			return nil, nil, err
-		}
-		if e.Tables != nil {
-			return nil, nil, Invalid(where, "", fmt.Sprintf("key %q must have a plain value or a list of them", e.Key))
-		}
-		if e.Texts != nil {
-			file[e.Key] = e.Texts
-		}
-	}
-	return file, members, nil
-}
-
-// keyResearchers is the key of config.yaml that is no setting but a list.
-const keyResearchers = "researchers"
-
-func checkKey(where, key string, have map[string][]string) error {
-	i := slices.IndexFunc(All, func(s Setting) bool { return s.Name == key })
-	switch {
-	case key == "embed_model":
-		return Invalid(where, "remove the line", noEmbedService)
-	case key == "fallback_model":
-		return Invalid(where, "remove the line", "there is no fallback model any more: model names the one that is asked")
-	case i < 0:
-		return Invalid(where, "the keys are "+Either(fileKeys()), fmt.Sprintf("unknown key %q", plaintext.Clip(key, 60)))
-	case All[i].EnvOnly:
-		places := "in the environment or in .env"
-		if All[i].Personal {
-			places = "in the environment"
-		}
-		return Invalid(where, "set "+All[i].Env+" "+places, fmt.Sprintf("key %q cannot be set in this file", key))
-	case have[key] != nil:
-		return Invalid(where, "", fmt.Sprintf("key %q is there twice", key))
-	}
-	return nil
-}
-
-// fileKeys are the keys that config.yaml may have.
-func fileKeys() []string {
-	var keys []string
-	for _, s := range All {
-		if !s.EnvOnly {
-			keys = append(keys, s.Name)
-		}
-	}
-	return append(keys, keyResearchers)
 }

@@ -5,142 +5,203 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// entry is one key of the file.
-type entry struct {
-	Key   string
-	Line  int
-	Texts []string // one for a plain value, several for a list, nil for null
-	// Tables are the items of a list whose items have keys of their own.
-	Tables []table
-}
+// keyResearchers is the key of config.yaml that is no setting but a list.
+const keyResearchers = "researchers"
 
-// table is one item of such a list. Its entries have texts, never tables.
-type table struct {
-	Line    int
-	Entries []entry
-}
-
-// fault says what is wrong with a file.
-type fault struct {
-	Line    int // 0 when it is the file as a whole
-	Message string
-	Hint    string
-}
-
-// Error is the message.
-func (f *fault) Error() string { return f.Message }
-
-// parseFile reads the keys of config.yaml: plain values, lists of them, or lists of small tables. It reads the entries in their order. A file of nothing but comments has none.
-// Every error is a *fault.
-func parseFile(data []byte) ([]entry, error) {
-	top, err := document(data)
+// readConfigFile reads config.yaml into the texts of each key, and its researchers. Errors name the
+// file, and the line where there is one.
+func readConfigFile(path string) (map[string][]string, []Member, error) {
+	data, err := readSettings(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	top, err := document(path, data)
 	if err != nil || top == nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if top.Kind != yaml.MappingNode {
-		return nil, &fault{Message: "must be a list of key: value lines", Hint: "for example: depth: deep"}
+		return nil, nil, Invalid(path, "for example: depth: deep", "must be a list of key: value lines")
 	}
-	var entries []entry
-	for i := 0; i+1 < len(top.Content); i += 2 {
-		key, node := top.Content[i], top.Content[i+1]
-		e := entry{Key: key.Value, Line: key.Line}
-		if node.Kind == yaml.SequenceNode && len(node.Content) > 0 && node.Content[0].Kind == yaml.MappingNode {
-			if e.Tables, err = tables(key.Value, node); err != nil {
-				return nil, err
+	file := map[string][]string{}
+	var members []Member
+	for key, node := range mapping(top) {
+		where := fmt.Sprintf("%s:%d", path, key.Line)
+		if key.Value == keyResearchers {
+			if members != nil {
+				return nil, nil, Invalid(where, "", fmt.Sprintf("key %q is there twice", key.Value))
 			}
-		} else if e.Texts, err = textsOf(key, node); err != nil {
-			return nil, err
-		}
-		entries = append(entries, e)
-	}
-	return entries, nil
-}
-
-// tables are the items of a list that all have keys.
-func tables(name string, list *yaml.Node) ([]table, error) {
-	var out []table
-	for _, item := range list.Content {
-		if item.Kind != yaml.MappingNode {
-			return nil, &fault{Line: item.Line, Message: fmt.Sprintf("every item of %q must have keys, as the first one has", name)}
-		}
-		t := table{Line: item.Line}
-		if err := t.add("", item); err != nil {
-			return nil, err
-		}
-		out = append(out, t)
-	}
-	return out, nil
-}
-
-// add adds the entries of an item, those of a key with keys of its own as key.own.
-func (t *table) add(within string, item *yaml.Node) error {
-	for i := 0; i+1 < len(item.Content); i += 2 {
-		key, node := item.Content[i], item.Content[i+1]
-		if node.Kind == yaml.MappingNode && within == "" {
-			if err := t.add(key.Value+".", node); err != nil {
-				return err
+			if members, err = readMembers(path, node); err != nil {
+				return nil, nil, err
 			}
 			continue
 		}
-		texts, err := textsOf(key, node)
-		if err != nil {
-			return err
+		if key.Value == "render" {
+			continue // of earlier versions, which could run the scripts of pages
 		}
-		t.Entries = append(t.Entries, entry{Key: within + key.Value, Line: key.Line, Texts: texts})
+		if err := checkKey(where, key.Value, file); err != nil {
+			return nil, nil, err
+		}
+		texts, err := scalars(where, key.Value, node)
+		if err != nil {
+			return nil, nil, err
+		}
+		if texts != nil {
+			file[key.Value] = texts
+		}
+	}
+	return file, members, nil
+}
+
+func checkKey(where, key string, have map[string][]string) error {
+	i := slices.IndexFunc(All, func(s Setting) bool { return s.Name == key })
+	switch {
+	case i < 0:
+		return Invalid(where, "the keys are "+Either(fileKeys()), fmt.Sprintf("unknown key %q", plaintext.Clip(key, 60)))
+	case All[i].EnvOnly:
+		places := "in the environment or in .env"
+		if All[i].Personal {
+			places = "in the environment"
+		}
+		return Invalid(where, "set "+All[i].Env+" "+places, fmt.Sprintf("key %q cannot be set in this file", key))
+	case have[key] != nil:
+		return Invalid(where, "", fmt.Sprintf("key %q is there twice", key))
 	}
 	return nil
 }
 
-func textsOf(key, node *yaml.Node) ([]string, error) {
-	texts, ok := scalars(node)
-	if !ok {
-		return nil, &fault{Line: key.Line, Message: fmt.Sprintf("key %q must have a plain value or a list of them", key.Value)}
+// fileKeys are the keys that config.yaml may have.
+func fileKeys() []string {
+	var keys []string
+	for _, s := range All {
+		if !s.EnvOnly {
+			keys = append(keys, s.Name)
+		}
 	}
-	return texts, nil
+	return append(keys, keyResearchers)
+}
+
+// readMembers reads the researchers of config.yaml: a list of items with keys of their own.
+func readMembers(path string, list *yaml.Node) ([]Member, error) {
+	var out []Member
+	if list.Kind != yaml.SequenceNode && list.Tag != "!!null" {
+		return nil, Invalid(fmt.Sprintf("%s:%d", path, list.Line), "see docs/configuration.md", "researchers must be a list of items with name, scope and command or url")
+	}
+	for _, item := range list.Content {
+		m := Member{At: fmt.Sprintf("%s:%d", path, item.Line)}
+		if item.Kind != yaml.MappingNode {
+			return nil, Invalid(m.At, "see docs/configuration.md", "researchers must be a list of items with name, scope and command or url")
+		}
+		if err := m.read(path, item); err != nil {
+			return nil, err
+		}
+		if problem, hint := m.problem(out); problem != "" {
+			return nil, Invalid(m.At, hint, problem)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// read sets what the keys of an item say.
+func (m *Member) read(path string, item *yaml.Node) error {
+	var seen []string
+	for key, node := range mapping(item) {
+		where := fmt.Sprintf("%s:%d", path, key.Line)
+		if slices.Contains(seen, key.Value) {
+			return Invalid(where, "", fmt.Sprintf("key %q is there twice", plaintext.Clip(key.Value, 60)))
+		}
+		seen = append(seen, key.Value)
+		if use := map[string]*map[string]string{"search": &m.Search, "fetch": &m.Fetch}[key.Value]; use != nil && node.Kind == yaml.MappingNode {
+			*use = map[string]string{}
+			for key, node := range mapping(node) {
+				var value string
+				texts, err := scalars(where, key.Value, node)
+				if err != nil {
+					return err
+				}
+				if problem := one(texts, &value); problem != "" {
+					return Invalid(fmt.Sprintf("%s:%d", path, key.Line), "", key.Value+" "+problem)
+				}
+				(*use)[key.Value] = value
+			}
+			continue
+		}
+		texts, err := scalars(where, key.Value, node)
+		if err != nil {
+			return err
+		}
+		set, known := memberKeys[key.Value]
+		if !known {
+			return Invalid(where, "the keys are name, kind, scope, command, url, token_env, client_id, client_secret_env, env, share, trust, private, off, timeout, and search and fetch of a connector", fmt.Sprintf("unknown key %q of a researcher", plaintext.Clip(key.Value, 60)))
+		}
+		if problem := set(m, texts); problem != "" {
+			return Invalid(where, "", key.Value+" "+problem)
+		}
+	}
+	if m.Connector && !slices.Contains(seen, "private") {
+		m.Private = true // until the user says that it is not
+	}
+	return nil
 }
 
 // document is the root of the only document, or nil when there is none.
-func document(data []byte) (*yaml.Node, error) {
+func document(path string, data []byte) (*yaml.Node, error) {
 	var doc, second yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	err := dec.Decode(&doc)
 	if err == nil {
 		if again := dec.Decode(&second); again == nil {
-			return nil, &fault{Message: fmt.Sprintf("line %d begins a second document; there must be one", second.Line)}
+			return nil, Invalid(path, "", fmt.Sprintf("line %d begins a second document; there must be one", second.Line))
 		} else if !errors.Is(again, io.EOF) {
 			err = again
 		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, &fault{Message: "is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+		return nil, Invalid(path, "", "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	if len(doc.Content) == 0 {
+	if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {
 		return nil, nil
 	}
 	return doc.Content[0], nil
 }
 
+// mapping gives the keys of a mapping and what stands at them.
+func mapping(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, value *yaml.Node) bool) {
+		for pair := range slices.Chunk(n.Content, 2) {
+			if !yield(pair[0], pair[1]) {
+				return
+			}
+		}
+	}
+}
+
 // scalars is a plain value, or a list of them, as texts; null is none.
-func scalars(n *yaml.Node) (texts []string, ok bool) {
+func scalars(where, key string, n *yaml.Node) ([]string, error) {
+	wrong := Invalid(where, "", fmt.Sprintf("key %q must have a plain value or a list of them", plaintext.Clip(key, 60)))
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
-		return nil, true
+		return nil, nil
 	case n.Kind == yaml.ScalarNode:
-		return []string{n.Value}, true
+		return []string{n.Value}, nil
 	case n.Kind != yaml.SequenceNode:
-		return nil, false
+		return nil, wrong
 	}
-	texts = []string{}
+	texts := []string{}
 	for _, e := range n.Content {
 		if e.Kind != yaml.ScalarNode || e.Tag == "!!null" {
-			return nil, false
+			return nil, wrong
 		}
 		texts = append(texts, e.Value)
 	}
-	return texts, true
+	return texts, nil
 }

@@ -6,29 +6,12 @@ import (
 	"strings"
 )
 
-// EngineURLFor is the cluster that the flag or the setting names; "" for none. Its errors
-// name who said it.
-func (c *Settings) EngineURLFor(flag string) (string, error) {
-	switch flag {
-	case "":
-		return c.Text(Engine), nil
-	case NoEngine:
-		return "", nil
+// NeedEngine is the cluster of the settings, for commands that are about one.
+func (c *Settings) NeedEngine() (string, error) {
+	if at := c.Text(Engine); at != "" {
+		return at, nil
 	}
-	read, problem := readEngine(flag)
-	if problem != "" {
-		return "", Invalid("--engine", engineHint(problem), problem)
-	}
-	return read, nil
-}
-
-// NeedEngine is engineURLFor for commands that are about a cluster.
-func (c *Settings) NeedEngine(flag string) (string, error) {
-	at, err := c.EngineURLFor(flag)
-	if err == nil && at == "" {
-		err = Invalid("--engine", "for example --engine nats://127.0.0.1:4222, or set "+EnvOf(Engine), "is missing: which cluster?")
-	}
-	return at, err
+	return "", Invalid("--engine", "for example --engine nats://127.0.0.1:4222, or set "+EnvOf(Engine), "is missing: which cluster?")
 }
 
 func engineHint(problem string) string {
@@ -38,9 +21,12 @@ func engineHint(problem string) string {
 	return ""
 }
 
-// readEngine checks the addresses of hubs. Its error repeats none of them: one may hold
+// readEngine checks the addresses of hubs; there are none where no cluster is wanted. Its error repeats none of them: one may hold
 // a password.
 func readEngine(t string) (read, problem string) {
+	if t == NoEngine {
+		return "", ""
+	}
 	var all []string
 	for part := range strings.SplitSeq(t, ",") {
 		part = strings.TrimSpace(part)
@@ -67,6 +53,6 @@ var seedText = regexp.MustCompile(`S[A-Z][A-Z2-7]{56}`)
 
 const passwordInEngine = "must hold no user and no password"
 
-// NoEngine is the flag's value where the settings name a cluster that is not wanted. A
+// NoEngine is said where another setting names a cluster that is not wanted. A
 // hub of that name is nats://none.
 const NoEngine = "none"

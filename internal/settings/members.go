@@ -111,23 +111,6 @@ var memberKeys = map[string]func(m *Member, texts []string) (problem string){
 	},
 }
 
-// mapping sets one key of search or fetch.
-func mapping(tool, name string) func(*Member, []string) string {
-	return func(m *Member, t []string) (problem string) {
-		to := &m.Search
-		if tool == "fetch" {
-			to = &m.Fetch
-		}
-		if *to == nil {
-			*to = map[string]string{}
-		}
-		var value string
-		problem = one(t, &value)
-		(*to)[name] = value
-		return problem
-	}
-}
-
 // one takes a single value.
 func one(texts []string, to *string) (problem string) {
 	if len(texts) != 1 || strings.TrimSpace(texts[0]) == "" {
@@ -148,41 +131,6 @@ func flag(texts []string, to *bool) (problem string) {
 
 // MemberName is what a researcher may be called.
 var MemberName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
-
-// readMembers reads the researchers of config.yaml. Errors name the line.
-func readMembers(path string, e entry) ([]Member, error) {
-	if len(e.Texts) > 0 {
-		return nil, Invalid(fmt.Sprintf("%s:%d", path, e.Line), "see docs/configuration.md", "researchers must be a list of items with name, scope and command or url")
-	}
-	var out []Member
-	for _, t := range e.Tables {
-		m := Member{At: fmt.Sprintf("%s:%d", path, t.Line)}
-		for i, key := range t.Entries {
-			where := fmt.Sprintf("%s:%d", path, key.Line)
-			if slices.ContainsFunc(t.Entries[:i], func(e entry) bool { return e.Key == key.Key }) {
-				return nil, Invalid(where, "", fmt.Sprintf("key %q is there twice", plaintext.Clip(key.Key, 60)))
-			}
-			set, known := memberKeys[key.Key]
-			if tool, name, ok := strings.Cut(key.Key, "."); ok && (tool == "search" || tool == "fetch") {
-				set, known = mapping(tool, name), true
-			}
-			if !known {
-				return nil, Invalid(where, "the keys are name, kind, scope, command, url, token_env, client_id, client_secret_env, env, share, trust, private, off, timeout, and search and fetch of a connector", fmt.Sprintf("unknown key %q of a researcher", plaintext.Clip(key.Key, 60)))
-			}
-			if problem := set(&m, key.Texts); problem != "" {
-				return nil, Invalid(where, "", key.Key+" "+problem)
-			}
-		}
-		if m.Connector && !slices.ContainsFunc(t.Entries, func(e entry) bool { return e.Key == "private" }) {
-			m.Private = true // until the user says that it is not
-		}
-		if problem, hint := m.problem(out); problem != "" {
-			return nil, Invalid(m.At, hint, problem)
-		}
-		out = append(out, m)
-	}
-	return out, nil
-}
 
 // problem says what is wrong with a member as a whole.
 func (m Member) problem(before []Member) (problem, hint string) {
@@ -286,12 +234,4 @@ func (c *Settings) Deadline(flag string, outside bool) (time.Duration, error) {
 		return 0, nil
 	}
 	return time.ParseDuration(c.Text(Timeout))
-}
-
-// SaidBy names a flag, or its setting if that says it instead.
-func (c *Settings) SaidBy(flag string, given bool, setting string) string {
-	if given || c.Text(setting) == "" {
-		return flag
-	}
-	return c.Label(setting)
 }

@@ -29,7 +29,6 @@ const (
 	Address        // an http or https address
 	span           // a time such as 90s or 10m
 	Boolean        // 1, true, 0, false…
-	presence       // true whatever its text is, as NO_COLOR wants it
 	engineURL      // the address of an engine, or several of its hubs with commas
 	rules          // several sentences, in the environment separated by commas
 )
@@ -68,159 +67,86 @@ const (
 	EmbedOff     = "off"
 )
 
-// embedServices are what the setting embed named in earlier versions, with embed_model beside it.
-var embedServices = []string{"openai", "ollama"}
+// All is every setting there is, in the order doctor shows them.
+var All []Setting
 
-const noEmbedService = "services no longer make sentence vectors: the model in the program does (" + EmbedBuiltin + "), or nothing (" + EmbedOff + ")"
+// define makes a setting one of All, and returns its name.
+func define(s Setting) string {
+	All = append(All, s)
+	return s.Name
+}
 
 // The names of the settings.
-const (
-	Home      = "home"
-	TraceDir  = "trace_dir"
-	Ledger    = "cost_ledger"
-	Depth     = "depth"
-	Library   = "library"
-	LogFormat = "log_format"
-	Debug     = "debug"
-	NoColor   = "no_color"
-
-	Researcher    = "researcher"
-	Model         = "model"
-	Embed         = "embed"
-	Search        = "search"
-	Timeout       = "timeout"
-	Chromium      = "chromium"
-	FetchAllow    = "fetch_allow"
-	Online        = "online"
-	DB            = "db"
-	AllowEgress   = "allow_egress"
-	ArxivURL      = "arxiv_url"
-	ArxivSite     = "arxiv_site"
-	CrossrefURL   = "crossref_url"
-	OpenAlexURL   = "openalex_url"
-	ScholarURL    = "semantic_scholar_url"
-	ScholarKey    = "semantic_scholar_api_key"
-	OpenAlexKey   = "openalex_api_key"
-	Mailto        = "mailto"
-	AnthropicURL  = "anthropic_base_url"
-	OpenAIURL     = "openai_base_url"
-	OllamaHost    = "ollama_host"
-	TavilyURL     = "tavily_base_url"
-	BraveURL      = "brave_base_url"
-	SearxngURL    = "searxng_url"
-	WikipediaURL  = "wikipedia_url"
-	AnthropicKey  = "anthropic_api_key"
-	OpenAIKey     = "openai_api_key"
-	OpenRouterKey = "openrouter_api_key"
-	GeminiKey     = "gemini_api_key"
-	TavilyKey     = "tavily_api_key"
-	BraveKey      = "brave_api_key"
-	HTTPToken     = "http_token"
-
-	Engine        = "engine"
-	EngineKey     = "engine_key"
-	EngineCA      = "engine_ca"
-	EngineCert    = "engine_cert"
-	EngineCertKey = "engine_cert_key"
-	Worker        = "worker"
-	Limits        = "limits"
-	Prices        = "prices"
-	Blobs         = "blobs"
-
-	HubListen        = "hub_listen"
-	HubStore         = "hub_store"
-	HubMaxStore      = "hub_max_store"
-	HubKeys          = "hub_keys"
-	HubName          = "hub_name"
-	HubTLSCert       = "hub_tls_cert"
-	HubTLSKey        = "hub_tls_key"
-	HubTLSCA         = "hub_tls_ca"
-	HubClusterName   = "hub_cluster_name"
-	HubClusterListen = "hub_cluster_listen"
-	HubRoutes        = "hub_routes"
-	HubClusterSecret = "hub_cluster_secret"
-	HubClusterCert   = "hub_cluster_cert"
-	HubClusterKey    = "hub_cluster_key"
-	HubClusterCA     = "hub_cluster_ca"
-	HubReplicas      = "hub_replicas"
-	HubLease         = "hub_lease"
-	HubKeepLog       = "hub_keep_log"
-	HubKeepTask      = "hub_keep_task"
-	HubKeepDone      = "hub_keep_done"
+var (
+	Home             = define(Setting{Name: "home", Env: "MARCHWARDEN_HOME", Kind: Folder, EnvOnly: true})
+	TraceDir         = define(Setting{Name: "trace_dir", Env: "MARCHWARDEN_TRACE_DIR", Kind: Folder, Def: "traces"})
+	Ledger           = define(Setting{Name: "cost_ledger", Env: "MARCHWARDEN_COST_LEDGER", Kind: Folder, Def: "costs.jsonl"})
+	Depth            = define(Setting{Name: "depth", Env: "MARCHWARDEN_DEPTH", Def: string(marchwarden.Balanced), allowed: []string{string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep)}, harmless: true})
+	Library          = define(Setting{Name: "library", Env: "MARCHWARDEN_LIBRARY", Kind: Folders})
+	LogFormat        = define(Setting{Name: "log_format", Env: "MARCHWARDEN_LOG_FORMAT", Def: "text", allowed: []string{"text", "json"}, harmless: true})
+	Debug            = define(Setting{Name: "debug", Env: "MARCHWARDEN_DEBUG", Kind: Boolean, Def: "false", harmless: true})
+	Researcher       = define(Setting{Name: "researcher", Env: "MARCHWARDEN_RESEARCHER", Def: PI, allowed: append([]string{PI}, Builtin...)})
+	Model            = define(Setting{Name: "model", Env: "MARCHWARDEN_MODEL"})
+	Embed            = define(Setting{Name: "embed", Env: "MARCHWARDEN_EMBED", Def: EmbedBuiltin, allowed: []string{EmbedBuiltin, EmbedOff}})
+	Search           = define(Setting{Name: "search", Env: "MARCHWARDEN_SEARCH", Kind: words, harmless: true})
+	Timeout          = define(Setting{Name: "timeout", Env: "MARCHWARDEN_TIMEOUT", Kind: span, Def: "10m", harmless: true})
+	Chromium         = define(Setting{Name: "chromium", Env: "MARCHWARDEN_CHROMIUM", Kind: Folder})
+	FetchAllow       = define(Setting{Name: "fetch_allow", Env: "MARCHWARDEN_FETCH_ALLOW", Kind: words})
+	Online           = define(Setting{Name: "online", Env: "MARCHWARDEN_ONLINE", Kind: Boolean, Def: "false"})
+	DB               = define(Setting{Name: "db", Env: "MARCHWARDEN_DB", Secret: true, Personal: true, EnvOnly: true})
+	AllowEgress      = define(Setting{Name: "allow_egress", Env: "MARCHWARDEN_ALLOW_EGRESS", Kind: words})
+	ArxivURL         = define(Setting{Name: "arxiv_url", Env: "ARXIV_URL", Kind: Address, Def: "https://export.arxiv.org", harmless: true})
+	ArxivSite        = define(Setting{Name: "arxiv_site", Env: "ARXIV_SITE", Kind: Address, Def: "https://arxiv.org", harmless: true})
+	CrossrefURL      = define(Setting{Name: "crossref_url", Env: "CROSSREF_URL", Kind: Address, Def: "https://api.crossref.org", harmless: true})
+	OpenAlexURL      = define(Setting{Name: "openalex_url", Env: "OPENALEX_URL", Kind: Address, Def: "https://api.openalex.org", of: "openalex_api_key"})
+	ScholarURL       = define(Setting{Name: "semantic_scholar_url", Env: "SEMANTIC_SCHOLAR_URL", Kind: Address, Def: "https://api.semanticscholar.org", of: "semantic_scholar_api_key"})
+	Mailto           = define(Setting{Name: "mailto", Env: "MARCHWARDEN_MAILTO", harmless: true})
+	AnthropicURL     = define(Setting{Name: "anthropic_base_url", Env: "ANTHROPIC_BASE_URL", Kind: Address, Def: "https://api.anthropic.com", of: "anthropic_api_key"})
+	OpenAIURL        = define(Setting{Name: "openai_base_url", Env: "OPENAI_BASE_URL", Kind: Address, Def: "https://api.openai.com/v1", of: "openai_api_key"})
+	OllamaHost       = define(Setting{Name: "ollama_host", Env: "OLLAMA_HOST", Kind: Address, Def: "http://127.0.0.1:11434"})
+	TavilyURL        = define(Setting{Name: "tavily_base_url", Env: "TAVILY_BASE_URL", Kind: Address, Def: "https://api.tavily.com", of: "tavily_api_key"})
+	BraveURL         = define(Setting{Name: "brave_base_url", Env: "BRAVE_BASE_URL", Kind: Address, Def: "https://api.search.brave.com", of: "brave_api_key"})
+	SearxngURL       = define(Setting{Name: "searxng_url", Env: "SEARXNG_URL", Kind: Address, harmless: true})
+	WikipediaURL     = define(Setting{Name: "wikipedia_url", Env: "WIKIPEDIA_URL", Kind: Address, Def: "https://en.wikipedia.org", harmless: true})
+	AnthropicKey     = define(Setting{Name: "anthropic_api_key", Env: "ANTHROPIC_API_KEY", Secret: true, EnvOnly: true})
+	OpenAIKey        = define(Setting{Name: "openai_api_key", Env: "OPENAI_API_KEY", Secret: true, EnvOnly: true})
+	OpenRouterKey    = define(Setting{Name: "openrouter_api_key", Env: "OPENROUTER_API_KEY", Secret: true, EnvOnly: true})
+	GeminiKey        = define(Setting{Name: "gemini_api_key", Env: "GEMINI_API_KEY", Secret: true, EnvOnly: true})
+	TavilyKey        = define(Setting{Name: "tavily_api_key", Env: "TAVILY_API_KEY", Secret: true, EnvOnly: true})
+	BraveKey         = define(Setting{Name: "brave_api_key", Env: "BRAVE_API_KEY", Secret: true, EnvOnly: true})
+	OpenAlexKey      = define(Setting{Name: "openalex_api_key", Env: "OPENALEX_API_KEY", Secret: true, EnvOnly: true})
+	ScholarKey       = define(Setting{Name: "semantic_scholar_api_key", Env: "SEMANTIC_SCHOLAR_API_KEY", Secret: true, EnvOnly: true})
+	HTTPToken        = define(Setting{Name: "http_token", Env: "MARCHWARDEN_HTTP_TOKEN", Secret: true, Personal: true, EnvOnly: true})
+	Engine           = define(Setting{Name: "engine", Env: "MARCHWARDEN_ENGINE", Kind: engineURL})
+	EngineKey        = define(Setting{Name: "engine_key", Env: "MARCHWARDEN_ENGINE_KEY", Kind: Folder})
+	EngineCA         = define(Setting{Name: "engine_ca", Env: "MARCHWARDEN_ENGINE_CA", Kind: Folder})
+	EngineCert       = define(Setting{Name: "engine_cert", Env: "MARCHWARDEN_ENGINE_CERT", Kind: Folder})
+	EngineCertKey    = define(Setting{Name: "engine_cert_key", Env: "MARCHWARDEN_ENGINE_CERT_KEY", Kind: Folder})
+	Worker           = define(Setting{Name: "worker", Env: "MARCHWARDEN_WORKER"})
+	Limits           = define(Setting{Name: "limits", Env: "MARCHWARDEN_LIMITS", Kind: rules})
+	Prices           = define(Setting{Name: "prices", Env: "MARCHWARDEN_PRICES", Kind: rules})
+	Blobs            = define(Setting{Name: "blobs", Env: "MARCHWARDEN_BLOBS"})
+	HubListen        = define(Setting{Name: "hub_listen", Env: "MARCHWARDEN_HUB_LISTEN"})
+	HubStore         = define(Setting{Name: "hub_store", Env: "MARCHWARDEN_HUB_STORE", Kind: Folder})
+	HubMaxStore      = define(Setting{Name: "hub_max_store", Env: "MARCHWARDEN_HUB_MAX_STORE"})
+	HubKeys          = define(Setting{Name: "hub_keys", Env: "MARCHWARDEN_HUB_KEYS", Kind: Folder})
+	HubName          = define(Setting{Name: "hub_name", Env: "MARCHWARDEN_HUB_NAME"})
+	HubTLSCert       = define(Setting{Name: "hub_tls_cert", Env: "MARCHWARDEN_HUB_TLS_CERT", Kind: Folder})
+	HubTLSKey        = define(Setting{Name: "hub_tls_key", Env: "MARCHWARDEN_HUB_TLS_KEY", Kind: Folder})
+	HubTLSCA         = define(Setting{Name: "hub_tls_ca", Env: "MARCHWARDEN_HUB_TLS_CA", Kind: Folder})
+	HubClusterName   = define(Setting{Name: "hub_cluster_name", Env: "MARCHWARDEN_HUB_CLUSTER_NAME"})
+	HubClusterListen = define(Setting{Name: "hub_cluster_listen", Env: "MARCHWARDEN_HUB_CLUSTER_LISTEN"})
+	HubRoutes        = define(Setting{Name: "hub_routes", Env: "MARCHWARDEN_HUB_ROUTES", Kind: words})
+	HubClusterSecret = define(Setting{Name: "hub_cluster_secret", Env: "MARCHWARDEN_HUB_CLUSTER_SECRET", Kind: Folder})
+	HubClusterCert   = define(Setting{Name: "hub_cluster_cert", Env: "MARCHWARDEN_HUB_CLUSTER_CERT", Kind: Folder})
+	HubClusterKey    = define(Setting{Name: "hub_cluster_key", Env: "MARCHWARDEN_HUB_CLUSTER_KEY", Kind: Folder})
+	HubClusterCA     = define(Setting{Name: "hub_cluster_ca", Env: "MARCHWARDEN_HUB_CLUSTER_CA", Kind: Folder})
+	HubReplicas      = define(Setting{Name: "hub_replicas", Env: "MARCHWARDEN_HUB_REPLICAS"})
+	HubLease         = define(Setting{Name: "hub_lease", Env: "MARCHWARDEN_HUB_LEASE", Kind: span})
+	HubKeepLog       = define(Setting{Name: "hub_keep_log", Env: "MARCHWARDEN_HUB_KEEP_LOG"})
+	HubKeepTask      = define(Setting{Name: "hub_keep_task", Env: "MARCHWARDEN_HUB_KEEP_TASK"})
+	HubKeepDone      = define(Setting{Name: "hub_keep_done", Env: "MARCHWARDEN_HUB_KEEP_DONE"})
 )
-
-// All is every setting there is, in the order doctor shows them.
-var All = []Setting{
-	{Name: Home, Env: "MARCHWARDEN_HOME", Kind: Folder, EnvOnly: true},
-	{Name: TraceDir, Env: "MARCHWARDEN_TRACE_DIR", Kind: Folder, Def: "traces"},
-	{Name: Ledger, Env: "MARCHWARDEN_COST_LEDGER", Kind: Folder, Def: "costs.jsonl"},
-	{Name: Depth, Env: "MARCHWARDEN_DEPTH", Def: string(marchwarden.Balanced), allowed: []string{string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep)}, harmless: true},
-	{Name: Library, Env: "MARCHWARDEN_LIBRARY", Kind: Folders},
-	{Name: LogFormat, Env: "MARCHWARDEN_LOG_FORMAT", Def: "text", allowed: []string{"text", "json"}, harmless: true},
-	{Name: Debug, Env: "MARCHWARDEN_DEBUG", Kind: Boolean, Def: "false", harmless: true},
-	{Name: NoColor, Env: "NO_COLOR", Kind: presence, Def: "false", EnvOnly: true, harmless: true},
-	{Name: Researcher, Env: "MARCHWARDEN_RESEARCHER", Def: PI, allowed: append([]string{PI}, Builtin...)},
-	{Name: Model, Env: "MARCHWARDEN_MODEL"},
-	{Name: Embed, Env: "MARCHWARDEN_EMBED", Def: EmbedBuiltin, allowed: []string{EmbedBuiltin, EmbedOff}},
-	{Name: Search, Env: "MARCHWARDEN_SEARCH", Kind: words, harmless: true},
-	{Name: Timeout, Env: "MARCHWARDEN_TIMEOUT", Kind: span, Def: "10m", harmless: true},
-	{Name: Chromium, Env: "MARCHWARDEN_CHROMIUM", Kind: Folder},
-	{Name: FetchAllow, Env: "MARCHWARDEN_FETCH_ALLOW", Kind: words},
-	{Name: Online, Env: "MARCHWARDEN_ONLINE", Kind: Boolean, Def: "false"},
-	{Name: DB, Env: "MARCHWARDEN_DB", Secret: true, Personal: true, EnvOnly: true},
-	{Name: AllowEgress, Env: "MARCHWARDEN_ALLOW_EGRESS", Kind: words},
-	{Name: ArxivURL, Env: "ARXIV_URL", Kind: Address, Def: "https://export.arxiv.org", harmless: true},
-	{Name: ArxivSite, Env: "ARXIV_SITE", Kind: Address, Def: "https://arxiv.org", harmless: true},
-	{Name: CrossrefURL, Env: "CROSSREF_URL", Kind: Address, Def: "https://api.crossref.org", harmless: true},
-	{Name: OpenAlexURL, Env: "OPENALEX_URL", Kind: Address, Def: "https://api.openalex.org", of: OpenAlexKey},
-	{Name: ScholarURL, Env: "SEMANTIC_SCHOLAR_URL", Kind: Address, Def: "https://api.semanticscholar.org", of: ScholarKey},
-	{Name: Mailto, Env: "MARCHWARDEN_MAILTO", harmless: true},
-	{Name: AnthropicURL, Env: "ANTHROPIC_BASE_URL", Kind: Address, Def: "https://api.anthropic.com", of: AnthropicKey},
-	{Name: OpenAIURL, Env: "OPENAI_BASE_URL", Kind: Address, Def: "https://api.openai.com/v1", of: OpenAIKey},
-	{Name: OllamaHost, Env: "OLLAMA_HOST", Kind: Address, Def: "http://127.0.0.1:11434"},
-	{Name: TavilyURL, Env: "TAVILY_BASE_URL", Kind: Address, Def: "https://api.tavily.com", of: TavilyKey},
-	{Name: BraveURL, Env: "BRAVE_BASE_URL", Kind: Address, Def: "https://api.search.brave.com", of: BraveKey},
-	{Name: SearxngURL, Env: "SEARXNG_URL", Kind: Address, harmless: true},
-	{Name: WikipediaURL, Env: "WIKIPEDIA_URL", Kind: Address, Def: "https://en.wikipedia.org", harmless: true},
-	{Name: AnthropicKey, Env: "ANTHROPIC_API_KEY", Secret: true, EnvOnly: true},
-	{Name: OpenAIKey, Env: "OPENAI_API_KEY", Secret: true, EnvOnly: true},
-	{Name: OpenRouterKey, Env: "OPENROUTER_API_KEY", Secret: true, EnvOnly: true},
-	{Name: GeminiKey, Env: "GEMINI_API_KEY", Secret: true, EnvOnly: true},
-	{Name: TavilyKey, Env: "TAVILY_API_KEY", Secret: true, EnvOnly: true},
-	{Name: BraveKey, Env: "BRAVE_API_KEY", Secret: true, EnvOnly: true},
-	{Name: OpenAlexKey, Env: "OPENALEX_API_KEY", Secret: true, EnvOnly: true},
-	{Name: ScholarKey, Env: "SEMANTIC_SCHOLAR_API_KEY", Secret: true, EnvOnly: true},
-	{Name: HTTPToken, Env: "MARCHWARDEN_HTTP_TOKEN", Secret: true, Personal: true, EnvOnly: true},
-	{Name: Engine, Env: "MARCHWARDEN_ENGINE", Kind: engineURL},
-	{Name: EngineKey, Env: "MARCHWARDEN_ENGINE_KEY", Kind: Folder},
-	{Name: EngineCA, Env: "MARCHWARDEN_ENGINE_CA", Kind: Folder},
-	{Name: EngineCert, Env: "MARCHWARDEN_ENGINE_CERT", Kind: Folder},
-	{Name: EngineCertKey, Env: "MARCHWARDEN_ENGINE_CERT_KEY", Kind: Folder},
-	{Name: Worker, Env: "MARCHWARDEN_WORKER"},
-	{Name: Limits, Env: "MARCHWARDEN_LIMITS", Kind: rules},
-	{Name: Prices, Env: "MARCHWARDEN_PRICES", Kind: rules},
-	{Name: Blobs, Env: "MARCHWARDEN_BLOBS"},
-	{Name: HubListen, Env: "MARCHWARDEN_HUB_LISTEN"},
-	{Name: HubStore, Env: "MARCHWARDEN_HUB_STORE", Kind: Folder},
-	{Name: HubMaxStore, Env: "MARCHWARDEN_HUB_MAX_STORE"},
-	{Name: HubKeys, Env: "MARCHWARDEN_HUB_KEYS", Kind: Folder},
-	{Name: HubName, Env: "MARCHWARDEN_HUB_NAME"},
-	{Name: HubTLSCert, Env: "MARCHWARDEN_HUB_TLS_CERT", Kind: Folder},
-	{Name: HubTLSKey, Env: "MARCHWARDEN_HUB_TLS_KEY", Kind: Folder},
-	{Name: HubTLSCA, Env: "MARCHWARDEN_HUB_TLS_CA", Kind: Folder},
-	{Name: HubClusterName, Env: "MARCHWARDEN_HUB_CLUSTER_NAME"},
-	{Name: HubClusterListen, Env: "MARCHWARDEN_HUB_CLUSTER_LISTEN"},
-	{Name: HubRoutes, Env: "MARCHWARDEN_HUB_ROUTES", Kind: words},
-	{Name: HubClusterSecret, Env: "MARCHWARDEN_HUB_CLUSTER_SECRET", Kind: Folder},
-	{Name: HubClusterCert, Env: "MARCHWARDEN_HUB_CLUSTER_CERT", Kind: Folder},
-	{Name: HubClusterKey, Env: "MARCHWARDEN_HUB_CLUSTER_KEY", Kind: Folder},
-	{Name: HubClusterCA, Env: "MARCHWARDEN_HUB_CLUSTER_CA", Kind: Folder},
-	{Name: HubReplicas, Env: "MARCHWARDEN_HUB_REPLICAS"},
-	{Name: HubLease, Env: "MARCHWARDEN_HUB_LEASE", Kind: span},
-	{Name: HubKeepLog, Env: "MARCHWARDEN_HUB_KEEP_LOG"},
-	{Name: HubKeepTask, Env: "MARCHWARDEN_HUB_KEEP_TASK"},
-	{Name: HubKeepDone, Env: "MARCHWARDEN_HUB_KEEP_DONE"},
-}
 
 // Of is the row of a setting that there is.
 func Of(name string) Setting {
@@ -301,8 +227,6 @@ func (s Setting) Read(texts []string, absolute func(string) string) (read []stri
 				return nil, "must not be blank"
 			}
 			read[i] = absolute(t)
-		case presence:
-			read[i] = "true"
 		case Address:
 			if read[i], problem = ReadAddress(t); problem != "" {
 				return nil, problem
@@ -329,9 +253,6 @@ func (s Setting) Read(texts []string, absolute func(string) string) (read []stri
 				if strings.ContainsFunc(read[i], func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
 					return nil, "holds a control character or one that is not seen" // and never the key itself
 				}
-			}
-			if s.Name == Embed && slices.Contains(embedServices, t) {
-				return nil, noEmbedService
 			}
 			if s.allowed != nil && !slices.Contains(s.allowed, t) {
 				return nil, fmt.Sprintf("must be %s, not %q", Either(s.allowed), plaintext.Clip(t, 40))

@@ -26,9 +26,6 @@ func NewBar(w io.Writer, name string, cfg ProgressConfig) *Bar {
 	return &Bar{name: name, progress: NewProgress(w, cfg), cfg: cfg, first: -1}
 }
 
-// Live reports whether a bar is drawn.
-func (b *Bar) Live() bool { return b != nil && b.cfg.Live }
-
 // Say tells about a slow step.
 func (b *Bar) Say(message string) {
 	if b != nil {
