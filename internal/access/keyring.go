@@ -4,18 +4,19 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/MicahParks/jwkset"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
@@ -245,21 +246,36 @@ func parseKeys(text []byte) (keys, error) {
 // parseKey reads a public key for signatures that is strong enough.
 func parseKey(raw []byte) (key, bool) {
 	var f struct {
-		KTY, KID, Use, Alg, Crv, X, Y, N, E string
+		KTY, KID, Use, Alg, Crv string
+		X, Y, N, E              part
 	}
 	if json.Unmarshal(raw, &f) != nil || f.Use != "" && f.Use != "sig" || f.Alg != "" && !slices.Contains(algorithms, f.Alg) {
 		return key{}, false
 	}
-	k, err := jwkset.NewJWKFromMarshal(jwkset.JWKMarshal{KTY: jwkset.KTY(f.KTY), CRV: jwkset.CRV(f.Crv), X: f.X, Y: f.Y, N: f.N, E: f.E},
-		jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{})
-	if err != nil {
-		return key{}, false
-	}
-	switch public := k.Key().(type) {
-	case *rsa.PublicKey:
-		return key{f.KID, f.Alg, public}, public.N.BitLen() >= minRSABits && public.N.BitLen() <= maxRSABits
-	case *ecdsa.PublicKey, ed25519.PublicKey:
-		return key{f.KID, f.Alg, public}, true
+	k := key{id: f.KID, algorithm: f.Alg}
+	switch curve := curves[f.Crv]; {
+	case f.KTY == "RSA":
+		n, e := new(big.Int).SetBytes(f.N), new(big.Int).SetBytes(f.E)
+		k.public = &rsa.PublicKey{N: n, E: int(e.Int64())}
+		return k, n.BitLen() >= minRSABits && n.BitLen() <= maxRSABits && e.BitLen() < 32 && e.Bit(0) == 1 && e.BitLen() > 1
+	case f.KTY == "EC" && curve != nil:
+		point := slices.Concat([]byte{4}, f.X, f.Y) // uncompressed; its length and place on the curve are checked
+		public, err := ecdsa.ParseUncompressedPublicKey(curve, point)
+		k.public = public
+		return k, err == nil && len(f.X) == len(f.Y)
+	case f.KTY == "OKP" && f.Crv == "Ed25519":
+		k.public = ed25519.PublicKey(f.X)
+		return k, len(f.X) == ed25519.PublicKeySize
 	}
 	return key{}, false // a shared secret, or a key for something else
+}
+
+var curves = map[string]elliptic.Curve{"P-256": elliptic.P256(), "P-384": elliptic.P384(), "P-521": elliptic.P521()}
+
+// part is a number of a key, as RFC 7515 writes bytes.
+type part []byte
+
+func (p *part) UnmarshalText(text []byte) (err error) {
+	*p, err = base64.RawURLEncoding.DecodeString(string(text))
+	return err
 }

@@ -182,7 +182,6 @@ var vendors = []vendor{
 	{"golang.org/x/oauth2", []string{"internal/mcpkit/client"}, nil},
 	{"github.com/google/jsonschema-go", []string{"internal/mcpkit", "internal/mcpkit/client"}, []string{".", "cmd/marchwarden"}},
 	{"github.com/golang-jwt/jwt/v5", []string{"internal/access"}, []string{"cmd/marchwarden"}},
-	{"github.com/MicahParks/jwkset", []string{"internal/access"}, nil},
 	{"github.com/klippa-app/go-pdfium", []string{"internal/fetch/pdf"}, nil},
 	{"github.com/tetratelabs/wazero", []string{"internal/fetch/pdf"}, nil},
 	{"codeberg.org/readeck/go-readability/v2", []string{"internal/fetch/extract"}, nil},
