@@ -53,6 +53,7 @@ func Open(ctx context.Context, cfg Config) (*Connector, error) {
 	}
 	c := &Connector{cfg: cfg, s: s, card: s.Card(), known: map[string]hit{}}
 	if c.plan, err = planOf(s.Tools(), cfg.Search, cfg.Fetch); err != nil {
+		_ = s.Close() // what is wrong is said
 		return nil, marchwarden.Wrap(err, marchwarden.CodeOf(err), "use %s as a connector", cfg.Name)
 	}
 	c.Prepared = researcher.Prepared{Lab: cfg.Lab, Name: cfg.Name, Prepare: func(context.Context, marchwarden.Request) (researcher.Setup, error) {
