@@ -119,17 +119,21 @@ func runCheck(ctx context.Context, a *app, c *settings.Settings, args []string, 
 	} else if tokenEnv != "" {
 		return invalid("--token-env", "", "is for an address")
 	}
-	if named := c.MemberNamed(args[0]); len(args) == 1 && named.External() {
+	named := c.MemberNamed(args[0])
+	known := len(args) == 1 && named.External()
+	if known {
 		m = named
 	}
 	target, err := a.Target(c, m)
 	if err != nil {
 		return err
 	}
-	target.Env = a.Environ() // it is the user who starts it, by hand, and waits
+	if !known {
+		target.Env = a.Environ() // it is the user who starts it, by hand, and waits
+	}
 	a.note("checking %s…", strings.Join(args, " "))
 	var report conform.Report
-	if m.Connector || connector {
+	if m.Connector = m.Connector || connector; m.Connector {
 		report = a.CheckConnector(ctx, c, m, target, o)
 	} else {
 		d := client.Dialer{Version: programVersion(), Now: a.Now, HTTP: a.ServiceClient(), Log: a.logger(c)}
@@ -141,7 +145,7 @@ func runCheck(ctx context.Context, a *app, c *settings.Settings, args []string, 
 	if ctx.Err() != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the check is not complete", Err: errInterrupted}
 	}
-	if !report.OK() && (m.Connector || connector) {
+	if !report.OK() && m.Connector {
 		return marchwarden.Errorf(marchwarden.CodeUnsupported, "it cannot be a connector as it is")
 	}
 	if !report.OK() {

@@ -259,10 +259,14 @@ func parseKey(raw []byte) (key, bool) {
 		k.public = &rsa.PublicKey{N: n, E: int(e.Int64())}
 		return k, n.BitLen() >= minRSABits && n.BitLen() <= maxRSABits && e.BitLen() < 32 && e.Bit(0) == 1 && e.BitLen() > 1
 	case f.KTY == "EC" && curve != nil:
-		point := slices.Concat([]byte{4}, f.X, f.Y) // uncompressed; its length and place on the curve are checked
+		size := (curve.Params().BitSize + 7) / 8
+		if len(f.X) > size || len(f.Y) > size {
+			return key{}, false
+		}
+		point := slices.Concat([]byte{4}, make([]byte, size-len(f.X)), f.X, make([]byte, size-len(f.Y)), f.Y) // some leave out zeros
 		public, err := ecdsa.ParseUncompressedPublicKey(curve, point)
 		k.public = public
-		return k, err == nil && len(f.X) == len(f.Y)
+		return k, err == nil
 	case f.KTY == "OKP" && f.Crv == "Ed25519":
 		k.public = ed25519.PublicKey(f.X)
 		return k, len(f.X) == ed25519.PublicKeySize
@@ -272,10 +276,10 @@ func parseKey(raw []byte) (key, bool) {
 
 var curves = map[string]elliptic.Curve{"P-256": elliptic.P256(), "P-384": elliptic.P384(), "P-521": elliptic.P521()}
 
-// part is a number of a key, as RFC 7515 writes bytes.
+// part is a number of a key, as RFC 7515 writes bytes; some add the padding that it leaves out.
 type part []byte
 
 func (p *part) UnmarshalText(text []byte) (err error) {
-	*p, err = base64.RawURLEncoding.DecodeString(string(text))
+	*p, err = base64.RawURLEncoding.DecodeString(strings.TrimRight(string(text), "="))
 	return err
 }

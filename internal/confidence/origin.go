@@ -125,7 +125,7 @@ var highSuffixes = []string{".gov", ".mil", ".edu", ".int", ".gov.uk", ".ac.uk",
 // Authority is the class of one source. What its fetcher knows of its standing
 // goes first. A local document (the user's own, or the embedded library) is
 // medium, since the user chose to keep it, whatever address it gives itself; so
-// are the rows of a database; a document from a checked domain is high; anything
+// are the rows of a database and the documents of a connector; a document from a checked domain is high; anything
 // else is low, and so is what only a report tells of.
 func Authority(p fetch.Page) marchwarden.Authority {
 	switch {
@@ -133,7 +133,7 @@ func Authority(p fetch.Page) marchwarden.Authority {
 		return marchwarden.LowAuthority
 	case p.Standing != "":
 		return p.Standing
-	case p.Source == "file", p.Source == "database":
+	case p.Source == "file", p.Source == "database", p.Source == "connector":
 		return marchwarden.MediumAuthority
 	}
 	host := "." + strings.ToLower(p.Origin)

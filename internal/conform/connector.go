@@ -1,7 +1,10 @@
 package conform
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/connector"
@@ -12,6 +15,8 @@ import (
 // what it lacks. It searches for the question and reads the first document that is found.
 func CheckConnector(ctx context.Context, open func(context.Context) (*connector.Connector, error), o Options) Report {
 	b := &bench{o: o}
+	ctx, done := context.WithTimeout(ctx, cmp.Or(o.Limit, 2*time.Minute))
+	defer done()
 	c, err := open(ctx)
 	if err != nil {
 		b.note("tools", Fail, "%v", withHint(err))
@@ -46,6 +51,6 @@ func CheckConnector(ctx context.Context, open func(context.Context) (*connector.
 }
 
 func (b *bench) done(ctx context.Context) Report {
-	b.report.Complete = ctx.Err() == nil
+	b.report.Complete = !errors.Is(ctx.Err(), context.Canceled) // what took too long has failed
 	return b.report
 }

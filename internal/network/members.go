@@ -68,7 +68,10 @@ func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		member := dispatch.Member{Name: m.Name, Scope: m.Scope, Transport: m.Transport(), Share: m.Share, Trust: m.Trust, Private: m.Private, OpenWorld: true}
 		seat := pool.Seat{Member: member, Timeout: m.Timeout, Pinned: true, Open: h.dial(c, o, m.Name, target)}
 		if m.Connector {
-			seat.Trust, seat.Open = dispatch.Own, h.connect(c, o, m, target)
+			seat.Open = h.connect(c, o, m, target)
+			if seat.Trust = dispatch.Own; o.shared != nil { // a worker keeps its record, and hands over what it cites
+				seat.Trust = dispatch.Known
+			}
 		}
 		out = append(out, seat)
 	}
@@ -167,7 +170,7 @@ func Dial(d client.Dialer, target func() client.Target) func(context.Context) (p
 // Target is where an external researcher is. It gets a small environment, and what the
 // configuration names.
 func (h *Host) Target(c *settings.Settings, m settings.Member) (t client.Target, err error) {
-	t = client.Target{Command: m.Command, URL: m.URL, Dir: h.Dir, Patience: m.Timeout} // the start is part of a call
+	t = client.Target{Command: m.Command, URL: m.URL, Dir: h.Dir, Patience: m.Timeout, OwnTools: m.Connector} // the start is part of a call
 	if t.Token, err = h.secretOf(m, "token_env", m.TokenEnv); err != nil {
 		return t, err
 	}

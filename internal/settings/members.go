@@ -152,6 +152,8 @@ func (m Member) problem(before []Member) (problem, hint string) {
 		return fmt.Sprintf("researcher %s has neither a command nor a url", m.Name), ""
 	case !builtin && m.Scope == "":
 		return fmt.Sprintf("researcher %s has no scope", m.Name), "say in a sentence what it covers: the investigator chooses by it"
+	case m.Connector && m.Trust != "":
+		return fmt.Sprintf("trust of %s is for a researcher", m.Name), "what a connector hands over is stored and checked here"
 	case !m.Connector && (m.Search != nil || m.Fetch != nil):
 		return fmt.Sprintf("search and fetch of %s are for a connector", m.Name), "kind: connector makes it one"
 	case m.TokenEnv != "" && m.URL == "":

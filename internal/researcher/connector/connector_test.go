@@ -155,7 +155,7 @@ func TestCited(t *testing.T) {
 		t.Fatalf("no citation in %+v", res)
 	}
 	cited := res.Citations[0]
-	if cited.Locator != "mcp:notes/boathouse.md" || cited.Source != "connector" || cited.Title != "Of boathouse.md" || cited.Published != "2024-05-01" || !strings.Contains(cited.RawExcerpt, said) {
+	if cited.Locator != "mcp:notes/boathouse.md" || cited.Source != "connector" || cited.Title != "Of boathouse.md" || cited.Origin != "notes" || cited.Authority != marchwarden.MediumAuthority || cited.Published != "2024-05-01" || !strings.Contains(cited.RawExcerpt, said) {
 		t.Errorf("cited %+v", cited)
 	}
 	stored, err := blob.Evidence(t.Context(), c.Lab.Blobs, cited.ContentHash)
@@ -194,6 +194,7 @@ func TestForms(t *testing.T) {
 			"fetch": {"id", always(&mcp.CallToolResult{Content: []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "note://a.html", MIMEType: "text/html", Text: "<html><body><p>Quince.</p></body></html>"}}}})}},
 			nil, nil, "mcp:notes/note:%2F%2Fa%20b", "Quince."},
 		"lines":                  {toolbox{"search": {"query", always(text("a.txt\nb.txt\n"))}, "fetch": {"path", always(text("Plain words."))}}, connector.Mapping{"hits": "lines"}, nil, "mcp:notes/a.txt", "Plain words."},
+		"the text of a PDF":      {toolbox{"search": {"query", always(text(`["plans/Report.PDF"]`))}, "fetch": {"path", always(text("What the report says."))}}, nil, nil, "mcp:notes/plans%2FReport.PDF", "What the report says."},
 		"one text":               {toolbox{"search_docs": {"query;limit", always(text(long))}}, nil, nil, "mcp:notes/%3Fquince", strings.TrimSpace(long)},
 		"JSON in a structure":    {toolbox{"search": {"query", always(&mcp.CallToolResult{StructuredContent: map[string]any{"result": `[{"id":"x"}]`}, Content: []mcp.Content{&mcp.TextContent{Text: `[{"id":"x"}]`}}})}, "fetch": {"id", always(text("X."))}}, nil, nil, "mcp:notes/x", "X."},
 		"nothing, said in words": {toolbox{"search": {"query", always(text("No results found."))}, "fetch": {"id", always(text(""))}}, nil, nil, "", ""},

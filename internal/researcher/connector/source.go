@@ -141,7 +141,7 @@ func (f *fetcher) fetch(ctx context.Context, loc string) (fetch.Page, error) {
 	at, _ := locator.Canonical(cmp.Or(got.url, known.url))
 	page := fetch.Page{
 		Locator: loc, URL: at, Source: "connector", Title: plaintext.Line(cmp.Or(got.title, known.title, doc.Title, id), maxTitle), Author: doc.Author,
-		Published: search.Date(cmp.Or(got.published, known.published, doc.Published)), Origin: cmp.Or(locator.Host(at), f.cfg.Name),
+		Published: search.Date(cmp.Or(got.published, known.published, doc.Published)), Origin: f.cfg.Name, // the addresses are the server's word
 		MediaType: doc.MediaType, Extractor: doc.Extractor, NonText: doc.NonText, FetchedAt: f.cfg.Now().UTC(),
 	}
 	return fetch.Keep(ctx, f.cfg.Blobs, page, raw, doc.Text)
@@ -173,6 +173,9 @@ func (f *fetcher) read(ctx context.Context, id string, known hit) (got hit, name
 	return got, formOf(id, got.text), "", nil
 }
 
+// containers are the endings of files that are no text: what a server gives of one is its text.
+var containers = []string{".pdf", ".docx", ".docm", ".xlsx", ".xlsm", ".pptx", ".pptm", ".ppsx", ".odt", ".ods", ".odp", ".epub", ".eml", ".mbox", ".ipynb", ".rtf"}
+
 // formOf is a file's name that tells the format of a text: HTML as it looks, what the id says, else
 // Markdown, which most servers write.
 func formOf(id, text string) string {
@@ -180,8 +183,9 @@ func formOf(id, text string) string {
 	if strings.HasPrefix(head, "<!doctype html") || strings.HasPrefix(head, "<html") {
 		return "page.html"
 	}
-	if base := path.Base(id); path.Ext(base) != "" && !strings.Contains(path.Ext(base), " ") && !strings.Contains(id, "://") {
-		return base
+	ending := strings.ToLower(path.Ext(id))
+	if ending != "" && !strings.Contains(ending, " ") && !strings.Contains(id, "://") && !slices.Contains(containers, ending) {
+		return path.Base(id)
 	}
 	return "page.md"
 }
