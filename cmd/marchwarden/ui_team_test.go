@@ -106,7 +106,10 @@ func TestPageTeam(t *testing.T) {
 	if n := hers.Count(".entry"); n != 2 {
 		t.Errorf("she finds %d of her 2 runs", n)
 	}
-	for _, route := range teamRoutes[:11] {
+	for _, route := range teamRoutes {
+		if route.method != "GET" {
+			break
+		}
 		if got := request(hers, route.method, strings.ReplaceAll(route.path, "ID", done), route.form); got.Status != 200 {
 			t.Errorf("%s: she gets %d", route.path, got.Status)
 		}
