@@ -198,7 +198,9 @@ func header(name string, when time.Time, method uint16, crc uint32, packed, size
 	}
 	const version = 20 // for folders and deflate
 	return &zip.FileHeader{Name: name, CreatorVersion: version, ReaderVersion: version, Method: method,
+		//lint:ignore SA1019 the newer field adds bytes to the form
 		ModifiedDate: uint16(when.Day() + int(when.Month())<<5 + (when.Year()-1980)<<9),
+		//lint:ignore SA1019 likewise
 		ModifiedTime: uint16(when.Second()/2 + when.Minute()<<5 + when.Hour()<<11),
 		CRC32:        crc, CompressedSize64: packed, UncompressedSize64: size}
 }
@@ -207,7 +209,8 @@ func header(name string, when time.Time, method uint16, crc uint32, packed, size
 func inside(docs []run.Document) string {
 	kinds := []struct{ source, one, many string }{
 		{"web", "web page", "web pages"}, {"arxiv", "paper", "papers"}, {"file", "of your own files", "of your own files"}, {"database", "answer of a database", "answers of a database"},
-		{"embedded", "document of the embedded library", "documents of the embedded library"}, {"", "document of other researchers", "documents of other researchers"},
+		{"embedded", "document of the embedded library", "documents of the embedded library"},
+		{"connector", "document of a connector", "documents of connectors"}, {"", "document of other researchers", "documents of other researchers"},
 	}
 	seen, count := map[blob.Ref]bool{}, make([]int, len(kinds))
 	for _, d := range docs {
