@@ -113,7 +113,8 @@ var errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the call was st
 
 // await waits for a run. A call that has waited for as long as wall, if that is not 0,
 // leaves the run to go on and gives what there is. Once ctx has ended the run is
-// stopped, unless others count on it, and waited for no longer than the grace.
+// stopped, unless others count on it. A run that is stopped, or whose time is over, is waited for no
+// longer than the grace.
 func (s *Server) await(ctx context.Context, run *runs.Visit, wall time.Duration) outcome {
 	var over <-chan time.Time
 	if wall > 0 {
@@ -129,10 +130,11 @@ func (s *Server) await(ctx context.Context, run *runs.Visit, wall time.Duration)
 		}
 		s.cfg.Log.Error("a run cannot be handed over, so its call goes on", "trace_id", run.ID().String(), "error", err)
 		return s.await(ctx, run, 0)
+	case <-run.Stopping():
 	case <-ctx.Done():
-	}
-	if !run.Leave() {
-		return outcome{err: marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for run %s, which goes on", run.ID())}
+		if !run.Leave() {
+			return outcome{err: marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for run %s, which goes on", run.ID())}
+		}
 	}
 	select {
 	case <-run.Done():

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
 func TestCallReturnsTheResult(t *testing.T) {
@@ -272,6 +273,47 @@ func TestCancelReachesTheResearcher(t *testing.T) {
 			t.Errorf("the next call failed: %s", textOf(t, res))
 		}
 	})
+}
+
+// Research that ignores that its time is over, or that it was stopped, is not waited for.
+func TestStuckResearchIsGivenUp(t *testing.T) {
+	release, asked := make(chan struct{}), make(chan struct{}, 1)
+	s, log := newTestServer(t, scripted(func(context.Context, marchwarden.Request, marchwarden.Sink) (*marchwarden.Result, error) {
+		asked <- struct{}{}
+		<-release
+		return sample("late [1]"), nil
+	}))
+	defer close(release)
+	cs := dialMemory(t, s, eras[1], nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	id, err := marchwarden.ParseTraceID("6f0f1d1e-93a5-4d5c-9a54-3f9fb0d1a001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, meta := range []mcp.Meta{{MetaWall: 50}, {MetaTrace: id.String()}} {
+		go func() {
+			<-asked
+			if meta[MetaTrace] != nil {
+				run, err := s.runs.Find(access.With(ctx, access.Local()), id)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				run.Cancel()
+			}
+		}()
+		res, err := cs.CallTool(ctx, &mcp.CallToolParams{Meta: meta, Name: "research", Arguments: map[string]any{"question": "stuck?"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := textOf(t, res); !res.IsError || !strings.Contains(text, "did not end in time") {
+			t.Errorf("the call gave %s", text)
+		}
+	}
+	if !strings.Contains(log.String(), "research did not end after it was stopped") {
+		t.Errorf("the log says %s", log)
+	}
 }
 
 func TestProgress(t *testing.T) {

@@ -130,6 +130,9 @@ func (r *Run) ID() marchwarden.TraceID { return r.id }
 // after a restart.
 func (r *Run) Done() <-chan struct{} { return r.done }
 
+// Stopping is closed when the run was stopped, its deadline has passed, or it has ended. Its research may ignore that.
+func (r *Run) Stopping() <-chan struct{} { return r.ctx.Done() }
+
 // State is where the run stands now.
 func (r *Run) State() State {
 	r.mu.Lock()

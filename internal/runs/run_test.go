@@ -344,6 +344,11 @@ func TestDeadline(t *testing.T) {
 			t.Errorf("ended after %v", took)
 		}
 		status(t, r.Run, runs.Completed)
+		if r, err = d.Begin(ctx, runs.Asked{Request: ask}); err != nil { // its deadline has passed
+			t.Fatal(err)
+		}
+		<-r.Done()
+		status(t, r.Run, runs.Completed)
 	})
 }
 

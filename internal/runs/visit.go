@@ -2,6 +2,7 @@ package runs
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -17,11 +18,12 @@ type Visit struct {
 	sink marchwarden.Sink
 }
 
-// visit adds a caller. A run that is being stopped has none to add: that is nil.
+// visit adds a caller. A run that is being stopped has none to add: that is nil. One whose deadline has passed says
+// what it has.
 func (r *Run) visit(sink marchwarden.Sink, attached bool) *Visit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ctx.Err() != nil && !r.ended {
+	if why := context.Cause(r.ctx); why != nil && why != context.DeadlineExceeded && !r.ended {
 		return nil
 	}
 	v := &Visit{Run: r, Attached: attached, sink: sink}

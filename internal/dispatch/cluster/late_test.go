@@ -61,6 +61,36 @@ func none(t *testing.T, q *streams.Queue, d time.Duration) {
 	}
 }
 
+// What was announced while a taker was busy, and others took, does not keep it from what comes now.
+func TestOldAnnouncements(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 15*time.Second)
+	e := w.open(t, "one")
+	busy, other := openQueue(t, w, e), openQueue(t, w, e)
+	const many = 64 // so that nearly all lanes of two bands have some
+	submitAll(t, e, many, func(i int) dispatch.Task {
+		task := dispatchtest.Task("web")
+		task.Owner, task.Priority = fmt.Sprint(i), dispatch.Priority(i%2)
+		return task
+	})
+	for range many {
+		if err := next(t, other).Drop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(200 * time.Millisecond)
+	began := time.Now()
+	task := dispatchtest.Task("web")
+	task.Priority = dispatch.Low
+	if err := e.Submit(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	next(t, busy)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("a free slot took a task after %s", took)
+	}
+}
+
 // What comes for a request that was given up is given back, and not kept from all until the end of
 // its lease.
 func TestLateAnswerIsGivenBack(t *testing.T) {

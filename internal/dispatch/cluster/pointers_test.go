@@ -53,6 +53,11 @@ func TestPointersFromElsewhere(t *testing.T) {
 		"of no queue":           streams.WorkSubject("web", int(dispatch.Normal), "", badName),
 		"unreadable":            streams.WorkSubject("web", int(dispatch.Normal), "", noTask),
 	}
+	badEnd := dispatchtest.Task("web")
+	if err := e.Submit(t.Context(), badEnd); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, e, streams.DoneSubject(badEnd.ID), "{")
 	for _, subject := range forged {
 		publish(t, e, subject, "")
 	}
@@ -63,8 +68,10 @@ func TestPointersFromElsewhere(t *testing.T) {
 	if _, err := e.Look(t.Context(), badName); !errors.Is(err, marchwarden.CodeCorrupt) {
 		t.Errorf("a task of no queue: %v", err)
 	}
-	if !queued(t, e, cluster.WorkSubject(files)) {
-		t.Error("the task of another queue does not wait there any more")
+	for _, task := range []dispatch.Task{files, badEnd} {
+		if !queued(t, e, cluster.WorkSubject(task)) {
+			t.Errorf("task %s, of another queue or with a damaged end, does not wait any more", task.ID)
+		}
 	}
 	if err := e.Requeue(t.Context(), usual); err != nil { // as the steward does
 		t.Fatal(err)

@@ -57,7 +57,7 @@ const (
 func (e *Engine) Announce(ctx context.Context, say func() Presence) {
 	key := workerKeys + rand.Text() // names may be given twice
 	every := e.facts.Lease / 3
-	for {
+	for failed := false; ; {
 		trying, cancel := context.WithTimeout(ctx, every)
 		value, err := json.Marshal(say())
 		if err == nil {
@@ -67,7 +67,11 @@ func (e *Engine) Announce(ctx context.Context, say func() Presence) {
 		pause := every
 		if err != nil {
 			pause = min(every, time.Second)
+			if !failed && ctx.Err() == nil {
+				e.log.Warn("could not announce this worker; it counts as gone until it can", "error", err)
+			}
 		}
+		failed = err != nil
 		if streams.Pause(ctx, pause) != nil {
 			break
 		}

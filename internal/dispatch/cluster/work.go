@@ -159,7 +159,11 @@ func (w *crew) claim(ctx context.Context, p *streams.Pointer) (*hold, error) {
 	if !p.Task.Valid() {
 		return nil, p.Drop(ctx)
 	}
-	t, end, err := e.known(ctx, p.Task)
+	end, err := e.ended(ctx, p.Task)
+	if err != nil {
+		return nil, err // also of an end that is damaged, which says nothing of the task
+	}
+	t, err := e.spec(ctx, p.Task)
 	if end != nil || e.pointless(p, t, err) {
 		return nil, p.Drop(ctx)
 	}
@@ -179,8 +183,8 @@ func (w *crew) claim(ctx context.Context, p *streams.Pointer) (*hold, error) {
 	}
 }
 
-// pointless says that a pointer leads to no work for its taker; err is what kept its task from
-// being read.
+// pointless says that a pointer leads to no work for its taker; err is what kept the
+// specification of its task from being read.
 func (e *Engine) pointless(p *streams.Pointer, t dispatch.Task, err error) bool {
 	switch {
 	case err == nil:

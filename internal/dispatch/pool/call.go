@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -40,20 +42,28 @@ type outcome[T any] struct {
 	fate  fate
 }
 
-// guarded calls fn, and makes an error of its panic.
-func guarded[T any](what string, fn func() (T, error)) (value T, err error) {
+// guarded calls fn, and makes an error of its panic, whose stack goes to the log and nowhere else.
+func guarded[T any](log *slog.Logger, what string, fn func() (T, error)) (value T, err error) {
 	defer panics.Caught(&err, what)
-	return fn()
+	panicked := true
+	defer func() {
+		if panicked {
+			log.Error(what+" panicked", "stack", string(debug.Stack()))
+		}
+	}()
+	value, err = fn()
+	panicked = false
+	return value, err
 }
 
 // await calls fn and waits for it, but not for ever: past the end of ctx it has
 // patience for so long, and past the closing of over, which may be nil, for lag. what it is
 // names it where it panics.
 // What comes later is lost, and what fn holds is its own to free.
-func await[T any](ctx context.Context, over <-chan struct{}, patience time.Duration, what string, fn func() (T, error)) outcome[T] {
+func await[T any](ctx context.Context, log *slog.Logger, over <-chan struct{}, patience time.Duration, what string, fn func() (T, error)) outcome[T] {
 	done := make(chan outcome[T], 1)
 	go func() {
-		value, err := guarded(what, fn)
+		value, err := guarded(log, what, fn)
 		done <- outcome[T]{value: value, err: err}
 	}()
 	late := outcome[T]{fate: cutOff}
@@ -105,7 +115,7 @@ func callOnce[T any](ctx, within context.Context, m *member, ask func(context.Co
 		}
 		return none, true, dispatch.NotAsked(err)
 	}
-	o := await(within, l.over, l.grace, "the session with researcher "+m.Name, func() (T, error) { return ask(within, l.session) })
+	o := await(within, m.log, l.over, l.grace, "the session with researcher "+m.Name, func() (T, error) { return ask(within, l.session) })
 	if errors.Is(o.err, dispatch.ErrNotAsked) && closed(l.leaving) {
 		return none, false, nil
 	}

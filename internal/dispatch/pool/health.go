@@ -70,7 +70,7 @@ func (p *Pool) Approve(ctx context.Context, name string) (before, after string, 
 	if !m.Pinned {
 		return "", "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "researcher", Message: name + " is not pinned, so there is nothing to approve"}
 	}
-	o := await(ctx, nil, 0, "the opening of a session", func() (Card, error) {
+	o := await(ctx, m.log, nil, 0, "the opening of a session", func() (Card, error) {
 		l, err := m.dial(ctx)
 		if err != nil {
 			return Card{}, err

@@ -1,8 +1,11 @@
 package pool
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,12 +57,16 @@ func TestInProcess(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				closes := 0
-				p := newPool(t, here("web", tc.do, nil, func() error { closes++; return nil }))
+				var log bytes.Buffer
+				p := configured(t, Config{Seats: []Seat{here("web", tc.do, nil, func() error { closes++; return nil })}, Log: slog.New(slog.NewTextHandler(&log, nil))})
 				began := time.Now()
 				res, err := p.Dispatch(ctx, "web", marchwarden.Request{}, nil)
 				wantError(t, err, tc.code, tc.part)
 				if (res == nil) == (err == nil) {
 					t.Errorf("%v beside %v", res, err)
+				}
+				if got := strings.Contains(log.String(), "inprocess_test.go"); got != (name == "panics") || strings.Contains(log.String(), "wild") {
+					t.Errorf("the log says %s", &log)
 				}
 				if took := time.Since(began); took != tc.took {
 					t.Errorf("took %s", took)

@@ -136,7 +136,7 @@ func (m *member) dial(ctx context.Context) (*line, error) {
 		return nil, err
 	}
 	var l line
-	_, err := guarded("the opening of a session", func() (_ struct{}, err error) {
+	_, err := guarded(m.log, "the opening of a session", func() (_ struct{}, err error) {
 		if l.session, l.card, err = m.Open(ctx); err == nil && l.session == nil {
 			err = marchwarden.Errorf(marchwarden.CodeInternal, "it opened and gave no session")
 		}
@@ -218,7 +218,7 @@ const closingIt = "the end of a session"
 func (m *member) close(l *line) error {
 	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	o := await(limit, nil, 0, closingIt, func() (struct{}, error) { return struct{}{}, l.session.Close() })
+	o := await(limit, m.log, nil, 0, closingIt, func() (struct{}, error) { return struct{}{}, l.session.Close() })
 	if o.fate == overdue {
 		return marchwarden.Errorf(marchwarden.CodeTimeout, "close researcher %s: it did not end within %s", m.Name, closeLimit)
 	}
@@ -227,7 +227,7 @@ func (m *member) close(l *line) error {
 
 // discard closes an unused session, where an error is to be expected.
 func (m *member) discard(s Session) {
-	if _, err := guarded(closingIt, func() (struct{}, error) { return struct{}{}, s.Close() }); err != nil {
+	if _, err := guarded(m.log, closingIt, func() (struct{}, error) { return struct{}{}, s.Close() }); err != nil {
 		m.log.Debug("session closed", "error", err)
 	}
 }

@@ -239,7 +239,7 @@ func (p *Pool) Close() error {
 func (p *Pool) settle() error {
 	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	o := await(limit, nil, 0, "the pool", func() (struct{}, error) {
+	o := await(limit, slog.New(slog.DiscardHandler), nil, 0, "the pool", func() (struct{}, error) {
 		p.tasks.Wait()
 		return struct{}{}, nil
 	})

@@ -42,8 +42,8 @@ func (p *Pointer) Over() bool { return p.left() <= 0 }
 // errOver is the error of what is said about a pointer too late.
 var errOver = marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of the task has ended")
 
-// pull takes the next pointer of a lane; nil if there is none, or, when one is announced, none comes
-// for a while. The end of a context does not stop it: what is on its way would wait for the end of
+// pull takes the next pointer of a lane; nil if there is none, or, when one was just announced, none
+// comes for a while. The end of a context does not stop it: what is on its way would wait for the end of
 // its lease.
 //
 // A pointer comes under its own subject, so which request it answers cannot be told. So what comes

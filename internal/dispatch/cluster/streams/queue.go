@@ -52,8 +52,9 @@ type Queue struct {
 
 // lane is what is known of a lane.
 type lane struct {
-	maybe     bool // there may be something that is not announced
-	announced int  // pointers that were announced and not asked for yet
+	maybe     bool      // there may be something that is not announced
+	announced int       // pointers that were announced and not asked for yet
+	last      time.Time // when one was announced
 }
 
 // OpenQueue makes the consumers of a queue if they are missing, however long that takes
@@ -105,6 +106,7 @@ func (q *Queue) announced(m *nats.Msg) {
 	}
 	q.mu.Lock()
 	q.lanes[band][number].announced++
+	q.lanes[band][number].last = q.c.now()
 	q.mu.Unlock()
 	select {
 	case q.wake <- struct{}{}:
@@ -183,7 +185,8 @@ func (q *Queue) try(ctx context.Context, band, number int) (*Pointer, error) {
 	if !was.maybe && was.announced == 0 {
 		return nil, nil
 	}
-	p, err := q.pull(band, number, was.announced > 0)
+	// What was announced a while ago, such as when all slots were busy, is there by now, or another has it.
+	p, err := q.pull(band, number, was.announced > 0 && q.c.now().Sub(was.last) < arriveFor)
 	if errors.Is(err, nats.ErrNoResponders) { // no consumer, or none that leads
 		short, stop := context.WithTimeout(ctx, tryFor)
 		defer stop()
