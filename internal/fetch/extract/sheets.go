@@ -46,31 +46,25 @@ type sheetWriter struct {
 	text         strings.Builder // of the open cell
 	rows, column int             // so far; the column of the open cell, from zero
 	cells        []sheetCell     // of the open row
-	hidden       []bool          // by the column
-	looked       int             // columns that were looked at in all sheets
+	hidden       [maxColumns]bool
+	looked       int // columns that were looked at in all sheets
 }
 
 func (w *sheetWriter) sheet(name string) {
-	w.name, w.begun, w.rows, w.column, w.hidden = oneLine(name, 100), false, 0, 0, nil
+	w.name, w.begun, w.rows, w.column, w.hidden = oneLine(name, 100), false, 0, 0, [maxColumns]bool{}
 }
 
 // hide takes columns from one up to another, which is no part of them, for hidden.
 func (w *sheetWriter) hide(from, to int) {
-	if w.hidden == nil {
-		w.hidden = make([]bool, maxColumns)
-	}
-	from, to = max(from, 0), min(to, maxColumns)
-	if w.looked += max(to-from, 0); w.looked > maxLooked { // which the next row says
-		return
-	}
-	for i := from; i < to; i++ {
+	for i := max(from, 0); i < min(to, maxColumns) && w.looked <= maxLooked; i++ { // over it, the next row fails
 		w.hidden[i] = true
+		w.looked++
 	}
 }
 
 // add ends a cell.
 func (w *sheetWriter) add(text string) {
-	if text != "" && w.column < maxColumns && (w.hidden == nil || !w.hidden[w.column]) {
+	if w.looked++; text != "" && w.column < maxColumns && !w.hidden[w.column] {
 		w.cells = append(w.cells, sheetCell{w.column, text})
 	}
 }
@@ -219,9 +213,6 @@ func (r *odsReader) end(name string) error {
 	case "table-cell", "covered-table-cell":
 		text := cmp.Or(r.value, strings.TrimSpace(r.text.String()))
 		end := min(r.column+r.wide, maxColumns)
-		if text != "" {
-			r.looked += end - r.column
-		}
 		for ; text != "" && r.column < end; r.column++ {
 			r.add(text)
 		}
