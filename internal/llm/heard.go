@@ -35,6 +35,7 @@ type Heard struct {
 
 type heardCall struct {
 	id, name string
+	whole    string // the input that came at once, which the pieces replace
 	input    strings.Builder
 }
 
@@ -68,6 +69,9 @@ func (h *Heard) CallPiece(index int64, id, name, input string) {
 	slot.input.WriteString(input)
 }
 
+// CallWhole notes the input that a call begins with, which stands where no pieces of it come.
+func (h *Heard) CallWhole(index int64, input string) { h.slots[index].whole = input }
+
 // Count notes what the provider has counted so far, which only grows: all input, cached included, and all output.
 func (h *Heard) Count(in, out, read, write int64) {
 	const most = 1 << 40
@@ -96,7 +100,7 @@ func (h *Heard) Foreign() error {
 func (h *Heard) Reply() Reply {
 	r := Reply{Text: h.text.String(), Usage: h.usage()}
 	for _, c := range h.calls {
-		r.Calls = append(r.Calls, ToolCall{Name: c.name, Input: ToolInput(c.input.String())})
+		r.Calls = append(r.Calls, ToolCall{Name: c.name, Input: ToolInput(cmp.Or(c.input.String(), c.whole))})
 	}
 	return r
 }
@@ -122,7 +126,7 @@ func (h *Heard) usage() Usage {
 	if u.Out == 0 || h.Finish == "" { // the count at a stream's start is a placeholder
 		said := EstimateText(h.text.String()) + EstimateText(h.Refusal.String()) + EstimateText(h.thoughts.String())
 		for _, c := range h.calls {
-			said += EstimateText(c.name) + EstimateText(c.input.String())
+			said += EstimateText(c.name) + EstimateText(cmp.Or(c.input.String(), c.whole))
 		}
 		u.Out = max(u.Out, min(said, most))
 	}
@@ -137,8 +141,8 @@ func within(n int64, most int) int { return int(min(max(n, 0), int64(most))) }
 // complaint is what a provider says of itself.
 type complaint struct{ message, kind, code, param string }
 
-// statuses are what a kind of complaint stands for, which says more than the status of its answer: inside a
-// stream that is 200.
+// statuses are what a kind of complaint inside a stream stands for, whose status is 200. An answer that is an error
+// has the right status itself: Ollama calls a missing model an api_error.
 var statuses = map[string]int{
 	"rate_limit_error": http.StatusTooManyRequests, "overloaded_error": overloaded, "api_error": http.StatusInternalServerError, "timeout_error": http.StatusGatewayTimeout,
 	"authentication_error": http.StatusUnauthorized, "permission_error": http.StatusForbidden, "billing_error": http.StatusPaymentRequired,
@@ -176,9 +180,6 @@ func (w *Wire) foreign() *Fault {
 
 // refused makes the fault of a status and what the provider said with it.
 func (w *Wire) refused(status int, c complaint, header http.Header) *Fault {
-	if by := statuses[c.kind]; by != 0 {
-		status = by
-	}
 	said := strings.ToLower(c.message + " param " + c.param + " code " + c.code + " " + c.kind)
 	code, hint, what := marchwarden.CodeInvalid, "", ""
 	switch {
@@ -251,6 +252,9 @@ func Word(raw json.RawMessage) string {
 func (c complaint) status() int {
 	if n, err := strconv.Atoi(c.code); err == nil && n >= 400 && n < 600 {
 		return n
+	}
+	if by := statuses[c.kind]; by != 0 {
+		return by
 	}
 	if strings.Contains(c.kind+" "+c.code, "rate_limit") {
 		return http.StatusTooManyRequests

@@ -42,7 +42,8 @@ type Document struct {
 	MediaType string   // what the bytes were taken for, e.g. "text/markdown"
 	Extractor string   // name/version of the extractor used, e.g. "markdown/3"
 	NonText   bool     // no text can be had from these bytes
-	Unread    string   // why a PDF has no text, for people
+	Unread    string   // why pages of a PDF have no text, for people
+	Again     bool     // that reading the same bytes again may give more
 	Pages     []int    // of a PDF of at most 10,000 pages: where in Text each page begins; a page without text begins where the one before it ends
 }
 
@@ -79,6 +80,12 @@ func (x *Extractor) Close() error {
 		return nil
 	}
 	return x.cfg.PDF.Close()
+}
+
+// Scans reports whether pages that are pictures are read.
+func (x *Extractor) Scans() bool {
+	p, ok := x.cfg.PDF.(interface{ Scans() bool })
+	return ok && p.Scans()
 }
 
 // Extract is ExtractAs for bytes that came without a Content-Type: files.
@@ -152,7 +159,7 @@ func (x *Extractor) pages(ctx context.Context, raw []byte) (Document, error) {
 		}
 		return nil
 	})
-	doc.Text, doc.Title, doc.Author, doc.Published, doc.Unread = text.String(), about.Title, about.Author, about.Published, about.Unread
+	doc.Text, doc.Title, doc.Author, doc.Published, doc.Unread, doc.Again = text.String(), about.Title, about.Author, about.Published, about.Unread, about.Again
 	doc.MediaType, doc.Extractor = fmtPDF.mediaType(), "pdf/2"
 	if doc.NonText = doc.Text == ""; doc.NonText || len(doc.Pages) > maxPages { // pictures of pages; more than a person turns
 		doc.Pages = nil

@@ -50,8 +50,8 @@ func readMail(f format, raw []byte, maxBytes int64) (Document, error) {
 		}
 		err := w.message(message, 0)
 		switch {
-		case errors.Is(err, ErrTooLarge):
-			return Document{}, err
+		case int64(w.out.Len()) > maxBytes:
+			return Document{}, fmt.Errorf("%w: text over %d bytes", ErrTooLarge, maxBytes)
 		case err != nil:
 			failed = cmp.Or(failed, err)
 			fmt.Fprintf(&w.out, "\n\n[A message that cannot be read: %v]\n\n", err)
@@ -118,9 +118,7 @@ func (w *mailWriter) message(raw []byte, depth int) error {
 		head += "Attachments, not read: " + strings.Join(w.attached, ", ") + "\n"
 	}
 	w.attached = outer
-	if w.out.WriteString(head + "\n" + text + "\n\n"); int64(w.out.Len()) > w.max {
-		return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, w.max)
-	}
+	w.out.WriteString(head + "\n" + text + "\n\n")
 	return err
 }
 
@@ -149,9 +147,11 @@ func (w *mailWriter) part(p mailPart, depth int) (string, error) {
 	case kind == "message/rfc822":
 		inner := &mailWriter{max: w.max, doc: &Document{}, parts: w.parts}
 		raw, err := io.ReadAll(decoded(p))
-		err = errors.Join(err, inner.message(raw, depth+1))
+		if err = errors.Join(err, inner.message(raw, depth+1)); err != nil { // of this message alone; what is too long is so for the whole, too
+			return inner.out.String() + unreadable(err), nil
+		}
 		w.parts = inner.parts
-		return inner.out.String(), err
+		return inner.out.String(), nil
 	case disposition == "attachment" || !strings.HasPrefix(kind, "text/"):
 		w.attached = append(w.attached, cmp.Or(name, kind))
 		return "", nil

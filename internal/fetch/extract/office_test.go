@@ -96,14 +96,37 @@ func TestHostileArchives(t *testing.T) {
 		"an Office password":  {"a.xlsx", string(oldOffice) + string(encryptedOffice), ErrEncrypted},
 		"an older Office":     {"a.pptx", string(oldOffice), ErrDamaged},
 		"wide rows":           {"a.ods", odt(odfBody + strings.Repeat(`<table:table-row><table:table-cell table:number-columns-repeated="999999999"><text:p>aaaa</text:p></table:table-cell></table:table-row>`, 2000) + odfEnd), ErrTooLarge},
-		"an encrypted mail":   {"a.eml", "From: a\nContent-Type: multipart/encrypted; boundary=x\n\n", ErrEncrypted},
-		"a broken head":       {"a.eml", "no head at all\n\ntext", ErrDamaged},
-		"deep groups":         {"a.rtf", `{\rtf1` + strings.Repeat("{", maxGroups+1), ErrTooLarge},
-		"no Rich Text":        {"a.rtf", "words", ErrDamaged},
-		"a long head":         {"a.eml", "From: " + strings.Repeat("a", 2*maxMailHead), ErrTooLarge},
+		"hidden wide rows": {"a.ods", odt(odfBody + strings.Repeat(`<table:table-column table:visibility="collapse" table:number-columns-repeated="16"/>`, maxColumns/16) +
+			strings.Repeat(`<table:table-row><table:table-cell table:number-columns-repeated="16384"><text:p>a</text:p></table:table-cell></table:table-row>`, 2000) + odfEnd), ErrTooLarge},
+		"columns hidden often": {"a.ods", odt(odfBody + strings.Repeat(`<table:table><table:table-column table:visibility="collapse" table:number-columns-repeated="16384"/><table:table-row/></table:table>`, 2000) + odfEnd), ErrTooLarge},
+		"an encrypted mail":    {"a.eml", "From: a\nContent-Type: multipart/encrypted; boundary=x\n\n", ErrEncrypted},
+		"a broken head":        {"a.eml", "no head at all\n\ntext", ErrDamaged},
+		"deep groups":          {"a.rtf", `{\rtf1` + strings.Repeat("{", maxGroups+1), ErrTooLarge},
+		"no Rich Text":         {"a.rtf", "words", ErrDamaged},
+		"a long head":          {"a.eml", "From: " + strings.Repeat("a", 2*maxMailHead), ErrTooLarge},
 	} {
 		if _, err := New(Config{}).Extract(t.Context(), c.file, []byte(c.raw)); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// What is wrong with one message, forwarded or of a mailbox, costs the others nothing.
+func TestMailInPart(t *testing.T) {
+	const head = "Content-Type: multipart/mixed; boundary=x\n\n"
+	forwarded := func(raw string) string { return "--x\nContent-Type: message/rfc822\n\n" + raw + "\n" }
+	many := head + strings.Repeat("--x\n\na\n", maxMailParts+1) + "--x--\n"
+	many2 := strings.ReplaceAll(many, "x", "y")
+	for name, c := range map[string]string{
+		"a.eml":  "From: Ann\n" + head + "--x\n\nFirst.\n" + forwarded("no head") + forwarded("From: Bob\nContent-Type: multipart/encrypted; boundary=z\n\n") + forwarded("From: Bob\n"+many2) + "--x\n\nLast.\n--x--\n",
+		"a.mbox": "From a@b Fri Jul  8 12:08:34 2011\nFrom: Ann\n\nFirst.\n\nFrom a@b Fri Jul  8 12:08:35 2011\nFrom: Bob\n" + many + "\nFrom a@b Fri Jul  8 12:08:36 2011\nFrom: Cy\n\nLast.\n",
+	} {
+		d, err := New(Config{}).Extract(t.Context(), name, []byte(c))
+		if err != nil || !strings.Contains(d.Text, "First.") || !strings.Contains(d.Text, "Last.") || !strings.Contains(d.Text, "cannot be read: document") {
+			t.Errorf("%s: %q, err %v", name, d.Text, err)
+		}
+		if _, err := New(Config{MaxBytes: 1 << 10}).Extract(t.Context(), name, []byte(strings.Replace(c, "First.", strings.Repeat("First.", 200), 1))); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s with a long text: %v", name, err)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 const (
 	maxStrings = 2 << 20 // different texts of its cells
 	maxColumns = 16_384
+	maxLooked  = 16 << 20 // columns that are hidden or filled by a few bytes each
 	maxRow     = 1 << 20
 	headWidth  = 200 // columns that tell which row names them
 )
@@ -45,32 +46,34 @@ type sheetWriter struct {
 	text         strings.Builder // of the open cell
 	rows, column int             // so far; the column of the open cell, from zero
 	cells        []sheetCell     // of the open row
-	hidden       []span          // columns
+	hidden       [maxColumns]bool
+	looked       int // columns that were looked at in all sheets
 }
-
-// span are columns from one up to another, which is no part of it.
-type span struct{ from, to int }
 
 func (w *sheetWriter) sheet(name string) {
-	w.name, w.begun, w.rows, w.column, w.hidden = oneLine(name, 100), false, 0, 0, nil
+	w.name, w.begun, w.rows, w.column, w.hidden = oneLine(name, 100), false, 0, 0, [maxColumns]bool{}
 }
 
-// hide takes columns for hidden.
+// hide takes columns from one up to another, which is no part of them, for hidden.
 func (w *sheetWriter) hide(from, to int) {
-	if len(w.hidden) < 1000 {
-		w.hidden = append(w.hidden, span{from, to})
+	for i := max(from, 0); i < min(to, maxColumns) && w.looked <= maxLooked; i++ { // over it, the next row fails
+		w.hidden[i] = true
+		w.looked++
 	}
 }
 
 // add ends a cell.
 func (w *sheetWriter) add(text string) {
-	if text != "" && w.column < maxColumns && !slices.ContainsFunc(w.hidden, func(s span) bool { return w.column >= s.from && w.column < s.to }) {
+	if w.looked++; text != "" && w.column < maxColumns && !w.hidden[w.column] {
 		w.cells = append(w.cells, sheetCell{w.column, text})
 	}
 }
 
 // row ends a row, which stands there up to the number to.
 func (w *sheetWriter) row(to int) error {
+	if w.looked > maxLooked {
+		return fmt.Errorf("%w: cells that stand in more than %d columns", ErrTooLarge, maxLooked)
+	}
 	r := sheetRow{w.rows, to, w.cells}
 	w.rows = to
 	if len(r.cells) == 0 {

@@ -35,6 +35,7 @@ type keptText struct {
 	Pages     []string
 	size      int
 	broken    bool // JSON cannot hold it, or it is too long
+	failed    bool // a page could not be recognised
 }
 
 // keptPath is where the text of a PDF is kept; "" without a cache directory.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,8 +88,17 @@ type drawing interface {
 	RenderPageInPixels(*requests.RenderPageInPixels) (*responses.RenderPageInPixels, error)
 }
 
+// Scans reports whether pages that are pictures are read.
+func (p *Reader) Scans() bool { return p.cfg.OCR != "" }
+
 // Read implements extract.PDF.
 func (p *Reader) Read(ctx context.Context, raw []byte, page func(n, of int, text string) error) (about extract.Document, err error) {
+	words, bare := false, false // pages that have words, and that have none
+	give := page
+	page = func(n, of int, text string) error {
+		words, bare = words || written(text), bare || !written(text)
+		return give(n, of, text)
+	}
 	path := p.keptPath(raw)
 	text := kept(path)
 	if text != nil && p.ctx.Err() == nil {
@@ -101,11 +109,14 @@ func (p *Reader) Read(ctx context.Context, raw []byte, page func(n, of int, text
 			text.keep(path, about)
 		}
 	}
-	if err == nil && !text.broken && !slices.ContainsFunc(text.Pages, written) {
+	switch {
+	case err != nil || !bare:
+	case text.failed:
+		about.Unread, about.Again = "its pages are pictures, and tesseract failed to read them", true
+	case !p.Scans():
+		about.Unread = "its pages are pictures; with tesseract installed their text is read"
+	case !words:
 		about.Unread = "its pages are pictures, and no text was recognised in them"
-		if p.cfg.OCR == "" {
-			about.Unread = "its pages are pictures; with tesseract installed their text is read"
-		}
 	}
 	return about, err
 }
@@ -124,7 +135,7 @@ func (p *Reader) fresh(ctx context.Context, raw []byte, page func(n, of int, tex
 	if err == nil {
 		err = s.rest(ctx)
 	}
-	text.broken = text.broken || s.failed
+	text.failed, text.broken = s.failed, text.broken || s.failed
 	return text, about, err
 }
 

@@ -19,6 +19,7 @@ import (
 // Bounds of recognising text in pictures of pages.
 const (
 	maxScanned = 200              // pages of one PDF; the others stay without text
+	maxFailed  = 3                // pages one after the other that fail: so would the rest
 	scanWide   = 1700             // pixels, as of a letter at 200 dots an inch
 	scanHigh   = 2400             //
 	scanTime   = 30 * time.Second // of one page
@@ -55,13 +56,16 @@ func (s *scan) page(n, of int, text string) error {
 
 // rest gives what has waited. A page that cannot be drawn or recognised stays without text.
 func (s *scan) rest(ctx context.Context) error {
-	of, scanned := s.first+len(s.waiting)-1, 0
+	of, scanned, failed := s.first+len(s.waiting)-1, 0, 0
 	for i, text := range s.waiting {
-		if !written(text) && scanned < maxScanned {
+		if !written(text) && scanned < maxScanned && failed < maxFailed {
 			scanned++
+			failed++
 			var err error
 			if text, err = s.recognise(ctx, s.first+i); err != nil {
 				s.failed = true
+			} else {
+				failed = 0
 			}
 			if ctx.Err() != nil || errors.Is(err, extract.ErrClosed) {
 				return fmt.Errorf("recognise page %d of %d: %w", s.first+i, of, cmp.Or(ctx.Err(), err))

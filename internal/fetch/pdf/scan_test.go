@@ -135,11 +135,26 @@ func TestScannedBadly(t *testing.T) {
 			if middle := doc.Text[doc.Pages[1]:doc.Pages[2]]; !strings.HasPrefix(middle, c.middle) || strings.ContainsRune(middle, '\033') || c.middle == "" && strings.TrimSpace(middle) != "" {
 				t.Errorf("the picture is read as %q", middle)
 			}
+			if (doc.Unread != "") == c.kept || doc.Again == c.kept {
+				t.Errorf("it says %q, again %v", doc.Unread, doc.Again)
+			}
 			if kept, _ := os.ReadDir(filepath.Join(dir, keptDir)); (len(kept) > 0) != c.kept {
 				t.Errorf("kept: %v", kept)
 			}
 		})
 	}
+	t.Run("always fails", func(t *testing.T) {
+		t.Parallel()
+		dir := ownCache(t)
+		program, began := filepath.Join(dir, "tesseract"), filepath.Join(dir, "began")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\necho >>"+began+"\nexit 1\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		doc, err := read(t, Config{CacheDir: dir, OCR: program}, makePDF("", "", "", "", ""))
+		if times, _ := os.ReadFile(began); err != nil || !doc.NonText || !doc.Again || len(times) != maxFailed {
+			t.Errorf("%+v, %v, after %d pages", doc, err, len(times))
+		}
+	})
 	t.Run("hangs", func(t *testing.T) {
 		t.Parallel()
 		dir := ownCache(t)
@@ -168,5 +183,8 @@ func TestUnread(t *testing.T) {
 	doc, err := read(t, Config{CacheDir: datatest.PDFCache(t)}, makePDF(""))
 	if err != nil || !doc.NonText || !strings.Contains(doc.Unread, "tesseract") {
 		t.Errorf("%+v, %v", doc, err)
+	}
+	if doc, err = read(t, Config{CacheDir: datatest.PDFCache(t)}, makePDF("Typed.", "")); err != nil || doc.NonText || doc.Unread == "" || doc.Again {
+		t.Errorf("in part: %+v, %v", doc, err)
 	}
 }

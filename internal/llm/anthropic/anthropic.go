@@ -210,7 +210,8 @@ func (r *reading) take(h *llm.Heard, e *event) bool {
 		case "thinking":
 			h.Think(b.Thinking)
 		case "tool_use":
-			h.CallPiece(e.Index, b.ID, b.Name, strings.TrimPrefix(string(b.Input), "{}")) // which the pieces follow
+			h.CallPiece(e.Index, b.ID, b.Name, "")
+			h.CallWhole(e.Index, string(b.Input))
 		}
 	case "content_block_delta":
 		d := e.Delta

@@ -54,6 +54,8 @@ func TestStatuses(t *testing.T) {
 		{name: "401 with the key", status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + key + `"}}`, code: marchwarden.CodeDenied, wait: -1, says: "provided: [key]", hint: "check the key"},
 		{name: "403", status: 403, body: `{}`, code: marchwarden.CodeDenied, wait: -1},
 		{name: "404", provider: "ollama", status: 404, body: `{"error":{"message":"model 'test-model' not found"}}`, code: marchwarden.CodeDenied, wait: -1, says: "ollama does not know the model test-model", hint: "ollama pull test-model"},
+		{name: "404, as Ollama says it", provider: "ollama", status: 404, body: `{"error":{"message":"model \"test-model\" not found, try pulling it first","type":"api_error","param":null,"code":null}}`, code: marchwarden.CodeDenied, wait: -1, says: "ollama does not know the model test-model", hint: "ollama pull test-model"},
+		{name: "400, as Ollama says it", provider: "ollama", status: 400, body: `{"error":{"message":"invalid schema","type":"api_error"}}`, code: marchwarden.CodeInvalid, wait: -1, says: "status 400"},
 		{name: "404, a page", status: 404, body: `<html>nothing here</html>`, header: []string{"Content-Type", "text/html"}, code: marchwarden.CodeDenied, wait: -1, hint: "OPENAI_BASE_URL"},
 		{name: "400", status: 400, body: `{"error":"just a string"}`, code: marchwarden.CodeInvalid, wait: -1, says: "just a string"},
 		{name: "400, vLLM", status: 400, body: `{"object":"error","message":"bad thing","type":"BadRequestError","code":400}`, code: marchwarden.CodeInvalid, wait: -1, says: "bad thing"},

@@ -301,3 +301,41 @@ func TestSharedPrefixOfTheRealHost(t *testing.T) {
 		t.Errorf("without a prefix worth keeping it is asked %s", rec.bodies[2])
 	}
 }
+
+// TestSideBySide: of calls side by side each keeps what another learned.
+func TestSideBySide(t *testing.T) {
+	var first sync.WaitGroup
+	first.Add(2) // both begin before one has learned anything
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request, n int, b body) {
+		if n <= 2 {
+			first.Done()
+			first.Wait()
+		}
+		switch {
+		case b["tools"] != nil:
+			complain(w, 400, "this model does not support tools")
+		case b["response_format"] != nil:
+			complain(w, 400, "unknown field response_format")
+		default:
+			answerWith(w, "ok")
+		}
+	})
+	m := model(t, openai.Config{BaseURL: s.URL, Provider: "vllm"})
+	calls := []llm.Call{withTools(call()), withSchema(call())}
+	ask := func(c llm.Call) {
+		if _, err := m.Generate(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+	}
+	var both sync.WaitGroup
+	for _, c := range calls {
+		both.Go(func() { ask(c) })
+	}
+	both.Wait()
+	before := len(s.requests())
+	ask(calls[0])
+	ask(calls[1])
+	if n := len(s.requests()) - before; n != 2 {
+		t.Errorf("%d requests for two calls", n)
+	}
+}

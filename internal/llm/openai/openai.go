@@ -119,7 +119,7 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 		h, failed := m.wire.Ask(ctx, c, body, read)
 		if failed == nil || h.Finish != "" { // an error after the finish reason loses nothing but the usage
 			m.mu.Lock()
-			m.knows = l
+			m.knows = m.knows.and(l) // calls side by side learn different things
 			m.mu.Unlock()
 			return m.wire.Clean(replyOf(c, h)), nil
 		}

@@ -167,6 +167,14 @@ type limits struct {
 	noTemperature bool
 }
 
+// and is what is left out by either.
+func (l limits) and(o limits) limits {
+	return limits{
+		cap: max(l.cap, o.cap), schema: max(l.schema, o.schema), noTools: l.noTools || o.noTools, noParallel: l.noParallel || o.noParallel,
+		noUsage: l.noUsage || o.noUsage, noEffort: l.noEffort || o.noEffort, noTemperature: l.noTemperature || o.noTemperature,
+	}
+}
+
 // without reads from a refusal what to leave out of the request; false if that changes nothing, and it is final.
 func (l limits) without(f *llm.Fault, r request) (limits, bool) {
 	said, old := f.Said, l

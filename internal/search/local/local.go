@@ -179,7 +179,7 @@ func (ix *Index) Remove(ctx context.Context, folder string) error {
 // content of every file, whatever the order or the history of updates.
 func (ix *Index) Fingerprint(ctx context.Context, folders ...*fetch.Folder) (string, error) {
 	sum := sha256.New()
-	frame(sum, []byte("marchwarden library fingerprint, schema 4")) // to be raised when the same bytes give other texts
+	frame(sum, []byte("marchwarden library fingerprint, schema 5")) // to be raised when the same bytes give other texts
 	err := ix.use(func() error {
 		for _, f := range byName(folders) {
 			_, known, err := ix.load(ctx, f.Name)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -238,6 +239,65 @@ func TestUpdateSkipsAndNotes(t *testing.T) {
 	second := update(t, ix, f, x)
 	equal(t, "notes again, without reading", second.Notes, first.Notes)
 	equal(t, "extractions", x.calls.Load(), calls)
+}
+
+// scanner is an extractor of scanned PDFs: each has a typed word, or none, and a picture of another.
+type scanner struct {
+	counter
+	scans, fails bool
+}
+
+func (s *scanner) Scans() bool { return s.scans }
+
+func (s *scanner) Extract(_ context.Context, _ string, raw []byte) (extract.Document, error) {
+	s.calls.Add(1)
+	typed, picture, _ := strings.Cut(string(raw), "|")
+	d := extract.Document{Text: typed}
+	switch {
+	case s.fails:
+		d.Unread, d.Again = "failed", true
+	case s.scans:
+		d.Text = strings.TrimSpace(typed + " " + picture)
+	default:
+		d.Unread = "install it"
+	}
+	d.NonText = d.Text == ""
+	return d, nil
+}
+
+func TestScannedAreReadOnceTheyCanBe(t *testing.T) {
+	f := tree(t, "part.pdf", "typed|scanned", "whole.pdf", "|scanned", "blank.pdf", "|")
+	ix, x := open(t, ""), &scanner{}
+	step := func(what string, calls int64, notes int, found ...string) {
+		t.Helper()
+		x.calls.Store(0)
+		report := update(t, ix, f, x)
+		equal(t, what+": extractions", x.calls.Load(), calls)
+		equal(t, what+": notes", len(report.Notes), notes)
+		got := find(t, ix, f, "scanned")
+		slices.Sort(got)
+		equal(t, what+": found", got, append([]string{}, found...))
+	}
+	state := func() (n int) {
+		t.Helper()
+		if err := ix.r.QueryRow("SELECT state FROM folders").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	x.scans, x.fails = true, true
+	step("fails", 3, 2)
+	before := state()
+	step("fails again", 3, 2)
+	equal(t, "writes of what fails again", state()-before, 0)
+	x.scans, x.fails = false, false
+	step("not there", 3, 2)
+	step("not there again", 0, 2)
+	x.scans = true
+	step("there", 3, 1, "part.pdf", "whole.pdf")
+	step("there again", 0, 1, "part.pdf", "whole.pdf")
+	x.scans = false
+	step("gone", 0, 1, "part.pdf", "whole.pdf")
 }
 
 // failing is a file system that refuses some names.

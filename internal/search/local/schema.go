@@ -27,14 +27,15 @@ import (
 //	          up by one with every change
 //	docs      one row a file whose bytes were read. id = folder<<32 + number, so that
 //	          one folder is one range of ids; the numbers of its chunks begin there.
-//	          mtime 0 = compare by hash; hash = SHA-256 of the bytes; host = the
-//	          declared origin or ''; note = why nothing of it can be found, or ''
+//	          mtime 0 = compare by hash; hash = SHA-256 of the bytes, or, a byte
+//	          longer, of that hash and the text where pages wait to be read another
+//	          time; host = the declared origin or ''; note = why nothing of it can be found, or ''
 //	texts     one row a chunk
 //	segments  what package inverted makes of the chunks of a batch of files, or of
 //	          several batches. Numbers in it are counted from first, and it has span
 //	          of them; those that are no file in docs any more are not there. A segment
 //	          never changes and its id is never used again
-const schemaVersion = 7
+const schemaVersion = 8
 
 // applicationID marks a file as ours ("MWLI"), so that a path that points at another program's
 // database by mistake never destroys its data.

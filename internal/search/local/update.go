@@ -170,7 +170,7 @@ func (u *updater) compare(entries []entry) (todo []entry, gone []int64) {
 		k, ok := u.known[e.name]
 		delete(left, e.name)
 		switch {
-		case !ok || e.mtime == 0 || e.mtime != k.mtime || e.size != k.size:
+		case !ok || e.mtime == 0 || e.mtime != k.mtime || e.size != k.size || len(k.hash) > sha256.Size && u.scans():
 			todo = append(todo, e)
 		case k.note != "":
 			u.note(e.name, k.note)
@@ -283,6 +283,10 @@ func (u *updater) read(ctx context.Context, e entry) outcome {
 		return o
 	}
 	o.doc, err = u.opts.Extract.Extract(ctx, e.name, raw)
+	if o.doc.Again || o.doc.Unread != "" && !u.scans() { // another time the same bytes may give another text
+		sum = sha256.Sum256(append(o.hash, o.doc.Text...))
+		o.hash = append(sum[:], 0)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return o
@@ -291,14 +295,22 @@ func (u *updater) read(ctx context.Context, e entry) outcome {
 		o.retry = !lasting(err)
 	case o.doc.NonText:
 		o.note = cmp.Or(o.doc.Unread, "no text in this file")
-		o.retry = o.doc.Unread != "" // by a program that is installed meanwhile
+		o.retry = o.doc.Again
+	case o.doc.Again:
+		o.mtime = 0
 	}
-	if !o.retry {
+	if o.same = !o.retry && slices.Equal(u.known[e.name].hash, o.hash); !o.retry && !o.same {
 		o.title = fetch.Title(e.name, o.doc)
 		o.pieces = chunk(o.doc.Text)
 	}
 	o.done = true
 	return o
+}
+
+// scans reports whether the extractor reads pages that are pictures.
+func (u *updater) scans() bool {
+	x, ok := u.opts.Extract.(interface{ Scans() bool })
+	return ok && x.Scans()
 }
 
 // lasting reports whether the same bytes would fail the same way again.
@@ -309,9 +321,12 @@ func lasting(err error) bool {
 // write stores one batch and counts it. It goes on when ctx has ended, since the
 // work is done already and soon written; only a large file is given up.
 func (u *updater) write(ctx context.Context, b *batch) error {
-	// Files without a time are read every time; unchanged, they cost no write.
+	// Files without a time are read every time; unchanged, or unknown and unreadable, they cost no write.
 	news := slices.ContainsFunc(b.files, func(o outcome) bool {
 		k := u.known[o.name]
+		if o.retry {
+			return k.id != 0
+		}
 		return !o.same || o.size != k.size || o.mtime != k.mtime
 	})
 	if news {
