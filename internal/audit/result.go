@@ -58,7 +58,7 @@ func (a *Audit) result(ctx context.Context, rec Records, id marchwarden.TraceID,
 		return err
 	}
 	a.report(report)
-	a.support(res)
+	a.support(log, res)
 	if log != nil {
 		wrong, err := verify.CheckPlaces(ctx, rec.Blobs, log, res)
 		if err != nil {
@@ -167,8 +167,8 @@ func (a *Audit) compare(kept, given *marchwarden.Result) {
 	a.check("the result is the one that was recorded", problem)
 }
 
-// support tells how the claims were judged.
-func (a *Audit) support(res *marchwarden.Result) {
+// support tells how the claims were judged, and how far two judges agreed in the run.
+func (a *Audit) support(log *trace.Log, res *marchwarden.Result) {
 	count := map[marchwarden.Support]int{}
 	for _, c := range res.Claims {
 		count[c.Support]++
@@ -179,8 +179,16 @@ func (a *Audit) support(res *marchwarden.Result) {
 			parts = append(parts, fmt.Sprintf("%d %s", count[k], k))
 		}
 	}
+	agreed := ""
+	if log != nil {
+		for _, s := range log.Steps {
+			if v, ok := s.(*trace.Verify); ok && v.Judged > 0 {
+				agreed = fmt.Sprintf("; in the run the two judges agreed on %d of %d claims", v.Agreed, v.Judged)
+			}
+		}
+	}
 	if len(parts) > 0 {
-		a.print("- support: %s", strings.Join(parts, ", "))
+		a.print("- support: %s%s", strings.Join(parts, ", "), agreed)
 	}
 }
 

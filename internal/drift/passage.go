@@ -85,16 +85,17 @@ func firstTwo(s string) (two [2]rune) {
 // stand and in whatever order.
 func nearest(text, excerpt string) (string, bool) {
 	own, most := StemsOf(excerpt), len(lexicon.Sentences(excerpt))
+	least := min(2, max(1, len(own.Words())))
 	sentences := lexicon.Sentences(text)
 	best, span := 0.0, lexicon.Span{}
 	for i, first := range sentences {
 		words := StemsOf(text[first.Start:first.End])
-		if own.Like(words) == 0 {
+		if own.Like(words, least) == 0 {
 			continue
 		}
 		for j := i; j < min(i+most, len(sentences)); j++ {
 			words = words.With(StemsOf(text[sentences[j].Start:sentences[j].End]))
-			if like := own.Like(words); like > best {
+			if like := own.Like(words, least); like > best {
 				best, span = like, lexicon.Span{Start: first.Start, End: sentences[j].End}
 			}
 		}
@@ -176,20 +177,24 @@ func folded(words []string) []string {
 	return out
 }
 
-// Stems are the words that say what a text is about, in order and each once. Numbers are what it
-// says about that.
+// Stems are the words that say what a text is about, and its numbers, in order and each once.
 type Stems []string
 
 // StemsOf are those of a text.
 func StemsOf(text string) Stems {
 	var stems Stems
 	for _, t := range lexicon.Tokens(text) {
-		if !t.Stop && !t.Number {
+		if !t.Stop {
 			stems = append(stems, t.Stem)
 		}
 	}
 	slices.Sort(stems)
 	return slices.Compact(stems)
+}
+
+// Words are those without the numbers, which are what a text says about what it is about.
+func (a Stems) Words() Stems {
+	return slices.DeleteFunc(slices.Clone(a), func(stem string) bool { return unicode.IsDigit(firstTwo(stem)[0]) })
 }
 
 // With is the words of both.
@@ -199,15 +204,15 @@ func (a Stems) With(b Stems) Stems {
 	return slices.Compact(both)
 }
 
-// Like is the share of words that two texts have in common; one word alone says nothing.
-func (a Stems) Like(b Stems) float64 {
+// Like is the share of stems that two texts have in common, 0 for fewer than least.
+func (a Stems) Like(b Stems, least int) float64 {
 	shared := 0
 	for _, stem := range a {
 		if _, ok := slices.BinarySearch(b, stem); ok {
 			shared++
 		}
 	}
-	if shared < 2 {
+	if shared < least {
 		return 0
 	}
 	return 2 * float64(shared) / float64(len(a)+len(b))

@@ -65,6 +65,16 @@ func TestNearest(t *testing.T) {
 			t.Errorf("%s: nearest is %q, %v; want %q", name, got, ok, tc.want)
 		}
 	}
+	// Sentences that differ only in their numbers are told apart by them, and few words are enough where there are no more.
+	for _, tc := range []struct{ text, excerpt, want string }{
+		{"In 1990 the mill ground 40 tons of rye.\n\nIn 1991 the mill ground 42 tons of rye.\n\nIn 1992 the mill ground 44 tons of rye.", "In 1991 the mill ground 43 tons of rye.", "In 1991 the mill ground 42 tons of rye."},
+		{"Closed: 1931\n\nFounded: 1888", "Founded: 1887", "Founded: 1888"},
+		{"Nothing else.\n\n10 20 31", "10 20 30", "10 20 31"},
+	} {
+		if got, ok := nearest(tc.text, tc.excerpt); !ok || got != tc.want {
+			t.Errorf("nearest to %q is %q, %v; want %q", tc.excerpt, got, ok, tc.want)
+		}
+	}
 	if got, ok := nearest("Some text.", "… – …"); ok {
 		t.Errorf("an excerpt without words is near to %q", got)
 	}

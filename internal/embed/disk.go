@@ -152,12 +152,23 @@ func (s *DiskStore) Put(name string, texts []string, vs []Vector) error {
 	defer s.mu.Unlock()
 	lock, err := durable.Own(filepath.Join(s.dir, "lock"), func(f *os.File) error { return durable.Hold(f, patience) })
 	if err == nil {
+		s.sweep()
 		err = errors.Join(s.put(s.open(name), keysOf(name, texts), vs), lock.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("keep vectors: %w", err)
 	}
 	return nil
+}
+
+// sweep removes the files of earlier versions. The lock of the folder is held.
+func (s *DiskStore) sweep() {
+	for _, old := range []string{"*-??????" + keysEnd, "*-??????" + dataEnd, "turn"} {
+		names, _ := fs.Glob(os.DirFS(s.dir), old)
+		for _, name := range names {
+			_ = os.Remove(filepath.Join(s.dir, name))
+		}
+	}
 }
 
 // put writes the vectors that are not kept yet. The lock of the folder is held.

@@ -237,8 +237,11 @@ func (a *journeys) step(s trace.Step) {
 	}
 }
 
-// send gives a rihla its lane: the one it had, that of the plan, or a new one.
+// send gives a rihla its lane: the one it had, that of the plan, or a new one. None has a number below 1.
 func (a *journeys) send(s *trace.Rihla, at time.Time) {
+	if s.Number < 1 {
+		return
+	}
 	j := a.byNumber[s.Number]
 	if j == nil {
 		j = &journey{Lane: Lane{Number: s.Number, Researcher: plaintext.Line(s.Researcher, maxLine), Question: plaintext.Line(s.Question, marchwarden.MaxQuestionChars)}}
@@ -300,7 +303,8 @@ func (a *journeys) lanes() []Lane {
 	}
 	for _, j := range a.waiting[:min(len(a.waiting), maxLanes-len(lanes))] {
 		if j.Number = 1; len(lanes) > 0 {
-			j.Number = lanes[len(lanes)-1].Number + 1
+			last := lanes[len(lanes)-1].Number
+			j.Number = max(last, last+1) // there is none after the largest
 		}
 		lanes = append(lanes, j.Lane)
 	}

@@ -36,9 +36,10 @@ type Follower struct {
 // followed is a trace as it was when it was read last.
 type followed struct {
 	size  int64
-	steps []trace.Step
-	err   error // why it cannot be read on
-	ended bool  // no process writes it
+	log   *trace.Log
+	steps []trace.Step // of the log
+	err   error        // why it cannot be read on
+	ended bool         // no process writes it
 }
 
 // Follow makes a follower, which reads nothing yet.
@@ -77,7 +78,8 @@ func (r *Follower) Read(ctx context.Context) (board *Board, changed, over bool, 
 	return r.board, changed, over, err
 }
 
-// read reads a trace again if it has grown, and reports whether there are other steps in it then.
+// read reads what a trace has grown by, or again what does not follow on what was read, and
+// reports whether there are other steps in it then.
 func (r *Follower) read(ctx context.Context, id marchwarden.TraceID) (t *followed, changed bool, err error) {
 	if t = r.traces[id]; t == nil {
 		t = &followed{size: -1}
@@ -95,13 +97,31 @@ func (r *Follower) read(ctx context.Context, id marchwarden.TraceID) (t *followe
 		return t, false, err
 	}
 	defer f.Close()
-	log, err := trace.Read(f)
+	log, err := readOn(t, size, f)
 	if marchwarden.CodeOf(err) == marchwarden.CodeUnavailable {
 		return t, false, err
 	}
 	changed = len(log.Steps) != len(t.steps) || size < t.size // which is another file
-	t.size, t.steps, t.err = size, log.Steps, err
+	t.size, t.log, t.steps, t.err = size, log, log.Steps, err
 	return t, changed, err
+}
+
+func readOn(t *followed, size int64, f io.ReadCloser) (*trace.Log, error) {
+	if file, ok := f.(io.Seeker); ok && t.log != nil && t.err == nil && size > t.size {
+		more := *t.log
+		t.log = nil // its first step changes with what is read
+		_, err := file.Seek(more.Good, io.SeekStart)
+		if err == nil {
+			err = more.ReadOn(f)
+		}
+		if err == nil {
+			return &more, nil
+		}
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the trace")
+		}
+	}
+	return trace.Read(f)
 }
 
 // rihla are the steps of the run of a rihla: an investigation from elsewhere may name any run.

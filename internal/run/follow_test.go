@@ -29,7 +29,22 @@ type shelf struct {
 	idle  bool // nobody writes them
 	fails error
 	opens int
+	bytes int // that were read
 }
+
+// shelved is a trace that is read.
+type shelved struct {
+	*bytes.Reader
+	shelf *shelf
+}
+
+func (f shelved) Read(to []byte) (int, error) {
+	n, err := f.Reader.Read(to)
+	f.shelf.bytes += n
+	return n, err
+}
+
+func (shelved) Close() error { return nil }
 
 func newShelf() *shelf { return &shelf{texts: map[marchwarden.TraceID][]byte{}} }
 
@@ -46,7 +61,7 @@ func (s *shelf) Raw(id marchwarden.TraceID) (io.ReadCloser, error) {
 		return nil, err
 	}
 	s.opens++
-	return io.NopCloser(bytes.NewReader(s.texts[id])), nil
+	return shelved{bytes.NewReader(s.texts[id]), s}, nil
 }
 
 // line is one line of one trace.
@@ -174,6 +189,13 @@ func TestFollowedIsWhatIsReadWhole(t *testing.T) {
 	}
 	if _, changed, over := read(t, f); changed || !over {
 		t.Errorf("at the end: changed %v, over %v", changed, over)
+	}
+	total := 0
+	for _, text := range grown.texts {
+		total += len(text)
+	}
+	if grown.bytes > 2*total { // each line, and what was torn of it
+		t.Errorf("%d bytes were read of traces of %d", grown.bytes, total)
 	}
 	opens := grown.opens
 	read(t, f)

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/binary"
+	"math"
 	"testing"
 	"time"
 
@@ -98,7 +99,10 @@ func sound(t *testing.T, b *Board, most int) {
 	if len(b.Lanes) > most || len(b.Lanes) > maxLanes+1 {
 		t.Fatalf("%d lanes, and %d at most", len(b.Lanes), most)
 	}
-	for _, l := range b.Lanes {
+	for i, l := range b.Lanes {
+		if i > 0 && l.Number <= b.Lanes[i-1].Number && l.Number != math.MaxInt {
+			t.Fatalf("%+v after %+v", l, b.Lanes[i-1])
+		}
 		if l.Documents < 0 || l.Citations < 0 || len(l.Read) > maxRead {
 			t.Fatalf("%+v", l)
 		}

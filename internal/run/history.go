@@ -188,7 +188,7 @@ func FindID(d *trace.Dir, s string) (marchwarden.TraceID, error) {
 			continue // no run was begun in it
 		}
 		var start *trace.Start
-		if err == nil {
+		if log != nil { // of a damaged one what stands before the damage
 			start, _ = log.Start() // nil with its error
 		}
 		if start == nil || !start.PartOf && (start.Investigation == nil || !start.Investigation.PlanOnly) {

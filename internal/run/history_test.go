@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,5 +216,23 @@ func TestRealRuns(t *testing.T) {
 		if _, total, err := h.Find(context.Background(), run.Query{Words: words}, nil); err != nil || total < want || want == 0 && total != 0 {
 			t.Errorf("%s: %d, %v", words, total, err)
 		}
+	}
+}
+
+// The last run is none of a part of an investigation, also if the trace of that is damaged.
+func TestLastOfDamaged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := os.Chtimes(w.file(w.add(past{question: "whole"})), noon, noon); err != nil {
+		t.Fatal(err)
+	}
+	part := w.add(past{question: "part", rihla: true})
+	text, err := w.traces.Text(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.overwrite(part, string(text)+strings.SplitAfter(string(text), "\n")[1]) // a line twice
+	if id, err := run.FindID(w.traces, "last"); id != idOf(1) {
+		t.Errorf("the last is %s, %v", id, err)
 	}
 }

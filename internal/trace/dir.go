@@ -248,7 +248,7 @@ func (d *Dir) Load(id marchwarden.TraceID) (*Log, error) { return d.Skim(id) }
 // Skim is Load for those who look at steps of some actions alone; none is all. Where
 // lines have checksums, the other steps are Unknown, with their number, action and time:
 // they are held against their checksums, and what is in them is not looked at. That
-// takes a fraction of the time.
+// takes a fraction of the time. With an error comes what stands before it, nil for nothing.
 func (d *Dir) Skim(id marchwarden.TraceID, only ...Action) (*Log, error) {
 	f, err := d.Raw(id)
 	if err != nil {
@@ -256,8 +256,8 @@ func (d *Dir) Skim(id marchwarden.TraceID, only ...Action) (*Log, error) {
 	}
 	defer f.Close()
 	log := &Log{only: only}
-	if err := log.read(f); err != nil {
-		return nil, fmt.Errorf("read trace %s: %w", id, err)
+	if err := log.ReadOn(f); err != nil {
+		return log, fmt.Errorf("read trace %s: %w", id, err)
 	}
 	return log, nil
 }

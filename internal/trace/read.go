@@ -106,13 +106,14 @@ func (l *Log) TornWords(id marchwarden.TraceID) string {
 // format CodeUnsupported. With an error comes what stands before it.
 func Read(r io.Reader) (*Log, error) {
 	log := &Log{}
-	return log, log.read(r)
+	return log, log.ReadOn(r)
 }
 
-// read takes the whole lines that there are.
-func (l *Log) read(r io.Reader) error {
+// ReadOn is Read from where the whole lines end that were read so far.
+func (l *Log) ReadOn(r io.Reader) error {
 	br := bufio.NewReaderSize(r, 64<<10)
-	for n := 1; ; n++ {
+	l.Torn, l.Damaged = 0, false
+	for n := len(l.Steps) + 1; ; n++ {
 		line, err := readLine(br)
 		if errors.Is(err, io.EOF) {
 			l.Torn = int64(len(line))

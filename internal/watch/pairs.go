@@ -63,18 +63,25 @@ type match struct {
 	like float64
 }
 
-// alike are the claims without a partner that are about the same, the most alike first.
+// alike are the claims without a partner that are about the same, the most alike first. They
+// are so by their words: numbers are what changes. One word alone says nothing.
 func alike(all []pair, b []marchwarden.Claim, taken []bool) (found []match) {
+	theirs := make([]drift.Stems, len(b))
+	for j := range b {
+		if !taken[j] {
+			theirs[j] = drift.StemsOf(b[j].Text).Words()
+		}
+	}
 	for i, p := range all {
 		if p.b != nil {
 			continue
 		}
-		own := drift.StemsOf(p.a.Text)
+		own := drift.StemsOf(p.a.Text).Words()
 		for j := range b {
 			if taken[j] {
 				continue
 			}
-			if like := own.Like(drift.StemsOf(b[j].Text)); like >= likeness {
+			if like := own.Like(theirs[j], 2); like >= likeness {
 				found = append(found, match{i, j, like})
 			}
 		}

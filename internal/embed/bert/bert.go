@@ -59,8 +59,8 @@ func (m *model) Embed(ctx context.Context, texts []string) ([]embed.Vector, erro
 
 func (m *model) vector(text string) embed.Vector {
 	ids := m.words.Encode(text, m.enc.Window)
-	s := spare.Get().(*scratch)
-	defer spare.Put(s)
+	s, done := room()
+	defer done()
 	m.enc.run(m.kernel, s, ids, len(ids))
 	v := make(embed.Vector, m.enc.Hidden)
 	m.enc.pool(v, s.x, len(ids))
@@ -154,8 +154,8 @@ func (c *Cross) Run(ids []int32, second int) Scores {
 	if len(ids) < 2 || len(ids) > c.enc.Window {
 		panic(fmt.Sprintf("bert: %d tokens, in a window of %d", len(ids), c.enc.Window))
 	}
-	s := spare.Get().(*scratch)
-	defer spare.Put(s)
+	s, done := room()
+	defer done()
 	c.enc.run(c.kernel, s, ids, second)
 	return c.enc.speak(c.kernel, s, len(ids))
 }

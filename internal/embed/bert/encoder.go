@@ -2,6 +2,7 @@ package bert
 
 import (
 	"math"
+	"runtime"
 	"sync"
 )
 
@@ -62,8 +63,22 @@ type scratch struct {
 	steps []float32
 }
 
-// spare is the room of runs that have ended.
-var spare = sync.Pool{New: func() any { return &scratch{} }}
+// passes are those at once, of all models of the process: more than there are processors
+// are not faster, and each needs megabytes. spare is the room of those that have ended.
+var (
+	passes = make(chan struct{}, runtime.GOMAXPROCS(0))
+	spare  = sync.Pool{New: func() any { return &scratch{} }}
+)
+
+// room waits until a pass may run and gives it scratch, until done.
+func room() (s *scratch, done func()) {
+	passes <- struct{}{}
+	s = spare.Get().(*scratch)
+	return s, func() {
+		spare.Put(s)
+		<-passes
+	}
+}
 
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
