@@ -10,6 +10,7 @@
 # be published; the formula says so. PACKAGES=none leaves out those for Debian and Red
 # Hat. Go, tar, zip and gzip are all it needs.
 set -euo pipefail
+umask 022
 cd "$(dirname "$0")/.."
 
 version=${VERSION:-$(git describe --tags --dirty 2>/dev/null || echo "0.0.0-$(git rev-parse --short HEAD)")}
@@ -36,6 +37,7 @@ for shell in bash zsh fish powershell; do
   "$build/here" completion "$shell" >"$build/common/completions/marchwarden.$shell"
 done
 cp LICENSE README.md CHANGELOG.md "$build/common/"
+chmod -R u=rwX,go=rX "$build/common"
 
 # archive FOLDER FILE: the files of a folder, in one order, with one time and no owner.
 archive() {

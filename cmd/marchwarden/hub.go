@@ -26,6 +26,7 @@ import (
 type hubOptions struct {
 	limits []string
 	probe  string
+	http   string // "off", which units of earlier versions say
 }
 
 // hubFlags are the flags of a hub that say settings.
@@ -65,6 +66,8 @@ func newHub(a *app) *cobra.Command {
 	}
 	f.StringArrayVar(&o.limits, "limit", nil, "what all workers together may ask of a provider, as a `RULE` such as 'anthropic requests 50/s'; may be given several times")
 	f.StringVar(&o.probe, "probe", "", "serve /healthz and /readyz at this `ADDRESS`, without a token")
+	f.StringVar(&o.http, "http", "off", "")
+	_ = f.MarkHidden("http") // the flag is there
 	complete(cmd, "replicas", "1", "3")
 	return cmd
 }
@@ -79,6 +82,9 @@ type hubPlan struct {
 func (p hubPlan) blame(err error) error { return settings.Renamed(err, p.said) }
 
 func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
+	if o.http != "off" {
+		return p, invalid("--http", "marchwarden serve pi --engine HUB --http ADDRESS serves a cluster over MCP", "a hub serves no MCP")
+	}
 	get := c.Text
 	p.said = map[string]string{}
 	for _, h := range hubFlags {

@@ -143,7 +143,11 @@ func execute(ctx context.Context, a *app, args []string) int {
 	if errors.As(err, &told) {
 		return int(told)
 	}
-	a.complain(err)
+	said := err
+	if errors.Is(err, syscall.ENOSPC) && marchwarden.HintOf(err) == "" {
+		said = &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: err.Error(), Hint: "make room on the disk"}
+	}
+	a.complain(said)
 	return exitCode(ctx, err)
 }
 

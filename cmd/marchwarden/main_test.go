@@ -23,8 +23,21 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
+
+// A flag of a list may be given several times; of another the last one counts.
+func TestSettingFlags(t *testing.T) {
+	flags := newHub(world(t, nil)).Flags()
+	if err := flags.Parse([]string{"--routes", "a:1,b:1", "--routes", "c:1", "--name", "x", "--name", "y"}); err != nil {
+		t.Fatal(err)
+	}
+	said := settingFlags(flags)
+	if routes, name := said[settings.HubRoutes].Text, said[settings.HubName].Text; routes != "a:1,b:1,c:1" || name != "y" {
+		t.Errorf("--routes say %q, and --name %q", routes, name)
+	}
+}
 
 func TestExitCode(t *testing.T) {
 	stopped, stop := context.WithCancelCause(context.Background())

@@ -177,6 +177,9 @@ func mcpWarnings(a *app, e mcpkit.HostEntry) {
 		}
 		return
 	}
+	if strings.Contains(filepath.ToSlash(e.Command), "/go-build") {
+		a.warn("this program was made by 'go run' and will be gone: build it, and run the command from there")
+	}
 	for _, s := range settings.All {
 		v, ok := a.Env(s.Env)
 		if ok && s.Present(v) && s.Secret && s.Name != settings.HTTPToken && !slices.Contains(e.Env, s.Env) {

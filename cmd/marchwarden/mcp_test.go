@@ -305,6 +305,7 @@ func TestMCPConfigWarns(t *testing.T) {
 	}{
 		{"/bin/marchwarden", []string{"codex", "--http", "http://research.example.org", "--token-env", "X"}, "travels unencrypted"},
 		{"/bin/marchwarden", []string{"codex", "--http", "http://127.example.org", "--token-env", "X"}, "travels unencrypted"},
+		{"/tmp/go-build123/exe/marchwarden", []string{"codex"}, "'go run'"},
 	}
 	for _, tt := range tests {
 		if code, _, errs := mcpRun(t, tt.self, nil, append([]string{"config"}, tt.args...)...); code != exitOK || !strings.Contains(errs, tt.want) {

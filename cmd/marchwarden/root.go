@@ -172,7 +172,11 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // settingFlag adds a flag that says a setting.
 func settingFlag(f *pflag.FlagSet, name, setting, usage string) {
-	f.String(name, "", usage)
+	if settings.Of(setting).Several() {
+		f.StringArray(name, nil, usage)
+	} else {
+		f.String(name, "", usage)
+	}
 	f.Lookup(name).Annotations = map[string][]string{"setting": {setting}}
 }
 
@@ -180,8 +184,12 @@ func settingFlag(f *pflag.FlagSet, name, setting, usage string) {
 func settingFlags(f *pflag.FlagSet) map[string]settings.Flag {
 	said := map[string]settings.Flag{}
 	f.Visit(func(f *pflag.Flag) {
-		if setting := f.Annotations["setting"]; setting != nil && f.Value.String() != "" {
-			said[setting[0]] = settings.Flag{Name: "--" + f.Name, Text: f.Value.String()}
+		text := f.Value.String()
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			text = strings.Join(list.GetSlice(), ",")
+		}
+		if setting := f.Annotations["setting"]; setting != nil && text != "" {
+			said[setting[0]] = settings.Flag{Name: "--" + f.Name, Text: text}
 		}
 	})
 	return said

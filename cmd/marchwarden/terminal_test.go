@@ -173,7 +173,7 @@ func (b *bazaar) record(traces *trace.Dir, blobs blob.Store, plant func(string) 
 // run executes a command as on a terminal with colours, or as on none.
 func (b *bazaar) run(terminal bool, args ...string) (stdout, stderr string) {
 	var out, errs bytes.Buffer
-	env := map[string]string{"TERM": "xterm-256color", "LANG": "C.UTF-8", settings.EnvOf(settings.Embed): settings.EmbedOff, "MARCHWARDEN_PAGER": "cat"}
+	env := map[string]string{"TERM": "xterm-256color", "LANG": "C.UTF-8", settings.EnvOf(settings.Embed): settings.EmbedOff}
 	for _, service := range []string{"ARXIV_URL", "ARXIV_SITE", "CROSSREF_URL", "OPENALEX_URL", "SEMANTIC_SCHOLAR_URL", "WIKIPEDIA_URL"} {
 		env[service] = "http://127.0.0.1:1"
 	}

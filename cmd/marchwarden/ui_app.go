@@ -182,11 +182,13 @@ func (b *uiApp) draw(ctx context.Context, raw []byte, at web.Passage) ([]byte, e
 	return b.pdfs.Picture(ctx, raw, pdf.Passage(at))
 }
 
-// Formats are the forms in which a run can leave.
+// Formats are the forms in which a run can leave; PDF is none where nothing prints it.
 func (b *uiApp) Formats() []web.Format {
 	var out []web.Format
 	for _, f := range bundle.Formats() {
-		out = append(out, web.Format{Name: f.Name, About: f.About, Suffix: f.Suffixes[0], Type: f.Type})
+		if f.Name != "pdf" || network.Printer(b.answers.Settings) != nil {
+			out = append(out, web.Format{Name: f.Name, About: f.About, Suffix: f.Suffixes[0], Type: f.Type})
+		}
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/browsertest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
 
@@ -139,6 +142,19 @@ func turnPages(t *testing.T, s *uiServed, p *browsertest.Page) {
 	}
 	p.Follow(`.pages a[rel=prev]`)
 	p.WaitText("#results-title", "1 to 25")
+}
+
+// PDF is not offered where nothing prints it.
+func TestFormatsWithoutBrowser(t *testing.T) {
+	c, err := world(t, map[string]string{"MARCHWARDEN_CHROMIUM": "/nowhere/chromium"}).loadConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &uiApp{answers: network.PerQuestion{Settings: c}}
+	got := b.Formats()
+	if len(got) != len(bundle.Formats())-1 || slices.ContainsFunc(got, func(f web.Format) bool { return f.Name == "pdf" }) {
+		t.Errorf("offered: %v", got)
+	}
 }
 
 // exportAll downloads every format and holds it to what the command writes.

@@ -156,7 +156,7 @@ func reportIn(write func(io.Writer, *report.Report) error) func(context.Context,
 // exportPDF has a browser print the page of a report.
 func exportPDF(ctx context.Context, e Export, w io.Writer) error {
 	if e.Print == nil {
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "a PDF is printed by Chromium or Chrome, which is not on this machine", Hint: "export html, and print that from any browser; or docx"}
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "a PDF is printed by Chromium or Chrome, and none can be used on this machine", Hint: "export html, and print that from any browser; or docx"}
 	}
 	return reportIn(func(w io.Writer, r *report.Report) error {
 		var page strings.Builder

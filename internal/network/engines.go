@@ -205,7 +205,8 @@ func fetchAllow(c *settings.Settings) ([]netip.Prefix, error) {
 
 // findChromium finds a browser that prints reports.
 func findChromium(c *settings.Settings) (string, bool) {
-	return chromium.Find(c.Text(settings.Chromium), exec.LookPath)
+	path, ok := chromium.Find(c.Text(settings.Chromium), exec.LookPath)
+	return path, ok && chromium.Supported
 }
 
 // findTesseract finds the program that reads scanned pages; "" where it is not installed.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
@@ -46,7 +47,8 @@ type service struct {
 	try func(ctx context.Context) (said string, err error)
 	// crowded marks a service that is shared with all the world, and may have no
 	// room at the moment without being broken.
-	crowded bool
+	crowded  bool
+	fallback bool // an engine that the user did not choose, not missed where another one answers
 }
 
 // Services looks at models, search engines, indexes of papers, the database and the browser as
@@ -111,7 +113,7 @@ func (d Doctor) enginePart(k engineKind) service {
 		row.Detail = "set by " + d.c.Label(k.Needs)
 	}
 	engine := d.h.OpenEngine(d.c, k)
-	return service{Part: row, try: func(ctx context.Context) (string, error) {
+	return service{Part: row, fallback: k.Needs == "" && !named, try: func(ctx context.Context) (string, error) {
 		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
 		return "", err
 	}}
@@ -130,6 +132,8 @@ func browserPart(c *settings.Settings) Part {
 	switch {
 	case ok:
 		return Part{name, PartOK, path + ", for reports as PDF"}
+	case !chromium.Supported:
+		return Part{name, PartOff, "no browser can be told to print on this system; reports are not printed to PDF"}
 	case c.Text(settings.Chromium) != "":
 		return Part{name, PartBroken, c.Label(settings.Chromium) + ": " + c.Text(settings.Chromium) + " cannot be run"}
 	}
@@ -178,6 +182,12 @@ func (d Doctor) try(ctx context.Context, parts []service) []Part {
 		})
 	}
 	running.Wait()
+	answered := slices.ContainsFunc(rows, func(r Part) bool { return r.State == PartOK && strings.HasPrefix(r.Name, "search by ") })
+	for i, p := range parts {
+		if p.fallback && rows[i].State == PartBroken && answered {
+			rows[i].State, rows[i].Detail = PartOff, rows[i].Detail+"; not missed, as another engine answered"
+		}
+	}
 	return rows
 }
 

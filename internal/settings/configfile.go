@@ -17,6 +17,9 @@ import (
 // keyResearchers is the key of config.yaml that is no setting but a list.
 const keyResearchers = "researchers"
 
+// formerKeys are keys of earlier versions, which are passed over.
+var formerKeys = []string{"render", "fallback_model", "embed_model", "doi_url"}
+
 // readConfigFile reads config.yaml into the texts of each key, and its researchers. Errors name the
 // file, and the line where there is one.
 func readConfigFile(path string) (map[string][]string, []Member, error) {
@@ -44,8 +47,8 @@ func readConfigFile(path string) (map[string][]string, []Member, error) {
 			}
 			continue
 		}
-		if key.Value == "render" {
-			continue // of earlier versions, which could run the scripts of pages
+		if slices.Contains(formerKeys, key.Value) {
+			continue
 		}
 		if err := checkKey(where, key.Value, file); err != nil {
 			return nil, nil, err

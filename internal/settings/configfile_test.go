@@ -22,7 +22,7 @@ func configOf(t *testing.T, content string) (map[string][]string, error) {
 }
 
 func TestParse(t *testing.T) {
-	got, err := configOf(t, "# mine\ndepth: deep\nlibrary:\n  - a\n  - b\nmodel:\n")
+	got, err := configOf(t, "# mine\ndepth: deep\nrender: auto\nfallback_model: a/b\nembed_model: c\ndoi_url: https://doi.org\nlibrary:\n  - a\n  - b\nmodel:\n")
 	want := map[string][]string{"depth": {"deep"}, "library": {"a", "b"}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)

@@ -204,6 +204,9 @@ func (s Setting) split(v string) []string {
 	return []string{v}
 }
 
+// Several reports whether a flag of a setting may be given several times.
+func (s Setting) Several() bool { return s.Kind == words || s.Kind == rules }
+
 // SplitWords is a list of words as a flag or a variable has it.
 func SplitWords(v string) []string { return Setting{Kind: words}.split(v) }
 
@@ -213,10 +216,10 @@ func (s Setting) Present(v string) bool { return v != "" && !(s.Secret && string
 
 // Read brings texts into the form that the program uses, or says what is wrong.
 func (s Setting) Read(texts []string, absolute func(string) string) (read []string, problem string) {
-	if s.Kind != Folders && s.Kind != words && s.Kind != rules && len(texts) != 1 {
+	if s.Kind != Folders && !s.Several() && len(texts) != 1 {
 		return nil, "must be one value, not a list"
 	}
-	if s.Kind == words || s.Kind == rules { // a list may be written as one text in config.yaml, too
+	if s.Several() { // a list may be written as one text in config.yaml, too
 		return s.split(strings.Join(texts, ",")), ""
 	}
 	read = slices.Clone(texts)
