@@ -272,27 +272,57 @@ func (p *repairer) key(level int) outcome {
 	return whole
 }
 
-var (
-	stringBegun = regexp.MustCompile(`^"(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*`)
-	escapeBegun = regexp.MustCompile(`^(?:\\(?:u[0-9a-fA-F]{0,3})?)?$`)
-	wordBegun   = regexp.MustCompile(`^[-+.\w]*`)
-	controls    = regexp.MustCompile(`[\x00-\x1f]`)
-)
-
 // quoted reads a string, and escapes what is bare in it.
 func (p *repairer) quoted() outcome {
-	said := stringBegun.FindString(p.s[p.pos:])
-	p.pos += len(said)
-	switch rest := p.s[p.pos:]; {
-	case strings.HasPrefix(rest, `"`):
-		p.pos++
-		p.out = append(p.out, controls.ReplaceAllStringFunc(said, func(c string) string { return fmt.Sprintf("\\u%04x", c) })+`"`...)
-		return whole
-	case len(rest) < 6 && escapeBegun.MatchString(rest):
-		return cut
+	p.out = append(p.out, '"')
+	for p.pos++; p.pos < len(p.s); p.pos++ {
+		switch c := p.s[p.pos]; {
+		case c == '"':
+			p.pos++
+			p.out = append(p.out, '"')
+			return whole
+		case c == '\\':
+			n := escapeLen(p.s[p.pos:])
+			if n == 0 {
+				return cut
+			}
+			if n < 0 {
+				return broken
+			}
+			p.out = append(p.out, p.s[p.pos:p.pos+n]...)
+			p.pos += n - 1
+		case c < ' ':
+			p.out = fmt.Appendf(p.out, "\\u%04x", c)
+		default:
+			p.out = append(p.out, c)
+		}
 	}
-	return broken
+	return cut
 }
+
+// escapeLen is the length of the escape that s begins with: 0 when s ends inside it, -1 when it is none.
+func escapeLen(s string) int {
+	if len(s) < 2 {
+		return 0
+	}
+	if strings.IndexByte(`"\/bfnrt`, s[1]) >= 0 {
+		return 2
+	}
+	if s[1] != 'u' {
+		return -1
+	}
+	for i := 2; i < 6; i++ {
+		if i >= len(s) {
+			return 0
+		}
+		if c := s[i] | 0x20; (s[i] < '0' || s[i] > '9') && (c < 'a' || c > 'f') {
+			return -1
+		}
+	}
+	return 6
+}
+
+var wordBegun = regexp.MustCompile(`^[-+.\w]*`)
 
 // word reads a number, true, false or null. One that touches the end of the text may go on.
 func (p *repairer) word() outcome {
