@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,7 +52,11 @@ func TestManyProcesses(t *testing.T) {
 		wg.Go(func() {
 			cmd := exec.Command(self, "-test.run=^TestOneOfManyProcesses$", "-test.v")
 			cmd.Env = append(os.Environ(), workerHome+"="+home, fmt.Sprintf("%s=%d/%d", workerTask, i, each))
-			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+			out, err := cmd.CombinedOutput()
+			if errors.Is(err, syscall.ECHILD) { // a tracer on the same thread has waited for it; its output tells
+				err = nil
+			}
+			if err != nil || !strings.Contains(string(out), "--- PASS") {
 				t.Errorf("process %d: %v\n%s", i, err, out)
 			}
 		})

@@ -244,7 +244,7 @@ func TestLeavesTheLivingAlone(t *testing.T) {
 			t.Errorf("%s took %d attempts", task.ID, end.Attempt)
 		}
 	}
-	if got := s.Stats(); got.Requeued+got.Settled+got.Copied != 0 {
+	if got := s.Stats(); got.Requeued+got.Settled != 0 { // it may copy an end before the worker does
 		t.Errorf("stats: %+v", got)
 	}
 }
