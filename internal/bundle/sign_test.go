@@ -35,7 +35,7 @@ func signed(t testing.TB, data []byte, seed byte) []byte {
 	return rebuilt(t, b, signatureName, signature(t, seed, tags))
 }
 
-// A signature must hold, whoever made it.
+// A signature must hold by whatever key it was made.
 func TestSignature(t *testing.T) {
 	data := pack(t)
 	if found := problems(t, signed(t, data, 2)); found != nil {

@@ -86,7 +86,7 @@ func (l *Lab) Run(ctx context.Context, start *trace.Start, sink marchwarden.Sink
 	return l.finish(ctx, j, Call{Start: start, Result: res}, err)
 }
 
-// Ready is what a run that is resumed needs besides its record: who reasons now, what is searched now, and what a person
+// Ready is what a run that is resumed needs beyond its record: who reasons now, what is searched now, and what a person
 // should know about that.
 type Ready struct {
 	Minds Minds

@@ -179,7 +179,7 @@ func (c *checker) stands(hash string, at marchwarden.Span) (string, error) {
 
 // CheckFetched holds the citations against the trace of the run that made them:
 // what is cited was fetched, at that locator, with that content. A citation of a
-// file may name a line or page besides: CheckPlaces tells whether it is the right one.
+// file may also name a line or page: CheckPlaces tells whether it is the right one.
 // An investigation fetches nothing itself: what it cites is what a researcher reported,
 // and got hold of as such.
 func CheckFetched(log *trace.Log, res *marchwarden.Result) []Finding {

@@ -213,7 +213,7 @@ func (r *Reasoner) forget(c *llm.Call, s *reason.State, most int) {
 	}
 }
 
-// show packs evidence into a call, as much as the tokens allow besides what was told before. A roomy call has whole
+// show packs evidence into a call, as much as the tokens allow beyond what was told before. A roomy call has whole
 // passages, in its shared part; another has so many characters of each, in the lines that are returned.
 func (r *Reasoner) show(c *llm.Call, s *reason.State, tokens, chars int) (*packer, []string) {
 	v := newView(s.Nonce)

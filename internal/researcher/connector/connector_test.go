@@ -260,7 +260,8 @@ func TestLacks(t *testing.T) {
 		`the server has no tool "find", but look`: {toolbox{"look": {"query", nothing}}, connector.Mapping{"tool": "find"}},
 		"takes a, b, and none of them is clearly": {toolbox{"search": {"a,b", nothing}}, nil},
 		`the tool "search" demands "space"`:       {toolbox{"search": {"query,space", nothing}}, nil},
-		`the tool "search" takes no "spcae"`:      {toolbox{"search": {"query,space", nothing}}, connector.Mapping{"spcae": "x"}},
+		`the tool "search" takes no "spcae"`:      {toolbox{"search": {"query,space", nothing}}, connector.Mapping{"space": "x", "spcae": "x"}},
+		`the tool "search" takes no "text"`:       {toolbox{"search": {"query", nothing}}, connector.Mapping{"text": "x"}},
 		"hits must be lines, or a list":           {toolbox{"search": {"query", nothing}}, connector.Mapping{"hits": "results.{id,colour}"}},
 		"no tool to search among find_a, find_b":  {toolbox{"find_a": {"q", nothing}, "find_b": {"q", nothing}}, nil},
 	} {

@@ -69,9 +69,9 @@ func planOf(tools []client.Tool, search, fetch Mapping) (p plan, err error) {
 }
 
 // find finds the tool that a mapping names, or else the one called word, or else the only one
-// with word in its name; and the argument that takes a value: the first of usual that it has, or
+// with word in its name; and the argument that takes a value: the first of takes that it has, or
 // the only one that it demands.
-func find(tools []client.Tool, m Mapping, word string, usual ...string) (tool, error) {
+func find(tools []client.Tool, m Mapping, word string, takes ...string) (tool, error) {
 	i := slices.IndexFunc(tools, func(t client.Tool) bool {
 		return m["tool"] != "" && t.Name == m["tool"] || m["tool"] == "" && t.Name == word
 	})
@@ -94,8 +94,8 @@ func find(tools []client.Tool, m Mapping, word string, usual ...string) (tool, e
 		return tool{}, unsupported("", "the tool %q does not say what it takes", tools[i].Name)
 	}
 	t := tool{name: tools[i].Name, always: map[string]any{}}
-	if t.argument = m[usual[0]]; t.argument == "" {
-		for _, name := range usual {
+	if t.argument = m[takes[0]]; t.argument == "" {
+		for _, name := range takes {
 			if _, ok := shape.Properties[name]; ok {
 				t.argument = name
 				break
@@ -105,8 +105,9 @@ func find(tools []client.Tool, m Mapping, word string, usual ...string) (tool, e
 	if t.argument == "" && len(shape.Required) == 1 {
 		t.argument = shape.Required[0]
 	}
+	own := map[string]string{"search": "hits", "fetch": "text"}[word]
 	for key, value := range m {
-		if slices.Contains([]string{"tool", usual[0], "hits", "text"}, key) {
+		if slices.Contains([]string{"tool", takes[0], own}, key) {
 			continue
 		}
 		if _, ok := shape.Properties[key]; !ok {
@@ -115,7 +116,7 @@ func find(tools []client.Tool, m Mapping, word string, usual ...string) (tool, e
 		t.always[key] = typed(value, fmt.Sprint(shape.Properties[key].Type))
 	}
 	if _, ok := shape.Properties[t.argument]; !ok {
-		return tool{}, unsupported("name one of its arguments in config.yaml: "+word+": {"+usual[0]+": …}", "the tool %q takes %s, and none of them is clearly the %s", t.name, orNothing(slices.Sorted(maps.Keys(shape.Properties))), usual[0])
+		return tool{}, unsupported("name one of its arguments in config.yaml: "+word+": {"+takes[0]+": …}", "the tool %q takes %s, and none of them is clearly the %s", t.name, orNothing(slices.Sorted(maps.Keys(shape.Properties))), takes[0])
 	}
 	for _, name := range shape.Required {
 		if _, ok := t.always[name]; !ok && name != t.argument {
