@@ -83,7 +83,7 @@ type HTTPConfig struct {
 	// Token is what callers send as a bearer token, 16 characters or more. Without one the
 	// Listener must be on a loopback address.
 	Token string
-	// Hosts are the names that requests may be for, besides loopback and the address that
+	// Hosts are the names that requests may be for, beside loopback and the address that
 	// they come to. Others are refused, so that no page in a browser reaches the server.
 	Hosts []string
 	// CertFile and KeyFile are for TLS.

@@ -163,10 +163,10 @@ func (l *lab) json(v any) error {
 	return marchwarden.Wrap(enc.Encode(v), marchwarden.CodeUnavailable, "print JSON")
 }
 
-// progress shows how far something is; nil when quiet.
+// progress shows how far something is, nothing when quiet.
 func (l *lab) progress(name string, quiet bool) *term.Bar {
 	if quiet {
-		return nil
+		return term.NewBar(io.Discard, name, term.ProgressConfig{Now: time.Now})
 	}
 	st := l.style(os.Stderr)
 	return term.NewBar(l.stderr, name, term.ProgressConfig{Style: st, Live: st.Width > 0, Now: time.Now})

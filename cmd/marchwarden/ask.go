@@ -18,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -32,7 +33,6 @@ type askOptions struct {
 	length     int
 	audience   string
 	how        string // instructions for the writing
-	json       bool
 	jsonEvents bool
 	out        string
 	verbose    bool
@@ -45,17 +45,39 @@ type askOptions struct {
 
 func newAsk(a *app) *cobra.Command {
 	var o askOptions
-	cmd := &cobra.Command{
-		Use: "ask [flags] QUESTION… | -", Short: "answer a question from documents, with citations",
-		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-			return runAsk(ctx, a, c, o, args)
-		}),
-	}
+	cmd := a.verb("ask [flags] QUESTION… | -", "answer a question from documents, with citations", nil, func(ctx context.Context, c *settings.Settings, args []string) error {
+		question, err := questionOf(ctx, a, args)
+		if err != nil {
+			return err
+		}
+		req, err := requestOf(a, &o, c, question)
+		if err != nil {
+			return err
+		}
+		if err := settings.CheckOut(o.out); err != nil {
+			return err
+		}
+		at := c.Text(settings.Engine)
+		if o.clarify {
+			person := false
+			o.typed, person = term.Typed(a.stdin, a.Stderr, a.errStyle())
+			switch {
+			case at != "":
+				return invalid("--clarify", "say --engine "+settings.NoEngine+" to research here", "a cluster asks nothing back")
+			case !person || o.jsonEvents:
+				return invalid("--clarify", "ask in a terminal, or say with --context what you know", "needs a terminal on which you can answer")
+			}
+		}
+		if at != "" {
+			return askCluster(ctx, a, c, o, at, req)
+		}
+		return research(ctx, a, c, o, req)
+	})
 	o.questionFlags(cmd)
 	cmd.Flags().StringVar(&o.follow, "follow", "", "continue the conversation of the run `ID`; last is the newest run")
 	cmd.Flags().BoolVar(&o.clarify, "clarify", false, "let the model ask you up to three questions before it plans")
 	cmd.Flags().BoolVar(&o.desk.PlanOnly, "plan", false, "print the plan, and what it may cost, and stop")
-	o.showFlags(cmd.Flags())
+	o.showFlags(a, cmd.Flags())
 	engineFlag(cmd.Flags())
 	return cmd
 }
@@ -94,8 +116,8 @@ func (o *askOptions) questionFlags(cmd *cobra.Command) {
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
 }
 
-func (o *askOptions) showFlags(f *pflag.FlagSet) {
-	f.BoolVar(&o.json, "json", false, "print the result as JSON and nothing else")
+func (o *askOptions) showFlags(a *app, f *pflag.FlagSet) {
+	f.BoolVar(&a.json, "json", false, "print the result as JSON and nothing else")
 	f.BoolVar(&o.jsonEvents, "json-events", false, "print progress, warnings and errors on stderr as JSON, one object a line, for programs")
 	f.StringVar(&o.out, "out", "", "also write the result to `FILE`: JSON if it ends in .json, else all that 'show' prints")
 	f.BoolVar(&o.verbose, "verbose", false, "show all that is known: the passages in their place, who was asked what, hashes, times")
@@ -103,46 +125,8 @@ func (o *askOptions) showFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.plain, "plain", false, "show progress in plain lines, on a terminal too: for logs and screen readers")
 }
 
-func runAsk(ctx context.Context, a *app, c *settings.Settings, o askOptions, args []string) error {
-	question, err := questionOf(ctx, a, args)
-	if err != nil {
-		return err
-	}
-	req, err := requestOf(a, &o, c, question)
-	if err != nil {
-		return err
-	}
-	if err := checkOut(o.out); err != nil {
-		return err
-	}
-	at := c.Text(settings.Engine)
-	if o.typed, err = o.typist(a, at); err != nil {
-		return err
-	}
-	if at != "" {
-		return askCluster(ctx, a, c, o, at, req)
-	}
-	_, err = research(ctx, a, c, o, req)
-	return err
-}
-
-// typist reads the answers to questions of the model, which --clarify wants; at is the cluster that is asked.
-func (o *askOptions) typist(a *app, at string) (func() (string, error), error) {
-	if !o.clarify {
-		return nil, nil
-	}
-	typed, person := term.Typed(a.stdin, a.Stderr, a.errStyle())
-	switch {
-	case at != "":
-		return nil, invalid("--clarify", "say --engine "+settings.NoEngine+" to research here", "a cluster asks nothing back")
-	case !person || o.jsonEvents:
-		return nil, invalid("--clarify", "ask in a terminal, or say with --context what you know", "needs a terminal on which you can answer")
-	}
-	return typed, nil
-}
-
-// research asks a researcher and shows its result. It returns the id of the run, if there was one.
-func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, req marchwarden.Request) (id marchwarden.TraceID, err error) {
+// research asks a researcher and shows its result.
+func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, req marchwarden.Request) error {
 	watch := newWatch(a, c, o)
 	defer watch.close()
 	var told network.Finished
@@ -154,15 +138,13 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if o.typed != nil {
-		o.desk.Ask = func(context.Context) pi.Asker {
-			return func(_ context.Context, model string, questions []string) []string {
-				return watch.ask(model, questions, o.typed, func() { stop(errInterrupted) })
-			}
+		o.desk.Ask = func(_ context.Context, model string, questions []string) []string {
+			return watch.ask(model, questions, o.typed, func() { stop(errInterrupted) })
 		}
 	}
 	d, err := a.Open(c, o.desk)
 	if err != nil {
-		return id, err
+		return err
 	}
 	ctx, done := stoppable(ctx, a, c, req.Resume)
 	defer done()
@@ -170,24 +152,23 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 	err = byFlag(err)
 	interrupted := ctx.Err() != nil
 	watch.close()
-	if err != nil {
-		return id, errors.Join(err, d.Close())
-	}
 	start := told.Start
-	if start == nil { // an earlier run had nothing left to do
-		if start, err = d.Complete(res); err != nil {
-			return id, errors.Join(err, d.Close())
+	if err == nil && start == nil { // an earlier run had nothing left to do
+		if start, err = d.Complete(res); err == nil {
+			a.note("%s", network.NothingLeft(req, o.desk.More > 0, res))
 		}
-		a.note("%s", network.NothingLeft(req, o.desk.More > 0, res))
 	}
-	partial, err := showResult(context.WithoutCancel(ctx), a, o, d, res, start)
+	partial := false
+	if err == nil {
+		partial, err = showResult(context.WithoutCancel(ctx), a, o, d, res, start)
+	}
 	if err := errors.Join(err, d.Close()); err != nil {
-		return res.TraceID, err
+		return err
 	}
 	if interrupted && partial { // one that came too late has cost nothing
-		return res.TraceID, &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted, Hint: "to resume it: marchwarden resume " + shortID(res.TraceID)}
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted, Hint: "to resume it: marchwarden resume " + shortID(res.TraceID)}
 	}
-	return res.TraceID, nil
+	return nil
 }
 
 // showResult shows the result of a run that is recorded here, and reports whether its record
@@ -296,9 +277,9 @@ func questionOf(ctx context.Context, a *app, args []string) (string, error) {
 // deliver writes the result to the file that was asked for and prints it, even
 // when the file cannot be written.
 func deliver(a *app, o askOptions, out outcome) (err error) {
-	a.warnOf(out.res, !o.json && !o.desk.PlanOnly)
+	a.warnOf(out.res, !a.json && !o.desk.PlanOnly)
 	if o.out != "" {
-		failed := writeOut(o.out, func(w io.Writer) error {
+		failed := settings.WriteOut(o.out, func(w io.Writer) error {
 			if strings.HasSuffix(strings.ToLower(o.out), ".json") {
 				return printJSON(w, out.res)
 			}
@@ -306,7 +287,7 @@ func deliver(a *app, o askOptions, out outcome) (err error) {
 		})
 		defer func() { err = errors.Join(failed, err) }()
 	}
-	if o.json {
+	if a.json {
 		return printJSON(a.forPrograms(), out.res)
 	}
 	return out.show(a.stdout, a.outStyle(), o.desk.PlanOnly, o.verbose, report.ReadingOptions{Verbose: true, Cost: out.Cost, Searched: out.Searched, Hints: out.Hints})
@@ -328,10 +309,10 @@ func (out outcome) show(w io.Writer, st term.Style, planned, all bool, how repor
 }
 
 // number is a flag for a whole number that may be left out, dollars one for an amount.
-func number(to **int) func(string) error      { return optional(to, strconv.Atoi) }
-func dollars(to **float64) func(string) error { return optional(to, parseAmount) }
-
-func parseAmount(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+func number(to **int) func(string) error { return optional(to, strconv.Atoi) }
+func dollars(to **float64) func(string) error {
+	return optional(to, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+}
 
 func optional[T any](to **T, parse func(string) (T, error)) func(string) error {
 	return func(s string) error {
@@ -341,4 +322,56 @@ func optional[T any](to **T, parse func(string) (T, error)) func(string) error {
 		}
 		return err // flagError words it
 	}
+}
+
+func newResume(a *app) *cobra.Command {
+	var o askOptions
+	resume := func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
+		err := settings.CheckOut(o.out)
+		if err != nil {
+			return err
+		}
+		var log *trace.Log
+		if o.desk, log, err = o.desk.Resumed(c, rec, id); err != nil {
+			return err
+		}
+		a.reportTorn(id, log)
+		req := marchwarden.Request{Resume: id.String()}
+		if o.cons != (marchwarden.Constraints{}) {
+			req.Constraints = &o.cons
+		}
+		if err := byFlag(req.Validate()); err != nil {
+			return err
+		}
+		switch done := log.Complete(); {
+		case done == nil:
+			a.note("going on after step %d, where the run was cut off", len(log.Steps))
+		case done.Interrupted:
+			a.note("going on where the run was stopped")
+		}
+		return research(ctx, a, c, o, req)
+	}
+	cmd := a.verb("resume [flags] ID", "resume a run that was cut off, stopped, or ran out of budget", oneRun, a.onRun(resume))
+	f := cmd.Flags()
+	f.Func("budget", fmt.Sprintf("add `N` tokens to what the run had, at least %d", marchwarden.MinTokenBudget), number(&o.cons.TokenBudget))
+	f.Func("max-iterations", "add `N` iterations", number(&o.cons.MaxIterations))
+	f.Func("max-sources", "add `N` documents", number(&o.cons.MaxSources))
+	f.Func("max-cost", "add `USD` to what its models may cost", dollars(&o.cons.MaxCostUSD))
+	f.StringVar(&o.desk.Timeout, "timeout", "", "add this `TIME`, such as 90s")
+	f.StringVar(&o.desk.DB, "db", "", "the database at `URL`, if the run had one with a password")
+	o.showFlags(a, f)
+	return cmd
+}
+
+// stoppable lets the page stop a run that a terminal began, as Ctrl-C does. The run is a new
+// one with an id of its own, or the one that resumes.
+func stoppable(ctx context.Context, a *app, c *settings.Settings, resume string) (context.Context, func()) {
+	id, err := marchwarden.ParseTraceID(resume)
+	if err != nil {
+		id = a.NewID()
+		ctx = marchwarden.WithTraceID(ctx, id)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	go runs.HeedStop(ctx, c.RunsPath(), id, func() { stop(errInterrupted) })
+	return ctx, func() { stop(nil) }
 }

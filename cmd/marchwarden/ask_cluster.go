@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -84,11 +89,10 @@ func askCluster(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 	if o.desk.Researcher == "" {
 		field = c.Label(settings.Researcher)
 	}
-	w := t.Wishes
-	switch alone := name != settings.PI; {
+	switch w := t.Wishes; {
 	case !settings.MemberName.MatchString(name):
 		return invalid(field, "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
-	case alone && (len(o.desk.Researchers) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
+	case name != settings.PI && (len(o.desk.Researchers) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
 		return invalid(field, "say --researcher "+settings.PI+" to let all of them work together", "asks "+name+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
 	}
 	e, err := a.openCluster(ctx, c, at, a.logger(c))
@@ -103,20 +107,14 @@ func askCluster(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 	if err := sent.Remember(c.SentPath()); err != nil { // then the whole id is needed
 		a.warn("what was submitted could not be written down: " + durable.Cause(err))
 	}
-	if !o.quiet && !o.json {
+	if !o.quiet && !a.json {
 		a.note("submitted as %s", id)
-		noteUnserved(ctx, a, e, t.Queue)
+		workers, err := e.Workers(ctx)
+		if err == nil && !slices.ContainsFunc(workers, func(w cluster.Presence) bool { return w.Queues[t.Queue].Slots > 0 }) {
+			a.note("no worker that is there takes tasks for %s; it waits until one does", t.Queue)
+		}
 	}
 	return followTask(ctx, a, c, o, e, id)
-}
-
-// noteUnserved says that no worker serves a task's queue, if that is known.
-func noteUnserved(ctx context.Context, a *app, e *cluster.Engine, queue string) {
-	workers, err := e.Workers(ctx)
-	if err != nil || slices.ContainsFunc(workers, func(w cluster.Presence) bool { return w.Queues[queue].Slots > 0 }) {
-		return
-	}
-	a.note("no worker that is there takes tasks for %s; it waits until one does", queue)
 }
 
 // followTask shows what happens to a task until its end, brings its record home, and shows
@@ -134,10 +132,6 @@ func followTask(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 	if err != nil {
 		return err
 	}
-	return receive(ctx, a, c, o, e, id, end, w)
-}
-
-func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, w *watch) error {
 	res, _, err := submit.ResultOf(ctx, e.Blobs(), id.String(), end)
 	if err != nil {
 		return err
@@ -158,61 +152,47 @@ func receive(ctx context.Context, a *app, c *settings.Settings, o askOptions, e 
 	return nil
 }
 
+var oneTask = argCount(1, 1, "one id")
+
 func newFollow(a *app) *cobra.Command {
 	var o askOptions
-	cmd := &cobra.Command{
-		Use: "follow [flags] ID", Short: "follow a research in a cluster until its result",
-		Args: argCount(1, 1, "one id"),
-		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-			return runFollow(ctx, a, c, o, args[0])
-		}),
-	}
+	cmd := a.verb("follow [flags] ID", "follow a research in a cluster until its result", oneTask, func(ctx context.Context, c *settings.Settings, args []string) error {
+		if err := settings.CheckOut(o.out); err != nil {
+			return err
+		}
+		e, state, err := openSent(ctx, a, c, args[0])
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		o.desk.PlanOnly = state.Task.Wishes.PlanOnly
+		return followTask(ctx, a, c, o, e, state.Task.ID)
+	})
 	engineFlag(cmd.Flags())
-	o.showFlags(cmd.Flags())
+	o.showFlags(a, cmd.Flags())
 	return cmd
-}
-
-func runFollow(ctx context.Context, a *app, c *settings.Settings, o askOptions, arg string) error {
-	if err := checkOut(o.out); err != nil {
-		return err
-	}
-	e, state, err := openSent(ctx, a, c, arg)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	o.desk.PlanOnly = state.Task.Wishes.PlanOnly
-	return followTask(ctx, a, c, o, e, state.Task.ID)
 }
 
 func newCancel(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "cancel [flags] ID", Short: "end a research in a cluster",
-		Args: argCount(1, 1, "one id"),
-		RunE: a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
-			return runCancel(ctx, a, c, args[0])
-		}),
-	}
+	cmd := a.verb("cancel [flags] ID", "end a research in a cluster", oneTask, func(ctx context.Context, c *settings.Settings, args []string) error {
+		e, state, err := openSent(ctx, a, c, args[0])
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		id := state.Task.ID
+		if state.End != nil {
+			a.note("%s had ended: %s", id, state.End.Status)
+			return nil
+		}
+		if err := e.Cancel(ctx, id, "canceled by "+cmp.Or(a.owner(), "its owner")); err != nil {
+			return err
+		}
+		a.note("%s is canceled; marchwarden follow %s shows what there is", id, shortID(id))
+		return nil
+	})
 	engineFlag(cmd.Flags())
 	return cmd
-}
-
-func runCancel(ctx context.Context, a *app, c *settings.Settings, arg string) error {
-	e, state, err := openSent(ctx, a, c, arg)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	id := state.Task.ID
-	if state.End != nil {
-		a.note("%s had ended: %s", id, state.End.Status)
-		return nil
-	}
-	if err := e.Cancel(ctx, id, "canceled by "+cmp.Or(a.owner(), "its owner")); err != nil {
-		return err
-	}
-	a.note("%s is canceled; marchwarden follow %s shows what there is", id, shortID(id))
-	return nil
 }
 
 // openSent opens the cluster that has the task that an argument means, and looks how it
@@ -236,4 +216,59 @@ func openSent(ctx context.Context, a *app, c *settings.Settings, arg string) (e 
 		return nil, state, errors.Join(err, e.Close())
 	}
 	return e, state, nil
+}
+
+func engineFlag(f *pflag.FlagSet) {
+	settingFlag(f, "engine", settings.Engine, "use the cluster at this `URL`, such as nats://hub1:4222; several hubs with commas; "+settings.NoEngine+" for no cluster, whatever the settings say")
+}
+
+// engineName is who the program is to a hub, for people who look at its connections.
+func (a *app) engineName() string {
+	return plainName(fmt.Sprintf("%s-%d-%s", hostName(), os.Getpid(), a.NewID().String()[24:]))
+}
+
+var notPlain = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// plainName is a name with nothing but letters, digits, dashes and underscores.
+func plainName(s string) string {
+	return strings.Trim(notPlain.ReplaceAllString(s, "-"), "-")
+}
+
+// owner is for whom the program asks.
+func (a *app) owner() string {
+	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
+		if v, ok := a.Env(name); ok && v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func (a *app) engineConfig(c *settings.Settings, at string, log *slog.Logger) (cluster.Config, error) {
+	cfg := cluster.Config{URL: at, Name: a.engineName(), Now: a.Now, Log: log}
+	var err error
+	if cfg.TLS, err = (hub.TLSFiles{Cert: c.Text(settings.EngineCert), Key: c.Text(settings.EngineCertKey), CA: c.Text(settings.EngineCA)}).Load(); err != nil {
+		return cfg, err
+	}
+	if path := c.Text(settings.EngineKey); path != "" {
+		if settings.PastedSeed(path) != "" {
+			return cfg, invalid(c.Label(settings.EngineKey), "write the key to a file that only you can read, and give its path", "must be the path of a file, and holds a key itself")
+		}
+		cfg.Seed = func() ([]byte, error) { return hub.ReadSeed(path) }
+		seed, err := cfg.Seed()
+		if err != nil {
+			return cfg, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: c.Label(settings.EngineKey), Message: "cannot be used", Err: err, Hint: marchwarden.HintOf(err)}
+		}
+		a.Hide.Learn(string(seed))
+	}
+	return cfg, nil
+}
+
+// openCluster connects to a cluster. The caller closes it.
+func (a *app) openCluster(ctx context.Context, c *settings.Settings, at string, log *slog.Logger) (*cluster.Engine, error) {
+	cfg, err := a.engineConfig(c, at, log)
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Dial(ctx, cfg)
 }

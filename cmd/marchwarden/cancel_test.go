@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -17,7 +18,8 @@ import (
 
 // pipeHost is a client of a server on stdio.
 type pipeHost struct {
-	mu      sync.Mutex // guards what follows
+	gone    chan struct{} // closed when the server has ended
+	mu      sync.Mutex    // guards what follows
 	in      io.Writer
 	last    int
 	waiting map[int]chan json.RawMessage
@@ -37,7 +39,7 @@ func (r *rack) pipe(t *testing.T, home string, args ...string) *pipeHost {
 		t.Fatal(err)
 	}
 	launch(t, spec, cmd)
-	h := &pipeHost{in: in, waiting: map[int]chan json.RawMessage{}}
+	h := &pipeHost{in: in, gone: make(chan struct{}), waiting: map[int]chan json.RawMessage{}}
 	go h.read(out)
 	if _, err := h.call(t.Context(), "initialize", map[string]any{"protocolVersion": eraLegacy, "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "test", "version": "1"}}); err != nil {
 		t.Fatal(err)
@@ -47,6 +49,7 @@ func (r *rack) pipe(t *testing.T, home string, args ...string) *pipeHost {
 }
 
 func (h *pipeHost) read(out io.Reader) {
+	defer close(h.gone)
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -87,6 +90,13 @@ func (h *pipeHost) call(ctx context.Context, method string, params map[string]an
 	select {
 	case result := <-answer:
 		return result, nil
+	case <-h.gone:
+		select {
+		case result := <-answer:
+			return result, nil
+		default:
+			return nil, errors.New("the server ended")
+		}
 	case <-ctx.Done():
 		h.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": map[string]any{"requestId": id}})
 		return nil, ctx.Err()

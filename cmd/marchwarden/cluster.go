@@ -1,13 +1,27 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -17,61 +31,282 @@ func newCluster(a *app) *cobra.Command {
 }
 
 func newClusterStatus(a *app) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "status", Short: "show hubs, workers, queues, rates and limits", Args: noArgs,
-		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error {
-			return runClusterStatus(ctx, a, c, asJSON)
-		}),
-	}
+	cmd := a.listing("status", "show hubs, workers, queues, rates and limits", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
+		at, err := c.NeedEngine()
+		if err != nil {
+			return err
+		}
+		e, err := a.openCluster(ctx, c, at, a.logger(c))
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		s, err := e.Status(ctx)
+		if err != nil {
+			return cluster.Unreachable(ctx, at, err)
+		}
+		if a.json {
+			err = printJSON(a.forPrograms(), s)
+		} else {
+			err = writeStatus(a.stdout, a.outStyle(), s)
+		}
+		if err != nil {
+			return err
+		}
+		return stuckError(s)
+	})
 	engineFlag(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-func runClusterStatus(ctx context.Context, a *app, c *settings.Settings, asJSON bool) error {
-	at, err := c.NeedEngine()
-	if err != nil {
-		return err
-	}
-	e, err := a.openCluster(ctx, c, at, a.logger(c))
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	s, err := e.Status(ctx)
-	if err != nil {
-		return cluster.Unreachable(ctx, at, err)
-	}
-	if asJSON {
-		err = printJSON(a.forPrograms(), s)
-	} else {
-		err = writeStatus(a.stdout, a.outStyle(), s)
-	}
-	if err != nil {
-		return err
-	}
-	return stuckError(s)
 }
 
 // clusterPart is the cluster of the settings, for doctor: whether it answers, and whether it has
 // workers.
 func clusterPart(ctx context.Context, a *app, c *settings.Settings) network.Part {
-	const name = "cluster"
-	at := c.Text(settings.Engine)
+	at, by := c.Text(settings.Engine), " (by "+c.Label(settings.Engine)+")"
+	part := func(state, detail string) network.Part {
+		return network.Part{Name: "cluster", State: state, Detail: detail}
+	}
 	if at == "" {
-		return network.Part{Name: name, State: network.PartOff, Detail: settings.EnvOf(settings.Engine) + " is not set; the work is done on this machine"}
+		return part(network.PartOff, settings.EnvOf(settings.Engine)+" is not set; the work is done on this machine")
 	}
 	ctx, done := context.WithTimeout(ctx, cluster.DialTime)
 	defer done()
 	e, err := a.openCluster(ctx, c, at, a.logger(c))
 	if err != nil {
-		return network.Part{Name: name, State: network.PartBroken, Detail: at + " (by " + c.Label(settings.Engine) + ") does not answer: " + err.Error()}
+		return part(network.PartBroken, at+by+" does not answer: "+err.Error())
 	}
 	defer e.Close()
 	workers, err := e.Workers(ctx)
 	if err != nil {
-		return network.Part{Name: name, State: network.PartBroken, Detail: at + " (by " + c.Label(settings.Engine) + "): " + err.Error()}
+		return part(network.PartBroken, at+by+": "+err.Error())
 	}
-	return network.Part{Name: name, State: network.PartOK, Detail: fmt.Sprintf("%s (by %s) answers; %s", at, c.Label(settings.Engine), term.Plural(len(workers), "worker"))}
+	return part(network.PartOK, at+by+" answers; "+term.Plural(len(workers), "worker"))
+}
+
+// stuckError is the error of a cluster in which something does not move.
+func stuckError(s cluster.Status) error {
+	trouble := func(hint, format string, args ...any) error {
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	const startOne = "start one: marchwarden worker"
+	if s.Unserved > 0 {
+		return trouble(startOne, "no worker was ever there for %s", term.Plural(s.Unserved, "waiting task"))
+	}
+	for _, q := range s.Queues {
+		// What was in flight when the last worker went waits, too: it is handed to the next one that comes.
+		n := 0
+		for _, b := range q.Bands {
+			n += b.Waiting + b.InFlight
+		}
+		if n > 0 && q.Workers == 0 {
+			return trouble(startOne, "no worker is there for %s of the queue %s", term.Plural(n, "waiting task"), term.CleanLine(q.Name))
+		}
+	}
+	if quiet := quietFor(s); quiet > 8*s.Lease { // it stands still
+		return trouble("a call to a model may take that long; if it stays, look at the logs of the workers", "nothing was written for %s with %s under way", term.Duration(quiet), term.Plural(s.Tasks, "task"))
+	}
+	return nil
+}
+
+// quietFor is how long nothing was written although there is something to do.
+func quietFor(s cluster.Status) time.Duration {
+	if s.Tasks == 0 || s.Written.IsZero() {
+		return 0
+	}
+	return s.At.Sub(s.Written).Round(time.Second)
+}
+
+// writeStatus writes a cluster as one screen.
+func writeStatus(w io.Writer, st term.Style, s cluster.Status) error {
+	var out strings.Builder
+	var rows [][]string
+	table := func(none string, head ...string) {
+		if out.Len() > 0 {
+			out.WriteString("\n")
+		}
+		if len(rows) == 0 {
+			out.WriteString(none + "\n")
+		} else {
+			_ = st.Table(&out, head, rows) // a builder takes everything
+		}
+		rows = nil
+	}
+	for _, h := range s.Hubs {
+		state := "in step"
+		switch {
+		case h.Offline:
+			state = "offline"
+		case h.Behind > 0:
+			state = fmt.Sprintf("behind in %s (%d)", term.Plural(h.Behind, "stream"), h.Lag)
+		}
+		rows = append(rows, []string{term.CleanLine(h.Name), state, fmt.Sprint(h.Leads), fmt.Sprint(h.Keeps)})
+	}
+	table("no hub is there", "hub", "state", "leads", "keeps")
+	for _, w := range s.Workers {
+		rows = append(rows, workerRow(w, s, s.At.Sub(w.Heard) > 2*s.Lease/3)) // it speaks every third of a lease
+	}
+	for _, w := range s.Silent {
+		rows = append(rows, workerRow(w, s, true))
+	}
+	table("no worker is there; marchwarden worker starts one", "worker", "state", "busy", "for", "version", "researchers")
+	for _, q := range s.Queues {
+		row := []string{term.CleanLine(q.Name)}
+		flight, again := 0, 0
+		for _, b := range q.Bands {
+			row = append(row, fmt.Sprint(b.Waiting))
+			flight, again = flight+b.InFlight, again+b.Redelivered
+		}
+		rows = append(rows, append(row, fmt.Sprint(flight), fmt.Sprint(again), fmt.Sprintf("%d of %d", q.Busy, q.Slots), fmt.Sprint(q.Workers)))
+	}
+	table("no queue yet", "queue", "urgent", "normal", "low", "in flight", "again", "busy", "workers")
+	writeRest(&out, s)
+	_, err := io.WriteString(w, out.String())
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
+}
+
+func workerRow(w cluster.Presence, s cluster.Status, silent bool) []string {
+	state := "working"
+	switch {
+	case silent:
+		state = "silent for " + term.Duration(s.At.Sub(w.Heard).Round(time.Second))
+	case w.Draining:
+		state = "draining"
+	}
+	var names []string
+	busy, slots := 0, 0
+	for _, m := range w.Members {
+		names = append(names, m.Name)
+	}
+	for _, l := range w.Queues {
+		busy, slots = busy+l.Busy, slots+l.Slots
+	}
+	if _, ok := w.Queues[settings.PI]; ok {
+		names = append(names, settings.PI)
+	}
+	return []string{term.CleanLine(w.Name), state, fmt.Sprintf("%d of %d", busy, slots), term.Duration(s.At.Sub(w.Since).Round(time.Second)), term.CleanLine(w.Version), term.CleanLine(strings.Join(names, ", "))}
+}
+
+// writeRest writes what stands below the tables.
+func writeRest(out *strings.Builder, s cluster.Status) {
+	steward, flawed := "no hub keeps it in order at the moment", ""
+	if s.Steward != nil {
+		steward = "kept in order by " + term.CleanLine(s.Steward.Name)
+		if s.Steward.Flawed > 0 {
+			flawed = fmt.Sprintf("; %s failed or came with a warning", term.Plural(int(s.Steward.Flawed), "answer"))
+		}
+	}
+	rate := fmt.Sprintf("%.1f ended a minute", s.PerMinute)
+	if quiet := quietFor(s); quiet > 2*s.Lease {
+		rate += ", nothing was written for " + term.Duration(quiet)
+	}
+	bytes := uint64(0)
+	for _, stream := range s.Streams {
+		bytes += stream.Bytes
+	}
+	fmt.Fprintf(out, "\n%s under way, %s; %s; %s kept; %s\n",
+		term.Plural(s.Investigations, "investigation"), term.Plural(s.Tasks, "task"), rate+flawed, term.Bytes(int64(bytes)), steward)
+	for _, l := range s.Limits {
+		fmt.Fprintf(out, "limit %s: %s\n", term.CleanLine(l.Key), limitWords(l, s.At))
+	}
+}
+
+func limitWords(l limit.Use, now time.Time) string {
+	amount := func(n float64) string {
+		parts := strconv.FormatFloat(math.Round(n*1e4)/1e4, 'f', -1, 64)
+		switch {
+		case strings.HasSuffix(l.Key, limit.Key("", limit.Money)):
+			return "$" + parts
+		case n == math.Trunc(n):
+			return term.Count(int(n))
+		}
+		return parts
+	}
+	words := fmt.Sprintf("%s of %s used, %s", amount(l.Used), amount(l.Of), l.Rate)
+	if l.Slow.After(now) {
+		words += "; no calls for another " + term.Duration(l.Slow.Sub(now).Round(time.Second))
+	}
+	return words
+}
+
+func newClusterKey(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use: "key", Short: "make, list and remove the keys of a cluster",
+	}, newClusterKeyAdd(a), newClusterKeyList(a), newClusterKeyRemove(a))
+}
+
+func newClusterKeyAdd(a *app) *cobra.Command {
+	var role, out string
+	cmd := withKeys(a, "add NAME", "make a key and write it to a file", argCount(1, 1, "one name"), func(file hub.KeysFile, before []hub.Key, args []string) error {
+		name, to := args[0], a.Source().Absolute(cmp.Or(out, args[0]+".key"), a.Dir)
+		if out == "" && plainName(name) != name {
+			return invalid("NAME", "name the file: --out FILE", fmt.Sprintf("%q makes no name of a file", plaintext.Clip(name, 40)))
+		}
+		// The file first: an unused key does no harm, and one that cannot be stored is lost.
+		f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return invalid("--out", "choose another name", fmt.Sprintf("%q is there already", to))
+		}
+		if err != nil {
+			return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", to, durable.Cause(err)))
+		}
+		seed, err := file.Add(a.Now(), name, hub.Role(role))
+		if err != nil {
+			return errors.Join(asFlag(err), durable.Discard(f))
+		}
+		a.Hide.Learn(string(seed))
+		_, err = f.Write(append(seed, '\n'))
+		if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+			return marchwarden.Wrap(errors.Join(err, file.Remove(name)), marchwarden.CodeUnavailable, "write the key to %s", to)
+		}
+		a.note("the key %s (%s) is in %s; where it is used: %s=%s", name, role, to, settings.EnvOf(settings.EngineKey), to)
+		if len(before) == 0 {
+			a.note("it is the first in %s: from now on hubs with that file refuse connections without a key", file)
+		}
+		return nil
+	})
+	var roles []string
+	for _, r := range hub.Roles() {
+		roles = append(roles, string(r))
+	}
+	cmd.Flags().StringVar(&role, "role", string(hub.RoleClient), "what it is good for, its `ROLE`: "+strings.Join(roles, ", "))
+	cmd.Flags().StringVar(&out, "out", "", "write the key to this new `FILE` (default NAME.key)")
+	complete(cmd, "role", roles...)
+	return cmd
+}
+
+// withKeys is a command that works with the keys of a cluster.
+func withKeys(a *app, use, short string, args cobra.PositionalArgs, do func(file hub.KeysFile, list []hub.Key, args []string) error) *cobra.Command {
+	cmd := a.verb(use, short, args, func(_ context.Context, c *settings.Settings, args []string) error {
+		path := cmp.Or(c.Text(settings.HubKeys), c.ClusterKeysPath())
+		list, _, err := hub.ReadKeys(path)
+		if err != nil {
+			return err
+		}
+		return do(hub.KeysFile(path), list, args)
+	})
+	settingFlag(cmd.Flags(), "keys", settings.HubKeys, "`FILE` of the keys (default cluster-keys.json in the home folder)")
+	return cmd
+}
+
+func newClusterKeyList(a *app) *cobra.Command {
+	cmd := withKeys(a, "list", "list the keys of a cluster", noArgs, func(file hub.KeysFile, list []hub.Key, _ []string) error {
+		var rows [][]string
+		for _, k := range list {
+			rows = append(rows, []string{k.Name, string(k.Role), a.inZone(k.Created), k.Public})
+		}
+		none := fmt.Sprintf("there are no keys in %s yet; 'marchwarden cluster key add NAME' makes one", file)
+		return a.show(append([]hub.Key{}, list...), []string{"name", "role", "created", "public half"}, rows, none)
+	})
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
+	return cmd
+}
+
+func newClusterKeyRemove(a *app) *cobra.Command {
+	return withKeys(a, "remove NAME", "accept a key no longer", argCount(1, 1, "one name"), func(file hub.KeysFile, _ []hub.Key, args []string) error {
+		if err := file.Remove(args[0]); err != nil {
+			return err
+		}
+		a.note("the key %s is removed from %s; hubs cut its connections within a second", args[0], file)
+		return nil
+	})
 }

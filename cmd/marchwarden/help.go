@@ -1,10 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"embed"
+	_ "embed"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -41,8 +47,7 @@ EXIT STATUS
   130  interrupted`
 
 // topics are the names of the short pages on one subject each.
-func topics() []string {
-	var names []string
+func topics() (names []string) {
 	files, _ := helpFiles.ReadDir("help/topics") // it is part of this program
 	for _, f := range files {
 		names = append(names, strings.TrimSuffix(f.Name(), ".txt"))
@@ -147,4 +152,85 @@ func roff(s string) string {
 		s = `\&` + s
 	}
 	return strings.ReplaceAll(s, "\n.", "\n"+`\&.`)
+}
+
+// versionInfo is the form of 'version --json'. Fields are only ever added.
+type versionInfo struct {
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Contract string `json:"contract"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func thisVersion() versionInfo {
+	return versionInfo{"marchwarden", programVersion(), marchwarden.ContractVersion, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+}
+
+func (v versionInfo) String() string {
+	return fmt.Sprintf("%s %s (contract %s, %s, %s)", v.Name, v.Version, v.Contract, v.Go, v.Platform)
+}
+
+func newVersion(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "version", Short: "print the version of the program and of the contract", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if a.json {
+				return printJSON(a.forPrograms(), thisVersion())
+			}
+			return a.print("%s\n", thisVersion())
+		},
+	}
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
+	return cmd
+}
+
+// version is set by release builds: -ldflags "-X main.version=1.2.3".
+var version string
+
+// programVersion is the released version, or what the build knows of itself.
+func programVersion() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "dev"
+	}
+	return strings.TrimPrefix(info.Main.Version, "v")
+}
+
+func newSchema(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "schema request|result", Short: "print the JSON Schema of a request or a result",
+		ValidArgs: []string{"request", "result"},
+		Args:      argCount(1, 1, `one argument, "request" or "result"`),
+		RunE: func(_ *cobra.Command, args []string) error {
+			switch args[0] {
+			case "request":
+				return a.print("%s\n", marchwarden.RequestSchema())
+			case "result":
+				return a.print("%s\n", marchwarden.ResultSchema())
+			}
+			return invalid("schema", "", fmt.Sprintf(`must be request or result, not %q`, plaintext.Clip(args[0], 40)))
+		},
+	}
+}
+
+// notices are the licences of what is linked into the program. .ci/notices.sh writes them.
+//
+//go:embed notices.txt.gz
+var notices []byte
+
+func newLicenses(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "licenses", Short: "print the licences of what the program contains", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			packed, err := gzip.NewReader(bytes.NewReader(notices))
+			if err == nil {
+				_, err = io.Copy(a.stdout, packed)
+			}
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the licences")
+		},
+	}
 }

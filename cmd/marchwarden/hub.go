@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +35,7 @@ type hubOptions struct {
 var hubFlags = []struct{ flag, setting, usage string }{
 	{"listen", settings.HubListen, "let workers and clients connect at this `ADDRESS` (default 127.0.0.1:4222)"},
 	{"store", settings.HubStore, "keep everything in this `DIR` (default hub in the home folder)"},
-	{"max-store", settings.HubMaxStore, "let that grow to `SIZE`, such as 200GB (default three quarters of what is free)"},
+	{"max-store", settings.HubMaxStore, "let that grow to `SIZE`, such as 200GB (default three quarters of what is free, and 1TB on Windows)"},
 	{"keys", settings.HubKeys, "`FILE` of the keys that may connect (default cluster-keys.json in the home folder)"},
 	{"name", settings.HubName, "the `NAME` of the hub in its cluster (default one that is made once)"},
 	{"tls-cert", settings.HubTLSCert, "serve TLS with the certificate in this `FILE`"},
@@ -56,10 +58,29 @@ var hubFlags = []struct{ flag, setting, usage string }{
 
 func newHub(a *app) *cobra.Command {
 	var o hubOptions
-	cmd := &cobra.Command{
-		Use: "hub", Short: "run a hub, the server of a cluster", Args: noArgs,
-		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runHub(ctx, a, c, o) }),
-	}
+	cmd := a.verb("hub", "run a hub, the server of a cluster", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
+		p, err := o.plan(a, c)
+		if err != nil {
+			return err
+		}
+		if o.probe != "" {
+			if _, err := listenAt("--probe", o.probe); err != nil {
+				return err
+			}
+		}
+		p.hub.Log = a.logger(c)
+		h, err := hub.Start(p.hub)
+		if err != nil {
+			return settings.Renamed(err, p.said)
+		}
+		err = serveHub(ctx, a, h, p, o.probe, a.serverLog(c))
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil || errors.Is(err, errInterrupted) {
+			err = nil // told to end, which is how a server ends
+		}
+		err = errors.Join(err, h.Close())
+		a.note("hub has ended; everything is kept")
+		return err
+	})
 	f := cmd.Flags()
 	for _, h := range hubFlags {
 		settingFlag(f, h.flag, h.setting, h.usage)
@@ -77,9 +98,6 @@ type hubPlan struct {
 	facts cluster.Facts
 	said  map[string]string // the flag or the setting that says it, by the fields of hub
 }
-
-// blame names the flag or the setting that a wrong field of a hub comes from.
-func (p hubPlan) blame(err error) error { return settings.Renamed(err, p.said) }
 
 func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
 	if o.http != "off" {
@@ -190,4 +208,42 @@ func firstScreen(a *app, h *hub.Hub, p hubPlan) {
 	}
 	a.note("next, in another terminal: marchwarden worker --engine %s", at)
 	a.note("then: marchwarden ask --engine %s \"What are ideal crops for a garden in Utah?\"", at)
+}
+
+// serveHub keeps a cluster in order at a hub until ctx ends.
+func serveHub(ctx context.Context, a *app, h *hub.Hub, p hubPlan, probe string, log *slog.Logger) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if p.hub.ClusterListen != "" {
+		a.note("hub %s waits for the other hubs", h.Name())
+	}
+	if err := h.Ready(ctx); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	cfg := cluster.Config{InProcess: h, Seed: h.Seed, Name: h.Name(), Now: a.Now, Log: log}
+	if err := cluster.Prepare(ctx, cfg, p.facts); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	engine, err := cluster.Open(ctx, cfg)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	defer engine.Close()
+	var tending sync.WaitGroup
+	tending.Go(func() { cluster.NewSteward(engine, h.Name()).Run(ctx) })
+	defer tending.Wait()
+	defer stop(nil)
+	if probe != "" {
+		err := serveProbe(ctx, a, probe, func() error {
+			ctx, done := context.WithTimeout(context.Background(), time.Second)
+			defer done()
+			return h.Ready(ctx)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	firstScreen(a, h, p)
+	<-ctx.Done()
+	return context.Cause(ctx)
 }

@@ -3,7 +3,7 @@
 // The package owns flags, the environment, the clock, ids, the streams and exit codes,
 // and it is the only place that does. main.go turns errors into exit codes, root.go
 // builds the tree of commands, terminal.go prints, and each command has a constructor
-// for its flags and a plain function that does its work.
+// with its flags and its work.
 package main
 
 import (
@@ -43,6 +43,8 @@ type app struct {
 
 	// flags are what flags say in the place of settings.
 	flags map[string]settings.Flag
+	// json says that the outcome is wanted as JSON.
+	json bool
 	// reader is who reads stderr.
 	reader listener
 	// look says how to write to a stream, where a test decides; nil looks at the stream.
@@ -139,8 +141,7 @@ func execute(ctx context.Context, a *app, args []string) int {
 	if err == nil {
 		return exitOK
 	}
-	var told verdict
-	if errors.As(err, &told) {
+	if told, is := errors.AsType[verdict](err); is {
 		return int(told)
 	}
 	said := err
@@ -189,10 +190,9 @@ func (a *app) style(w io.Writer) term.Style {
 	if a.look != nil {
 		return a.look(w)
 	}
-	f := fileOf(w)
 	never, _ := a.Env("NO_COLOR")
 	name, _ := a.Env("TERM")
-	return term.Detect(f, never != "", name)
+	return term.Detect(fileOf(w), never != "", name)
 }
 
 // fileOf is the file behind a stream; nil if there is none.
@@ -212,15 +212,12 @@ func selfPath() (string, error) {
 		return "", err
 	}
 	called, err := exec.LookPath(os.Args[0])
-	if err != nil {
-		return exe, nil
-	}
-	if called, err = filepath.Abs(called); err != nil {
-		return exe, nil
+	if err == nil {
+		called, err = filepath.Abs(called)
 	}
 	a, errA := os.Stat(called)
 	b, errB := os.Stat(exe)
-	if errors.Join(errA, errB) == nil && os.SameFile(a, b) {
+	if errors.Join(err, errA, errB) == nil && os.SameFile(a, b) {
 		return called, nil
 	}
 	return exe, nil

@@ -139,9 +139,9 @@ func TestEightProcesses(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	entries, skipped, err := ledger.Read(filepath.Join(home, ".marchwarden", "costs.jsonl"))
-	if err != nil || skipped != 0 || len(entries) != processes*questions {
-		t.Errorf("%d entries in the ledger, %d skipped, %v", len(entries), skipped, err)
+	entries, bad, err := ledger.Read(filepath.Join(home, ".marchwarden", "costs.jsonl"))
+	if err != nil || len(bad) != 0 || len(entries) != processes*questions {
+		t.Errorf("%d entries in the ledger, %d bad, %v", len(entries), len(bad), err)
 	}
 	out, err := marchwardenCmd("traces", "--json", "--limit", "0").Output()
 	if err != nil {
@@ -301,8 +301,8 @@ func TestNewID(t *testing.T) {
 func TestDeliverPrintsWhenTheFileFails(t *testing.T) {
 	a := world(t, nil)
 	var stdout bytes.Buffer
-	a.stdout = &stdout
-	o := askOptions{json: true, out: filepath.Join(t.TempDir(), "gone", "r.json")}
+	a.stdout, a.json = &stdout, true
+	o := askOptions{out: filepath.Join(t.TempDir(), "gone", "r.json")}
 	err := deliver(a, o, outcome{res: &marchwarden.Result{Answer: "Peas grow in March."}})
 	if err == nil {
 		t.Error("no error though the file was not written")

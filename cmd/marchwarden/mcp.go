@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -32,7 +31,7 @@ type mcpOptions struct {
 }
 
 func newMCPConfig(a *app) *cobra.Command {
-	o := &mcpOptions{}
+	var o mcpOptions
 	cmd := &cobra.Command{
 		Use: "config HOST [RESEARCHER] [-- FLAG…]", Short: "print the configuration of Marchwarden for an MCP host",
 		ValidArgs: mcpkit.HostNames(),
@@ -44,7 +43,36 @@ func newMCPConfig(a *app) *cobra.Command {
 			if err := argCount(1, 2, "a host and, if you like, a researcher")(cmd, args); err != nil {
 				return err
 			}
-			return runMCPConfig(a, *o, append(args, settings.PI)[:2], flags)
+			args = append(args, settings.PI)[:2]
+			if !slices.Contains(mcpkit.HostNames(), args[0]) {
+				return invalid("host", "", fmt.Sprintf("must be %s, not %q", settings.Either(mcpkit.HostNames()), plaintext.Clip(args[0], 40)))
+			}
+			servable := append([]string{settings.PI}, settings.Builtin...)
+			if !slices.Contains(servable, args[1]) {
+				return invalid("researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(servable), plaintext.Clip(args[1], 40)))
+			}
+			var e mcpkit.HostEntry
+			var err error
+			if o.http != "" {
+				e, err = remoteEntry(o, flags)
+			} else {
+				e, err = localEntry(a, o, args[1], flags)
+			}
+			if err != nil {
+				return err
+			}
+			if e.Name = "marchwarden"; args[1] != settings.PI {
+				e.Name += "-" + args[1]
+			}
+			text, notes := mcpkit.HostConfig(args[0], e, runtime.GOOS)
+			if err := a.print("%s", text); err != nil {
+				return err
+			}
+			for _, line := range notes {
+				a.note("%s", line)
+			}
+			mcpWarnings(a, e)
+			return nil
 		},
 	}
 	f := cmd.Flags()
@@ -52,38 +80,6 @@ func newMCPConfig(a *app) *cobra.Command {
 	f.StringVar(&o.tokenEnv, "token-env", "", "`NAME` of the variable that holds the token of the server of --http")
 	f.StringSliceVar(&o.env, "env", nil, "`LIST` of variables, such as keys, that the started server is to see")
 	return cmd
-}
-
-func runMCPConfig(a *app, o mcpOptions, args, flags []string) error {
-	if !slices.Contains(mcpkit.HostNames(), args[0]) {
-		return invalid("host", "", fmt.Sprintf("must be %s, not %q", settings.Either(mcpkit.HostNames()), plaintext.Clip(args[0], 40)))
-	}
-	servable := append([]string{settings.PI}, settings.Builtin...)
-	if !slices.Contains(servable, args[1]) {
-		return invalid("researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(servable), plaintext.Clip(args[1], 40)))
-	}
-	var e mcpkit.HostEntry
-	var err error
-	if o.http != "" {
-		e, err = remoteEntry(o, flags)
-	} else {
-		e, err = localEntry(a, o, args[1], flags)
-	}
-	if err != nil {
-		return err
-	}
-	if e.Name = "marchwarden"; args[1] != settings.PI {
-		e.Name += "-" + args[1]
-	}
-	text, notes := mcpkit.HostConfig(args[0], e, runtime.GOOS)
-	if err := a.print("%s", text); err != nil {
-		return err
-	}
-	for _, line := range notes {
-		a.note("%s", line)
-	}
-	mcpWarnings(a, e)
-	return nil
 }
 
 // variable is what the name of an environment variable looks like, and a token does not.
@@ -193,18 +189,14 @@ func newMCPPing(a *app) *cobra.Command {
 		Use: "ping [URL]", Short: "ask a server of 'serve --http' whether it is ready",
 		Args: argCount(0, 1, "at most one address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runMCPPing(cmd.Context(), a, append(args, "http://127.0.0.1:8642")[0])
+			u, err := url.Parse(append(args, "http://127.0.0.1:8642")[0])
+			if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+				return invalid("url", "", "must be an http or https address such as http://127.0.0.1:8642")
+			}
+			if err := httpdoor.Ping(cmd.Context(), u); err != nil {
+				return err
+			}
+			return a.print("ready\n")
 		},
 	}
-}
-
-func runMCPPing(ctx context.Context, a *app, address string) error {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return invalid("url", "", "must be an http or https address such as http://127.0.0.1:8642")
-	}
-	if err := httpdoor.Ping(ctx, u); err != nil {
-		return err
-	}
-	return a.print("ready\n")
 }

@@ -28,13 +28,13 @@ func TestServeRefusesByTheNameOfTheFlag(t *testing.T) {
 		{serveOptions{door: doorOptions{cert: "/nowhere/c.pem", key: "/nowhere/k.pem"}}, "--tls-cert"},
 	} {
 		tc.o.http = "127.0.0.1:0"
-		_, err := tc.o.check()
+		err := tc.o.check()
 		if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || !strings.HasPrefix(err.Error(), tc.flag+": ") {
 			t.Errorf("%s: %v", tc.flag, err)
 		}
 	}
 	good := serveOptions{http: "127.0.0.1:0", door: doorOptions{hosts: []string{"a.org"}, publicURL: "https://c.org/mcp"}, origins: []string{"https://b.org"}}
-	if _, err := good.check(); err != nil {
+	if err := good.check(); err != nil {
 		t.Error(err)
 	}
 }
@@ -47,12 +47,12 @@ func TestOAuthForOthersNeedsAName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	as := servedAs{listen: "0.0.0.0:1"}
-	o := &serveOptions{issuer: "https://login.example.org", as: as}
+	const listen = "0.0.0.0:1"
+	o := &serveOptions{issuer: "https://login.example.org", listen: listen}
 	if _, err := doorkeeper(a, c, o, "http://localhost:1/mcp", nil); err == nil || !strings.HasPrefix(err.Error(), "--oauth-issuer: ") {
 		t.Errorf("%v", err)
 	}
-	for _, named := range []*serveOptions{{issuer: o.issuer, door: doorOptions{publicURL: "https://a.org/mcp"}, as: as}, {issuer: o.issuer, audience: "a", as: as}} {
+	for _, named := range []*serveOptions{{issuer: o.issuer, door: doorOptions{publicURL: "https://a.org/mcp"}, listen: listen}, {issuer: o.issuer, audience: "a", listen: listen}} {
 		if _, err := doorkeeper(a, c, named, "https://a.org/mcp", nil); err != nil {
 			t.Error(err)
 		}

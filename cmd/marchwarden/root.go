@@ -121,6 +121,18 @@ func (a *app) run(do work) func(*cobra.Command, []string) error {
 	}
 }
 
+// verb is a command: its words, the arguments that it takes, and its work.
+func (a *app) verb(use, short string, args cobra.PositionalArgs, do work) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: args, RunE: a.run(do)}
+}
+
+// listing is a command that can print JSON, as app.json says.
+func (a *app) listing(use, short string, args cobra.PositionalArgs, do work) *cobra.Command {
+	cmd := a.verb(use, short, args, do)
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
+	return cmd
+}
+
 // needCommand is the Args of a command that only holds others.
 func needCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -138,25 +150,20 @@ func needCommand(cmd *cobra.Command, args []string) error {
 // flagError gives a wrong flag its exit code and a hint.
 func flagError(cmd *cobra.Command, err error) error {
 	hint := "run '" + cmd.CommandPath() + " --help' for the flags there are"
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
+	if unknown, is := errors.AsType[*pflag.NotExistError](err); is {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
 			hint = "did you mean '--" + near + "'?"
 		}
 	}
-	wrong := invalid("", hint, err.Error())
-	var value *pflag.InvalidValueError
-	var number *strconv.NumError
-	var outside outOfRange
-	switch {
-	case !errors.As(err, &value):
-		return wrong
-	case errors.As(err, &outside):
+	value, ofFlag := errors.AsType[*pflag.InvalidValueError](err)
+	number, ofNumber := errors.AsType[*strconv.NumError](err)
+	if outside, is := errors.AsType[outOfRange](err); ofFlag && is {
 		return invalid("--"+value.GetFlag().Name, "", outside.Error())
-	case !errors.As(err, &number):
-		return wrong
+	}
+	if !ofFlag || !ofNumber {
+		return invalid("", hint, err.Error())
 	}
 	want := "a whole number"
 	switch {
@@ -202,14 +209,9 @@ type count struct {
 }
 
 // outOfRange says that a number is not within its bounds.
-type outOfRange struct {
-	count
-	n int
-}
+type outOfRange string
 
-func (o outOfRange) Error() string {
-	return fmt.Sprintf("must be from %d to %d, not %d", o.least, o.most, o.n)
-}
+func (o outOfRange) Error() string { return string(o) }
 
 func (c count) String() string {
 	if c.to == nil || *c.to == 0 {
@@ -224,7 +226,7 @@ func (c count) Set(s string) error {
 	case err != nil:
 		return err // flagError words it
 	case n < c.least || n > c.most:
-		return outOfRange{c, n}
+		return outOfRange(fmt.Sprintf("must be from %d to %d, not %d", c.least, c.most, n))
 	}
 	*c.to = n
 	return nil
@@ -252,8 +254,7 @@ func notBlank(cmd *cobra.Command) error {
 	return nil
 }
 
-func namesOf(commands []*cobra.Command) []string {
-	var names []string
+func namesOf(commands []*cobra.Command) (names []string) {
 	for _, c := range commands {
 		if c.IsAvailableCommand() || c.Name() == "help" {
 			names = append(names, c.Name())

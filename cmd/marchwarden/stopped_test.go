@@ -15,6 +15,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // runHere is a command line in this process, with these settings and no others.
@@ -35,7 +36,7 @@ func TestStoppedExport(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errInterrupted)
 	path := filepath.Join(t.TempDir(), "answer.mwz")
-	err := stopped(ctx, "nothing was written", writeOut(path, func(w io.Writer) error {
+	err := stopped(ctx, "nothing was written", settings.WriteOut(path, func(w io.Writer) error {
 		if _, err := io.WriteString(w, "begun"); err != nil {
 			return err
 		}

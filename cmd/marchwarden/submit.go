@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,10 +35,9 @@ type submitOptions struct {
 
 func newSubmit(a *app) *cobra.Command {
 	var o submitOptions
-	cmd := &cobra.Command{
-		Use: "submit --file QUESTIONS.jsonl", Short: "ask all questions of a file; safe to run again", Args: noArgs,
-		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runSubmit(ctx, a, c, o) }),
-	}
+	cmd := a.verb("submit --file QUESTIONS.jsonl", "ask all questions of a file; safe to run again", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
+		return runSubmit(ctx, a, c, o)
+	})
 	f := cmd.Flags()
 	f.StringVar(&o.file, "file", "", "the `FILE` of questions, one JSON object a line")
 	f.StringVar(&o.out, "out", "", "the `FILE` of results (default beside the questions, as NAME.results.jsonl)")
@@ -81,7 +81,7 @@ func (o *submitOptions) check() (like dispatch.Task, err error) {
 	if o.out == "" {
 		o.out = strings.TrimSuffix(o.file, filepath.Ext(o.file)) + ".results.jsonl"
 	}
-	return like, checkOut(o.out)
+	return like, settings.CheckOut(o.out)
 }
 
 func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOptions) error {
@@ -141,10 +141,10 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	return submissionOver(a, n, done.FailedOf(all), o)
 }
 
-// submitProgress shows how many of all questions are done; nil shows nothing.
+// submitProgress shows how many of all questions are done, nothing when quiet.
 func submitProgress(a *app, c *settings.Settings, o submitOptions, done, all int) *term.Bar {
 	if o.quiet {
-		return nil
+		return term.NewBar(io.Discard, "", term.ProgressConfig{Now: a.Now})
 	}
 	if done > 0 {
 		a.note("going on: %d of %d questions are done", done, all)
@@ -156,14 +156,14 @@ func submitProgress(a *app, c *settings.Settings, o submitOptions, done, all int
 
 // submissionCut is the error of a submission that ended before all was answered: by its user, or by err.
 func submissionCut(ctx context.Context, at, done string, err error) error {
-	const again = "run the same command again to go on"
-	switch {
-	case ctx.Err() == nil:
+	again := "run the same command again to go on"
+	if ctx.Err() == nil {
 		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: done, Err: err, Hint: cmp.Or(marchwarden.HintOf(err), again)}
-	case at == "":
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: done, Err: errInterrupted, Hint: again}
 	}
-	return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: done, Err: errInterrupted, Hint: again + "; what was submitted continues in the cluster"}
+	if at != "" {
+		again += "; what was submitted continues in the cluster"
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: done, Err: errInterrupted, Hint: again}
 }
 
 // submissionOver says how a submission ended that has a line for every question, whichever

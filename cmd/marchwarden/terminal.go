@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -51,6 +52,7 @@ func (a *app) complain(err error) {
 	case program:
 		a.tell(remark{Error: term.CleanLine(err.Error()), Code: marchwarden.CodeOf(err), Hint: term.CleanLine(hint)})
 	case investigator:
+		const lastWords = 200 // characters of the last line of a child, as many as its parent keeps
 		line := term.CleanLine(err.Error())
 		if whole := line + "; " + term.CleanLine(hint); hint != "" && utf8.RuneCountInString(whole) <= lastWords {
 			line = whole
@@ -60,9 +62,6 @@ func (a *app) complain(err error) {
 		a.errStyle().Error(a.Stderr, err)
 	}
 }
-
-// lastWords is how many characters of the last line of a child its parent keeps.
-const lastWords = 200
 
 // warn tells about something that did not stop the work.
 func (a *app) warn(message string) {
@@ -102,18 +101,16 @@ func (a *app) inZone(t time.Time) string {
 // readStdin is ReadLimited for stdin, which may be a person who never ends it:
 // it gives up when ctx ends.
 func (a *app) readStdin(ctx context.Context, most int64, what string) ([]byte, error) {
-	type outcome struct {
-		data []byte
-		err  error
-	}
-	done := make(chan outcome, 1)
+	var data []byte
+	var err error
+	done := make(chan struct{})
 	go func() {
-		data, err := settings.ReadLimited(a.stdin, most, what)
-		done <- outcome{data, err}
+		defer close(done)
+		data, err = settings.ReadLimited(a.stdin, most, what)
 	}()
 	select {
-	case o := <-done:
-		return o.data, o.err
+	case <-done:
+		return data, err
 	case <-ctx.Done():
 		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read %s", what)
 	}
@@ -143,10 +140,7 @@ func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print JSON")
-	}
-	return nil
+	return marchwarden.Wrap(enc.Encode(v), marchwarden.CodeUnavailable, "print JSON")
 }
 
 // print writes to stdout for people.
@@ -155,10 +149,10 @@ func (a *app) print(format string, args ...any) error {
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
 }
 
-// show prints rows: as JSON for programs, else as a table, or as a note if there are none.
-func (a *app) show(asJSON bool, v any, head []string, rows [][]string, none string) error {
+// show prints rows: as JSON where that is wanted, else as a table, or as a note if there are none.
+func (a *app) show(v any, head []string, rows [][]string, none string) error {
 	switch {
-	case asJSON:
+	case a.json:
 		return printJSON(a.forPrograms(), v)
 	case len(rows) == 0:
 		a.note("%s", none)
@@ -167,6 +161,97 @@ func (a *app) show(asJSON bool, v any, head []string, rows [][]string, none stri
 	return a.outStyle().Table(a.stdout, head, rows)
 }
 
-// checkOut looks at the file of --out before any work is done, and writeOut writes it at once or
-// not at all.
-var checkOut, writeOut = settings.CheckOut, settings.WriteOut
+// watch follows a research for the people who wait: progress, and warnings kept
+// until the progress is over. Its event method is
+// called one event at a time, as a marchwarden.Sink.
+type watch struct {
+	a        *app
+	progress *term.Progress // nil when quiet
+	verbose  bool
+	log      *slog.Logger
+	events   bool // are wanted as JSON
+	planOnly bool // only planning is of interest
+	closed   bool
+
+	mu       sync.Mutex // guards warnings, which come from any goroutine
+	warnings []string
+}
+
+func newWatch(a *app, c *settings.Settings, o askOptions) *watch {
+	w := &watch{a: a, log: a.logger(c), verbose: o.verbose, events: o.jsonEvents, planOnly: o.desk.PlanOnly}
+	if !o.quiet && !o.jsonEvents {
+		cfg := a.liveOn(c, a.Stderr)
+		cfg.Live = cfg.Live && !o.plain
+		w.progress = term.NewProgress(a.Stderr, cfg)
+	}
+	return w
+}
+
+// liveOn is how progress is shown on a stream: live on a terminal that knows escape
+// codes, as long as nothing is logged beside it.
+func (a *app) liveOn(c *settings.Settings, w io.Writer) term.ProgressConfig {
+	st, file := a.style(w), fileOf(w)
+	name, _ := a.Env("TERM")
+	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: term.SizeOf(file), Now: a.Now}
+}
+
+func (w *watch) event(e marchwarden.Event) {
+	if e.Stage == "" { // of an external server, which tells in words alone and has only begun
+		e.Stage = marchwarden.StagePlan
+	}
+	w.log.Debug("progress", "stage", e.Stage, "iteration", e.Iteration, "message", e.Message, "trace_id", e.TraceID.String())
+	if w.planOnly && e.Stage != marchwarden.StagePlan {
+		return
+	}
+	if w.events {
+		w.a.tell(e)
+	}
+	if w.progress != nil {
+		w.progress.Event(e)
+	}
+}
+
+// ask has the person answer what a model asks, in place of the progress. Who ends the typing stops the run.
+func (w *watch) ask(model string, questions []string, typed func() (string, error), stop func()) []string {
+	if w.progress != nil {
+		defer w.progress.Aside()()
+	}
+	w.a.note("%s asks, before it plans; an empty line passes over a question", model)
+	answers := make([]string, len(questions))
+	for i, q := range questions {
+		fmt.Fprintf(w.a.Stderr, "%d. %s\n", i+1, term.CleanLine(q))
+		var err error
+		if answers[i], err = typed(); err != nil {
+			stop()
+			break
+		}
+	}
+	return answers
+}
+
+func (w *watch) warn(message string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.warnings = append(w.warnings, message)
+}
+
+// close ends the progress and shows the warnings. Closing twice is harmless.
+func (w *watch) close() {
+	if w.closed {
+		return
+	}
+	w.closed = true
+	if w.progress != nil {
+		w.progress.Close()
+	}
+	const most = 5
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, message := range w.warnings {
+		if i == most && !w.verbose {
+			w.a.warn(fmt.Sprintf("and %d more; --verbose shows all", len(w.warnings)-most))
+			return
+		}
+		w.a.warn(message)
+	}
+}

@@ -18,58 +18,61 @@ import (
 func newToken(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use: "token", Short: "make, list and remove the tokens of your server",
-	}, newTokenAdd(a), newTokenList(a), newTokenRemove(a))
+	}, newTokenAdd(a), newTokenRemove(a),
+		a.listing("list", "list the tokens; their texts are not known", noArgs, withTokens(a, func(tokens *access.Tokens, _ []string) error {
+			list, err := tokens.List()
+			if err != nil {
+				return err
+			}
+			rows := []tokenRow{}
+			var table [][]string
+			for _, t := range list {
+				row, until := tokenRow{Name: t.Name, Scopes: t.Scopes, Created: t.Created, Cost: t.MaxCostDay, State: "active"}, "never"
+				if t.Expires != nil {
+					row.Expires, until = t.Expires, a.inZone(*t.Expires)
+				}
+				if t.Expired(a.Now()) {
+					row.State = "expired"
+				}
+				rows = append(rows, row)
+				table = append(table, []string{t.Name, strings.Join(t.Scopes, ", "), a.inZone(t.Created), until, row.State})
+			}
+			return a.show(rows, []string{"name", "scopes", "created", "expires", "state"}, table, "there are no tokens yet; 'marchwarden token add NAME' makes one")
+		})))
 }
 
-// withTokens is the work of a command with the tokens of the home folder.
-func withTokens(a *app, do func(tokens *access.Tokens, args []string) error) func(*cobra.Command, []string) error {
-	return a.run(func(_ context.Context, c *settings.Settings, args []string) error {
+// withTokens is work with the tokens of the home folder.
+func withTokens(a *app, do func(tokens *access.Tokens, args []string) error) work {
+	return func(_ context.Context, c *settings.Settings, args []string) error {
 		tokens, err := access.OpenTokens(c.TokensPath(), a.Now)
 		if err != nil {
 			return err
 		}
 		return do(tokens, args)
-	})
+	}
 }
 
 func newTokenAdd(a *app) *cobra.Command {
 	var scopes []string
 	var expires string
 	var cost *float64
-	cmd := &cobra.Command{
-		Use: "add NAME", Short: "make a token and print it, this once",
-		Args: argCount(1, 1, "one name"),
-		RunE: withTokens(a, func(tokens *access.Tokens, args []string) error {
-			return addToken(a, tokens, args[0], scopes, expires, cost)
-		}),
-	}
+	cmd := a.verb("add NAME", "make a token and print it, this once", argCount(1, 1, "one name"), withTokens(a, func(tokens *access.Tokens, args []string) error {
+		return addToken(a, tokens, args[0], scopes, expires, cost)
+	}))
 	cmd.Flags().StringSliceVar(&scopes, "scope", []string{access.ScopeResearch, access.ScopeRead}, "what it is good for: `SCOPES` of research and read, with commas")
 	cmd.Flags().StringVar(&expires, "expires", "", "the token is good for `TIME`, such as 90d or 12h; without it, until it is removed")
 	cmd.Flags().Func("max-cost-day", "models may cost calls with it `USD` a day (UTC), such as 2.00; without it, as much as they do", dollars(&cost))
 	return cmd
 }
 
-func newTokenList(a *app) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "list the tokens; their texts are not known", Args: noArgs,
-		RunE: withTokens(a, func(tokens *access.Tokens, _ []string) error { return listTokens(a, tokens, asJSON) }),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
-}
-
 func newTokenRemove(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "remove NAME", Short: "accept a token no longer", Args: argCount(1, 1, "one name"),
-		RunE: withTokens(a, func(tokens *access.Tokens, args []string) error {
-			if err := tokens.Remove(args[0]); err != nil {
-				return err
-			}
-			a.note("the token %s is removed; servers refuse it within a second", args[0])
-			return nil
-		}),
-	}
+	return a.verb("remove NAME", "accept a token no longer", argCount(1, 1, "one name"), withTokens(a, func(tokens *access.Tokens, args []string) error {
+		if err := tokens.Remove(args[0]); err != nil {
+			return err
+		}
+		a.note("the token %s is removed; servers refuse it within a second", args[0])
+		return nil
+	}))
 }
 
 func addToken(a *app, tokens *access.Tokens, name string, scopes []string, expires string, cost *float64) error {
@@ -122,25 +125,4 @@ type tokenRow struct {
 	Expires *time.Time `json:"expires_at,omitempty"`
 	Cost    float64    `json:"max_cost_day_usd,omitempty"`
 	State   string     `json:"state"`
-}
-
-func listTokens(a *app, tokens *access.Tokens, asJSON bool) error {
-	list, err := tokens.List()
-	if err != nil {
-		return err
-	}
-	rows := []tokenRow{}
-	var table [][]string
-	for _, t := range list {
-		row, until := tokenRow{Name: t.Name, Scopes: t.Scopes, Created: t.Created, Cost: t.MaxCostDay, State: "active"}, "never"
-		if t.Expires != nil {
-			row.Expires, until = t.Expires, a.inZone(*t.Expires)
-		}
-		if t.Expired(a.Now()) {
-			row.State = "expired"
-		}
-		rows = append(rows, row)
-		table = append(table, []string{t.Name, strings.Join(t.Scopes, ", "), a.inZone(t.Created), until, row.State})
-	}
-	return a.show(asJSON, rows, []string{"name", "scopes", "created", "expires", "state"}, table, "there are no tokens yet; 'marchwarden token add NAME' makes one")
 }

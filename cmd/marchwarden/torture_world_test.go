@@ -254,9 +254,9 @@ func inspect(home string) remains {
 		}
 		left.add(log, func(ref blob.Ref) error { _, err := blobs.Get(ctx, ref); return err }, complain)
 	}
-	entries, skipped, err := ledger.Read(filepath.Join(kept, "costs.jsonl"))
-	if err != nil || skipped > 0 {
-		complain("the ledger: %d of %d lines cannot be read, %v", skipped, skipped+len(entries), err)
+	entries, bad, err := ledger.Read(filepath.Join(kept, "costs.jsonl"))
+	if err != nil || len(bad) > 0 {
+		complain("the ledger: %d of %d lines cannot be read, %v", len(bad), len(bad)+len(entries), err)
 	}
 	left.ledger = len(entries)
 	return left

@@ -4,41 +4,87 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-type tracesOptions struct {
-	json   bool
-	all    bool
-	limit  int
-	status []string
-}
-
 func newTraces(a *app) *cobra.Command {
-	var o tracesOptions
-	cmd := &cobra.Command{
-		Use: "traces", Short: "list the recorded runs", Args: noArgs,
-		RunE: a.run(func(_ context.Context, c *settings.Settings, _ []string) error { return runTraces(a, c, o) }),
-	}
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&o.all, "all", false, "list what each researcher was asked, too")
-	cmd.Flags().StringSliceVar(&o.status, "status", nil, "list only runs of these `STATES`: "+strings.Join(statuses, ", "))
+	var all bool
+	var limit int
+	var status []string
+	cmd := a.listing("traces", "list the recorded runs", noArgs, func(_ context.Context, c *settings.Settings, _ []string) error {
+		if limit < 0 {
+			return invalid("--limit", "", fmt.Sprintf("must be 0 or more, not %d", limit))
+		}
+		which := run.Listing{Rihlas: all, Limit: limit}
+		for i, s := range status {
+			s = strings.TrimSpace(s)
+			status[i], which.Status = s, append(which.Status, run.State(s))
+			if !slices.Contains(statuses, s) {
+				return invalid("--status", "", fmt.Sprintf("must be %s, not %q", settings.Either(statuses), plaintext.Clip(s, 40)))
+			}
+		}
+		infos, more := []runInfo{}, false
+		if _, err := os.Stat(c.Text(settings.TraceDir)); !errors.Is(err, fs.ErrNotExist) {
+			d, err := trace.OpenDir(c.Text(settings.TraceDir), a.Now)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			var entries []run.Entry
+			if entries, more, err = run.List(d, which); err != nil {
+				return err
+			}
+			for _, e := range entries {
+				infos = append(infos, infoOf(e))
+			}
+		}
+		none := fmt.Sprintf("no runs are recorded in %s yet", c.Text(settings.TraceDir))
+		if len(status) > 0 {
+			none = fmt.Sprintf("no run in %s is %s", c.Text(settings.TraceDir), settings.Either(status))
+		}
+		head, rows := []string{"id", "when", "citations", "confidence", "status", "question"}, make([][]string, len(infos))
+		if a.outStyle().Width > 0 { // room for the question; the beginning of an id is enough
+			head = []string{"id", "when", "sure", "status", "question"}
+		}
+		for i, r := range infos {
+			if rows[i] = runRow(a, r); len(head) < len(rows[i]) {
+				rows[i] = slices.Delete(rows[i], 2, 3)
+				rows[i][0] = shortID(r.TraceID)
+			}
+		}
+		if err := a.show(infos, head, rows, none); err != nil {
+			return err
+		}
+		if more && !a.json {
+			a.note("older runs are not shown; --limit 0 lists all")
+		}
+		return nil
+	})
+	cmd.Flags().BoolVar(&all, "all", false, "list what each researcher was asked, too")
+	cmd.Flags().StringSliceVar(&status, "status", nil, "list only runs of these `STATES`: "+strings.Join(statuses, ", "))
 	complete(cmd, "status", statuses...)
-	cmd.Flags().IntVar(&o.limit, "limit", 20, "list at most `N` runs; 0 lists all")
+	cmd.Flags().IntVar(&limit, "limit", 20, "list at most `N` runs; 0 lists all")
 	return cmd
 }
 
@@ -63,67 +109,6 @@ type runInfo struct {
 	Partial    bool                `json:"partial,omitempty"`
 	Imported   bool                `json:"imported,omitempty"`
 	Problem    string              `json:"problem,omitempty"`
-}
-
-func runTraces(a *app, c *settings.Settings, o tracesOptions) error {
-	if o.limit < 0 {
-		return invalid("--limit", "", fmt.Sprintf("must be 0 or more, not %d", o.limit))
-	}
-	for i, s := range o.status {
-		s = strings.TrimSpace(s)
-		o.status[i] = s
-		if !slices.Contains(statuses, s) {
-			return invalid("--status", "", fmt.Sprintf("must be %s, not %q", settings.Either(statuses), plaintext.Clip(s, 40)))
-		}
-	}
-	infos, more, err := listRuns(a, c, o)
-	if err != nil {
-		return err
-	}
-	none := fmt.Sprintf("no runs are recorded in %s yet", c.Text(settings.TraceDir))
-	if len(o.status) > 0 {
-		none = fmt.Sprintf("no run in %s is %s", c.Text(settings.TraceDir), settings.Either(o.status))
-	}
-	head, rows := []string{"id", "when", "citations", "confidence", "status", "question"}, make([][]string, len(infos))
-	for i, r := range infos {
-		rows[i] = runRow(a, r)
-	}
-	if a.outStyle().Width > 0 { // room for the question; the beginning of an id is enough
-		head = []string{"id", "when", "sure", "status", "question"}
-		for i, r := range infos {
-			rows[i] = slices.Delete(rows[i], 2, 3)
-			rows[i][0] = shortID(r.TraceID)
-		}
-	}
-	if err := a.show(o.json, infos, head, rows, none); err != nil {
-		return err
-	}
-	if more && !o.json {
-		a.note("older runs are not shown; --limit 0 lists all")
-	}
-	return nil
-}
-
-// listRuns reads the newest runs, and says whether some were left out for the limit.
-func listRuns(a *app, c *settings.Settings, o tracesOptions) (infos []runInfo, more bool, err error) {
-	infos = []runInfo{}
-	if _, err := os.Stat(c.Text(settings.TraceDir)); errors.Is(err, fs.ErrNotExist) {
-		return infos, false, nil
-	}
-	d, err := trace.OpenDir(c.Text(settings.TraceDir), a.Now)
-	if err != nil {
-		return nil, false, err
-	}
-	defer d.Close()
-	which := run.Listing{Rihlas: o.all, Limit: o.limit}
-	for _, s := range o.status {
-		which.Status = append(which.Status, run.State(s))
-	}
-	entries, more, err := run.List(d, which)
-	for _, e := range entries {
-		infos = append(infos, infoOf(e))
-	}
-	return infos, more, err
 }
 
 func infoOf(e run.Entry) runInfo {
@@ -156,8 +141,8 @@ func runRow(a *app, r runInfo) []string {
 }
 
 // onRun is run for the work on one recorded run, which the argument names.
-func (a *app) onRun(do func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error) func(*cobra.Command, []string) error {
-	return a.run(func(ctx context.Context, c *settings.Settings, args []string) error {
+func (a *app) onRun(do func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error) work {
+	return func(ctx context.Context, c *settings.Settings, args []string) error {
 		rec, err := a.OpenKept(c)
 		if err != nil {
 			return err
@@ -168,8 +153,125 @@ func (a *app) onRun(do func(ctx context.Context, c *settings.Settings, rec *netw
 			return err
 		}
 		return do(ctx, c, rec, id)
-	})
+	}
 }
+
+var oneRun = argCount(1, 1, "one trace id")
 
 // shortID is as much of an id as names it among a few thousand.
 func shortID(id marchwarden.TraceID) string { return id.String()[:18] }
+
+func newShow(a *app) *cobra.Command {
+	var verbose bool
+	show := func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
+		if busy, err := rec.Traces.Busy(id); err != nil {
+			return err
+		} else if busy {
+			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is going on", id), Hint: "to watch it: marchwarden ui"}
+		}
+		store := rec.Store()
+		past, err := store.Load(id)
+		if err != nil {
+			return err
+		}
+		if past.Log.Latest() == nil {
+			return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s was cut off, and has no answer", id), Hint: "resume it: marchwarden resume " + shortID(id)}
+		}
+		r, err := report.Gather(ctx, store, past)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return printJSON(a.forPrograms(), r.Result)
+		}
+		if last, ok, err := drift.Last(c.Home(), id); err != nil {
+			a.warn(err.Error())
+		} else if ok {
+			r.Checked = last.Summary(a.inZone(last.CheckedAt))
+		}
+		_, searched := spentOf(store, r.Result, past.Start)
+		what := report.ReadingOptions{Verbose: verbose, Searched: strings.Join(searched, ", "), Cost: report.Price(r.Result.CostMetadata.CostUSD)}
+		switch end := past.Log.Complete(); {
+		case end == nil:
+			what.Notices = append(what.Notices, "the run went on after this result, and was cut off; to resume it: marchwarden resume "+shortID(id))
+		case end.Interrupted:
+			what.Notices = append(what.Notices, "the run was stopped, and the result is partial; to resume it: marchwarden resume "+shortID(id))
+		}
+		return report.Reading(a.stdout, a.outStyle(), r, what)
+	}
+	cmd := a.verb("show [flags] ID", "show an answer with the evidence behind each sentence", oneRun, a.onRun(show))
+	cmd.Flags().BoolVar(&a.json, "json", false, "print the result as JSON, as 'ask --json' does")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "show hashes, spans and how each text was got, too")
+	return cmd
+}
+
+func newReplay(a *app) *cobra.Command {
+	var raw, rerun bool
+	replay := func(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID) error {
+		switch {
+		case raw && rerun:
+			return invalid("--raw", "", "cannot be used together with --rerun")
+		case raw:
+			return printRaw(a, rec.Traces, id)
+		}
+		log, err := rec.Traces.Load(id)
+		if err != nil {
+			return err
+		}
+		a.reportTorn(id, log)
+		if rerun {
+			return rerunTrace(ctx, a, log, rec.Blobs, a.OpenVectors(c).Of, id)
+		}
+		return a.show(nil, []string{"step", "at", "action", "decision"}, stepRows(log), "the trace has no steps")
+	}
+	cmd := a.verb("replay [flags] ID", "show a recorded run or run it again offline", oneRun, a.onRun(replay))
+	cmd.Flags().BoolVar(&raw, "raw", false, "print the lines of the trace as they are (JSONL)")
+	cmd.Flags().BoolVar(&rerun, "rerun", false, "execute the run again on its record and compare the bytes")
+	return cmd
+}
+
+func (a *app) reportTorn(id marchwarden.TraceID, log *trace.Log) {
+	if torn := log.TornWords(id); torn != "" {
+		a.warn(torn)
+	}
+}
+
+// stepRows are a row a step: number, time since the start, action and decision.
+func stepRows(log *trace.Log) (rows [][]string) {
+	for _, s := range log.Steps {
+		h, began := s.Header(), log.Steps[0].Header().Timestamp
+		if start, err := log.Start(); err == nil {
+			began = start.StartedAt
+		}
+		rows = append(rows, []string{strconv.Itoa(h.Step), fmt.Sprintf("+%.3f s", h.Timestamp.Sub(began).Seconds()), string(h.Action), h.Decision})
+	}
+	return rows
+}
+
+func rerunTrace(ctx context.Context, a *app, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error), id marchwarden.TraceID) error {
+	again, err := network.Again(ctx, log, blobs, vectorsOf)
+	if err == nil && again.Start.TraceID != id {
+		err = marchwarden.Errorf(marchwarden.CodeCorrupt, "trace %s holds another run, %s", id, again.Start.TraceID)
+	}
+	if err != nil {
+		return err
+	}
+	if v := again.Start.Version; v != programVersion() {
+		a.warn(fmt.Sprintf("the run was made by version %s; this is version %s", v, programVersion()))
+	}
+	if !again.Same() {
+		return marchwarden.Errorf(marchwarden.CodeInternal, "the rerun of %s gives another result: %s", again.Start.TraceID, replay.Difference(again.Want, again.Got))
+	}
+	return a.print("the rerun of %s is identical: %s bytes, %s\n", again.Start.TraceID, term.Count(len(again.Got)), blob.Of(again.Got))
+}
+
+// printRaw prints the lines of a trace as they are.
+func printRaw(a *app, records *trace.Dir, id marchwarden.TraceID) error {
+	f, err := records.Raw(id)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(a.forPrograms(), f)
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print trace %s", id)
+}

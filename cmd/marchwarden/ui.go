@@ -26,6 +26,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
+	living "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
@@ -41,18 +42,46 @@ type uiOptions struct {
 // uiPort is the page's port unless the user names another.
 const uiPort = "127.0.0.1:8643"
 
-// drawTime is how long the picture of a page may take.
-const drawTime = 20 * time.Second
-
-// clusterGrace is how long a task that was stopped may take to hand over what it has.
-const clusterGrace = 5 * time.Second
-
 func newUI(a *app) *cobra.Command {
 	var o uiOptions
-	cmd := &cobra.Command{
-		Use: "ui", Short: "ask, watch, read and check in your browser", Args: noArgs,
-		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runUI(ctx, a, c, o) }),
-	}
+	cmd := a.verb("ui", "ask, watch, read and check in your browser", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
+		listen, local, err := o.check()
+		if err != nil {
+			return err
+		}
+		at := c.Text(settings.Engine)
+		if at != "" {
+			err = workElsewhere(c, o.desk, "on the page")
+		} else if err = o.desk.Check(c, settings.PI); err == nil {
+			_, err = c.Deadline(o.desk.Timeout, true)
+		}
+		if err != nil {
+			return err
+		}
+		auth, err := uiDoorkeeper(a, c, o, listen, local)
+		if err != nil {
+			return err
+		}
+		l, err := listenOn(listen, "'marchwarden ui' may run already; or choose another one with --listen")
+		if err != nil {
+			return err
+		}
+		b := &uiApp{a: a, log: a.logger(c), answers: network.PerQuestion{Host: &a.Host, Settings: c, Base: o.desk}}
+		if at != "" {
+			err = b.openCluster(ctx, at)
+		}
+		if err == nil {
+			err = b.open(o, auth)
+		}
+		if err != nil {
+			return errors.Join(err, l.Close(), b.closeCluster())
+		}
+		if !local && !o.secure() {
+			a.warn("tokens and answers go over the network as they are: add --tls-cert and --tls-key, or a proxy and --public-url https://…")
+		}
+		err = b.serve(ctx, l, o, auth != nil)
+		return errors.Join(err, b.close())
+	})
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", uiPort, "serve at this `ADDRESS`")
 	f.BoolVar(&o.noOpen, "no-open", false, "print the link and open no browser")
@@ -80,45 +109,6 @@ func (o *uiOptions) check() (listen string, local bool, err error) {
 		err = invalid("--public-url", "", "must be an http or https URL without a path, such as https://research.example.com")
 	}
 	return listen, httpdoor.Loopback(listen), err
-}
-
-func runUI(ctx context.Context, a *app, c *settings.Settings, o uiOptions) error {
-	listen, local, err := o.check()
-	if err != nil {
-		return err
-	}
-	at := c.Text(settings.Engine)
-	if at != "" {
-		err = workElsewhere(c, o.desk, "on the page")
-	} else if err = o.desk.Check(c, settings.PI); err == nil {
-		_, err = c.Deadline(o.desk.Timeout, true)
-	}
-	if err != nil {
-		return err
-	}
-	auth, err := uiDoorkeeper(a, c, o, listen, local)
-	if err != nil {
-		return err
-	}
-	l, err := listenOn(listen, "'marchwarden ui' may run already; or choose another one with --listen")
-	if err != nil {
-		return err
-	}
-	b := &uiApp{a: a, log: a.logger(c), answers: network.PerQuestion{Host: &a.Host, Settings: c, Base: o.desk}}
-	if at != "" {
-		err = b.openCluster(ctx, at)
-	}
-	if err == nil {
-		err = b.open(o, auth)
-	}
-	if err != nil {
-		return errors.Join(err, l.Close(), b.closeCluster())
-	}
-	if !local && !o.secure() {
-		a.warn("tokens and answers go over the network as they are: add --tls-cert and --tls-key, or a proxy and --public-url https://…")
-	}
-	err = b.serve(ctx, l, o, auth != nil)
-	return errors.Join(err, b.close())
 }
 
 // uiDoorkeeper decides who gets in: nil is the local user alone.
@@ -149,10 +139,6 @@ type uiApp struct {
 	pdfs    *pdf.Reader     // draws pages of cited documents
 }
 
-// uiKeep is how long it is known whose a run is: for as long as its trace may be there, or its
-// owner could not see it any more.
-const uiKeep = 100 * 366 * 24 * time.Hour
-
 func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	a, c, log := b.a, b.answers.Settings, b.log
 	rec, err := a.OpenRecords(c)
@@ -161,10 +147,11 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	}
 	b.answers.Records = rec
 	b.answers.Base.Warn, b.answers.Base.Told, b.answers.Base.Log = network.Once(func(m string) { log.Warn(m) }), func(network.Finished) {}, log
-	keep := runs.Config{Researcher: &b.answers, Dir: c.RunsPath(), Now: a.Now, Name: "ui", MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: rec.Result}
-	if b.answers.Cluster != nil { // they are kept apart: they go on there, and not on a page without the cluster
+	keep := runs.Config{Researcher: &b.answers, Dir: c.RunsPath(), Now: a.Now, Name: "ui", MaxRunning: o.maxRuns, Log: log, Recorded: rec.Result}
+	keep.Retention = 100 * 366 * 24 * time.Hour // as long as a trace may be there: its owner could not see it otherwise
+	if b.answers.Cluster != nil {               // they are kept apart: they go on there, and not on a page without the cluster
 		b.answers.Cluster.Home = &submit.Home{Engine: b.engine, Traces: rec.Traces, Blobs: rec.Blobs.Folder}
-		keep.Name, keep.Grace = "ui-cluster", clusterGrace
+		keep.Name, keep.Grace = "ui-cluster", 5*time.Second // a task that was stopped hands over what it has
 	}
 	if b.runs, err = runs.Open(keep); err != nil && network.Unwritable(err) {
 		a.warn("nothing can be asked on the page, since nothing can be kept: " + err.Error())
@@ -174,27 +161,26 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	if err != nil {
 		return errors.Join(err, rec.Close())
 	}
-	b.pdfs = pdf.New(pdf.Config{CacheDir: c.CachePath(), Timeout: drawTime, Workers: 1})
+	b.pdfs = pdf.New(pdf.Config{CacheDir: c.CachePath(), Timeout: 20 * time.Second, Workers: 1})
 	store := rec.Store()
 	b.history = run.OpenHistory(store, a.Now)
-	b.server, err = web.New(web.Config{
-		Gate:  httpdoor.SignInConfig{Now: a.Now, Auth: auth, Hosts: o.door.hosts, Secure: o.secure(), Log: log, Kept: filepath.Join(c.Home(), "ui-sessions.json")},
-		Runs:  b.runs,
-		Store: store, History: b.history, App: b, Library: b.library(), Watched: b.watched(),
-		Draw: b.draw, Mind: b.mind(), Now: a.Now, Zone: time.Local, Log: log,
-	})
-	if err != nil {
+	cfg := web.Config{
+		Gate: httpdoor.SignInConfig{Now: a.Now, Auth: auth, Hosts: o.door.hosts, Secure: o.secure(), Log: log, Kept: filepath.Join(c.Home(), "ui-sessions.json")},
+		Runs: b.runs, Store: store, History: b.history, App: b, Mind: "the workers of the cluster", Now: a.Now, Zone: time.Local, Log: log,
+		Draw: func(ctx context.Context, raw []byte, at web.Passage) ([]byte, error) {
+			return b.pdfs.Picture(ctx, raw, pdf.Passage(at))
+		},
+	}
+	if b.keeps() {
+		cfg.Library, cfg.Watched = uiLibrary{b}, living.In(c.Home())
+	}
+	if b.answers.Cluster == nil {
+		cfg.Mind = network.ChooseModel(c, b.answers.Base.Model, true).Name
+	}
+	if b.server, err = web.New(cfg); err != nil {
 		return errors.Join(err, b.runs.Close(context.Background()), rec.Close())
 	}
 	return nil
-}
-
-// mind is who writes, for people.
-func (b *uiApp) mind() string {
-	if b.answers.Cluster != nil {
-		return "the workers of the cluster"
-	}
-	return network.ChooseModel(b.answers.Settings, b.answers.Base.Model, true).Name
 }
 
 func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team bool) error {
@@ -208,7 +194,9 @@ func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team boo
 	}
 	asks, stop := context.WithCancel(ctx)
 	var asking sync.WaitGroup
-	asking.Go(func() { b.askWatched(asks) })
+	if b.keeps() {
+		asking.Go(func() { b.askWatched(asks) })
+	}
 	defer asking.Wait()
 	defer stop()
 	return b.server.Serve(ctx, l, o.door.cert, o.door.key)

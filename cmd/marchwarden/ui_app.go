@@ -10,7 +10,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/pdf"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
@@ -27,8 +26,7 @@ var _ web.App = (*uiApp)(nil)
 
 // Members are those who can be asked. Whom the settings keep off the network can be
 // chosen, if all that is missing is a word that questions may leave this machine.
-func (b *uiApp) Members() []web.Member {
-	var out []web.Member
+func (b *uiApp) Members() (out []web.Member) {
 	if b.answers.Cluster != nil {
 		ctx, done := context.WithTimeout(context.Background(), cluster.DialTime)
 		defer done()
@@ -96,22 +94,15 @@ func (b *uiApp) Resume(ctx context.Context, id marchwarden.TraceID, tokens int) 
 	return err
 }
 
-// watched are the questions that are asked again: here, where this process answers.
-func (b *uiApp) watched() living.Book {
-	if b.answers.Cluster != nil || b.unkept != nil {
-		return living.Book{}
-	}
-	return living.In(b.answers.Settings.Home())
-}
+// keeps reports whether folders and watched questions are kept here: where this process answers.
+func (b *uiApp) keeps() bool { return b.answers.Cluster == nil && b.unkept == nil }
 
 // askWatched asks them when they are due, until ctx ends.
 func (b *uiApp) askWatched(ctx context.Context) {
-	if b.watched().Dir != "" {
-		w := b.answers.Watcher(func(q living.Question, r living.Report) {
-			b.log.Info("a watched question was asked", "id", q.ID.String(), "report", r.Summary())
-		})
-		_ = w.Loop(ctx, httpapi.Sleep, func(err error) { b.log.Warn("watched questions", "error", err) }) // it ends with ctx
-	}
+	w := b.answers.Watcher(func(q living.Question, r living.Report) {
+		b.log.Info("a watched question was asked", "id", q.ID.String(), "report", r.Summary())
+	})
+	_ = w.Loop(ctx, httpapi.Sleep, func(err error) { b.log.Warn("watched questions", "error", err) }) // it ends with ctx
 }
 
 // Remove removes a run with all that only it needed.
@@ -177,14 +168,8 @@ func (b *uiApp) Drifted(id marchwarden.TraceID) (drift.Report, string, bool) {
 	return last, last.Summary(b.a.inZone(last.CheckedAt)), true
 }
 
-// draw draws a page of a stored PDF.
-func (b *uiApp) draw(ctx context.Context, raw []byte, at web.Passage) ([]byte, error) {
-	return b.pdfs.Picture(ctx, raw, pdf.Passage(at))
-}
-
 // Formats are the forms in which a run can leave; PDF is none where nothing prints it.
-func (b *uiApp) Formats() []web.Format {
-	var out []web.Format
+func (b *uiApp) Formats() (out []web.Format) {
 	for _, f := range bundle.Formats() {
 		if f.Name != "pdf" || network.Printer(b.answers.Settings) != nil {
 			out = append(out, web.Format{Name: f.Name, About: f.About, Suffix: f.Suffixes[0], Type: f.Type})
@@ -209,14 +194,6 @@ func (b *uiApp) Export(ctx context.Context, id marchwarden.TraceID, format strin
 // uiLibrary is the folders of the library, as 'marchwarden library' has them.
 type uiLibrary struct{ *uiApp }
 
-// library is nil where a cluster answers, or nothing can be kept.
-func (b *uiApp) library() web.Librarian {
-	if b.answers.Cluster != nil || b.unkept != nil {
-		return nil
-	}
-	return uiLibrary{b}
-}
-
 func (l uiLibrary) Folders(ctx context.Context) ([]web.Folder, error) {
 	var out []web.Folder
 	given := l.answers.Base.Library
@@ -228,11 +205,7 @@ func (l uiLibrary) Folders(ctx context.Context) ([]web.Folder, error) {
 	}
 	kept, err := network.FolderInfos(ctx, l.answers.Settings)
 	for _, f := range kept {
-		folder := web.Folder{Path: f.Path, Files: f.Files, Bytes: f.Bytes, Missing: f.Missing}
-		if f.Updated != nil {
-			folder.Updated = *f.Updated
-		}
-		out = append(out, folder)
+		out = append(out, web.Folder{Path: f.Path, Files: f.Files, Bytes: f.Bytes, Updated: f.Updated, Missing: f.Missing})
 	}
 	return out, err
 }

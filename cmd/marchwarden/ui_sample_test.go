@@ -129,7 +129,8 @@ func writeSample(h *byHand) marchwarden.TraceID {
 					h.t.Fatal(err)
 				}
 			}
-			usd, known := ledger.Estimate(model, ledger.Tokens{In: res.CostMetadata.TokensUsed * 4 / 5, Out: res.CostMetadata.TokensUsed / 5})
+			prices, _ := ledger.Prices(nil).Of(model)
+			usd, known := prices.Cost(model, ledger.Tokens{In: res.CostMetadata.TokensUsed * 4 / 5, Out: res.CostMetadata.TokensUsed / 5})
 			if !known {
 				h.t.Fatalf("nobody knows what %s costs", model)
 			}

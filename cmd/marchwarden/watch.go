@@ -1,113 +1,108 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"sync"
+	"context"
+	"errors"
+	"strings"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"github.com/spf13/cobra"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	living "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/watch"
 )
 
-// watch follows a research for the people who wait: progress, and warnings kept
-// until the progress is over. Its event method is
-// called one event at a time, as a marchwarden.Sink.
-type watch struct {
-	a        *app
-	progress *term.Progress // nil when quiet
-	verbose  bool
-	debug    func(marchwarden.Event)
-	tell     func(marchwarden.Event) // nil unless events are wanted as JSON
-	planOnly bool                    // only planning is of interest
-	closed   bool
-
-	mu       sync.Mutex // guards warnings, which come from any goroutine
-	warnings []string
+func newWatched(a *app) *cobra.Command {
+	return group(&cobra.Command{Use: "watch", Short: "ask a question again on schedule, and say what changed"},
+		newWatchAdd(a), newWatchList(a), newWatchShow(a), newWatchRun(a),
+		onWatched(a, "remove", "stop watching a question; its answers stay", func(b living.Book, q living.Question) error { return b.Remove(q.ID) }))
 }
 
-func newWatch(a *app, c *settings.Settings, o askOptions) *watch {
-	w := &watch{a: a, verbose: o.verbose, planOnly: o.desk.PlanOnly}
-	if o.jsonEvents {
-		w.tell = func(e marchwarden.Event) { a.tell(e) }
-	}
-	if !o.quiet && !o.jsonEvents {
-		cfg := a.liveOn(c, a.Stderr)
-		cfg.Live = cfg.Live && !o.plain
-		w.progress = term.NewProgress(a.Stderr, cfg)
-	}
-	log := a.logger(c)
-	w.debug = func(e marchwarden.Event) {
-		log.Debug("progress", "stage", e.Stage, "iteration", e.Iteration, "message", e.Message, "trace_id", e.TraceID.String())
-	}
-	return w
-}
-
-// liveOn is how progress is shown on a stream: live on a terminal that knows escape
-// codes, as long as nothing is logged beside it.
-func (a *app) liveOn(c *settings.Settings, w io.Writer) term.ProgressConfig {
-	st, file := a.style(w), fileOf(w)
-	name, _ := a.Env("TERM")
-	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: term.SizeOf(file), Now: a.Now}
-}
-
-func (w *watch) event(e marchwarden.Event) {
-	if e.Stage == "" { // of an external server, which tells in words alone and has only begun
-		e.Stage = marchwarden.StagePlan
-	}
-	w.debug(e)
-	if w.planOnly && e.Stage != marchwarden.StagePlan {
-		return
-	}
-	if w.tell != nil {
-		w.tell(e)
-	}
-	if w.progress != nil {
-		w.progress.Event(e)
-	}
-}
-
-// ask has the person answer what a model asks, in place of the progress. Who ends the typing stops the run.
-func (w *watch) ask(model string, questions []string, typed func() (string, error), stop func()) []string {
-	if w.progress != nil {
-		defer w.progress.Aside()()
-	}
-	w.a.note("%s asks, before it plans; an empty line passes over a question", model)
-	answers := make([]string, len(questions))
-	for i, q := range questions {
-		fmt.Fprintf(w.a.Stderr, "%d. %s\n", i+1, term.CleanLine(q))
-		var err error
-		if answers[i], err = typed(); err != nil {
-			stop()
-			break
+func newWatchAdd(a *app) *cobra.Command {
+	var o askOptions
+	var every, notify string
+	cmd := a.verb("add [flags] QUESTION… | -", "watch a question", nil, func(ctx context.Context, c *settings.Settings, args []string) error {
+		q := living.Question{Timeout: o.desk.Timeout, Notify: strings.Fields(notify)}
+		var problem string
+		if q.Every, problem = settings.ParseTerm(every); problem != "" {
+			return invalid("--every", "for example 7d", problem)
 		}
-	}
-	return answers
-}
-
-func (w *watch) warn(message string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.warnings = append(w.warnings, message)
-}
-
-// close ends the progress and shows the warnings. Closing twice is harmless.
-func (w *watch) close() {
-	if w.closed {
-		return
-	}
-	w.closed = true
-	if w.progress != nil {
-		w.progress.Close()
-	}
-	const most = 5
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i, message := range w.warnings {
-		if i == most && !w.verbose {
-			w.a.warn(fmt.Sprintf("and %d more; --verbose shows all", len(w.warnings)-most))
-			return
+		question, err := questionOf(ctx, a, args)
+		if err != nil {
+			return err
 		}
-		w.a.warn(message)
-	}
+		if q.Request, err = requestOf(a, &o, c, question); err != nil {
+			return err
+		}
+		if q, err = o.desk.Watched(&a.Host, c, q); err != nil {
+			return err
+		}
+		if err := living.In(c.Home()).Add(q); err != nil {
+			return settings.Renamed(err, map[string]string{"every": "--every"})
+		}
+		a.note("watched as %s; 'marchwarden watch run' asks it", shortID(q.ID))
+		return a.print("%s\n", q.ID)
+	})
+	o.questionFlags(cmd)
+	cmd.Flags().StringVar(&every, "every", "7d", "ask again after this `TIME`, 1h to 366d")
+	cmd.Flags().StringVar(&notify, "notify", "", "`COMMAND` that gets each report with news as JSON on its standard input")
+	return cmd
+}
+
+func newWatchList(a *app) *cobra.Command {
+	return a.listing("list", "list the watched questions", noArgs, func(_ context.Context, c *settings.Settings, _ []string) error {
+		all, err := living.In(c.Home()).List("")
+		if a.json {
+			return errors.Join(err, printJSON(a.forPrograms(), append([]living.Question{}, all...)))
+		}
+		var rows [][]string
+		for _, q := range all {
+			rows = append(rows, []string{shortID(q.ID), q.Request.Question, q.Interval(), a.inZone(q.Due), q.Latest()})
+		}
+		return errors.Join(err, a.outStyle().Table(a.stdout, []string{"id", "question", "every", "due", "last"}, rows))
+	})
+}
+
+func newWatchShow(a *app) *cobra.Command {
+	cmd := onWatched(a, "show", "show the reports on a watched question", func(_ living.Book, q living.Question) error {
+		if a.json {
+			return printJSON(a.forPrograms(), q)
+		}
+		return a.print("%s", q.Text(a.inZone))
+	})
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
+	return cmd
+}
+
+// onWatched is a command that does something with one watched question.
+func onWatched(a *app, name, short string, do func(living.Book, living.Question) error) *cobra.Command {
+	return a.verb(name+" ID", short, oneTask, func(_ context.Context, c *settings.Settings, args []string) error {
+		book := living.In(c.Home())
+		q, err := book.Find(args[0])
+		if err != nil {
+			return err
+		}
+		return do(book, q)
+	})
+}
+
+func newWatchRun(a *app) *cobra.Command {
+	return a.verb("run", "ask what is due", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
+		rec, err := a.OpenRecords(c)
+		if err != nil {
+			return err
+		}
+		defer rec.Close()
+		p := network.PerQuestion{Host: &a.Host, Settings: c, Records: rec, Base: network.Options{Warn: network.Once(a.warn), Told: func(network.Finished) {}, Log: a.logger(c)}}
+		w := p.Watcher(func(q living.Question, r living.Report) {
+			_ = a.print("%s\n%s", term.CleanLine(q.Request.Question), r.Text()) // what is not read now is kept
+		})
+		if err = w.Run(ctx); errors.Is(err, durable.ErrLocked) {
+			a.note("another process asks the watched questions")
+			return nil
+		}
+		return err
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,15 +31,43 @@ type workerOptions struct {
 	drain   string
 }
 
-// maxSlots is the most that a worker may be told to do at once.
-const maxSlots = 4096
-
 func newWorker(a *app) *cobra.Command {
 	var o workerOptions
-	cmd := &cobra.Command{
-		Use: "worker", Short: "do research for a cluster on this machine", Args: noArgs,
-		RunE: a.run(func(ctx context.Context, c *settings.Settings, _ []string) error { return runWorker(ctx, a, c, o) }),
-	}
+	cmd := a.verb("worker", "do research for a cluster on this machine", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
+		drain, err := o.check()
+		if err != nil {
+			return err
+		}
+		at, err := c.NeedEngine()
+		if err != nil {
+			return err
+		}
+		log := a.serverLog(c)
+		o.desk.Warn = network.Once(func(message string) { log.Warn(message) })
+		s, err := a.OpenWorker(c, o.desk, log)
+		if err != nil {
+			return err
+		}
+		if o.piAlone {
+			s.Seats = nil
+		}
+		name := cmp.Or(o.name, plainName(c.Text(settings.Worker)), a.engineName())
+		cfg, err := a.engineConfig(c, at, log)
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+		cfg.Name = name
+		e, err := cluster.Await(ctx, cfg, a.note)
+		if errors.Is(err, errInterrupted) {
+			return s.Close() // told to end, which is how a worker ends
+		}
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+		s.Employ(e)
+		err = serveTasks(ctx, a, s, e, name, s.Jobs(o.slots, o.piSlots, drain), o.probe)
+		return errors.Join(err, s.Close(), e.Close())
+	})
 	f := cmd.Flags()
 	engineFlag(f)
 	f.StringVar(&o.name, "name", "", "the `NAME` of the worker, for people (default made of the host's)")
@@ -55,6 +84,9 @@ func newWorker(a *app) *cobra.Command {
 	return cmd
 }
 
+// maxSlots is the most that a worker may be told to do at once.
+const maxSlots = 4096
+
 // check refuses what is wrong with the options by themselves.
 func (o *workerOptions) check() (drain time.Duration, err error) {
 	named := len(o.desk.Researchers)
@@ -67,7 +99,7 @@ func (o *workerOptions) check() (drain time.Duration, err error) {
 	case o.piAlone && (len(o.desk.Library) > 0 || o.desk.Embedded || o.desk.DB != ""):
 		return 0, invalid("--researchers", "add files or database", "names "+settings.PI+" alone, who asks others: --library, --embedded and --db are for those who work here")
 	case o.piSlots < 1 || o.piSlots > maxSlots:
-		return 0, invalid("--pi-slots", "--no-pi takes no investigations", outOfRange{count{least: 1, most: maxSlots}, o.piSlots}.Error())
+		return 0, invalid("--pi-slots", "--no-pi takes no investigations", fmt.Sprintf("must be from 1 to %d, not %d", maxSlots, o.piSlots))
 	case o.name != "" && (plainName(o.name) != o.name || len(o.name) > 64):
 		return 0, invalid("--name", "", "must be 1 to 64 letters, digits, dashes or underscores")
 	}
@@ -80,42 +112,6 @@ func (o *workerOptions) check() (drain time.Duration, err error) {
 		}
 	}
 	return flagTime("--drain", o.drain, false)
-}
-
-func runWorker(ctx context.Context, a *app, c *settings.Settings, o workerOptions) error {
-	drain, err := o.check()
-	if err != nil {
-		return err
-	}
-	at, err := c.NeedEngine()
-	if err != nil {
-		return err
-	}
-	log := a.serverLog(c)
-	o.desk.Warn = network.Once(func(message string) { log.Warn(message) })
-	s, err := a.OpenWorker(c, o.desk, log)
-	if err != nil {
-		return err
-	}
-	if o.piAlone {
-		s.Seats = nil
-	}
-	name := cmp.Or(o.name, plainName(c.Text(settings.Worker)), a.engineName())
-	cfg, err := a.engineConfig(c, at, log)
-	if err != nil {
-		return errors.Join(err, s.Close())
-	}
-	cfg.Name = name
-	e, err := cluster.Await(ctx, cfg, a.note)
-	if errors.Is(err, errInterrupted) {
-		return s.Close() // told to end, which is how a worker ends
-	}
-	if err != nil {
-		return errors.Join(err, s.Close())
-	}
-	s.Employ(e)
-	err = serveTasks(ctx, a, s, e, name, s.Jobs(o.slots, o.piSlots, drain), o.probe)
-	return errors.Join(err, s.Close(), e.Close())
 }
 
 // serveTasks works until ctx ends and everything is drained, and says so to those who look.
@@ -144,37 +140,27 @@ func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engin
 		}
 		return p
 	}
-	said := make(chan struct{})
-	go func() {
-		defer close(said)
-		e.Announce(open, say)
-	}()
-	a.note("worker %s serves %s; Ctrl-C drains", name, servesWhat(jobs))
+	var saying sync.WaitGroup
+	saying.Go(func() { e.Announce(open, say) })
+	var serves []string
+	for _, j := range jobs {
+		serves = append(serves, fmt.Sprintf("%s (%d)", j.Queue, j.Slots))
+	}
+	a.note("worker %s serves %s; Ctrl-C drains", name, strings.Join(serves, ", "))
 	draining := context.AfterFunc(ctx, func() { a.note("draining: no more tasks are taken") })
 	defer draining()
 	err := s.Work(ctx, jobs)
 	stop()
-	<-said
+	saying.Wait()
 	if err == nil {
 		a.note("worker %s has ended", name)
 	}
 	return err
 }
 
-func servesWhat(jobs []dispatch.Job) string {
-	var parts []string
-	for _, j := range jobs {
-		parts = append(parts, fmt.Sprintf("%s (%d)", j.Queue, j.Slots))
-	}
-	return strings.Join(parts, ", ")
-}
-
 func hostName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		return "unknown"
-	}
-	return host
+	host, _ := os.Hostname() // none is none
+	return cmp.Or(host, "unknown")
 }
 
 // serveProbe says in the background, until ctx ends, whether this process lives and is ready.

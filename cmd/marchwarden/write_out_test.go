@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // The words of the reader's own file are said once, and not those of the one beside
 // it that is renamed.
 func TestWriteOutSaysOnceWhatIsWrong(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.md")
-	err := writeOut(path, func(w io.Writer) error {
+	err := settings.WriteOut(path, func(w io.Writer) error {
 		if _, err := io.WriteString(w, "begun"); err != nil {
 			return err
 		}

@@ -193,20 +193,13 @@ func granted(claims jwt.MapClaims) []string {
 	if !ok {
 		claim = claims["scp"]
 	}
-	switch v := claim.(type) {
-	case string:
-		return strings.Split(v, " ")
-	case []any:
-		if ok { // of "scope", for which RFC 8693 has no list
-			return nil
+	var names []string
+	if list, _ := claim.([]any); !ok { // RFC 8693 has no list for "scope"
+		for _, name := range list {
+			text, _ := name.(string)
+			names = append(names, text)
 		}
-		var names []string
-		for _, name := range v {
-			if s, ok := name.(string); ok {
-				names = append(names, s)
-			}
-		}
-		return names
 	}
-	return nil
+	text, _ := claim.(string)
+	return append(names, strings.Split(text, " ")...)
 }

@@ -53,9 +53,12 @@ func (a *Audit) result(ctx context.Context, rec Records, id marchwarden.TraceID,
 	if res == nil {
 		return nil
 	}
-	report, err := checked(ctx, rec.Blobs, res)
+	report, err := verify.Check(ctx, rec.Blobs, res)
+	if err == nil {
+		err = verify.CheckSupport(ctx, reader.New(), res, &report)
+	}
 	if err != nil {
-		return err
+		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the citations and claims")
 	}
 	a.report(report)
 	a.support(log, res)
@@ -192,21 +195,9 @@ func (a *Audit) support(log *trace.Log, res *marchwarden.Result) {
 	}
 }
 
-// checked holds a result against the stored bytes, and its claims against them.
-func checked(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (verify.Report, error) {
-	report, err := verify.Check(ctx, blobs, res)
-	if err != nil {
-		return report, marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the citations")
-	}
-	if err := verify.CheckSupport(ctx, reader.New(), res, &report); err != nil {
-		return report, marchwarden.Wrap(err, marchwarden.CodeCanceled, "judge the claims")
-	}
-	return report, nil
-}
-
 // report prints the citations, the claims and the answer's own problems.
 func (a *Audit) report(r verify.Report) {
-	for _, f := range slices.Concat(r.Citations, r.Closest) {
+	for _, f := range r.Excerpts {
 		a.check(f.Name()+" "+f.Locator+" "+f.Hash, f.Problem)
 	}
 	for _, c := range r.Claims {

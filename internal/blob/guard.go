@@ -167,17 +167,6 @@ func (r *rescue) remember(ref Ref, content []byte) {
 	r.recent[ref] = slices.Clone(content)
 }
 
-// instead is what was stored lately, if err keeps the store from giving what it has.
-func (r *rescue) instead(ctx context.Context, ref Ref, err error) ([]byte, bool) {
-	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
-		return nil, false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	content, ok := r.recent[ref]
-	return slices.Clone(content), ok
-}
-
 func (r *rescue) Put(ctx context.Context, content []byte) (Ref, error) {
 	ref, err := r.Store.Put(ctx, content)
 	if err == nil {
@@ -200,38 +189,40 @@ func (r *rescue) Put(ctx context.Context, content []byte) (Ref, error) {
 }
 
 func (r *rescue) Get(ctx context.Context, ref Ref) ([]byte, error) {
-	if content, ok := r.held(ref); ok {
+	if content, ok := r.held(r.content, ref); ok {
 		return content, ctx.Err()
 	}
 	content, err := r.Store.Get(ctx, ref)
-	if kept, ok := r.instead(ctx, ref, err); ok {
-		return kept, nil
+	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
+		return content, err
 	}
-	return content, err
+	if recent, ok := r.held(r.recent, ref); ok { // the store cannot give what it has
+		return recent, nil
+	}
+	return nil, err
 }
 
 func (r *rescue) Stat(ctx context.Context, ref Ref) (Info, error) {
-	if content, ok := r.held(ref); ok {
-		return Info{Ref: ref, Size: int64(len(content))}, ctx.Err()
-	}
 	info, err := r.Store.Stat(ctx, ref)
-	if kept, ok := r.instead(ctx, ref, err); ok {
-		return Info{Ref: ref, Size: int64(len(kept))}, nil
+	if err != nil && ref.Valid() {
+		if content, failed := r.Get(ctx, ref); failed == nil {
+			return Info{Ref: ref, Size: int64(len(content))}, nil
+		}
 	}
 	return info, err
 }
 
-func (r *rescue) held(ref Ref) ([]byte, bool) {
+func (r *rescue) held(in map[Ref][]byte, ref Ref) ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	content, ok := r.content[ref]
+	content, ok := in[ref]
 	return slices.Clone(content), ok
 }
 
 // Settle tries to store those of refs that are in memory alone.
 func (r *rescue) Settle(ctx context.Context, refs ...Ref) error {
 	for _, ref := range refs {
-		content, ok := r.held(ref)
+		content, ok := r.held(r.content, ref)
 		if !ok {
 			continue
 		}

@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -56,10 +57,10 @@ type Browser struct {
 	ready  chan struct{} // closed when wire is there
 
 	mu      sync.Mutex // guards what is below
-	wire    *chromium.Wire
-	pending map[int64]chan chromium.Message // commands that wait for their answers
-	pages   map[string]*Page                // by session, of a page or of what it holds: frames of other sites, workers
-	frames  map[string]*Page                // by top frame
+	wire    *wire
+	pending map[int64]chan message // commands that wait for their answers
+	pages   map[string]*Page       // by session, of a page or of what it holds: frames of other sites, workers
+	frames  map[string]*Page       // by top frame
 }
 
 // Open starts a browser that ends with the test. Without one on this machine, or with -short, the test is skipped; MARCHWARDEN_CHROMIUM names another than Find finds.
@@ -69,12 +70,12 @@ func Open(t testing.TB) *Browser {
 		t.Skip("browsertest: skipped with -short")
 	}
 	path, ok := chromium.Find(os.Getenv("MARCHWARDEN_CHROMIUM"), exec.LookPath)
-	if !ok || !chromium.Supported {
+	if !ok || runtime.GOOS == "windows" {
 		t.Skip("browsertest: no chromium on this machine; install one, or set MARCHWARDEN_CHROMIUM")
 	}
-	profile, scratch, err := chromium.MakeProfile("", preferences)
+	profile, scratch, err := makeProfile(preferences)
 	t.Cleanup(func() { // runs after the browser ended: cleanups run last first
-		if err := errors.Join(chromium.RemoveProfile(profile), chromium.RemoveProfile(scratch)); err != nil {
+		if err := errors.Join(removeProfile(profile), removeProfile(scratch)); err != nil {
 			t.Errorf("browsertest: %v", err)
 		}
 	})
@@ -85,13 +86,13 @@ func Open(t testing.TB) *Browser {
 	if err != nil {
 		t.Fatalf("browsertest: %v", err)
 	}
-	b := &Browser{stderr: stderr, gone: make(chan struct{}), ready: make(chan struct{}), pending: make(map[int64]chan chromium.Message),
+	b := &Browser{stderr: stderr, gone: make(chan struct{}), ready: make(chan struct{}), pending: make(map[int64]chan message),
 		pages: make(map[string]*Page), frames: make(map[string]*Page)}
 	ctx, kill := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		b.err = chromium.Run(ctx, chromium.Program{Path: path, Args: arguments(profile), Env: chromium.Environment(profile, scratch), Stderr: stderr}, b.listen)
+		b.err = run(ctx, program{Path: path, Args: arguments(profile), Env: chromium.Environment(profile, scratch), Stderr: stderr}, b.listen)
 		close(b.gone)
 	}()
 	t.Cleanup(func() {
@@ -110,7 +111,7 @@ func Open(t testing.TB) *Browser {
 
 // arguments let the browser reach this machine alone. Names and addresses of others are not found.
 func arguments(profile string) []string {
-	args := chromium.Flags(profile)
+	args := append(chromium.Flags(profile), "--remote-debugging-pipe", "--no-startup-window")
 	for i, a := range args {
 		if strings.HasPrefix(a, "--disable-features=") { // a flag counts once; a page that is gone back to is loaded again
 			args[i] = a + ",BackForwardCache"
@@ -122,7 +123,7 @@ func arguments(profile string) []string {
 }
 
 // listen takes what the browser says until it ends.
-func (b *Browser) listen(w *chromium.Wire) error {
+func (b *Browser) listen(w *wire) error {
 	b.mu.Lock()
 	b.wire = w
 	b.mu.Unlock()
@@ -144,11 +145,11 @@ func (b *Browser) listen(w *chromium.Wire) error {
 }
 
 // send writes a command. Its answer goes to the channel, or nowhere when that is nil.
-func (b *Browser) send(session, method string, with params, answer chan chromium.Message) (int64, error) {
+func (b *Browser) send(session, method string, with params, answer chan message) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.wire == nil {
-		return 0, chromium.ErrGone
+		return 0, errGone
 	}
 	id, err := b.wire.Send(session, method, with)
 	if err == nil && answer != nil {
@@ -170,9 +171,9 @@ func (b *Browser) call(session, method string, with params, result any, deadline
 	case <-late.C:
 		return fmt.Errorf("%s: %w", method, errLate)
 	}
-	answer := make(chan chromium.Message, 1)
+	answer := make(chan message, 1)
 	id, err := b.send(session, method, with, answer)
-	if errors.Is(err, chromium.ErrGone) {
+	if errors.Is(err, errGone) {
 		<-b.gone // it says why
 		return b.ended()
 	}
@@ -200,7 +201,7 @@ func (b *Browser) call(session, method string, with params, result any, deadline
 
 // ended says how the browser did, which it has.
 func (b *Browser) ended() error {
-	return fmt.Errorf("%w: %w", chromium.ErrGone, b.err)
+	return fmt.Errorf("%w: %w", errGone, b.err)
 }
 
 // words are the last that the browser said for itself.

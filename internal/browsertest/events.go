@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 )
 
 // Message is what a page said in its console, or what the browser said there about it.
@@ -117,7 +115,7 @@ func (e *exception) Error() string {
 }
 
 // event takes note of what the browser tells. It is called by the one goroutine that reads, so it never waits for an answer.
-func (b *Browser) event(m chromium.Message) {
+func (b *Browser) event(m message) {
 	var h happened
 	if err := json.Unmarshal(m.Params, &h); err != nil {
 		return // an event of an unknown form

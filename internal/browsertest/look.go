@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 )
 
 // pause is between two looks at a page that is waited for.
@@ -72,7 +70,7 @@ func (p *Page) seek(what, script string, out any) {
 			Value   json.RawMessage
 		}
 		err := p.evaluate(script, &now, deadline)
-		var passing *chromium.Fault
+		var passing *fault
 		switch {
 		case err == nil && now.Missing == "":
 			if out == nil {

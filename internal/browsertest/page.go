@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 )
 
 // Page is one tab. Unless it is a Tab of another, it shares no cookie, cache or storage with any.
@@ -139,8 +137,8 @@ func (p *Page) must(method string, with params, result any) {
 
 // left reports that the page went elsewhere before it answered.
 func left(err error) bool {
-	var fault *chromium.Fault
-	return errors.As(err, &fault) && (strings.Contains(err.Error(), "navigated or closed") || strings.Contains(err.Error(), "context was destroyed"))
+	var said *fault
+	return errors.As(err, &said) && (strings.Contains(err.Error(), "navigated or closed") || strings.Contains(err.Error(), "context was destroyed"))
 }
 
 var errCrashed = errors.New("the page crashed")

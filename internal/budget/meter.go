@@ -30,7 +30,12 @@ type Meter struct {
 	sources    int
 	exhausted  []string // what ran out, in order, each once
 	over       int      // tokens used beyond the budget before it was extended
-	purse      purse
+
+	counted                   bool  // there are prices
+	unpriced                  bool  // something was used whose price is not known
+	worst                     Money // of one token
+	spentMoney, reservedMoney Money
+	overMoney                 Money // spent beyond the cap before it was extended
 }
 
 // New makes a meter. A wall time of zero is no limit.
@@ -45,8 +50,8 @@ func New(l marchwarden.Limits, wall time.Duration) *Meter {
 func (m *Meter) Extend(more marchwarden.Limits, wall time.Duration, spent int, cost Money) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.spent, m.purse.spent = max(m.spent, spent), max(m.purse.spent, cost)
-	m.over, m.purse.over = m.overLocked(), m.overspentLocked()
+	m.spent, m.spentMoney = max(m.spent, spent), max(m.spentMoney, cost)
+	m.over, m.overMoney = m.overLocked(), m.overspentLocked()
 	m.limits = m.limits.Plus(more)
 	if m.wall > 0 {
 		m.wall += wall
@@ -89,11 +94,25 @@ type Reservation struct {
 // Reserve sets tokens aside, or fails with CodeExhausted and sets nothing aside.
 func (m *Meter) Reserve(tokens int) (*Reservation, error) { return m.ReserveCost(tokens, 0) }
 
-// ReserveCost is Reserve for what also costs money, at most so much.
+// ReserveCost is Reserve for what also costs money, at most so much. What was short is remembered.
 func (m *Meter) ReserveCost(tokens int, cost Money) (*Reservation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.takeLocked(tokens, m.tokensLocked(), cost)
+	short, err := "", error(nil)
+	switch room, left := m.tokensLocked(), m.moneyLocked(); {
+	case cost < 0 || tokens < 0:
+		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "negative reservation of %d tokens and %s", tokens, cost)
+	case tokens > room:
+		short, err = m.tokenCap(), marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens needed and %d left of a budget of %d", tokens, room, m.limits.TokenBudget)
+	case cost > left:
+		short, err = m.moneyCap(), marchwarden.Errorf(marchwarden.CodeExhausted, "%s needed and %s left of a cap of $%v", cost, left, m.limits.MaxCostUSD)
+	}
+	if err != nil {
+		m.exhaustLocked(short)
+		return nil, err
+	}
+	m.reserved, m.reservedMoney = m.reserved+tokens, m.reservedMoney+cost
+	return &Reservation{m: m, tokens: tokens, money: cost}, nil
 }
 
 // Settle ends the reservation with what was really used. The caller should bound the call so that
@@ -118,11 +137,11 @@ func (r *Reservation) SettleCost(used int, cost Money) {
 	}
 	m.spent = min(m.spent, math.MaxInt-used) + used
 	cost = max(0, cost)
-	m.purse.reserved -= r.money
+	m.reservedMoney -= r.money
 	if m.limits.MaxCostUSD > 0 && cost > m.leftLocked() {
 		m.exhaustLocked(m.moneyCap())
 	}
-	m.purse.spent = min(m.purse.spent, math.MaxInt64-cost) + cost
+	m.spentMoney = min(m.spentMoney, math.MaxInt64-cost) + cost
 }
 
 // Room is how many tokens an ordinary reservation could get now, and the money is enough for.
@@ -229,8 +248,8 @@ func (m *Meter) Usage() Usage {
 	if i := slices.Index(u.Exhausted, m.moneyCap()); i >= 0 && overspent > 0 {
 		u.Exhausted[i] += fmt.Sprintf(" (the provider counted %s more)", overspent)
 	}
-	if usd := m.purse.spent.USD(); m.purse.counted && !m.purse.unknown {
-		u.CostUSD = &usd
+	if m.counted && !m.unpriced {
+		u.CostUSD = new(m.spentMoney.USD())
 	}
 	return u
 }
@@ -287,3 +306,85 @@ func LimitOf(what string) Limit {
 	}
 	return ""
 }
+
+// Money is billionths of a US dollar: its sums are exact, in whatever order calls end.
+type Money int64
+
+// Dollars is the nearest Money; what a number cannot hold is the most that it can.
+func Dollars(usd float64) Money { return Money(min(math.Round(usd*1e9), 1<<62)) }
+
+// USD is the amount in dollars.
+func (m Money) USD() float64 { return float64(m) / 1e9 }
+
+// String is the amount for people, to four digits after the point at least.
+func (m Money) String() string {
+	if m > 0 && m < Dollars(0.0001) {
+		return fmt.Sprintf("$%.9f", m.USD())
+	}
+	return fmt.Sprintf("$%.4f", m.USD())
+}
+
+// MoneyCap names a cap of so many dollars.
+func MoneyCap(usd float64) string { return fmt.Sprintf("cost cap of $%v", usd) }
+
+// Priced says that what the run costs is counted, and what one token of its model costs
+// at most. Without it the cost is unknown.
+func (m *Meter) Priced(worst Money) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counted, m.worst = true, max(m.worst, worst)
+}
+
+// Unpriced says that something was used whose price is not known.
+func (m *Meter) Unpriced() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unpriced = true
+}
+
+// MoneyRoom is what an ordinary reservation could get now; without a cap it is no number
+// that is ever reached.
+func (m *Meter) MoneyRoom() Money {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.moneyLocked()
+}
+
+// FreeRoom is Room for what costs no money.
+func (m *Meter) FreeRoom() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tokensLocked()
+}
+
+// moneyLocked keeps as large a part of the money back as Hold keeps of the tokens.
+func (m *Meter) moneyLocked() Money {
+	if m.limits.MaxCostUSD <= 0 {
+		return math.MaxInt64
+	}
+	held := m.limits.MaxCostUSD * float64(m.held) / float64(max(1, m.limits.TokenBudget))
+	return max(0, m.leftLocked()-Dollars(held))
+}
+
+// leftLocked is the money that is neither spent nor reserved; negative when too much was spent.
+func (m *Meter) leftLocked() Money {
+	return Dollars(m.limits.MaxCostUSD) - (m.spentMoney - m.overMoney) - m.reservedMoney
+}
+
+// affordLocked is how many tokens the money is enough for, whatever they are used for.
+func (m *Meter) affordLocked() int {
+	if m.limits.MaxCostUSD <= 0 || m.worst == 0 {
+		return math.MaxInt
+	}
+	return int(m.moneyLocked() / m.worst)
+}
+
+// overspentLocked is how much was spent beyond the cap.
+func (m *Meter) overspentLocked() Money {
+	if m.limits.MaxCostUSD <= 0 {
+		return 0
+	}
+	return max(0, m.spentMoney-Dollars(m.limits.MaxCostUSD))
+}
+
+func (m *Meter) moneyCap() string { return MoneyCap(m.limits.MaxCostUSD) }

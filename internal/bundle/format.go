@@ -13,7 +13,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 // Format is a form in which a run can leave.
@@ -106,9 +105,6 @@ func exportJSON(ctx context.Context, e Export, w io.Writer) error {
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print JSON")
 }
 
-// largeBundle is what takes long enough to be announced, in bytes.
-const largeBundle = 100 << 20
-
 // exportBundle writes a bundle, after saying what others will see in it.
 func exportBundle(ctx context.Context, e Export, w io.Writer) error {
 	docs, err := e.From.Documents(ctx, e.Run)
@@ -116,16 +112,10 @@ func exportBundle(ctx context.Context, e Export, w io.Writer) error {
 		return err
 	}
 	e.Note("the bundle holds %s", inside(docs))
-	size := int64(0)
-	for _, ref := range e.Run.Refs() {
-		info, err := e.From.Blobs.Stat(ctx, ref)
-		if err != nil {
+	for _, ref := range e.Run.Refs() { // before the first byte is written, which may go down a pipe
+		if _, err := e.From.Blobs.Stat(ctx, ref); err != nil {
 			return err
 		}
-		size += info.Size
-	}
-	if size > largeBundle {
-		e.Note("packing %s", term.Bytes(size))
 	}
 	return Write(ctx, w, e.From, e.Run, e.Options)
 }

@@ -3,12 +3,9 @@ package bundle
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -49,23 +46,16 @@ func (b *Bundle) Import(ctx context.Context, dst run.Store) (Imported, error) {
 	if !report.OK() {
 		return Imported{}, marchwarden.Errorf(marchwarden.CodeCorrupt, "%s", report.Problems[0])
 	}
-	lock, err := durable.Own(filepath.Join(dst.Traces.Path(), trace.ImportLock), func(f *os.File) error { return durable.Hold(f, lockLimit) })
-	if err != nil {
-		return Imported{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for another import")
-	}
 	in := Imported{Run: report.Run}
-	err = b.bring(ctx, &in, report.Signature, dst)
-	if err = errors.Join(err, durable.Release(lock)); err != nil {
+	err = dst.Traces.Import(func(put func(string, []byte) error) error { return b.bring(ctx, &in, report.Signature, dst, put) })
+	if err != nil {
 		return Imported{}, err
 	}
 	return in, nil
 }
 
-// lockLimit is how long an import waits for another.
-const lockLimit = time.Minute
-
 // bring puts what is missing there, while no other import does.
-func (b *Bundle) bring(ctx context.Context, in *Imported, by *Signature, dst run.Store) error {
+func (b *Bundle) bring(ctx context.Context, in *Imported, by *Signature, dst run.Store, put func(string, []byte) error) error {
 	if err := b.compare(in, dst); err != nil {
 		return err
 	}
@@ -85,7 +75,7 @@ func (b *Bundle) bring(ctx context.Context, in *Imported, by *Signature, dst run
 	if by != nil {
 		m.SignedBy = by.By.Fingerprint()
 	}
-	if err := b.place(in, m, dst); err != nil {
+	if err := b.place(in, m, put); err != nil {
 		return unwritten(err, in.Run.ID, dst.Traces.Path())
 	}
 	return nil
@@ -96,18 +86,12 @@ func (in Imported) Brought() bool { return slices.Contains(in.New, in.Run.ID) }
 
 // unwritten is the error of what cannot be written, without names of temporary files.
 func unwritten(err error, id marchwarden.TraceID, what string) error {
-	var at *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &at):
-		err = at.Err
-	case errors.As(err, &link):
-		err = link.Err
-	default:
+	var why syscall.Errno
+	if !errors.As(err, &why) {
 		return fmt.Errorf("import %s: %w", id, err)
 	}
-	e := &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("import %s: %s cannot be written", id, what), Err: err}
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+	e := &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("import %s: %s cannot be written", id, what), Err: why}
+	if errors.Is(why, fs.ErrPermission) || why == syscall.EROFS {
 		e.Hint = "set MARCHWARDEN_HOME to a folder that can be written"
 	}
 	return e
@@ -152,18 +136,10 @@ func (b *Bundle) same(dst run.Store, id marchwarden.TraceID) error {
 
 // place writes the new traces, each at once or not at all, after its mark. What a failure leaves
 // is whole in itself, and importing again goes on from there.
-func (b *Bundle) place(in *Imported, m mark, dst run.Store) error {
+func (b *Bundle) place(in *Imported, m mark, put func(string, []byte) error) error {
 	sign, err := durable.EncodeJSON(m, "  ")
 	if err != nil {
 		return err
-	}
-	root, err := os.OpenRoot(dst.Traces.Path())
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	put := func(name string, content []byte) error {
-		return durable.Replace(root, name, "."+name+"."+rand.Text()+".tmp", content)
 	}
 	for _, id := range in.New {
 		lines, err := b.payload(traceName(id))
@@ -177,5 +153,5 @@ func (b *Bundle) place(in *Imported, m mark, dst run.Store) error {
 			return err
 		}
 	}
-	return durable.SyncDir(root.Open("."))
+	return nil
 }

@@ -256,7 +256,7 @@ func TestImportIsKeptWaiting(t *testing.T) {
 	b, err := open(pack(t))
 	check(t, err)
 	dst := home(t)
-	unlock, err := durable.LockFile(filepath.Join(dst.Traces.Path(), trace.ImportLock))
+	unlock, err := durable.LockFile(filepath.Join(dst.Traces.Path(), "lock"))
 	check(t, err)
 	defer unlock()
 	if _, err = b.Import(context.Background(), dst); !errors.Is(err, marchwarden.CodeUnavailable) || !errors.Is(err, durable.ErrLocked) {

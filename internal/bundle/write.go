@@ -212,7 +212,7 @@ func inside(docs []run.Document) string {
 		{"embedded", "document of the embedded library", "documents of the embedded library"},
 		{"connector", "document of a connector", "documents of connectors"}, {"", "document of other researchers", "documents of other researchers"},
 	}
-	seen, count := map[blob.Ref]bool{}, make([]int, len(kinds))
+	seen, count := map[blob.Ref]bool{}, map[string]int{}
 	for _, d := range docs {
 		ref, source := d.Text, d.Source
 		if !ref.Valid() {
@@ -225,21 +225,20 @@ func inside(docs []run.Document) string {
 		if source == "file" && strings.HasPrefix(d.Locator, "embedded:") {
 			source = "embedded"
 		}
-		kind := len(kinds) - 1
-		for i, k := range kinds {
-			if k.source == source {
-				kind = i
-			}
-		}
-		count[kind]++
+		count[source]++
 	}
 	var parts []string
-	for i, k := range kinds {
+	others := len(seen)
+	for _, k := range kinds {
+		n := count[k.source]
+		if others -= n; k.source == "" { // the last of the kinds
+			n += others
+		}
 		switch {
-		case count[i] == 1:
+		case n == 1:
 			parts = append(parts, "1 "+k.one)
-		case count[i] > 1:
-			parts = append(parts, term.Count(count[i])+" "+k.many)
+		case n > 1:
+			parts = append(parts, term.Count(n)+" "+k.many)
 		}
 	}
 	return cmp.Or(strings.Join(parts, ", "), "no document: none was read")

@@ -8,8 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -19,7 +19,6 @@ import (
 // browser finds the one browser that these tests run; without it they are skipped.
 func browser(t *testing.T) string {
 	t.Helper()
-	t.Parallel()
 	if testing.Short() {
 		t.Skip("render: skipped with -short")
 	}
@@ -28,24 +27,6 @@ func browser(t *testing.T) string {
 		t.Skip("render: no chromium on this machine; install one, or set MARCHWARDEN_CHROMIUM")
 	}
 	return path
-}
-
-// leftovers lists live processes whose command line names the profile folder, and what is left in it.
-func leftovers(t *testing.T, dir string) []string {
-	t.Helper()
-	var found []string
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found = append(found, files...)
-	cmdlines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, name := range cmdlines {
-		if line, err := os.ReadFile(name); err == nil && strings.Contains(string(line), dir) { // a process that ended has none
-			found = append(found, name+" "+strings.ReplaceAll(string(line), "\x00", " "))
-		}
-	}
-	return found
 }
 
 func TestFind(t *testing.T) {
@@ -72,7 +53,8 @@ func TestFind(t *testing.T) {
 }
 
 func TestPrint(t *testing.T) {
-	chromium := browser(t)
+	chromium, temporary := browser(t), t.TempDir()
+	t.Setenv("TMPDIR", temporary)
 	var asked atomic.Int32
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer srv.Close()
@@ -93,5 +75,28 @@ func TestPrint(t *testing.T) {
 	cancel()
 	if _, err := Print(gone, chromium, "x"); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
 		t.Errorf("cancelled: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(temporary, "marchwarden-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+// TestEnvironment: the browser learns nothing of our environment, which may hold keys.
+func TestEnvironment(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	t.Setenv("MARCHWARDEN_TEST_KEY", "secret")
+	told := filepath.Join(t.TempDir(), "environment")
+	script := filepath.Join(t.TempDir(), "browser")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nenv >"+told+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Print(t.Context(), script, "x"); marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
+		t.Errorf("a browser that prints nothing: %v", err)
+	}
+	env, err := os.ReadFile(told)
+	if err != nil || !bytes.Contains(env, []byte("HOME=")) || bytes.Contains(env, []byte("secret")) {
+		t.Errorf("the browser was told %q, %v", env, err)
 	}
 }

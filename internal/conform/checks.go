@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -88,13 +89,8 @@ func (b *bench) markers(res *marchwarden.Result) {
 		}
 	}
 	b.judge("markers", wrong, "every marker in the answer has its citation")
-	var bare []string
 	all := sentences(res.Answer)
-	for _, s := range all {
-		if !marker.MatchString(s) {
-			bare = append(bare, s)
-		}
-	}
+	bare := slices.DeleteFunc(slices.Clone(all), marker.MatchString)
 	if len(bare) == 0 {
 		b.note("marked", Pass, "every sentence of the answer has a marker")
 		return

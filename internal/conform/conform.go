@@ -19,6 +19,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/connector"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
 // cancelAfter is when a call is cancelled, which most research will not have ended by.
@@ -97,7 +99,8 @@ func Check(ctx context.Context, dial func(context.Context) (*client.Session, err
 	defer b.hangUp()
 	if b.connects(ctx) {
 		b.surface()
-		for _, step := range []func(context.Context){b.answers, b.refusals, b.survives, b.tolerance, b.together, b.canceled, b.tells} {
+		survives := func(ctx context.Context) { b.expect(ctx, "survive", "after bad input", b.quick()) }
+		for _, step := range []func(context.Context){b.answers, b.refusals, survives, b.tolerance, b.together, b.canceled, b.tells} {
 			if ctx.Err() == nil {
 				step(ctx)
 			}
@@ -222,10 +225,6 @@ func (b *bench) refusals(ctx context.Context) {
 	}
 }
 
-func (b *bench) survives(ctx context.Context) {
-	b.expect(ctx, "survive", "after bad input", b.quick())
-}
-
 // alive tells whether the session is still up, a moment after a call failed.
 func (b *bench) alive() bool {
 	if b.session == nil {
@@ -295,4 +294,48 @@ func (b *bench) canceled(ctx context.Context) {
 // tells looks whether progress came with any of the calls.
 func (b *bench) tells(context.Context) {
 	b.verdict("progress", b.progress > 0, "progress is sent while it works", Warn, "no progress was sent; people who wait, and hosts with a time limit, want to see some")
+}
+
+// CheckConnector tells whether a server can be used by its own tools to search and to fetch, and
+// what it lacks. It searches for the question and reads the first document that is found.
+func CheckConnector(ctx context.Context, open func(context.Context) (*connector.Connector, error), o Options) Report {
+	b := &bench{o: o}
+	ctx, done := context.WithTimeout(ctx, cmp.Or(o.Limit, 2*time.Minute))
+	defer done()
+	c, err := open(ctx)
+	if err != nil {
+		b.note("tools", Fail, "%v", withHint(err))
+		return b.done(ctx)
+	}
+	defer c.Close()
+	card := c.Card()
+	b.report.Server, b.report.Version, b.report.Protocol, b.report.ToolHash = card.Server, card.Version, card.Protocol, card.ToolHash
+	b.note("tools", Pass, "%s", c.Tools())
+	setup, err := c.Prepare(ctx, marchwarden.Request{})
+	if err != nil {
+		b.note("search", Fail, "%v", withHint(err))
+		return b.done(ctx)
+	}
+	hits, err := setup.Engine.Search(ctx, search.Query{Text: o.Question})
+	switch {
+	case err != nil:
+		b.note("search", Fail, "%v", withHint(err))
+		return b.done(ctx)
+	case len(hits) == 0:
+		b.note("search", Skipped, "nothing was found for %q; --question gives words that it knows", o.Question)
+		return b.done(ctx)
+	}
+	b.note("search", Pass, "%d found; the first is %s, %q", len(hits), hits[0].Locator, hits[0].Title)
+	page, err := setup.Fetcher.Fetch(ctx, hits[0].Locator)
+	if err != nil {
+		b.note("fetch", Fail, "%v", withHint(err))
+		return b.done(ctx)
+	}
+	b.note("fetch", Pass, "%q has %d bytes of text", page.Title, page.TextBytes)
+	return b.done(ctx)
+}
+
+func (b *bench) done(ctx context.Context) Report {
+	b.report.Complete = !errors.Is(ctx.Err(), context.Canceled) // what took too long has failed
+	return b.report
 }

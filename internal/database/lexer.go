@@ -126,20 +126,21 @@ func (l *lexer) next() (token, error) {
 	case c == '\\':
 		return token{}, refuse("it has a backslash outside a string")
 	case c >= '0' && c <= '9', c == '.' && len(two) == 2 && two[1] >= '0' && two[1] <= '9':
-		return l.number(), nil
+		return l.cut(tokenNumber, len(figure.FindString(l.text[l.at:]))), nil
 	case letter(c):
 		return l.word()
 	}
 	for _, mark := range []string{":=", "::", "||", "<=", ">=", "<>", "!=", "->"} {
 		if two == mark {
-			return l.mark(2), nil
+			return l.cut(tokenMark, 2), nil
 		}
 	}
-	return l.mark(1), nil
+	return l.cut(tokenMark, 1), nil
 }
 
-func (l *lexer) mark(n int) token {
-	t := token{kind: tokenMark, start: l.at, end: l.at + n, value: l.text[l.at : l.at+n]}
+// cut makes a token of the next n bytes.
+func (l *lexer) cut(kind tokenKind, n int) token {
+	t := token{kind: kind, start: l.at, end: l.at + n, value: l.text[l.at : l.at+n]}
 	l.at += n
 	return t
 }
@@ -201,16 +202,10 @@ func (l *lexer) bracketed() (token, error) {
 	if end < 0 {
 		return token{}, refuse("a bracket is not closed")
 	}
-	t := token{kind: tokenQuoted, start: l.at, end: l.at + end + 1, value: l.text[l.at+1 : l.at+end]}
-	l.at = t.end
+	t := l.cut(tokenQuoted, end+1)
+	t.value = t.value[1:end]
 	return t, nil
 }
 
 // figure is digits with what may follow them. Letters but for an exponent end it, so that no name can hide in it.
 var figure = regexp.MustCompile(`^[0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?[0-9_]+)?`)
-
-func (l *lexer) number() token {
-	start := l.at
-	l.at += len(figure.FindString(l.text[l.at:]))
-	return token{kind: tokenNumber, start: start, end: l.at, value: l.text[start:l.at]}
-}

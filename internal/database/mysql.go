@@ -101,10 +101,9 @@ func (w mysqlWall) explain(err error) *marchwarden.Error {
 	if errors.Is(err, mysql.ErrPktTooLarge) {
 		return &marchwarden.Error{Code: marchwarden.CodeMalformed}
 	}
-	var e *mysql.MySQLError
-	if !errors.As(err, &e) {
-		var dial *net.OpError
-		if errors.As(err, &dial) && dial.Op == "dial" {
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	if !ok {
+		if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 			return silent(w.cfg.Addr)
 		}
 		return nil

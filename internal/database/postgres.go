@@ -109,7 +109,8 @@ func (w *postgresWall) inside(ctx context.Context, conn *pgconn.PgConn, statemen
 		"; SET LOCAL bytea_output = 'hex'; SET LOCAL IntervalStyle = 'postgres'; SET LOCAL extra_float_digits = 1"
 	if super {
 		w.super.Store(true)
-		if hasReader(conn) {
+		major, _, _ := strings.Cut(conn.ParameterStatus("server_version"), ".")
+		if n, err := strconv.Atoi(major); err == nil && n >= 14 { // it has a role that may read everything and do nothing else
 			begin += "; SET LOCAL ROLE pg_read_all_data"
 		}
 	}
@@ -165,13 +166,6 @@ func guardedIn(node any) string {
 		return guardedIn(slices.Collect(maps.Values(node)))
 	}
 	return ""
-}
-
-// hasReader reports whether the server has the role that may read everything and do nothing else.
-func hasReader(conn *pgconn.PgConn) bool {
-	major, _, _ := strings.Cut(conn.ParameterStatus("server_version"), ".")
-	n, err := strconv.Atoi(major)
-	return err == nil && n >= 14
 }
 
 func receive(result *pgconn.ResultReader, o Options, stop func()) (Rows, error) {
@@ -266,16 +260,13 @@ func (w *postgresWall) warn(ctx context.Context, db *DB) string {
 }
 
 func (w *postgresWall) explain(err error) *marchwarden.Error {
-	var long *pgproto3.ExceededMaxBodyLenErr
-	if errors.As(err, &long) {
+	if _, long := errors.AsType[*pgproto3.ExceededMaxBodyLenErr](err); long {
 		return &marchwarden.Error{Code: marchwarden.CodeMalformed}
 	}
-	var e *pgconn.PgError
-	var connect *pgconn.ConnectError
-	failed := errors.As(err, &connect)
-	if !errors.As(err, &e) || len(e.Code) != 5 {
-		var dial *net.OpError
-		if failed && errors.As(err, &dial) {
+	connect, failed := errors.AsType[*pgconn.ConnectError](err)
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || len(e.Code) != 5 {
+		if _, dial := errors.AsType[*net.OpError](err); failed && dial {
 			return silent(serverAddress("postgres", hostOf(w.cfg.Host), strconv.Itoa(int(w.cfg.Port)), w.cfg.Database))
 		}
 		if failed {
@@ -283,7 +274,6 @@ func (w *postgresWall) explain(err error) *marchwarden.Error {
 		}
 		return nil
 	}
-	said := e.Message
 	switch {
 	case e.Code == "57014", e.Code == "55P03", e.Code == "25P03":
 		return &marchwarden.Error{Code: marchwarden.CodeTimeout}
@@ -292,13 +282,13 @@ func (w *postgresWall) explain(err error) *marchwarden.Error {
 	case strings.HasPrefix(e.Code, "28"):
 		return refusedLogin(w.cfg.User)
 	case e.Code == "42501", e.Code == "25006":
-		return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: said}
+		return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: e.Message}
 	}
 	switch e.Code[:2] {
 	case "42", "22", "21", "54", "0A", "2F", "25":
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: said}
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: e.Message}
 	}
-	return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: said}
+	return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: e.Message}
 }
 
 // unconnected says why there is no connection: the last of the tries, without the addresses that were tried.

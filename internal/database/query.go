@@ -206,8 +206,7 @@ func Printable(s string) string {
 
 // fail gives an error of the driver its code and takes secrets out of it. It is not wrapped: its text may hold them.
 func (d *DB) fail(caller, statement context.Context, err error) error {
-	var own *marchwarden.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*marchwarden.Error](err); ok {
 		return own
 	}
 	said := d.wall.explain(err)

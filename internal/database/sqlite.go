@@ -109,8 +109,8 @@ func (sqliteWall) begin(ctx context.Context, conn *sql.Conn, _ Options) (*sql.Tx
 func (sqliteWall) warn(context.Context, *DB) string { return "" }
 
 func (sqliteWall) explain(err error) *marchwarden.Error {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
 		return nil
 	}
 	code := marchwarden.CodeUnavailable

@@ -94,7 +94,9 @@ func nearest(text, excerpt string) (string, bool) {
 			continue
 		}
 		for j := i; j < min(i+most, len(sentences)); j++ {
-			words = words.With(StemsOf(text[sentences[j].Start:sentences[j].End]))
+			words = append(words, StemsOf(text[sentences[j].Start:sentences[j].End])...)
+			slices.Sort(words)
+			words = slices.Compact(words)
 			if like := own.Like(words, least); like > best {
 				best, span = like, lexicon.Span{Start: first.Start, End: sentences[j].End}
 			}
@@ -195,13 +197,6 @@ func StemsOf(text string) Stems {
 // Words are those without the numbers, which are what a text says about what it is about.
 func (a Stems) Words() Stems {
 	return slices.DeleteFunc(slices.Clone(a), func(stem string) bool { return unicode.IsDigit(firstTwo(stem)[0]) })
-}
-
-// With is the words of both.
-func (a Stems) With(b Stems) Stems {
-	both := slices.Concat(a, b)
-	slices.Sort(both)
-	return slices.Compact(both)
 }
 
 // Like is the share of stems that two texts have in common, 0 for fewer than least.

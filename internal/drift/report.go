@@ -96,14 +96,6 @@ func Damage(path string) (all []durable.BadLine, err error) {
 	return all, err
 }
 
-// The colours of what went and what came. They only repeat what the signs before
-// the lines say.
-const (
-	colourWent = "\x1b[31m"
-	colourCame = "\x1b[32m"
-	colourOff  = "\x1b[0m"
-)
-
 // Summary is a check in one line; when is when it was made, in words.
 func (r Report) Summary(when string) string {
 	if len(r.Sources) == 0 {
@@ -176,11 +168,11 @@ func (r Report) Text(when string, st term.Style) string {
 			line("  [%d] %s", n, p.State)
 			switch p.State {
 			case Altered:
-				removed, added := diffLines(p.Diff, st.Color)
+				removed, added := diffLines(p.Diff, st)
 				line("      - %s", removed)
 				line("      + %s", added)
 			case Missing:
-				line("      - %s", painted(st.Color, colourWent, term.CleanLine(p.Excerpt)))
+				line("      - %s", st.Paint(term.Red, term.CleanLine(p.Excerpt)))
 			}
 		}
 	}
@@ -200,26 +192,19 @@ func (r Report) Text(when string, st term.Style) string {
 	return b.String()
 }
 
-// diffLines writes both sides of a diff.
-func diffLines(edits []Edit, colour bool) (removed, added string) {
+// diffLines writes both sides of a diff. Its colours only repeat what the signs before the lines say.
+func diffLines(edits []Edit, st term.Style) (removed, added string) {
 	var was, now []string
 	for _, e := range edits {
 		text := term.CleanLine(e.Text)
 		switch e.Op {
 		case Removed:
-			was = append(was, painted(colour, colourWent, text))
+			was = append(was, st.Paint(term.Red, text))
 		case Added:
-			now = append(now, painted(colour, colourCame, text))
+			now = append(now, st.Paint(term.Green, text))
 		default:
 			was, now = append(was, text), append(now, text)
 		}
 	}
 	return strings.Join(was, " "), strings.Join(now, " ")
-}
-
-func painted(colour bool, code, text string) string {
-	if !colour || text == "" {
-		return text
-	}
-	return code + text + colourOff
 }

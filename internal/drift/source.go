@@ -44,7 +44,7 @@ func (cfg Config) look(ctx context.Context, c cited, citations []marchwarden.Cit
 		return stopped(ctx, src, passages)
 	}
 	if err != nil {
-		src.State, src.Why, src.Detail = Unreachable, whyOf(err), reason(err)
+		src.State, src.Why, src.Detail = Unreachable, cmp.Or(whys[marchwarden.CodeOf(err)], Unanswered), reason(err)
 		if src.Why == Gone {
 			for i := range passages {
 				passages[i].State = Missing
@@ -94,20 +94,12 @@ func again(ctx context.Context, f fetch.Fetcher, was fetch.Page) (fetch.Page, er
 	return f.Fetch(ctx, was.Locator)
 }
 
-func whyOf(err error) Why {
-	switch marchwarden.CodeOf(err) {
-	case marchwarden.CodeNotFound:
-		return Gone
-	case marchwarden.CodeDenied:
-		return Refused
-	}
-	return Unanswered
-}
+// whys are how a document could not be had, by the code of the error; others are Unanswered.
+var whys = map[marchwarden.Code]Why{marchwarden.CodeNotFound: Gone, marchwarden.CodeDenied: Refused}
 
 // reason is an error without its first words, which name the locator once more.
 func reason(err error) string {
-	var e *marchwarden.Error
-	if errors.As(err, &e) && e.Err != nil {
+	if e, ok := errors.AsType[*marchwarden.Error](err); ok && e.Err != nil {
 		return e.Err.Error()
 	}
 	return err.Error()
@@ -220,19 +212,17 @@ func (c comparison) passage(p *Passage, by marchwarden.Citation) {
 }
 
 // Files reads the files of folders again, and says which folder is wanted where it has none.
-func Files(from fetch.Fetcher, folders []*fetch.Folder) fetch.Fetcher { return files{from, folders} }
-
-type files struct {
-	from    fetch.Fetcher
-	folders []*fetch.Folder
+type Files struct {
+	From    fetch.Fetcher
+	Folders []*fetch.Folder
 }
 
 // Fetch implements fetch.Fetcher.
-func (f files) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
-	if !slices.ContainsFunc(f.folders, func(d *fetch.Folder) bool { _, ok := d.Resolve(locator); return ok }) {
+func (f Files) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
+	if !slices.ContainsFunc(f.Folders, func(d *fetch.Folder) bool { _, ok := d.Resolve(locator); return ok }) {
 		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "its folder is not in the library, or not any more: --library names the folder it is in")
 	}
-	return f.from.Fetch(ctx, locator)
+	return f.From.Fetch(ctx, locator)
 }
 
 // NewScratch makes a store for what a check fetches: it reads what the record holds, which

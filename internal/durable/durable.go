@@ -9,6 +9,7 @@ package durable
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -120,16 +121,6 @@ func AppendLine(path string, line []byte) (err error) {
 	return f.Sync()
 }
 
-// Fill writes data to a new file, syncs and closes it. A failed sync is not tried again,
-// because the kernel may have dropped what it could not write.
-func Fill(f *os.File, data []byte) error {
-	_, err := f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
 // Replace puts data under name in a folder as a whole: written under temp first, which
 // must not exist, with mode 0600, synced and renamed, so that no crash leaves a part of
 // it under name. If that fails the whole file is given up, and temp removed if it can be. To
@@ -139,7 +130,10 @@ func Replace(root *os.Root, name, temp string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if err = Fill(f, data); err == nil {
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync() // not tried again if it fails: the kernel may have dropped what it could not write
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = root.Rename(temp, name)
 	}
 	if err != nil {
@@ -283,14 +277,23 @@ func Own(path string, lock func(*os.File) error) (*os.File, error) {
 // a limit and then says ErrLocked. On a file system without locks there is none, and no process is
 // kept out.
 func Hold(f *os.File, limit time.Duration) error {
-	const pause = 5 * time.Millisecond
+	if err := Wait(context.Background(), f, false, limit); errors.Is(err, ErrLocked) {
+		return err
+	}
+	return nil
+}
+
+// Wait is Lock, and waits for others up to a limit, or until ctx ends. On a file system without locks
+// that is its error.
+func Wait(ctx context.Context, f *os.File, shared bool, limit time.Duration) error {
+	const pause = 3 * time.Millisecond
 	for waited := time.Duration(0); ; waited += pause {
-		err := Lock(f, false)
+		err := Lock(f, shared)
 		switch {
-		case !errors.Is(err, ErrLocked):
-			return nil
-		case waited >= limit:
+		case !errors.Is(err, ErrLocked), waited >= limit:
 			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
 		time.Sleep(pause)
 	}

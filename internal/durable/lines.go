@@ -85,7 +85,7 @@ type Line struct {
 func ScanLines(r io.Reader, most int, fn func(Line)) error {
 	br := bufio.NewReaderSize(r, 64<<10)
 	for n := 1; ; n++ {
-		line, err := readLine(br, most)
+		line, err := ReadLine(br, most)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
@@ -98,7 +98,9 @@ func ScanLines(r io.Reader, most int, fn func(Line)) error {
 	}
 }
 
-func readLine(br *bufio.Reader, most int) (line []byte, err error) {
+// ReadLine returns a line with its newline, or what is left with io.EOF. Of one that is longer than
+// most, more than that is kept, and not all of it.
+func ReadLine(br *bufio.Reader, most int) (line []byte, err error) {
 	for {
 		part, err := br.ReadSlice('\n')
 		if len(line) <= most {

@@ -24,11 +24,11 @@ func ReadPrivate(path, what string, most int64) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
+	var info fs.FileInfo
+	if err == nil {
+		defer f.Close()
+		info, err = f.Stat()
 	}
-	defer f.Close()
-	info, err := f.Stat()
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
 	}
@@ -111,16 +111,10 @@ const (
 	namedVersion = 1
 )
 
-// Load gives the text of the file. One that does not exist is fs.ErrNotExist; the others are the
-// errors of ReadPrivate.
-func (n Named[T]) Load(path string) ([]byte, error) {
-	return ReadPrivate(path, n.What+"s file", namedBytes)
-}
-
 // Read gives the entries by name, and whether there is a file. What is no such file is
 // CodeCorrupt; the others are the errors of ReadPrivate.
 func (n Named[T]) Read(path string) (list []T, exists bool, err error) {
-	text, err := n.Load(path)
+	text, err := ReadPrivate(path, n.What+"s file", namedBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}

@@ -57,22 +57,16 @@ func fit(text string, span marchwarden.Span, n int) (marchwarden.Span, bool) {
 }
 
 func wordEnd(s string, limit int) int {
-	if r, _ := utf8.DecodeRuneInString(s[limit:]); unicode.IsSpace(r) {
-		if end := trimRight(s, limit); end > 0 {
+	from := limit
+	for range lookBack {
+		_, w := utf8.DecodeLastRuneInString(s[:from])
+		from -= w
+	}
+	_, next := utf8.DecodeRuneInString(s[limit:])
+	if at := strings.LastIndexFunc(s[from:limit+next], unicode.IsSpace); at >= 0 {
+		if end := len(strings.TrimRightFunc(s[:from+at], unicode.IsSpace)); end > 0 {
 			return end
 		}
-	}
-	cut, back := limit, 0
-	for cut > 0 && back < lookBack {
-		r, w := utf8.DecodeLastRuneInString(s[:cut])
-		if unicode.IsSpace(r) {
-			if end := trimRight(s, cut); end > 0 {
-				return end
-			}
-			break
-		}
-		cut -= w
-		back++
 	}
 	for end := limit; end > 0; {
 		r, _ := utf8.DecodeRuneInString(s[end:])
@@ -85,8 +79,6 @@ func wordEnd(s string, limit int) int {
 	return limit
 }
 
-func trimRight(s string, end int) int { return len(strings.TrimRightFunc(s[:end], unicode.IsSpace)) }
-
 // Around widens the span of a sentence to whole neighbouring sentences of the
 // same paragraph, those before and after it in turn, while the whole has at most
 // maxChars characters. The passages are those of the text's Source. A span that
@@ -96,24 +88,17 @@ func Around(text string, passages []Passage, sentence marchwarden.Span, maxChars
 	if at < 0 {
 		return sentence
 	}
-	wide := sentence
-	before, after := at-1, at+1
-	for before >= 0 || after < len(near) {
-		if before >= 0 {
-			if longer(text[near[before].Start:wide.End], maxChars) {
-				before = -1
-			} else {
-				wide.Start = near[before].Start
-				before--
-			}
+	wide, before, after := sentence, near[:at], near[at+1:]
+	for len(before)+len(after) > 0 {
+		if n := len(before); n > 0 && !longer(text[before[n-1].Start:wide.End], maxChars) {
+			wide.Start, before = before[n-1].Start, before[:n-1]
+		} else {
+			before = nil
 		}
-		if after < len(near) {
-			if longer(text[wide.Start:near[after].End], maxChars) {
-				after = len(near)
-			} else {
-				wide.End = near[after].End
-				after++
-			}
+		if len(after) > 0 && !longer(text[wide.Start:after[0].End], maxChars) {
+			wide.End, after = after[0].End, after[1:]
+		} else {
+			after = nil
 		}
 	}
 	return wide

@@ -27,14 +27,12 @@ func Locate(text, quote string) (marchwarden.Span, bool) {
 	if want == "" {
 		return marchwarden.Span{}, false
 	}
-	folded := key(text)
-	if span, ok := locate(text, folded, want); ok {
-		return span, true
+	within := key(text)
+	span, ok := locate(text, within, want)
+	if cut := unmarked(want); !ok && cut != "" && cut != want {
+		span, ok = locate(text, within, cut)
 	}
-	if cut := unmarked(want); cut != "" && cut != want {
-		return locate(text, folded, cut)
-	}
-	return marchwarden.Span{}, false
+	return span, ok
 }
 
 // locate finds a folded quote in a folded text.
@@ -114,23 +112,18 @@ func wordRune(r rune) bool {
 // each run of white space as one space, none at the ends. Case, letters and
 // digits stay as they are. Bytes that are no UTF-8 become U+FFFD. Folding a
 // folded text changes nothing.
-func Fold(s string) string {
+func Fold(s string) string { return folded(s, " ") }
+
+// key returns s folded and without white space.
+func key(s string) string { return folded(s, "") }
+
+func folded(s, gap string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	for p := range parts(s) {
 		if p.gap && b.Len() > 0 {
-			b.WriteByte(' ')
+			b.WriteString(gap)
 		}
-		b.WriteString(p.key)
-	}
-	return b.String()
-}
-
-// key returns s folded and without white space.
-func key(s string) string {
-	var b strings.Builder
-	b.Grow(len(s))
-	for p := range parts(s) {
 		b.WriteString(p.key)
 	}
 	return b.String()

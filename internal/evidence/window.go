@@ -183,34 +183,29 @@ func (w *Window) append(o Window, passage int) {
 // Span is the stretch of the document behind the bytes from start to end of the
 // window, or false where none of them is the document's.
 func (w *Window) Span(start, end int) (marchwarden.Span, bool) {
-	var out marchwarden.Span
-	found := false
-	for _, m := range w.pieces {
-		from, to := max(start, m.at), min(end, m.at+m.size)
-		if from >= to {
-			continue
-		}
-		if !found {
-			out.Start = m.doc + from - m.at
-			found = true
-		}
-		out.End = m.doc + to - m.at
-	}
-	return out, found
+	from, to, ok := w.across(start, end, func(m piece) (int, int) { return m.at, m.doc })
+	return marchwarden.Span{Start: from, End: to}, ok
 }
 
 // At is the stretch of the window that shows a stretch of the document, or false
 // where it shows none of it.
 func (w *Window) At(sp marchwarden.Span) (start, end int, ok bool) {
+	return w.across(sp.Start, sp.End, func(m piece) (int, int) { return m.doc, m.at })
+}
+
+// across is where the bytes from start to end of one side stand on the other, of which
+// sides says where a piece begins.
+func (w *Window) across(start, end int, sides func(piece) (here, there int)) (from, to int, ok bool) {
 	for _, m := range w.pieces {
-		from, to := max(sp.Start, m.doc), min(sp.End, m.doc+m.size)
-		if from >= to {
+		here, there := sides(m)
+		first, last := max(start, here), min(end, here+m.size)
+		if first >= last {
 			continue
 		}
 		if !ok {
-			start, ok = m.at+from-m.doc, true
+			from, ok = there+first-here, true
 		}
-		end = m.at + to - m.doc
+		to = there + last - here
 	}
-	return start, end, ok
+	return from, to, ok
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"slices"
 	"time"
 
@@ -46,27 +47,34 @@ func (f *Files) Free() bool { return true }
 func (f *Files) Fetch(ctx context.Context, locator string) (Page, error) {
 	page, err := f.fetch(ctx, locator)
 	if err != nil {
-		return Page{}, &marchwarden.Error{Code: codeOf(err), Message: fmt.Sprintf("fetch %q", locator), Err: err}
+		code := CodeOf(ctx, err)
+		switch _, own := errors.AsType[marchwarden.Code](err); {
+		case own || code != marchwarden.CodeUnavailable:
+		case errors.Is(err, fs.ErrNotExist):
+			code = marchwarden.CodeNotFound
+		case errors.Is(err, fs.ErrPermission), errors.Is(err, errNotRegular):
+			code = marchwarden.CodeDenied
+		}
+		return Page{}, &marchwarden.Error{Code: code, Message: fmt.Sprintf("fetch %q", locator), Err: err}
 	}
 	return page, nil
 }
 
-// codeOf classifies by what went wrong, not by where. Whatever is left, a full
+// CodeOf classifies an error of a fetch by what went wrong, not by where. The caller's own
+// end comes first: whatever failed then failed because of it. Whatever is left, a full
 // disk or a damaged document, keeps this document from being used.
-func codeOf(err error) marchwarden.Code {
+func CodeOf(ctx context.Context, err error) marchwarden.Code {
 	var code marchwarden.Code
+	var netErr net.Error
 	switch {
+	case ctx.Err() != nil:
+		return marchwarden.CodeCanceled
 	case errors.As(err, &code):
 		return code
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return marchwarden.CodeCanceled
-	case errors.Is(err, fs.ErrNotExist):
-		return marchwarden.CodeNotFound
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, errNotRegular):
-		return marchwarden.CodeDenied
-	default:
-		return marchwarden.CodeUnavailable
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
+		return marchwarden.CodeTimeout
 	}
+	return marchwarden.CodeUnavailable
 }
 
 // grace is how long a document that is being read when the caller stops may take to its
@@ -112,10 +120,7 @@ func (f *Files) fetch(ctx context.Context, locator string) (Page, error) {
 	doc, err := f.extract.Extract(ctx, name, raw)
 	if err != nil {
 		// The time limit of one document is no cancellation of the run.
-		if ctx.Err() == nil {
-			return Page{}, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "extract text", Err: err}
-		}
-		return Page{}, fmt.Errorf("extract text: %w", err)
+		return Page{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "extract text")
 	}
 	page := Page{
 		Locator: locator, Source: sourceFile, Title: Title(name, doc), Author: doc.Author, Published: doc.Published,

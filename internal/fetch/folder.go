@@ -80,10 +80,7 @@ func (f *Folder) Close() error {
 	if f.root == nil {
 		return nil
 	}
-	if err := f.root.Close(); err != nil {
-		return fmt.Errorf("close folder %q: %w", f.Name, err)
-	}
-	return nil
+	return f.root.Close()
 }
 
 // Embedded reports whether the folder is part of the program.

@@ -15,7 +15,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -23,6 +25,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 // What holds where a Service says nothing else.
@@ -175,7 +178,7 @@ func (s *Service) once(ctx context.Context, r request, target *url.URL) (body []
 	}
 	body, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if int64(len(body)) <= limit { // else it is not used, and the end of a secret may be missing
-		body = s.redactor().Bytes(body)
+		body = secret.New(s.secrets()...).Bytes(body)
 	}
 	if !success {
 		again, err = s.refused(resp, body)
@@ -225,9 +228,10 @@ func (s *Service) noAnswer(err error) error {
 // unreadable says what is wrong with the body of a success, or nil.
 func (s *Service) unreadable(resp *http.Response, body []byte, err error, wantJSON bool) error {
 	limit := cmp.Or(s.MaxBytes, DefaultMaxBytes)
-	var netErr net.Error
+	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	slow, ok := errors.AsType[net.Error](err)
 	switch {
-	case errors.As(err, &netErr) && netErr.Timeout():
+	case ok && slow.Timeout():
 		return s.fail(marchwarden.CodeTimeout, "", "fell silent in the middle of an answer")
 	case err != nil:
 		return s.fail(marchwarden.CodeMalformed, "", "the answer broke off: %v", err)
@@ -235,14 +239,10 @@ func (s *Service) unreadable(resp *http.Response, body []byte, err error, wantJS
 		return s.fail(marchwarden.CodeMalformed, "", "the answer is over the limit of %d bytes", limit)
 	case len(bytes.TrimSpace(body)) == 0:
 		return s.fail(marchwarden.CodeMalformed, "", "the answer is empty")
-	case wantJSON && isHTML(resp.Header.Get("Content-Type"), body):
+	case wantJSON && (mediaType == "text/html" || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))):
 		return s.fail(marchwarden.CodeMalformed, "check the address of the service: a login or error page may stand in its place", "the answer is a web page, not JSON")
 	}
 	return nil
-}
-
-func isHTML(contentType string, body []byte) bool {
-	return strings.HasPrefix(strings.ToLower(contentType), "text/html") || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
 }
 
 func (s *Service) callJSON(ctx context.Context, r request, into any) error {
@@ -250,15 +250,13 @@ func (s *Service) callJSON(ctx context.Context, r request, into any) error {
 	if err != nil {
 		return err
 	}
-	err = json.Unmarshal(body, into)
-	var shape *json.UnmarshalTypeError // its text names types of ours
-	switch {
-	case errors.As(err, &shape):
-		return s.fail(marchwarden.CodeMalformed, "", "the answer is not the JSON it should be: %q holds a JSON %s", shape.Field, shape.Value)
-	case err != nil:
-		return s.fail(marchwarden.CodeMalformed, "", "the answer is not the JSON it should be: %v", err)
+	if err = json.Unmarshal(body, into); err == nil {
+		return nil
 	}
-	return nil
+	if shape, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text names types of ours
+		err = fmt.Errorf("%q holds a JSON %s", shape.Field, shape.Value)
+	}
+	return s.fail(marchwarden.CodeMalformed, "", "the answer is not the JSON it should be: %v", err)
 }
 
 // Items decodes the items of a list each for itself, so that bad ones are left out. A list that is

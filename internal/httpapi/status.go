@@ -14,7 +14,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 // How long a repetition may wait, and how long it waits if the service does not say.
@@ -27,7 +26,9 @@ const (
 // refused translates a status that is no success. again is as in once.
 func (s *Service) refused(resp *http.Response, body []byte) (again time.Duration, err error) {
 	status := resp.StatusCode
-	said := s.reason(body)
+	var answer any
+	_ = json.Unmarshal(body, &answer)                 // else it says nothing
+	said := oneLine(s.redact(textIn(answer, 0)), 160) // a cut secret would no longer be known for one
 	msg := fmt.Sprintf("HTTP status %d", status)
 	if said != "" {
 		msg += ", " + strconv.Quote(said)
@@ -73,15 +74,7 @@ func speaksOfQuota(said string) bool {
 		func(w string) bool { return strings.Contains(said, w) })
 }
 
-// reason is the first text under a usual name in the JSON of a refusal, one clean line, or "".
-func (s *Service) reason(body []byte) string {
-	var v any
-	if json.Unmarshal(body, &v) != nil {
-		return ""
-	}
-	return oneLine(s.redact(textIn(v, 0)), 160) // a cut secret would no longer be known for one
-}
-
+// textIn is the first text under a usual name in the JSON of a refusal.
 func textIn(v any, depth int) string {
 	switch v := v.(type) {
 	case string:
@@ -145,9 +138,6 @@ func (s *Service) secrets() []string {
 	}
 	return all
 }
-
-// redactor takes what the service was sent in confidence out of what it sends back.
-func (s *Service) redactor() *secret.Redactor { return secret.New(s.secrets()...) }
 
 // redact replaces every secret, also as it looks in a URL, in JSON and in basic authentication.
 func (s *Service) redact(text string) string { return without(text, s.secrets()) }

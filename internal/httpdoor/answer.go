@@ -59,9 +59,6 @@ func (a *answer) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Flush sends what is buffered.
-func (a *answer) Flush() { _ = a.FlushError() }
-
 // FlushError is Flush for http.ResponseController.
 func (a *answer) FlushError() error { return a.inTime(a.conn.Flush) }
 

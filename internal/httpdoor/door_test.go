@@ -465,7 +465,7 @@ func TestAPanicIsLoggedAndLeavesTheServerAlive(t *testing.T) {
 			panic("with " + r.Header.Get("Private"))
 		case "late":
 			_, _ = io.WriteString(w, "half an ans")
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 			_ = r.Header["None"][len(r.Header)]
 		case "abort":
 			panic(http.ErrAbortHandler)

@@ -83,15 +83,9 @@ func newPolicy(names, origins []string) (*policy, error) {
 	return p, nil
 }
 
-// CheckHosts says what is wrong with Config.Hosts, without making a door of it.
-func CheckHosts(names []string) error {
-	_, err := newPolicy(names, nil)
-	return err
-}
-
-// CheckOrigins says what is wrong with Config.Origins, without making a door of it.
-func CheckOrigins(list []string) error {
-	_, err := newPolicy(nil, list)
+// CheckHosts says what is wrong with Config.Hosts and Config.Origins, without making a door of them.
+func CheckHosts(names, origins []string) error {
+	_, err := newPolicy(names, origins)
 	return err
 }
 

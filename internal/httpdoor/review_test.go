@@ -40,16 +40,16 @@ func TestMetadataIsWhereItIsSaidToBe(t *testing.T) {
 
 func TestChecksNameTheField(t *testing.T) {
 	for _, list := range [][]string{{"*"}, {"https://x.org"}, {""}, {"x.org:99999"}} {
-		if err := CheckHosts(list); err == nil || !strings.HasPrefix(err.Error(), "hosts: ") {
+		if err := CheckHosts(list, nil); err == nil || !strings.HasPrefix(err.Error(), "hosts: ") {
 			t.Errorf("%q: %v", list, err)
 		}
 	}
 	for _, list := range [][]string{{"*"}, {"null"}, {"x.org"}, {"https://x.org/"}} {
-		if err := CheckOrigins(list); err == nil || !strings.HasPrefix(err.Error(), "origins: ") {
+		if err := CheckHosts(nil, list); err == nil || !strings.HasPrefix(err.Error(), "origins: ") {
 			t.Errorf("%q: %v", list, err)
 		}
 	}
-	if CheckHosts([]string{"x.org", "[::1]:8"}) != nil || CheckOrigins([]string{"https://x.org"}) != nil {
+	if CheckHosts([]string{"x.org", "[::1]:8"}, []string{"https://x.org"}) != nil {
 		t.Error("good ones are refused")
 	}
 }

@@ -30,9 +30,9 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 }
 
-// Run lets a server answer on l, with TLS if there is a certificate, until ctx ends; then finish must
-// end it. CodeUnavailable if the server could not go on.
-func Run(ctx context.Context, srv *http.Server, l net.Listener, certFile, keyFile string, finish func()) error {
+// Run lets a server answer on l, with TLS if there is a certificate, until ctx ends.
+// What has not ended after grace is closed. CodeUnavailable if the server could not go on.
+func Run(ctx context.Context, srv *http.Server, l net.Listener, certFile, keyFile string, grace time.Duration) error {
 	ended := make(chan error, 1)
 	go func() {
 		if certFile != "" {
@@ -47,7 +47,11 @@ func Run(ctx context.Context, srv *http.Server, l net.Listener, certFile, keyFil
 		_ = l.Close() // ServeTLS leaves it open if the certificate is bad
 		_ = srv.Close()
 	case <-ctx.Done():
-		finish()
+		closing, stop := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer stop()
+		if srv.Shutdown(closing) != nil {
+			_ = srv.Close() // what is still open is of no more use
+		}
 		if err = <-ended; errors.Is(err, http.ErrServerClosed) {
 			return nil
 		}
@@ -60,22 +64,23 @@ func Run(ctx context.Context, srv *http.Server, l net.Listener, certFile, keyFil
 // CodeUnavailable if it could not go on. A door that has ended does not open again.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	// Requests outlive ctx, so that they can deliver what there is.
-	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
+	requests, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	drained := make(chan struct{})
+	stay := context.AfterFunc(ctx, func() {
+		defer close(drained)
+		defer end() // open streams may say goodbye
+		d.cfg.Log.Info("shutting down")
+		d.drain(requests)
+	})
 	srv := NewServer(d.Handler(), d.cfg.Log)
 	srv.ReadHeaderTimeout = d.cfg.HeaderTimeout
 	srv.BaseContext = func(net.Listener) context.Context { return requests }
-	return Run(ctx, srv, l, d.cfg.CertFile, d.cfg.KeyFile, func() {
-		d.cfg.Log.Info("shutting down")
-		d.drain(requests)
-		cancel() // open streams may say goodbye
-		closing, stop := context.WithTimeout(context.Background(), closeTime)
-		defer stop()
-		if err := srv.Shutdown(closing); err != nil {
-			d.cfg.Log.Info("closed connections that did not end by themselves", "reason", err)
-			_ = srv.Close() // what is still open is of no more use
-		}
-	})
+	err := Run(requests, srv, l, d.cfg.CertFile, d.cfg.KeyFile, closeTime)
+	if !stay() { // it is shutting down
+		<-drained
+	}
+	return err
 }
 
 // drain lets no request in, stops the work and waits for it and for the answers.
@@ -106,7 +111,7 @@ func Probe(ctx context.Context, l net.Listener, ready func() error) error {
 	}
 	srv := NewServer(mux, slog.New(slog.DiscardHandler))
 	srv.ReadTimeout, srv.WriteTimeout = probeTime, 3*probeTime
-	return Run(ctx, srv, l, "", "", func() { _ = srv.Close() }) // who asks asks again
+	return Run(ctx, srv, l, "", "", closeTime)
 }
 
 // ListenAddress completes an address to listen on: a port alone is one of this machine.

@@ -62,7 +62,7 @@ func TestAnswersGetOutBeforeTheEnd(t *testing.T) {
 		},
 		MCP: handler(func(w http.ResponseWriter, r *http.Request) {
 			events(w)
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 			entered <- struct{}{}
 			if r.Method == http.MethodGet {
 				<-r.Context().Done()
@@ -140,7 +140,7 @@ func TestTheEndDoesNotWaitForEver(t *testing.T) {
 				Stop:  func(context.Context) { wait(c.work) },
 				MCP: handler(func(w http.ResponseWriter, r *http.Request) {
 					events(w)
-					w.(http.Flusher).Flush()
+					_ = http.NewResponseController(w).Flush()
 					entered <- struct{}{}
 					wait(c.call)
 				})})

@@ -25,13 +25,12 @@ type SignInConfig struct {
 	// Secure says that browsers come by TLS, be it that of a proxy.
 	Secure bool
 	// Public are the beginnings of paths that need no sign-in to GET, such as /static/.
-	Public []string
-	// Page makes the page of a view, for browsers; nil: it is plain text.
-	Page        func(SignInView) ([]byte, error)
-	MaxBody     int64         // bytes of a request; 0 is 1 MiB, which a form has at most
-	BodyTimeout time.Duration // for a form to come; 0 is 30 s
-	Recheck     time.Duration // how often a request that lasts is asked again who it is of; 0 is 10 s
-	Log         *slog.Logger  // nil: nothing is logged
+	Public      []string
+	Page        func(SignInView) string // makes the page of a view, for browsers; nil: it is plain text
+	MaxBody     int64                   // bytes of a request; 0 is 1 MiB, which a form has at most
+	BodyTimeout time.Duration           // for a form to come; 0 is 30 s
+	Recheck     time.Duration           // how often a request that lasts is asked again who it is of; 0 is 10 s
+	Log         *slog.Logger            // nil: nothing is logged
 	// Kept is the file that keeps the local user's sessions over a restart; "" keeps none.
 	Kept string
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"path"
@@ -29,21 +30,16 @@ func (g *SignIn) Link(base string) string {
 	if g.team() {
 		return at
 	}
-	return at + "?token=" + g.links.add()
+	token := rand.Text() // 130 random bits
+	sum := sha256.Sum256([]byte(token))
+	g.links.waiting.get(string(sum[:]), func() time.Time { return g.cfg.Now().Add(linkLife) })
+	return at + "?token=" + token
 }
 
 // links are those that wait to be used, by the hash of their token.
 type links struct {
 	now     func() time.Time
 	waiting *lru[time.Time] // until when
-}
-
-// add makes a token of 130 random bits.
-func (l *links) add() string {
-	token := rand.Text()
-	sum := sha256.Sum256([]byte(token))
-	l.waiting.get(string(sum[:]), func() time.Time { return l.now().Add(linkLife) })
-	return token
 }
 
 // Authenticate uses up the token of a link.
@@ -234,9 +230,9 @@ func (g *SignIn) turnAway(w http.ResponseWriter, r *http.Request, s *session, er
 func (g *SignIn) explain(w http.ResponseWriter, err error) SignInView {
 	const again = "run marchwarden ui, which prints a link that works once, for 10 minutes"
 	const reload = "load the page again"
-	var large *http.MaxBytesError
+	large, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.As(err, &large):
+	case tooLarge:
 		return SignInView{Status: http.StatusRequestEntityTooLarge, Problem: "the form is over the limit of this server of " + strconv.FormatInt(large.Limit, 10) + " bytes"}
 	case errors.Is(err, errTooSlow):
 		w.Header().Set("Connection", "close")
@@ -284,14 +280,10 @@ func (g *SignIn) show(w http.ResponseWriter, r *http.Request, s *session, v Sign
 // that is gone has no use for it.
 func (g *SignIn) write(w http.ResponseWriter, r *http.Request, v SignInView) {
 	if g.cfg.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
-		page, err := g.cfg.Page(v)
-		if err == nil {
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			w.WriteHeader(v.Status)
-			_, _ = w.Write(page)
-			return
-		}
-		g.cfg.Log.Error("the page of the sign-in cannot be made", "error", err)
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(v.Status)
+		_, _ = io.WriteString(w, g.cfg.Page(v))
+		return
 	}
 	lines := []string{v.Problem, v.Hint}
 	if v.Who != "" {

@@ -1,6 +1,7 @@
 package httpdoor
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -140,10 +141,7 @@ func (g *SignIn) meant(w http.ResponseWriter, r *http.Request, s *session) error
 	if err := g.parse(w, r); err != nil {
 		return err
 	}
-	given := r.Header.Get(formHeader)
-	if given == "" {
-		given = r.PostForm.Get(formField)
-	}
+	given := cmp.Or(r.Header.Get(formHeader), r.PostForm.Get(formField))
 	if subtle.ConstantTimeCompare([]byte(given), []byte(s.form)) != 1 {
 		return errNotMeant
 	}

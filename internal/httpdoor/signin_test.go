@@ -42,7 +42,10 @@ func openPages(t *testing.T, cfg SignInConfig, next http.Handler) *pagesSite {
 		cfg.Now = s.now.Now
 	}
 	if cfg.Page == nil {
-		cfg.Page = func(v SignInView) ([]byte, error) { return json.Marshal(v) }
+		cfg.Page = func(v SignInView) string {
+			text, _ := json.Marshal(v)
+			return string(text)
+		}
 	}
 	cfg.Log = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	g, err := NewSignIn(cfg)

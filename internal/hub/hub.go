@@ -1,6 +1,6 @@
 // Package hub runs the server that a cluster stands on, a JetStream server inside this
 // process, and is the only one that knows that server. It owns the folder in which the
-// server keeps its streams, who may connect and what each may do (rights.go says),
+// server keeps its streams, who may connect and what each may do (keys.go says),
 // and how several hubs find and trust each other. What is in the streams is not its
 // matter.
 package hub
@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
@@ -30,8 +31,8 @@ type Config struct {
 	Name string
 	// Store is the folder of the streams, for this hub alone. It is made when missing.
 	Store string
-	// MaxStore is how many bytes the streams may take; 0 is three quarters of what is
-	// free in the folder's file system, not counting what they take already.
+	// MaxStore is how many bytes the streams may take; 0 is the server's default: three quarters
+	// of what is free in the folder's file system, not counting what they take already (on Windows 1 TB).
 	MaxStore int64
 	// Listen is where clients connect, such as 127.0.0.1:4222; port 0 is any that is
 	// free. "" opens no port: only this process can connect. Anything but loopback needs
@@ -68,8 +69,9 @@ type Hub struct {
 	stop   context.CancelFunc // ends the watch of the keys file
 	ended  chan struct{}      // closed when the server has ended and the folder is free
 
-	own  nkeys.KeyPair // the hub's own key, which is in no file
-	open nkeys.KeyPair // stands for every client without a key, while that is allowed
+	own    nkeys.KeyPair // the hub's own key, which is in no file
+	public string        // its public half
+	open   string        // the public key that stands for every client without one, while that is allowed
 
 	mu     sync.Mutex // guards what follows, and is held while options change
 	listed []Key      // as the server knows them
@@ -105,22 +107,31 @@ func Start(cfg Config) (*Hub, error) {
 	return h, nil
 }
 
+// newKey is a pair of keys, and its public half.
+func newKey() (pair nkeys.KeyPair, public string, err error) {
+	if pair, err = nkeys.CreateUser(); err == nil {
+		public, err = pair.PublicKey()
+	}
+	return pair, public, err
+}
+
 func (h *Hub) start() error {
 	if h.store.form.Closed && !h.closed {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "keys", Message: fmt.Sprintf("the file %q is not there, and this hub has had one: without it, any client that reaches the hub could do everything", h.cfg.Keys),
 			Hint: "put the file back, or begin anew with other keys: marchwarden cluster key add NAME --role worker --keys FILE --out KEY"}
 	}
-	for _, pair := range []*nkeys.KeyPair{&h.own, &h.open} {
-		var err error
-		if *pair, err = nkeys.CreateUser(); err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the hub's own key")
-		}
+	var err error
+	if _, h.open, err = newKey(); err == nil {
+		h.own, h.public, err = newKey()
+	}
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the hub's own key")
 	}
 	opts, err := h.options()
 	if err != nil {
 		return err
 	}
-	h.log = newLogger(h.cfg.Log, secret.New(h.trust.secret))
+	h.log = &logger{to: h.cfg.Log.With("part", "hub"), known: secret.New(h.trust.secret)}
 	if h.server, err = server.NewServer(opts); err != nil {
 		return marchwarden.Wrap(h.log.clean(err), marchwarden.CodeInvalid, "set up the hub")
 	}
@@ -258,3 +269,102 @@ func (h *Hub) Hubs() int {
 	}
 	return len(others)
 }
+
+const checkEvery = time.Second
+
+// watchKeys takes notice of changes of the keys file until ctx ends.
+func (h *Hub) watchKeys(ctx context.Context) {
+	var told string
+	for httpapi.Sleep(ctx, checkEvery) == nil {
+		err := h.Reload()
+		switch {
+		case err == nil:
+			told = ""
+		case err.Error() != told: // once
+			told = err.Error()
+			h.cfg.Log.Error("the keys of the hub stay as they were", "error", err)
+		}
+	}
+}
+
+// Reload looks at the keys file now. Keys that are new may connect when it returns, and
+// connections of those that are gone are closed. If the file cannot be read, or is not
+// there any more, everything stays as it was: what cannot be read removes no key, and admits none.
+func (h *Hub) Reload() error {
+	if h.cfg.Keys == "" {
+		return nil
+	}
+	listed, exists, err := ReadKeys(h.cfg.Keys)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !exists && h.closed:
+		return marchwarden.Errorf(marchwarden.CodeNotFound, "the keys file %s is not there any more", h.cfg.Keys)
+	case exists == h.closed && slices.Equal(listed, h.listed):
+		return nil
+	}
+	before, wasClosed := h.listed, h.closed
+	h.listed, h.closed = listed, exists
+	opts, err := h.options()
+	if err == nil {
+		err = h.server.ReloadOptions(opts)
+	}
+	if err != nil {
+		h.listed, h.closed = before, wasClosed
+		return marchwarden.Wrap(h.log.clean(err), marchwarden.CodeUnavailable, "take the keys of %s", h.cfg.Keys)
+	}
+	h.cfg.Log.Info("the keys of the hub have changed", "keys", len(listed))
+	return nil
+}
+
+// logger gives what the server says to a slog.Logger, without secrets. It keeps the
+// first reason for which the server gave up; the server's own logger would end the
+// process there.
+type logger struct {
+	to    *slog.Logger
+	known *secret.Redactor
+
+	mu  sync.Mutex // guards why
+	why string
+}
+
+// text is a message without secrets.
+func (l *logger) text(format string, v ...any) string {
+	return l.known.Text(fmt.Sprintf(format, v...))
+}
+
+// clean is an error without secrets.
+func (l *logger) clean(err error) error {
+	if s := l.text("%v", err); s != err.Error() {
+		return errors.New(s)
+	}
+	return err
+}
+
+func (l *logger) fatal() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
+}
+
+// The server's notices are for those who look for a fault.
+func (l *logger) Noticef(format string, v ...any) { l.to.Debug(l.text(format, v...)) }
+func (l *logger) Warnf(format string, v ...any)   { l.to.Warn(l.text(format, v...)) }
+func (l *logger) Errorf(format string, v ...any)  { l.to.Error(l.text(format, v...)) }
+
+func (l *logger) Fatalf(format string, v ...any) {
+	s := l.text(format, v...)
+	l.to.Error(s)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why == "" {
+		l.why = s
+	}
+}
+
+// Debugf and Tracef are never called: both are switched off.
+func (l *logger) Debugf(string, ...any) {}
+func (l *logger) Tracef(string, ...any) {}

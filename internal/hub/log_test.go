@@ -16,7 +16,7 @@ import (
 func TestLogger(t *testing.T) {
 	const between = "between hubs/9f2c"
 	var to bytes.Buffer
-	l := newLogger(slog.New(slog.NewTextHandler(&to, nil)), secret.New(between))
+	l := &logger{to: slog.New(slog.NewTextHandler(&to, nil)), known: secret.New(between)}
 	encoded := base64.StdEncoding.EncodeToString([]byte("hub:" + between))
 	for _, spelled := range []string{between, (&url.URL{Scheme: "nats-route", Host: "h:1", User: url.UserPassword("hub", between)}).String(), encoded} {
 		to.Reset()

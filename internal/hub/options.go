@@ -2,9 +2,11 @@ package hub
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +15,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nkeys"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -78,14 +79,17 @@ func (h *Hub) options() (*server.Options, error) {
 	opts.DisableJetStreamBanner = true
 	opts.StoreDir = h.cfg.Store
 	opts.SyncAlways = true
-	opts.JetStreamMaxStore = h.store.max
+	opts.JetStreamMaxStore = h.cfg.MaxStore
 	opts.JetStreamMaxMemory = maxMemory
 	opts.MaxPayload = maxPayload
 	opts.AuthTimeout = authTimeout
 	opts.PingInterval, opts.MaxPingsOut = pingInterval, maxPingsOut
 	opts.LameDuckDuration, opts.LameDuckGracePeriod = drainLimit, drainGrace
-	if err := h.setListen(opts); err != nil {
-		return nil, err
+	if opts.DontListen = h.cfg.Listen == ""; !opts.DontListen {
+		opts.Host, opts.Port, _ = splitListen("listen", h.cfg.Listen) // which check has read
+	}
+	if opts.TLSConfig = h.trust.clients; opts.TLSConfig != nil {
+		opts.TLS, opts.TLSVerify, opts.TLSTimeout = true, h.cfg.TLS.CA != "", authTimeout
 	}
 	if h.cfg.ClusterListen == "" {
 		return opts, nil
@@ -93,26 +97,10 @@ func (h *Hub) options() (*server.Options, error) {
 	return opts, h.setCluster(opts)
 }
 
-func (h *Hub) setListen(opts *server.Options) (err error) {
-	if h.cfg.Listen == "" {
-		opts.DontListen = true
-		return nil
-	}
-	if opts.Host, opts.Port, err = splitListen("listen", h.cfg.Listen); err != nil {
-		return err
-	}
-	if opts.TLSConfig = h.trust.clients; opts.TLSConfig != nil {
-		opts.TLS, opts.TLSVerify, opts.TLSTimeout = true, h.cfg.TLS.CA != "", authTimeout
-	}
-	return nil
-}
-
-func (h *Hub) setCluster(opts *server.Options) (err error) {
+func (h *Hub) setCluster(opts *server.Options) error {
 	c := &opts.Cluster
 	c.Name = h.cfg.ClusterName
-	if c.Host, c.Port, err = splitListen("cluster_listen", h.cfg.ClusterListen); err != nil {
-		return err
-	}
+	c.Host, c.Port, _ = splitListen("cluster_listen", h.cfg.ClusterListen) // which check has read
 	c.PingInterval, c.MaxPingsOut = pingInterval, maxPingsOut
 	if c.TLSConfig = h.trust.hubs; c.TLSConfig != nil {
 		c.TLSTimeout = authTimeout
@@ -145,11 +133,7 @@ func (h *Hub) setAccounts(opts *server.Options) error {
 	for _, a := range opts.Accounts {
 		byName[a.Name] = a
 	}
-	public, err := publicOf(h.own)
-	if err != nil {
-		return err
-	}
-	opts.Nkeys = []*server.NkeyUser{{Nkey: public, Account: byName[mainAccount]}}
+	opts.Nkeys = []*server.NkeyUser{{Nkey: h.public, Account: byName[mainAccount]}}
 	for _, k := range h.listed {
 		account := byName[mainAccount]
 		if k.Role == RoleClient {
@@ -158,19 +142,10 @@ func (h *Hub) setAccounts(opts *server.Options) error {
 		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: k.Public, Account: account, Permissions: k.rights()})
 	}
 	if !h.closed {
-		public, err := publicOf(h.open)
-		if err != nil {
-			return err
-		}
-		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: public, Account: byName[mainAccount]})
-		opts.NoAuthUser = public
+		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: h.open, Account: byName[mainAccount]})
+		opts.NoAuthUser = h.open
 	}
 	return nil
-}
-
-func publicOf(pair nkeys.KeyPair) (string, error) {
-	public, err := pair.PublicKey()
-	return public, marchwarden.Wrap(err, marchwarden.CodeInternal, "read the hub's own key")
 }
 
 // describe is the text of a configuration with accounts. Clients have an account of their own
@@ -196,56 +171,43 @@ func describe() string {
 
 // check looks at whether a configuration is sound and safe, and reads its keys.
 func check(cfg Config) (listed []Key, closed bool, err error) {
-	if cfg.Store == "" {
-		return nil, false, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "store", Message: "must be a folder"}
-	}
-	if cfg.Name != "" && strings.ContainsFunc(cfg.Name, func(r rune) bool { return !unicode.IsGraphic(r) || strings.ContainsRune(" .*>/\\", r) }) || len(cfg.Name) > 64 {
-		return nil, false, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: "must be 1 to 64 bytes without blanks, dots, slashes or wildcards"}
-	}
 	if cfg.Keys != "" {
 		if listed, closed, err = ReadKeys(cfg.Keys); err != nil {
 			return nil, false, err
 		}
 	}
-	if err := checkListen(cfg, closed && len(listed) > 0); err != nil {
+	host, other := "localhost", "localhost" // what does not listen is as safe
+	if cfg.Listen != "" {
+		host, _, err = splitListen("listen", cfg.Listen)
+	}
+	hubs := cfg.ClusterListen != ""
+	if err == nil && hubs {
+		other, _, err = splitListen("cluster_listen", cfg.ClusterListen)
+	}
+	if err != nil {
 		return nil, false, err
 	}
-	return listed, closed, checkCluster(cfg)
-}
-
-func checkListen(cfg Config, hasKeys bool) error {
-	if cfg.Listen == "" {
-		return nil
-	}
-	host, _, err := splitListen("listen", cfg.Listen)
-	switch {
-	case err != nil:
-		return err
-	case loopback(host), hasKeys, cfg.TLS.CA != "":
-		return nil
-	}
-	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "listen", Message: fmt.Sprintf("without keys a hub listens on loopback only, not on %.80q: any client that reaches it could do everything", cfg.Listen),
-		Hint: "make keys first: marchwarden cluster key add NAME --role worker"}
-}
-
-func checkCluster(cfg Config) error {
-	if cfg.ClusterListen == "" {
-		if len(cfg.Routes) > 0 {
-			return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "routes", Message: "must not be given without an address for other hubs", Hint: "say where this hub listens for other hubs"}
+	odd := strings.ContainsFunc(cfg.Name, func(r rune) bool { return !unicode.IsGraphic(r) || strings.ContainsRune(" .*>/\\", r) })
+	for _, rule := range []struct {
+		broken               bool
+		field, message, hint string
+	}{
+		{cfg.Store == "", "store", "must be a folder", ""},
+		{odd || len(cfg.Name) > 64, "name", "must be 1 to 64 bytes without blanks, dots, slashes or wildcards", ""},
+		{!loopback(host) && len(listed) == 0 && cfg.TLS.CA == "", "listen",
+			fmt.Sprintf("without keys a hub listens on loopback only, not on %.80q: any client that reaches it could do everything", cfg.Listen),
+			"make keys first: marchwarden cluster key add NAME --role worker"},
+		{!hubs && len(cfg.Routes) > 0, "routes", "must not be given without an address for other hubs", "say where this hub listens for other hubs"},
+		{hubs && len(cfg.Routes) == 0, "routes", "must name the other hubs of the cluster", ""},
+		{!loopback(other) && cfg.ClusterSecret == "" && cfg.ClusterTLS.CA == "", "cluster_listen",
+			fmt.Sprintf("without a secret or certificates a hub takes other hubs on loopback only, not on %.80q", cfg.ClusterListen),
+			"give all hubs a file with the same secret, or certificates of one authority"},
+	} {
+		if rule.broken {
+			return nil, false, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: rule.field, Message: rule.message, Hint: rule.hint}
 		}
-		return nil
 	}
-	host, _, err := splitListen("cluster_listen", cfg.ClusterListen)
-	switch {
-	case err != nil:
-		return err
-	case len(cfg.Routes) == 0:
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "routes", Message: "must name the other hubs of the cluster"}
-	case loopback(host), cfg.ClusterSecret != "", cfg.ClusterTLS.CA != "":
-		return nil
-	}
-	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "cluster_listen", Message: fmt.Sprintf("without a secret or certificates a hub takes other hubs on loopback only, not on %.80q", cfg.ClusterListen),
-		Hint: "give all hubs a file with the same secret, or certificates of one authority"}
+	return listed, closed, nil
 }
 
 // warn says what others could read on the way.
@@ -275,4 +237,54 @@ func splitListen(field, s string) (host string, port int, err error) {
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// TLSFiles are the files, in PEM, of one end of TLS connections. None is no TLS.
+type TLSFiles struct {
+	Cert, Key string // the certificate and its key, both or neither
+	CA        string // the authorities that the other end's certificate must come from
+}
+
+// IsZero reports whether no file is named.
+func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
+
+// Load is the configuration of either end: it shows its certificate if it has one, and
+// believes the authorities of CA. Without CA a client believes those of the system, and a server
+// asks for no certificate. It is nil, without an error, if no file is named.
+func (f TLSFiles) Load() (*tls.Config, error) {
+	if f.IsZero() {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if (f.Cert == "") != (f.Key == "") {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "tls_cert", Message: "a certificate and its key must be given together"}
+	}
+	if f.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		if err != nil {
+			return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "read the certificate %s and its key", f.Cert)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	if f.CA == "" {
+		return c, nil
+	}
+	text, err := os.ReadFile(f.CA)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the certificates of authorities")
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "the file %s has no certificate", f.CA)
+	}
+	c.RootCAs, c.ClientCAs, c.ClientAuth = pool, pool, tls.RequireAndVerifyClientCert
+	return c, nil
+}
+
+// server is Load for a server, which needs a certificate.
+func (f TLSFiles) server() (*tls.Config, error) {
+	if !f.IsZero() && f.Cert == "" {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "tls_cert", Message: "must be given for a server with TLS"}
+	}
+	return f.Load()
 }

@@ -25,7 +25,6 @@ type store struct {
 	lock *os.File // held as long as it is open; the server itself takes no lock
 	path string   // of the file that says whose folder it is
 	form hubForm  // what it says
-	max  int64    // that the streams may take, in bytes
 }
 
 // hubForm is what a folder says about the hub that it is of. A server that runs alone and
@@ -49,47 +48,23 @@ func openStore(cfg Config) (*store, error) {
 	if err := os.Chmod(cfg.Store, 0o700); err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep others out of the folder of the hub")
 	}
-	f, err := os.OpenFile(filepath.Join(cfg.Store, lockName), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "lock the folder of the hub")
+	f, err := durable.Own(filepath.Join(cfg.Store, lockName), func(f *os.File) error { return durable.Lock(f, false) })
+	switch {
+	case errors.Is(err, durable.ErrLocked):
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Err: durable.ErrLocked,
+			Message: fmt.Sprintf("another hub uses the folder %s", cfg.Store), Hint: "stop it, or give this one a folder of its own"}
+	case err != nil: // without a lock two servers could destroy each other's streams
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Err: err, Message: fmt.Sprintf("the folder %s cannot be locked", cfg.Store), Hint: "use a folder on a local disk"}
 	}
-	s := &store{lock: f}
-	if err := s.take(cfg); err != nil {
-		return nil, errors.Join(err, f.Close())
+	s := &store{lock: f, path: filepath.Join(cfg.Store, hubName)}
+	if err := s.identify(cfg); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-func (s *store) take(cfg Config) error {
-	switch err := durable.Lock(s.lock, false); {
-	case errors.Is(err, durable.ErrLocked):
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Err: durable.ErrLocked,
-			Message: fmt.Sprintf("another hub uses the folder %s", cfg.Store), Hint: "stop it, or give this one a folder of its own"}
-	case err != nil: // without a lock two servers could destroy each other's streams
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Err: err, Message: fmt.Sprintf("the folder %s cannot be locked", cfg.Store), Hint: "use a folder on a local disk"}
-	}
-	if err := s.identify(cfg); err != nil {
-		return err
-	}
-	s.max = cfg.MaxStore
-	if s.max > 0 {
-		return nil
-	}
-	free, err := diskFree(cfg.Store)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "ask for the free space in the folder of the hub")
-	}
-	taken, err := size(cfg.Store)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "measure the folder of the hub")
-	}
-	s.max = (free + taken) / 4 * 3
-	return nil
-}
-
 // identify makes sure that the folder is of this hub, and names the hub.
 func (s *store) identify(cfg Config) error {
-	s.path = filepath.Join(cfg.Store, hubName)
 	want := hubForm{Name: cfg.Name}
 	if cfg.ClusterListen != "" {
 		want.Cluster = cfg.ClusterName
@@ -149,22 +124,6 @@ func (s *store) write(form hubForm) error {
 		s.form = form
 	}
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write whose folder it is")
-}
-
-// size is how many bytes the files below a folder have. Those that come and go meanwhile
-// do not matter.
-func size(dir string) (sum int64, err error) {
-	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			sum += info.Size()
-		}
-		return err
-	})
-	return sum, err
 }
 
 // close gives the folder back.

@@ -21,10 +21,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
+	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // MaxQuestionChars is how much of a question the ledger keeps.
@@ -73,8 +74,9 @@ func EntryOf(at time.Time, researcher, question string, res *marchwarden.Result)
 	if len(res.Citations) == 0 {
 		e.Outcome = Refused
 	}
-	if usd, known := EstimateTotal(c.ModelID, c.TokensUsed); known {
-		e.CostUSD = &usd
+	// The sum of its tokens tells the cost only where input and output cost the same.
+	if p, ok := Prices(nil).find(c.ModelID); ok && p.Input == p.Output && c.TokensUsed >= 0 {
+		e.CostUSD = new(p.cost(Tokens{In: c.TokensUsed}))
 	}
 	return e
 }
@@ -89,8 +91,8 @@ func (e *Entry) Charge(used map[string]Tokens) {
 	in, out, usd, known := 0, 0, 0.0, true
 	for _, model := range slices.Sorted(maps.Keys(used)) {
 		t := used[model]
-		cost, ok := Estimate(model, t)
-		in, out, usd, known = in+t.In, out+t.Out, usd+cost, known && ok
+		price, ok := Prices(nil).find(model)
+		in, out, usd, known = in+t.In, out+t.Out, usd+price.cost(t), known && ok && t.In >= 0 && t.Out >= 0
 	}
 	e.TokensIn, e.TokensOut, e.CostUSD = &in, &out, nil
 	if known {
@@ -98,20 +100,13 @@ func (e *Entry) Charge(used map[string]Tokens) {
 	}
 }
 
-// clean makes text fit for one short line: white space becomes single spaces,
-// what cannot be printed goes, and the rest is cut at MaxQuestionChars.
+// clean makes text fit for one short line.
 func clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) && !unicode.IsSpace(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > MaxQuestionChars {
-		s = string(r[:MaxQuestionChars-1]) + "…"
+	line := plaintext.Line(s, MaxQuestionChars)
+	if utf8.RuneCountInString(line) > MaxQuestionChars { // with the mark of what is cut
+		line = plaintext.Line(s, MaxQuestionChars-1)
 	}
-	return s
+	return line
 }
 
 // keys are what a summary puts together.
@@ -199,39 +194,23 @@ const Format = 2
 var lines = durable.Journal[Entry]{Tag: "marchwarden/ledger-line/v2", What: "entry", Format: Format, Most: 1 << 20,
 	Sound: func(_ int, e Entry) bool { return !e.Time.IsZero() }}
 
-type lineForm struct {
-	Entry
-	Format int `json:"format"`
-}
-
 // Append writes e as one line and syncs it. The file (mode 0600) and its folder
 // (0700) are made when missing. Texts of e are cleaned of control characters and
 // cut. An error means that the line may not be there; the ledger stays usable.
 func Append(path string, e Entry) error {
 	e.Question = clean(e.Question)
 	e.Model, e.Researcher, e.Caller = clean(e.Model), clean(e.Researcher), clean(e.Caller)
-	return marchwarden.Wrap(lines.Append(path, lineForm{e, Format}), marchwarden.CodeUnavailable, "append to ledger %s", path)
+	line := struct {
+		Entry
+		Format int `json:"format"`
+	}{e, Format}
+	return marchwarden.Wrap(lines.Append(path, line), marchwarden.CodeUnavailable, "append to ledger %s", path)
 }
 
-// Read reads a ledger in the order of its lines. Lines that are torn, damaged, of a
-// later format or no entry are counted in skipped and left out. A ledger that does
-// not exist is empty.
-func Read(path string) (entries []Entry, skipped int, err error) {
-	entries, bad, err := read(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	return entries, len(bad), nil
-}
-
-// Check reads a ledger and names its bad lines; good counts the others. A flipped
-// bit in a line of format 1 is found only if the line is no longer an entry.
-func Check(path string) (good int, bad []durable.BadLine, err error) {
-	entries, bad, err := read(path)
-	return len(entries), bad, err
-}
-
-func read(path string) (entries []Entry, bad []durable.BadLine, err error) {
+// Read reads a ledger in the order of its lines, and names those that are left out: torn,
+// damaged, of a later format or no entry. A flipped bit in a line of format 1 is found only
+// if the line is no longer an entry. A ledger that does not exist is empty.
+func Read(path string) (entries []Entry, bad []durable.BadLine, err error) {
 	err = lines.Read(path, func(_ durable.Line, e Entry, problem *durable.BadLine) {
 		if problem != nil {
 			bad = append(bad, *problem)

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -122,30 +123,14 @@ func (p Price) cost(t Tokens) float64 {
 	return (float64(plain)*p.Input + float64(t.Out)*p.Output + float64(read)*p.orInput(p.CacheRead) + float64(write)*p.orInput(p.CacheWrite)) / 1e6
 }
 
-// Worst is what tokens cost at most, whichever of the models is asked and whatever its cache does.
-func (p Prices) Worst(models []string, in, out int) (usd float64) {
-	for _, id := range models {
-		for _, t := range []Tokens{{In: in, Out: out}, {In: in, Out: out, CacheWrite: in}} {
-			cost, _ := p.Cost(id, t)
-			usd = max(usd, cost)
+// Worst is what tokens cost at most, whichever of the models is asked, but for one, and whatever its cache does.
+func (p Prices) Worst(not string, in, out int) (usd float64) {
+	for id, price := range p {
+		if id != not {
+			usd = max(usd, price.cost(Tokens{In: in, Out: out}), price.cost(Tokens{In: in, Out: out, CacheWrite: in}))
 		}
 	}
 	return usd
-}
-
-// Estimate is what tokens cost by p, or else by the program's own table. A model that neither
-// names has no known cost; it is never guessed from a similar name.
-func (p Prices) Estimate(model string, t Tokens) (usd float64, known bool) {
-	price, ok := p.find(model)
-	if !ok || t.In < 0 || t.Out < 0 {
-		return 0, false
-	}
-	return price.cost(t), true
-}
-
-// Estimate is that by the table alone.
-func Estimate(model string, t Tokens) (usd float64, known bool) {
-	return Prices(nil).Estimate(model, t)
 }
 
 func clamp(n, most int) int { return max(0, min(n, most)) }
@@ -157,17 +142,8 @@ func (p Price) orInput(special *float64) float64 {
 	return *special
 }
 
-// EstimateTotal is Estimate for a call of which only the sum of its tokens is
-// known. That tells the cost only where input and output cost the same.
-func EstimateTotal(model string, tokens int) (usd float64, known bool) {
-	p, ok := Prices(nil).find(model)
-	if !ok || p.Input != p.Output {
-		return 0, false
-	}
-	return Estimate(model, Tokens{In: tokens})
-}
-
-// find looks a model up, in the table without the name of its provider where that makes it.
+// find looks a model up, in the table without the name of its provider where that makes it. A price is never
+// guessed from a similar name.
 func (p Prices) find(model string) (Price, bool) {
 	if own, ok := p[model]; ok {
 		return own, true
@@ -176,27 +152,12 @@ func (p Prices) find(model string) (Price, bool) {
 		model = strings.TrimPrefix(model, maker)
 	}
 	for _, m := range table().Models {
-		if speaksFor(m.ID, model) {
+		if rest, ok := strings.CutPrefix(model, m.ID); ok && (rest == "" || strings.HasSuffix(m.ID, "/") || release.MatchString(rest)) {
 			return m.Price, true
 		}
 	}
 	return Price{}, false
 }
 
-func speaksFor(id, model string) bool {
-	rest, ok := strings.CutPrefix(model, id)
-	if !ok {
-		return false
-	}
-	return rest == "" || strings.HasSuffix(id, "/") || isRelease(rest)
-}
-
-// isRelease recognises what follows the name of a model in its dated releases:
-// "-20250514" or "-2025-04-14".
-func isRelease(s string) bool {
-	digits := strings.ReplaceAll(s, "-", "")
-	if !strings.HasPrefix(s, "-20") || len(digits) != 8 || len(s) != 9 && len(s) != 11 {
-		return false
-	}
-	return strings.Trim(digits, "0123456789") == ""
-}
+// release is what follows the name of a model in its dated releases.
+var release = regexp.MustCompile(`^-20(\d{6}|\d\d-\d\d-\d\d)$`)

@@ -53,14 +53,14 @@ func Complete(asked, before, answer string) string {
 			} else if word == "there" {
 				name = "in " + name
 			}
-			return begun(clause[:toks[i].Start]+name+clause[toks[i].End:]) + "?"
+			return Begun(clause[:toks[i].Start]+name+clause[toks[i].End:]) + "?"
 		}
 	}
 	subject := strings.Join(q.Names, " ")
 	if subject == "" || q.Kind == AskDefine {
 		subject = q.Words()
 	}
-	return begun(subject) + ": " + clause + "?"
+	return Begun(subject) + ": " + clause + "?"
 }
 
 // fragment reports words that ask nothing by themselves.
@@ -156,7 +156,7 @@ func swapped(before, piece string, toks []Token) string {
 			return whole[:at] + piece + whole[at+len(last):] + "?"
 		}
 	}
-	return begun(piece) + ": " + whole + "?"
+	return Begun(piece) + ": " + whole + "?"
 }
 
 // likePhrase is the last phrase of a question that a phrase of this word and object can
@@ -190,8 +190,8 @@ func namedAfter(toks []Token, i int) bool {
 	return toks[i].Capital && !toks[i].Stop
 }
 
-// begun is a text with a capital at its beginning.
-func begun(s string) string {
+// Begun is a text with a capital at its beginning.
+func Begun(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	if n == 0 {
 		return s

@@ -267,7 +267,7 @@ func (t *MultiHop) leads(read []HopText) []Lead {
 // leadsOn reports a name with a word that the question lacks.
 func (t *MultiHop) leadsOn(name string) bool {
 	return len(name) > 2 && !t.small[strings.ToLower(name)] && slices.ContainsFunc(Terms(name), func(s string) bool {
-		return !t.q.Has(s) && !PartOfYear(s) && !noNames[s]
+		return !t.q.Has(s) && !timeWords[s] && !noNames[s]
 	})
 }
 

@@ -85,12 +85,10 @@ func (n nameFinder) part(i int) bool {
 func (n nameFinder) near(i int) bool {
 	before := n.tokens[i-1]
 	switch n.s[before.End:n.tokens[i].Start] {
-	case " ", "-", "–", "\u00a0", "\n", "":
+	case " ", "-", "–", "\u00a0", "\n", "", " & ":
 		return true
 	case ". ":
 		return len(before.Text) == 1 || joining[before.Text] || joining[strings.ToLower(before.Text)] || before.Text == "St"
-	case " & ":
-		return true
 	}
 	return false
 }
@@ -111,11 +109,7 @@ func (n nameFinder) ordinal(i int) bool {
 func Negated(s string) bool {
 	tokens := Tokens(s)
 	for i, t := range tokens {
-		word := strings.ToLower(t.Text)
-		next := ""
-		if i+1 < len(tokens) {
-			next = strings.ToLower(tokens[i+1].Text)
-		}
+		word, next := strings.ToLower(t.Text), strings.ToLower(WordAt(tokens, i+1))
 		switch {
 		case t.Contracted():
 			return true

@@ -71,7 +71,7 @@ func splitLines(s string) []line {
 	apart := true
 	for i := 0; i < len(s); {
 		end, next := len(s), len(s)
-		if n := lineEnd(s[i:]); n >= 0 {
+		if n := strings.IndexFunc(s[i:], endsLine); n >= 0 {
 			_, size := utf8.DecodeRuneInString(s[i+n:])
 			end, next = i+n, i+n+size
 		}
@@ -89,18 +89,8 @@ func splitLines(s string) []line {
 	return lines
 }
 
-func lineEnd(s string) int {
-	for i := range len(s) {
-		switch s[i] {
-		case '\n', '\v', '\f':
-			return i
-		case "\u2028"[0]:
-			if strings.HasPrefix(s[i:], "\u2028") || strings.HasPrefix(s[i:], "\u2029") {
-				return i
-			}
-		}
-	}
-	return -1
+func endsLine(r rune) bool {
+	return r >= '\n' && r <= '\f' || r == '\u2028' || r == '\u2029'
 }
 
 // quoteSigns are the signs before a line of a quoted mail.

@@ -78,7 +78,7 @@ func (p Part) Question() string {
 		}
 		text = strings.Join(subject, " ") + ": " + text
 	}
-	return begun(text)
+	return Begun(text)
 }
 
 func splitClauses(text string) []string {

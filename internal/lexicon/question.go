@@ -63,7 +63,7 @@ func ReadQuestion(text, context string) Question {
 	for _, m := range quoted.FindAllStringSubmatch(q.Text, -1) {
 		q.Phrases = append(q.Phrases, m[1])
 	}
-	q.Broad = q.isBroad()
+	q.Broad = len(q.Parts) > 1 || q.Kind == AskCompare || slices.ContainsFunc(q.Terms, func(t Term) bool { return Vague(t.Stem) && !t.Name })
 	q.Given = slices.DeleteFunc(Names(unaddressed(context)), func(n string) bool { return slices.Contains(q.Names, n) })
 	for _, sp := range Sentences(context) {
 		q.Known[Plain(context[sp.Start:sp.End])] = true
@@ -163,10 +163,6 @@ func (q *Question) addTerms(toks []Token) {
 		}
 		q.Terms = append(q.Terms, Term{Stem: t.Stem, Text: t.Text, Weight: w, Name: inName[t.Stem], Number: t.Number && w > 1})
 	}
-}
-
-func (q *Question) isBroad() bool {
-	return len(q.Parts) > 1 || q.Kind == AskCompare || slices.ContainsFunc(q.Terms, func(t Term) bool { return Vague(t.Stem) && !t.Name })
 }
 
 // Plain is a sentence for comparison: its words in lower case, single-spaced.
@@ -368,6 +364,3 @@ func Light(stem string) bool { return lightWords[stem] }
 
 // Vague reports the stem of a word that asks for an overview.
 func Vague(stem string) bool { return vagueWords[stem] }
-
-// PartOfYear reports the stem of a word for a part of the year or a stretch of years.
-func PartOfYear(stem string) bool { return timeWords[stem] }

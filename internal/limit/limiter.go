@@ -8,7 +8,6 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
 // Limiter is one limit as one process sees it; it is a dispatch.Limiter. It is safe for
@@ -36,8 +35,6 @@ type Limiter struct {
 
 	took int64 // an exchange takes this long; the exchange alone touches it
 }
-
-var _ dispatch.Limiter = (*Limiter)(nil)
 
 // Config is what a Limiter is made of. Store and Now are needed.
 type Config struct {
@@ -126,7 +123,7 @@ func (l *Limiter) rests() bool {
 
 // acquire waits until n may be used.
 func (l *Limiter) acquire(ctx context.Context, n int) (grant, error) {
-	if n > l.cfg.Rate.most() {
+	if n > max(1, int(l.cfg.Rate.N)) {
 		return grant{}, &marchwarden.Error{Code: marchwarden.CodeExhausted, Hint: "raise the limit, or ask for less at once",
 			Message: fmt.Sprintf("%s: a use of %s is more than %s ever allows", l.cfg.Name, l.cfg.Rate.amount(float64(n)), l.cfg.Rate)}
 	}
@@ -135,7 +132,14 @@ func (l *Limiter) acquire(ctx context.Context, n int) (grant, error) {
 		if ctx.Err() != nil {
 			return grant{}, l.canceled(ctx)
 		}
-		l.enqueue(w, first)
+		l.mu.Lock()
+		if first {
+			l.queue = append(l.queue, w)
+		} else { // it had leave that came to nothing
+			l.queue = slices.Insert(l.queue, 0, w)
+		}
+		l.run()
+		l.mu.Unlock()
 		select {
 		case a := <-w.leave:
 			if a.err != nil {
@@ -178,19 +182,6 @@ func (l *Limiter) await(ctx context.Context, g grant) (bool, error) {
 	}
 }
 
-// enqueue lines up for leave: at the end, or in front if there was leave that came to
-// nothing.
-func (l *Limiter) enqueue(w *waiter, atEnd bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if atEnd {
-		l.queue = append(l.queue, w)
-	} else {
-		l.queue = slices.Insert(l.queue, 0, w)
-	}
-	l.run()
-}
-
 // quit leaves the line, and gives back what came at the same moment.
 func (l *Limiter) quit(w *waiter) {
 	l.mu.Lock()
@@ -230,5 +221,92 @@ func (l *Limiter) wake() {
 	select {
 	case l.kick <- struct{}{}:
 	default:
+	}
+}
+
+const (
+	// longestSlow is the longest pause that a provider gets; then a caller tries again.
+	longestSlow = 10 * time.Minute
+	// longestWait is how long a caller waits because a provider asked for it.
+	longestWait = 30 * time.Second
+)
+
+// look is the moment before which no call may be made, and what is closed when it moves.
+func (l *Limiter) look() (int64, <-chan struct{}) {
+	l.shut.Lock()
+	defer l.shut.Unlock()
+	return l.slow, l.changed
+}
+
+// heard lets no call be made before a moment of the shared clock. It is false if none may for as
+// long already.
+func (l *Limiter) heard(at int64) bool {
+	at = min(at, l.cfg.Store.Now().Add(longestSlow).UnixNano())
+	l.shut.Lock()
+	defer l.shut.Unlock()
+	if at <= l.slow {
+		return false
+	}
+	l.slow = at
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return true
+}
+
+// fault says that no call may be made for longer than a caller waits.
+type fault struct {
+	error
+	after time.Duration // 0 if another try is of no use soon
+}
+
+// RetryAfter is when to come back, as the faults of models say it.
+func (f fault) RetryAfter() (time.Duration, bool) { return f.after, f.after > 0 }
+
+// Retryable says whether another try is of use, as the faults of models say it.
+func (f fault) Retryable() bool { return f.after > 0 }
+
+// Unwrap exposes the code.
+func (f fault) Unwrap() error { return f.error }
+
+// later is the error of those who would have to wait too long, or nil.
+func later(name string, slow, now int64) error {
+	after := time.Duration(slow - now)
+	if after <= longestWait {
+		return nil
+	}
+	return fault{&marchwarden.Error{Code: marchwarden.CodeRateLimited, Hint: "try again after " + time.Unix(0, slow).UTC().Format(time.RFC3339),
+		Message: fmt.Sprintf("%s: the provider accepts no calls for another %v", name, after.Round(time.Second))}, after}
+}
+
+// sleep waits for nanoseconds, until ctx ends and then fails, or until something changes.
+func sleep(ctx context.Context, nanoseconds int64, changed <-chan struct{}) error {
+	timer := time.NewTimer(time.Duration(nanoseconds))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-changed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// pass waits while the provider accepts no calls.
+func (l *Limiter) pass(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		slow, changed := l.look()
+		now := l.cfg.Store.Now().UnixNano()
+		if now >= slow {
+			return nil
+		}
+		if err := later(l.cfg.Name, slow, now); err != nil {
+			return err
+		}
+		if err := sleep(ctx, slow-now, changed); err != nil {
+			return err
+		}
 	}
 }

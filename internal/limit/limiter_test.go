@@ -243,11 +243,7 @@ func TestWrongState(t *testing.T) {
 			"tokens 50/m":  {Width: int64(time.Second), At: year.Unix(), Used: []int64{40}},
 			"money 1/day":  {Day: year.Format(time.DateOnly), Spent: Millionths},
 		} {
-			b, err := s.encode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := waits(t, limited(t, text, &memory{now: time.Now, state: b, rev: 3}), 5); d > 70*time.Second {
+			if d := waits(t, limited(t, text, &memory{now: time.Now, state: s.encode(), rev: 3}), 5); d > 70*time.Second {
 				t.Errorf("%s: %v", text, d)
 			}
 		}
@@ -262,18 +258,16 @@ func TestSet(t *testing.T) {
 		}
 		stores := map[string]Store{}
 		var mu sync.Mutex
-		var there *Set
-		config := SetConfig{Rules: rules, Now: time.Now, Store: func(key string) Store {
+		store := func(key string) Store {
 			mu.Lock()
 			defer mu.Unlock()
 			if stores[key] == nil {
 				stores[key] = Memory(time.Now)
 			}
 			return stores[key]
-		}}
-		there = NewSet(config)
-		config.Tell = func(key string, until time.Time) { there.Heard(key, until) }
-		here := NewSet(config)
+		}
+		there := &Set{Rules: rules, Now: time.Now, Store: store}
+		here := &Set{Rules: rules, Now: time.Now, Store: store, Tell: there.Heard}
 		if here.Limit("a") != here.Limit("a") || !here.Limit("acme/requests").Limited() || here.Limit("other/requests").Limited() {
 			t.Error("limits are not what they should be")
 		}
@@ -307,7 +301,7 @@ func TestSetForgets(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s := NewSet(SetConfig{Rules: rules, Now: time.Now, Store: func(string) Store { return Memory(time.Now) }})
+			s := &Set{Rules: rules, Now: time.Now, Store: func(string) Store { return Memory(time.Now) }}
 			for i := range mostKept {
 				waits(t, s.Limit(fmt.Sprintf("host:%d/requests", i)), 1)
 			}

@@ -105,9 +105,6 @@ func (r Rate) amount(n float64) string {
 	return strconv.FormatFloat(n, 'f', -1, 64)
 }
 
-// most is the largest use that can ever be allowed.
-func (r Rate) most() int { return max(1, int(r.N)) }
-
 // What may be limited. Requests are calls, whatever is in them.
 const (
 	Requests = "requests"

@@ -85,7 +85,7 @@ func TestSlowIsTheLatest(t *testing.T) {
 
 func TestSlowForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		set := NewSet(SetConfig{Store: func(string) Store { return Memory(time.Now) }, Now: time.Now})
+		set := &Set{Store: func(string) Store { return Memory(time.Now) }, Now: time.Now}
 		for _, l := range []dispatch.Limiter{limited(t, "requests 5/s", Memory(time.Now)), limited(t, "tokens 50/m", Memory(time.Now)), set.Limit("acme/requests")} {
 			l.Slow(time.Now().Add(24 * time.Hour))
 			began := time.Now()

@@ -49,14 +49,12 @@ var common = sync.OnceValue(func() map[string]bool {
 // twice, keys and hashes one for two or fewer. Every digit pair and mark counts one; letters of other
 // scripts one to three. Tokenizers in use stay below it, so that a reservation holds.
 func EstimateText(s string) int {
-	t := tally{adapt: true}
-	return t.count(s)
+	return (&tally{adapt: true}).count(s)
 }
 
 // estimateEnglish is EstimateText for the program's own texts, which are English or JSON.
 func estimateEnglish(s string) int {
-	var t tally
-	return t.count(s)
+	return new(tally).count(s)
 }
 
 // Estimate counts the input tokens of a call, on the high side. System, Tools and
@@ -99,7 +97,13 @@ func (t *tally) count(s string) int {
 			if t.digits > 0 || lower && !small {
 				t.joint()
 			}
-			t.letter(r, small)
+			t.letters++
+			t.run++
+			if !small {
+				t.capitals++
+				r |= 0x20
+			}
+			t.name = append(t.name, byte(r))
 		case r >= '0' && r <= '9':
 			if t.letters > 0 {
 				t.joint()
@@ -138,16 +142,6 @@ func foreign(r rune) int {
 		return 3
 	}
 	return 2 // Indic, Thai, CJK, Korean, punctuation
-}
-
-func (t *tally) letter(r rune, small bool) {
-	t.letters++
-	t.run++
-	if !small {
-		t.capitals++
-		r |= 0x20
-	}
-	t.name = append(t.name, byte(r))
 }
 
 // piece ends a piece of letters or of digits.

@@ -59,9 +59,6 @@ func (h *Heard) CallPiece(index int64, id, name, input string) {
 	slot := h.slots[index]
 	if slot == nil || id != "" && slot.id != "" && id != slot.id {
 		slot = &heardCall{}
-		if h.slots == nil {
-			h.slots = map[int64]*heardCall{}
-		}
 		h.slots[index] = slot
 		h.calls = append(h.calls, slot)
 	}
@@ -183,7 +180,7 @@ func (w *Wire) refused(status int, c complaint, header http.Header) *Fault {
 	said := strings.ToLower(c.message + " param " + c.param + " code " + c.code + " " + c.kind)
 	code, hint, what := marchwarden.CodeInvalid, "", ""
 	switch {
-	case status == http.StatusPaymentRequired || anyIn(said, spendWords):
+	case status == http.StatusPaymentRequired || AnyIn(said, spendWords):
 		code, hint, what = marchwarden.CodeDenied, w.Hints.Spend, "refuses to spend more on this account"
 	case status == http.StatusTooManyRequests:
 		code, what = marchwarden.CodeRateLimited, "limits the rate of requests (429) and asks to come back later"
@@ -268,9 +265,10 @@ func (c complaint) status() int {
 // TooLong knows how providers say, in lower case, that the input is over the context window, where no other form
 // of the request would help.
 func TooLong(said string) bool {
-	return anyIn(said, []string{"context_length", "context length", "context window", "context size", "maximum context", "too many tokens", "prompt is too long"})
+	return AnyIn(said, []string{"context_length", "context length", "context window", "context size", "maximum context", "too many tokens", "prompt is too long"})
 }
 
-func anyIn(said string, words []string) bool {
+// AnyIn reports whether one of the words is in what was said.
+func AnyIn(said string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
 }

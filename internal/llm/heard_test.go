@@ -11,7 +11,7 @@ import (
 func TestUsageStaysInBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Call{Input: strings.Repeat("word ", rapid.IntRange(1, 500).Draw(t, "words")), MaxTokens: rapid.IntRange(1, 10_000).Draw(t, "max")}
-		h := Heard{call: c}
+		h := Heard{call: c, slots: map[int64]*heardCall{}}
 		for range rapid.IntRange(0, 3).Draw(t, "reports") {
 			n := rapid.SliceOfN(rapid.OneOf(rapid.Int64(), rapid.Int64Range(-10, 1000)), 4, 4).Draw(t, "counts")
 			h.Count(n[0], n[1], n[2], n[3])

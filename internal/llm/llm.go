@@ -78,6 +78,15 @@ func (r Reply) By(asked string) string {
 	return cmp.Or(r.Model, asked)
 }
 
+// Shown estimates the tokens of a reply that can be seen.
+func (r Reply) Shown() int {
+	n := EstimateText(r.Text)
+	for _, c := range r.Calls {
+		n += EstimateText(c.Name) + EstimateText(string(c.Input))
+	}
+	return n
+}
+
 // ToolCall is a request of the model to use a tool.
 type ToolCall struct {
 	Name  string          `json:"name"`

@@ -23,8 +23,8 @@ type Metered struct {
 	note  func(trace.Step) error
 	live  func(prompt string) // told before each call
 
-	prices ledger.Prices // of those that may answer; nil counts no money
-	ids    []string      // of those
+	prices  ledger.Prices // of those that may answer; nil counts no money
+	vectors string        // has a price, too, and is no model
 
 	mu    sync.Mutex // guards what follows
 	scale float64    // the worst ratio of counted to estimated input so far, at least 1
@@ -33,33 +33,20 @@ type Metered struct {
 	paid  bool       // a call has cost tokens
 }
 
-var _ Model = (*Metered)(nil)
-
-// NewMetered puts a meter in front of inner. note records what the trace should say, live
+// NewMetered puts a meter in front of inner. What the calls cost is counted by the prices that the start of a
+// run has, but for that of its vectors; without any, nothing is. note records what the trace should say, live
 // is told the name of the prompt before each call.
-func NewMetered(inner Model, meter *budget.Meter, note func(trace.Step) error, live func(prompt string)) *Metered {
-	return &Metered{inner: inner, meter: meter, note: note, live: live, scale: 1}
-}
-
-// Priced counts what the calls cost, by the prices that a run has recorded; nil counts
-// nothing. Those of vectors, which are no model's, are left out.
-func (m *Metered) Priced(prices ledger.Prices, vectors string) *Metered {
-	if prices == nil {
-		return m
+func NewMetered(inner Model, meter *budget.Meter, start *trace.Start, note func(trace.Step) error, live func(prompt string)) *Metered {
+	m := &Metered{inner: inner, meter: meter, prices: start.Prices, vectors: start.Vectors, note: note, live: live, scale: 1}
+	if m.prices != nil {
+		meter.Priced(max(m.worst(1, 0), m.worst(0, 1)))
 	}
-	m.prices = prices
-	for id := range prices {
-		if id != vectors {
-			m.ids = append(m.ids, id)
-		}
-	}
-	m.meter.Priced(max(m.worst(1, 0), m.worst(0, 1)))
 	return m
 }
 
 // worst is what so many tokens cost at most.
 func (m *Metered) worst(in, out int) budget.Money {
-	return budget.Dollars(m.prices.Worst(m.ids, in, out))
+	return budget.Dollars(m.prices.Worst(m.vectors, in, out))
 }
 
 // ID is the inner model's.
@@ -150,11 +137,10 @@ func (m *Metered) begin(c Call) (end func(Reply, error) (Reply, error), err erro
 		case err != nil && used > 0: // how much of the reply had been written is unknown
 			used = max(used, reply.Usage.In+c.MaxTokens)
 		case err == nil:
-			m.answered(reply)
 			used = max(used, leastUsed(c, reply))
 		}
 		res.SettleCost(used, m.cost(c, reply, err, worst))
-		m.learn(estimate, used, reply.Usage.In)
+		m.learn(estimate, used, reply, err)
 		if over := used - in - c.MaxTokens; over > 0 {
 			if noted := m.note(&trace.Message{Head: trace.Head{Decision: fmt.Sprintf("%s counted %d tokens more than the %d that were set aside", m.ID(), over, in+c.MaxTokens)}}); noted != nil {
 				return reply, noted
@@ -179,23 +165,14 @@ func (m *Metered) cost(c Call, r Reply, err error, worst budget.Money) budget.Mo
 	case err != nil:
 		u.Out = max(u.Out, c.MaxTokens)
 	case capped:
-		u.In, u.Out = max(u.In, Estimate(c)), max(u.Out, shown(r))
+		u.In, u.Out = max(u.In, Estimate(c)), max(u.Out, r.Shown())
 	}
 	usd, known := m.prices.Cost(r.By(m.ID()), ledger.Tokens{In: u.In, Out: u.Out, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
 	if !known {
 		m.meter.Unpriced()
-		usd = m.prices.Worst(m.ids, u.In, u.Out)
+		return m.worst(u.In, u.Out)
 	}
 	return budget.Dollars(usd)
-}
-
-// shown is what the tokens of a reply are that can be seen.
-func shown(r Reply) int {
-	n := EstimateText(r.Text)
-	for _, call := range r.Calls {
-		n += EstimateText(call.Name) + EstimateText(string(call.Input))
-	}
-	return n
 }
 
 // leastUsed is what a call took at least, whatever its provider says: a token for every eight bytes.
@@ -215,22 +192,19 @@ func (m *Metered) Scale() float64 {
 	return m.scale
 }
 
-// learn notes what a call has cost, and raises the scale when the provider counted more than was estimated. A
-// count beyond all reason says nothing about the tokenizer.
-func (m *Metered) learn(estimate, used, counted int) {
+// learn notes what a call has cost, who gave the reply, and why if another model should have. It raises the scale when
+// the provider counted more than was estimated. A count beyond all reason says nothing about the tokenizer.
+func (m *Metered) learn(estimate, used int, r Reply, err error) {
 	const most = 4
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.paid = m.paid || used > 0
-	if ratio := float64(counted) / float64(max(estimate, 1)); ratio > m.scale && ratio <= most {
+	if ratio := float64(r.Usage.In) / float64(max(estimate, 1)); ratio > m.scale && ratio <= most {
 		m.scale = ratio
 	}
-}
-
-// answered remembers who gave a reply, and why if another model should have.
-func (m *Metered) answered(r Reply) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	if err != nil {
+		return
+	}
 	who := r.By(m.ID())
 	if !slices.Contains(m.who, who) {
 		m.who = append(m.who, who)

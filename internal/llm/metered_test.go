@@ -20,7 +20,7 @@ func (f answering) Generate(_ context.Context, c Call) (Reply, error) { return f
 func meteredFor(tokens int, f answering) (*Metered, *budget.Meter, *[]trace.Step) {
 	meter := budget.New(marchwarden.Limits{MaxIterations: 1, TokenBudget: tokens, MaxSources: 1}, 0)
 	var notes []trace.Step
-	m := NewMetered(f, meter, func(s trace.Step) error { notes = append(notes, s); return nil }, func(string) {})
+	m := NewMetered(f, meter, &trace.Start{}, func(s trace.Step) error { notes = append(notes, s); return nil }, func(string) {})
 	return m, meter, &notes
 }
 

@@ -90,13 +90,12 @@ type finder struct {
 	text string
 	deep int // arrays below the first in which a cut value keeps its whole items
 	work int // bytes that may still be looked at
+	debt int // brackets of a broken object that are still to close: inside it no pieces are taken
 	best []byte
 }
 
-// find goes through the text once and tries a value at each opening bracket. Inside a broken object it takes no
-// pieces: debt counts the brackets that are still to close.
+// find goes through the text once and tries a value at each opening bracket.
 func (f *finder) find() {
-	debt := 0
 	for i := 0; i < len(f.text) && f.work > 0; {
 		f.work--
 		switch rest := f.text[i:]; {
@@ -107,57 +106,53 @@ func (f *finder) find() {
 			}
 			i += end + len(thinkClose)
 		case strings.HasPrefix(rest, thinkClose): // what came before was thinking
-			f.best, debt = nil, 0
+			f.best, f.debt = nil, 0
 			i += len(thinkClose)
 		case strings.HasPrefix(rest, fence):
-			debt = 0
+			f.debt = 0
 			i += len(fence)
 		case rest[0] == '}' || rest[0] == ']':
-			debt = max(0, debt-1)
+			f.debt = max(0, f.debt-1)
 			i++
 		case rest[0] == '{' || rest[0] == '[':
-			var stop bool
-			if i, stop = f.try(i, &debt); stop {
-				return
-			}
+			i = f.try(i)
 		default:
 			i++
 		}
 	}
 }
 
-// try reads a value at i and returns where to go on, or that the text is at its end.
-func (f *finder) try(i int, debt *int) (next int, stop bool) {
+// try reads a value at i and returns where to go on.
+func (f *finder) try(i int) (next int) {
 	p := repairer{s: f.text, pos: i, deep: f.deep}
 	how := p.value(0, 0)
 	f.work -= p.pos - i
-	switch how {
-	case whole:
+	switch {
+	case how == whole:
 		found := []byte(f.text[i:p.pos])
 		if !json.Valid(found) {
 			found = p.out
 		}
-		f.offer(found, *debt)
-		return p.pos, false
-	case cut:
-		if p.keep > 0 {
-			slices.Reverse(p.open[:p.around])
-			f.offer(append(p.out[:p.keep], p.open[:p.around]...), *debt)
-		}
-		return p.pos, p.pos >= len(f.text)
-	}
-	if !p.sure {
-		return i + 1, false
+		f.offer(found)
+		return p.pos
+	case how == cut && p.keep > 0:
+		slices.Reverse(p.open[:p.around])
+		f.offer(append(p.out[:p.keep], p.open[:p.around]...))
+		return p.pos
+	case how == cut:
+		return p.pos
+	case !p.sure:
+		return i + 1
 	}
 	if n := strings.Index(f.text[i:p.pos], thinkClose); n >= 0 {
-		return i + n, false
+		return i + n
 	}
-	*debt += p.depth
-	return p.pos, false
+	f.debt += p.depth
+	return p.pos
 }
 
-func (f *finder) offer(found []byte, debt int) {
-	if debt == 0 && len(found) > len(f.best) {
+func (f *finder) offer(found []byte) {
+	if f.debt == 0 && len(found) > len(f.best) {
 		f.best = found
 	}
 }
@@ -327,7 +322,8 @@ var wordBegun = regexp.MustCompile(`^[-+.\w]*`)
 // word reads a number, true, false or null. One that touches the end of the text may go on.
 func (p *repairer) word() outcome {
 	said := wordBegun.FindString(p.s[p.pos:])
-	if p.pos+len(said) == len(p.s) && (strings.Trim(said, "+-.eE0123456789") == "" || begins(said, "true", "false", "null")) {
+	goesOn := func(w string) bool { return said != w && strings.HasPrefix(w, said) }
+	if p.pos+len(said) == len(p.s) && (strings.Trim(said, "+-.eE0123456789") == "" || slices.ContainsFunc([]string{"true", "false", "null"}, goesOn)) {
 		p.pos = len(p.s)
 		return cut
 	}
@@ -337,11 +333,6 @@ func (p *repairer) word() outcome {
 	p.pos += len(said)
 	p.out = append(p.out, said...)
 	return whole
-}
-
-// begins reports whether one of the words goes on after what is said.
-func begins(said string, words ...string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return said != w && strings.HasPrefix(w, said) })
 }
 
 // ended passes over white space, and tells whether the text, or the code fence around the value, ends then.

@@ -86,10 +86,7 @@ func Base(address string) *url.URL {
 // Open makes a wire ready for calls. Without a client it has one of its own that uses no proxy.
 func (w Wire) Open(client *http.Client) *Wire {
 	w.Idle, w.MaxReply = cmp.Or(w.Idle, time.Minute), cmp.Or(w.MaxReply, 8<<20)
-	w.client = http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true}}
-	if client != nil {
-		w.client = *client
-	}
+	w.client = *cmp.Or(client, &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true}})
 	w.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	w.hide = secret.New(w.Secrets...)
 	return &w
@@ -121,7 +118,7 @@ func (w *Wire) Ask(parent context.Context, c Call, body []byte, read func(*Heard
 	watch := time.AfterFunc(w.Idle, func() { cancel(errSilent) })
 	defer watch.Stop()
 	var sent atomic.Bool
-	h = &Heard{wire: w, call: c}
+	h = &Heard{wire: w, call: c, slots: map[int64]*heardCall{}}
 	res, err := w.send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(i httptrace.WroteRequestInfo) { sent.Store(sent.Load() || i.Err == nil) },
 	}), body)
@@ -221,9 +218,6 @@ func ToolInput(said string) json.RawMessage {
 	case json.Valid([]byte(said)):
 		return json.RawMessage(said)
 	}
-	quoted, err := json.Marshal(said)
-	if err != nil { // a string always marshals
-		return json.RawMessage(`null`)
-	}
+	quoted, _ := json.Marshal(said) // a string always marshals
 	return quoted
 }

@@ -19,6 +19,11 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
+const (
+	layers   = 4  // how deep forgeries may hide in each other
+	maxItems = 80 // of a list that are looked at
+)
+
 // Nonce is a word that the author of a source cannot know: the source was written before the run had an id.
 func Nonce(run marchwarden.TraceID) string {
 	sum := sha256.Sum256([]byte("marchwarden/nonce/v1/" + run.String()))
@@ -58,9 +63,6 @@ func (v Quoter) Text(s string) string { return stripped(s, v.forgeries) }
 
 // Unmarked is Text of a model's own words, in which nothing but markers is forged.
 func (v Quoter) Unmarked(s string) string { return stripped(s, v.forgeries[:1]) }
-
-// layers is how deep forgeries may hide in each other.
-const layers = 4
 
 // stripped is the visible text without what matches, nor what taking that out lets appear. Of a text that hides
 // forgeries in forgeries nothing is left.
@@ -218,9 +220,6 @@ func Fields(raw json.RawMessage) Named {
 	}
 	return fields
 }
-
-// maxItems bounds how many items of a list are looked at.
-const maxItems = 80
 
 // List is the first elements of a JSON array; an object stands for a list of it.
 func List(raw json.RawMessage) []json.RawMessage {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
 
@@ -44,7 +45,7 @@ func ration(t *testing.T, texts ...string) *limit.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return limit.NewSet(limit.SetConfig{Rules: rules, Now: time.Now, Store: limit.Folder(t.TempDir(), time.Now)})
+	return &limit.Set{Rules: rules, Now: time.Now, Store: limit.Folder(t.TempDir(), time.Now)}
 }
 
 const sonnet = "anthropic/claude-sonnet-4-5"
@@ -166,8 +167,9 @@ func TestMoney(t *testing.T) {
 }
 
 func TestUsed(t *testing.T) {
-	m := &rationed{Model: &provider{id: sonnet}}
-	s := &share{tokens: 700, money: 9000}
+	prices, _ := ledger.Prices(nil).Of(sonnet)
+	m := &rationed{Model: &provider{id: sonnet}, prices: prices}
+	worst := map[string]int{limit.Tokens: 700, limit.Money: 9000}
 	for _, tt := range []struct {
 		name          string
 		reply         Usage
@@ -181,7 +183,8 @@ func TestUsed(t *testing.T) {
 		{"silent", Usage{}, fault{code: marchwarden.CodeTimeout, retryable: true}, 700, 9000},
 		{"broke off", Usage{In: 100, Out: 1}, fault{code: marchwarden.CodeTruncated}, 600, 7800},
 	} {
-		tokens, money := m.used(Call{MaxTokens: 500}, Reply{Usage: tt.reply}, tt.err, s)
+		used := m.used(Call{MaxTokens: 500}, Reply{Usage: tt.reply}, tt.err, worst)
+		tokens, money := used[limit.Tokens], used[limit.Money]
 		if tokens != tt.tokens || money != tt.money {
 			t.Errorf("%s: %d tokens, %d millionths; want %d, %d", tt.name, tokens, money, tt.tokens, tt.money)
 		}

@@ -5,7 +5,6 @@ package llm
 // handed up at once: only the holder of the budget may pay for another attempt.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,15 +20,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
 
-// attempts bounds the calls to the model.
-const attempts = 4
-
-// The first pause between attempts, the longest, and the part that chance takes away, so that callers who failed
-// together do not return together.
+// The calls that are made, the first pause between them, and the part that chance takes away, so that
+// callers who failed together do not return together.
 const (
+	attempts     = 4
 	firstPause   = 500 * time.Millisecond
-	longestPause = 8 * time.Second
 	jitterPart   = 0.25
+	longestAsked = 30 * time.Second // a provider that asks for a longer pause is not waited for
+	usualPause   = time.Second      // for a provider that refuses and names no time: most limits are per second
 )
 
 // SteadyConfig says how to be steady. Now is needed; everything else has a default.
@@ -39,8 +37,6 @@ type SteadyConfig struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter draws from [0, 1). Nil draws at random.
 	Jitter func() float64
-	// MaxWait bounds one pause; 0 means 30 s. A provider that asks for more is not waited for.
-	MaxWait time.Duration
 }
 
 type steady struct {
@@ -49,9 +45,9 @@ type steady struct {
 }
 
 // NewSteady returns a model that repeats a call to m which failed, if its Usage is zero and its error
-// says Retryable() or else has CodeRateLimited or CodeUnavailable. The pauses are 0.5, 1, 2, 4 and then
-// 8 s, each up to a quarter shorter, or what the error's RetryAfter() asks for. One that would be longer
-// than MaxWait or last until ctx's deadline is not begun: the failure is returned at once.
+// says Retryable() or else has CodeRateLimited or CodeUnavailable. The pauses are 0.5, 1 and
+// 2 s, each up to a quarter shorter, or what the error's RetryAfter() asks for. One that would be longer
+// than half a minute or last until ctx's deadline is not begun: the failure is returned at once.
 //
 // The Reply's Usage is that of all calls together, on errors too. It is safe for concurrent use if m is.
 func NewSteady(m Model, cfg SteadyConfig) Model {
@@ -61,17 +57,7 @@ func NewSteady(m Model, cfg SteadyConfig) Model {
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
 	}
-	cfg.MaxWait = cmp.Or(cfg.MaxWait, 30*time.Second)
 	return &steady{m, cfg}
-}
-
-// left is the time until ctx's deadline, without end if it has none.
-func (m *steady) left(ctx context.Context) time.Duration {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return math.MaxInt64
-	}
-	return deadline.Sub(m.cfg.Now())
 }
 
 // Generate makes one call as NewSteady promises.
@@ -105,18 +91,22 @@ func (m *steady) Generate(ctx context.Context, c Call) (Reply, error) {
 func (m *steady) pause(ctx context.Context, err error, attempt int) (time.Duration, error) {
 	wait, asked := retryAfter(err)
 	if !asked {
-		wait = backoff(attempt, m.cfg.Jitter())
+		wait = firstPause << (attempt - 1)
+		wait -= time.Duration(jitterPart * m.cfg.Jitter() * float64(wait))
 	}
-	left := m.left(ctx)
+	left := time.Duration(math.MaxInt64)
+	if deadline, ok := ctx.Deadline(); ok {
+		left = deadline.Sub(m.cfg.Now())
+	}
 	switch {
-	case asked && wait > m.cfg.MaxWait:
-		return 0, m.later(err, wait, "a pause may take "+m.cfg.MaxWait.String())
+	case asked && wait > longestAsked:
+		return 0, m.later(err, wait, "a pause may take "+longestAsked.String())
 	case asked && wait >= left:
 		return 0, m.later(err, wait, "the deadline is in "+max(left, 0).Round(time.Millisecond).String())
 	case wait >= left:
 		return 0, marchwarden.Wrap(err, marchwarden.CodeOf(err), "%s failed %d times, and the deadline is in %v", m.ID(), attempt, max(left, 0).Round(time.Millisecond))
 	}
-	return min(wait, m.cfg.MaxWait), nil
+	return wait, nil
 }
 
 // later is a failure whose remedy is to come back when there is no time for it.
@@ -127,15 +117,6 @@ func (m *steady) later(err error, wait time.Duration, because string) error {
 		Hint:    "try again after " + m.cfg.Now().Add(wait).UTC().Format(time.RFC3339),
 		Err:     err,
 	}
-}
-
-// backoff is the pause after a number of failures.
-func backoff(attempt int, jitter float64) time.Duration {
-	d := longestPause
-	if attempt < 5 { // the fifth pause has reached the longest, and a shift has a limit
-		d = firstPause << (attempt - 1)
-	}
-	return d - time.Duration(jitterPart*jitter*float64(d))
 }
 
 func retryable(err error) bool {
@@ -166,9 +147,6 @@ func retryAfter(err error) (time.Duration, bool) {
 //
 //	NewSteady(NewRationed(tracer.Model(anthropic.New(…)), …), …)
 
-// usualPause is for how long a provider is left alone that refuses and names no time: most limits are per second.
-const usualPause = time.Second
-
 // NewRationed returns a model that waits for its share before each call. limits gives what is
 // shared by a key, such as "anthropic/requests", "anthropic/tokens" and "anthropic/money".
 //
@@ -182,6 +160,7 @@ func NewRationed(m Model, limits func(key string) dispatch.Limiter, now func() t
 		return m
 	}
 	provider, _, _ := strings.Cut(m.ID(), "/")
+	prices, _ = prices.Of(m.ID())
 	return &rationed{Model: m, limits: limits, now: now, provider: provider, prices: prices}
 }
 
@@ -190,101 +169,61 @@ type rationed struct {
 	limits   func(key string) dispatch.Limiter
 	now      func() time.Time
 	provider string
-	prices   ledger.Prices
+	prices   ledger.Prices // of the model alone; none if it is unknown
 }
 
-// Generate makes one call as New promises.
+// Generate makes one call as NewRationed promises.
 func (m *rationed) Generate(ctx context.Context, c Call) (Reply, error) {
-	share, err := m.setAside(ctx, c)
-	if err != nil {
-		return Reply{}, err
+	in := Estimate(c)
+	worst := map[string]int{limit.Tokens: in + c.MaxTokens, limit.Money: millionths(m.prices.Worst("", in, c.MaxTokens)), limit.Requests: 1}
+	ends := map[string]func(int){}
+	settle := func(used map[string]int) {
+		for measure, end := range ends {
+			end(used[measure])
+		}
 	}
-	requests := m.limit(limit.Requests)
-	asked, err := requests.Take(ctx, 1) // last, as a slot of a second does not keep
-	if err != nil {
-		share.settle(0, 0)
-		return Reply{}, m.refused(err)
+	requests := m.limits(limit.Key(m.provider, limit.Requests))
+	for _, measure := range []string{limit.Tokens, limit.Money, limit.Requests} { // the last, as a slot of a second does not keep
+		l := m.limits(limit.Key(m.provider, measure))
+		if measure != limit.Requests && !l.Limited() {
+			continue
+		}
+		if measure == limit.Money && len(m.prices) == 0 {
+			settle(nil)
+			return Reply{}, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there is a limit of money for %s, and the price of %s is unknown", m.provider, m.ID()),
+				Hint: "set its price (MARCHWARDEN_PRICES), limit its tokens instead, or choose a model that is in the table of prices"}
+		}
+		end, err := l.Take(ctx, worst[measure])
+		if err != nil {
+			settle(nil)
+			return Reply{}, &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: m.ID() + " was not asked", Hint: marchwarden.HintOf(err), Err: err}
+		}
+		ends[measure] = end
 	}
-	asked(1)                               // whatever comes of it
-	reply, err := m.Model.Generate(ctx, c) // after a panic the share is not settled, and counts in full
-	share.settle(m.used(c, reply, err, share))
+	ends[limit.Requests](1)                // whatever comes of it
+	reply, err := m.Model.Generate(ctx, c) // after a panic nothing is settled, and counts in full
+	settle(m.used(c, reply, err, worst))
 	if wait, ok := refusedUntil(err); ok {
 		requests.Slow(m.now().Add(wait))
 	}
 	return reply, err
 }
 
-func (m *rationed) limit(measure string) dispatch.Limiter {
-	return m.limits(limit.Key(m.provider, measure))
-}
+func millionths(usd float64) int { return int(math.Ceil(usd * limit.Millionths)) }
 
-type share struct {
-	tokens, money             int
-	settleTokens, settleMoney func(used int)
-}
-
-func (s *share) settle(tokens, money int) {
-	s.settleTokens(tokens)
-	s.settleMoney(money)
-}
-
-// setAside waits until the worst case of a call fits.
-func (m *rationed) setAside(ctx context.Context, c Call) (*share, error) {
-	free := func(int) {}
-	s := &share{settleTokens: free, settleMoney: free}
-	if l := m.limit(limit.Tokens); l.Limited() {
-		s.tokens = Estimate(c) + c.MaxTokens
-		var err error
-		if s.settleTokens, err = l.Take(ctx, s.tokens); err != nil {
-			return nil, m.refused(err)
-		}
-	}
-	l := m.limit(limit.Money)
-	if !l.Limited() {
-		return s, nil
-	}
-	in := Estimate(c)
-	worst, known := m.cost(ledger.Tokens{In: in, Out: c.MaxTokens})
-	if cached, _ := m.cost(ledger.Tokens{In: in, Out: c.MaxTokens, CacheWrite: in}); cached > worst {
-		worst = cached
-	}
-	if !known {
-		s.settle(0, 0)
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there is a limit of money for %s, and the price of %s is unknown", m.provider, m.ID()),
-			Hint: "set its price (MARCHWARDEN_PRICES), limit its tokens instead, or choose a model that is in the table of prices"}
-	}
-	settle, err := l.Take(ctx, worst)
-	if err != nil {
-		s.settle(0, 0)
-		return nil, m.refused(err)
-	}
-	s.money, s.settleMoney = worst, settle
-	return s, nil
-}
-
-// cost is what tokens cost, in millionths of a dollar, rounded up.
-func (m *rationed) cost(t ledger.Tokens) (millionths int, known bool) {
-	usd, known := m.prices.Estimate(m.ID(), t)
-	return int(math.Ceil(usd * limit.Millionths)), known
-}
-
-// used is what a call used of its share, on the high side: all that is not known to be unused.
-func (m *rationed) used(c Call, r Reply, err error, s *share) (tokens, money int) {
+// used is what a call used of its worst case, on the high side: all that is not known to be unused.
+func (m *rationed) used(c Call, r Reply, err error, worst map[string]int) map[string]int {
 	u := r.Usage
 	switch {
 	case u.Total() == 0 && (err == nil || marchwarden.CodeOf(err) == marchwarden.CodeTimeout || marchwarden.CodeOf(err) == marchwarden.CodeTruncated):
-		return s.tokens, s.money // it may have been at work
+		return worst // it may have been at work
 	case u.Total() == 0:
-		return 0, 0
+		return nil
 	case err != nil:
 		u.Out = max(u.Out, c.MaxTokens)
 	}
-	money, _ = m.cost(ledger.Tokens{In: u.In, Out: u.Out, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
-	return u.Total(), money
-}
-
-func (m *rationed) refused(err error) error {
-	return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: m.ID() + " was not asked", Hint: marchwarden.HintOf(err), Err: err}
+	usd, _ := m.prices.Cost(m.ID(), ledger.Tokens{In: u.In, Out: u.Out, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
+	return map[string]int{limit.Tokens: u.Total(), limit.Money: millionths(usd)}
 }
 
 // refusedUntil reports whether a fault asks all calls to stay away, and for how long. One of a provider that is

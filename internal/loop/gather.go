@@ -59,16 +59,8 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 		r.addGap(marchwarden.GapFor("choosing what to read", err), err)
 		return r.j.Note(&trace.Message{Head: head("choosing failed: %v", err), Iteration: r.state.Iteration})
 	}
-	return r.readChosen(ctx, reads)
-}
-
-// readChosen reads what the reasoner chose, best first. What cannot be read gives its place to the next.
-func (r *run) readChosen(ctx context.Context, reads []reason.Read) error {
-	offered, err := r.offered(reads)
-	if err != nil {
-		return err
-	}
-	for failed := 1; failed > 0 && err == nil; {
+	offered, err = r.offered(reads)
+	for failed := 1; failed > 0 && err == nil; { // best first; what cannot be read gives its place to the next
 		failed, err = r.readOffered(ctx, offered)
 	}
 	return err
@@ -203,7 +195,14 @@ func (r *run) admit(offered []string) ([]string, error) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	granted := r.grant(len(wanted))
+	granted := r.meter.TakeSources(len(wanted))
+	tries := attemptsPerSource * r.state.Limits.MaxSources
+	if left := max(0, tries-r.attempts); granted > left {
+		r.meter.ReturnSources(granted - left)
+		r.meter.Exhaust(budget.TryCap(tries))
+		granted = left
+	}
+	r.attempts += granted
 	for _, loc := range wanted[granted:] {
 		r.leave(r.name(loc))
 		r.undone.Reads = append(r.undone.Reads, reason.Read{Locator: loc})
@@ -214,17 +213,6 @@ func (r *run) admit(offered []string) ([]string, error) {
 		r.leftover = slices.DeleteFunc(r.leftover, func(name string) bool { return name == r.name(loc) })
 	}
 	return wanted, r.j.Note(&trace.Message{Head: head("read %d documents", len(wanted)), Iteration: r.state.Iteration, Locators: wanted})
-}
-
-func (r *run) grant(n int) int {
-	granted := r.meter.TakeSources(n)
-	if tries := max(0, attemptsPerSource*r.state.Limits.MaxSources-r.attempts); granted > tries {
-		r.meter.ReturnSources(granted - tries)
-		r.meter.Exhaust(budget.TryCap(attemptsPerSource * r.state.Limits.MaxSources))
-		granted = tries
-	}
-	r.attempts += granted
-	return granted
 }
 
 // leave remembers what a cap kept the run from doing, each once.

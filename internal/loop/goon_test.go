@@ -238,13 +238,13 @@ func TestACallerWhoStopsARunThatGoesOn(t *testing.T) {
 	d.req.Constraints = &marchwarden.Constraints{MaxIterations: &one}
 	d.engine.Hits["pods"], d.fetcher.Texts["pods.md"] = []search.Hit{{Locator: "pods.md"}}, "Pods are green."
 	d.begin(t, nil)
-	run, _, err := outcome.Resumer{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }}.
-		Resume(t.Context(), marchwarden.Request{Resume: labID, Constraints: &marchwarden.Constraints{MaxIterations: &three}}, nil)
+	lab := outcome.Lab{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }}
+	run, _, err := lab.GoOn(t.Context(), "", marchwarden.Request{Resume: labID, Constraints: &marchwarden.Constraints{MaxIterations: &three}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer run.Close()
-	if _, err := run.Begin(outcome.Minds{Mind: d.asker.id}, nil); err != nil {
+	if _, err := run.Begin(outcome.Ready{Mind: d.asker.id}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

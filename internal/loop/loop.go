@@ -102,8 +102,10 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	if err := r.recall(gathering); err != nil {
 		return nil, err
 	}
-	if err := r.gatherAll(gathering); err != nil {
-		return nil, err
+	for more := true; more; more = r.extend() { // past every end that the run has gone past
+		if err := r.gatherToEnd(gathering); err != nil {
+			return nil, err
+		}
 	}
 	draft, err := r.synthesize(replay.Shield(whole))
 	if err != nil {
@@ -184,7 +186,7 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		r.fetcher = replay.Fetcher(j, reads{l.cfg.Fetcher, r})
 	}
 	if start.Model != "" {
-		r.model = llm.NewMetered(replay.Model(j, start.Model, l.cfg.Model), meter, r.j.Note, r.asking).Priced(start.Prices, start.Vectors)
+		r.model = llm.NewMetered(replay.Model(j, start.Model, l.cfg.Model), meter, start, r.j.Note, r.asking)
 		r.state.Model, r.state.Scale, r.state.Paid = r.model, r.model.Scale, r.model.Paid
 		r.state.Drafted = func(claims []reason.Claim) { j.Live(reason.Drafting(start.TraceID, claims)) }
 	}
@@ -198,18 +200,6 @@ func (r *run) writing(tokens int) int {
 		return int(float64(tokens) * modelSynthesisShare)
 	}
 	return int(float64(tokens) * synthesisShare)
-}
-
-// gatherAll gathers, and goes on past every end that the run has gone past.
-func (r *run) gatherAll(ctx context.Context) error {
-	for {
-		if err := r.gatherToEnd(ctx); err != nil {
-			return err
-		}
-		if !r.extend() {
-			return nil
-		}
-	}
 }
 
 // gatherToEnd plans and gathers until the plan is complete, a cap is reached or the caller stops the run.
@@ -248,17 +238,13 @@ func (r *run) live(stage marchwarden.Stage, done, total int, message string) {
 
 // asking says that a model is asked, which may take long.
 func (r *run) asking(prompt string) {
-	stage, what := marchwarden.StageSynthesize, "to write the answer"
-	switch prompt {
-	case "step":
-		stage, what = marchwarden.StagePlan, "what to look for"
-	case "outline":
-		what = "to outline a report"
-	case "section":
-		what = "to write a section"
-	case "judge":
-		what = "whether the passages support the answer"
+	stage := marchwarden.StageSynthesize
+	if prompt == "step" {
+		stage = marchwarden.StagePlan
 	}
+	what := cmp.Or(map[string]string{
+		"step": "what to look for", "outline": "to outline a report", "section": "to write a section", "judge": "whether the passages support the answer",
+	}[prompt], "to write the answer")
 	r.live(stage, 0, 0, "asking "+r.start.Model+" "+what)
 }
 

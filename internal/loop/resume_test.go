@@ -110,15 +110,15 @@ func (d *desk) begin(t *testing.T, breaks func(w *trace.Writer)) *marchwarden.Re
 // goOn goes on with the run, and holds that its rerun gives the same.
 func (d *desk) goOn(t *testing.T, more *marchwarden.Constraints) (*marchwarden.Result, *outcome.Resumed, []string) {
 	t.Helper()
-	run, res, err := outcome.Resumer{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }, More: d.more}.
-		Resume(t.Context(), marchwarden.Request{Resume: labID, Constraints: more}, nil)
+	lab := outcome.Lab{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }, More: d.more}
+	run, res, err := lab.GoOn(t.Context(), "", marchwarden.Request{Resume: labID, Constraints: more}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if run == nil {
 		return res, nil, nil
 	}
-	said, err := run.Begin(outcome.Minds{Mind: d.asker.id}, nil)
+	said, err := run.Begin(outcome.Ready{Mind: d.asker.id})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -329,20 +329,20 @@ func addFixturePrompts(s *mcp.Server) {
 }
 
 func addFixtureResources(s *mcp.Server) {
-	read := func(mime string, data []byte) mcp.ResourceHandler {
-		return func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			return contents(req.Params.URI, mime, data, 0)
+	read := func(data []byte) mcp.ResourceHandler {
+		return func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return contents(data)
 		}
 	}
-	s.AddResource(&mcp.Resource{URI: "test://static-text", Name: "static-text", MIMEType: "text/plain"}, read("text/plain", []byte("Words that stay.")))
-	s.AddResource(&mcp.Resource{URI: "test://static-binary", Name: "static-binary", MIMEType: "image/png"}, read("image/png", pngBytes))
-	s.AddResource(&mcp.Resource{URI: watchedURI, Name: "watched-resource", MIMEType: "text/plain"}, read("text/plain", []byte("Words that change.")))
+	s.AddResource(&mcp.Resource{URI: "test://static-text", Name: "static-text", MIMEType: "text/plain"}, read([]byte("Words that stay.")))
+	s.AddResource(&mcp.Resource{URI: "test://static-binary", Name: "static-binary", MIMEType: "image/png"}, read(pngBytes))
+	s.AddResource(&mcp.Resource{URI: watchedURI, Name: "watched-resource", MIMEType: "text/plain"}, read([]byte("Words that change.")))
 	s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "test://template/{id}/data", Name: "template", MIMEType: "application/json"},
 		func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 			id, ok := strings.CutPrefix(req.Params.URI, "test://template/")
 			if !ok {
 				return nil, errors.New("the template matched something else")
 			}
-			return contents(req.Params.URI, "application/json", []byte(`{"id":"`+strings.TrimSuffix(id, "/data")+`"}`), 0)
+			return contents([]byte(`{"id":"` + strings.TrimSuffix(id, "/data") + `"}`))
 		})
 }

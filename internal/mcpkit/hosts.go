@@ -13,11 +13,10 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
-// hostNames are the programs that use MCP servers and are known here, in the order that help texts name them.
-var hostNames = []string{"claude-code", "claude-desktop", "vscode", "cursor", "codex", "gemini-cli"}
-
-// HostNames are the hosts that HostConfig knows.
-func HostNames() []string { return slices.Clone(hostNames) }
+// HostNames are the programs that use MCP servers and that HostConfig knows, in the order that help texts name them.
+func HostNames() []string {
+	return []string{"claude-code", "claude-desktop", "vscode", "cursor", "codex", "gemini-cli"}
+}
 
 // HostEntry is one server in the configuration of a host, by Command or by URL. Nothing in it is secret.
 type HostEntry struct {

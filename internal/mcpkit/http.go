@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 )
 
 const (
@@ -129,14 +130,7 @@ func (l *lines) open(session string, more int) (streams int) {
 // missed returns when the client of a session has been away for as long as the patience, or for half of
 // it once it was back; or when ctx ends.
 func (l *lines) missed(ctx context.Context, session string) {
-	every := time.NewTicker(l.patience / 2)
-	defer every.Stop()
-	for away := 0; away < 2; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-every.C:
-		}
+	for away := 0; away < 2 && httpapi.Sleep(ctx, l.patience/2) == nil; {
 		if away++; l.open(session, 0) > 0 {
 			away = 0
 		}

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
@@ -103,7 +106,7 @@ func (s *Server) addResources() {
 // addFixed serves what is always the same.
 func (s *Server) addFixed(r *mcp.Resource, data []byte) {
 	s.mcp.AddResource(r, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		res, err := contents(r.URI, r.MIMEType, data, 0)
+		res, err := contents(data)
 		if err == nil {
 			res.Contents[0].Meta = r.Meta
 		}
@@ -125,7 +128,7 @@ func (s *Server) addOfRun(t *mcp.ResourceTemplate, read func(context.Context, ma
 		if err != nil {
 			return nil, s.unreadable(uri, err)
 		}
-		return contents(uri, t.MIMEType, data, 0)
+		return contents(data)
 	}))
 }
 
@@ -174,15 +177,15 @@ func tooLarge(bytes int64) error {
 }
 
 // contents wraps text or bytes; both arrive as they are.
-func contents(uri, mime string, data []byte, ttl int) (*mcp.ReadResourceResult, error) {
+func contents(data []byte) (*mcp.ReadResourceResult, error) {
 	if len(data) > maxResourceBytes {
 		return nil, tooLarge(int64(len(data)))
 	}
-	content := &mcp.ResourceContents{URI: uri, MIMEType: mime, Text: string(data)}
+	content := &mcp.ResourceContents{Text: string(data)}
 	if len(data) == 0 || len(data) > maxTextBytes || !utf8.Valid(data) {
-		content = &mcp.ResourceContents{URI: uri, MIMEType: mime, Blob: append([]byte{}, data...)}
+		content = &mcp.ResourceContents{Blob: append([]byte{}, data...)}
 	}
-	return &mcp.ReadResourceResult{Cacheable: mcp.Cacheable{TTLMs: ttl}, Contents: []*mcp.ResourceContents{content}}, nil
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{content}}, nil
 }
 
 func (s *Server) evidence(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
@@ -195,11 +198,15 @@ func (s *Server) evidence(ctx context.Context, req *mcp.ReadResourceRequest) (*m
 	if err != nil {
 		return nil, s.unreadable(uri, err)
 	}
-	mime := "text/plain"
-	if !utf8.Valid(data) {
-		mime = "application/octet-stream"
+	res, err := contents(data)
+	if err != nil {
+		return nil, err
 	}
-	return contents(uri, mime, data, evidenceTTL)
+	res.TTLMs, res.Contents[0].MIMEType = evidenceTTL, "text/plain"
+	if !utf8.Valid(data) {
+		res.Contents[0].MIMEType = "application/octet-stream"
+	}
+	return res, nil
 }
 
 // resultOf is the result of a run, or what there is of one that goes on.
@@ -258,4 +265,105 @@ func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error
 func (s *Server) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
 	s.live.leave(req.Session, req.Params.URI)
 	return nil
+}
+
+const (
+	// followEvery is how often a followed record is looked at.
+	followEvery = 500 * time.Millisecond
+	// maxFollowed bounds the records that are followed at once.
+	maxFollowed = 1000
+)
+
+// tails are the records that clients follow: whenever one has grown, its followers are told. A record
+// is polled, so that runs of other processes are followed, too. They are safe for concurrent use.
+type tails struct {
+	size func(context.Context, marchwarden.TraceID) (bytes int64, ended bool, err error)
+	tell func(ctx context.Context, name string) error
+
+	life context.Context
+	end  context.CancelFunc
+	work sync.WaitGroup
+
+	mu   sync.Mutex // guards what follows
+	tail map[string]*tail
+}
+
+type tail struct {
+	followers map[any]bool
+	stop      context.CancelFunc
+}
+
+// newTails makes empty tails. size says how long a record is and whether its run has ended; CodeNotFound
+// says that there is none yet. tell gets the name under which a record is followed; its error ends that.
+func newTails(size func(context.Context, marchwarden.TraceID) (int64, bool, error), tell func(ctx context.Context, name string) error) *tails {
+	t := &tails{size: size, tell: tell, tail: map[string]*tail{}}
+	t.life, t.end = context.WithCancel(context.Background())
+	return t
+}
+
+// close ends all following and returns when no client will be told any more.
+func (t *tails) close() {
+	t.mu.Lock()
+	t.end()
+	t.mu.Unlock()
+	t.work.Wait()
+}
+
+// follow has who follow the record of a run under a name, from a size on and until the
+// run has ended. CodeUnavailable says that as many are followed as can be.
+func (t *tails) follow(who any, name string, id marchwarden.TraceID, from int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own := t.tail[name]
+	if own == nil {
+		if len(t.tail) >= maxFollowed || t.life.Err() != nil {
+			return marchwarden.Errorf(marchwarden.CodeUnavailable, "no more runs can be followed now; try again later")
+		}
+		ctx, stop := context.WithCancel(t.life)
+		own = &tail{map[any]bool{}, stop}
+		t.tail[name] = own
+		t.work.Go(func() {
+			defer stop()
+			t.watch(ctx, name, id, from)
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.tail[name] == own {
+				delete(t.tail, name)
+			}
+		})
+	}
+	own.followers[who] = true
+	return nil
+}
+
+// leave ends what who has begun, and nothing of others.
+func (t *tails) leave(who any, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.tail[name]
+	if known == nil {
+		return
+	}
+	if delete(known.followers, who); len(known.followers) == 0 {
+		delete(t.tail, name)
+		known.stop()
+	}
+}
+
+func (t *tails) watch(ctx context.Context, name string, id marchwarden.TraceID, known int64) {
+	for httpapi.Sleep(ctx, followEvery) == nil {
+		size, ended, err := t.size(ctx, id)
+		if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
+			return // a record that cannot be read does not grow
+		}
+		if size != known || ended {
+			known = size
+			if t.tell(ctx, name) != nil {
+				return // the connection notices its own faults
+			}
+		}
+		if ended {
+			return
+		}
+	}
 }

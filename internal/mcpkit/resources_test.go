@@ -284,7 +284,7 @@ func TestSizesOfResources(t *testing.T) {
 			}
 		})
 	}
-	if res, err := contents("x", "y", make([]byte, maxResourceBytes), 0); err != nil || len(res.Contents[0].Blob) != maxResourceBytes {
+	if res, err := contents(make([]byte, maxResourceBytes)); err != nil || len(res.Contents[0].Blob) != maxResourceBytes {
 		t.Errorf("the largest: %v", err)
 	}
 }

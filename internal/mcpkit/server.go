@@ -4,7 +4,7 @@
 // It owns what lies between the wire and the contract: the tool's surface, the
 // connections, progress, cancellation, tasks, resources and prompts, the limit on
 // concurrent calls, the panic barrier and the table from error code to tool error. What
-// the client below it has to know as well is here, too: names on the wire (wire.go) and lines
+// the client below it has to know as well is here, too: names on the wire (surface.go) and lines
 // as a transport (stdio.go). The two are the only packages that import the MCP SDK, and no SDK
 // type leaves them.
 //

@@ -59,8 +59,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	return ctx.Err()
 }
 
-// handover is how long the answers of stopped calls take: the grace, and to be written.
-func handover(grace time.Duration) time.Duration { return grace + grace/4 }
+// handover is how long the answers of stopped calls take: the grace, and to be written, which
+// takes a busy machine longer than the grace of a short-lived server has room for.
+func handover(grace time.Duration) time.Duration { return grace + time.Second }
 
 // sessionKey is where the context of a session's calls is in that of a request.
 type sessionKey struct{}

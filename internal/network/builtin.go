@@ -7,14 +7,13 @@ import (
 	"slices"
 	"time"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	dbresearcher "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
-
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -43,21 +42,16 @@ type Entry struct {
 
 // Roster are all researchers that there could be, as the options have them.
 func Roster(c *settings.Settings, o Options) (all []Entry) {
-	for _, name := range settings.Builtin {
-		all = append(all, Entry{Name: name, Scope: builtins[name].scope, Transport: "marchwarden serve " + name, OpenWorld: builtins[name].openWorld, Off: WhyOff(c, o, name)})
-	}
-	for _, m := range c.Members {
-		if m.External() {
-			all = append(all, Entry{m.Name, m.Scope, m.Transport(), true, m.Private, WhyOff(c, o, m.Name)})
+	for _, name := range c.MemberNames() {
+		m := c.MemberNamed(name)
+		e := Entry{name, m.Scope, m.Transport(), true, m.Private, WhyOff(c, o, name)}
+		if b, own := builtins[name]; own {
+			e.Scope, e.Transport, e.OpenWorld = b.scope, "marchwarden serve "+name, b.openWorld
 		}
+		all = append(all, e)
 	}
 	return all
 }
-
-// unknownDatabase is the scope of a database that does not say what is in it. It makes a planner
-// ask it all the same, and what goes wrong then is a gap: a user who names a database wants to know
-// that it is not there.
-const unknownDatabase = "anything: it has not said what is in it"
 
 // hasFolders reports whether the files researcher reads anything but what ships
 // with the program.
@@ -122,9 +116,9 @@ func databaseURL(c *settings.Settings, o Options) string {
 // scopeTime bounds how long a database may take to say what is in it.
 const scopeTime = 3 * time.Second
 
-// databaseScope says what is in the database. One that does not answer has no
-// tables to name; asking it will say why. An address that cannot be one of a
-// database is an error.
+// databaseScope says what is in the database. One that does not answer is asked all the same, and
+// what goes wrong then is a gap: a user who names a database wants to know that it is not there. An
+// address that cannot be one of a database is an error.
 func (h *Host) databaseScope(c *settings.Settings, o Options) (string, error) {
 	ctx, done := context.WithTimeout(context.Background(), scopeTime)
 	defer done()
@@ -133,7 +127,7 @@ func (h *Host) databaseScope(c *settings.Settings, o Options) (string, error) {
 		return "", err
 	}
 	if err != nil {
-		return unknownDatabase, nil
+		return "anything: it has not said what is in it", nil
 	}
 	defer db.Close()
 	schema, _ := db.Schema(ctx) // without one the name says what there is to say
@@ -178,15 +172,15 @@ func (h *Host) OpenDatabase(ctx context.Context, c *settings.Settings, o Options
 		address = h.Source().Absolute(address, h.Dir)
 	}
 	db, err := database.Open(ctx, address, database.Options{})
-	var e *marchwarden.Error
-	if errors.As(err, &e) && slices.Contains([]marchwarden.Code{marchwarden.CodeInvalid, marchwarden.CodeNotFound, marchwarden.CodeUnsupported, marchwarden.CodeDenied}, e.Code) {
-		field := "--db"
-		if o.DB == "" {
-			field = c.Label(settings.DB)
-		}
-		return nil, settings.Invalid(field, e.Hint, e.Message) // what was given is wrong, and not the database
+	e, is := errors.AsType[*marchwarden.Error](err)
+	if !is || !slices.Contains([]marchwarden.Code{marchwarden.CodeInvalid, marchwarden.CodeNotFound, marchwarden.CodeUnsupported, marchwarden.CodeDenied}, e.Code) {
+		return db, err
 	}
-	return db, err
+	field := "--db"
+	if o.DB == "" {
+		field = c.Label(settings.DB)
+	}
+	return nil, settings.Invalid(field, e.Hint, e.Message) // what was given is wrong, and not the database
 }
 
 // openDatabaseRunner opens the researcher of a database.

@@ -52,8 +52,7 @@ func (k engineKind) configured(c *settings.Settings) bool {
 	return k.Needs == "" || c.Text(k.Needs) != ""
 }
 
-func EngineNames() []string {
-	var names []string
+func EngineNames() (names []string) {
 	for _, k := range engineKinds {
 		names = append(names, k.Name)
 	}
@@ -119,43 +118,39 @@ func (h *Host) OpenEngine(c *settings.Settings, k engineKind) search.Engine {
 }
 
 // openWebFetcher makes the fetcher of a research.
-func (h *Host) openWebFetcher(c *settings.Settings, rec *Records, x *extract.Extractor) (*webfetch.Fetcher, error) {
+func (h *Host) openWebFetcher(allow []netip.Prefix, rec *Records, x *extract.Extractor) *webfetch.Fetcher {
 	cfg := webfetch.Config{Store: rec.Blobs, Extract: x}
 	if h.Limits != nil {
 		cfg.Through = func(base http.RoundTripper) http.RoundTripper {
 			return engines.Transport(func(host string) dispatch.Limiter { return h.Limits("host:" + host + "/requests") }, h.Now, base)
 		}
 	}
-	return h.openPages(c, cfg)
+	return h.openPages(allow, cfg)
 }
 
 // openPages completes and makes a fetcher of the open web: guarded, polite, bounded.
-func (h *Host) openPages(c *settings.Settings, cfg webfetch.Config) (*webfetch.Fetcher, error) {
-	allow, err := fetchAllow(c)
-	if err != nil {
-		return nil, err
-	}
+func (h *Host) openPages(allow []netip.Prefix, cfg webfetch.Config) *webfetch.Fetcher {
 	cfg.Guard, cfg.Clean, cfg.Now, cfg.UserAgent = guard.New(allow), h.Hide.Bytes, h.Now, h.UserAgent()
-	return webfetch.New(cfg), nil
+	return webfetch.New(cfg)
 }
 
 // openDrift opens what a check of the sources of a run needs: fetchers that keep
 // nothing. patience is the longest time for one page. The caller calls end.
 func (h *Host) openDrift(c *settings.Settings, store run.Store, folders []string, patience time.Duration) (cfg drift.Config, end func() error, err error) {
+	allow, err := fetchAllow(c)
+	if err != nil {
+		return cfg, nil, err
+	}
 	library, err := h.OpenLibrary(c, folders, true)
 	if err != nil {
 		return cfg, nil, err
 	}
-	x := h.Extractor(c)
-	fetched := drift.NewScratch(store.Blobs)
-	pages, err := h.openPages(c, webfetch.Config{Store: fetched, Extract: x, Timeout: patience})
-	if err != nil {
-		return cfg, nil, errors.Join(err, x.Close(), CloseFolders(library))
-	}
+	x, fetched := h.Extractor(c), drift.NewScratch(store.Blobs)
+	pages := h.openPages(allow, webfetch.Config{Store: fetched, Extract: x, Timeout: patience})
 	api, indexes, papers := h.openPapers(c, fetched, pages)
 	return drift.Config{
 		Store: store, Fetched: fetched, Extract: x, Now: h.Now, Retracted: drift.Papers{ArXiv: api, Indexes: indexes}.Retracted,
-		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papers, "file": drift.Files(fetch.NewFiles(fetched, x, h.Now, library...), library)},
+		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papers, "file": drift.Files{From: fetch.NewFiles(fetched, x, h.Now, library...), Folders: library}},
 	}, func() error { return errors.Join(pages.Close(), x.Close(), CloseFolders(library)) }, nil
 }
 
@@ -194,28 +189,12 @@ const SourcePatience = 30 * time.Second
 
 func fetchAllow(c *settings.Settings) ([]netip.Prefix, error) {
 	allow, err := guard.ParseAllow(c.List(settings.FetchAllow))
-	var wrong *marchwarden.Error
-	if errors.As(err, &wrong) {
-		named := *wrong
-		named.Field = c.Label(settings.FetchAllow)
-		return nil, &named
-	}
-	return allow, err
+	return allow, settings.Renamed(err, map[string]string{"fetch_allow": c.Label(settings.FetchAllow)})
 }
 
 // findChromium finds a browser that prints reports.
 func findChromium(c *settings.Settings) (string, bool) {
-	path, ok := chromium.Find(c.Text(settings.Chromium), exec.LookPath)
-	return path, ok && chromium.Supported
-}
-
-// findTesseract finds the program that reads scanned pages; "" where it is not installed.
-func findTesseract() string {
-	path, err := exec.LookPath("tesseract")
-	if err != nil {
-		return ""
-	}
-	return path
+	return chromium.Find(c.Text(settings.Chromium), exec.LookPath)
 }
 
 // Printer prints a page of our own to PDF in the local browser; nil where there is none.

@@ -76,20 +76,6 @@ func (h *Host) openInvestigator(c *settings.Settings, o Options) (*Runner, error
 	return d, nil
 }
 
-// discreet hides secrets in what a user answers.
-func (h *Host) discreet(ask pi.Asker) pi.Asker {
-	if ask == nil {
-		return nil
-	}
-	return func(ctx context.Context, model string, questions []string) []string {
-		answers := ask(ctx, model, questions)
-		for i := range answers {
-			answers[i] = h.Hide.Text(answers[i])
-		}
-		return answers
-	}
-}
-
 // investigates makes the runner one of an investigator that asks by a dispatcher. Nothing is
 // written before all of it is known to be right.
 func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
@@ -107,7 +93,15 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 		if cfg.Model == nil {
 			return settings.Invalid("--clarify", "name one: --model anthropic/MODEL, openai/MODEL or ollama/MODEL", "is for a language model, and there is none")
 		}
-		cfg.Ask = func(ctx context.Context) pi.Asker { return d.Host.discreet(o.Ask(ctx)) }
+		cfg.Ask = func(context.Context) pi.Asker {
+			return func(ctx context.Context, model string, questions []string) []string {
+				answers := o.Ask(ctx, model, questions)
+				for i := range answers {
+					answers[i] = d.Host.Hide.Text(answers[i]) // who pastes a key does not mean to tell it
+				}
+				return answers
+			}
+		}
 	}
 	if d.Records, err = d.Host.OpenWorking(d.Settings); err != nil {
 		return err
@@ -117,9 +111,11 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 		d.Enter(Finished{call.Start, call.Result, call.Before, access.From(ctx).ID})
 	}
 	if d.Host.mayRefetch(d.Settings, o, members) {
-		if cfg.Refetch, err = d.Host.refetcher(d.Settings, o, d); err != nil {
+		var end func() error
+		if cfg.Refetch, end, err = d.Host.refetcher(d.Settings, d.Records); err != nil {
 			return err
 		}
+		d.Closers = append(d.Closers, end)
 	}
 	d.OpenWorld, d.Private, d.Researcher = t.Outside, t.Private, pi.New(cfg)
 	return nil
@@ -128,16 +124,10 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 // investigator is how a question is investigated, as far as it is the same for a command and
 // for a worker of an engine.
 func (h *Host) investigator(c *settings.Settings, o Options, t terms, model llm.Model, vs *Vectors) (pi.Config, error) {
-	table, failed := CalibrationOf(c)
-	deadline, err := c.Deadline(o.Timeout, t.Outside)
-	prices, wrong := pricesOf(c)
-	return pi.Config{
-		Lab:   researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn, Prices: prices, Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table},
-		Minds: Minds(vs.Of),
-		Options: pi.Options{
-			Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, PlanOnly: o.PlanOnly, AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate,
-		},
-	}, cmp.Or(err, wrong, failed)
+	lab, err := h.labWith(c, o, t.Outside, model, vs)
+	return pi.Config{Lab: lab, Minds: Minds(vs.Of),
+		Options: pi.Options{Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, PlanOnly: o.PlanOnly, AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate},
+	}, err
 }
 
 // mayRefetch reports whether documents that external researchers cite are fetched again.
@@ -167,20 +157,16 @@ func (h *Host) checkBeforehand(c *settings.Settings, o Options) error {
 	return err
 }
 
-// refetcher gets documents again that an external researcher cites.
-func (h *Host) refetcher(c *settings.Settings, o Options, d *Runner) (func(context.Context, string) (fetch.Page, error), error) {
-	x := h.Extractor(c)
-	pages, err := h.openWebFetcher(c, d.Records, x)
+// refetcher gets documents again that an external researcher cites. The caller calls end.
+func (h *Host) refetcher(c *settings.Settings, rec *Records) (again func(context.Context, string) (fetch.Page, error), end func() error, err error) {
+	allow, err := fetchAllow(c)
 	if err != nil {
-		return nil, errors.Join(err, x.Close())
+		return nil, nil, err
 	}
-	d.Closers = append(d.Closers, pages.Close, x.Close)
-	return pages.Fetch, nil
+	x := h.Extractor(c)
+	pages := h.openWebFetcher(allow, rec, x)
+	return pages.Fetch, func() error { return errors.Join(pages.Close(), x.Close()) }, nil
 }
-
-// rollCall is how long an investigation waits for a member to ask: workers that start
-// together announce themselves one after the other.
-const rollCall = 3 * time.Second
 
 // investigate has the investigator work on a task. It asks its researchers by the
 // engine, wherever they are.
@@ -197,8 +183,10 @@ func (s *Worker) investigate(ctx context.Context, t dispatch.Task, req marchward
 	return pi.New(cfg).Research(ctx, req, sink)
 }
 
-// present waits until there is a member to ask, and those that were named are there.
+// present waits until there is a member to ask, and those that were named are there: workers that
+// start together announce themselves one after the other.
 func (s *Worker) present(ctx context.Context, names []string) ([]dispatch.Member, error) {
+	const rollCall = 3 * time.Second
 	patience, done := context.WithTimeout(ctx, rollCall)
 	defer done()
 	for {
@@ -230,7 +218,7 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 	o := s.Options
 	o.Parallel, o.MaxRihlas, o.PlanOnly = min(t.Wishes.Parallel, MaxParallel), min(t.Wishes.MaxRihlas, MaxRihlas), t.Wishes.PlanOnly
 	terms := TermsFor(s.Settings, members, o, s.begunBy(t, req))
-	model, err := s.model(terms.Model)
+	model, err := once(&s.mu, s.minds, terms.Model, func(m chosenModel) (llm.Model, error) { return s.Host.OpenModel(s.Settings, m) })
 	if err != nil {
 		return pi.Config{}, err
 	}
@@ -263,32 +251,12 @@ func (s *Worker) AllowEgress(t dispatch.Task) []string {
 
 // begunBy is the model of a resumed run, which keeps it; "" for a new run.
 func (s *Worker) begunBy(t dispatch.Task, req marchwarden.Request) string {
-	if req.Resume == "" {
-		return ""
+	if req.Resume != "" {
+		if start, err := startOf(s.Place.held.Load(t.Record)); err == nil {
+			return cmp.Or(start.Model, NoModel)
+		}
 	}
-	log, err := s.Place.held.Load(t.Record)
-	if err != nil {
-		return ""
-	}
-	start, err := log.Start()
-	if err != nil {
-		return ""
-	}
-	return cmp.Or(start.Model, NoModel)
-}
-
-// model opens a model once.
-func (s *Worker) model(m chosenModel) (llm.Model, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if model, open := s.minds[m]; open {
-		return model, nil
-	}
-	model, err := s.Host.OpenModel(s.Settings, m)
-	if err == nil {
-		s.minds[m] = model
-	}
-	return model, err
+	return ""
 }
 
 // refetch gets documents again that an external researcher cites.
@@ -298,11 +266,9 @@ func (s *Worker) refetch() (func(context.Context, string) (fetch.Page, error), e
 	if s.again != nil {
 		return s.again, nil
 	}
-	d := &Runner{Host: s.Host, Settings: s.Settings, Records: s.Place.Records(s.Settings), Warn: s.Options.Warn}
-	again, err := s.Host.refetcher(s.Settings, s.Options, d)
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
+	again, end, err := s.Host.refetcher(s.Settings, s.Place.Records(s.Settings))
+	if err == nil {
+		s.again, s.files = again, append(s.files, end)
 	}
-	s.again, s.files = again, append(s.files, d.Close)
-	return again, nil
+	return again, err
 }

@@ -127,27 +127,23 @@ func ForgetFolder(dir, path string) error {
 // KeptFolders lists what is kept, in order of path.
 func KeptFolders(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "list the folders of the library")
-	}
 	var paths []string
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), folderSuffix) {
+		file := filepath.Join(dir, e.Name())
+		if !strings.HasSuffix(file, folderSuffix) {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed by another process just now
-		}
-		if err != nil {
-			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "list the folders of the library")
-		}
-		if path := string(data); FolderFile(dir, path) == filepath.Join(dir, e.Name()) {
+		data, unread := os.ReadFile(file)
+		switch path := string(data); {
+		case errors.Is(unread, fs.ErrNotExist): // another process removed it just now
+		case unread != nil:
+			err = unread
+		case FolderFile(dir, path) == file:
 			paths = append(paths, path)
 		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "list the folders of the library")
 	}
 	slices.Sort(paths)
 	return paths, nil
@@ -185,11 +181,10 @@ func RemoveFolder(ctx context.Context, c *settings.Settings, path string) error 
 	if err := ForgetFolder(c.FoldersPath(), path); err != nil {
 		return err
 	}
-	err := WithIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) })
-	if errors.Is(err, marchwarden.CodeNotFound) {
-		return nil
+	if err := WithIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) }); !errors.Is(err, marchwarden.CodeNotFound) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // The bounds of the folder of the home that holds documents which were handed over.
@@ -204,10 +199,11 @@ func KeepDocument(h *Host, c *settings.Settings, name string, data []byte) error
 	if err := documentName(name); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(c.DocumentsPath(), 0o700); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the folder of documents")
+	err := os.MkdirAll(c.DocumentsPath(), 0o700)
+	var root *os.Root
+	if err == nil {
+		root, err = os.OpenRoot(c.DocumentsPath())
 	}
-	root, err := os.OpenRoot(c.DocumentsPath())
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the folder of documents")
 	}
@@ -258,11 +254,11 @@ func WithIndex(ctx context.Context, c *settings.Settings, work func(*local.Index
 // FolderInfo is a row of 'library list', and its form in JSON. Fields are only
 // ever added.
 type FolderInfo struct {
-	Path    string     `json:"path"`
-	Files   int        `json:"files"`
-	Bytes   int64      `json:"bytes"`
-	Updated *time.Time `json:"updated,omitempty"`
-	Missing bool       `json:"missing,omitempty"`
+	Path    string    `json:"path"`
+	Files   int       `json:"files"`
+	Bytes   int64     `json:"bytes"`
+	Updated time.Time `json:"updated,omitzero"`
+	Missing bool      `json:"missing,omitempty"`
 }
 
 // FolderInfos joins what was added with what the index holds of it.
@@ -287,13 +283,8 @@ func FolderInfos(ctx context.Context, c *settings.Settings) ([]FolderInfo, error
 	}
 	for i, path := range kept {
 		info := infos[path]
-		rows[i] = FolderInfo{Path: path, Files: info.Files, Bytes: info.Bytes}
-		if !info.Updated.IsZero() {
-			rows[i].Updated = &info.Updated
-		}
-		if stat, err := os.Stat(path); err != nil || !stat.IsDir() {
-			rows[i].Missing = true
-		}
+		stat, err := os.Stat(path)
+		rows[i] = FolderInfo{Path: path, Files: info.Files, Bytes: info.Bytes, Updated: info.Updated, Missing: err != nil || !stat.IsDir()}
 	}
 	return rows, nil
 }
@@ -304,10 +295,8 @@ func (h *Host) SearchLibrary(ctx context.Context, c *settings.Settings, library 
 	x := h.Extractor(c)
 	defer x.Close()
 	path := ""
-	for _, f := range library {
-		if !f.Embedded() {
-			path = c.IndexPath()
-		}
+	if slices.ContainsFunc(library, func(f *fetch.Folder) bool { return !f.Embedded() }) {
+		path = c.IndexPath()
 	}
 	ix, err := local.Open(ctx, path)
 	if err != nil {

@@ -13,13 +13,12 @@ import (
 	"strings"
 	"sync"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
-
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/conform"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
@@ -31,49 +30,28 @@ import (
 
 // Seats are the members of the network that the options and the configuration
 // mean. Nothing is started.
-func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
-	var out []pool.Seat
-	for _, name := range settings.Builtin {
+func (h *Host) Seats(c *settings.Settings, o Options) (out []pool.Seat, err error) {
+	for _, name := range c.MemberNames() {
 		off := WhyOff(c, o, name)
 		if off != "" && slices.Contains(o.Researchers, name) {
-			return nil, settings.Invalid("--researchers", "", name+": "+off)
+			by := "--researchers"
+			if o.Researcher != "" && o.Researcher != settings.PI {
+				by = "--researcher"
+			}
+			return nil, settings.Invalid(by, "", name+": "+off)
 		}
 		if off != "" || !o.wants(name) {
 			continue
 		}
-		seat, err := h.ownSeat(c, o, name)
+		seat := h.outerSeat
+		if settings.IsBuiltin(name) {
+			seat = h.ownSeat
+		}
+		s, err := seat(c, o, name)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, seat)
-	}
-	for _, m := range c.Members {
-		if !m.External() || !o.wants(m.Name) {
-			continue
-		}
-		if m.Off {
-			if slices.Contains(o.Researchers, m.Name) {
-				by := "--researchers"
-				if o.Researcher != "" && o.Researcher != settings.PI {
-					by = "--researcher"
-				}
-				return nil, settings.Invalid(by, "", m.Name+": "+offInFile)
-			}
-			continue
-		}
-		target, err := h.Target(c, m)
-		if err != nil {
-			return nil, err
-		}
-		member := dispatch.Member{Name: m.Name, Scope: m.Scope, Transport: m.Transport(), Share: m.Share, Trust: m.Trust, Private: m.Private, OpenWorld: true}
-		seat := pool.Seat{Member: member, Timeout: m.Timeout, Pinned: true, Open: h.dial(c, o, m.Name, target)}
-		if m.Connector {
-			seat.Open = h.connect(c, o, m, target)
-			if seat.Trust = dispatch.Own; o.shared != nil { // a worker keeps its record, and hands over what it cites
-				seat.Trust = dispatch.Known
-			}
-		}
-		out = append(out, seat)
+		out = append(out, s)
 	}
 	out = append(out, o.Others...)
 	for _, name := range o.Researchers {
@@ -82,6 +60,24 @@ func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		}
 	}
 	return out, nil
+}
+
+// outerSeat is that of an external researcher.
+func (h *Host) outerSeat(c *settings.Settings, o Options, name string) (seat pool.Seat, err error) {
+	m := c.MemberNamed(name)
+	target, err := h.Target(c, m)
+	if err != nil {
+		return seat, err
+	}
+	member := dispatch.Member{Name: m.Name, Scope: m.Scope, Transport: m.Transport(), Share: m.Share, Trust: m.Trust, Private: m.Private, OpenWorld: true}
+	seat = pool.Seat{Member: member, Timeout: m.Timeout, Pinned: true, Open: h.dial(c, o, m.Name, target)}
+	if m.Connector {
+		seat.Open = h.connect(c, o, m, target)
+		if seat.Trust = dispatch.Own; o.shared != nil { // a worker keeps its record, and hands over what it cites
+			seat.Trust = dispatch.Known
+		}
+	}
+	return seat, nil
 }
 
 // ownSeat is that of a built-in researcher.
@@ -146,19 +142,25 @@ func (h *Host) sessionLog(c *settings.Settings, o Options) *slog.Logger {
 
 // dial is Dial for a member of the configuration.
 func (h *Host) dial(c *settings.Settings, o Options, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
+	return Dial(h.dialer(c, o, name, t))
+}
+
+// dialer connects to a member of the configuration; what a child process logs is passed on.
+func (h *Host) dialer(c *settings.Settings, o Options, name string, t client.Target) func(context.Context) (*client.Session, error) {
 	d := client.Dialer{Version: h.Version, Now: h.Now, HTTP: h.ServiceClient(), Log: h.sessionLog(c, o)}
-	return Dial(d, func() client.Target {
+	return func(ctx context.Context) (*client.Session, error) {
+		t := t
 		if len(t.Command) > 0 {
 			t.Stderr = h.newChildLog(c, name, o.Warn)
 		}
-		return t
-	})
+		return d.Dial(ctx, t)
+	}
 }
 
 // Dial makes the opener of a member that runs somewhere else.
-func Dial(d client.Dialer, target func() client.Target) func(context.Context) (pool.Session, pool.Card, error) {
+func Dial(dial func(context.Context) (*client.Session, error)) func(context.Context) (pool.Session, pool.Card, error) {
 	return func(ctx context.Context) (pool.Session, pool.Card, error) {
-		s, err := d.Dial(ctx, target())
+		s, err := dial(ctx)
 		if err != nil {
 			return nil, pool.Card{}, err
 		}
@@ -171,16 +173,11 @@ func Dial(d client.Dialer, target func() client.Target) func(context.Context) (p
 // configuration names.
 func (h *Host) Target(c *settings.Settings, m settings.Member) (t client.Target, err error) {
 	t = client.Target{Command: m.Command, URL: m.URL, Dir: h.Dir, Patience: m.Timeout, OwnTools: m.Connector} // the start is part of a call
-	if t.Token, err = h.secretOf(m, "token_env", m.TokenEnv); err != nil {
-		return t, err
-	}
-	if m.URL != "" && m.TokenEnv == "" && c.MemberNamed(m.Name).URL == m.URL {
-		if t.Login, err = h.loginOf(c, m); err != nil {
-			return t, err
-		}
-	}
 	t.Env = plainEnv(h.Env, m.Env...)
-	return t, nil
+	if t.Token, err = h.secretOf(m, "token_env", m.TokenEnv); err == nil && m.URL != "" && m.TokenEnv == "" && c.MemberNamed(m.Name).URL == m.URL {
+		t.Login, err = h.loginOf(c, m)
+	}
+	return t, err
 }
 
 // plainEnv is what the programs of others get of the environment, and what is named.
@@ -201,7 +198,9 @@ func (h *Host) Child(c *settings.Settings, o Options, name string) (client.Targe
 		return client.Target{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program to start a researcher")
 	}
 	args := []string{self, "--log-format", "json", "serve", name, "--part-of-investigation"}
-	env := append(withoutToken(h.Environ()), settings.EnvOf(settings.Home)+"="+c.Home())
+	// The token by which clients come in here opens this server, and no other may have it.
+	env := slices.DeleteFunc(slices.Clone(h.Environ()), func(v string) bool { return strings.HasPrefix(v, settings.EnvOf(settings.HTTPToken)+"=") })
+	env = append(env, settings.EnvOf(settings.Home)+"="+c.Home())
 	part := o.PartFor(name)
 	if part.DB != "" { // it may hold a password, which arguments show to every process
 		env = append(env, settings.EnvOf(settings.DB)+"="+part.DB)
@@ -215,12 +214,6 @@ func (h *Host) Child(c *settings.Settings, o Options, name string) (client.Targe
 		args = append(args, f.arguments(part)...)
 	}
 	return client.Target{Command: args, Dir: h.Dir, Env: env}, nil
-}
-
-// withoutToken is an environment without the token by which clients come in here: it opens this
-// server, and no other may have it.
-func withoutToken(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, settings.EnvOf(settings.HTTPToken)+"=") })
 }
 
 // inProcess makes the opener of a built-in researcher that runs in this process.
@@ -238,11 +231,11 @@ func (h *Host) inProcess(c *settings.Settings, o Options, name string) func(cont
 func (h *Host) connect(c *settings.Settings, o Options, m settings.Member, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
 	return func(ctx context.Context) (pool.Session, pool.Card, error) {
 		o := o.PartFor(m.Name)
+		var d *Runner
 		lab, err := h.labFor(c, o, !m.Private)
-		if err != nil {
-			return nil, pool.Card{}, err
+		if err == nil {
+			d, err = h.newRunner(c, o, &lab)
 		}
-		d, err := h.newRunner(c, o, &lab)
 		if err != nil {
 			return nil, pool.Card{}, err
 		}
@@ -259,16 +252,8 @@ func (h *Host) connect(c *settings.Settings, o Options, m settings.Member, t cli
 
 // openConnector connects to a server by its own tools.
 func (h *Host) openConnector(ctx context.Context, c *settings.Settings, o Options, m settings.Member, t client.Target, cfg connector.Config) (*connector.Connector, error) {
-	d := client.Dialer{Version: h.Version, Now: h.Now, HTTP: h.ServiceClient(), Log: h.sessionLog(c, o)}
 	t.OwnTools = true
-	cfg.Name, cfg.Search, cfg.Fetch = m.Name, m.Search, m.Fetch
-	cfg.Dial = func(ctx context.Context) (*client.Session, error) {
-		t := t
-		if len(t.Command) > 0 {
-			t.Stderr = h.newChildLog(c, m.Name, o.Warn)
-		}
-		return d.Dial(ctx, t)
-	}
+	cfg.Name, cfg.Search, cfg.Fetch, cfg.Dial = m.Name, m.Search, m.Fetch, h.dialer(c, o, m.Name, t)
 	return connector.Open(ctx, cfg)
 }
 
@@ -292,9 +277,6 @@ type childLog struct {
 	mu   sync.Mutex // guards part: a process may write from several threads
 	part []byte
 }
-
-// maxGrumble bounds one line.
-const maxGrumble = 4 << 10
 
 func (h *Host) newChildLog(c *settings.Settings, name string, warn func(string)) *childLog {
 	g := &childLog{name: name, warn: warn}
@@ -323,7 +305,7 @@ func (g *childLog) Write(p []byte) (int, error) {
 		g.line(line)
 		g.part = rest
 	}
-	if len(g.part) > maxGrumble {
+	if len(g.part) > 4<<10 { // no line is that long
 		g.part = nil
 	}
 	return len(p), nil
@@ -345,15 +327,12 @@ func (g *childLog) line(line []byte) {
 // loginOf is the user's login with a researcher at an address.
 func (h *Host) loginOf(c *settings.Settings, m settings.Member) (*client.Login, error) {
 	secret, err := h.secretOf(m, "client_secret_env", m.SecretEnv)
-	if err != nil {
-		return nil, err
+	allow, wrong := fetchAllow(c)
+	home, unread := url.Parse(m.URL)
+	if unread != nil {
+		unread = settings.Invalid(m.At, "", "url of "+m.Name+" cannot be read")
 	}
-	home, err := url.Parse(m.URL)
-	if err != nil {
-		return nil, settings.Invalid(m.At, "", "url of "+m.Name+" cannot be read")
-	}
-	allow, err := fetchAllow(c)
-	if err != nil {
+	if err := cmp.Or(err, unread, wrong); err != nil {
 		return nil, err
 	}
 	return &client.Login{

@@ -55,8 +55,7 @@ var providers = []provider{
 	{Name: "vllm", at: "http://127.0.0.1:8000/v1", idle: loading},
 }
 
-func providerNames() []string {
-	var names []string
+func providerNames() (names []string) {
 	for _, p := range providers {
 		names = append(names, p.Name)
 	}
@@ -226,7 +225,7 @@ func (h *Host) OpenVectors(c *settings.Settings) *Vectors {
 // the program is there for its own runs. It is nil for another id.
 func (v *Vectors) Of(id string) (embed.Embedder, error) {
 	e, err := BuiltinVectors(id)
-	if e == nil || err != nil {
+	if e == nil {
 		return nil, err
 	}
 	return embed.Cached(e, v.shelf), nil

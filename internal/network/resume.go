@@ -116,7 +116,7 @@ func (h *Host) OpenHere(c *settings.Settings, o Options, parallel int) (here *su
 	if err != nil {
 		return nil, nil, settings.Invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
 	}
-	h.Limits = limit.NewSet(limit.SetConfig{Rules: rules, Store: limit.Folder(filepath.Join(c.QueuePath(), "limits"), h.Now), Now: h.Now}).Limit
+	h.Limits = (&limit.Set{Rules: rules, Store: limit.Folder(filepath.Join(c.QueuePath(), "limits"), h.Now), Now: h.Now}).Limit
 	d, err := h.Open(c, o)
 	if err != nil {
 		return nil, nil, err
@@ -190,10 +190,10 @@ func (p *PerQuestion) Options(ctx context.Context, req marchwarden.Request) (o O
 		o = o.forAsked()
 	} else {
 		id, err := marchwarden.ParseTraceID(req.Resume)
-		if err != nil {
-			return o, err
+		if err == nil {
+			o, err = p.Resumed(id)
 		}
-		if o, err = p.Resumed(id); err != nil {
+		if err != nil {
 			return o, err
 		}
 	}
@@ -248,23 +248,19 @@ func NothingLeft(req marchwarden.Request, time bool, res *marchwarden.Result) st
 // the names that its trace has for the caps.
 func AsMuchAgain(exhausted []string, start *trace.Start) string {
 	had := start.LimitsNow()
+	more := map[budget.Limit]string{
+		budget.Tokens: fmt.Sprintf("--budget %d", had.TokenBudget), budget.Iterations: fmt.Sprintf("--max-iterations %d", min(had.MaxIterations, marchwarden.MaxIterations)),
+		budget.Sources: fmt.Sprintf("--max-sources %d", had.MaxSources), budget.Cost: fmt.Sprintf("--max-cost %v", had.MaxCostUSD),
+		budget.Wall: fmt.Sprintf("--timeout %s", max(time.Second, start.Wall.Round(time.Second))),
+	}
 	var flags []string
 	for _, what := range exhausted {
-		switch budget.LimitOf(what) {
-		case budget.Tokens:
-			flags = append(flags, fmt.Sprintf("--budget %d", had.TokenBudget))
-		case budget.Iterations:
-			flags = append(flags, fmt.Sprintf("--max-iterations %d", min(had.MaxIterations, marchwarden.MaxIterations)))
-		case budget.Sources:
-			flags = append(flags, fmt.Sprintf("--max-sources %d", had.MaxSources))
-		case budget.Cost:
-			flags = append(flags, fmt.Sprintf("--max-cost %v", had.MaxCostUSD))
-		case budget.Wall:
-			flags = append(flags, fmt.Sprintf("--timeout %s", max(time.Second, start.Wall.Round(time.Second))))
+		if flag := more[budget.LimitOf(what)]; flag != "" {
+			flags = append(flags, flag)
 		}
 	}
 	if len(flags) == 0 {
-		return fmt.Sprintf("--budget %d", had.TokenBudget)
+		return more[budget.Tokens]
 	}
 	slices.Sort(flags)
 	return strings.Join(slices.Compact(flags), " ")
@@ -317,23 +313,16 @@ func (p *PerQuestion) Watcher(told func(watch.Question, watch.Report)) *watch.Ru
 			return p.Records.CheckSources(ctx, h, c, id, SourceOptions{Library: q.Choice.Library, Timeout: SourcePatience})
 		},
 		Retracted: drift.Papers{ArXiv: api, Indexes: indexes}.Retracted,
+		// The program runs without a shell and with little of the environment, which may hold keys.
 		Notify: func(ctx context.Context, program []string, report []byte) error {
-			return notify(ctx, program, append([]string{}, plainEnv(h.Env)...), h.Hide.Bytes(report))
+			ctx, done := context.WithTimeout(ctx, time.Minute)
+			defer done()
+			cmd := exec.CommandContext(ctx, program[0], program[1:]...)
+			cmd.Env, cmd.Stdin, cmd.WaitDelay = append([]string{}, plainEnv(h.Env)...), bytes.NewReader(h.Hide.Bytes(report)), time.Second
+			if said, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("%w %s", err, plaintext.Line(string(said), 200))
+			}
+			return nil
 		},
 	}
-}
-
-// noticeTime is how long the program for notice may take.
-const noticeTime = time.Minute
-
-// notify runs a program without a shell and with little of the environment, which may hold keys.
-func notify(ctx context.Context, program, env []string, report []byte) error {
-	ctx, done := context.WithTimeout(ctx, noticeTime)
-	defer done()
-	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
-	cmd.Env, cmd.Stdin, cmd.WaitDelay = env, bytes.NewReader(report), time.Second
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w %s", err, plaintext.Line(string(said), 200))
-	}
-	return nil
 }

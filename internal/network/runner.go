@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os/exec"
 	"slices"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/pdf"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -83,25 +85,20 @@ func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 
 // labFor is where a researcher works, before there are records; public says that it reads what is not the user's own.
 func (h *Host) labFor(c *settings.Settings, o Options, public bool) (lab researcher.Lab, err error) {
-	deadline, err := c.Deadline(o.Timeout, public)
-	if err != nil {
-		return lab, err
-	}
 	model, err := h.OpenModel(c, ChooseModel(c, cmp.Or(o.BegunBy, o.Model), public))
 	if err != nil {
 		return lab, err
 	}
-	table, err := CalibrationOf(c)
-	if err != nil {
-		return lab, err
-	}
-	prices, err := pricesOf(c)
-	if err != nil {
-		return lab, err
-	}
-	vs := h.OpenVectors(c)
+	return h.labWith(c, o, public, model, h.OpenVectors(c))
+}
+
+// labWith is where a researcher or an investigator works with a model and vectors.
+func (h *Host) labWith(c *settings.Settings, o Options, public bool, model llm.Model, vs *Vectors) (researcher.Lab, error) {
+	deadline, err := c.Deadline(o.Timeout, public)
+	table, failed := CalibrationOf(c)
+	prices, wrong := pricesOf(c)
 	return researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
-		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table, Prices: prices}, nil
+		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table, Prices: prices}, cmp.Or(err, failed, wrong)
 }
 
 // The most that an investigation may be told to do.
@@ -143,12 +140,14 @@ func (h *Host) openWeb(c *settings.Settings, o Options, lab researcher.Lab) (*Ru
 }
 
 // newRunner opens the records and completes the lab with them.
-func (h *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (*Runner, error) {
-	rec, err := h.recordsFor(c, o)
-	if err != nil {
+func (h *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (d *Runner, err error) {
+	var rec *Records
+	if o.shared != nil {
+		rec = o.shared.Records(c)
+	} else if rec, err = h.OpenWorking(c); err != nil {
 		return nil, err
 	}
-	d := &Runner{Host: h, Settings: c, Records: rec, Warn: o.Warn, Told: o.Told, PartOf: o.PartOf, Silent: o.shared != nil}
+	d = &Runner{Host: h, Settings: c, Records: rec, Warn: o.Warn, Told: o.Told, PartOf: o.PartOf, Silent: o.shared != nil}
 	lab.Traces, lab.Blobs, lab.PartOf = rec.book(), rec.Blobs, o.PartOf
 	lab.Spent = func(ctx context.Context, call researcher.Call) {
 		d.Enter(Finished{call.Start, call.Result, call.Before, access.From(ctx).ID})
@@ -159,7 +158,8 @@ func (h *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (
 // newPagesRunner is newRunner for a researcher that reads pages of the open web, which
 // the runner closes.
 func (h *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.Lab) (*Runner, *webfetch.Fetcher, error) {
-	if _, err := fetchAllow(c); err != nil {
+	allow, err := fetchAllow(c)
+	if err != nil {
 		return nil, nil, err
 	}
 	d, err := h.newRunner(c, o, lab)
@@ -167,10 +167,7 @@ func (h *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.L
 		return nil, nil, err
 	}
 	x := h.Extractor(c)
-	pages, err := h.openWebFetcher(c, d.Records, x)
-	if err != nil {
-		return nil, nil, errors.Join(err, x.Close(), d.Records.Close())
-	}
+	pages := h.openWebFetcher(allow, d.Records, x)
 	d.Closers = []func() error{pages.Close, x.Close}
 	return d, pages, nil
 }
@@ -181,7 +178,11 @@ func (d *Runner) Evidence(ctx context.Context, hash string) ([]byte, error) {
 }
 
 func (h *Host) Extractor(c *settings.Settings) *extract.Extractor {
-	return extract.New(extract.Config{PDF: pdf.New(pdf.Config{CacheDir: c.CachePath(), OCR: findTesseract()})})
+	ocr, err := exec.LookPath("tesseract")
+	if err != nil { // also where a file of the working directory is meant, which is not run
+		ocr = ""
+	}
+	return extract.New(extract.Config{PDF: pdf.New(pdf.Config{CacheDir: c.CachePath(), OCR: ocr})})
 }
 
 // Research asks the researcher. A call without a result is in the ledger too,
@@ -273,12 +274,7 @@ func (d *Runner) Complete(res *marchwarden.Result) (*trace.Start, error) {
 	if err != nil {
 		return start, nil // a ledger that cannot be read costs no answer
 	}
-	told := 0
-	for _, e := range entries {
-		if e.TraceID == res.TraceID {
-			told++
-		}
-	}
+	told := len(slices.DeleteFunc(entries, func(e ledger.Entry) bool { return e.TraceID != res.TraceID }))
 	if ends := run.FactsOf(log.Steps).Ends; told < len(ends) {
 		call := Finished{Start: start, Result: res}
 		if n := len(ends); n > 1 { // what it had cost before, which is no reason to tell nothing
@@ -314,10 +310,6 @@ func (d *Runner) BringHome(ctx context.Context, e dispatch.Engine, id marchwarde
 	}
 	if b.Start != nil {
 		start = b.Start
-	}
-	d.OpenWorld = start.Researcher == researcher.WebName || start.Researcher == researcher.ArxivName
-	if start.Investigation != nil {
-		d.OpenWorld = slices.ContainsFunc(start.Investigation.Members, func(m dispatch.Member) bool { return m.OpenWorld })
 	}
 	return start
 }

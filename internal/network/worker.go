@@ -49,14 +49,6 @@ func (h *Host) OpenCluster(c *settings.Settings, o Options, e submit.Recorder, l
 		Records: h.NewWorkerRecords(e).Records(c), Shown: r, Warn: o.Warn, Told: o.Told}
 }
 
-// recordsFor opens the records of a runner.
-func (h *Host) recordsFor(c *settings.Settings, o Options) (*Records, error) {
-	if o.shared != nil {
-		return o.shared.Records(c), nil
-	}
-	return h.OpenWorking(c)
-}
-
 // Worker are the researchers and the investigator of one process, at work for a cluster.
 // Close it when done.
 type Worker struct {
@@ -94,7 +86,7 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	if err := h.checkBeforehand(c, o); err != nil {
 		return nil, err
 	}
-	if err := h.checkForAll(c, o); err != nil {
+	if _, err := h.labFor(c, o, offline(c, o) == ""); err != nil { // it would make every task fail, and one that failed is not tried again
 		return nil, err
 	}
 	s := &Worker{Host: h, Settings: c, Options: o, Place: o.shared, busy: map[string]int{}, Runners: map[Post]*Runner{}, minds: map[chosenModel]llm.Model{}}
@@ -116,23 +108,8 @@ func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*W
 	return s, nil
 }
 
-// checkForAll finds what would make every task fail, before one is taken: a task that
-// failed is not tried again.
-func (h *Host) checkForAll(c *settings.Settings, o Options) error {
-	public := offline(c, o) == ""
-	if _, err := CalibrationOf(c); err != nil {
-		return err
-	}
-	if _, err := c.Deadline(o.Timeout, public); err != nil {
-		return err
-	}
-	_, err := h.OpenModel(c, ChooseModel(c, o.Model, public))
-	return err
-}
-
 // Members are the researchers of this process.
-func (s *Worker) Members() []dispatch.Member {
-	var all []dispatch.Member
+func (s *Worker) Members() (all []dispatch.Member) {
 	for _, seat := range s.Seats {
 		all = append(all, seat.Member)
 	}
@@ -173,30 +150,31 @@ func (s *Worker) Busy(queue string) int {
 	return s.busy[queue]
 }
 
-// research has a researcher of this program work on a task.
+// research has a researcher of this program work on a task. It is opened when it is first asked.
 func (s *Worker) research(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	d, err := s.runner(Post{t.Queue, t.Investigation != t.Record})
+	d, err := once(&s.mu, s.Runners, Post{t.Queue, t.Investigation != t.Record}, func(p Post) (*Runner, error) {
+		o := s.Options.PartFor(p.name)
+		o.PartOf, o.shared, o.Told = p.partOf, s.Place, s.Options.Told
+		return s.Host.Open(s.Settings, o)
+	})
 	if err != nil {
 		return nil, err
 	}
 	return d.Research(ctx, req, sink)
 }
 
-// runner opens a researcher when it is first asked.
-func (s *Worker) runner(p Post) (*Runner, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if d := s.Runners[p]; d != nil {
-		return d, nil
+// once gives what is open by a key, and opens it when it is first wanted.
+func once[K comparable, V any](mu *sync.Mutex, kept map[K]V, key K, open func(K) (V, error)) (V, error) {
+	mu.Lock()
+	defer mu.Unlock()
+	if v, there := kept[key]; there {
+		return v, nil
 	}
-	o := s.Options.PartFor(p.name)
-	o.PartOf, o.shared, o.Told = p.partOf, s.Place, s.Options.Told
-	d, err := s.Host.Open(s.Settings, o)
-	if err != nil {
-		return nil, err
+	v, err := open(key)
+	if err == nil {
+		kept[key] = v
 	}
-	s.Runners[p] = d
-	return d, nil
+	return v, err
 }
 
 // stranger has an external researcher work on a task, and stores what it cites where every process
@@ -207,13 +185,10 @@ func (s *Worker) stranger(ctx context.Context, t dispatch.Task, req marchwarden.
 	if err != nil {
 		return nil, err
 	}
-	late, done := context.WithTimeout(context.WithoutCancel(ctx), evidenceTime)
+	late, done := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second) // to hand over what it cites
 	defer done()
 	return res, submit.Bring(late, s.Place.engine.Blobs(), s.sessions, t.Queue, res)
 }
-
-// evidenceTime is how long an external researcher may take to hand over what it cites.
-const evidenceTime = 30 * time.Second
 
 // Close closes all researchers, and not the engine.
 func (s *Worker) Close() error {
@@ -251,8 +226,7 @@ func (s *Worker) Work(ctx context.Context, jobs []dispatch.Job) error {
 // Jobs are the queues of the worker: each researcher's, and the investigator's unless it has no
 // slots. Investigations have slots of their own: those that wait for their rihlas keep
 // none of these waiting.
-func (s *Worker) Jobs(slots, piSlots int, drain time.Duration) []dispatch.Job {
-	var all []dispatch.Job
+func (s *Worker) Jobs(slots, piSlots int, drain time.Duration) (all []dispatch.Job) {
 	for _, seat := range s.Seats {
 		all = append(all, dispatch.Job{Queue: seat.Name, Slots: slots, Drain: drain})
 	}

@@ -31,15 +31,11 @@ import (
 // adviserVersion changes when the prompt, or what is done with a model's words, does.
 const adviserVersion = "advise/3"
 
-const (
-	maxItems    = 64 // of a reply that are looked at
-	reasonChars = 200
-)
-
-// adviser asks a model. It keeps no state and is safe for concurrent use if its fallback is.
+// adviser asks a model. It keeps no state and is safe for concurrent use if its fallback is. What follows a report
+// is the fallback's: the model is not told what was found.
 type adviser struct {
-	model    string
-	fallback Planner
+	Planner // the fallback
+	model   string
 }
 
 // PlannerFor is the planner of a run: one that asks the model of this id, for people who read what
@@ -49,7 +45,7 @@ func PlannerFor(id string, plain Planner) Planner {
 	if id == "" {
 		return plain
 	}
-	return &adviser{model: id, fallback: plain}
+	return &adviser{plain, id}
 }
 
 func (p *adviser) ID() string { return adviserVersion }
@@ -58,7 +54,7 @@ func (p *adviser) ID() string { return adviserVersion }
 // whom the fallback would send it. Where the model fails or the budget has no room
 // for it, the plan is the fallback's and comes with the fault.
 func (p *adviser) Plan(ctx context.Context, b *Brief) ([]Sending, error) {
-	plain, failed := p.fallback.Plan(context.WithoutCancel(ctx), b)
+	plain, failed := p.Planner.Plan(context.WithoutCancel(ctx), b)
 	if b.Model == nil || len(b.Members) == 0 || b.Most < 2 {
 		return plain, failed
 	}
@@ -70,11 +66,6 @@ func (p *adviser) Plan(ctx context.Context, b *Brief) ([]Sending, error) {
 		return plain, failed
 	}
 	return withWhole(b, proposed, plain), failed
-}
-
-// Follow is the fallback's: the model is not told what was found.
-func (p *adviser) Follow(ctx context.Context, b *Brief, r Report) ([]Sending, error) {
-	return p.fallback.Follow(ctx, b, r)
 }
 
 // ask makes the call; once more, with up to half of the room there is, if the reply was cut before it held anything.
@@ -213,13 +204,18 @@ var (
 	planMore string // where there is room for examples
 )
 
-const promptName = "investigate"
-
 // planSchema is strict, as providers want it.
 var planSchema = json.RawMessage(`{"type":"object","properties":{"rihlas":{"type":"array","items":{"type":"object","properties":{"researcher":{"type":"string"},"question":{"type":"string"},"reason":{"type":"string"}},"required":["researcher","question","reason"],"additionalProperties":false}}},"required":["rihlas"],"additionalProperties":false}`)
 
-// What a plan may cost, in tokens.
 const (
+	promptName   = "investigate"
+	maxItems     = 64 // of a reply that are looked at
+	reasonChars  = 200
+	nameChars    = 64
+	shownMembers = 64
+	untold       = "sources of the user's own" // stands for a scope that is not shown
+
+	// What a plan may cost, in tokens.
 	adviceShare = 0.25 // of the token budget
 	planMost    = 4000
 	roomyFrom   = 16_000
@@ -227,11 +223,6 @@ const (
 	mostReply   = 1500
 	sendTokens  = 90 // of one rihla in the reply
 	thinking    = 4000
-)
-
-const (
-	nameChars    = 64
-	shownMembers = 64
 )
 
 // scopeChars are how much of a scope is shown, as the room allows.
@@ -260,9 +251,6 @@ func planCall(b *Brief) (llm.Call, error) {
 	}
 	return c, marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens can be spent on a plan, %d more are needed", whole, leastReply-c.MaxTokens)
 }
-
-// untold stands for a scope that is not shown.
-const untold = "sources of the user's own"
 
 // memberLines are the members, each with so many characters of its scope.
 func memberLines(v llm.Quoter, b *Brief, chars int) []string {

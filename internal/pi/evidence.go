@@ -29,7 +29,14 @@ const (
 	maxDetail     = 500
 	maxWord       = 80
 	maxLocator    = 2000
+	maxBlocks     = 100
+	maxNotices    = 40 // things looked at
+	maxPerReport  = 4  // rihlas that it can lead to
+	maxLeads      = 30 // discoveries and open questions of a result, each
+	mostHeard     = 5  // sentences of an external researcher that are kept beside what is written of all evidence
 	fetchesAtOnce = 8
+	maxDocument   = 2 << 20  // that a stranger may hand over
+	maxDocuments  = 64 << 20 // that all of them may
 )
 
 // How a cited document was got hold of.
@@ -66,17 +73,13 @@ func (f *findings) admit(ctx context.Context, jr *journey) error {
 		return err
 	}
 	for i, c := range citations {
-		if why := unusable(c); why != "" {
-			jr.leavesOut(plaintext.Line(c.Locator, maxTopic), fmt.Sprintf("a citation of %s was left out: %s", jr.Researcher, why))
-			continue
-		}
-		h := documents[documentOf(c)]
-		if !h.Text.Valid() { // there is its word only
+		why, h := unusable(c), documents[documentOf(c)]
+		if why == "" && !h.Text.Valid() { // there is its word only
 			if h, err = f.evidence(ctx, jr, c, f.report); err != nil {
 				return err
 			}
 		}
-		if why := f.unwanted(jr, c, h); why != "" {
+		if why = cmp.Or(why, f.unwanted(jr, c, h)); why != "" {
 			jr.leavesOut(plaintext.Line(c.Locator, maxTopic), fmt.Sprintf("a citation of %s was left out: %s", jr.Researcher, why))
 			continue
 		}
@@ -150,12 +153,6 @@ func (f *findings) evidence(ctx context.Context, jr *journey, c marchwarden.Cita
 	}
 	return h, err
 }
-
-// The most that strangers may hand over: in one document, and in all.
-const (
-	maxDocument  = 2 << 20
-	maxDocuments = 64 << 20
-)
 
 // obtain gets hold of a cited document: as this program has stored it, as the researcher hands it over by hash, or
 // from where it says it found it.

@@ -31,6 +31,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
@@ -69,12 +70,6 @@ type Minds struct {
 	Vectors func(id string) (embed.Embedder, error) // finds what made the sentence vectors of an earlier run, by its id; nil finds none
 }
 
-// of are the minds of a run with a model.
-func (m Minds) of(model string) outcome.Minds {
-	writer := m.Writer(model)
-	return outcome.Minds{Mind: writer.ID(), Version: outcome.VersionOf(writer), Planner: m.Planner(model).ID()}
-}
-
 // Config is what an investigator works with. The caller closes what it passes in.
 type Config struct {
 	outcome.Lab
@@ -104,13 +99,8 @@ type Options struct {
 // PI is a principal investigator. It is a researcher like those that it asks, and safe for concurrent use.
 type PI struct{ cfg Config }
 
-var _ marchwarden.Researcher = (*PI)(nil)
-
 // New makes an investigator.
 func New(cfg Config) *PI { return &PI{cfg} }
-
-// gatherShare is the part of the deadline that rihlas may use.
-const gatherShare = 0.75
 
 // Research investigates a question under a trace of its own.
 func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
@@ -156,7 +146,8 @@ func (p *PI) continues(ctx context.Context, start *trace.Start) error {
 func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	ctx = marchwarden.WithTraceID(ctx, marchwarden.TraceID{})
 	return p.cfg.Resume(ctx, Name, req, sink, func(start *trace.Start) (outcome.Ready, error) {
-		ready := outcome.Ready{Minds: p.cfg.Minds.of(start.Model)}
+		writer, planner := p.cfg.Minds.Writer(start.Model), p.cfg.Minds.Planner(start.Model)
+		ready := outcome.Ready{Mind: writer.ID(), Version: outcome.VersionOf(writer), Planner: planner.ID()}
 		there := p.cfg.Dispatcher.Members()
 		for _, m := range start.Investigation.Members {
 			if !slices.ContainsFunc(there, func(o dispatch.Member) bool { return o.Name == m.Name }) {
@@ -238,4 +229,45 @@ func (f *findings) reader() reader.Reader {
 		return nil
 	}
 	return read
+}
+
+// What calls are at least: how many a rihla makes, to plan, write and judge; how many more the investigator makes for
+// several rihlas, to write and judge; and the tokens of one, of which so many are input.
+const (
+	callsOfRihla = 3
+	callsOfPI    = 2
+	leastCall    = 1000
+	leastInput   = 800
+)
+
+// Forecast says what an investigation would come to that sends the rihlas of its plan: at least, if all goes straight,
+// and at most, by its caps. For people.
+func Forecast(start *trace.Start, rihlas int) string {
+	if start.Investigation == nil || rihlas == 0 {
+		return ""
+	}
+	if start.Model == "" {
+		return "no model, and no cost"
+	}
+	limits := start.LimitsNow()
+	low := callsOfRihla * rihlas
+	if rihlas > 1 {
+		low += callsOfPI
+	}
+	most := max(rihlas, start.Investigation.MaxRihlas)*(limits.MaxIterations+callsOfRihla) + callsOfPI
+	low = min(low, max(1, limits.TokenBudget/leastCall))
+	high := max(low, min(most, limits.TokenBudget/(leastCall/2)))
+	text := fmt.Sprintf("%d to %d calls of %s, %d to %d tokens", low, high, start.Model, low*leastCall, max(low*leastCall, limits.TokenBudget))
+	least, known := start.Prices.Cost(start.Model, ledger.Tokens{In: low * leastInput, Out: low * (leastCall - leastInput)})
+	if !known {
+		return text + "; the price is unknown: MARCHWARDEN_PRICES can set it"
+	}
+	dear := max(least, start.Prices.Worst(start.Vectors, 0, limits.TokenBudget), start.Prices.Worst(start.Vectors, limits.TokenBudget, 0))
+	if limits.MaxCostUSD > 0 {
+		least, dear = min(least, limits.MaxCostUSD), min(dear, limits.MaxCostUSD)
+	}
+	if dear == 0 {
+		return text + ", no cost"
+	}
+	return text + fmt.Sprintf(", $%.4f to $%.4f", least, dear)
 }

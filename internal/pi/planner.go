@@ -130,7 +130,12 @@ func (r *run) plan(ctx context.Context) error {
 		step.Decision = "there is nobody to ask"
 		r.gaps = append(r.gaps, marchwarden.Gap{Topic: question, Category: marchwarden.ScopeExceeded, Detail: "there is no researcher in this network"})
 	}
-	r.passedOver()
+	for _, m := range r.inv.Members { // those for whom the cap on rihlas left no place
+		if len(r.waiting) >= r.inv.MaxRihlas && !slices.ContainsFunc(r.waiting, func(it *item) bool { return it.Researcher == m.Name }) {
+			r.gaps = append(r.gaps, marchwarden.Gap{Topic: "researcher " + m.Name, Category: marchwarden.BudgetExhausted,
+				Detail: fmt.Sprintf("it was not asked: there are %d rihlas at most (--max-rihlas allows more)", r.inv.MaxRihlas)})
+		}
+	}
 	for _, it := range r.waiting {
 		step.Rihlas = append(step.Rihlas, trace.Sending(it.Sending))
 	}
@@ -144,19 +149,6 @@ func (r *run) failed(topic string, err error) {
 	r.gaps = append(r.gaps, gap)
 	if r.model != nil && r.fault == "" && !r.interrupted && marchwarden.CodeOf(err) != marchwarden.CodeExhausted {
 		r.fault = gap.Detail
-	}
-}
-
-// passedOver names the members for whom the cap on rihlas left no place.
-func (b *book) passedOver() {
-	if len(b.waiting) < b.inv.MaxRihlas {
-		return
-	}
-	for _, m := range b.inv.Members {
-		if !slices.ContainsFunc(b.waiting, func(it *item) bool { return it.Researcher == m.Name }) {
-			b.gaps = append(b.gaps, marchwarden.Gap{Topic: "researcher " + m.Name, Category: marchwarden.BudgetExhausted,
-				Detail: fmt.Sprintf("it was not asked: there are %d rihlas at most (--max-rihlas allows more)", b.inv.MaxRihlas)})
-		}
 	}
 }
 
@@ -203,16 +195,16 @@ func (b *book) extend() (bool, error) {
 
 	left := b.dropped
 	b.dropped = nil
-	for _, d := range left {
-		b.asked[key(d.Researcher, d.Question)] = len(b.journeys) + len(b.waiting) + 1
-		if d.about >= 0 {
-			said := &b.decisions[d.about]
-			said.Action, said.Reason = marchwarden.Dispatched, d.Reason
+	for _, it := range left {
+		b.asked[key(it.Researcher, it.Question)] = len(b.journeys) + len(b.waiting) + 1
+		if it.about >= 0 {
+			said := &b.decisions[it.about]
+			said.Action, said.Reason = marchwarden.Dispatched, it.Reason
 			if err := b.tell(*said); err != nil {
 				return false, err
 			}
 		}
-		b.push(d.item)
+		b.push(it)
 	}
 	for _, jr := range slices.Clone(b.journeys) {
 		if !b.unfinished(jr) {
@@ -292,56 +284,33 @@ func (b *book) sourcesRead() int {
 	return n
 }
 
-// used is what a rihla says that it used. A stranger cannot charge more than it was given.
-func (b *book) used(jr *journey) int {
-	switch {
-	case jr.unasked:
-		return 0
-	case !b.own(jr.Researcher):
-		return min(jr.res.CostMetadata.TokensUsed, jr.grant)
-	case b.continues(jr.goesOn): // it reports for both
-		return max(0, jr.res.CostMetadata.TokensUsed-jr.goesOn.res.CostMetadata.TokensUsed)
+// spent is what a rihla used. A stranger cannot charge more tokens than it was given; what its models cost is not paid
+// here, and unknown. So is what one of ours does not say, which then is all that it had. The meter knows of what is unknown.
+func (b *book) spent(jr *journey) (tokens int, money budget.Money, read int) {
+	if jr.unasked {
+		return 0, 0, 0
 	}
-	return jr.res.CostMetadata.TokensUsed
-}
-
-// paid is what a rihla's models cost. Those of strangers are not paid here, and what they cost is
-// unknown; so is what one of ours does not say, which then is all that it had.
-func (b *book) paid(jr *journey) budget.Money {
-	cost := func(jr *journey) (budget.Money, bool) {
-		usd := jr.res.CostMetadata.CostUSD
-		if usd == nil {
-			return jr.money, false
+	priced := func(jr *journey) budget.Money {
+		if usd := jr.res.CostMetadata.CostUSD; usd != nil {
+			return max(0, budget.Dollars(*usd))
 		}
-		return max(0, budget.Dollars(*usd)), true
+		return jr.money
 	}
-	switch {
-	case jr.unasked:
-		return 0
-	case !b.own(jr.Researcher):
-		if jr.res.CostMetadata.TokensUsed > 0 {
-			b.meter.Unpriced()
-		}
-		return 0
+	cost, own := jr.res.CostMetadata, b.own(jr.Researcher)
+	tokens, money, read = cost.TokensUsed, priced(jr), cost.SourcesRead
+	if !own {
+		tokens, money = min(tokens, jr.grant), 0
 	}
-	sum, known := cost(jr)
-	if !known {
+	if own && cost.CostUSD == nil || !own && cost.TokensUsed > 0 {
 		b.meter.Unpriced()
 	}
-	if b.continues(jr.goesOn) && known { // it reports for both
-		before, _ := cost(jr.goesOn)
-		sum = max(0, sum-before)
+	if was := jr.goesOn; b.continues(was) { // it reports for both
+		tokens, read = max(0, tokens-was.res.CostMetadata.TokensUsed), read-was.res.CostMetadata.SourcesRead
+		if cost.CostUSD != nil {
+			money = max(0, money-priced(was))
+		}
 	}
-	return sum
-}
-
-// read is how many documents a rihla has read.
-func (b *book) read(jr *journey) int {
-	n := jr.res.CostMetadata.SourcesRead
-	if b.continues(jr.goesOn) {
-		n -= jr.goesOn.res.CostMetadata.SourcesRead
-	}
-	return max(0, n)
+	return tokens, money, max(0, read)
 }
 
 // inFull is an open question as it can be asked by itself: a part of its rihla's question names its subject.

@@ -90,12 +90,6 @@ func (f *findings) notices(jr *journey) []notice {
 	return out[:min(len(out), maxNotices)]
 }
 
-// The most that one report can cause: things looked at, and rihlas.
-const (
-	maxNotices   = 40
-	maxPerReport = 4
-)
-
 // follow decides on things that were reported. Each decision is recorded with its reason.
 func (b *book) follow(notices ...notice) error {
 	for _, n := range notices {
@@ -105,9 +99,6 @@ func (b *book) follow(notices ...notice) error {
 		}
 		d := marchwarden.Decision{About: n.about, Topic: plaintext.Line(n.topic, maxTopic), From: n.from.number, Action: known.action, Reason: known.why}
 		s, tokens := known.target(b, n)
-		if s.Researcher == "" {
-			s = Sending{}
-		}
 		if err := b.decide(d, n.from, &item{Sending: s, priority: known.priority, tokens: tokens}); err != nil {
 			return err
 		}
@@ -117,7 +108,7 @@ func (b *book) follow(notices ...notice) error {
 
 // decide records a decision about what a rihla reported and, if there is a question to send, whether it is sent.
 func (b *book) decide(d marchwarden.Decision, from *journey, it *item) error {
-	if it.Question != "" {
+	if it.Researcher != "" && it.Question != "" {
 		it.parent, it.depth, it.about = from.number, from.depth+1, len(b.decisions)
 		if d.Action, d.Reason = b.judge(it, from); d.Action == marchwarden.Dispatched {
 			b.push(it)
@@ -146,19 +137,14 @@ func (b *book) judge(it *item, from *journey) (marchwarden.Action, string) {
 	case len(b.journeys)+len(b.waiting) >= b.inv.MaxRihlas+b.extra:
 		return marchwarden.Capped, fmt.Sprintf("there are %d rihlas at most", b.inv.MaxRihlas)
 	case !b.mayTell(from.Researcher, it.Researcher, it.Question):
-		b.withheld(from.Researcher, it)
+		b.gaps = append(b.gaps, marchwarden.Gap{
+			Topic: it.Question, Category: marchwarden.AccessDenied,
+			Detail: fmt.Sprintf("%s was not asked, because that would have told it what %s found (--allow-egress %s allows it)", it.Researcher, from.Researcher, from.Researcher),
+		})
 		return marchwarden.Withheld, fmt.Sprintf("it would tell %s what %s found, which is private", it.Researcher, from.Researcher)
 	}
 	b.asked[same] = len(b.journeys) + len(b.waiting) + 1
 	return marchwarden.Dispatched, it.Reason
-}
-
-// withheld is the gap of a rihla that would have told private things.
-func (b *book) withheld(from string, it *item) {
-	b.gaps = append(b.gaps, marchwarden.Gap{
-		Topic: it.Question, Category: marchwarden.AccessDenied,
-		Detail: fmt.Sprintf("%s was not asked, because that would have told it what %s found (--allow-egress %s allows it)", it.Researcher, from, from),
-	})
 }
 
 // Taint. What a private member reported must not be told to another member,

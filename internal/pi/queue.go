@@ -28,6 +28,7 @@ type item struct {
 	tokens   int      // at least so many are wanted; 0 for a share
 	about    int      // index of the decision that it came of, or -1
 	goesOn   *journey // the journey that it resumes, which had ended before it was done
+	missing  string   // why it was left out
 }
 
 // push puts an item behind those that are no less urgent.
@@ -131,8 +132,8 @@ func (b *book) drop(why string, items ...*item) error {
 			b.journeys[it.parent-1].followed = false
 			b.extra--
 		} else {
-			gap := marchwarden.Gap{Topic: it.Question, Category: marchwarden.BudgetExhausted, Detail: fmt.Sprintf("%s was not asked: %s", it.Researcher, why)}
-			b.dropped = append(b.dropped, dropped{it, gap})
+			it.missing = why
+			b.dropped = append(b.dropped, it)
 		}
 	}
 	return nil
@@ -146,12 +147,6 @@ func (b *book) unask(same string) {
 			b.asked[same] = jr.number
 		}
 	}
-}
-
-// dropped is a rihla that was left out, and the gap that says so.
-type dropped struct {
-	*item
-	gap marchwarden.Gap
 }
 
 // grant gives a rihla its share of tokens and documents by its weight: the plan's rihlas of what was there for them,
@@ -221,7 +216,13 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 	}
 	way, done := replay.Limited(ctx, patience)
 	part := r.past
-	jr.id = r.idFor(jr)
+	// The id of its run is written down before the researcher can have done anything. Strangers choose for themselves,
+	// and a run that goes on has one.
+	if r.world != nil && !r.continues(jr.goesOn) && r.own(jr.Researcher) {
+		if jr.id = r.began[jr.number]; !jr.id.Valid() {
+			jr.id = r.world.NewID()
+		}
+	}
 	go func() {
 		defer done()
 		var home homecoming
@@ -233,18 +234,6 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 	}()
 	r.liveOf(jr, marchwarden.StagePlan, "sent: "+jr.Question)
 	return nil
-}
-
-// idFor is the id that the run of a journey is to have, written down before the researcher can have done anything.
-// Strangers choose for themselves, and a run that goes on has one.
-func (r *run) idFor(jr *journey) marchwarden.TraceID {
-	if r.world == nil || r.continues(jr.goesOn) || !r.own(jr.Researcher) {
-		return marchwarden.TraceID{}
-	}
-	if began, ok := r.began[jr.number]; ok {
-		return began
-	}
-	return r.world.NewID()
 }
 
 // ask asks the dispatcher. A panic there is a failed rihla like any other.
@@ -290,24 +279,29 @@ func (b *book) requestOf(jr *journey) marchwarden.Request {
 	if b.continues(jr.goesOn) {
 		return b.moreOf(jr)
 	}
-	tokens, sources, iterations := jr.grant, jr.sources, b.stepsOf(jr)
-	follow := ""
-	if b.own(jr.Researcher) { // its own documents of the conversation are read first
-		follow = b.start.Request.Follow
-	}
+	asked, own := b.start.Request, b.own(jr.Researcher)
 	req := marchwarden.Request{
-		Question: jr.Question, Context: b.contextOf(jr), Depth: b.start.Request.Depth, Follow: follow,
-		Constraints: &marchwarden.Constraints{MaxIterations: &iterations, TokenBudget: &tokens, MaxSources: &sources,
-			SourceFilter: b.start.Request.Filter().String()},
+		Question: jr.Question, Context: b.contextOf(jr), Depth: asked.Depth,
+		Constraints: &marchwarden.Constraints{MaxIterations: new(b.stepsOf(jr)), TokenBudget: new(jr.grant), MaxSources: new(jr.sources), SourceFilter: asked.Filter().String()},
 	}
-	if c := b.start.Request.Constraints; c != nil {
+	if c := asked.Constraints; c != nil {
 		req.Constraints.Since, req.Constraints.Until = c.Since, c.Until
 	}
 	if b.meter.Limits().MaxCostUSD > 0 { // with nothing left, what costs nothing can be done
 		req.Constraints.MaxCostUSD = new(max(1, jr.money).USD())
 	}
-	if b.since(5) {
-		b.inForm(jr, &req)
+	if own { // its own documents of the conversation are read first
+		req.Follow = asked.Follow
+	}
+	if !b.since(5) {
+		return req
+	}
+	req.Format = marchwarden.Plain
+	if b.asksAll(jr) && !b.composes() { // what it writes may be the answer
+		req.Format, req.Length = asked.Format, asked.Length
+		if own {
+			req.Audience, req.Instructions = asked.Audience, asked.Instructions
+		}
 	}
 	return req
 }
@@ -326,18 +320,6 @@ func (b *book) stepsOf(jr *journey) int {
 func (b *book) paced(jr *journey, g marchwarden.Gap) bool {
 	return b.composes() && b.own(jr.Researcher) && len(jr.res.Citations) > 0 && g.Category == marchwarden.BudgetExhausted &&
 		strings.HasSuffix(g.Detail, " at the "+budget.IterationCap(b.stepsOf(jr)))
-}
-
-// inForm asks a researcher for the form of the answer where what it writes may be the answer, else for a plain one.
-func (b *book) inForm(jr *journey, req *marchwarden.Request) {
-	req.Format = marchwarden.Plain
-	if b.asksAll(jr) && !b.composes() {
-		asked := b.start.Request
-		req.Format, req.Length = asked.Format, asked.Length
-		if b.own(jr.Researcher) {
-			req.Audience, req.Instructions = asked.Audience, asked.Instructions
-		}
-	}
 }
 
 // composes reports whether the investigator writes the answer itself and adopts no report: a form that takes
@@ -360,7 +342,8 @@ func (b *book) contextOf(jr *journey) string {
 func (b *book) grantMore(it *item, tokens, sources int) (*journey, shortage, error) {
 	was := it.goesOn
 	room, free := b.meter.FreeRoom(), b.meter.Limits().MaxSources-b.meter.Usage().Sources
-	rest, unread := max(0, was.grant-b.used(was)), max(0, was.sources-b.read(was))
+	used, paid, read := b.spent(was)
+	rest, unread := max(0, was.grant-used), max(0, was.sources-read)
 	if tokens = min(tokens, room-rest); tokens < marchwarden.MinTokenBudget {
 		tokens = 0
 	}
@@ -376,7 +359,7 @@ func (b *book) grantMore(it *item, tokens, sources int) (*journey, shortage, err
 	if err != nil {
 		return nil, shortage{}, err
 	}
-	unpaid := max(0, was.money-b.paid(was))
+	unpaid := max(0, was.money-paid)
 	return &journey{item: *it, grant: tokens + rest, money: more, moreMoney: max(0, more-unpaid), sources: b.meter.TakeSources(sources + unread), moreTokens: tokens, moreSources: sources,
 		reserved: reserved, retry: true, back: make(chan homecoming, 1)}, shortage{}, nil
 }

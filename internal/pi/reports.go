@@ -53,9 +53,6 @@ func (b *book) unheard() []string {
 	return out
 }
 
-// mostHeard is how many sentences of an external researcher are kept beside what is written of all evidence.
-const mostHeard = 5
-
 // unsaid are the claims of an external researcher that a draft does not say, on evidence that stood the check.
 func (f *findings) unsaid(d reason.Draft, jr *journey) []reason.Claim {
 	words := map[string]bool{}
@@ -230,9 +227,6 @@ func (f *findings) adoptBlocks(jr *journey, d *reason.Draft, said map[string]boo
 		d.Blocks = append(d.Blocks, block)
 	}
 }
-
-// maxBlocks bounds the blocks of a report that are looked at.
-const maxBlocks = 100
 
 // passagesOf are where the citations of a report stand that stood the check.
 func (f *findings) passagesOf(jr *journey, citations []int) []evidence.ID {

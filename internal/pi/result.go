@@ -19,9 +19,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// maxLeads bounds the discoveries and open questions of a result, each.
-const maxLeads = 30
-
 // conclude grounds the draft once more, in the bytes that are stored here, and makes the result of it.
 func (r *run) conclude(ctx context.Context, draft reason.Draft) (*marchwarden.Result, error) {
 	r.live(marchwarden.StageCheck, "checking every excerpt against the stored bytes")
@@ -56,9 +53,12 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		Answer: g.Answer, Blocks: g.Blocks, ShortAnswer: g.ShortAnswer, Closest: g.Closest, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
 		Decisions: r.decided(), TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
-			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, SourcesRead: r.sourcesRead(), OverBudget: use.OverBudget,
+			TokensUsed: use.Tokens, BudgetExhausted: exhausted, SourcesRead: r.sourcesRead(), OverBudget: use.OverBudget,
 			CostUSD: use.CostUSD,
 		},
+	}
+	for _, jr := range r.journeys {
+		res.CostMetadata.IterationsRun = max(res.CostMetadata.IterationsRun, jr.depth+1)
 	}
 	confidence.Rate(res, confidence.Input{
 		Sources: r.set.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Unheard: len(r.unheard()) > 0, Now: r.start.StartedAt, Table: r.table,
@@ -126,14 +126,6 @@ func (f *findings) locatorOf(source int, c *marchwarden.Citation) string {
 	return c.Locator
 }
 
-func (b *book) generations() int {
-	n := 0
-	for _, jr := range b.journeys {
-		n = max(n, jr.depth+1)
-	}
-	return n
-}
-
 // rihlas are the journeys, and what of the plan was never sent.
 func (b *book) rihlas() []marchwarden.Rihla {
 	var out []marchwarden.Rihla
@@ -141,7 +133,8 @@ func (b *book) rihlas() []marchwarden.Rihla {
 		rihla := marchwarden.Rihla{Researcher: jr.Researcher, Question: jr.Question, Reason: jr.Reason, Parent: jr.parent,
 			Outcome: outcomeOf(jr), WallTimeSec: jr.took.Seconds()}
 		if jr.res != nil {
-			rihla.TraceID, rihla.TokensUsed, rihla.Citations = jr.res.TraceID, b.used(jr), jr.admitted
+			rihla.TraceID, rihla.Citations = jr.res.TraceID, jr.admitted
+			rihla.TokensUsed, _, _ = b.spent(jr)
 		}
 		out = append(out, rihla)
 	}
@@ -212,8 +205,8 @@ func (b *book) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []march
 	for _, g := range b.gaps {
 		add(g, "")
 	}
-	for _, d := range b.dropped {
-		add(d.gap, "")
+	for _, it := range b.dropped {
+		add(marchwarden.Gap{Topic: it.Question, Category: marchwarden.BudgetExhausted, Detail: fmt.Sprintf("%s was not asked: %s", it.Researcher, it.missing)}, "")
 	}
 	several, said := len(b.brought()) > 1, wordsOf(res)
 	for _, jr := range b.journeys {

@@ -32,6 +32,7 @@ const (
 	stepTokens  = 2500 // that a researcher with a model should have for each step
 	fed         = 2500 // tokens that a researcher with a model needs to plan, write and judge
 	planShare   = 0.2  // of the time to gather, for a model that plans
+	gatherShare = 0.75 // of the deadline, for gathering
 	rihlaShare  = 0.75 // of the time that is left to gather, for one rihla
 	waitForLate = 4 * time.Second
 )
@@ -52,7 +53,7 @@ type book struct {
 	arrivals                 int
 	stopped                  bool // no further rihla is sent
 	compared                 bool // across reports, when the first ones were in
-	dropped                  []dropped
+	dropped                  []*item
 	past                     int     // ends after which the investigation was resumed
 	extra                    int     // rihlas that only continue others, and count for none
 	firstTokens, firstWeight float64 // what the plan's rihlas share: tokens, and the sum of their weights
@@ -194,13 +195,13 @@ func (r *run) openModel() {
 	if r.world != nil {
 		outside = llm.Safe(r.world.Model)
 	}
-	r.model = llm.NewMetered(replay.Model(r.j, r.start.Model, outside), r.meter, r.j.Note, func(prompt string) {
+	r.model = llm.NewMetered(replay.Model(r.j, r.start.Model, outside), r.meter, r.start, r.j.Note, func(prompt string) {
 		stage := marchwarden.StageSynthesize
 		if prompt == promptName || prompt == clarifyName {
 			stage = marchwarden.StagePlan
 		}
 		r.live(stage, "asking "+r.start.Model+" to "+strings.Replace(prompt, "section", "write a section", 1))
-	}).Priced(r.start.Prices, r.start.Vectors)
+	})
 }
 
 // gather gathers, and goes on past every end that the investigation has gone past.
@@ -338,13 +339,11 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	if jr.res == nil && !jr.unasked {
 		r.forsake(jr)
 	} else {
-		jr.reserved.SettleCost(r.used(jr), r.paid(jr))
-	}
-	if jr.unasked {
-		r.meter.ReturnSources(jr.sources)
-	}
-	if jr.res != nil && (jr.res.CostMetadata.SourcesRead > 0 || len(jr.res.Citations) == 0) { // a stranger may not say
-		r.meter.ReturnSources(jr.sources - r.read(jr))
+		tokens, money, read := r.spent(jr)
+		jr.reserved.SettleCost(tokens, money)
+		if jr.unasked || jr.res.CostMetadata.SourcesRead > 0 || len(jr.res.Citations) == 0 { // a stranger may not say
+			r.meter.ReturnSources(jr.sources - read)
+		}
 	}
 	r.replace(jr)
 	if err := r.admit(ctx, jr); err != nil {

@@ -171,11 +171,6 @@ func (p *plan) relation() Relation {
 		bert.Softmax(said[:])
 		entailed, contradicted = max(entailed, float64(said[0])), max(contradicted, float64(said[2]))
 	}
-	return newRelation(entailed, contradicted)
-}
-
-// newRelation leaves to neither side what both have not.
-func newRelation(entailed, contradicted float64) Relation {
 	return Relation{Entailed: entailed, Neutral: max(0, 1-entailed-contradicted), Contradicted: contradicted}
 }
 

@@ -90,22 +90,10 @@ func (s *State) Form() marchwarden.Format {
 // Offered reports whether a locator may be read: it is in the caller's own
 // words, a hit of a search of this run, or a link on a page that was read.
 func (s *State) Offered(locator string) bool {
-	if slices.Contains(s.Given, locator) {
-		return true
-	}
-	for _, sd := range s.Searches {
-		for _, h := range sd.Hits {
-			if h.Locator == locator {
-				return true
-			}
-		}
-	}
-	for _, src := range s.Evidence.Sources() {
-		if slices.Contains(src.Page.Links, locator) {
-			return true
-		}
-	}
-	return false
+	hit := func(h search.Hit) bool { return h.Locator == locator }
+	return slices.Contains(s.Given, locator) ||
+		slices.ContainsFunc(s.Searches, func(sd Searched) bool { return slices.ContainsFunc(sd.Hits, hit) }) ||
+		slices.ContainsFunc(s.Evidence.Sources(), func(src *evidence.Source) bool { return slices.Contains(src.Page.Links, locator) })
 }
 
 // Searched is a search that was run and what it gave.

@@ -203,7 +203,7 @@ func (c *checker) traces(ctx context.Context) error {
 }
 
 func (c *checker) trace(ctx context.Context, id marchwarden.TraceID) {
-	log, err := c.read(id, func(ref blob.Ref) {
+	log, text, err := c.read(id, func(ref blob.Ref) {
 		if !c.known[ref] {
 			c.known[ref] = false
 		}
@@ -217,7 +217,7 @@ func (c *checker) trace(ctx context.Context, id marchwarden.TraceID) {
 		c.report.Running++
 	}
 	if err = errors.Join(err, busyErr); err == nil {
-		err = c.sound(id, log, busy)
+		err = c.sound(id, log, text, busy)
 	}
 	if err != nil {
 		kind := DamagedTrace

@@ -195,7 +195,7 @@ func TestStrangeFiles(t *testing.T) {
 	}
 	strays := []string{path(".x.tmp"), path("weird name.jsonl"), path(id(3) + ".imported"), filepath.Join(p.path, "blobs", "sha256", "garbage")}
 	leftover := path("." + id(4) + ".jsonl." + strings.Repeat("A", 26) + ".tmp")
-	for _, path := range append(strays, leftover, path(trace.ImportLock)) {
+	for _, path := range append(strays, leftover, path("lock")) {
 		write(t, path, []byte("x"))
 		date(t, time.Now().Add(-2*time.Hour), path)
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -26,9 +25,9 @@ type Files struct{ Ledger, Home string }
 // Check checks all of them, adds what it finds to a report, and counts the lines of the
 // ledger. What cannot be read does not keep it from the rest.
 func (f Files) Check(ctx context.Context, report *Report) (lines int, err error) {
-	lines, bad, err := ledger.Check(f.Ledger)
+	entries, bad, err := ledger.Read(f.Ledger)
 	report.lines(f.Ledger, bad)
-	return lines, errors.Join(err, ctx.Err(), f.reports(report), f.watched(report))
+	return len(entries), errors.Join(err, ctx.Err(), f.reports(report), f.watched(report))
 }
 
 // lines notes the bad lines of a file.
@@ -42,8 +41,8 @@ func (r *Report) lines(path string, bad []durable.BadLine) {
 	}
 }
 
-// named calls fn with the path of every file in a folder that is named by the id of a run.
-func named(folder, suffix string, fn func(path string) error) error {
+// named calls fn with every entry of a folder that is named by the id of a run.
+func named(folder, suffix string, fn func(path string, e fs.DirEntry) error) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -51,14 +50,14 @@ func named(folder, suffix string, fn func(path string) error) error {
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), suffix)
 		if _, notID := marchwarden.ParseTraceID(name); ok && notID == nil {
-			err = errors.Join(err, fn(filepath.Join(folder, e.Name())))
+			err = errors.Join(err, fn(filepath.Join(folder, e.Name()), e))
 		}
 	}
 	return err
 }
 
 func (f Files) reports(report *Report) error {
-	return named(filepath.Join(f.Home, "drift"), ".jsonl", func(path string) error {
+	return named(filepath.Join(f.Home, "drift"), ".jsonl", func(path string, _ fs.DirEntry) error {
 		bad, err := drift.Damage(path)
 		report.lines(path, bad)
 		return err
@@ -67,7 +66,7 @@ func (f Files) reports(report *Report) error {
 
 // watched has the files of watched questions read.
 func (f Files) watched(report *Report) error {
-	return named(watch.In(f.Home).Dir, ".json", func(path string) error {
+	return named(watch.In(f.Home).Dir, ".json", func(path string, _ fs.DirEntry) error {
 		_, problem := watch.Read(path)
 		switch {
 		case problem == nil, errors.Is(problem, fs.ErrNotExist):
@@ -80,34 +79,23 @@ func (f Files) watched(report *Report) error {
 	})
 }
 
-const traceSuffix = ".jsonl"
-
-// brokenOff is the name of a file that an import was about to rename. gc removes it when it is old.
-var brokenOff = regexp.MustCompile(`^\.` + idShape.String() + `(\.jsonl|\.imported)\.[A-Z2-7]{26}\.tmp$`)
-
 // places looks at the entries of the folder of traces that are no traces: what stands in the
 // place of one, and what an import left that was broken off.
 func (c *checker) places(ctx context.Context) error {
-	entries, err := os.ReadDir(c.Traces.Path())
-	for _, e := range entries {
-		path := filepath.Join(c.Traces.Path(), e.Name())
-		name, isTrace := strings.CutSuffix(e.Name(), traceSuffix)
-		id, notID := marchwarden.ParseTraceID(name)
-		switch {
-		case isTrace && notID == nil && !e.Type().IsRegular():
-			c.report.found(Finding{Kind: DamagedTrace, Object: "trace " + id.String(), Problem: "what stands in its place is no file", Remedy: "remove " + path})
-		case brokenOff.MatchString(e.Name()) && e.Type().IsRegular():
-			if info, err := e.Info(); err == nil && info.ModTime().Before(c.o.Now.Add(-grace)) {
-				c.report.Leftovers++
-			}
+	err := named(c.Traces.Path(), ".jsonl", func(path string, e fs.DirEntry) error {
+		if !e.Type().IsRegular() {
+			c.report.found(Finding{Kind: DamagedTrace, Object: "trace " + strings.TrimSuffix(e.Name(), ".jsonl"), Problem: "what stands in its place is no file", Remedy: "remove " + path})
 		}
-	}
-	return errors.Join(err, ctx.Err())
+		return nil
+	})
+	left, failed := c.Traces.Leftovers(c.o.Now.Add(-grace))
+	c.report.Leftovers += len(left)
+	return errors.Join(err, failed, ctx.Err())
 }
 
 // sound says what is wrong with a trace. What a crash left at its end is no damage: it was
 // never acknowledged.
-func (c *checker) sound(id marchwarden.TraceID, log *trace.Log, busy bool) error {
+func (c *checker) sound(id marchwarden.TraceID, log *trace.Log, text []byte, busy bool) error {
 	switch {
 	case log.Damaged:
 		return fmt.Errorf("its last line is damaged: %d bytes after step %d carry no step", log.Torn, len(log.Steps))
@@ -131,10 +119,6 @@ func (c *checker) sound(id marchwarden.TraceID, log *trace.Log, busy bool) error
 	}
 	if log.Torn == 0 || busy {
 		return nil
-	}
-	text, err := c.Traces.Text(id)
-	if err != nil {
-		return err
 	}
 	if len(text) > int(log.Good) && json.Valid(text[log.Good:len(text)-1]) { // a crash leaves no line that lacks only its end
 		return errors.New("the end of its last line is damaged")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -70,10 +69,9 @@ type Collected struct {
 // PlanCollection finds out what may go, and changes nothing. A run that is asked for
 // by name is CodeNotFound if it is not there, CodeInvalid if it is a rihla of an
 // investigation, and CodeUnavailable if a process is at work on it.
-func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (*Plan, error) {
+func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (_ *Plan, err error) {
 	p := &Plan{home: h, options: o, Families: []Family{}}
 	if h.Folder != "" {
-		var err error
 		if p.watched, err = watch.In(h.Folder).Needed(); err != nil {
 			return nil, fmt.Errorf("plan a collection: %w", err)
 		}
@@ -162,7 +160,7 @@ func (p *Plan) take(ctx context.Context, f Family, release func(blob.Ref)) error
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := p.home.read(id, release); err != nil && !unreadable(err) {
+		if _, _, err := p.home.read(id, release); err != nil && !unreadable(err) {
 			return fmt.Errorf("plan a collection: %w", err)
 		}
 	}
@@ -233,26 +231,16 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 	}
 	var err error
 	c.Leftovers, err = p.home.Shelf.Sweep(ctx, p.options.Now.Add(-grace))
-	n, failed := p.sweepImports()
-	c.Leftovers += n
-	return c, errors.Join(err, failed)
-}
-
-// sweepImports removes what imports left in the folder of traces that were broken off.
-func (p *Plan) sweepImports() (removed int, err error) {
-	entries, err := os.ReadDir(p.home.Traces.Path())
-	for _, e := range entries {
-		info, gone := e.Info()
-		if gone != nil || !brokenOff.MatchString(e.Name()) || !e.Type().IsRegular() || info.ModTime().After(p.options.Now.Add(-grace)) {
-			continue
-		}
-		if failed := os.Remove(filepath.Join(p.home.Traces.Path(), e.Name())); failed != nil {
+	imports, failed := p.home.Traces.Leftovers(p.options.Now.Add(-grace))
+	err = errors.Join(err, failed)
+	for _, path := range imports {
+		if failed := os.Remove(path); failed != nil {
 			err = errors.Join(err, failed)
-			continue
+		} else {
+			c.Leftovers++
 		}
-		removed++
 	}
-	return removed, err
+	return c, err
 }
 
 // remove removes the traces of a family with the checks of their sources, the
@@ -319,7 +307,7 @@ func (n *needs) now() (map[blob.Ref]bool, error) {
 		if n.seen[file.ID] == file {
 			continue
 		}
-		_, err = n.home.read(file.ID, func(ref blob.Ref) { n.refs[ref] = true })
+		_, _, err = n.home.read(file.ID, func(ref blob.Ref) { n.refs[ref] = true })
 		if err != nil && !unreadable(err) {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,17 +56,18 @@ var refShape = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 // cannot be decoded. What a trace mentions is more than what its steps need, as far as this
 // program understands them: a step of an action that only a later version knows, and a line
 // that is damaged, still keep what they mention.
-func (h Home) read(id marchwarden.TraceID, mention func(blob.Ref)) (*trace.Log, error) {
-	text, err := h.Traces.Text(id)
+func (h Home) read(id marchwarden.TraceID, mention func(blob.Ref)) (log *trace.Log, text []byte, err error) {
+	text, err = h.Traces.Text(id)
 	for _, hash := range refShape.FindAll(text, -1) {
 		if ref, err := blob.Parse(string(hash)); err == nil {
 			mention(ref)
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, text, err
 	}
-	return trace.Read(bytes.NewReader(text))
+	log, err = trace.Read(bytes.NewReader(text))
+	return log, text, err
 }
 
 // Family is a run with its rihlas: they are kept and removed together. A rihla
@@ -222,14 +224,13 @@ func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, e
 	if m.busy, err = h.Traces.Busy(id); err != nil {
 		return nil, err
 	}
-	log, err := h.read(id, mention)
-	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+	log, text, err := h.read(id, mention)
+	switch {
+	case marchwarden.CodeOf(err) == marchwarden.CodeNotFound, errors.Is(err, marchwarden.CodeUnavailable):
 		return nil, err
-	}
-	if err != nil {
-		m.sealed = true
-		m.parts, err = h.idsIn(id)
-		return m, err
+	case err != nil:
+		m.sealed, m.parts = true, idsIn(text, id)
+		return m, nil
 	}
 	facts := run.FactsOf(log.Steps)
 	m.parts, m.Finished = facts.Parts, facts.Ended
@@ -244,17 +245,13 @@ func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, e
 
 var idShape = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// idsIn are the traces, its rihlas among them, that an unreadable one mentions.
-func (h Home) idsIn(id marchwarden.TraceID) (ids []marchwarden.TraceID, err error) {
-	data, err := h.Traces.Text(id)
-	if err != nil {
-		return nil, err
-	}
-	for _, text := range idShape.FindAll(data, -1) {
-		other, err := marchwarden.ParseTraceID(string(text))
+// idsIn are the traces, its rihlas among them, that the text of an unreadable one mentions.
+func idsIn(text []byte, id marchwarden.TraceID) (ids []marchwarden.TraceID) {
+	for _, match := range idShape.FindAll(text, -1) {
+		other, err := marchwarden.ParseTraceID(string(match))
 		if err == nil && other != id && !slices.Contains(ids, other) {
 			ids = append(ids, other)
 		}
 	}
-	return ids, nil
+	return ids
 }

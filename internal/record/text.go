@@ -12,11 +12,20 @@ import (
 func (r *Report) Text(ledgerLines int) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintln(&b, term.CleanLine(fmt.Sprintf(format, args...))) }
+	detail := func(format string, args ...any) {
+		b.WriteString("    ")
+		say(format, args...)
+	}
 	for _, f := range r.Findings {
 		say("✗ %s: %s", f.Object, strings.TrimPrefix(f.Problem, f.Object+": "))
-		for _, line := range f.lines() {
-			fmt.Fprint(&b, "    ")
-			say("%s", line)
+		for _, n := range f.NeededBy {
+			detail("needed by %s", n)
+		}
+		if f.More > 0 {
+			detail("and by %s", term.Plural(f.More, "other step"))
+		}
+		if f.Remedy != "" {
+			detail("%s", f.Remedy)
 		}
 	}
 	say("checked: %s (%d running), %s stored pieces of %s, %s of the ledger", term.Plural(r.Traces, "trace"), r.Running, term.Count(r.Blobs), term.Bytes(r.Bytes), term.Plural(ledgerLines, "line"))
@@ -42,18 +51,4 @@ func (r *Report) Text(ledgerLines int) string {
 		say("nothing is wrong")
 	}
 	return b.String()
-}
-
-// lines say who needs an object, and what can be done about it.
-func (f Finding) lines() (lines []string) {
-	for _, n := range f.NeededBy {
-		lines = append(lines, "needed by "+n.String())
-	}
-	if f.More > 0 {
-		lines = append(lines, "and by "+term.Plural(f.More, "other step"))
-	}
-	if f.Remedy != "" {
-		lines = append(lines, f.Remedy)
-	}
-	return lines
 }

@@ -49,13 +49,10 @@ func read[T any](out []byte) T {
 	return v
 }
 
-// Free is an engine or a fetcher that may say that it costs nothing but time and reaches
-// nothing outside this machine.
-type Free interface{ Free() bool }
-
-// IsFree reports whether an engine or a fetcher says so. One around another passes it on.
+// IsFree reports whether an engine or a fetcher says that it costs nothing but time and reaches
+// nothing outside this machine. One around another passes it on.
 func IsFree(inner any) bool {
-	f, ok := inner.(Free)
+	f, ok := inner.(interface{ Free() bool })
 	return ok && f.Free()
 }
 

@@ -227,18 +227,12 @@ func CheckBlobs(ctx context.Context, log *trace.Log, blobs blob.Store) error {
 // of a rerun.
 func Difference(want, got []byte) string {
 	const before, shown = 40, 80
-	at := common(string(want), string(got))
+	at := 0
+	for at < min(len(want), len(got)) && want[at] == got[at] {
+		at++
+	}
 	near := func(s []byte) string {
 		return strings.ToValidUTF8(string(s[min(len(s), max(0, at-before)):min(len(s), at+shown)]), "")
 	}
 	return fmt.Sprintf("first difference at byte %d of %d: …%s… was recorded, …%s… came out", at, len(want), near(want), near(got))
-}
-
-// common is how many bytes two texts begin with alike.
-func common(a, b string) int {
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return n
 }

@@ -328,15 +328,12 @@ func byText(all []marchwarden.Claim) map[string][]marchwarden.Claim {
 }
 
 // claim is the next claim that says a text.
-func (r *markdownReader) claim(text string) (marchwarden.Claim, bool) {
+func (r *markdownReader) claim(text string) (c marchwarden.Claim, ok bool) {
 	all := r.claims[text]
-	if len(all) == 0 {
-		return marchwarden.Claim{}, false
+	if ok = len(all) > 0; ok {
+		c, r.claims[text] = all[0], all[min(1, len(all)-1):]
 	}
-	if len(all) > 1 {
-		r.claims[text] = all[1:]
-	}
-	return all[0], true
+	return c, ok
 }
 
 // Verdict is a verdict of the contract; what is none was not checked.

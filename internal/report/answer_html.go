@@ -22,7 +22,7 @@ import (
 // citation. It is blocks, to be put into an element of the page; headings begin at h3.
 // Equal results give equal bytes.
 func AnswerHTML(res *marchwarden.Result) h.Node {
-	return answerHTML(res, func(n int) h.Link { return h.Again("source", n, "source") })
+	return answerHTML(res, h.Source)
 }
 
 // answerHTML is an answer whose markers lead to where to says.

@@ -13,9 +13,7 @@ import (
 // decisions lists what an investigator did about the reports, in its order.
 func (b *book) decisions(ds []marchwarden.Decision) {
 	const column = 12 // "dispatched" and two spaces
-	if len(ds) > 0 {
-		b.Section("Follow-up", term.Plain)
-	}
+	b.part("Follow-up", len(ds))
 	for _, d := range ds {
 		runs := []term.Run{dim(term.Pad(term.Truncate(term.CleanLine(string(d.Action)), column-2), column, false))}
 		if about := strings.ReplaceAll(plaintext.Fold(d.About), "_", " "); about != "" {
@@ -77,10 +75,15 @@ func (b *book) side(s SideView) {
 	}
 }
 
-func (p screen) gaps(title string, groups []GapGroup) {
-	if len(groups) > 0 {
+// part opens a part of the page that has something to say.
+func (p screen) part(title string, things int) {
+	if things > 0 {
 		p.Section(title, term.Plain)
 	}
+}
+
+func (p screen) gaps(title string, groups []GapGroup) {
+	p.part(title, len(groups))
 	for _, g := range groups {
 		p.Text("  ", "  ", term.Run{Text: g.Words, Look: term.Italic})
 		for _, x := range g.Gaps {

@@ -83,6 +83,13 @@ func (r *Report) print(to paper) {
 	d.appendix()
 }
 
+// part opens a part of the document that has something to say.
+func (d document) part(title string, things int) {
+	if things > 0 {
+		d.heading(1, title)
+	}
+}
+
 func (d document) facts(fs []Fact) {
 	for _, f := range fs {
 		d.item(0, nil, text(f.Label+": "+f.Value))
@@ -147,10 +154,8 @@ func (d document) grid(b marchwarden.Block) {
 }
 
 func (d document) closest() {
+	d.part(notAnAnswer, len(d.Closest))
 	for i, s := range d.Closest {
-		if i == 0 {
-			d.heading(1, notAnAnswer)
-		}
 		d.paragraph(strong(s.Heading))
 		d.place(nearest(d.r.Result)[i].Locator)
 		d.quote(s.Excerpt)
@@ -174,19 +179,15 @@ func (d document) place(at string) {
 }
 
 func (d document) claims() {
-	for i, c := range d.Claims {
-		if i == 0 {
-			d.heading(1, "Claims")
-		}
+	d.part("Claims", len(d.Claims))
+	for _, c := range d.Claims {
 		d.item(c.Number, nil, strong(c.Verdict), text("— "+marked(c.Text, c.Sources)))
 	}
 }
 
 func (d document) contradictions() {
+	d.part("Contradictions", len(d.Contradictions))
 	for i, c := range d.Contradictions {
-		if i == 0 {
-			d.heading(1, "Contradictions")
-		}
 		d.paragraph(strong(c.About))
 		if c.Detail != "" {
 			d.paragraph(text(c.Detail))
@@ -212,9 +213,7 @@ func sideCells(v SideView, s marchwarden.Side) [4]span {
 }
 
 func (d document) gaps(title string) {
-	if len(d.Gaps) > 0 {
-		d.heading(1, title)
-	}
+	d.part(title, len(d.Gaps))
 	for _, g := range d.Gaps {
 		d.heading(2, g.Words)
 		for _, x := range g.Gaps {
@@ -225,10 +224,8 @@ func (d document) gaps(title string) {
 
 // items writes a list, if there is any, that counts from first, or with 0 has bullets.
 func (d document) items(title string, first int, all []Item, between string) {
+	d.part(title, len(all))
 	for i, x := range all {
-		if i == 0 {
-			d.heading(1, title)
-		}
 		var facts []string
 		if len(x.Facts) > 0 {
 			facts = []string{strings.Join(x.Facts, " · ")}
@@ -239,9 +236,7 @@ func (d document) items(title string, first int, all []Item, between string) {
 
 func (d document) references() {
 	all := d.r.references()
-	if len(all) > 0 {
-		d.heading(1, "References")
-	}
+	d.part("References", len(all))
 	for _, ref := range all {
 		d.paragraph(text(marked("", ref.cited)+" "+ref.text), span{text: ref.address, link: ref.address})
 	}

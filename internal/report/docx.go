@@ -29,12 +29,10 @@ func DOCX(w io.Writer, r *Report) error {
 	r.print(d)
 	var out bytes.Buffer
 	if err := d.pack(&out, v.Title, r.StartedAt); err != nil {
-		return fmt.Errorf("write DOCX: %w", err)
+		return err
 	}
-	if _, err := w.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("write DOCX: %w", err)
-	}
-	return nil
+	_, err := w.Write(out.Bytes())
+	return err
 }
 
 // word is paper.
@@ -146,13 +144,6 @@ func (d *word) table(rows [][][]span) {
 // pack writes the parts of the document.
 func (d *word) pack(w io.Writer, title string, created time.Time) error {
 	z := zip.NewWriter(w)
-	put := func(name, content string) error {
-		part, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
-		if err == nil {
-			_, err = io.WriteString(part, content)
-		}
-		return err
-	}
 	when := ""
 	if !created.IsZero() {
 		when = `<dcterms:created xsi:type="dcterms:W3CDTF">` + created.UTC().Format(time.RFC3339) + `</dcterms:created>`
@@ -164,7 +155,11 @@ func (d *word) pack(w io.Writer, title string, created time.Time) error {
 		{"word/document.xml", wordHead + `<w:document ` + wordSpace + `><w:body>` + d.body.String() + `<w:sectPr><w:pgSz w:w="11906" w:h="16838"/><w:pgMar w:top="1134" w:right="1134" w:bottom="1134" w:left="1134" w:header="709" w:footer="709" w:gutter="0"/></w:sectPr></w:body></w:document>`},
 		{"word/_rels/document.xml.rels", d.relationships()},
 	} {
-		if err := put(part[0], part[1]); err != nil {
+		to, err := z.CreateHeader(&zip.FileHeader{Name: part[0], Method: zip.Deflate})
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(to, part[1]); err != nil {
 			return err
 		}
 	}

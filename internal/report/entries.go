@@ -75,25 +75,37 @@ func paperOf(ctx context.Context, blobs blob.Store, p fetch.Page) (*Paper, error
 }
 
 // Entries are the cited documents for a bibliography, each once, in the order in
-// which they are first cited. Two citations are of one document if they name the
-// same paper, or the same locator but for the place in it.
+// which they are first cited.
 func (r *Report) Entries() []biblio.Entry {
-	out, _ := r.documents()
+	var out []biblio.Entry
+	for _, ref := range r.references() {
+		out = append(out, ref.Entry)
+	}
 	return out
 }
 
-// documents are the entries, and the numbers of the citations of each.
-func (r *Report) documents() (out []biblio.Entry, cited [][]int) {
-	cited = byDocument(r.Result, func(c marchwarden.Citation) string {
+// reference is a cited document, as people write it, and the numbers of its citations.
+type reference struct {
+	biblio.Entry
+	text, address string
+	cited         []int
+}
+
+// references are the cited documents in the order of their numbers. Two citations are of one document if
+// they name the same paper, or the same locator but for the place in it.
+func (r *Report) references() []reference {
+	var out []reference
+	for _, cited := range byDocument(r.Result, func(c marchwarden.Citation) string {
 		if id, ok := scholar.ParseID(whole(c.Locator)); ok {
 			return id.Locator()
 		}
 		return whole(c.Locator)
-	})
-	for _, numbers := range cited {
-		out = append(out, entry(r.Result.Citations[numbers[0]-1], r.source(numbers[0]-1)))
+	}) {
+		e := entry(r.Result.Citations[cited[0]-1], r.source(cited[0]-1))
+		text, address := e.Reference()
+		out = append(out, reference{e, text, address, cited})
 	}
-	return out, cited
+	return out
 }
 
 // byDocument are the numbers of the citations, those of one document together, in the order of the
@@ -109,23 +121,6 @@ func byDocument(res *marchwarden.Result, name func(marchwarden.Citation) string)
 		cited[n] = append(cited[n], i+1)
 	}
 	return cited
-}
-
-// reference is a cited document as people write it, and the numbers of its citations.
-type reference struct {
-	text, address string
-	cited         []int
-}
-
-// references are the cited documents in the order of their numbers.
-func (r *Report) references() []reference {
-	var out []reference
-	entries, cited := r.documents()
-	for i, e := range entries {
-		text, address := e.Reference()
-		out = append(out, reference{text, address, cited[i]})
-	}
-	return out
 }
 
 // entry describes one document.

@@ -2,7 +2,6 @@ package report
 
 import (
 	_ "embed"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -29,10 +28,8 @@ func HTML(w io.Writer, r *Report) error {
 <header><p class="kind">Marchwarden research report</p><h1 lang="" dir="auto">{}</h1>{}</header>
 {}<footer><p>Text in quotation boxes is other people&#39;s, as it was fetched. This page loads nothing and runs nothing.</p></footer>
 `, p.Title, p.summary(), p.content())}
-	if _, err := io.WriteString(w, page.String()); err != nil {
-		return fmt.Errorf("write HTML: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(w, page.String())
+	return err
 }
 
 type htmlPage struct {
@@ -87,8 +84,8 @@ func (p htmlPage) content() h.Node {
 	}))
 }
 
-func listed(form h.Literal, items []h.Node) h.Node {
-	return h.If(len(items) > 0, form, h.Join(h.Text("\n"), h.Lines(items...)))
+func listed[T any](form h.Literal, all []T, one func(T) h.Node) h.Node {
+	return h.If(len(all) > 0, form, h.Join(h.Text("\n"), h.Each(all, func(x T) h.Node { return h.Lines(one(x)) })))
 }
 
 func (p htmlPage) answer() h.Node {
@@ -120,11 +117,9 @@ func definitions(fs []Fact) h.Node {
 }
 
 func (p htmlPage) claims() h.Node {
-	var out []h.Node
-	for _, c := range p.Claims {
-		out = append(out, h.Fill(`<li id="claim-{}">{} <span lang="" dir="auto">{}</span> {}</li>`, c.Number, badge(c.Verdict), c.Text, markers(c.Sources)))
-	}
-	return listed(`<ol>{}</ol>`, out)
+	return listed(`<ol>{}</ol>`, p.Claims, func(c ClaimView) h.Node {
+		return h.Fill(`<li id="claim-{}">{} <span lang="" dir="auto">{}</span> {}</li>`, c.Number, badge(c.Verdict), c.Text, markers(c.Sources))
+	})
 }
 
 func contradiction(c ContradictionView) h.Node {
@@ -156,21 +151,17 @@ func located(at, address string) h.Node {
 }
 
 func gapGroup(g GapGroup) h.Node {
-	var out []h.Node
-	for _, x := range g.Gaps {
-		out = append(out, h.Fill(`<li><strong lang="" dir="auto">{}</strong> — <span lang="" dir="auto">{}</span>{}</li>`, x.Topic, x.Detail,
-			h.Each(x.Done, func(s string) h.Node { return h.Fill(`<p class="facts">{}</p>`, s) })))
-	}
-	return h.Lines(h.Fill(`<h3>{}</h3>`, g.Words), listed(`<ul>{}</ul>`, out))
+	return h.Lines(h.Fill(`<h3>{}</h3>`, g.Words), listed(`<ul>{}</ul>`, g.Gaps, func(x Gap) h.Node {
+		return h.Fill(`<li><strong lang="" dir="auto">{}</strong> — <span lang="" dir="auto">{}</span>{}</li>`, x.Topic, x.Detail,
+			h.Each(x.Done, func(s string) h.Node { return h.Fill(`<p class="facts">{}</p>`, s) }))
+	}))
 }
 
 // items is a list of things, each with a line of facts under it. form has a head and a text.
 func items(list h.Literal, all []Item, form h.Literal) h.Node {
-	var out []h.Node
-	for _, x := range all {
-		out = append(out, h.Fill(`<li>{}{}</li>`, h.Fill(form, x.Head, x.Text), factLine(x.Facts)))
-	}
-	return listed(list, out)
+	return listed(list, all, func(x Item) h.Node {
+		return h.Fill(`<li>{}{}</li>`, h.Fill(form, x.Head, x.Text), factLine(x.Facts))
+	})
 }
 
 func (p htmlPage) check() h.Node {
@@ -193,12 +184,10 @@ func (p htmlPage) references() h.Node {
 }
 
 func (p htmlPage) citedFor(claims []int) h.Node {
-	var out []h.Node
-	for _, n := range claims {
+	return h.If(len(claims) > 0, `<p class="label">Cited for</p>{}`, listed(`<ul>{}</ul>`, claims, func(n int) h.Node {
 		c := p.Claims[n-1]
-		out = append(out, h.Fill(`<li><a href="#claim-{}">Claim {}</a> {} <span lang="" dir="auto">{}</span></li>`, n, term.Count(n), badge(c.Verdict), c.Text))
-	}
-	return h.If(len(out) > 0, `<p class="label">Cited for</p>{}`, listed(`<ul>{}</ul>`, out))
+		return h.Fill(`<li><a href="#claim-{}">Claim {}</a> {} <span lang="" dir="auto">{}</span></li>`, n, term.Count(n), badge(c.Verdict), c.Text)
+	}))
 }
 
 // nearChars is how much of the stored text stands before an excerpt, and as much after it.
@@ -219,18 +208,18 @@ func (p htmlPage) sources() h.Node {
 			h.Fill(`<p class="locator">{}</p>`, located(s.Locator, s.Address)),
 			h.If(c.Unchecked, `<p class="problem">{}</p>`, unchecked),
 			h.If(src.Problem != "", `<p class="problem"><strong>{}</strong>{}.</p>`, standsNot, src.Problem),
-			excerpt(c, src.Text, s.Number),
+			p.excerpt(s.Number),
 			p.citedFor(s.Claims),
 			h.Fill(`<details><summary>About this source</summary>{}</details>`, definitions(s.Facts)),
 		))
 	})
 }
 
-func excerpt(c marchwarden.Citation, text string, n int) h.Node {
-	if c.Span == nil || !c.Span.In(len(text)) {
-		return h.Fill(`<blockquote lang="" dir="auto">{}</blockquote>`, h.Exact(c.RawExcerpt))
+func (p htmlPage) excerpt(n int) h.Node {
+	w, ok := p.r.Excerpt(n-1, nearChars)
+	if !ok {
+		return h.Fill(`<blockquote lang="" dir="auto">{}</blockquote>`, h.Exact(w.Excerpt))
 	}
-	w := cut(text, *c.Span, nearChars)
 	return h.Fill(`<blockquote lang="" dir="auto">{}{}<mark id="excerpt-{}">{}</mark>{}{}</blockquote>`, h.If(w.Earlier > 0, `<span class="cut">{} before … </span>`, term.Bytes(int64(w.Earlier))),
 		h.Exact(w.Before), n, h.Exact(w.Excerpt), h.Exact(w.After), h.If(w.Later > 0, `<span class="cut"> … {} after</span>`, term.Bytes(int64(w.Later))))
 }

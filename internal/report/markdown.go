@@ -28,10 +28,8 @@ func Markdown(w io.Writer, r *Report) error {
 			m.line(fmt.Sprintf("[^%d]: %s", i+1, m.spans(note)))
 		}
 	}
-	if _, err := io.WriteString(w, strings.TrimSuffix(m.String(), "\n")); err != nil {
-		return fmt.Errorf("write Markdown: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(w, strings.TrimSuffix(m.String(), "\n"))
+	return err
 }
 
 // yaml is a text as a value that is read as Markdown in its turn. It has no escapes of its own, so

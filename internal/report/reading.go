@@ -49,7 +49,8 @@ func Reading(w io.Writer, st term.Style, r *Report, o ReadingOptions) error {
 	}
 	b.items("Discoveries", b.v.Discoveries)
 	b.items("Open questions", b.v.Questions)
-	b.asked(b.v.Rihlas)
+	b.part("Who was asked", len(b.v.Rihlas))
+	b.asked("asked ", b.v.Rihlas)
 	if o.Verbose {
 		b.decisions(r.Result.Decisions)
 	}
@@ -174,16 +175,11 @@ func verdict(v string) term.Run {
 }
 
 func (b *book) others() {
-	first := true
+	b.part("Other sources", len(b.v.Sources)-len(b.shown))
 	for n := range b.v.Sources {
-		if b.shown[n+1] {
-			continue
+		if !b.shown[n+1] {
+			b.source(n + 1)
 		}
-		if first {
-			b.Section("Other sources", term.Plain)
-			first = false
-		}
-		b.source(n + 1)
 	}
 }
 
@@ -248,21 +244,13 @@ func (b *book) placed(indent string, w Window, inText bool) {
 	if inText {
 		lines := textLines(w.Before)
 		from := max(0, len(lines)-readLines)
-		if before := lines[from:]; from > 0 || w.Earlier > 0 {
-			beside(continued(before, 0, "… %s"))
-		} else {
-			beside(before)
-		}
+		beside(continued(lines[from:], from > 0 || w.Earlier > 0, 0, "… %s"))
 	}
 	b.Text(heavy, heavy, term.Run{Text: "» ", Look: term.Tint}, bold(strings.Join(textLines(w.Excerpt), "\n")), term.Run{Text: " «", Look: term.Tint})
 	if inText {
 		lines := textLines(w.After)
 		to := min(len(lines), readLines)
-		if after := lines[:to]; to < len(lines) || w.Later > 0 {
-			beside(continued(after, to-1, "%s …"))
-		} else {
-			beside(after)
-		}
+		beside(continued(lines[:to], to < len(lines) || w.Later > 0, to-1, "%s …"))
 	}
 }
 
@@ -276,35 +264,33 @@ func textLines(s string) []string {
 	return out
 }
 
-// continued marks in a line that a text goes on that is not shown.
-func continued(all []string, at int, form string) []string {
-	if len(all) == 0 {
+// continued marks in a line that there is more of a text, if there is, that is not shown.
+func continued(all []string, more bool, at int, form string) []string {
+	switch {
+	case !more:
+	case len(all) == 0:
 		return []string{"…"}
+	default:
+		all[at] = fmt.Sprintf(form, all[at])
 	}
-	all[at] = fmt.Sprintf(form, all[at])
 	return all
 }
 
 func (b *book) items(title string, all []Item) {
-	if len(all) > 0 {
-		b.Section(title, term.Plain)
-	}
+	b.part(title, len(all))
 	for _, i := range all {
 		b.Text("  • ", "    ", headed(i.Head, i.Text)...)
 		b.Note("    ", i.Facts)
 	}
 }
 
-// asked writes who was asked what, by numbers that decisions name.
-func (b *book) asked(all []Item) {
-	if len(all) > 0 {
-		b.Section("Who was asked", term.Plain)
-	}
+// asked writes who is asked what, by numbers that decisions name.
+func (p screen) asked(verb string, all []Item) {
 	for i, r := range all {
 		head := "  " + term.Pad(term.Count(i+1), len(term.Count(len(all))), true) + " "
 		indent := strings.Repeat(" ", len(head))
-		b.Text(head, indent, normal("asked "), bold(r.Head), normal(": "+r.Text))
-		b.Note(indent, r.Facts)
+		p.Text(head, indent, normal(verb), bold(r.Head), normal(": "+r.Text))
+		p.Note(indent, r.Facts)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -121,22 +121,10 @@ func pageOf(docs []run.Document, c marchwarden.Citation) fetch.Page {
 	return found
 }
 
+var placeForm = regexp.MustCompile(`#(?:page=|L)[0-9]+$`)
+
 // whole is the locator of a document without the place in it.
-func whole(locator string) string {
-	i := strings.LastIndexByte(locator, '#')
-	if i < 0 {
-		return locator
-	}
-	place := locator[i+1:]
-	digits, ok := strings.CutPrefix(place, "page=")
-	if !ok {
-		digits, ok = strings.CutPrefix(place, "L")
-	}
-	if !ok || digits == "" || strings.Trim(digits, "0123456789") != "" {
-		return locator
-	}
-	return locator[:i]
-}
+func whole(locator string) string { return placeForm.ReplaceAllString(locator, "") }
 
 // stored is the text that a citation names, or what is wrong with it. The error is for a store that fails.
 func stored(ctx context.Context, blobs blob.Store, c marchwarden.Citation) (text, problem string, err error) {

@@ -338,12 +338,11 @@ func Plan(w io.Writer, st term.Style, question, forecast string, rihlas []marchw
 	} else {
 		p.Text("", "", bold("Plan"), dim(" — who would be asked what, the most important first"))
 	}
-	for i, r := range rihlas {
-		head := "  " + term.Pad(term.Count(i+1), len(term.Count(len(rihlas))), true) + " "
-		indent := strings.Repeat(" ", len(head))
-		p.Text(head, indent, normal("ask "), bold(term.CleanLine(r.Researcher)), normal(": "+term.CleanLine(r.Question)))
-		p.Note(indent, []string{r.Reason})
+	var all []Item
+	for _, r := range rihlas {
+		all = append(all, Item{Head: term.CleanLine(r.Researcher), Text: term.CleanLine(r.Question), Facts: []string{r.Reason}})
 	}
+	p.asked("ask ", all)
 	if forecast != "" {
 		p.Gap()
 		p.Text("", "  ", dim("it would take "), normal(term.CleanLine(forecast)))

@@ -1,6 +1,9 @@
 package report
 
 import (
+	"cmp"
+	"strings"
+
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
@@ -37,8 +40,7 @@ type View struct {
 
 	Cost       []Fact
 	Provenance []Fact   // which run it was
-	Checking   string   // how to check the report by Commands
-	Commands   []string // nil when the run is not known
+	Commands   []string // how to check it; nil when the run is not known
 }
 
 // Fact is a label and what is to be said under it.
@@ -110,23 +112,28 @@ type SourceView struct {
 // View is the report as plain data.
 func (r *Report) View() *View {
 	res := r.Result
-	v := &View{Title: r.title(), About: r.about(), Notices: r.notices(), Confidence: unit(res.Confidence), Factors: factors(res.ConfidenceFactors), Lead: plaintext.Fold(res.Lead()), LeadsTo: leadsTo(res),
-		Gaps: gaps(res), Missing: inSections(res), Cost: r.costs(), Provenance: r.provenance(), Checking: checking, Commands: r.commands()}
+	v := &View{Title: cmp.Or(plaintext.Fold(r.Question), "Research report"), About: r.about(), Notices: r.notices(), Confidence: unit(res.Confidence), Factors: factors(res.ConfidenceFactors), Lead: plaintext.Fold(res.Lead()),
+		Gaps: gaps(res), Missing: inSections(res), Cost: r.costs(), Provenance: r.provenance(), Commands: r.commands()}
+	if s := res.ShortAnswer; s != nil && s.Citation >= 1 && s.Citation <= len(res.Citations) {
+		v.LeadsTo = s.Citation
+	}
 	for i, c := range res.Claims {
 		v.Claims = append(v.Claims, ClaimView{Number: i + 1, Text: plaintext.Fold(c.Text), Verdict: Verdict(c.Support), Sources: existing(c.Citations, len(res.Citations))})
 	}
 	for _, c := range nearest(res) {
-		v.Closest = append(v.Closest, nearView(c))
+		v.Closest = append(v.Closest, SideView{Heading: heading(c.Title, c.Locator), Locator: plaintext.Fold(c.Locator), Address: webAddress(c.Locator),
+			Facts: said(Fact{"", c.Reason}), Excerpt: c.RawExcerpt})
 	}
 	for _, c := range res.Contradictions {
 		v.Contradictions = append(v.Contradictions, ContradictionView{About: contested(c), Detail: plaintext.Fold(c.Detail),
 			Sides: [2]SideView{sideView(res, oneSide, c.A), sideView(res, otherSide, c.B)}})
 	}
 	for _, d := range res.DiscoveryEvents {
-		v.Discoveries = append(v.Discoveries, discovery(d))
+		v.Discoveries = append(v.Discoveries, Item{Head: strings.ReplaceAll(known(string(d.Type)), "_", " "), Text: joined(" — ", d.Query, d.Reason),
+			Facts: said(Fact{"ask the researcher ", d.SuggestedResearcher}, Fact{"met in ", d.SourceLocator})})
 	}
 	for _, q := range openQuestions(res) {
-		v.Questions = append(v.Questions, asked(q))
+		v.Questions = append(v.Questions, Item{Text: plaintext.Fold(q.Question), Facts: said(Fact{"priority ", string(q.Priority)}, Fact{"", q.Context}, Fact{"met in ", q.SourceLocator})})
 	}
 	for _, x := range res.Rihlas {
 		v.Rihlas = append(v.Rihlas, Item{Head: known(x.Researcher), Text: plaintext.Fold(x.Question), Facts: rihlaFacts(x)})
@@ -146,11 +153,7 @@ const (
 
 func sideView(res *marchwarden.Result, name string, s marchwarden.Side) SideView {
 	return SideView{Name: name, Source: sideNumber(res, s), Heading: heading(s.Title, s.Locator), Locator: plaintext.Fold(s.Locator), Address: webAddress(s.Locator),
-		Facts: sideFacts(s), Value: plaintext.Fold(s.Value), Excerpt: s.RawExcerpt}
-}
-
-func nearView(c marchwarden.Closest) SideView {
-	return SideView{Heading: heading(c.Title, c.Locator), Locator: plaintext.Fold(c.Locator), Address: webAddress(c.Locator), Facts: said(Fact{"", c.Reason}), Excerpt: c.RawExcerpt}
+		Facts: said(Fact{"published ", s.Published}, Fact{"authority ", string(s.Authority)}, Fact{"reported by ", s.Researcher}), Value: plaintext.Fold(s.Value), Excerpt: s.RawExcerpt}
 }
 
 func (r *Report) sourceView(i int) SourceView {

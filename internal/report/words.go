@@ -16,13 +16,6 @@ func facts(fs ...Fact) []Fact {
 	return slices.DeleteFunc(fs, func(f Fact) bool { return f.Value == "" })
 }
 
-func (r *Report) title() string {
-	if q := plaintext.Fold(r.Question); q != "" {
-		return q
-	}
-	return "Research report"
-}
-
 func (r *Report) about() []string {
 	var out []string
 	if r.Asked != "" {
@@ -54,28 +47,16 @@ func (r *Report) notices() []string {
 
 func unit(u marchwarden.Unit) string { return fmt.Sprintf("%.2f", float64(u)) }
 
-func known(s string) string {
-	if s = plaintext.Fold(s); s == "" {
-		return "unknown"
-	}
-	return s
-}
+func known(s string) string { return cmp.Or(plaintext.Fold(s), "unknown") }
 
 func factors(f marchwarden.ConfidenceFactors) []Fact {
-	contradiction, budget := "none found", "not exhausted"
-	if f.ContradictionDetected {
-		contradiction = "found"
-	}
-	if f.BudgetExhausted {
-		budget = "exhausted"
-	}
 	return []Fact{
 		{"Independent origins", term.Count(f.NumCorroboratingSources)},
 		{"Authority of the sources", known(string(f.SourceAuthority))},
-		{"Contradictions", contradiction},
+		{"Contradictions", map[bool]string{true: "found", false: "none found"}[f.ContradictionDetected]},
 		{"Evidence on what was asked", unit(f.QuerySpecificityMatch)},
 		{"Recency", known(string(f.Recency))},
-		{"Budget", budget},
+		{"Budget", map[bool]string{true: "exhausted", false: "not exhausted"}[f.BudgetExhausted]},
 	}
 }
 
@@ -87,13 +68,6 @@ func citedFor(res *marchwarden.Result, citation int) []int {
 		}
 	}
 	return out
-}
-
-func leadsTo(res *marchwarden.Result) int {
-	if s := res.ShortAnswer; s != nil && s.Citation >= 1 && s.Citation <= len(res.Citations) {
-		return s.Citation
-	}
-	return 0
 }
 
 // nearest are the passages that are shown with a refusal, under notAnAnswer.
@@ -133,10 +107,7 @@ const (
 )
 
 func heading(title, locator string) string {
-	if t := plaintext.Fold(title); t != "" {
-		return t
-	}
-	return plaintext.Fold(locator)
+	return cmp.Or(plaintext.Fold(title), plaintext.Fold(locator))
 }
 
 // gapGroups are the categories of the contract, in the order in which they are told, and their words.
@@ -194,10 +165,7 @@ var actionWords = map[marchwarden.Action]string{
 }
 
 func decision(d marchwarden.Decision) string {
-	words, ok := actionWords[d.Action]
-	if !ok {
-		words = known(string(d.Action))
-	}
+	words := cmp.Or(actionWords[d.Action], known(string(d.Action)))
 	if d.Rihla > 0 {
 		words += " by question " + term.Count(d.Rihla)
 	}
@@ -209,10 +177,6 @@ func decision(d marchwarden.Decision) string {
 
 func contested(c marchwarden.Contradiction) string {
 	return cmp.Or(joined(": ", c.Subject, c.Attribute), "Two sides")
-}
-
-func sideFacts(s marchwarden.Side) []string {
-	return said(Fact{"published ", s.Published}, Fact{"authority ", string(s.Authority)}, Fact{"reported by ", s.Researcher})
 }
 
 // sideNumber is the citation that a side is, or one of the same document in whose excerpt it stands, or 0.
@@ -230,44 +194,30 @@ func sideNumber(res *marchwarden.Result, s marchwarden.Side) int {
 	})
 }
 
-func discovery(d marchwarden.DiscoveryEvent) Item {
-	return Item{Head: strings.ReplaceAll(known(string(d.Type)), "_", " "), Text: joined(" — ", d.Query, d.Reason),
-		Facts: said(Fact{"ask the researcher ", d.SuggestedResearcher}, Fact{"met in ", d.SourceLocator})}
-}
-
-func asked(q marchwarden.OpenQuestion) Item {
-	return Item{Text: plaintext.Fold(q.Question), Facts: said(Fact{"priority ", string(q.Priority)}, Fact{"", q.Context}, Fact{"met in ", q.SourceLocator})}
-}
-
+// openQuestions are by priority; those of a priority that the contract does not have come last.
 func openQuestions(res *marchwarden.Result) []marchwarden.OpenQuestion {
-	order := []marchwarden.Priority{marchwarden.High, marchwarden.Medium, marchwarden.Low}
-	rank := func(p marchwarden.Priority) int {
-		if i := slices.Index(order, p); i >= 0 {
-			return i
-		}
-		return len(order)
+	rank := func(q marchwarden.OpenQuestion) uint {
+		return uint(slices.Index([]marchwarden.Priority{marchwarden.High, marchwarden.Medium, marchwarden.Low}, q.Priority))
 	}
-	sorted := slices.Clone(res.OpenQuestions)
-	slices.SortStableFunc(sorted, func(a, b marchwarden.OpenQuestion) int { return rank(a.Priority) - rank(b.Priority) })
-	return sorted
+	return slices.SortedStableFunc(slices.Values(res.OpenQuestions), func(a, b marchwarden.OpenQuestion) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
 // rihlaFacts are what became of a rihla.
 func rihlaFacts(r marchwarden.Rihla) []string {
-	var parent, cited, tokens, wall string
-	if r.Parent > 0 {
-		parent = term.Count(r.Parent)
+	if strings.Contains(r.Outcome, "citation") {
+		r.Citations = 0
 	}
-	if r.Citations > 0 && !strings.Contains(r.Outcome, "citation") {
-		cited = term.Plural(r.Citations, "citation")
+	return said(some("after question ", float64(r.Parent), term.Count(r.Parent)), Fact{"", r.Reason}, Fact{"", r.Outcome},
+		some("", float64(r.Citations), term.Plural(r.Citations, "citation")), some("", float64(r.TokensUsed), term.Plural(r.TokensUsed, "token")),
+		some("", r.WallTimeSec, term.Seconds(r.WallTimeSec)), Fact{"trace ", r.TraceID.String()})
+}
+
+// some is a fact that is not said of nothing.
+func some(about string, n float64, words string) Fact {
+	if n <= 0 {
+		words = ""
 	}
-	if r.TokensUsed > 0 {
-		tokens = term.Plural(r.TokensUsed, "token")
-	}
-	if r.WallTimeSec > 0 {
-		wall = term.Seconds(r.WallTimeSec)
-	}
-	return said(Fact{"after question ", parent}, Fact{"", r.Reason}, Fact{"", r.Outcome}, Fact{"", cited}, Fact{"", tokens}, Fact{"", wall}, Fact{"trace ", r.TraceID.String()})
+	return Fact{about, words}
 }
 
 func (r *Report) costs() []Fact {
@@ -279,12 +229,8 @@ func (r *Report) costs() []Fact {
 	if c.OverBudget {
 		tokens += ", over budget"
 	}
-	read := ""
-	if c.SourcesRead > 0 {
-		read = term.Count(c.SourcesRead)
-	}
 	return facts(
-		Fact{"Tokens", tokens}, Fact{"Iterations", term.Count(c.IterationsRun)}, Fact{"Documents read", read},
+		Fact{"Tokens", tokens}, Fact{"Iterations", term.Count(c.IterationsRun)}, some("Documents read", float64(c.SourcesRead), term.Count(c.SourcesRead)),
 		Fact{"Time", term.Seconds(c.WallTimeSec)}, Fact{"Model", plaintext.Fold(c.ModelID)}, Fact{"Written by", plaintext.Fold(c.ReasonerID)},
 	)
 }

@@ -4,8 +4,10 @@ package researcher
 // folders. It is assembly: the local index as engine and the folder fetcher.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -70,96 +72,71 @@ func (r *Files) Close() error {
 // Research brings the index up to date and runs the loop under a new trace.
 func (r *Files) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	return Prepared{r.cfg.Lab, FilesName, func(ctx context.Context, _ marchwarden.Request) (Setup, error) {
-		lib, err := r.prepare(ctx, sink)
-		if err != nil {
-			return Setup{}, err
-		}
-		return Setup{
-			Where:   strings.Join(lib.folders, ", "),
-			Engine:  lib.index.Engine(nil, r.cfg.Library...),
-			Ranked:  func(e embed.Embedder) search.Engine { return lib.index.Engine(e, r.cfg.Library...) },
-			Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
-			Library: lib.folders, Fingerprint: lib.fingerprint, Gaps: lib.gaps,
-		}, nil
+		return r.prepare(ctx, sink)
 	}}.Research(ctx, req, sink)
-}
-
-// library is what a run searches, as it was found.
-type library struct {
-	index       *local.Index
-	folders     []string // for people
-	fingerprint string
-	gaps        []marchwarden.Gap
 }
 
 // prepare opens the index and brings it up to date. When ctx ends, what is indexed is used; a folder that fails is
 // a gap, and the others are searched all the same.
-func (r *Files) prepare(ctx context.Context, sink marchwarden.Sink) (library, error) {
+func (r *Files) prepare(ctx context.Context, sink marchwarden.Sink) (Setup, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	lib, err := r.upToDate(ctx, sink, r.indexPath())
+	s, err := r.update(ctx, sink, r.indexPath())
 	if local.Unwritable(err) && r.indexPath() != "" {
 		r.cfg.Warn(fmt.Sprintf("the index of the library cannot be written, and is made in memory for this time: %v", err))
 		if r.index != nil {
 			_ = r.index.Close() // what is wrong with it was said
 			r.index = nil
 		}
-		if lib, err = r.upToDate(ctx, sink, ""); local.Unwritable(err) {
-			return library{}, err
+		if s, err = r.update(ctx, sink, ""); local.Unwritable(err) {
+			return Setup{}, err
 		}
 	}
-	if r.index == nil {
-		return library{}, err
+	index := r.index
+	if index == nil {
+		return Setup{}, err
 	}
-	lib.fingerprint, err = r.index.Fingerprint(context.WithoutCancel(ctx), r.cfg.Library...)
-	return lib, err
+	s.Where, s.Engine = strings.Join(s.Library, ", "), index.Engine(nil, r.cfg.Library...)
+	s.Ranked = func(e embed.Embedder) search.Engine { return index.Engine(e, r.cfg.Library...) }
+	s.Fetcher = fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...)
+	s.Fingerprint, err = index.Fingerprint(context.WithoutCancel(ctx), r.cfg.Library...)
+	return s, err
 }
 
-// upToDate opens the index, at a path or in memory for this process, unless it is open, and updates it.
-func (r *Files) upToDate(ctx context.Context, sink marchwarden.Sink, path string) (lib library, err error) {
+// update opens the index, at a path or in memory for this process, unless it is open, and brings it up to date with the
+// folders. What fails of a folder is a gap; its error is the first.
+func (r *Files) update(ctx context.Context, sink marchwarden.Sink, path string) (s Setup, failed error) {
 	if r.index == nil {
-		if r.index, err = local.Open(context.WithoutCancel(ctx), path); err != nil {
-			return lib, err
+		if r.index, failed = local.Open(context.WithoutCancel(ctx), path); failed != nil {
+			return s, failed
 		}
 	}
-	return r.update(ctx, sink)
-}
-
-// update brings the index up to date with the folders. Each failure is a gap; its error is the first.
-func (r *Files) update(ctx context.Context, sink marchwarden.Sink) (library, error) {
-	lib := library{index: r.index}
-	var failed error
 	for _, f := range r.cfg.Library {
 		report, err := r.index.Update(ctx, f, local.UpdateOptions{Extract: r.cfg.Extractor, Progress: sink, Now: r.cfg.Now})
 		if err != nil && ctx.Err() == nil {
-			lib.gaps = append(lib.gaps, marchwarden.GapFor("folder "+f.Name, err))
-			if failed == nil {
-				failed = err
-			}
+			s.Gaps = append(s.Gaps, marchwarden.GapFor("folder "+f.Name, err))
+			failed = cmp.Or(failed, err)
 		}
 		if n := len(report.Notes); n > 0 {
-			first := report.Notes[0]
-			said := fmt.Sprintf("%d files of %s could not be read; the first: ", n, f.Name)
+			said, first := "; the first: ", report.Notes[0]
 			if n == 1 {
-				said = fmt.Sprintf("1 file of %s could not be read: ", f.Name)
+				said = ": "
 			}
-			r.cfg.Warn(said + first.Name + ": " + first.Reason)
+			r.cfg.Warn(lexicon.Counted(n, "file", "files") + " of " + f.Name + " could not be read" + said + first.Name + ": " + first.Reason)
 		}
 		if report.Rebuilt != "" {
 			r.cfg.Warn("the index was made anew: " + report.Rebuilt)
 		}
 		documents := report.Added + report.Changed + report.Unchanged
-		lib.folders = append(lib.folders, f.Name+" ("+lexicon.Counted(documents, "document", "documents")+")")
+		s.Library = append(s.Library, f.Name+" ("+lexicon.Counted(documents, "document", "documents")+")")
 	}
-	return lib, failed
+	return s, failed
 }
 
 // indexPath is where the index is kept: in memory for the program's own library alone, which is quick to index.
 func (r *Files) indexPath() string {
-	for _, f := range r.cfg.Library {
-		if !f.Embedded() {
-			return r.cfg.IndexPath
-		}
+	if slices.ContainsFunc(r.cfg.Library, func(f *fetch.Folder) bool { return !f.Embedded() }) {
+		return r.cfg.IndexPath
 	}
 	return ""
 }

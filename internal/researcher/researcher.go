@@ -113,9 +113,7 @@ func (p Prepared) resume(ctx context.Context, req marchwarden.Request, sink marc
 			return ready, marchwarden.Errorf(marchwarden.CodeInvalid, "run %s searched by %s, and cannot go on by %s", start.TraceID, start.Engine, now)
 		}
 		mind := Mind(start.Model)
-		ready.Minds = run.Minds{Mind: mind.ID(), Version: run.VersionOf(mind)}
-		ready.Found = &trace.Found{Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps}
-		return ready, nil
+		return run.Ready{Mind: mind.ID(), Version: run.VersionOf(mind), Found: &trace.Found{Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps}}, nil
 	}, func(on *run.Resumed, e embed.Embedder) (*marchwarden.Result, error) {
 		return p.loop(s, on.Start.Model, e).Run(ctx, on, on.Start, on.Clock)
 	})

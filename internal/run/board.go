@@ -51,15 +51,15 @@ type Lane struct {
 // program: whatever is in it, a Board is bounded, and its texts are single lines. They are
 // still text from outside.
 type Board struct {
-	Question, Researcher string
-	Began                time.Time
-	Last                 time.Time // when the newest step was written
-	Ended                bool      // it has its result
-	Interrupted          bool      // the caller stopped it, or it was cut off
-	Tokens, Budget       int
-	Lanes                []Lane                 // the own one first, then the rihlas by number, then those of the plan that wait for their turn
-	Gaps                 []marchwarden.Gap      // until it ended as the rihlas report them, each once
-	Decisions            []marchwarden.Decision // what was done about what rihlas reported
+	Question       string
+	Began          time.Time
+	Last           time.Time // when the newest step was written
+	Ended          bool      // it has its result
+	Interrupted    bool      // the caller stopped it, or it was cut off
+	Tokens, Budget int
+	Lanes          []Lane                 // the own one first, then the rihlas by number, then those of the plan that wait for their turn
+	Gaps           []marchwarden.Gap      // until it ended as the rihlas report them, each once
+	Decisions      []marchwarden.Decision // what was done about what rihlas reported
 }
 
 // Bounds of a Board. Honest runs stay far below them.
@@ -101,12 +101,14 @@ func lastEnd(steps []trace.Step) trace.Step {
 
 // step takes what a step of the run's own trace tells of all of it.
 func (b *Board) step(s trace.Step, from lookup) {
-	b.Last = latest(b.Last, s.Header().Timestamp)
+	if at := s.Header().Timestamp; at.After(b.Last) {
+		b.Last = at
+	}
 	switch s := s.(type) {
 	case *trace.Start:
 		if b.Began.IsZero() {
 			b.Began, b.Budget = s.StartedAt, max(0, s.LimitsNow().TokenBudget)
-			b.Question, b.Researcher = plaintext.Line(s.Request.Question, marchwarden.MaxQuestionChars), plaintext.Line(s.Researcher, maxLine)
+			b.Question = plaintext.Line(s.Request.Question, marchwarden.MaxQuestionChars)
 			if b.Began.IsZero() {
 				b.Began = s.Timestamp
 			}
@@ -185,8 +187,8 @@ func (b *Board) cut() {
 type journey struct {
 	Lane
 	id   marchwarden.TraceID
-	sent time.Time // zero while it waits for its turn
-	over bool      // its report is here, or is not waited for any more
+	sent bool // it does not wait for its turn
+	over bool // its report is here, or is not waited for any more
 }
 
 // journeys are the rihlas of an investigation.
@@ -194,7 +196,6 @@ type journeys struct {
 	board    *Board
 	from     lookup
 	planOnly bool
-	ended    bool
 	sent     []*journey
 	byNumber map[int]*journey
 	waiting  []*journey // of the plan, and not sent
@@ -202,20 +203,15 @@ type journeys struct {
 }
 
 func (a *journeys) step(s trace.Step) {
-	at := a.board.Last
 	switch s := s.(type) {
 	case *trace.Start:
 		a.planOnly = s.Investigation != nil && s.Investigation.PlanOnly
-	case *trace.Resume:
-		a.ended = false
-	case *trace.Complete:
-		a.ended = true
 	case *trace.Plan:
 		for _, r := range s.Rihlas {
 			a.waiting = append(a.waiting, &journey{Lane: Lane{Researcher: plaintext.Line(r.Researcher, maxLine), Question: plaintext.Line(r.Question, marchwarden.MaxQuestionChars), State: Planned}})
 		}
 	case *trace.Rihla:
-		a.send(s, latest(at, s.Timestamp))
+		a.send(s)
 	case *trace.RihlaUnderWay:
 		if j := a.byNumber[s.Number]; j != nil && s.TraceID.Valid() {
 			j.id = s.TraceID
@@ -238,7 +234,7 @@ func (a *journeys) step(s trace.Step) {
 }
 
 // send gives a rihla its lane: the one it had, that of the plan, or a new one. None has a number below 1.
-func (a *journeys) send(s *trace.Rihla, at time.Time) {
+func (a *journeys) send(s *trace.Rihla) {
 	if s.Number < 1 {
 		return
 	}
@@ -246,15 +242,13 @@ func (a *journeys) send(s *trace.Rihla, at time.Time) {
 	if j == nil {
 		j = &journey{Lane: Lane{Number: s.Number, Researcher: plaintext.Line(s.Researcher, maxLine), Question: plaintext.Line(s.Question, marchwarden.MaxQuestionChars)}}
 		a.waiting = slices.DeleteFunc(a.waiting, func(w *journey) bool {
-			mine := j.sent.IsZero() && w.Researcher == j.Researcher && w.Question == j.Question
-			if mine {
-				j.sent = at
-			}
+			mine := !j.sent && w.Researcher == j.Researcher && w.Question == j.Question
+			j.sent = j.sent || mine
 			return mine
 		})
 		a.sent, a.byNumber[s.Number] = append(a.sent, j), j
 	}
-	j.sent, j.over, j.State, j.Doing = at, false, Searching, ""
+	j.sent, j.over, j.State, j.Doing = true, false, Searching, ""
 	if s.TraceID.Valid() {
 		j.id, j.State = s.TraceID, Planned // a run of this program, which is about to begin
 	}
@@ -294,7 +288,7 @@ func (a *journeys) lanes() []Lane {
 		}
 		j.Documents, j.Read, j.Citations = w.Documents, w.Read, max(j.Citations, w.Citations)
 		switch {
-		case !j.over && a.ended:
+		case !j.over && a.board.Ended:
 			j.State, j.Doing = Failed, "did not come back before the end"
 		case !j.over && w.State != "":
 			j.State, j.Doing = w.State, w.Doing
@@ -322,11 +316,4 @@ func boundDiscoveries(res *marchwarden.Result) []marchwarden.DiscoveryEvent {
 		d.SuggestedResearcher, d.Type = plaintext.Line(d.SuggestedResearcher, maxLine), marchwarden.DiscoveryType(plaintext.Line(string(d.Type), maxLine))
 	}
 	return found
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -213,7 +213,7 @@ func TestARealInvestigation(t *testing.T) {
 	if !changed || !over || !b.Ended || b.Interrupted {
 		t.Errorf("changed %v, over %v, %+v", changed, over, b)
 	}
-	if b.Question != "What is peach pie made of, and who is the mayor of Deseret Valley?" || b.Researcher != "pi" || b.Tokens != inv.res.CostMetadata.TokensUsed || b.Budget != 20000 ||
+	if b.Question != "What is peach pie made of, and who is the mayor of Deseret Valley?" || b.Tokens != inv.res.CostMetadata.TokensUsed || b.Budget != 20000 ||
 		b.Lanes[0].Citations != len(inv.res.Citations) || len(b.Decisions) != len(inv.res.Decisions) {
 		t.Errorf("%+v\nwant %+v", b, inv.res)
 	}

@@ -23,16 +23,11 @@ type Entry struct {
 	// Researchers are those who did the work, each once: of an investigation the members
 	// that it sent, of any other run its researcher.
 	Researchers []string
-	Began       time.Time     // zero if no run was begun in its trace
-	Took        time.Duration // the time it worked, so far
+	Began       time.Time // zero if no run was begun in its trace
 	Confidence  *marchwarden.Unit
 	Citations   int
-	Gaps        int
-	Tokens      int // so far
-	Budget      int
 	CostUSD     *float64 // as its result says; nil is unknown, which is not zero
-	Model       string
-	Rihla       bool // part of an investigation, which has a trace of its own
+	Rihla       bool     // part of an investigation, which has a trace of its own
 	// Standing is the status. Problem also says why a result cannot be read.
 	Standing
 }
@@ -46,26 +41,6 @@ type Query struct {
 	Researcher []string // any of them made the run or worked for it; none is all
 	Limit      int      // 0 is no limit
 	Offset     int
-}
-
-func (q Query) validate() error {
-	bad := func(field, format string, args ...any) error {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
-	}
-	for _, s := range q.Status {
-		if !slices.Contains(Statuses(), s) {
-			return bad("status", "must be complete, planned, interrupted, running or damaged")
-		}
-	}
-	switch {
-	case q.Limit < 0:
-		return bad("limit", "must be 0 or more, not %d", q.Limit)
-	case q.Offset < 0:
-		return bad("offset", "must be 0 or more, not %d", q.Offset)
-	case len(q.Words) > maxWordsBytes:
-		return bad("words", "must be at most %d bytes, has %d", maxWordsBytes, len(q.Words))
-	}
-	return nil
 }
 
 func (q Query) means(e *Entry) bool {
@@ -82,11 +57,11 @@ func (q Query) means(e *Entry) bool {
 // must not call Find.
 //
 // A trace or a result that cannot be read is an entry that says so; one that is removed
-// meanwhile is none. Errors are CodeInvalid for the query, CodeCanceled when ctx ends,
+// meanwhile is none. Errors are CodeInvalid for too many words, CodeCanceled when ctx ends,
 // and a folder of traces that cannot be listed.
 func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.TraceID) bool) (entries []Entry, total int, err error) {
-	if err := q.validate(); err != nil {
-		return nil, 0, err
+	if len(q.Words) > maxWordsBytes {
+		return nil, 0, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "words", Message: fmt.Sprintf("must be at most %d bytes, has %d", maxWordsBytes, len(q.Words))}
 	}
 	all, err := h.recall(ctx)
 	if err != nil {
@@ -110,7 +85,7 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 		return cmp.Or(b.when().Compare(a.when()), strings.Compare(b.file.ID.String(), a.file.ID.String()))
 	})
 	total = len(found)
-	found = found[min(q.Offset, total):]
+	found = found[min(max(0, q.Offset), total):]
 	if q.Limit > 0 {
 		found = found[:min(q.Limit, len(found))]
 	}

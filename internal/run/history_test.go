@@ -76,14 +76,14 @@ func TestEntries(t *testing.T) {
 	w := filtered(t)
 	h := w.open()
 	e := one(t, h, idOf(10))
-	if e.Question != "sent a rihla" || e.Researcher != "pi" || !cmp.Equal(e.Researchers, []string{"arxiv"}) || e.Tokens != 1001100 || e.Budget != 20000 ||
-		e.CostUSD == nil || *e.CostUSD != 2.5 || e.Model != priced || e.Took != 1500*time.Millisecond || !e.Began.Equal(noon.Add(10*time.Hour)) {
+	if e.Question != "sent a rihla" || e.Researcher != "pi" || !cmp.Equal(e.Researchers, []string{"arxiv"}) ||
+		e.CostUSD == nil || *e.CostUSD != 2.5 || !e.Began.Equal(noon.Add(10*time.Hour)) {
 		t.Errorf("an investigation: %+v", e)
 	}
-	if e := one(t, h, idOf(4)); e.CostUSD != nil || e.Gaps != 2 || !cmp.Equal(e.Researchers, []string{"files"}) {
+	if e := one(t, h, idOf(4)); e.CostUSD != nil || !cmp.Equal(e.Researchers, []string{"files"}) {
 		t.Errorf("unknown cost: %+v", e)
 	}
-	if e := one(t, h, idOf(5)); e.Tokens != 1100 || e.Confidence != nil || !e.Resumable || e.Partial {
+	if e := one(t, h, idOf(5)); e.Confidence != nil || !e.Resumable || e.Partial {
 		t.Errorf("cut off: %+v", e)
 	}
 	if e := one(t, h, idOf(6)); !e.Partial || !e.Resumable || e.Status != run.Interrupted || *e.Confidence != 0.1 {
@@ -129,12 +129,9 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	for field, q := range map[string]run.Query{"limit": {Limit: -1}, "offset": {Offset: -1}, "status": {Status: []run.State{"done"}},
-		"words": {Words: string(make([]byte, 5000))}} {
-		var e *marchwarden.Error
-		if _, _, err := h.Find(context.Background(), q, nil); !errors.As(err, &e) || e.Code != marchwarden.CodeInvalid || e.Field != field {
-			t.Errorf("%s: %v", field, err)
-		}
+	var e *marchwarden.Error
+	if _, _, err := h.Find(context.Background(), run.Query{Words: string(make([]byte, 5000))}, nil); !errors.As(err, &e) || e.Code != marchwarden.CodeInvalid || e.Field != "words" {
+		t.Errorf("too many words: %v", err)
 	}
 }
 
@@ -203,8 +200,8 @@ func TestRealRuns(t *testing.T) {
 	}
 	for _, e := range entries {
 		res := results[e.ID]
-		if e.Status != run.Complete || res == nil || e.Citations != len(res.Citations) || *e.Confidence != res.Confidence || e.Tokens != res.CostMetadata.TokensUsed ||
-			e.Gaps != len(res.Gaps) || !cmp.Equal(e.Researchers, []string{"files"}) || e.CostUSD == nil || *e.CostUSD != 0 || e.Budget == 0 || e.Answer == "" {
+		if e.Status != run.Complete || res == nil || e.Citations != len(res.Citations) || *e.Confidence != res.Confidence ||
+			!cmp.Equal(e.Researchers, []string{"files"}) || e.CostUSD == nil || *e.CostUSD != 0 || e.Answer == "" {
 			t.Errorf("%+v of %+v", e, res)
 		}
 		g := run.Look(traces, e.ID)

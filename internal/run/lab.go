@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,26 +87,18 @@ func (l *Lab) Run(ctx context.Context, start *trace.Start, sink marchwarden.Sink
 	return l.finish(ctx, j, Call{Start: start, Result: res}, err)
 }
 
-// Ready is what a run that is resumed needs beyond its record: who reasons now, what is searched now, and what a person
-// should know about that.
-type Ready struct {
-	Minds Minds
-	Found *trace.Found
-	Said  []string
-}
-
 // Resume resumes the run that a request names, or returns its result if it has nothing left to do.
 func (l *Lab) Resume(ctx context.Context, name string, req marchwarden.Request, sink marchwarden.Sink,
 	prepare func(*trace.Start) (Ready, error), work func(*Resumed, embed.Embedder) (*marchwarden.Result, error)) (*marchwarden.Result, error) {
-	resumer := Resumer{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now, Researcher: name, PartOf: l.PartOf, More: l.More}
-	on, res, err := resumer.Resume(ctx, req, sink)
+	on, res, err := l.GoOn(ctx, name, req, sink)
 	if on == nil {
 		return res, err
 	}
 	defer func() { _ = on.Close() }() // every line is synced already
 	start := on.Start
-	if err := SameModel(start.Model, llm.ID(l.Model)); err != nil {
-		return nil, err
+	if now := llm.ID(l.Model); now != start.Model {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "model", Hint: "set the model that it was begun with",
+			Message: fmt.Sprintf("the run was begun with %s, and cannot go on with %s", cmp.Or(start.Model, "no model"), cmp.Or(now, "no model"))}
 	}
 	vectorsOf := l.VectorsOf
 	if vectorsOf == nil {
@@ -119,7 +112,7 @@ func (l *Lab) Resume(ctx context.Context, name string, req marchwarden.Request, 
 	if err != nil {
 		return nil, err
 	}
-	said, err := on.Begin(ready.Minds, ready.Found)
+	said, err := on.Begin(ready)
 	if err != nil {
 		return nil, err
 	}

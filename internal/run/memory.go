@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -138,7 +137,7 @@ const (
 	maxResult   = 32 << 20  // bytes of a result that is read
 	maxSearched = 256 << 10 // bytes of an answer that are searched; what is behind them is not found
 	maxShown    = 400       // characters of an answer in an entry
-	maxName     = 200       // characters of a researcher, a model or a problem
+	maxName     = 200       // characters of a researcher or a problem
 )
 
 // digest is what is remembered of one trace. It is never changed.
@@ -196,7 +195,7 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 		return d
 	}
 	d.start(start, log)
-	d.entry.Took, d.words = log.Worked(), newIndex(h.seed, d.entry.Question)
+	d.words = newIndex(h.seed, d.entry.Question)
 	done := log.Latest()
 	if done == nil || d.entry.Rihla { // the answer of a rihla is not listed
 		return d
@@ -206,7 +205,6 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 		d.unheard = plaintext.Clip("its result cannot be read: "+err.Error(), maxName)
 		d.again = h.now().Add(patience)
 		d.entry.Citations, d.entry.Confidence = done.Citations, &done.Confidence
-		d.entry.Tokens = max(d.entry.Tokens, done.TokensUsed)
 		return d
 	}
 	d.take(res)
@@ -224,13 +222,7 @@ func (d *digest) start(start *trace.Start, log *trace.Log) {
 	e.Rihla = start.PartOf
 	e.Question = strings.Clone(plaintext.Clip(start.Request.Question, marchwarden.MaxQuestionChars))
 	e.Researcher, e.Began = plaintext.Clip(start.Researcher, maxName), start.StartedAt
-	e.Model, e.Budget = plaintext.Clip(start.Mind, maxName), start.LimitsNow().TokenBudget
-	if start.Model != "" {
-		e.Model = plaintext.Clip(start.Model, maxName)
-	}
-	facts := FactsOf(log.Steps)
-	e.Tokens = facts.Paid
-	d.sent(facts.Rihlas)
+	d.sent(FactsOf(log.Steps).Rihlas)
 }
 
 // maxNames is how many researchers are remembered; no investigation sends so many.
@@ -252,20 +244,14 @@ func (d *digest) sent(all []marchwarden.Rihla) {
 
 func (d *digest) take(res *marchwarden.Result) {
 	e := &d.entry
-	e.Gaps = len(res.Gaps)
 	if !d.planned { // a plan has no answer that could be trusted or not
 		confidence := res.Confidence // and nothing else of the result
 		e.Citations, e.Confidence = len(res.Citations), &confidence
 	}
-	if !d.ended {
-		return // it went on: the trace knows more
+	if d.ended { // else it went on: the trace knows more
+		e.CostUSD = res.CostMetadata.CostUSD
+		d.sent(res.Rihlas)
 	}
-	e.Tokens, e.CostUSD = res.CostMetadata.TokensUsed, res.CostMetadata.CostUSD
-	e.Model = cmp.Or(plaintext.Clip(res.CostMetadata.ModelID, maxName), e.Model)
-	if took := res.CostMetadata.WallTimeSec; took > 0 && took < 1e9 {
-		e.Took = time.Duration(took * float64(time.Second))
-	}
-	d.sent(res.Rihlas)
 }
 
 func (h *History) resultOf(ctx context.Context, ref blob.Ref) (*marchwarden.Result, error) {

@@ -10,24 +10,9 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
-
-// Resumer opens runs that were cut off, or have ended, to continue them.
-type Resumer struct {
-	Traces  trace.Book
-	Blobs   blob.Store
-	Version string // of the program that goes on
-	Now     func() time.Time
-	// Researcher is whose runs these are, and PartOf whether they are rihlas of
-	// investigations; those of others are refused.
-	Researcher string
-	PartOf     bool
-	// More is added to the time of a run that goes on.
-	More time.Duration
-}
 
 // Resumed is a run that goes on. Close it when done.
 type Resumed struct {
@@ -45,41 +30,42 @@ type Resumed struct {
 	before marchwarden.CostMetadata
 }
 
-// Resume opens the run that a request resumes. What the request's constraints say is
+// GoOn opens the run of a researcher that a request resumes: one that was cut off, or has ended. Runs of
+// others are refused. What the request's constraints say is
 // added to what the run had. A run that has ended of itself, or at a cap of which nothing
 // is added, gives its result instead. A request that repeats the question must mean the same one. Where a trace
 // can be read and not be written, the run goes on without a record.
-func (d Resumer) Resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*Resumed, *marchwarden.Result, error) {
+func (l *Lab) GoOn(ctx context.Context, name string, req marchwarden.Request, sink marchwarden.Sink) (*Resumed, *marchwarden.Result, error) {
 	id, err := marchwarden.ParseTraceID(req.Resume)
 	if err != nil {
 		return nil, nil, err
 	}
-	log, err := d.Traces.Load(id)
+	log, err := l.Traces.Load(id)
 	if err == nil && len(log.Steps) == 0 && !log.Damaged {
 		err = marchwarden.Errorf(marchwarden.CodeNotFound, "nothing is recorded of run %s", id)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := d.may(log, req, id); err != nil {
+	if err := l.may(log, name, req, id); err != nil {
 		return nil, nil, err
 	}
-	add := additions(req, d.More)
-	if res, err := d.ended(ctx, log, add); res != nil || err != nil {
+	add := additions(req, l.More)
+	if res, err := l.ended(ctx, log, add); res != nil || err != nil {
 		return nil, res, err
 	}
-	w, open, unwritable := d.open(ctx, id)
+	w, open, unwritable := l.open(ctx, id)
 	if unwritable != nil && !errors.As(unwritable, new(syscall.Errno)) {
 		return nil, nil, unwritable
 	}
 	if unwritable == nil {
 		log = open
 		// Another process may have resumed it while this one waited.
-		if res, err := d.ended(ctx, log, add); res != nil || err != nil {
+		if res, err := l.ended(ctx, log, add); res != nil || err != nil {
 			return nil, res, errors.Join(err, w.Close())
 		}
 	}
-	run, err := d.goOn(ctx, w, log, add, sink)
+	run, err := l.goOn(ctx, w, log, add, sink)
 	if err != nil {
 		return nil, nil, errors.Join(err, w.Close())
 	}
@@ -93,30 +79,30 @@ func (d Resumer) Resume(ctx context.Context, req marchwarden.Request, sink march
 const windUp = 30 * time.Second
 
 // open opens a trace. A rihla whose investigation died may still be winding up.
-func (d Resumer) open(ctx context.Context, id marchwarden.TraceID) (*trace.Writer, *trace.Log, error) {
-	began := d.Now()
+func (l *Lab) open(ctx context.Context, id marchwarden.TraceID) (*trace.Writer, *trace.Log, error) {
+	began := l.Now()
 	for {
-		w, log, err := d.Traces.Append(id)
-		if !errors.Is(err, trace.ErrGoing) || !d.PartOf || ctx.Err() != nil || d.Now().Sub(began) > windUp {
+		w, log, err := l.Traces.Append(id)
+		if !errors.Is(err, trace.ErrGoing) || !l.PartOf || ctx.Err() != nil || l.Now().Sub(began) > windUp {
 			return w, log, err
 		}
 	}
 }
 
-func (d Resumer) may(log *trace.Log, req marchwarden.Request, id marchwarden.TraceID) error {
+func (l *Lab) may(log *trace.Log, name string, req marchwarden.Request, id marchwarden.TraceID) error {
 	start, err := log.Start()
 	if err != nil {
 		return err
 	}
-	if start.Researcher != d.Researcher || start.PartOf != d.PartOf {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume", Message: fmt.Sprintf("run %s is none of the researcher %s", id, d.Researcher),
+	if start.Researcher != name || start.PartOf != l.PartOf {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume", Message: fmt.Sprintf("run %s is none of the researcher %s", id, name),
 			Hint: "ask the researcher that made it"}
 	}
 	if req.Question != "" && strings.TrimSpace(req.Question) != strings.TrimSpace(start.Request.Question) {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
 			Message: fmt.Sprintf("run %s was about another question", id), Hint: "leave out question, or resume"}
 	}
-	foreign, err := d.Traces.Foreign(id)
+	foreign, err := l.Traces.Foreign(id)
 	if err == nil && foreign && log.Complete() == nil {
 		return Imported(id)
 	}
@@ -126,16 +112,16 @@ func (d Resumer) may(log *trace.Log, req marchwarden.Request, id marchwarden.Tra
 // Imported is why a run from somewhere else is not resumed.
 func Imported(id marchwarden.TraceID) error {
 	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
-		Message: fmt.Sprintf("run %s was imported: how it was begun, somebody else has chosen", id), Hint: "ask the question anew"}
+		Message: fmt.Sprintf("run %s was imported: another person chose how it was begun", id), Hint: "ask the question anew"}
 }
 
 // ended is the result of a run in which nothing is left to do, or nil.
-func (d Resumer) ended(ctx context.Context, log *trace.Log, more trace.Extension) (*marchwarden.Result, error) {
+func (l *Lab) ended(ctx context.Context, log *trace.Log, more trace.Extension) (*marchwarden.Result, error) {
 	done := log.Complete()
 	if done == nil {
 		return nil, nil
 	}
-	res, err := Recorded(ctx, d.Blobs, log)
+	res, err := Recorded(ctx, l.Blobs, log)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +129,7 @@ func (d Resumer) ended(ctx context.Context, log *trace.Log, more trace.Extension
 	if err != nil {
 		return nil, err
 	}
-	if foreign, err := d.Traces.Foreign(start.TraceID); err != nil || foreign {
+	if foreign, err := l.Traces.Foreign(start.TraceID); err != nil || foreign {
 		return res, err
 	}
 	if done.Interrupted || res.CostMetadata.BudgetExhausted && more != (trace.Extension{}) {
@@ -154,36 +140,34 @@ func (d Resumer) ended(ctx context.Context, log *trace.Log, more trace.Extension
 
 func additions(req marchwarden.Request, more time.Duration) trace.Extension {
 	e := trace.Extension{Wall: more}
-	number := func(n *int) int {
-		if n == nil {
-			return 0
-		}
-		return *n
-	}
 	if c := req.Constraints; c != nil {
-		e.Tokens, e.Iterations, e.Sources = number(c.TokenBudget), number(c.MaxIterations), number(c.MaxSources)
-		if c.MaxCostUSD != nil {
-			e.CostUSD = *c.MaxCostUSD
-		}
+		e.Tokens, e.Iterations, e.Sources, e.CostUSD = orZero(c.TokenBudget), orZero(c.MaxIterations), orZero(c.MaxSources), orZero(c.MaxCostUSD)
 	}
 	return e
 }
 
-func (d Resumer) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more trace.Extension, sink marchwarden.Sink) (*Resumed, error) {
+func orZero[T any](v *T) (zero T) {
+	if v == nil {
+		return zero
+	}
+	return *v
+}
+
+func (l *Lab) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more trace.Extension, sink marchwarden.Sink) (*Resumed, error) {
 	recorded, err := log.Start()
 	if err != nil {
 		return nil, err
 	}
-	worked, err := replay.Worked(ctx, log, d.Blobs)
+	worked, err := replay.Worked(ctx, log, l.Blobs)
 	if err != nil {
 		return nil, err
 	}
 	start := *recorded
-	step := &trace.Resume{Version: d.Version, Worked: worked, Head: trace.Head{Decision: "go on where the run was cut off"}}
-	began := d.Now()
+	step := &trace.Resume{Version: l.Version, Worked: worked, Head: trace.Head{Decision: "go on where the run was cut off"}}
+	began := l.Now()
 	on := &Resumed{Start: &start, Log: log, w: w, step: step}
 	if latest := log.Latest(); latest != nil {
-		_, earlier, err := ResultOf(ctx, d.Blobs, latest.Result)
+		_, earlier, err := ResultOf(ctx, l.Blobs, latest.Result)
 		if err != nil {
 			return nil, err
 		}
@@ -191,11 +175,9 @@ func (d Resumer) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more
 	}
 	facts := FactsOf(log.Steps)
 	more.SpentUSD = facts.PaidUSD
-	if usd := on.before.CostUSD; usd != nil {
-		more.SpentUSD = max(more.SpentUSD, *usd)
-	}
+	more.SpentUSD = max(more.SpentUSD, orZero(on.before.CostUSD))
 	done := log.Complete()
-	more.Wall = d.time(ctx, &start, worked, more.Wall)
+	more.Wall = l.time(ctx, &start, worked, more.Wall)
 	switch {
 	case done != nil:
 		more.Spent = done.TokensUsed
@@ -203,7 +185,7 @@ func (d Resumer) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more
 	case more.Limits() == (marchwarden.Limits{}):
 		step.Wall = more.Wall
 	case given(&start, more):
-		if d.More == 0 { // or that was given as well; what a caller waits is not
+		if l.More == 0 { // or that was given as well; what a caller waits is not
 			step.Wall = more.Wall
 		}
 	default:
@@ -213,21 +195,21 @@ func (d Resumer) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more
 	if step.Wall != 0 {
 		step.Worked++ // later than all that the run has seen, which is judged as it was
 	}
-	on.Clock = func() time.Duration { return step.Worked + max(0, d.Now().Sub(began)) }
-	on.Recorder, err = replay.Resume(w, log, d.Blobs, on.Clock, sink)
+	on.Clock = func() time.Duration { return step.Worked + max(0, l.Now().Sub(began)) }
+	on.Recorder, err = replay.Resume(w, log, l.Blobs, on.Clock, sink)
 	return on, err
 }
 
 // time is what is added to the time of a run so that it may work for more from now on,
 // or for as long as its caller waits if that is longer than what it has left. A run
 // without a limit needs none.
-func (d Resumer) time(ctx context.Context, start *trace.Start, worked, more time.Duration) time.Duration {
+func (l *Lab) time(ctx context.Context, start *trace.Start, worked, more time.Duration) time.Duration {
 	if start.Wall <= 0 {
 		return 0
 	}
 	left := start.Remains(start.Wall, worked)
 	if end, ok := ctx.Deadline(); ok && more == 0 {
-		more = max(0, end.Sub(d.Now())-max(0, left))
+		more = max(0, end.Sub(l.Now())-max(0, left))
 	}
 	if more == 0 {
 		return 0
@@ -237,23 +219,23 @@ func (d Resumer) time(ctx context.Context, start *trace.Start, worked, more time
 
 // given reports whether a run was given the same before: a request that is repeated after a crash does not mean twice as much.
 func given(start *trace.Start, more trace.Extension) bool {
-	if len(start.Extended) == 0 {
-		return false
-	}
-	last := start.Extended[len(start.Extended)-1]
-	last.Spent, more.Spent, last.SpentUSD, more.SpentUSD, last.Wall, more.Wall = 0, 0, 0, 0, 0, 0
-	return last == more
+	n := len(start.Extended)
+	return n > 0 && start.Extended[n-1].Limits() == more.Limits()
 }
 
-// Minds are the reasoners that resume a run.
-type Minds struct{ Mind, Version, Planner string }
+// Ready is what a run that is resumed needs beyond its record.
+type Ready struct {
+	Mind, Version, Planner string       // the reasoners that go on
+	Found                  *trace.Found // what is searched now; nil says nothing of it
+	Said                   []string     // what a person should know about that
+}
 
 // Begin writes down that the run goes on, with which minds if they are others than
-// those that began, and what is searched now if that has changed; nil says nothing of
-// it. It returns what a person should know about that.
-func (r *Resumed) Begin(now Minds, found *trace.Found) (said []string, err error) {
+// those that began, and what is searched now if that has changed. It returns what a
+// person should know about that.
+func (r *Resumed) Begin(now Ready) (said []string, err error) {
 	was := r.Start
-	if found != nil && (found.Fingerprint != was.Fingerprint || !slices.Equal(found.Gaps, was.Gaps)) {
+	if found := now.Found; found != nil && (found.Fingerprint != was.Fingerprint || !slices.Equal(found.Gaps, was.Gaps)) {
 		r.step.Found = found
 		if found.Fingerprint != was.Fingerprint && was.Fingerprint != "" {
 			said = append(said, "what is searched has changed since the run was begun")
@@ -292,21 +274,6 @@ func (r *Resumed) Before() marchwarden.CostMetadata { return r.before }
 
 // Close ends the writing.
 func (r *Resumed) Close() error { return r.w.Close() }
-
-// SameModel refuses to resume a run with another model than it began with.
-func SameModel(was, has string) error {
-	if was == has {
-		return nil
-	}
-	words := func(id string) string {
-		if id == "" {
-			return "no model"
-		}
-		return id
-	}
-	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "model", Message: fmt.Sprintf("the run was begun with %s, and cannot go on with %s", words(was), words(has)),
-		Hint: "set the model that it was begun with"}
-}
 
 // DidNotWrite follows the name of the model in such a warning.
 const DidNotWrite = " did not write this answer"

@@ -13,6 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -22,7 +23,7 @@ const runID = "00000000-0000-7000-8000-000000000001"
 
 // place is a desk with one run on it, and a clock that the test moves.
 type place struct {
-	run.Resumer
+	run.Lab
 	now time.Time
 }
 
@@ -36,7 +37,7 @@ func newPlace(t *testing.T, ended *run.Ending) *place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { traces.Close() })
-	p.Resumer = run.Resumer{Traces: traces, Blobs: blob.NewMem(), Version: "2", Now: clock}
+	p.Lab = run.Lab{Traces: traces, Blobs: blob.NewMem(), Version: "2", Now: clock}
 	id, err := marchwarden.ParseTraceID(runID)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +104,7 @@ func TestWhatCanBeGoneOnWith(t *testing.T) {
 			p := newPlace(t, tt.ended)
 			p.now = p.now.Add(24 * time.Hour)
 			p.More = tt.wall
-			on, res, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID, Constraints: more(tt.tokens)}, nil)
+			on, res, err := p.GoOn(t.Context(), "", marchwarden.Request{Resume: runID, Constraints: more(tt.tokens)}, nil)
 			if err != nil || (on != nil) != tt.goes || (res != nil) == tt.goes {
 				t.Fatalf("%v, %v, %v", on, res, err)
 			}
@@ -111,7 +112,7 @@ func TestWhatCanBeGoneOnWith(t *testing.T) {
 				return
 			}
 			defer on.Close()
-			said, err := on.Begin(run.Minds{Mind: "m/2"}, nil)
+			said, err := on.Begin(run.Ready{Mind: "m/2"})
 			if err != nil || len(said) != 2 || !strings.Contains(said[0], "m/1") || !strings.Contains(said[1], "version 2") {
 				t.Errorf("said %q, %v", said, err)
 			}
@@ -151,12 +152,12 @@ func TestTimeForARunThatWasCutOff(t *testing.T) {
 	p.Now = time.Now // a context's deadline is of the real clock
 	resume := func(tokens int) *trace.Start {
 		t.Helper()
-		on, _, err := p.Resume(waiting, marchwarden.Request{Resume: runID, Constraints: more(tokens)}, nil)
+		on, _, err := p.GoOn(waiting, "", marchwarden.Request{Resume: runID, Constraints: more(tokens)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer on.Close()
-		if _, err := on.Begin(run.Minds{Mind: "m/1"}, nil); err != nil {
+		if _, err := on.Begin(run.Ready{Mind: "m/1"}); err != nil {
 			t.Fatal(err)
 		}
 		return on.Start
@@ -195,7 +196,7 @@ func TestTimeIsGivenAfterAllThatWasSeen(t *testing.T) {
 		t.Fatalf("%v, worked %v", err, log.Worked())
 	}
 	p.More = time.Hour
-	on := goesOn(t, t.Context(), p.Resumer, nil)
+	on := goesOn(t, t.Context(), &p.Lab, "", nil)
 	defer on.Close()
 	if got := on.Start.Counted(seen); got != seen {
 		t.Errorf("what was seen before the time was given counts %v of %v", got, seen)
@@ -220,12 +221,12 @@ func TestNeitherWrittenNorRead(t *testing.T) {
 		return
 	}
 	p := newPlace(t, &run.Ending{Interrupted: true})
-	goesOn(t, t.Context(), p.Resumer, nil).Close() // and was cut off
+	goesOn(t, t.Context(), &p.Lab, "", nil).Close() // and was cut off
 	p.Blobs = blob.NewMem()
 	if err := os.Chmod(filepath.Join(p.Traces.(*trace.Dir).Path(), runID+".jsonl"), 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if on, _, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil); on != nil || !errors.Is(err, blob.ErrNotFound) {
+	if on, _, err := p.GoOn(t.Context(), "", marchwarden.Request{Resume: runID}, nil); on != nil || !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("%v, %v", on, err)
 	}
 }
@@ -239,25 +240,33 @@ func TestWhatCannotBeGoneOnWith(t *testing.T) {
 		"another question": {marchwarden.Request{Resume: runID, Question: "What is that?"}, marchwarden.CodeInvalid},
 		"another run":      {marchwarden.Request{Resume: strings.Replace(runID, "1", "2", 1)}, marchwarden.CodeNotFound},
 	} {
-		if on, _, err := p.Resume(t.Context(), tt.req, nil); on != nil || !errors.Is(err, tt.code) {
+		if on, _, err := p.GoOn(t.Context(), "", tt.req, nil); on != nil || !errors.Is(err, tt.code) {
 			t.Errorf("%s: %v, want %s", name, err, tt.code)
 		}
 	}
-	if err := run.SameModel("a", ""); !errors.Is(err, marchwarden.CodeInvalid) || !strings.Contains(err.Error(), "no model") {
+	p.Model = aModel("a")
+	if _, err := p.Resume(t.Context(), "", marchwarden.Request{Resume: runID}, nil, nil, nil); !errors.Is(err, marchwarden.CodeInvalid) || !strings.Contains(err.Error(), "no model") {
 		t.Errorf("%v", err)
 	}
 }
+
+// aModel is a model that is never asked.
+type aModel string
+
+func (m aModel) ID() string { return string(m) }
+
+func (aModel) Generate(context.Context, llm.Call) (llm.Reply, error) { return llm.Reply{}, nil }
 
 // A run that another process goes on with is told of after a few seconds.
 func TestARunThatGoesOnElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace(t, nil)
-		on, _, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil)
+		on, _, err := p.GoOn(t.Context(), "", marchwarden.Request{Resume: runID}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, _, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil); !errors.Is(err, marchwarden.CodeUnavailable) || !strings.Contains(err.Error(), "another process") {
+		if _, _, err := p.GoOn(t.Context(), "", marchwarden.Request{Resume: runID}, nil); !errors.Is(err, marchwarden.CodeUnavailable) || !strings.Contains(err.Error(), "another process") {
 			t.Errorf("%v", err)
 		}
 		if took := time.Since(began); took < time.Second || took > 10*time.Second {
@@ -266,7 +275,7 @@ func TestARunThatGoesOnElsewhere(t *testing.T) {
 		if err := on.Close(); err != nil {
 			t.Fatal(err)
 		}
-		on, _, err = p.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil)
+		on, _, err = p.GoOn(t.Context(), "", marchwarden.Request{Resume: runID}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +306,7 @@ func TestAResultThatNoLongerStandsStaysIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	resumed := func() (*marchwarden.Result, error) {
-		_, res, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil)
+		_, res, err := p.GoOn(t.Context(), "", marchwarden.Request{Resume: runID}, nil)
 		return res, err
 	}
 	if got, err := resumed(); got != nil || !errors.Is(err, marchwarden.CodeCorrupt) {
@@ -319,7 +328,7 @@ func TestImportedRunsAreNotGoneOnWith(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(p.Traces.(*trace.Dir).Path(), runID+trace.ForeignSuffix), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		on, res, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID, Constraints: more(2000)}, nil)
+		on, res, err := p.GoOn(t.Context(), "", marchwarden.Request{Resume: runID, Constraints: more(2000)}, nil)
 		if on != nil || (res != nil) != (ended != nil) || ended == nil && !errors.Is(err, marchwarden.CodeInvalid) || ended != nil && err != nil {
 			t.Errorf("%s: %v, %v, %v", name, on, res, err)
 		}

@@ -27,7 +27,7 @@ func theRun(t *testing.T) marchwarden.TraceID {
 
 // worked makes a desk, in a bubble, with one run of the researcher web on it that wrote
 // these steps and worked for so long.
-func worked(t *testing.T, start *trace.Start, long time.Duration, steps ...trace.Step) run.Resumer {
+func worked(t *testing.T, start *trace.Start, long time.Duration, steps ...trace.Step) *run.Lab {
 	t.Helper()
 	traces, err := trace.OpenDir(t.TempDir(), time.Now)
 	if err != nil {
@@ -51,7 +51,7 @@ func worked(t *testing.T, start *trace.Start, long time.Duration, steps ...trace
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return run.Resumer{Traces: traces, Blobs: blob.NewMem(), Version: "1", Now: time.Now, Researcher: "web", PartOf: start.PartOf}
+	return &run.Lab{Traces: traces, Blobs: blob.NewMem(), Version: "1", Now: time.Now, PartOf: start.PartOf}
 }
 
 // atACap is the end of a run that ran out of something.
@@ -71,13 +71,13 @@ func atACap(t *testing.T, blobs blob.Store) *trace.Complete {
 }
 
 // goesOn is a run of the desk after it has begun to go on.
-func goesOn(t *testing.T, ctx context.Context, d run.Resumer, more *marchwarden.Constraints) *run.Resumed {
+func goesOn(t *testing.T, ctx context.Context, d *run.Lab, name string, more *marchwarden.Constraints) *run.Resumed {
 	t.Helper()
-	on, _, err := d.Resume(ctx, marchwarden.Request{Resume: runID, Constraints: more}, nil)
+	on, _, err := d.GoOn(ctx, name, marchwarden.Request{Resume: runID, Constraints: more}, nil)
 	if err != nil || on == nil {
 		t.Fatalf("it does not go on: %v", err)
 	}
-	if _, err := on.Begin(run.Minds{Mind: "m/1"}, nil); err != nil {
+	if _, err := on.Begin(run.Ready{Mind: "m/1"}); err != nil {
 		t.Fatal(err)
 	}
 	return on
@@ -120,7 +120,7 @@ func TestTheTimeThatIsLeft(t *testing.T) {
 					ctx, done = context.WithTimeout(ctx, tt.patience)
 					defer done()
 				}
-				on := goesOn(t, ctx, d, nil)
+				on := goesOn(t, ctx, d, "web", nil)
 				defer on.Close()
 				if got := replay.Left(on.Start, on.Start.Wall); got < tt.want-time.Second || got > tt.want+time.Second {
 					t.Errorf("it has %v, want %v", got, tt.want)
@@ -141,7 +141,7 @@ func TestEveryCallersPatienceCounts(t *testing.T) {
 				d := worked(t, &trace.Start{Wall: time.Minute, PartOf: true, Limits: marchwarden.Limits{TokenBudget: 5000}}, 2*time.Minute, &trace.Message{})
 				for range 3 {
 					ctx, done := context.WithTimeout(t.Context(), 10*time.Minute)
-					on := goesOn(t, ctx, d, more(tokens))
+					on := goesOn(t, ctx, d, "web", more(tokens))
 					if got := replay.Left(on.Start, on.Start.Wall); got < 9*time.Minute || got > 11*time.Minute {
 						t.Errorf("it has %v of the 10 minutes that its caller waits", got)
 					}
@@ -170,7 +170,7 @@ func TestTheSameTimeIsNotGivenTwice(t *testing.T) {
 		d := worked(t, &trace.Start{Wall: time.Hour, Limits: marchwarden.Limits{TokenBudget: 5000}}, time.Hour, &trace.Message{})
 		d.More = 10 * time.Minute
 		for range 3 {
-			on := goesOn(t, t.Context(), d, more(2000))
+			on := goesOn(t, t.Context(), d, "web", more(2000))
 			if got := replay.Left(on.Start, on.Start.Wall); got < 9*time.Minute || got > 11*time.Minute {
 				t.Errorf("it has %v of the 10 minutes", got)
 			}
@@ -195,7 +195,7 @@ func TestWhatWasPaidBeforeACutCounts(t *testing.T) {
 			&trace.ModelComplete{TokensIn: 100, TokensOut: 50}, &trace.RihlaComplete{Number: 1, Researcher: "files", TraceID: one, TokensUsed: 400},
 			&trace.ModelComplete{TokensIn: 10, TokensOut: 5}, &trace.EmbedComplete{TokensIn: 6}, &trace.RihlaComplete{Number: 2, Researcher: "files", TraceID: other, TokensUsed: 300},
 			&trace.RihlaComplete{Number: 3, Researcher: "files", TraceID: one, TokensUsed: 900}, &trace.RihlaComplete{Number: 4, Researcher: "stranger", TokensUsed: 20}, &trace.RihlaComplete{Number: 5, Researcher: "stranger", TokensUsed: 20})
-		on := goesOn(t, t.Context(), d, more(2000))
+		on := goesOn(t, t.Context(), d, "web", more(2000))
 		defer on.Close()
 		if e := on.Start.Extended; len(e) != 1 || e[0].Spent != 171+900+300+40 || e[0].Tokens != 2000 {
 			t.Errorf("%+v", e)
@@ -212,8 +212,8 @@ func TestRunsOfOthersAreRefused(t *testing.T) {
 			d := worked(t, &trace.Start{PartOf: part}, time.Minute, &trace.Message{})
 			for _, name := range []string{"web", "files", ""} {
 				for _, partOf := range []bool{false, true} {
-					d.Researcher, d.PartOf = name, partOf
-					on, _, err := d.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil)
+					d.PartOf = partOf
+					on, _, err := d.GoOn(t.Context(), name, marchwarden.Request{Resume: runID}, nil)
 					if mine := name == "web" && part == partOf; mine != (err == nil) || !mine && (!errors.Is(err, marchwarden.CodeInvalid) || !strings.Contains(err.Error(), "none of the researcher")) {
 						t.Errorf("a rihla: %v, asked of %q as a rihla: %v: %v", part, name, partOf, err)
 					}
@@ -255,7 +255,7 @@ func TestARihlaThatWindsUpIsWaitedFor(t *testing.T) {
 			}()
 			ctx, done := context.WithTimeout(t.Context(), tt.patience)
 			began := time.Now()
-			on, _, err := d.Resume(ctx, marchwarden.Request{Resume: runID}, nil)
+			on, _, err := d.GoOn(ctx, "web", marchwarden.Request{Resume: runID}, nil)
 			done()
 			if took := time.Since(began); (err == nil) != tt.goes || took < tt.least || took > tt.most {
 				t.Errorf("%+v: %v after %v", tt, err, took)

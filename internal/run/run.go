@@ -201,8 +201,7 @@ func Look(d *trace.Dir, id marchwarden.TraceID) Entry {
 
 // skim reads the steps from which the states of all runs are told.
 func skim(d *trace.Dir, id marchwarden.TraceID) (*trace.Log, error) {
-	return d.Skim(id, trace.ActionStart, trace.ActionResume, trace.ActionComplete, trace.ActionModelComplete, trace.ActionEmbedComplete,
-		trace.ActionRihla, trace.ActionRihlaUnderWay, trace.ActionRihlaComplete)
+	return d.Skim(id, trace.ActionStart, trace.ActionResume, trace.ActionComplete, trace.ActionRihla, trace.ActionRihlaUnderWay, trace.ActionRihlaComplete)
 }
 
 // busy reports whether a process writes a trace. One that cannot be told is at rest.

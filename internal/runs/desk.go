@@ -154,8 +154,8 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	if err := ask.Validate(); err != nil {
 		return nil, err
 	}
-	if err := d.mayFollow(ctx, ask.Follow); err != nil {
-		return nil, err
+	if followed, err := marchwarden.ParseTraceID(ask.Follow); ask.Follow != "" && (err != nil || !d.Owns(ctx, followed)) {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeNotFound, Field: "follow", Message: "no run " + plaintext.Line(ask.Follow, 40)}
 	}
 	d.prune()
 	var old *Run
@@ -192,26 +192,8 @@ func (d *Desk) begun(ctx context.Context, old *Run, id marchwarden.TraceID, aske
 		rec = old.snapshot()
 		rec.Message, rec.Ended, rec.Failure = "research goes on", time.Time{}, nil
 	}
-	rec.Kind, rec.Kept, rec.Status, rec.Updated = kindOf(asked.Keep), asked.Keep, Working, now
+	rec.Kept, rec.Status, rec.Updated = asked.Keep, Working, now
 	return rec
-}
-
-// kindOf is what a run was begun as, in the words of records.
-func kindOf(keep bool) string {
-	if keep {
-		return "task"
-	}
-	return "call"
-}
-
-// mayFollow refuses to continue the conversation of a run that the principal may not see, in
-// the words for one that there never was.
-func (d *Desk) mayFollow(ctx context.Context, follow string) error {
-	id, err := marchwarden.ParseTraceID(follow)
-	if follow == "" || err == nil && d.Owns(ctx, id) {
-		return nil
-	}
-	return &marchwarden.Error{Code: marchwarden.CodeNotFound, Field: "follow", Message: "no run " + plaintext.Line(follow, 40)}
 }
 
 // enter makes a run known, in the place of one that has ended, and begins it.
@@ -243,7 +225,9 @@ func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
 func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 	r := first.Run
 	if err := r.inscribe(); err != nil && (r.Kept() || err != errUnrecorded) {
-		d.forget(r)
+		d.mu.Lock()
+		delete(d.runs, r.id) // its id is taken by no other meanwhile
+		d.mu.Unlock()
 		r.settle(outcome{err: err})
 		d.group.Done()
 		return nil, err
@@ -271,15 +255,6 @@ var errUnrecorded error = &marchwarden.Error{Code: marchwarden.CodeUnavailable, 
 func (d *Desk) unrecorded(id marchwarden.TraceID, err error) error {
 	d.cfg.Log.Error("a run cannot be recorded, so it is not found after a restart", "run", id.String(), "error", err)
 	return errUnrecorded
-}
-
-// forget lets go of a run that did not begin.
-func (d *Desk) forget(r *Run) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.runs[r.id] == r {
-		delete(d.runs, r.id)
-	}
 }
 
 // chooseID makes the id of a new run. One that the local user's program has chosen, to

@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -30,7 +29,7 @@ func isHash(s string) bool {
 }
 
 // known is a record as it is in memory, without what only its run needs. The stamp tells one
-// version of its file from another.
+// version of its file from another; one that was written here has that of the version before.
 type known struct {
 	record
 	modified time.Time
@@ -38,20 +37,14 @@ type known struct {
 }
 
 // add takes in a record, in the place of an earlier version of it.
-func (s *shelf) add(rec record) {
+func (s *shelf) add(rec known) {
 	rec.Request, rec.Message, rec.Failure = marchwarden.Request{}, "", nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.records[rec.ID]
-	now.record = rec
-	s.records[rec.ID] = now
-}
-
-// forget forgets a record.
-func (s *shelf) forget(id marchwarden.TraceID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.records, id)
+	if old := s.records[rec.ID]; rec.modified.IsZero() {
+		rec.modified, rec.size = old.modified, old.size
+	}
+	s.records[rec.ID] = rec
 }
 
 // has reports whether a principal has a record of which something holds.
@@ -66,33 +59,27 @@ func (s *shelf) has(owner string, holds func(record) bool) bool {
 	return false
 }
 
-// of are the records of a researcher for which something holds, from the last to the first by a time.
-func (s *shelf) of(researcher string, holds func(record) bool, by func(record) time.Time) []record {
+// of are the records of a researcher that are to go on, or are not, from the first to the last by a time.
+func (s *shelf) of(researcher string, toGoOn bool, by func(record) time.Time) []record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var recs []record
 	for _, rec := range s.records {
-		if rec.Researcher == researcher && holds(rec.record) {
+		if rec.Researcher == researcher && rec.toGoOn() == toGoOn {
 			recs = append(recs, rec.record)
 		}
 	}
 	slices.SortFunc(recs, func(a, b record) int {
-		return cmp.Or(by(b).Compare(by(a)), strings.Compare(b.ID.String(), a.ID.String()))
+		return cmp.Or(by(a).Compare(by(b)), strings.Compare(a.ID.String(), b.ID.String()))
 	})
-	return recs
-}
-
-// unended are the kept runs of a researcher that have not ended, from the first that was begun to the last.
-func (s *shelf) unended(researcher string) []record {
-	recs := s.of(researcher, record.toGoOn, func(rec record) time.Time { return rec.Created })
-	slices.Reverse(recs)
 	return recs
 }
 
 // expired are the records of a researcher that are to be removed: those that ended before a
 // time, calls that never ended, which began before it, and what an owner has beyond maxRecords.
 func (s *shelf) expired(researcher string, before time.Time) []record {
-	all := s.of(researcher, func(rec record) bool { return !rec.toGoOn() }, record.lastSign)
+	all := s.of(researcher, false, record.lastSign)
+	slices.Reverse(all)
 	has := map[string]int{}
 	return slices.DeleteFunc(all, func(rec record) bool {
 		has[rec.Owner]++
@@ -134,37 +121,23 @@ func (s *shelf) refresh() error {
 	for _, entry := range entries {
 		text, ok := strings.CutSuffix(entry.Name(), recordSuffix)
 		id, err := marchwarden.ParseTraceID(text)
-		if !ok || err != nil || id.String() != text {
+		info, gone := entry.Info()
+		if !ok || err != nil || id.String() != text || gone != nil {
 			continue
 		}
-		info, err := entry.Info()
-		if err != nil {
-			continue // it was removed a moment ago
-		}
 		there[id] = true
-		s.readChanged(id, info)
+		s.mu.Lock()
+		old := s.records[id]
+		s.mu.Unlock()
+		if old.modified.Equal(info.ModTime()) && old.size == info.Size() {
+			continue
+		}
+		if _, err := s.read(id); err != nil && !errors.Is(err, errNone) {
+			s.log.Error("the record of a run could not be read: for now it has no owner", "run", id.String(), "error", err)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.records, func(id marchwarden.TraceID, old known) bool { return !there[id] && !old.modified.IsZero() })
 	return nil
-}
-
-// readChanged reads a record whose file is not as it was when it was read last.
-func (s *shelf) readChanged(id marchwarden.TraceID, info fs.FileInfo) {
-	s.mu.Lock()
-	old := s.records[id]
-	s.mu.Unlock()
-	if old.modified.Equal(info.ModTime()) && old.size == info.Size() {
-		return
-	}
-	_, err := s.read(id)
-	switch {
-	case err == nil:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.records[id] = known{s.records[id].record, info.ModTime(), info.Size()}
-	case !errors.Is(err, errNone):
-		s.log.Error("the record of a run could not be read: for now it has no owner", "run", id.String(), "error", err)
-	}
 }

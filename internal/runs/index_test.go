@@ -39,20 +39,20 @@ func TestIndexIsBounded(t *testing.T) {
 	start := time.Unix(1e9, 0)
 	going := recordOf(1<<40, time.Time{})
 	going.Kept = true
-	x.add(going)
+	x.add(known{record: going})
 	for n := range maxRecords + surplus {
 		rec := recordOf(n, start.Add(time.Duration(n)*time.Second))
 		rec.Evidence = []string{"sha256:" + fmt.Sprintf("%064x", n), "sha256:" + fmt.Sprintf("%064x", 1<<30)}
 		rec.Traces = []marchwarden.TraceID{recordOf(n|1<<41, start).ID}
-		x.add(rec)
-		x.add(rec) // the same again is no other
+		x.add(known{record: rec})
+		x.add(known{record: rec}) // the same again is no other
 	}
 	old := x.expired("", start.Add(-time.Hour))
 	if len(old) != surplus || old[0].ID != recordOf(surplus-1, start).ID || old[surplus-1].ID != recordOf(0, start).ID {
 		t.Fatalf("%d are to go, the first %v", len(old), old[0].ID)
 	}
 	for _, rec := range old {
-		x.forget(rec.ID)
+		delete(x.records, rec.ID)
 	}
 	left := len(x.records)
 	if left != maxRecords+1 || len(x.expired("", start.Add(-time.Hour))) != 0 {
@@ -166,14 +166,14 @@ func TestReadsAgain(t *testing.T) {
 	}
 	changed := rec
 	changed.Owner = "token:carol"
-	s.add(changed)
+	s.add(known{record: changed})
 	if err := s.refresh(); err != nil || owns(s, rec.Owner, rec.ID) {
 		t.Errorf("what has not changed was read again: %v", err)
 	}
 	if err := other.remove(rec); err != nil {
 		t.Fatal(err)
 	}
-	s.add(rec)
+	s.add(known{record: rec})
 	if err := s.refresh(); err != nil || owns(s, rec.Owner, rec.ID) {
 		t.Errorf("what is gone is known: %v", err)
 	}

@@ -31,7 +31,7 @@ func (d *Desk) Recover() {
 	if closed {
 		return
 	}
-	for _, rec := range d.records.unended(d.cfg.Name) {
+	for _, rec := range d.records.of(d.cfg.Name, true, func(rec record) time.Time { return rec.Created }) {
 		if r, err := d.find(rec.ID); err == nil && r != nil { // else it has gone meanwhile
 			r.GoOn()
 		}
@@ -86,7 +86,12 @@ func (d *Desk) follow(rec record) *Run {
 // lookAfter resumes a run here as soon as no process has it and there is a slot. Until then it
 // follows the run where it is.
 func (d *Desk) lookAfter(r *Run) {
-	now := r.take() // at once: a call whose process is gone has ended
+	take := func() whose {
+		r.disk.Lock()
+		defer r.disk.Unlock()
+		return r.take()
+	}
+	now := take() // at once: a call whose process is gone has ended
 	var t *turn
 	if now == mine {
 		t = d.join(r) // in the order of the calls
@@ -99,7 +104,7 @@ func (d *Desk) lookAfter(r *Run) {
 				r.settle(outcome{err: context.Cause(r.ctx)})
 				return
 			}
-			now = r.take()
+			now = take()
 		}
 		if now == mine {
 			if t == nil {
@@ -151,15 +156,8 @@ const (
 	mine
 )
 
-// take takes a run over if no process has it and it can be resumed.
+// take takes a run over if no process has it and it can be resumed; disk is held.
 func (r *Run) take() whose {
-	r.disk.Lock()
-	defer r.disk.Unlock()
-	return r.takeHeld()
-}
-
-// takeHeld is take; disk is held.
-func (r *Run) takeHeld() whose {
 	if r.over() {
 		return nobodys
 	}

@@ -24,7 +24,7 @@ func TestNobodyLosesRecordsByWhatOthersAsk(t *testing.T) {
 		if n < others { // and theirs are the oldest
 			rec.Owner = "token:bob"
 		}
-		x.add(rec)
+		x.add(known{record: rec})
 	}
 	gone := x.expired("", start.Add(-time.Hour))
 	if len(gone) != surplus {

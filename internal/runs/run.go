@@ -184,11 +184,7 @@ func (r *Run) Outcome() (*marchwarden.Result, error) {
 }
 
 // Kept reports whether the run goes on after its caller went, and after a restart.
-func (r *Run) Kept() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.rec.Kept
-}
+func (r *Run) Kept() bool { return r.snapshot().Kept }
 
 // Keep hands the run over: from now on it is kept as a task is. When it returns nil this
 // is durable, as far as the desk has a folder. An error is CodeUnavailable, and the run
@@ -272,7 +268,7 @@ func (r *Run) cancelElsewhere() {
 		r.desk.cfg.Log.Error("a run could not be cancelled", "run", r.id.String(), "error", err)
 		return
 	}
-	if r.takeHeld() != theirs {
+	if r.take() != theirs {
 		return // it had ended, or has now
 	}
 	r.mu.Lock()
@@ -308,11 +304,10 @@ func (r *Run) over() bool {
 
 // visibleTo reports whether a principal may see the run.
 func (r *Run) visibleTo(who access.Principal) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return who.SeesAll() || r.rec.Owner == who.ID
+	return who.SeesAll() || r.snapshot().Owner == who.ID
 }
 
+// snapshot is what the record says, or would say, now.
 func (r *Run) snapshot() record {
 	r.mu.Lock()
 	defer r.mu.Unlock()

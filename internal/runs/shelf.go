@@ -30,7 +30,6 @@ type record struct {
 	Researcher string                `json:"researcher"`
 	Request    marchwarden.Request   `json:"request"`          // as it was first asked
 	Choice     *marchwarden.Choice   `json:"choice,omitempty"` // who may be asked, with what
-	Kind       string                `json:"kind"`
 	Kept       bool                  `json:"kept,omitempty"`
 	Created    time.Time             `json:"created"`
 	Updated    time.Time             `json:"updated"`
@@ -147,7 +146,7 @@ func (s *shelf) read(id marchwarden.TraceID) (record, error) {
 		s.log.Error("the record of a run is damaged and was set aside: it has no owner", "file", filepath.Base(path)+asideSuffix, "error", errors.Join(err, moved))
 		return rec, errNone
 	}
-	s.add(rec)
+	s.add(known{rec, info.ModTime(), info.Size()})
 	return rec, nil
 }
 
@@ -181,7 +180,7 @@ func (s *shelf) write(rec record) error {
 			return err
 		}
 	}
-	s.add(rec)
+	s.add(known{record: rec})
 	return nil
 }
 
@@ -235,27 +234,27 @@ func (s *shelf) heeded(id marchwarden.TraceID) {
 // remove removes a record and what belongs to it, unless another process has the run, or
 // had it meanwhile: durable.ErrLocked.
 func (s *shelf) remove(known record) error {
-	if s.dir == "" {
-		s.forget(known.ID)
-		return nil
+	if s.dir != "" {
+		f, err := s.lock(known.ID)
+		if err != nil {
+			return err
+		}
+		defer s.unlock(known.ID, f)
+		switch now, err := s.read(known.ID); {
+		case err == errNone:
+		case err != nil:
+			return err
+		case !now.lastSign().Equal(known.lastSign()):
+			return durable.ErrLocked
+		}
+		if err := os.Remove(s.path(known.ID, recordSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		s.heeded(known.ID)
 	}
-	f, err := s.lock(known.ID)
-	if err != nil {
-		return err
-	}
-	defer s.unlock(known.ID, f)
-	switch now, err := s.read(known.ID); {
-	case err == errNone:
-	case err != nil:
-		return err
-	case !now.lastSign().Equal(known.lastSign()):
-		return durable.ErrLocked
-	}
-	if err := os.Remove(s.path(known.ID, recordSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	s.heeded(known.ID)
-	s.forget(known.ID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.records, known.ID)
 	return nil
 }
 

@@ -97,7 +97,10 @@ func (c *Arxiv) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 		found, err := c.Papers(ctx, ids...)
 		return hits(found, ids), err
 	}, func(t Terms, q search.Query) ([]search.Hit, error) {
-		found, err := c.find(ctx, t, q)
+		found, err := c.ask(ctx, url.Values{
+			"search_query": {expression(t, q)}, "start": {"0"}, "max_results": {strconv.Itoa(q.Limit)}, "sortBy": {"relevance"}, "sortOrder": {"descending"},
+		})
+		c.keep(found, true)
 		return hits(found, slices.Concat(t.IDs, t.Bare)), err
 	}, arxivHost)
 }
@@ -120,28 +123,21 @@ func hits(found []Preprint, asked []ID) []search.Hit {
 	return out
 }
 
-// find asks for the papers that have all of the terms.
-func (c *Arxiv) find(ctx context.Context, t Terms, q search.Query) ([]Preprint, error) {
-	papers, err := c.ask(ctx, url.Values{
-		"search_query": {expression(t, q)}, "start": {"0"}, "max_results": {strconv.Itoa(q.Limit)}, "sortBy": {"relevance"}, "sortOrder": {"descending"},
-	})
-	c.keep(papers, true)
-	return papers, err
-}
-
 // Papers looks papers up by their arXiv ids, each at the version of its ID, in one
 // request at most. What arXiv does not have is not among the papers. Papers that
 // were found or looked up before in the last hours are not asked for again.
 func (c *Arxiv) Papers(ctx context.Context, ids ...ID) ([]Preprint, error) {
 	var list []string
 	papers := map[ID]Preprint{}
+	c.mu.Lock()
 	for _, id := range ids {
-		if p, ok := c.recall(id); ok {
-			papers[id] = p
+		if r, ok := c.papers[id]; ok && c.now().Before(r.until) {
+			papers[id] = r.paper
 		} else if id.ArXiv() != "" {
 			list = append(list, id.Versioned())
 		}
 	}
+	c.mu.Unlock()
 	if len(list) > 0 {
 		got, err := c.ask(ctx, url.Values{"id_list": {strings.Join(list, ",")}, "start": {"0"}, "max_results": {strconv.Itoa(len(list))}})
 		if err != nil {
@@ -176,14 +172,6 @@ func (c *Arxiv) ask(ctx context.Context, query url.Values) ([]Preprint, error) {
 		return nil, err
 	}
 	return parse(body)
-}
-
-// recall is what is remembered of a paper.
-func (c *Arxiv) recall(id ID) (Preprint, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r, ok := c.papers[id]
-	return r.paper, ok && c.now().Before(r.until)
 }
 
 // keep remembers papers, and whether they are the newest versions.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // The sizes of what is taken from an entry, in characters and items.
@@ -98,7 +98,7 @@ func (e entry) paper() (Preprint, bool) {
 	}
 	p := Preprint{
 		ID: id, Versioned: id.Versioned(), Title: title, Summary: Line(e.Summary, maxSummary),
-		Published: search.Date(e.Published), Updated: search.Date(e.Updated),
+		Published: plaintext.Date(e.Published), Updated: plaintext.Date(e.Updated),
 		Journal: Line(e.Journal, maxLine), Comment: Line(e.Comment, maxLine), DOI: firstDOI(e.DOI),
 	}
 	for _, a := range e.Authors {

@@ -90,7 +90,7 @@ func (s *Service) askCrossref(ctx context.Context, about names) (Work, error) {
 }
 
 func (c *crossrefWork) work() Work {
-	w := Work{DOI: strings.ToLower(c.DOI), Abstract: plainMarkup(c.Abstract), InPrint: slices.Contains(inPrint, c.Type)}
+	w := Work{DOI: strings.ToLower(c.DOI), Citations: c.CitedBy, Abstract: plainMarkup(c.Abstract), InPrint: slices.Contains(inPrint, c.Type)}
 	w.Published, w.Year = c.Issued.day()
 	if len(c.Title) > 0 {
 		w.Title = Line(plainMarkup(c.Title[0]), maxLine)
@@ -103,9 +103,6 @@ func (c *crossrefWork) work() Work {
 		authors = append(authors, strings.TrimSpace(p.Given+" "+p.Family+p.Name))
 	}
 	w.Authors = lines(authors, maxAuthors)
-	if c.CitedBy != nil && *c.CitedBy >= 0 {
-		w.Citations, w.CountedBy = c.CitedBy, Crossref
-	}
 	for _, u := range c.UpdatedBy {
 		retracted, concern := slices.Contains(retractions, u.Type), slices.Contains(concerns, u.Type)
 		w.Retracted, w.Concern = w.Retracted || retracted, w.Concern || concern

@@ -84,9 +84,6 @@ func cutAddress(s string) (string, bool) {
 	return rest, true
 }
 
-// Zero reports whether the ID names nothing.
-func (id ID) Zero() bool { return id == ID{} }
-
 // Locator is the written form, which ParseID reads: "arxiv:2401.01234", with the
 // version where one was asked for, or "doi:10.1038/x123".
 func (id ID) Locator() string {

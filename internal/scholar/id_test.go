@@ -30,7 +30,7 @@ func TestParseID(t *testing.T) {
 		"10.1038/x?key=1": "", "10.1038/ünicode": "", "HEP-TH/9901001": "",
 	} {
 		id, ok := ParseID(in)
-		if id.Locator() != want || ok != (want != "") || ok == id.Zero() {
+		if id.Locator() != want || ok != (want != "") || ok == (id == ID{}) {
 			t.Errorf("ParseID(%q) = %q, %v, want %q", in, id.Locator(), ok, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
@@ -73,7 +74,7 @@ func (s *Service) signed(query url.Values) url.Values {
 
 func (o *openalexWork) work() Work {
 	w := Work{
-		Title: Line(plainMarkup(o.Title), maxLine), Abstract: fromPositions(o.Abstract), Published: search.Date(o.Date), Year: o.Year, Retracted: o.Retracted,
+		Title: Line(plainMarkup(o.Title), maxLine), Abstract: fromPositions(o.Abstract), Published: plaintext.Date(o.Date), Year: o.Year, Retracted: o.Retracted, Citations: o.Citations,
 		ArXiv: o.arxiv(), FullText: o.fullText(),
 	}
 	if id, ok := ParseID(o.DOI); ok {
@@ -84,9 +85,6 @@ func (o *openalexWork) work() Work {
 	}
 	if strings.HasSuffix(w.Published, "-01-01") {
 		w.Published = "" // it writes so when only the year is known
-	}
-	if o.Citations != nil && *o.Citations >= 0 {
-		w.Citations, w.CountedBy = o.Citations, OpenAlex
 	}
 	if o.Primary != nil && o.Primary.Source != nil {
 		w.Venue = Line(o.Primary.Source.Name, maxLine)
@@ -153,18 +151,14 @@ func (*Engine) Name() string { return "openalex" }
 // paper has all of the words, the more telling half is tried once.
 func (e *Engine) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	return searchPapers(q, func(ids []ID, q search.Query) ([]search.Hit, error) {
-		return e.ask(ctx, "", "doi:"+strings.Join(dois(ids), "|"), q)
+		dois := make([]string, len(ids))
+		for i, id := range ids {
+			dois[i] = strings.NewReplacer("|", "", ",", "").Replace(id.DOI()) // which separate values and filters
+		}
+		return e.ask(ctx, "", "doi:"+strings.Join(dois, "|"), q)
 	}, func(t Terms, q search.Query) ([]search.Hit, error) {
 		return e.ask(ctx, searchText(t), dates(q), q)
 	}, arxivHost, doiHost)
-}
-
-func dois(ids []ID) []string {
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = strings.NewReplacer("|", "", ",", "").Replace(id.DOI()) // which separate values and filters
-	}
-	return out
 }
 
 // searchText writes terms as its search takes them: words, and phrases in

@@ -161,6 +161,7 @@ func look(ctx context.Context, skip func(index string) error, ids []ID, all ...q
 		}
 		if errs[i] == nil {
 			said[i], errs[i] = all[i].ask(ctx, about)
+			said[i].CountedBy = all[i].index
 		}
 	}
 	var g errgroup.Group
@@ -185,7 +186,11 @@ func look(ctx context.Context, skip func(index string) error, ids []ID, all ...q
 	}
 	w := merge(about, said)
 	for i, q := range all {
-		w.Asked = append(w.Asked, answer(q.index, errs[i]))
+		a := Answer{Index: q.index, Known: errs[i] == nil}
+		if errs[i] != nil && !errors.Is(errs[i], errUnknown) {
+			a.Code, a.Fault = marchwarden.CodeOf(errs[i]), Line(errs[i].Error(), 200)
+		}
+		w.Asked = append(w.Asked, a)
 	}
 	return w, verdict(w, errs)
 }
@@ -205,14 +210,6 @@ func (n names) id() ID {
 type question struct {
 	index string
 	ask   func(context.Context, names) (Work, error)
-}
-
-func answer(index string, err error) Answer {
-	a := Answer{Index: index, Known: err == nil}
-	if err != nil && !errors.Is(err, errUnknown) {
-		a.Code, a.Fault = marchwarden.CodeOf(err), Line(err.Error(), 200)
-	}
-	return a
 }
 
 // verdict is the error of a question that no index could answer.
@@ -269,7 +266,7 @@ func merge(about names, said []Work) Work {
 		}
 	}
 	for _, x := range append(said[1:len(said):len(said)], said[0]) {
-		if w.Citations == nil && x.Citations != nil {
+		if w.Citations == nil && x.Citations != nil && *x.Citations >= 0 {
 			w.Citations, w.CountedBy = x.Citations, x.CountedBy
 		}
 	}

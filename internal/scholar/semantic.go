@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // semanticPaper is the part of a record that is used.
@@ -60,11 +60,8 @@ func (s *Service) askSemantic(ctx context.Context, about names) (Work, error) {
 func (p *semanticPaper) work(arxiv, doi ID) Work {
 	w := Work{
 		DOI: doi.doi, ArXiv: arxiv.arxiv, Title: Line(p.Title, maxLine), Abstract: Line(p.Abstract, maxAbstract), Venue: Line(p.Venue, maxLine),
-		Published: search.Date(p.Date), Year: p.Year,
+		Published: plaintext.Date(p.Date), Year: p.Year, Citations: p.Citations,
 		InPrint: doi.doi != "" && (slices.Contains(p.Types, "JournalArticle") || slices.Contains(p.Types, "Conference")) && !strings.Contains(strings.ToLower(p.Venue), "arxiv"),
-	}
-	if p.Citations != nil && *p.Citations >= 0 {
-		w.Citations, w.CountedBy = p.Citations, SemanticScholar
 	}
 	var authors []string
 	for _, a := range p.Authors {

@@ -101,7 +101,7 @@ func Hits(found []search.Hit, q search.Query) []search.Hit {
 		if !ok || seen[id.Locator()] || !q.Filter.Allows(id.Host()) || len(hits) >= q.Limit {
 			continue
 		}
-		date := search.Date(h.Published)
+		date := plaintext.Date(h.Published)
 		if date != "" && (q.Since != "" && date < q.Since || q.Until != "" && date > q.Until) {
 			continue
 		}

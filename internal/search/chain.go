@@ -76,11 +76,16 @@ func (c *chain) Search(ctx context.Context, q Query) ([]Hit, error) {
 		if err != nil {
 			failed = append(failed, err)
 		}
-		merged := merge(hits, found, q.Limit)
-		if len(merged) > len(hits) {
+		before := len(hits)
+		for _, h := range found { // each engine keeps the promises of Engine for its own hits
+			known := slices.ContainsFunc(hits, func(o Hit) bool { return o.Locator == h.Locator })
+			if !known && (q.Limit <= 0 || len(hits) < q.Limit) {
+				hits = append(hits, h)
+			}
+		}
+		if len(hits) > before {
 			sources++
 		}
-		hits = merged
 		if err == nil && len(hits) > 0 {
 			break
 		}
@@ -96,17 +101,6 @@ func (c *chain) Search(ctx context.Context, q Query) ([]Hit, error) {
 
 func canceled(ctx context.Context, name string) error {
 	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s: the search was stopped", name)
-}
-
-// merge adds what is new. Each engine keeps the promises of Engine for its own hits.
-func merge(hits, found []Hit, limit int) []Hit {
-	for _, h := range found {
-		known := slices.ContainsFunc(hits, func(o Hit) bool { return o.Locator == h.Locator })
-		if !known && (limit <= 0 || len(hits) < limit) {
-			hits = append(hits, h)
-		}
-	}
-	return hits
 }
 
 // link is one engine of a chain and its record.

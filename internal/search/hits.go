@@ -13,6 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // The sizes of what goes to a web service and of what is taken from it, in
@@ -60,8 +61,8 @@ func Tidy(found []Hit, q Query) []Hit {
 		if !ok || seen[loc] || !q.Filter.Allows(locator.Host(loc)) {
 			continue
 		}
-		h.Published = Date(h.Published)
-		if outside(h.Published, q) {
+		h.Published = plaintext.Date(h.Published)
+		if d := h.Published; d != "" && (q.Since != "" && d < q.Since || q.Until != "" && d > q.Until) {
 			continue
 		}
 		seen[loc] = true
@@ -83,29 +84,6 @@ func scoreByRank(hits []Hit) {
 	for i := range hits {
 		hits[i].Score = 1 / float64(1+i)
 	}
-}
-
-// outside reports whether a date is known and not within the query's bounds.
-func outside(date string, q Query) bool {
-	return date != "" && (q.Since != "" && date < q.Since || q.Until != "" && date > q.Until)
-}
-
-// dateLayouts are the ways in which services write a date.
-var dateLayouts = []string{
-	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", time.DateOnly,
-	time.RFC1123, time.RFC1123Z, "January 2, 2006", "Jan 2, 2006", "2 January 2006", "2 Jan 2006",
-}
-
-// Date writes a date as 2006-01-02, the day as its author counted it, or gives
-// "" for text that is none.
-func Date(s string) string {
-	s = strings.TrimSpace(s)
-	for _, layout := range dateLayouts {
-		if t, err := time.Parse(layout, s); err == nil && t.Year() > 0 {
-			return t.Format(time.DateOnly)
-		}
-	}
-	return ""
 }
 
 // Domains returns the filter's entries as hosts in ASCII: those that are allowed, and those
@@ -189,22 +167,9 @@ func PlainText(s string) string {
 	return printable(s)
 }
 
-// printable replaces control characters by spaces, drops what has no shape of its
-// own, such as marks of direction, and leaves single spaces. It differs from
-// plaintext.Fold in that a byte that is no UTF-8 leaves a space, and so never joins
+// printable folds a text so that a byte that is no UTF-8 leaves a space, and never joins
 // two words of a query.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError:
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, s)
-	return strings.Join(strings.Fields(s), " ")
-}
+func printable(s string) string { return plaintext.Fold(strings.ToValidUTF8(s, " ")) }
 
 // Asides are words of a request, not of its subject, beside the stop words.
 const Asides = `explain describe tell list define discuss compare summarise summarize give show find please many much exactly currently`

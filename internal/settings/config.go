@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,8 +49,7 @@ func (c *Settings) Text(name string) string {
 func (c *Settings) List(name string) []string { return c.Values[name].Texts }
 
 // Secrets are the values that must never leave the program but by their own door.
-func (c *Settings) Secrets() []string {
-	var all []string
+func (c *Settings) Secrets() (all []string) {
 	for _, s := range All {
 		if s.Secret && c.Text(s.Name) != "" {
 			all = append(all, c.Text(s.Name))
@@ -66,8 +66,7 @@ func (c *Settings) Secrets() []string {
 
 // EarlySecrets are the secrets that are known before the settings are read, whose faults are
 // told too: of the environment, and passwords in the addresses of arguments.
-func EarlySecrets(env func(string) (string, bool), args []string) []string {
-	var all []string
+func EarlySecrets(env func(string) (string, bool), args []string) (all []string) {
 	for _, s := range All {
 		if v, ok := env(s.Env); ok && s.Secret && s.Name != DB {
 			all = append(all, v)
@@ -75,11 +74,9 @@ func EarlySecrets(env func(string) (string, bool), args []string) []string {
 			all = append(all, Passwords(v)...)
 		}
 	}
-	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
-		for _, spelling := range []string{name, strings.ToLower(name)} {
-			v, _ := env(spelling)
-			all = append(all, Passwords(v)...)
-		}
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
+		v, _ := env(name)
+		all = append(all, Passwords(v)...)
 	}
 	if v, ok := env("PGPASSWORD"); ok { // which the driver reads
 		all = append(all, v)
@@ -95,8 +92,7 @@ func EarlySecrets(env func(string) (string, bool), args []string) []string {
 
 // Hidden are the values that are taken out of what is printed and stored: keys,
 // passwords in addresses, and what external researchers are given.
-func (c *Settings) Hidden(env func(string) (string, bool)) []string {
-	var all []string
+func (c *Settings) Hidden(env func(string) (string, bool)) (all []string) {
 	for _, s := range All {
 		if s.Secret && s.Name != DB { // which may be a plain file
 			all = append(all, c.Text(s.Name))
@@ -292,15 +288,15 @@ func readSettings(path string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, Invalid(path, "", "cannot be read: "+durable.Cause(err))
+	var data []byte
+	if err == nil {
+		defer f.Close()
+		data, err = io.ReadAll(io.LimitReader(f, maxSettingsBytes+1))
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxSettingsBytes+1))
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, Invalid(path, "", "cannot be read: "+durable.Cause(err))
-	}
-	if len(data) > maxSettingsBytes {
+	case len(data) > maxSettingsBytes:
 		return nil, Invalid(path, "", fmt.Sprintf("is larger than %d bytes", maxSettingsBytes))
 	}
 	return data, nil
@@ -318,4 +314,47 @@ func readDotEnv(path string) (map[string]string, error) {
 		return nil, Invalid(path, "quote values that hold spaces or special characters", "is not a list of NAME=value lines")
 	}
 	return vars, nil
+}
+
+// Row is a setting as 'doctor' shows it. Fields are only ever added.
+type Row struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+	Env    string `json:"env"`
+}
+
+// Rows are all settings as people may see them: secrets are masked.
+func (c *Settings) Rows() (rows []Row) {
+	for _, s := range All {
+		v := c.Values[s.Name]
+		shown := strings.Join(v.Texts, string(os.PathListSeparator))
+		if s.Secret {
+			shown = masked(shown)
+		}
+		if s.Personal && shown != "" { // an address may end in its password
+			shown = masked(".")
+		}
+		if u, err := url.Parse(shown); s.Kind == Address && err == nil {
+			shown = u.Redacted()
+		}
+		if shown == "" {
+			shown = "not set"
+		}
+		rows = append(rows, Row{Name: s.Name, Value: shown, Origin: v.Origin, Env: s.Env})
+	}
+	return rows
+}
+
+// masked hides a secret. The last four characters of a long one stay, so that
+// two keys can be told apart.
+func masked(secret string) string {
+	const longEnough, shown = 12, 4
+	switch r := []rune(secret); {
+	case len(r) == 0:
+		return ""
+	case len(r) > longEnough:
+		return "…" + string(r[len(r)-shown:])
+	}
+	return "…"
 }

@@ -23,11 +23,11 @@ var formerKeys = []string{"render", "fallback_model", "embed_model", "doi_url"}
 // readConfigFile reads config.yaml into the texts of each key, and its researchers. Errors name the
 // file, and the line where there is one.
 func readConfigFile(path string) (map[string][]string, []Member, error) {
+	var top *yaml.Node
 	data, err := readSettings(path)
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		top, err = document(path, data)
 	}
-	top, err := document(path, data)
 	if err != nil || top == nil {
 		return nil, nil, err
 	}
@@ -38,27 +38,24 @@ func readConfigFile(path string) (map[string][]string, []Member, error) {
 	var members []Member
 	for key, node := range mapping(top) {
 		where := fmt.Sprintf("%s:%d", path, key.Line)
-		if key.Value == keyResearchers {
-			if members != nil {
-				return nil, nil, Invalid(where, "", fmt.Sprintf("key %q is there twice", key.Value))
-			}
-			if members, err = readMembers(path, node); err != nil {
-				return nil, nil, err
-			}
+		switch {
+		case slices.Contains(formerKeys, key.Value):
 			continue
+		case key.Value == keyResearchers && members != nil:
+			err = Invalid(where, "", fmt.Sprintf("key %q is there twice", key.Value))
+		case key.Value == keyResearchers:
+			members, err = readMembers(path, node)
+		default:
+			var texts []string
+			if err = checkKey(where, key.Value, file); err == nil {
+				texts, err = scalars(where, key.Value, node)
+			}
+			if texts != nil {
+				file[key.Value] = texts
+			}
 		}
-		if slices.Contains(formerKeys, key.Value) {
-			continue
-		}
-		if err := checkKey(where, key.Value, file); err != nil {
-			return nil, nil, err
-		}
-		texts, err := scalars(where, key.Value, node)
 		if err != nil {
 			return nil, nil, err
-		}
-		if texts != nil {
-			file[key.Value] = texts
 		}
 	}
 	return file, members, nil
@@ -68,7 +65,13 @@ func checkKey(where, key string, have map[string][]string) error {
 	i := slices.IndexFunc(All, func(s Setting) bool { return s.Name == key })
 	switch {
 	case i < 0:
-		return Invalid(where, "the keys are "+Either(fileKeys()), fmt.Sprintf("unknown key %q", plaintext.Clip(key, 60)))
+		var keys []string
+		for _, s := range All {
+			if !s.EnvOnly {
+				keys = append(keys, s.Name)
+			}
+		}
+		return Invalid(where, "the keys are "+Either(append(keys, keyResearchers)), fmt.Sprintf("unknown key %q", plaintext.Clip(key, 60)))
 	case All[i].EnvOnly:
 		places := "in the environment or in .env"
 		if All[i].Personal {
@@ -79,17 +82,6 @@ func checkKey(where, key string, have map[string][]string) error {
 		return Invalid(where, "", fmt.Sprintf("key %q is there twice", key))
 	}
 	return nil
-}
-
-// fileKeys are the keys that config.yaml may have.
-func fileKeys() []string {
-	var keys []string
-	for _, s := range All {
-		if !s.EnvOnly {
-			keys = append(keys, s.Name)
-		}
-	}
-	return append(keys, keyResearchers)
 }
 
 // readMembers reads the researchers of config.yaml: a list of items with keys of their own.

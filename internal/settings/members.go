@@ -44,12 +44,7 @@ func (m Member) External() bool { return len(m.Command) > 0 || m.URL != "" }
 // say so.
 func (m Member) secretVariables() []string {
 	names := slices.DeleteFunc(slices.Clone(m.Env), func(name string) bool { return !soundsSecret(name) })
-	for _, name := range []string{m.TokenEnv, m.SecretEnv} {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(append(names, m.TokenEnv, m.SecretEnv), func(name string) bool { return name == "" })
 }
 
 // soundsSecret reports whether the name of a variable or a parameter says that its value is secret.
@@ -102,10 +97,10 @@ var memberKeys = map[string]func(m *Member, texts []string) (problem string){
 	},
 	"private": func(m *Member, t []string) string { return flag(t, &m.Private) },
 	"off":     func(m *Member, t []string) string { return flag(t, &m.Off) },
-	"timeout": func(m *Member, t []string) string {
-		read, problem := Setting{Kind: span}.Read(t, nil)
-		if problem == "" {
-			m.Timeout, _ = time.ParseDuration(read[0]) // read has parsed it
+	"timeout": func(m *Member, t []string) (problem string) {
+		var word string
+		if problem = one(t, &word); problem == "" {
+			m.Timeout, problem = ParseSpan(word)
 		}
 		return problem
 	},

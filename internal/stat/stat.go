@@ -10,14 +10,6 @@ import (
 	"slices"
 )
 
-// Bin is the forecasts of one interval of probability: how many, their mean, and the
-// share of them that came true.
-type Bin struct {
-	Low, High  float64
-	N          int
-	Said, True float64
-}
-
 // Isotonic is a curve that never falls: Y at the points X, which rise, straight between
 // them and level beyond the ends.
 type Isotonic struct {

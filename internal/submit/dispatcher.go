@@ -13,7 +13,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -296,8 +295,6 @@ func DeriveID(parts ...string) (marchwarden.TraceID, error) {
 		h.Write([]byte(p))
 	}
 	b := h.Sum(nil)[:16]
-	b[6] = b[6]&0x0f | 0x80
-	b[8] = b[8]&0x3f | 0x80
-	x := hex.EncodeToString(b)
-	return marchwarden.ParseTraceID(x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:])
+	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
+	return marchwarden.ParseTraceID(fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]))
 }

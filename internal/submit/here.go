@@ -59,7 +59,7 @@ func (w *Here) Ask(ctx context.Context, q Question) (Line, error) {
 	}
 	res, err := run.Outcome()
 	if err != nil {
-		line.fail(marchwarden.CodeOf(err), err.Error(), marchwarden.HintOf(err))
+		line.fail(err)
 		return line, nil
 	}
 	if earlier {

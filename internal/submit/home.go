@@ -3,17 +3,12 @@ package submit
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -103,25 +98,23 @@ func (h *Home) read(ctx context.Context, id marchwarden.TraceID, ref blob.Ref, s
 // this machine knows cannot be in them, and one that was taken out of them would not be
 // what the traces name.
 func (h *Home) evidence(ctx context.Context, b Brought, done map[blob.Ref]bool) error {
-	for _, step := range b.log.Steps {
-		for _, ref := range trace.Refs(step) {
-			if done[ref] || !ref.Valid() {
-				continue
-			}
-			done[ref] = true
-			if _, err := h.Blobs.Stat(ctx, ref); err == nil {
-				continue
-			}
-			content, err := h.Engine.Blobs().Get(ctx, ref)
-			if errors.Is(err, blob.ErrNotFound) {
-				continue // it was never stored, and the record says so; verify tells
-			}
-			if err != nil {
-				return fmt.Errorf("get %s: %w", ref, err)
-			}
-			if _, err := h.Blobs.Put(ctx, content); err != nil {
-				return fmt.Errorf("keep %s: %w", ref, err)
-			}
+	for _, ref := range b.log.Refs() {
+		if done[ref] {
+			continue
+		}
+		done[ref] = true
+		if _, err := h.Blobs.Stat(ctx, ref); err == nil {
+			continue
+		}
+		content, err := h.Engine.Blobs().Get(ctx, ref)
+		if errors.Is(err, blob.ErrNotFound) {
+			continue // it was never stored, and the record says so; verify tells
+		}
+		if err != nil {
+			return fmt.Errorf("get %s: %w", ref, err)
+		}
+		if _, err := h.Blobs.Put(ctx, content); err != nil {
+			return fmt.Errorf("keep %s: %w", ref, err)
 		}
 	}
 	for _, part := range b.parts {
@@ -142,45 +135,21 @@ func (b Brought) put(one func(marchwarden.TraceID, []byte) error) error {
 	return one(b.ID, b.lines)
 }
 
-// putTraces lets all put traces into a folder, while no other process does.
+// putTraces lets all put traces into a folder, while no other process does. A trace is written that is
+// missing or shorter than these lines: a run that went on since is brought again. One that is here with
+// other lines stays as it is, which is CodeDenied.
 func putTraces(to *trace.Dir, all func(put func(marchwarden.TraceID, []byte) error) error) error {
-	unlock, err := durable.LockFile(filepath.Join(to.Path(), trace.ImportLock))
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for another record to come home")
-	}
-	root, err := os.OpenRoot(to.Path())
-	if err == nil {
-		put := func(id marchwarden.TraceID, lines []byte) error { return putTrace(root, to, id, lines) }
-		err = errors.Join(all(put), durable.SyncDir(root.Open(".")), root.Close())
-	}
-	return marchwarden.Wrap(errors.Join(err, unlock()), marchwarden.CodeUnavailable, "bring a record home")
-}
-
-// putTrace writes a trace that is missing or shorter than these lines: a run that went on since
-// is brought again. One that is here with other lines stays as it is, which is CodeDenied.
-func putTrace(root *os.Root, to *trace.Dir, id marchwarden.TraceID, lines []byte) error {
-	have, err := kept(to, id)
-	switch {
-	case err != nil:
-		return err
-	case bytes.Equal(have, lines) || len(have) > len(lines) && bytes.HasPrefix(have, lines):
-		return nil
-	case have != nil && !bytes.HasPrefix(lines, have):
-		return marchwarden.Errorf(marchwarden.CodeDenied, "there is another run %s here already", id)
-	}
-	name := id.String() + ".jsonl"
-	return durable.Replace(root, name, "."+name+"."+rand.Text()+".tmp", lines) // what a crash leaves, a check removes
-}
-
-// kept are the lines of a run that is here, or nil.
-func kept(in *trace.Dir, id marchwarden.TraceID) ([]byte, error) {
-	f, err := in.Raw(id)
-	if errors.Is(err, marchwarden.CodeNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
+	err := to.Import(func(put func(string, []byte) error) error {
+		return all(func(id marchwarden.TraceID, lines []byte) error {
+			have, err := to.Text(id)
+			switch {
+			case errors.Is(err, marchwarden.CodeNotFound), err == nil && len(have) < len(lines) && bytes.HasPrefix(lines, have):
+				return put(id.String()+".jsonl", lines)
+			case err == nil && !bytes.HasPrefix(have, lines):
+				return marchwarden.Errorf(marchwarden.CodeDenied, "there is another run %s here already", id)
+			}
+			return err
+		})
+	})
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "bring a record home")
 }

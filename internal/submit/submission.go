@@ -89,7 +89,7 @@ func (w *There) Ask(ctx context.Context, q Question) (Line, error) {
 	case err == nil:
 		err = line.answer(stored)
 	case !end.Result.Valid() || errors.Is(err, marchwarden.CodeMalformed):
-		line.fail(marchwarden.CodeOf(err), err.Error(), marchwarden.HintOf(err))
+		line.fail(err)
 		err = nil
 	}
 	if err != nil || w.Home == nil || !end.Trace.Valid() {
@@ -116,8 +116,8 @@ func ResultOf(ctx context.Context, blobs blob.Store, of string, end *dispatch.En
 }
 
 // fail says why there is no result.
-func (l *Line) fail(code marchwarden.Code, message, hint string) {
-	l.Error = &Failure{Code: code, Message: message, Hint: hint}
+func (l *Line) fail(err error) {
+	l.Error = &Failure{Code: marchwarden.CodeOf(err), Message: err.Error(), Hint: marchwarden.HintOf(err)}
 	if l.Status == dispatch.Done {
 		l.Status = dispatch.Failed
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Bar shows how far work is that has a count: a bar on a terminal, now and then a line
-// elsewhere. A nil Bar shows nothing. Say is safe for concurrent use.
+// elsewhere. Say is safe for concurrent use.
 type Bar struct {
 	name     string
 	progress *Progress
@@ -28,30 +28,19 @@ func NewBar(w io.Writer, name string, cfg ProgressConfig) *Bar {
 
 // Say tells about a slow step.
 func (b *Bar) Say(message string) {
-	if b != nil {
-		b.progress.Event(marchwarden.Event{Stage: marchwarden.Stage(b.name), Message: message})
-	}
+	b.progress.Event(marchwarden.Event{Stage: marchwarden.Stage(b.name), Message: message})
 }
 
 // Begin says how many were done when the work began.
 func (b *Bar) Begin(done int) {
-	if b != nil {
-		b.first, b.began = done, b.cfg.Now()
-	}
+	b.first, b.began = done, b.cfg.Now()
 }
 
 // Fail counts one that failed.
-func (b *Bar) Fail() {
-	if b != nil {
-		b.failed++
-	}
-}
+func (b *Bar) Fail() { b.failed++ }
 
 // Step shows how many are done.
 func (b *Bar) Step(done, total int) {
-	if b == nil {
-		return
-	}
 	if b.first < 0 {
 		b.Begin(done)
 	}
@@ -83,8 +72,4 @@ func (b *Bar) Pace(done, total int) string {
 }
 
 // Close ends it.
-func (b *Bar) Close() {
-	if b != nil {
-		b.progress.Close()
-	}
-}
+func (b *Bar) Close() { b.progress.Close() }

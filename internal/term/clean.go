@@ -30,14 +30,10 @@ func Clean(s string) string { return strings.Map(visible, plaintext.Unescaped(s)
 // CleanLine is Clean for text that must stay on one line: a run of newlines and
 // tabs, with the spaces around it, becomes one space, and none stays at the ends.
 func CleanLine(s string) string {
-	return strings.Trim(oneLine(Clean(s)), " ")
+	return strings.Trim(breaks.ReplaceAllString(Clean(s), " "), " ")
 }
 
 var breaks = regexp.MustCompile(` *[\n\t][\n\t ]*`)
-
-func oneLine(s string) string {
-	return breaks.ReplaceAllString(s, " ")
-}
 
 // visible is what is written for r: itself, a stand-in, or -1 for nothing.
 func visible(r rune) rune {

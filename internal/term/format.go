@@ -138,10 +138,8 @@ func (st Style) Table(w io.Writer, head []string, rows [][]string) error {
 		}
 		b.WriteString(line + "\n")
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func measure(grid [][]string, columns int) (widths []int, numbers []bool) {
@@ -191,9 +189,7 @@ func (st Style) narrowed(widths []int) {
 // isNumber accepts what this package writes as a number, with its unit.
 func isNumber(s string) bool {
 	number, unit, _ := strings.Cut(s, " ")
-	switch unit {
-	case "", "s", "ms", "B", "kB", "MB", "GB", "TB":
-	default:
+	if !slices.Contains([]string{"", "s", "ms", "B", "kB", "MB", "GB", "TB"}, unit) {
 		return false
 	}
 	number = strings.TrimSuffix(strings.TrimLeft(number, "-$€"), "%")

@@ -1,7 +1,6 @@
 package term
 
 import (
-	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -176,10 +175,7 @@ func (p *Page) list(rows [][]Run) {
 // WriteTo writes the page in one write.
 func (p *Page) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.WriteString(w, p.b.String())
-	if err != nil {
-		return int64(n), fmt.Errorf("write page: %w", err)
-	}
-	return int64(n), nil
+	return int64(n), err
 }
 
 // Run is a stretch of text in one look. Its text may come from outside: it is

@@ -32,6 +32,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -77,7 +78,7 @@ func Detect(f *os.File, noColor bool, termName string) Style {
 		height = defaultHeight
 	}
 	codes := !noColor && termName != "" && termName != "dumb"
-	return Style{Color: codes, Width: width, Height: height, Links: codes && !simple(termName)}
+	return Style{Color: codes, Width: width, Height: height, Links: codes && !slices.Contains(simple, termName)}
 }
 
 // SizeOf asks for the size of the terminal that a file is, which may change; nil for no file.
@@ -94,14 +95,8 @@ func SizeOf(f *os.File) func() (width, height int) {
 	}
 }
 
-// simple reports terminals that know no links.
-func simple(termName string) bool {
-	switch termName {
-	case "linux", "vt52", "vt100", "vt102", "vt220", "ansi", "cons25", "sun":
-		return true
-	}
-	return false
-}
+// simple are terminals that know no links.
+var simple = []string{"linux", "vt52", "vt100", "vt102", "vt220", "ansi", "cons25", "sun"}
 
 func (st Style) textWidth() int {
 	if st.Width <= 0 {

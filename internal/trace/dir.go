@@ -3,11 +3,14 @@ package trace
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +25,8 @@ const suffix = ".jsonl"
 // somewhere else.
 const ForeignSuffix = ".imported"
 
-// ImportLock is the file in the folder that an import locks while it puts traces there.
-const ImportLock = "lock"
+// importLock is the file in the folder that an import locks while it puts traces there.
+const importLock = "lock"
 
 // Dir is a folder of traces. It is safe for concurrent use, by several processes
 // too: each run writes a file of its own, and holds a lock on it while it does.
@@ -68,16 +71,15 @@ func (d *Dir) Path() string { return d.path }
 // Create begins a new trace; the id must not have been used before. A file in which no whole
 // line stands, since a crash came before the first, is begun again.
 func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
-	f, err := d.file(id, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND)
+	f, err := d.hold(id, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, holdLimit)
 	used := errors.Is(err, fs.ErrExist)
 	if used {
-		f, err = d.file(id, os.O_WRONLY|os.O_APPEND)
+		f, err = d.hold(id, os.O_WRONLY|os.O_APPEND, holdLimit)
 	}
 	if err != nil {
 		return nil, err
 	}
-	err = durable.Hold(f, holdLimit)
-	if err == nil && used {
+	if used {
 		err = d.empty(id, f)
 	}
 	if err := errors.Join(err, d.sync()); err != nil {
@@ -112,11 +114,12 @@ func (d *Dir) Mirror(id marchwarden.TraceID) (*Mirror, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = durable.Lock(f, false)
-	info, failed := f.Stat()
-	if err = errors.Join(err, failed); err != nil {
-		f.Close()
-		return nil, Going(id)
+	if durable.Lock(f, false) != nil { // without locks two processes could both add the same lines
+		return nil, errors.Join(Going(id), f.Close())
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return &Mirror{f: f, size: info.Size()}, nil
 }
@@ -146,13 +149,9 @@ var holdLimit = 3 * time.Second
 // Append opens a trace to continue it. A torn last line is cut off the file and reported in the
 // log's Torn. A trace that another process writes is CodeUnavailable.
 func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
-	f, err := d.file(id, os.O_WRONLY|os.O_APPEND)
+	f, err := d.hold(id, os.O_WRONLY|os.O_APPEND, holdLimit)
 	if err != nil {
 		return nil, nil, err
-	}
-	if err := durable.Hold(f, holdLimit); err != nil {
-		f.Close()
-		return nil, nil, Going(id)
 	}
 	log, err := d.Load(id)
 	if err == nil && log.Damaged {
@@ -169,7 +168,7 @@ func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
 }
 
 // ErrGoing is in the chain of the error that Going gives.
-var ErrGoing = errors.New("going on")
+var ErrGoing = durable.ErrLocked
 
 // Going says that a run is under way, so that no other process can resume it.
 func Going(id marchwarden.TraceID) error {
@@ -195,14 +194,24 @@ func (d *Dir) Busy(id marchwarden.TraceID) (bool, error) {
 // Hold takes the lock of a trace, whatever is in it, until release is called; it fails with
 // durable.ErrLocked while a process writes it. Where a file system has no locks it takes none.
 func (d *Dir) Hold(id marchwarden.TraceID) (release func() error, err error) {
-	f, err := d.file(id, os.O_RDWR)
+	f, err := d.hold(id, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	if err := durable.Hold(f, 0); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
 	return func() error { return durable.Release(f) }, nil
+}
+
+// hold opens the file of a trace as file does and takes its lock. It waits up to a limit for another
+// process that has it, and then says Going.
+func (d *Dir) hold(id marchwarden.TraceID, how int, limit time.Duration) (*os.File, error) {
+	f, err := d.file(id, how)
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.Hold(f, limit); err != nil {
+		return nil, errors.Join(Going(id), f.Close())
+	}
+	return f, nil
 }
 
 // Stat says how large the file of a trace is and when it was last written.
@@ -228,6 +237,38 @@ func (d *Dir) Foreign(id marchwarden.TraceID) (bool, error) {
 		return false, nil
 	}
 	return true, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look where trace %s is from", id)
+}
+
+// importLimit is how long an import waits for another.
+const importLimit = time.Minute
+
+// Import has bring put files into the folder, each at once or not at all, while no other import does.
+func (d *Dir) Import(bring func(put func(name string, content []byte) error) error) error {
+	if d.root == nil {
+		return d.err
+	}
+	lock, err := durable.Own(filepath.Join(d.path, importLock), func(f *os.File) error { return durable.Hold(f, importLimit) })
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for another import")
+	}
+	err = bring(func(name string, content []byte) error {
+		return durable.Replace(d.root, name, "."+name+"."+rand.Text()+".tmp", content) // what a crash leaves, Leftovers finds
+	})
+	return errors.Join(err, marchwarden.Wrap(d.sync(), marchwarden.CodeUnavailable, "keep what was brought"), durable.Release(lock))
+}
+
+// leftover is the name of a file that an import was about to rename.
+var leftover = regexp.MustCompile(`^\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.jsonl|\.imported)\.[A-Z2-7]{26}\.tmp$`)
+
+// Leftovers are the paths of what imports left that were broken off before a time.
+func (d *Dir) Leftovers(before time.Time) (paths []string, err error) {
+	entries, err := os.ReadDir(d.path)
+	for _, e := range entries {
+		if info, gone := e.Info(); leftover.MatchString(e.Name()) && gone == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
+			paths = append(paths, filepath.Join(d.path, e.Name()))
+		}
+	}
+	return paths, err
 }
 
 // Remove removes a trace for good, and keeps that over a power loss.

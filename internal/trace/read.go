@@ -19,8 +19,6 @@ import (
 // maxLine bounds one line of a trace; the program writes far shorter ones.
 const maxLine = 4 << 20
 
-var errTooLong = fmt.Errorf("longer than %d bytes", maxLine)
-
 // Log is a trace as it was read.
 type Log struct {
 	Steps []Step
@@ -114,15 +112,14 @@ func (l *Log) ReadOn(r io.Reader) error {
 	br := bufio.NewReaderSize(r, 64<<10)
 	l.Torn, l.Damaged = 0, false
 	for n := len(l.Steps) + 1; ; n++ {
-		line, err := readLine(br)
-		if errors.Is(err, io.EOF) {
+		line, err := durable.ReadLine(br, maxLine)
+		switch {
+		case len(line) > maxLine:
+			return marchwarden.Errorf(marchwarden.CodeCorrupt, "trace line %d: longer than %d bytes", n, maxLine)
+		case errors.Is(err, io.EOF):
 			l.Torn = int64(len(line))
 			return nil
-		}
-		if errors.Is(err, errTooLong) {
-			return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
-		}
-		if err != nil {
+		case err != nil:
 			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "trace line %d", n)
 		}
 		if err := l.take(line, n); err != nil {
@@ -180,21 +177,6 @@ func (l *Log) take(line []byte, n int) error {
 	l.Steps = append(l.Steps, step)
 	l.Good += int64(len(line))
 	return nil
-}
-
-// readLine returns a line with its newline, or what is left with io.EOF.
-func readLine(br *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := br.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > maxLine {
-			return nil, errTooLong
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-	}
 }
 
 func (l *Log) decode(line []byte, n int) (Step, error) {

@@ -32,22 +32,15 @@ func inquire(question string) *inquiry {
 
 // beyond is the question without the words of a text.
 func (q *inquiry) beyond(text string) *inquiry {
-	held := lexicon.Terms(text)
-	return &inquiry{terms: slices.DeleteFunc(slices.Clone(q.terms), func(w string) bool { return slices.Contains(held, w) })}
+	held := lexicon.TermSet(text)
+	return &inquiry{terms: slices.DeleteFunc(slices.Clone(q.terms), func(w string) bool { return held[w] })}
 }
 
 func (q *inquiry) share(text string) float64 {
 	if len(q.terms) == 0 {
 		return 1
 	}
-	held := lexicon.Terms(text)
-	n := 0
-	for _, w := range q.terms {
-		if slices.Contains(held, w) {
-			n++
-		}
-	}
-	return float64(n) / float64(len(q.terms))
+	return heldShare(q.terms, lexicon.TermSet(text))
 }
 
 // statedValue is what a sentence says, and where in it.
@@ -102,14 +95,10 @@ func (q *inquiry) answers(ctx context.Context, r reader.Reader, all []*statement
 }
 
 func (q *inquiry) windows(all []*statement) []window {
-	type place struct {
-		source  *evidence.Source
-		passage int
-	}
-	among := map[place]bool{}
+	among := map[*evidence.Passage]bool{}
 	var sources []*evidence.Source
 	for _, s := range all {
-		among[place{s.source, s.passage}] = true
+		among[&s.source.Passages[s.passage]] = true
 		if !slices.Contains(sources, s.source) {
 			sources = append(sources, s.source)
 		}
@@ -120,7 +109,7 @@ func (q *inquiry) windows(all []*statement) []window {
 	var out []window
 	for _, src := range sources {
 		for w := range src.Windows() {
-			if !slices.ContainsFunc(w.Passages, func(i int) bool { return among[place{src, i}] }) {
+			if !slices.ContainsFunc(w.Passages, func(i int) bool { return among[&src.Passages[i]] }) {
 				continue
 			}
 			if share := q.share(w.Path + " " + w.Text); share >= relevantFloor {

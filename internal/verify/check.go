@@ -54,25 +54,19 @@ func excerpts(res *marchwarden.Result) iter.Seq2[Finding, marchwarden.Citation] 
 
 // ClaimFinding is the verdict on one claim.
 type ClaimFinding struct {
-	Text      string
-	Citations []int
-	Support   marchwarden.Support
-	Problem   string // "" when every citation of the claim stands
+	marchwarden.Claim
+	Problem string // "" when every citation of the claim stands
 }
 
 // Report is what Check found.
 type Report struct {
-	Citations []Finding
-	Closest   []Finding // passages that are no answer, by their number
-	Claims    []ClaimFinding
-	Answer    []string // problems of the answer text itself, and of the short one
+	Excerpts []Finding // the citations, and then the passages that are closest
+	Claims   []ClaimFinding
+	Answer   []string // problems of the answer text itself, and of the short one
 }
 
 // OK reports whether everything stands.
-func (r Report) OK() bool { return r.Problems() == 0 }
-
-// Problems counts what does not stand.
-func (r Report) Problems() int { return len(r.problems()) }
+func (r Report) OK() bool { return len(r.problems()) == 0 }
 
 // String names the first problems.
 func (r Report) String() string {
@@ -85,7 +79,7 @@ func (r Report) String() string {
 
 func (r Report) problems() []string {
 	var all []string
-	for _, f := range slices.Concat(r.Citations, r.Closest) {
+	for _, f := range r.Excerpts {
 		if f.Problem != "" {
 			all = append(all, f.Name()+": "+f.Problem)
 		}
@@ -110,14 +104,10 @@ func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Repo
 		if err := c.citation(cited); err != nil {
 			f.Problem = err.Error()
 		}
-		if f.Near {
-			r.Closest = append(r.Closest, f)
-		} else {
-			r.Citations = append(r.Citations, f)
-		}
+		r.Excerpts = append(r.Excerpts, f)
 	}
 	for _, said := range res.Claims {
-		r.Claims = append(r.Claims, ClaimFinding{Text: said.Text, Citations: said.Citations, Support: said.Support, Problem: c.claim(said)})
+		r.Claims = append(r.Claims, ClaimFinding{said, c.claim(said)})
 	}
 	for _, m := range markerNumber.FindAllStringSubmatch(res.Answer, -1) {
 		if n, _ := strconv.Atoi(m[1]); n < 1 || n > len(res.Citations) {
@@ -377,7 +367,7 @@ func (c *checker) cites(numbers []int) string {
 		if n < 1 || n > len(c.res.Citations) {
 			return fmt.Sprintf("citation %d does not exist", n)
 		}
-		if c.report.Citations[n-1].Problem != "" {
+		if c.report.Excerpts[n-1].Problem != "" {
 			return fmt.Sprintf("citation %d does not stand", n)
 		}
 	}

@@ -41,24 +41,15 @@ type Grounded struct {
 	Sources []int
 	Support []marchwarden.Support
 
-	UnknownIDs    int // passage ids that do not exist
-	DroppedClaims int // sentences left without evidence
-	DroppedCells  int // cells of tables whose words stand in nothing that they cite
-	DroppedQuotes int // contradiction sides that are not in the evidence
-	DroppedShort  int // short answers that no citation of the answer holds
-
-	Judged, Agreed int // claims that two judges gave a verdict on, and the same one
+	trace.Verify // what was dropped and judged; Step fills in the rest
 }
 
 // Step is the gate's line in the trace.
 func (g Grounded) Step() *trace.Verify {
-	return &trace.Verify{
-		Head: trace.Head{Decision: fmt.Sprintf("%d claims stand on %d citations; %d claims and %d unknown ids were dropped",
-			len(g.Claims), len(g.Citations), g.DroppedClaims, g.UnknownIDs)},
-		Citations: len(g.Citations), Claims: len(g.Claims), DroppedClaims: g.DroppedClaims,
-		UnknownIDs: g.UnknownIDs, DroppedCells: g.DroppedCells, DroppedQuotes: g.DroppedQuotes, DroppedShort: g.DroppedShort, Contradictions: len(g.Contradictions),
-		Judged: g.Judged, Agreed: g.Agreed,
-	}
+	s := g.Verify
+	s.Citations, s.Claims, s.Contradictions = len(g.Citations), len(g.Claims), len(g.Contradictions)
+	s.Decision = fmt.Sprintf("%d claims stand on %d citations; %d claims and %d unknown ids were dropped", s.Claims, s.Citations, s.DroppedClaims, s.UnknownIDs)
+	return &s
 }
 
 // Rules names how the gate works, and changes when that does. A run keeps those that
@@ -213,12 +204,10 @@ func leftOut(text, conflict string) marchwarden.Gap {
 // holds reports whether one of the sources that a claim cites has an address in
 // its text, or is at it.
 func (g *gate) holds(ids []evidence.ID, address string) bool {
-	for _, id := range ids {
-		if src, _, ok := g.set.Passage(id); ok && (src.Page.Locator == address || strings.Contains(src.Text, address)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ids, func(id evidence.ID) bool {
+		src, _, ok := g.set.Passage(id)
+		return ok && (src.Page.Locator == address || strings.Contains(src.Text, address))
+	})
 }
 
 // cite returns the number of the citation of a span, making it when it is new,

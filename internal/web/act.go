@@ -22,9 +22,6 @@ import (
 )
 
 func (s *Server) resume(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	if err := r.ParseForm(); err != nil {
-		return badForm(err)
-	}
 	tokens := 0
 	if text := strings.TrimSpace(r.PostForm.Get("token_budget")); text != "" {
 		n, err := strconv.Atoi(text)
@@ -131,16 +128,14 @@ func (c *checks) find(id string, tell bool) (now check, going bool) {
 
 // stop ends the check of a run and waits until it has ended, or ctx has.
 func (c *checks) stop(ctx context.Context, id string) {
-	now, going := c.find(id, true)
-	if !going {
-		return
+	if now, going := c.find(id, true); going {
+		now.stop()
+		select {
+		case <-now.ended:
+		case <-ctx.Done():
+		}
+		c.find(id, true)
 	}
-	now.stop()
-	select {
-	case <-now.ended:
-	case <-ctx.Done():
-	}
-	c.find(id, true)
 }
 
 // drift begins to fetch the sources of a run again, and leads to the page of that.
@@ -155,8 +150,7 @@ func (s *Server) drift(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 		}
 		return err
 	})
-	http.Redirect(w, r, page.ActPath(id.String(), page.Check), http.StatusSeeOther)
-	return nil
+	return onTo(w, r, page.ActPath(id.String(), page.Check))
 }
 
 // driftPage is what became of the sources. While a check goes on it comes again by itself.
@@ -178,7 +172,7 @@ func (s *Server) driftPage(w http.ResponseWriter, r *http.Request, id marchwarde
 		message, _ := s.told(r.Context(), now.err)
 		v.Notice = "The check failed: " + message + "."
 	}
-	return s.html(w, r, s.pages.Drift(v))
+	return s.html(w, r, v.Page())
 }
 
 // export sends a run in another form. It is made as a whole first, so that what fails
@@ -219,13 +213,10 @@ func (s *Server) confirmDelete(w http.ResponseWriter, r *http.Request, id marchw
 		v.Question = run.Start.Request.Question
 		v.Facts = []report.Fact{{Label: "Asked", Value: s.local(run.Start.StartedAt).Format("2 Jan 2006, 15:04 MST")}, {Label: "Researchers asked", Value: term.Count(len(run.Rihlas))}}
 	}
-	return s.html(w, r, s.pages.Deletion(v))
+	return s.html(w, r, v.Page())
 }
 
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	if err := r.ParseForm(); err != nil {
-		return badForm(err)
-	}
 	if r.PostForm.Get("confirmed") != "yes" {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "confirmed", Message: "must be yes"}
 	}
@@ -234,9 +225,11 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, id marchwarden.T
 	if err := s.App.Remove(whole, id); err != nil { // who leaves does not leave half of it
 		return err
 	}
-	s.mu.Lock()
-	maps.DeleteFunc(s.pictures, func(kept pictureKey, _ []byte) bool { return kept.id == id })
-	s.mu.Unlock()
-	http.Redirect(w, r, page.HistoryPath+"?notice=deleted", http.StatusSeeOther)
-	return nil
+	select {
+	case s.drawing <- struct{}{}:
+		maps.DeleteFunc(s.pictures, func(kept pictureKey, _ []byte) bool { return kept.id == id })
+		<-s.drawing
+	case <-r.Context().Done(): // a run that is gone has no page to ask for its pictures
+	}
+	return onTo(w, r, page.HistoryPath+"?notice=deleted")
 }

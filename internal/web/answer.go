@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -87,7 +88,7 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchward
 		e := s.evidence(t, n, panelChars)
 		e.Preview, v.Evidence = !chosen, &e
 	}
-	return s.html(w, r, s.pages.Answer(v))
+	return s.html(w, r, v.Page())
 }
 
 func firstCited(v *report.View) int {
@@ -102,7 +103,7 @@ func firstCited(v *report.View) int {
 func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, err error) error {
 	s.Log.Warn("the record of a run cannot be read", "trace_id", g.ID.String(), "error", err)
 	if board == nil {
-		board = &run.Board{Question: g.Question, Researcher: g.Researcher}
+		board = &run.Board{Question: g.Question}
 	}
 	message, _ := s.told(r.Context(), err)
 	return s.unanswered(w, r, board, g, "The record of this run is damaged: "+message+".")
@@ -114,12 +115,12 @@ func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.B
 	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Question: board.Question, Began: s.local(board.Began),
 		View: report.View{Notices: []string{why}, Gaps: live.Gaps}, Discoveries: live.Discoveries, Decisions: live.Decisions}
 	v.Can = can(r.Context(), page.Can{Resume: g.Resumable, Delete: true})
-	return s.html(w, r, s.pages.Answer(v))
+	return s.html(w, r, v.Page())
 }
 
 func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	res := t.Result
-	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Asked: t.Asked, Turns: t.Turns, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
+	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Asked: t.Asked, Turns: t.Turns, Began: s.local(t.StartedAt), Took: time.Duration(res.CostMetadata.WallTimeSec * float64(time.Second)),
 		Partial: g.Partial, View: *t.view, Grounds: strings.Join(report.Grounds(res), ", "), Body: report.AnswerHTML(res), Confidence: res.Confidence, Questions: res.OpenQuestions}
 	for _, d := range res.DiscoveryEvents {
 		if d.Type == marchwarden.ContradictionDetected && len(res.Contradictions) > 0 {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -56,7 +57,7 @@ func (s *Server) historyPage(w http.ResponseWriter, r *http.Request) error {
 		v.From, v.To = q.Offset+1, q.Offset+len(found)
 	}
 	v.Newer, v.Older = turns(form, q.Offset, total)
-	return s.html(w, r, s.pages.History(v))
+	return s.html(w, r, v.Page())
 }
 
 // query is what a form asks for. What was typed goes into the view.
@@ -82,12 +83,8 @@ func (s *Server) query(form url.Values, v *page.History) run.Query {
 
 func turns(form url.Values, offset, total int) (newer, older url.Values) {
 	at := func(n int) url.Values {
-		q := url.Values{}
-		for name, values := range form {
-			if name != "offset" && name != "notice" {
-				q[name] = values
-			}
-		}
+		q := maps.Clone(form)
+		q.Del("notice")
 		q.Set("offset", strconv.Itoa(n))
 		return q
 	}

@@ -54,13 +54,10 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request, v page.Ask, chosen
 	if v.Notice == "" && !may(r.Context(), access.ScopeResearch) {
 		v.Notice = "Your token lets you read, and not ask."
 	}
-	return s.show(w, r, status, s.pages.Ask(v))
+	return s.show(w, r, status, v.Page())
 }
 
 func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
-	if err := r.ParseForm(); err != nil {
-		return badForm(err)
-	}
 	get := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
 	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind, Question: lineEnds.Replace(get("question")), Context: lineEnds.Replace(get("context")), Depth: get("depth"), Format: get("format"), Follow: get("follow"),
 		TokenBudget: get("token_budget"), MaxSources: get("max_sources")}
@@ -72,8 +69,8 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 		return again
 	})
 	var cons marchwarden.Constraints
-	cons.TokenBudget = typedIn(v.TokenBudget, "token_budget", "a whole number", &v.Faults, strconv.Atoi)
-	cons.MaxSources = typedIn(v.MaxSources, "max_sources", "a whole number", &v.Faults, strconv.Atoi)
+	cons.TokenBudget = typedIn(v.TokenBudget, "token_budget", &v.Faults)
+	cons.MaxSources = typedIn(v.MaxSources, "max_sources", &v.Faults)
 	if cons != (marchwarden.Constraints{}) {
 		q.Request.Constraints = &cons
 	}
@@ -86,8 +83,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	if len(v.Faults) == 0 {
 		id, err := s.App.Ask(r.Context(), q)
 		if err == nil {
-			http.Redirect(w, r, page.RunPath(id.String()), http.StatusSeeOther)
-			return nil
+			return onTo(w, r, page.RunPath(id.String()))
 		}
 		if !errors.Is(err, marchwarden.CodeInvalid) && !errors.Is(err, marchwarden.CodeUnavailable) {
 			return err
@@ -97,25 +93,17 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	return s.form(w, r, v, chosen, http.StatusUnprocessableEntity)
 }
 
-func badForm(err error) error {
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return marchwarden.Wrap(err, marchwarden.CodeInvalid, "the form is over the limit of this server")
-	}
-	return marchwarden.Wrap(err, marchwarden.CodeInvalid, "the form cannot be read")
-}
-
-// typedIn reads a field that may be left empty; what cannot be read is a fault of it.
-func typedIn[T any](s, field, must string, faults *[]page.Fault, read func(string) (T, error)) *T {
+// typedIn reads a number that may be left out; what cannot be read is a fault of its field.
+func typedIn(s, field string, faults *[]page.Fault) *int {
 	if s == "" {
 		return nil
 	}
-	v, err := read(s)
+	n, err := strconv.Atoi(s)
 	if err != nil {
-		*faults = append(*faults, page.Fault{Field: field, Message: "must be " + must})
+		*faults = append(*faults, page.Fault{Field: field, Message: "must be a whole number"})
 		return nil
 	}
-	return &v
+	return &n
 }
 
 // fields says which field of the form fills which one of a request.
@@ -127,8 +115,7 @@ var fields = map[string]string{
 // fault is an error at the field that it names, or of the form as a whole.
 func (s *Server) fault(ctx context.Context, err error) page.Fault {
 	message, hint := s.told(ctx, err)
-	var e *marchwarden.Error
-	if errors.As(err, &e) && fields[e.Field] != "" {
+	if e, ok := errors.AsType[*marchwarden.Error](err); ok && fields[e.Field] != "" {
 		return page.Fault{Field: fields[e.Field], Message: strings.TrimPrefix(message, e.Field+": "), Hint: hint}
 	}
 	return page.Fault{Message: message, Hint: hint}

@@ -133,7 +133,7 @@ func (s strange) Error() string { return string(s) }
 
 func TestATooLargeForm(t *testing.T) {
 	w := newWorld(t, nil)
-	status, _, text := w.local().post("/ask", url.Values{"question": {strings.Repeat("q", maxForm)}, "researcher": {"files"}})
+	status, _, text := w.local().post("/ask", url.Values{"question": {strings.Repeat("q", 1<<20)}, "researcher": {"files"}})
 	if status != 413 || len(w.actor.asked) > 0 {
 		t.Errorf("%d %s", status, mainOf(text))
 	}

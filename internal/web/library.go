@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -55,14 +56,11 @@ func (s folders) list(w http.ResponseWriter, r *http.Request) error {
 	for i := range v.Folders {
 		v.Folders[i].Updated = s.local(v.Folders[i].Updated)
 	}
-	return s.html(w, r, s.pages.Library(v))
+	return s.html(w, r, v.Page())
 }
 
 // add begins to index a folder. It goes on when the browser leaves.
 func (s folders) add(w http.ResponseWriter, r *http.Request) error {
-	if err := r.ParseForm(); err != nil {
-		return badForm(err)
-	}
 	path := strings.TrimSpace(r.PostForm.Get("path"))
 	if path == "" && r.PostForm.Get("documents") == "" {
 		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "path", Message: "must not be blank", Hint: "type the path of a folder"}
@@ -70,26 +68,24 @@ func (s folders) add(w http.ResponseWriter, r *http.Request) error {
 	s.checks.begin(r.Context(), indexing, func(ctx context.Context, tell func(func(*check))) error {
 		return s.Library.Add(ctx, path, func(done, all int) { tell(func(c *check) { c.done, c.all = done, all }) })
 	})
-	http.Redirect(w, r, page.LibraryPath, http.StatusSeeOther)
-	return nil
+	return onTo(w, r, page.LibraryPath)
 }
 
 func (s folders) remove(w http.ResponseWriter, r *http.Request) error {
-	if err := r.ParseForm(); err != nil {
-		return badForm(err)
-	}
 	if err := s.Library.Remove(r.Context(), r.PostForm.Get("path")); err != nil {
 		return err
 	}
-	http.Redirect(w, r, page.LibraryPath+"?notice=removed", http.StatusSeeOther)
-	return nil
+	return onTo(w, r, page.LibraryPath+"?notice=removed")
 }
 
 // upload keeps one document, the body of the request, which a script sends.
 func (s folders) upload(w http.ResponseWriter, r *http.Request) error {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
-		return badForm(err)
+		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return marchwarden.Wrap(err, marchwarden.CodeInvalid, "the document has more than %d bytes, which is the limit of this server", large.Limit)
+		}
+		return marchwarden.Wrap(err, marchwarden.CodeInvalid, "the document cannot be read")
 	}
 	if err := s.Library.Keep(r.URL.Query().Get("name"), data); err != nil {
 		return err

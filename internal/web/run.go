@@ -42,7 +42,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 		live.Draft = task.Draft()
 	}
 	v := page.Run{Frame: s.frame(r, board.Question), ID: id.String(), Question: board.Question, Live: live, CanCancel: may(r.Context(), access.ScopeResearch)}
-	return s.html(w, r, s.pages.Run(v))
+	return s.html(w, r, v.Page())
 }
 
 // look reads a run as lanes. A trace in which nothing stands is looked at twice: it may be about to be written.
@@ -76,7 +76,7 @@ func (s *Server) beginning(w http.ResponseWriter, r *http.Request, id marchwarde
 	v := page.Run{Frame: s.frame(r, question), ID: id.String(), Question: question,
 		Live:      page.Live{ID: id.String(), Summary: "The run begins"},
 		CanCancel: may(r.Context(), access.ScopeResearch)}
-	return s.html(w, r, s.pages.Run(v))
+	return s.html(w, r, v.Page())
 }
 
 // unbegun says why a run left no trace. One that had a result has none any more.
@@ -105,41 +105,33 @@ func ended(run *runs.Run) bool {
 }
 
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	run, err := s.Runs.Find(r.Context(), id)
-	if err != nil || ended(run) {
-		_, over, looked := s.look(r.Context(), id)
-		switch {
-		case looked == nil && !over:
-			return s.cancelElsewhere(w, r, id)
-		case looked != nil && err != nil:
-			return looked
-		}
-		return s.back(w, r, id, "over")
-	}
-	run.Cancel()
-	select { // what it hands over takes a moment
-	case <-run.Done():
-	case <-r.Context().Done():
-	case <-time.After(cancelWait):
-	}
-	return s.back(w, r, id, "canceled")
-}
-
-// cancelElsewhere stops a run that another program of this home works on.
-func (s *Server) cancelElsewhere(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	if err := s.Runs.Stop(r.Context(), id); err != nil {
-		return err
-	}
 	wait, done := context.WithTimeout(r.Context(), cancelWait)
 	defer done()
-	for wait.Err() == nil {
-		if _, over, err := s.look(wait, id); err != nil || over {
-			break
+	task, unknown := s.Runs.Find(r.Context(), id)
+	if unknown == nil && !ended(task) {
+		task.Cancel()
+		select { // what it hands over takes a moment
+		case <-task.Done():
+		case <-wait.Done():
 		}
+		return s.back(w, r, id, "canceled")
+	}
+	_, over, err := s.look(r.Context(), id)
+	switch {
+	case err != nil && unknown != nil:
+		return err
+	case err != nil || over:
+		return s.back(w, r, id, "over")
+	}
+	if err := s.Runs.Stop(r.Context(), id); err != nil { // another program of this home works on it
+		return err
+	}
+	for err == nil && !over && wait.Err() == nil {
 		select {
 		case <-wait.Done():
 		case <-time.After(cancelWait / 50):
 		}
+		_, over, err = s.look(wait, id)
 	}
 	return s.back(w, r, id, "canceled")
 }
@@ -148,7 +140,11 @@ func (s *Server) cancelElsewhere(w http.ResponseWriter, r *http.Request, id marc
 const cancelWait = 5 * time.Second
 
 func (s *Server) back(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID, notice string) error {
-	http.Redirect(w, r, page.RunPath(id.String())+"?notice="+notice, http.StatusSeeOther)
+	return onTo(w, r, page.RunPath(id.String())+"?notice="+notice)
+}
+
+func onTo(w http.ResponseWriter, r *http.Request, path string) error {
+	http.Redirect(w, r, path, http.StatusSeeOther)
 	return nil
 }
 
@@ -222,11 +218,5 @@ const serveGrace = 3 * time.Second
 func (s *Server) Serve(ctx context.Context, l net.Listener, cert, key string) error {
 	srv := httpdoor.NewServer(s.Handler(), s.Log)
 	srv.RegisterOnShutdown(s.Close)
-	return httpdoor.Run(ctx, srv, l, cert, key, func() {
-		grace, stop := context.WithTimeout(context.WithoutCancel(ctx), serveGrace)
-		defer stop()
-		if srv.Shutdown(grace) != nil {
-			_ = srv.Close() // what was left is closed
-		}
-	})
+	return httpdoor.Run(ctx, srv, l, cert, key, serveGrace)
 }

@@ -172,7 +172,7 @@ func (w *watched) look(ctx context.Context) (picture string, over bool, err erro
 	w.drawn = now
 	live := w.s.live(w.id, board, over)
 	live.Draft = w.draft
-	return w.s.pages.Live(live).String(), over, nil
+	return live.Node().String(), over, nil
 }
 
 // redraft looks for more of a draft, which only a run of this process has.

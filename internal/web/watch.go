@@ -62,7 +62,7 @@ func (s *Server) watchPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.html(w, r, s.pages.Watch(page.Watch{Frame: s.frame(r, "Watched questions"), Questions: all, CanRemove: may(r.Context(), access.ScopeResearch)}))
+	return s.html(w, r, page.Watch{Frame: s.frame(r, "Watched questions"), Questions: all, CanRemove: may(r.Context(), access.ScopeResearch)}.Page())
 }
 
 // addWatch watches the question of a run, in the name of the caller.
@@ -83,8 +83,7 @@ func (s *Server) addWatch(w http.ResponseWriter, r *http.Request, id marchwarden
 	if err := s.Watched.Add(q); err != nil {
 		return err
 	}
-	http.Redirect(w, r, page.WatchPath+"?notice=watched", http.StatusSeeOther)
-	return nil
+	return onTo(w, r, page.WatchPath+"?notice=watched")
 }
 
 func (s *Server) unwatch(w http.ResponseWriter, r *http.Request) error {
@@ -93,8 +92,7 @@ func (s *Server) unwatch(w http.ResponseWriter, r *http.Request) error {
 		if q.ID.String() == r.PathValue("id") {
 			err = s.Watched.Remove(q.ID)
 			if err == nil || errors.Is(err, marchwarden.CodeNotFound) {
-				http.Redirect(w, r, page.WatchPath+"?notice=unwatched", http.StatusSeeOther)
-				return nil
+				return onTo(w, r, page.WatchPath+"?notice=unwatched")
 			}
 		}
 	}

@@ -8,6 +8,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -15,7 +16,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -111,27 +111,19 @@ type Config struct {
 type Server struct {
 	Config
 	gate    *httpdoor.SignIn
-	pages   *page.Set
 	streams chan struct{} // holds those who watch a run
 	life    context.Context
 	end     context.CancelFunc // ends all streams
 	checks  checks
 
-	drawing chan struct{} // holds the one that is drawn
-
-	mu       sync.Mutex            // guards what follows
+	drawing  chan struct{}         // guards pictures: it holds the one that is drawn
 	pictures map[pictureKey][]byte // of pages; empty ones could not be drawn
 }
 
 // New makes the server. It listens to nothing.
 func New(cfg Config) (*Server, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Zone == nil {
-		cfg.Zone = time.UTC
-	}
-	s := &Server{Config: cfg, pages: page.New(), streams: make(chan struct{}, maxStreams),
+	cfg.Log, cfg.Zone = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), cmp.Or(cfg.Zone, time.UTC)
+	s := &Server{Config: cfg, streams: make(chan struct{}, maxStreams),
 		pictures: map[pictureKey][]byte{}, drawing: make(chan struct{}, 1),
 		checks: checks{of: map[string]*check{}, turn: make(chan struct{}, atOnce)}}
 	cfg.Gate.Public, cfg.Gate.Page, cfg.Gate.MaxBody = []string{page.StaticPath}, s.gatePage, maxDocument
@@ -155,7 +147,7 @@ func (s *Server) Close() {
 // Handler is all of the page behind its gate.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET "+page.StaticPath, s.pages.Static())
+	mux.Handle("GET "+page.StaticPath, page.Static)
 	library := folders{s}
 	routes := []struct {
 		pattern string
@@ -172,19 +164,19 @@ func (s *Server) Handler() http.Handler {
 		{"POST " + page.DropPath, access.ScopeResearch, library.own(library.remove)},
 		{"POST " + page.UploadPath, access.ScopeResearch, library.own(library.upload)},
 		{"GET /runs/{id}", access.ScopeRead, s.of(s.runPage)},
-		{"GET /runs/{id}/" + string(page.Events), access.ScopeRead, s.of(s.events)},
-		{"GET /runs/{id}/" + string(page.Peek), access.ScopeRead, s.of(s.panel)},
+		{"GET /runs/{id}/" + page.Events, access.ScopeRead, s.of(s.events)},
+		{"GET /runs/{id}/" + page.Peek, access.ScopeRead, s.of(s.panel)},
 		{"GET /runs/{id}/source/{n}", access.ScopeRead, s.of(s.sourcePage)},
 		{"GET /runs/{id}/source/{n}/page", access.ScopeRead, s.of(s.picture)},
 		{"GET /runs/{id}/export/{format}", access.ScopeRead, s.of(s.export)},
-		{"GET /runs/{id}/" + string(page.Check), access.ScopeRead, s.of(s.driftPage)},
-		{"POST /runs/{id}/" + string(page.Check), access.ScopeResearch, s.of(s.drift)},
-		{"POST /runs/{id}/" + string(page.Cancel), access.ScopeResearch, s.of(s.cancel)},
-		{"POST /runs/{id}/" + string(page.Resume), access.ScopeResearch, s.of(s.resume)},
-		{"POST /runs/{id}/" + string(page.Follow), access.ScopeResearch, s.of(s.addWatch)},
-		{"POST /runs/{id}/" + string(page.Rerun), access.ScopeResearch, s.of(s.rerun)},
-		{"GET /runs/{id}/" + string(page.Delete), access.ScopeResearch, s.of(s.confirmDelete)},
-		{"POST /runs/{id}/" + string(page.Delete), access.ScopeResearch, s.of(s.delete)},
+		{"GET /runs/{id}/" + page.Check, access.ScopeRead, s.of(s.driftPage)},
+		{"POST /runs/{id}/" + page.Check, access.ScopeResearch, s.of(s.drift)},
+		{"POST /runs/{id}/" + page.Cancel, access.ScopeResearch, s.of(s.cancel)},
+		{"POST /runs/{id}/" + page.Resume, access.ScopeResearch, s.of(s.resume)},
+		{"POST /runs/{id}/" + page.Follow, access.ScopeResearch, s.of(s.addWatch)},
+		{"POST /runs/{id}/" + page.Rerun, access.ScopeResearch, s.of(s.rerun)},
+		{"GET /runs/{id}/" + page.Delete, access.ScopeResearch, s.of(s.confirmDelete)},
+		{"POST /runs/{id}/" + page.Delete, access.ScopeResearch, s.of(s.delete)},
 		{"/", access.ScopeRead, func(http.ResponseWriter, *http.Request) error { return noPage }},
 	}
 	allowed := map[string][]string{} // by path: what else is asked of it is told so
@@ -208,9 +200,6 @@ func (s *Server) Handler() http.Handler {
 
 func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != page.UploadPath {
-			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		}
 		var err error = &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "your token is not good for that", Hint: "ask for one with the scope " + scope}
 		if may(r.Context(), scope) {
 			err = handle(w, r)
@@ -224,17 +213,14 @@ func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Re
 // Link is an address by which the local user gets in, once.
 func (s *Server) Link(base string) string { return s.gate.Link(base) }
 
-func (s *Server) gatePage(v httpdoor.SignInView) ([]byte, error) {
+func (s *Server) gatePage(v httpdoor.SignInView) string {
 	f := page.Frame{Title: "Sign in", CSRF: v.CSRF, User: v.Who, Bare: true}
 	if v.Form || v.Status == http.StatusUnauthorized {
-		return []byte(s.pages.SignIn(page.SignIn{Frame: f, Team: v.Form, Problem: v.Problem, Hint: v.Hint, Next: v.Next}).String()), nil
+		return page.SignIn{Frame: f, Team: v.Form, Problem: v.Problem, Hint: v.Hint, Next: v.Next}.Page().String()
 	}
 	f.Title = "Not let in"
-	return []byte(s.pages.Problem(page.Problem{Frame: f, Status: v.Status, Headline: f.Title, Message: v.Problem, Hint: v.Hint, Back: v.Next}).String()), nil
+	return page.Problem{Frame: f, Status: v.Status, Headline: f.Title, Message: v.Problem, Hint: v.Hint, Back: v.Next}.Page().String()
 }
-
-// maxForm bounds what a form sends, in bytes.
-const maxForm = 1 << 20
 
 func may(ctx context.Context, scope string) bool { return access.From(ctx).May(scope) }
 
@@ -246,7 +232,11 @@ func (s *Server) of(handle func(http.ResponseWriter, *http.Request, marchwarden.
 		if err != nil || !s.owns(r.Context())(id) || !s.there(r.Context(), id) {
 			return noRun
 		}
-		return missing(handle(w, r, id))
+		err = handle(w, r, id)
+		if named := errors.Is(err, noSource) || errors.Is(err, noFormat) || errors.Is(err, noPicture); !named && errors.Is(err, marchwarden.CodeNotFound) {
+			return noRun
+		}
+		return err
 	}
 }
 
@@ -256,14 +246,6 @@ func (s *Server) there(ctx context.Context, id marchwarden.TraceID) bool {
 	}
 	_, err := s.Runs.Find(ctx, id)
 	return err == nil
-}
-
-// missing is an error of which one that says that something is not stored is noRun.
-func missing(err error) error {
-	if !errors.Is(err, marchwarden.CodeNotFound) || errors.Is(err, noSource) || errors.Is(err, noFormat) || errors.Is(err, noPicture) {
-		return err
-	}
-	return noRun
 }
 
 var (
@@ -297,7 +279,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	message, hint := s.told(r.Context(), err)
 	p := page.Problem{Frame: s.frame(r, headline), Status: status, Headline: headline, Message: message, Hint: hint, Code: string(marchwarden.CodeOf(err))}
-	_ = s.show(w, r, status, s.pages.Problem(p)) // it never fails
+	_ = s.show(w, r, status, p.Page()) // it never fails
 }
 
 // inTheLog is all that is told of an error that is none of the caller's business.
@@ -306,8 +288,8 @@ const inTheLog = "the log of the server says more"
 // told is an error for who asks. The local user is told its causes. To others these are
 // not told, nor are places on this machine: that is for the log.
 func (s *Server) told(ctx context.Context, err error) (message, hint string) {
-	var e *marchwarden.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*marchwarden.Error](err)
+	if !ok {
 		return inTheLog, ""
 	}
 	if access.From(ctx).SeesAll() {
@@ -326,8 +308,7 @@ func (s *Server) told(ctx context.Context, err error) (message, hint string) {
 var places = regexp.MustCompile(`(^|[\s"'(=:])(?:(?:/[^\s/"':()]+){2,}/?|[A-Za-z]:\\[^\s"':()]+)`)
 
 func statusOf(err error) (int, string) {
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return http.StatusRequestEntityTooLarge, "That is too much"
 	}
 	if errors.Is(err, wrongMethod) {

@@ -48,7 +48,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -124,7 +123,7 @@ func openFiles(path string) (*files, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &files{path: path, root: root, lock: sharedLock{root: root}}
+	f := &files{path: path, root: root, lock: sharedLock{root: root}, settled: map[string]bool{}}
 	if f.codec, err = blob.NewCodec(); err == nil {
 		err = f.makeDigestDir()
 	}
@@ -146,8 +145,7 @@ type files struct {
 	clock   *os.File // the lock's file, to read the time from; nil before it was needed
 
 	mu      sync.Mutex
-	rooted  bool            // the entries of the store and of sha256 are durable
-	settled map[string]bool // shards whose entry in sha256 is durable
+	settled map[string]bool // shards whose entry in sha256 is durable; with the first, those of the store and of sha256 are
 }
 
 // shardOf and nameOf give the directory and the file of a blob, as the package
@@ -201,7 +199,7 @@ func (f *files) settle(shard string) error {
 	if f.settled[shard] {
 		return nil
 	}
-	if !f.rooted {
+	if len(f.settled) == 0 {
 		// A parent that may not be read was not made by us or our like.
 		err := durable.SyncDir(os.Open(filepath.Dir(f.path)))
 		if err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -210,16 +208,12 @@ func (f *files) settle(shard string) error {
 		if err := durable.SyncDir(f.root.Open(".")); err != nil {
 			return fmt.Errorf("sync store directory: %w", err)
 		}
-		f.rooted = true
 	}
 	if err := f.root.Mkdir(shard, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	if err := durable.SyncDir(f.root.Open(digestDir)); err != nil {
 		return fmt.Errorf("sync directory: %w", err)
-	}
-	if f.settled == nil {
-		f.settled = make(map[string]bool)
 	}
 	f.settled[shard] = true
 	return nil
@@ -291,39 +285,6 @@ func (f *files) read(name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("in %s: %w", f.path, err)
 	}
 	return buf.Bytes(), nil
-}
-
-// isShard reports whether a path is one of the directories that blobs are in. A link
-// in the place of one counts, so that it is an error and not passed over.
-func (f *files) isShard(name string) (bool, error) {
-	if base := path.Base(name); path.Dir(name) != digestDir || len(base) != 2 || strings.Trim(base, "0123456789abcdef") != "" {
-		return false, nil
-	}
-	info, err := f.root.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("in %s: %w", f.path, err)
-	}
-	return info.IsDir() || info.Mode()&fs.ModeSymlink != 0, nil
-}
-
-// list returns the paths of a directory's entries, in order.
-func (f *files) list(dir string) ([]string, error) {
-	d, err := f.root.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("in %s: %w", f.path, err)
-	}
-	names, err := d.Readdirnames(-1)
-	if err = errors.Join(err, d.Close()); err != nil {
-		return nil, fmt.Errorf("in %s: %w", f.path, err)
-	}
-	slices.Sort(names)
-	for i, name := range names {
-		names[i] = path.Join(dir, name)
-	}
-	return names, nil
 }
 
 func (f *files) makeDigestDir() error {

@@ -27,24 +27,22 @@ const batch = 256
 
 // Files implements record.Shelf. What is none of the store's is not met.
 func (s *Store) Files(ctx context.Context, fn func(blob.File) error) error {
-	below, err := s.files.list(digestDir)
+	shards, err := fs.ReadDir(s.files.root.FS(), digestDir)
 	if err != nil {
-		return err
+		return fmt.Errorf("in %s: %w", s.files.path, err)
 	}
-	for _, shard := range below {
-		is, err := s.files.isShard(shard)
-		var names []string
-		if is {
-			names, err = s.files.list(shard)
+	for _, shard := range shards {
+		below := shard.Name()
+		// A link in the place of a shard is read, so that it is an error and not passed over.
+		if len(below) != 2 || strings.Trim(below, "0123456789abcdef") != "" || !shard.IsDir() && shard.Type() != fs.ModeSymlink {
+			continue
 		}
+		entries, err := fs.ReadDir(s.files.root.FS(), path.Join(digestDir, below))
 		if err != nil {
-			return err
+			return fmt.Errorf("in %s: %w", s.files.path, err)
 		}
-		for _, name := range names {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := s.file(name, fn); err != nil {
+		for _, e := range entries {
+			if err := s.file(ctx, path.Join(digestDir, below, e.Name()), e, fn); err != nil {
 				return err
 			}
 		}
@@ -52,27 +50,22 @@ func (s *Store) Files(ctx context.Context, fn func(blob.File) error) error {
 	return nil
 }
 
-// file tells fn of a file in a shard.
-func (s *Store) file(name string, fn func(blob.File) error) error {
-	info, err := s.files.root.Lstat(name)
+// file tells fn of a file in a shard: of a blob, and of one that was meant to become one.
+func (s *Store) file(ctx context.Context, name string, e fs.DirEntry, fn func(blob.File) error) error {
+	ref, isBlob := refOf(name)
+	whole, temporary := strings.CutSuffix(name, tempSuffix)
+	_, ofBlob := refOf(strings.TrimSuffix(whole, path.Ext(whole)))
+	if !isBlob && !(temporary && ofBlob && e.Type().IsRegular()) || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	info, err := e.Info()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // its writer has finished, or it was removed
 	}
 	if err != nil {
 		return fmt.Errorf("in %s: %w", s.files.path, err)
 	}
-	ref, isBlob := refOf(name)
-	if left := !isBlob && isLeftover(name) && info.Mode().IsRegular(); left || isBlob {
-		return fn(blob.File{Ref: ref, Name: name, Leftover: left, Size: info.Size(), Used: info.ModTime()})
-	}
-	return nil
-}
-
-// isLeftover reports whether a file is one that was meant to become a blob.
-func isLeftover(name string) bool {
-	whole, temporary := strings.CutSuffix(name, tempSuffix)
-	_, blob := refOf(strings.TrimSuffix(whole, path.Ext(whole)))
-	return temporary && blob
+	return fn(blob.File{Ref: ref, Name: name, Leftover: !isBlob, Size: info.Size(), Used: info.ModTime()})
 }
 
 // Inspect implements record.Shelf.
@@ -209,7 +202,6 @@ func (f *files) close() error {
 const (
 	lockName  = "lock"
 	lockLimit = 20 * time.Second // a batch of removals takes milliseconds; a stopped process may take for ever
-	lockPause = 2 * time.Millisecond
 )
 
 // errLockless says that the file system knows no locks, or cannot be written.
@@ -254,21 +246,16 @@ func take(ctx context.Context, root *os.Root, shared bool) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(errLockless, err)
 	}
-	for waited := time.Duration(0); ; waited += lockPause {
-		err := durable.Lock(file, shared)
-		switch {
-		case err == nil:
-			return file, nil
-		case !errors.Is(err, durable.ErrLocked):
-			_ = file.Close()
-			return nil, errLockless
-		case waited >= lockLimit:
-			_ = file.Close()
-			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for the evidence store")
-		case ctx.Err() != nil:
-			_ = file.Close()
-			return nil, ctx.Err()
-		}
-		time.Sleep(lockPause)
+	err = durable.Wait(ctx, file, shared, lockLimit)
+	if err == nil {
+		return file, nil
 	}
+	_ = file.Close()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, durable.ErrLocked):
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for the evidence store")
+	}
+	return nil, errLockless
 }

@@ -13,6 +13,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 )
 
@@ -117,14 +118,17 @@ func (h *hold) heed(ctx context.Context) {
 	h.cancel(marchwarden.Wrap(context.Canceled, marchwarden.CodeCanceled, "task %s: %s", h.task.ID, w.Reason))
 }
 
-// heedAgain looks for a wish to cancel every now and then until the hold ends: what told of one may
-// have been lost.
+// heedAgain looks for a wish to cancel at once, since one may have come while no worker had the
+// task, and every now and then until the hold ends: what told of one may have been lost.
 func (h *hold) heedAgain() {
-	lease, joined := h.e.facts.Lease, h.e.conn.Joined()
-	for quarters := 1; streams.Pause(h.life, lease/4) == nil; quarters++ {
+	joined := h.e.conn.Joined()
+	for quarters := 0; ; quarters++ {
 		if again := h.e.conn.Joined(); again != joined || quarters%4 == 0 {
 			joined = again
 			h.heed(h.life)
+		}
+		if httpapi.Sleep(h.life, h.e.facts.Lease/4) != nil {
+			return
 		}
 	}
 }

@@ -11,6 +11,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +25,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 var _ dispatch.Engine = (*Engine)(nil)
@@ -93,21 +96,14 @@ func Prepare(ctx context.Context, cfg Config, facts Facts) error {
 			return err
 		}
 	}
+	data, _ := json.Marshal(facts) // texts and numbers always marshal
 	return conn.Insist(ctx, "write the facts of the cluster", func(ctx context.Context) error {
-		return writeFacts(ctx, conn, facts)
+		old, found, err := conn.Key(ctx, streams.BucketFacts, factsKey)
+		if err != nil || found && string(old) == string(data) {
+			return err
+		}
+		return conn.PutKey(ctx, streams.BucketFacts, factsKey, data)
 	})
-}
-
-func writeFacts(ctx context.Context, conn *streams.Conn, facts Facts) error {
-	data, err := json.Marshal(facts)
-	if err != nil {
-		return fmt.Errorf("encode the facts: %w", err)
-	}
-	old, found, err := conn.Key(ctx, streams.BucketFacts, factsKey)
-	if err != nil || found && string(old) == string(data) {
-		return err
-	}
-	return conn.PutKey(ctx, streams.BucketFacts, factsKey, data)
 }
 
 // Open joins a cluster that is prepared. The caller closes it.
@@ -170,4 +166,62 @@ func (e *Engine) Close() error {
 	e.limits.Close()
 	e.conn.Close()
 	return nil
+}
+
+// DialTime is how long a hub may take to answer a waiting command.
+const DialTime = 10 * time.Second
+
+// Dial is Open for a command that waits: it gives up after DialTime, and says how to do better.
+func Dial(ctx context.Context, cfg Config) (*Engine, error) {
+	within, done := context.WithTimeout(ctx, DialTime)
+	defer done()
+	e, err := Open(within, cfg)
+	if err != nil {
+		return nil, Unreachable(ctx, cfg.URL, err)
+	}
+	return e, nil
+}
+
+// Await joins a cluster as a worker, and waits for it if it is not there yet.
+func Await(ctx context.Context, cfg Config, note func(format string, args ...any)) (*Engine, error) {
+	const pause = time.Second
+	for told := false; ; told = true {
+		within, done := context.WithTimeout(ctx, DialTime)
+		e, err := Open(within, cfg)
+		done()
+		switch {
+		case err == nil:
+			note("connected to %s", cfg.URL)
+			return e, nil
+		case ctx.Err() != nil:
+			return nil, marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for the hub")
+		case errors.Is(err, marchwarden.CodeInvalid), errors.Is(err, marchwarden.CodeDenied), errors.Is(err, marchwarden.CodeUnsupported):
+			return nil, Unreachable(ctx, cfg.URL, err)
+		}
+		if !told {
+			note("waiting for the hub at %s: %v", cfg.URL, err)
+		}
+		cfg.Log.Debug("the hub does not answer", "error", err)
+		_ = httpapi.Sleep(ctx, pause) // its end is told after the next try
+	}
+}
+
+// Unreachable says that the cluster at an address does not answer, with what to do about it.
+func Unreachable(ctx context.Context, at string, err error) error {
+	if errors.Is(err, marchwarden.CodeDenied) && marchwarden.HintOf(err) == "" {
+		return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "the cluster at " + at + " refuses", Err: err,
+			Hint: "name the file of a key that its hubs know by " + settings.EnvOf(settings.EngineKey) + "; 'marchwarden cluster key list' on a hub shows them"}
+	}
+	if ctx.Err() != nil || errors.Is(err, marchwarden.CodeInvalid) || errors.Is(err, marchwarden.CodeDenied) || errors.Is(err, marchwarden.CodeUnsupported) {
+		return err
+	}
+	e := &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "reach the cluster at " + at, Err: err, Hint: "is the hub running? marchwarden hub starts one"}
+	var untrusted *tls.CertificateVerificationError
+	switch hint := marchwarden.HintOf(err); {
+	case hint != "":
+		e.Hint = hint
+	case errors.As(err, &untrusted):
+		e.Hint = "its certificate must name that host; " + settings.EnvOf(settings.EngineCA) + " names the file of the authority that signed it"
+	}
+	return e
 }

@@ -71,26 +71,20 @@ func TestPresence(t *testing.T) {
 		return cluster.Presence{Name: "young", Members: []dispatch.Member{{Name: "web", Scope: "new words"}}, Since: since.Add(time.Hour)}
 	})
 	eventually(t, "both there", func() bool { return cmp.Equal(names(t, looks), []string{"old", "young"}) })
-	members, err := looks.Members(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]dispatch.Member{arxiv, {Name: "web", Scope: "new words"}}, members); diff != "" {
-		t.Errorf("members (-want +got):\n%s", diff)
-	}
+	// On a busy machine an entry may lapse; what announces itself comes back.
+	eventually(t, "the words of the youngest", func() bool {
+		members, err := looks.Members(t.Context())
+		return err == nil && cmp.Equal([]dispatch.Member{arxiv, {Name: "web", Scope: "new words"}}, members)
+	})
 	time.Sleep(2 * lease) // longer than an entry lives by itself
-	if got := names(t, looks); !cmp.Equal(got, []string{"old", "young"}) {
-		t.Errorf("those who live: %q", got)
-	}
+	eventually(t, "both still there", func() bool { return cmp.Equal(names(t, looks), []string{"old", "young"}) })
 	draining.Store(true)
 	eventually(t, "draining", func() bool {
 		workers, err := looks.Workers(t.Context())
 		return err == nil && len(workers) == 2 && workers[0].Draining
 	})
 	stopOld()
-	if got := names(t, looks); !cmp.Equal(got, []string{"young"}) {
-		t.Errorf("after one has left: %q", got)
-	}
+	eventually(t, "one left", func() bool { return cmp.Equal(names(t, looks), []string{"young"}) })
 	_ = young.Close() // dies without a word
 	died := time.Now()
 	eventually(t, "forgotten", func() bool { return len(names(t, looks)) == 0 })

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
@@ -101,7 +101,7 @@ func (s *Steward) Run(ctx context.Context) {
 		case <-ctx.Done():
 			if t != nil {
 				s.end("its hub ends")
-				s.leave(ctx)
+				s.e.unsay(ctx, min(s.lease, 2*time.Second), stewardKey) // so that the next need not be waited for
 			}
 			return
 		}
@@ -144,27 +144,6 @@ func (s *Steward) end(why string) {
 	s.e.log.Info("steward does not lead any more", "name", s.name, "why", why)
 }
 
-// leave says that it does not lead any more, so that the next need not be waited for.
-func (s *Steward) leave(ctx context.Context) {
-	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.lease, 2*time.Second))
-	defer cancel()
-	if kv, err := s.e.conn.JetStream().KeyValue(leaving, streams.BucketWorker); err == nil {
-		_ = kv.Delete(leaving, stewardKey) // else it goes by itself
-	}
-}
-
-// report says who leads, and what it sees and did. The bucket forgets it when it is not said again
-// for a lease.
-func (s *Steward) report(ctx context.Context) error {
-	entry, err := json.Marshal(s.Stats())
-	if err != nil {
-		return err
-	}
-	trying, cancel := context.WithTimeout(ctx, s.lease/2)
-	defer cancel()
-	return s.e.conn.PutKey(trying, streams.BucketWorker, stewardKey, entry)
-}
-
 // term is what a leader has in mind. A new leader begins with what its predecessor
 // noted down: before which task all have ended.
 type term struct {
@@ -197,7 +176,7 @@ func (t *term) turn(ctx context.Context) (pause time.Duration) {
 	if err != nil {
 		t.e.log.Warn("steward could not finish a round", "error", err)
 	}
-	if err := t.report(ctx); err != nil && ctx.Err() == nil {
+	if err := t.e.say(ctx, t.lease/2, stewardKey, t.Stats()); err != nil && ctx.Err() == nil {
 		t.e.log.Warn("steward cannot say that it leads", "error", err)
 	}
 	if err == nil && (t.tasks.more && len(t.open) < t.remember || t.ends.more) {
@@ -302,4 +281,18 @@ func wrap(doing string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// left reports whether a worker whose entry is gone has said that it leaves. It can be told
+// for a lease.
+func (e *Engine) left(ctx context.Context, p Presence) (bool, error) {
+	stream, err := e.conn.JetStream().Stream(ctx, "KV_"+streams.BucketWorker)
+	if err != nil {
+		return false, err
+	}
+	_, err = stream.GetLastMsgForSubject(ctx, "$KV."+streams.BucketWorker+"."+p.key)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }

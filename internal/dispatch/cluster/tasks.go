@@ -45,8 +45,12 @@ func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("submit task %s: %w", t.ID, err)
-	case old:
-		return e.submitAgain(ctx, t.ID)
+	case old: // its first client may have died before it was queued
+		known, end, err := e.known(ctx, t.ID)
+		if end != nil || err != nil {
+			return err
+		}
+		t = known
 	}
 	return e.requeue(ctx, t)
 }
@@ -61,16 +65,6 @@ func (e *Engine) once(ctx context.Context, m streams.Message) (old bool, err err
 	return old, err
 }
 
-// submitAgain makes sure that a task which is known waits for a worker, unless it ended: its first
-// client may have died between the two.
-func (e *Engine) submitAgain(ctx context.Context, id marchwarden.TraceID) error {
-	t, end, err := e.known(ctx, id)
-	if end != nil || err != nil {
-		return err
-	}
-	return e.requeue(ctx, t)
-}
-
 // requeue makes sure that a worker looks at a task. One that waits already waits once. The worker
 // finds out if the task has ended.
 func (e *Engine) requeue(ctx context.Context, t dispatch.Task) error {
@@ -83,24 +77,18 @@ func (e *Engine) requeue(ctx context.Context, t dispatch.Task) error {
 	return nil
 }
 
-// spec is a task as it was submitted. An unknown one is CodeNotFound.
-func (e *Engine) spec(ctx context.Context, id marchwarden.TraceID) (dispatch.Task, error) {
+// spec is a task as it was submitted. An unknown one is CodeNotFound. One that has no place in the
+// queue, so that no worker could take it, is CodeCorrupt: Submit did not write it. Its worker
+// reports any other fault as the task's end.
+func (e *Engine) spec(ctx context.Context, id marchwarden.TraceID) (t dispatch.Task, err error) {
 	entry, found, err := e.conn.Last(ctx, streams.TaskSubject(id))
 	if err != nil {
-		return dispatch.Task{}, fmt.Errorf("read task %s: %w", id, err)
+		return t, fmt.Errorf("read task %s: %w", id, err)
 	}
 	if !found {
-		return dispatch.Task{}, marchwarden.Errorf(marchwarden.CodeNotFound, "task %s is not known", id)
+		return t, marchwarden.Errorf(marchwarden.CodeNotFound, "task %s is not known", id)
 	}
-	return decodeSpec(id, entry.Data)
-}
-
-// decodeSpec reads a specification. One that has no place in the queue, so that no worker could
-// take it, is CodeCorrupt: Submit did not write it. Its worker reports any other fault as the
-// task's end.
-func decodeSpec(id marchwarden.TraceID, data []byte) (dispatch.Task, error) {
-	var t dispatch.Task
-	if err := json.Unmarshal(data, &t); err != nil {
+	if err := json.Unmarshal(entry.Data, &t); err != nil {
 		return t, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read task %s", id)
 	}
 	if t.ID != id {
@@ -190,8 +178,11 @@ func (e *Engine) Cancel(ctx context.Context, id marchwarden.TraceID, reason stri
 		return err
 	}
 	if w == nil || whole { // of which more may be open than by then
-		if err := e.wish(ctx, id, at, reason); err != nil {
-			return err
+		data, _ := json.Marshal(wish{dispatch.Words(reason), e.cfg.Name, e.cfg.Now().UTC()}) // texts and times always marshal
+		subject := streams.CancelSubject(id, at)
+		// If another client writes one at the same moment, that is as good.
+		if _, err := e.once(ctx, streams.Message{Subject: subject, Data: data, ID: subject}); err != nil {
+			return fmt.Errorf("cancel task %s: %w", id, err)
 		}
 	}
 	// Workers end what they have, and the steward what waits; both look now and then, told or not.
@@ -199,18 +190,6 @@ func (e *Engine) Cancel(ctx context.Context, id marchwarden.TraceID, reason stri
 		e.log.Warn("told no worker of a canceled task", "task", id, "error", err)
 	}
 	return nil
-}
-
-// wish keeps the wish that a task be canceled, after the last wish. If another client writes one at
-// the same moment, that is as good.
-func (e *Engine) wish(ctx context.Context, id marchwarden.TraceID, after uint64, reason string) error {
-	data, err := json.Marshal(wish{dispatch.Words(reason), e.cfg.Name, e.cfg.Now().UTC()})
-	if err != nil {
-		return fmt.Errorf("encode the wish to cancel task %s: %w", id, err)
-	}
-	subject := streams.CancelSubject(id, after)
-	_, err = e.once(ctx, streams.Message{Subject: subject, Data: data, ID: subject})
-	return wrap("cancel task "+id.String(), err)
 }
 
 // canceled is the wish to cancel a task, nil if there is none. That an investigation be
@@ -282,8 +261,9 @@ func (e *Engine) Look(ctx context.Context, id marchwarden.TraceID) (dispatch.Sta
 }
 
 // settle ends a task that no worker has: if the last entry of its record has the sequence
-// after (0 for none), its record is sealed and the end written and kept. ErrReleased says
-// that something was written meanwhile, or that another task of the record has not ended.
+// after (0 for none), its record is sealed and the end written and kept; one that has ended
+// keeps its end. ErrReleased says that something was written meanwhile, or that another task of the
+// record has not ended.
 // The pointer stays, and is dropped by who finds it.
 func (e *Engine) settle(ctx context.Context, t dispatch.Task, end dispatch.End, after uint64) error {
 	r, err := e.read(ctx, t)

@@ -116,10 +116,7 @@ func (w *crew) work(ctx context.Context, p *streams.Pointer) {
 		h.handBack()
 		return
 	}
-	go func() {
-		h.heed(h.life) // a wish may have come while no worker had the task
-		h.heedAgain()
-	}()
+	go h.heedAgain()
 	result, err := h.run(w.handle)
 	h.conclude(result, err)
 }
@@ -131,12 +128,10 @@ func (w *crew) drain(patience time.Duration) {
 		w.group.Wait()
 		close(done)
 	}()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case <-done:
 		return
-	case <-timer.C:
+	case <-time.After(patience):
 	}
 	w.stopping.Store(true) // what is claimed from here on is handed back by its taker
 	var handing sync.WaitGroup
@@ -144,10 +139,9 @@ func (w *crew) drain(patience time.Duration) {
 		handing.Go(h.handBack)
 	}
 	handing.Wait()
-	timer.Reset(leaveFor)
 	select {
 	case <-done:
-	case <-timer.C:
+	case <-time.After(leaveFor):
 		w.e.log.Warn("a handler goes on though its task was handed back")
 	}
 }
@@ -215,24 +209,20 @@ func (w *crew) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task, c
 	}
 	var end dispatch.End
 	switch {
+	case r.end != nil: // which settle keeps
+		end = *r.end
+	case r.other.Valid():
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "task %s is not done with record %s", r.other, t.Record)
+	case p.Over():
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of task %s has ended", t.ID)
 	case canceled != nil:
 		end = dispatch.CanceledEnd(canceled.Reason)
 	case r.deaths >= dispatch.MaxAttempts:
 		end = dispatch.GivenUp(r.deaths)
 	}
-	switch {
-	case r.end != nil:
-		if err := e.copyEnd(ctx, t, *r.end); err != nil {
-			return nil, err
-		}
-		return nil, p.Drop(ctx)
-	case r.other.Valid():
-		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "task %s is not done with record %s", r.other, t.Record)
-	case p.Over():
-		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of task %s has ended", t.ID)
-	case end.Status != "":
-		end.Worker, end.Attempt, end.At = e.cfg.Name, r.attempt, e.cfg.Now().UTC()
-		if err := e.finish(ctx, t, r, end, rand.Text()); err != nil {
+	if r.end != nil || end.Status != "" {
+		end.Worker = e.cfg.Name
+		if err := e.settle(ctx, t, end, r.last); err != nil {
 			return nil, err
 		}
 		return nil, p.Drop(ctx)

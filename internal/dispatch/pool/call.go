@@ -26,21 +26,8 @@ const (
 	lag = 100 * time.Millisecond
 )
 
-// fate is how a function that was waited for ended.
-type fate int
-
-const (
-	returned fate = iota
-	cutOff        // what it depends on ended, and it did not
-	overdue       // its context ended, and it did not
-)
-
-// outcome is what a function gave; value counts only if it returned.
-type outcome[T any] struct {
-	value T
-	err   error
-	fate  fate
-}
+// What await says of a function that did not return: what it depends on has ended, or its context has.
+var errCutOff, errOverdue = errors.New("cut off"), errors.New("overdue")
 
 // guarded calls fn, and makes an error of its panic, whose stack goes to the log and nowhere else.
 func guarded[T any](log *slog.Logger, what string, fn func() (T, error)) (value T, err error) {
@@ -60,28 +47,29 @@ func guarded[T any](log *slog.Logger, what string, fn func() (T, error)) (value 
 // patience for so long, and past the closing of over, which may be nil, for lag. what it is
 // names it where it panics.
 // What comes later is lost, and what fn holds is its own to free.
-func await[T any](ctx context.Context, log *slog.Logger, over <-chan struct{}, patience time.Duration, what string, fn func() (T, error)) outcome[T] {
-	done := make(chan outcome[T], 1)
+func await[T any](ctx context.Context, log *slog.Logger, over <-chan struct{}, patience time.Duration, what string, fn func() (T, error)) (none T, err error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
 	go func() {
 		value, err := guarded(log, what, fn)
-		done <- outcome[T]{value: value, err: err}
+		done <- outcome{value, err}
 	}()
-	late := outcome[T]{fate: cutOff}
-	wait := lag
+	late, wait := errCutOff, lag
 	select {
 	case o := <-done:
-		return o
+		return o.value, o.err
 	case <-over:
 	case <-ctx.Done():
-		late.fate, wait = overdue, patience
+		late, wait = errOverdue, patience
 	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
 	select {
 	case o := <-done:
-		return o
-	case <-t.C:
-		return late
+		return o.value, o.err
+	case <-time.After(wait):
+		return none, late
 	}
 }
 
@@ -98,50 +86,38 @@ func call[T any](ctx context.Context, m *member, ask func(context.Context, Sessi
 		defer cancel()
 	}
 	for {
-		value, sent, err := callOnce(ctx, within, m, ask)
-		if sent {
-			return value, err
+		l, err := m.acquire(within)
+		if err != nil {
+			if within.Err() != nil && errors.Is(err, within.Err()) {
+				err = m.ended(ctx)
+			}
+			return none, dispatch.NotAsked(err)
 		}
+		value, err := await(within, m.log, l.over, l.grace, "the session with researcher "+m.Name, func() (T, error) { return ask(within, l.session) })
+		switch {
+		case err == nil:
+			return value, nil
+		case !errors.Is(err, dispatch.ErrNotAsked) || !closed(l.leaving):
+			return none, m.judged(ctx, within, l, m.discreet(err))
+		}
+		// The session was leaving: another is asked.
 	}
 }
 
-// callOnce is call with one session. sent is false when the session was leaving, and
-// another must be asked.
-func callOnce[T any](ctx, within context.Context, m *member, ask func(context.Context, Session) (T, error)) (none T, sent bool, err error) {
-	l, err := m.acquire(within)
-	if err != nil {
-		if within.Err() != nil && errors.Is(err, within.Err()) {
-			err = m.ended(ctx)
-		}
-		return none, true, dispatch.NotAsked(err)
-	}
-	o := await(within, m.log, l.over, l.grace, "the session with researcher "+m.Name, func() (T, error) { return ask(within, l.session) })
-	if errors.Is(o.err, dispatch.ErrNotAsked) && closed(l.leaving) {
-		return none, false, nil
-	}
-	o.err = m.discreet(o.err)
-	value, err := judge(ctx, within, m, l, o)
-	return value, true, err
-}
-
-// judge makes of an outcome what the caller gets.
-func judge[T any](ctx, within context.Context, m *member, l *line, o outcome[T]) (none T, err error) {
+// judged makes of the error of a session what the caller gets.
+func (m *member) judged(ctx, within context.Context, l *line, err error) error {
 	switch {
-	case o.fate == cutOff:
-		return none, m.gone(l, errEnded)
-	case o.fate == overdue:
-		return none, m.ended(ctx)
-	case o.err == nil:
-		return o.value, nil
-	case within.Err() != nil && (doubtful(o.err) || errors.Is(o.err, marchwarden.CodeTimeout)):
-		return none, m.ended(ctx)
-	case doubtful(o.err) && closesWithin(l.over, lag):
-		return none, m.gone(l, o.err)
-	case marchwarden.CodeOf(o.err) == marchwarden.CodeCanceled:
+	case errors.Is(err, errCutOff):
+		return m.gone(l, errEnded)
+	case errors.Is(err, errOverdue), within.Err() != nil && (doubtful(err) || errors.Is(err, marchwarden.CodeTimeout)):
+		return m.ended(ctx)
+	case doubtful(err) && closesWithin(l.over, lag):
+		return m.gone(l, err)
+	case marchwarden.CodeOf(err) == marchwarden.CodeCanceled:
 		// Its own doing: CodeCanceled would be taken for the caller's.
-		return none, marchwarden.Errorf(marchwarden.CodeUnavailable, "researcher %s broke off: %v", m.Name, o.err)
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "researcher %s broke off: %v", m.Name, err)
 	}
-	return none, fmt.Errorf("researcher %s: %w", m.Name, o.err)
+	return fmt.Errorf("researcher %s: %w", m.Name, err)
 }
 
 // discreet is an error as callers may know it: the words of an external researcher go
@@ -166,12 +142,10 @@ func doubtful(err error) bool {
 }
 
 func closesWithin(over <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-over:
 		return true
-	case <-t.C:
+	case <-time.After(d):
 		return false
 	}
 }
@@ -238,11 +212,8 @@ type tap struct {
 	heard time.Time         // when that came, or the call began
 }
 
-// tap opens the tap of a call; nil if there is no listener.
+// tap opens the tap of a call.
 func (m *member) tap(ctx context.Context, sink marchwarden.Sink) *tap {
-	if sink == nil {
-		return nil
-	}
 	t := &tap{m: m, sink: sink, stage: marchwarden.StagePlan, heard: m.now()}
 	t.end, _ = ctx.Deadline()
 	if own := t.heard.Add(m.Timeout); m.Timeout > 0 && (t.end.IsZero() || own.Before(t.end)) {
@@ -280,18 +251,7 @@ func (t *tap) reportSilence() {
 	t.sink(marchwarden.Event{Stage: t.stage, Message: fmt.Sprintf("has said nothing for %s; %s", now.Sub(t.heard).Round(time.Second), left)})
 }
 
-// events is the sink to hand on.
-func (t *tap) events() marchwarden.Sink {
-	if t == nil {
-		return nil
-	}
-	return t.hear
-}
-
 func (t *tap) shut() {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.quiet.Stop()

@@ -70,7 +70,7 @@ func (p *Pool) Approve(ctx context.Context, name string) (before, after string, 
 	if !m.Pinned {
 		return "", "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "researcher", Message: name + " is not pinned, so there is nothing to approve"}
 	}
-	o := await(ctx, m.log, nil, 0, "the opening of a session", func() (Card, error) {
+	card, err := await(ctx, m.log, nil, 0, "the opening of a session", func() (Card, error) {
 		l, err := m.dial(ctx)
 		if err != nil {
 			return Card{}, err
@@ -78,13 +78,13 @@ func (p *Pool) Approve(ctx context.Context, name string) (before, after string, 
 		m.discard(l.session)
 		return l.card, nil
 	})
-	if o.fate == overdue || ctx.Err() != nil {
+	if errors.Is(err, errOverdue) || ctx.Err() != nil {
 		return "", "", m.ended(ctx)
 	}
-	if o.err != nil {
-		return "", "", o.err
+	if err != nil {
+		return "", "", err
 	}
-	after = o.value.ToolHash
+	after = card.ToolHash
 	if err := m.pinnable(after); err != nil {
 		return "", "", err
 	}
@@ -116,26 +116,23 @@ func (m *member) admit(card Card) error {
 	if !m.Pinned {
 		return nil
 	}
-	if err := m.heldToPin(card.ToolHash); err != nil {
-		return &verdict{err, card}
+	err := m.pinnable(card.ToolHash)
+	var pin string
+	known := true
+	if err == nil {
+		pin, known, err = m.pins.Get(m.Name)
 	}
-	return nil
-}
-
-func (m *member) heldToPin(hash string) error {
-	if err := m.pinnable(hash); err != nil {
-		return err
-	}
-	pin, ok, err := m.pins.Get(m.Name)
 	switch {
 	case err != nil:
-		return err
-	case !ok:
-		return m.pins.Set(m.Name, hash)
-	case pin != hash:
-		return &marchwarden.Error{Code: marchwarden.CodeDenied,
+	case !known:
+		err = m.pins.Set(m.Name, card.ToolHash)
+	case pin != card.ToolHash:
+		err = &marchwarden.Error{Code: marchwarden.CodeDenied,
 			Message: "the description of the tool of " + m.Name + " changed since it was first used",
 			Hint:    "look at it with 'marchwarden researchers --json', then approve it with 'marchwarden researchers approve " + m.Name + "'"}
+	}
+	if err != nil {
+		return &verdict{err, card}
 	}
 	return nil
 }

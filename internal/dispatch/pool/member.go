@@ -218,11 +218,11 @@ const closingIt = "the end of a session"
 func (m *member) close(l *line) error {
 	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	o := await(limit, m.log, nil, 0, closingIt, func() (struct{}, error) { return struct{}{}, l.session.Close() })
-	if o.fate == overdue {
+	_, err := await(limit, m.log, nil, 0, closingIt, func() (struct{}, error) { return struct{}{}, l.session.Close() })
+	if errors.Is(err, errOverdue) {
 		return marchwarden.Errorf(marchwarden.CodeTimeout, "close researcher %s: it did not end within %s", m.Name, closeLimit)
 	}
-	return marchwarden.Wrap(o.err, marchwarden.CodeOf(o.err), "close researcher %s", m.Name)
+	return marchwarden.Wrap(err, marchwarden.CodeOf(err), "close researcher %s", m.Name)
 }
 
 // discard closes an unused session, where an error is to be expected.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
@@ -52,7 +53,7 @@ func (f FilePins) Get(member string) (hash string, ok bool, err error) {
 
 // Set makes hash the one of a member, whatever it was.
 func (f FilePins) Set(member, hash string) error {
-	if !validName.MatchString(member) || !validPin.MatchString(hash) {
+	if !dispatch.ValidName.MatchString(member) || !validPin.MatchString(hash) {
 		return marchwarden.Errorf(marchwarden.CodeInvalid, "pin %.80q to %.80q: that is no name or no hash", member, hash)
 	}
 	return durable.EditPrivate(string(f), pinsKind, maxPinsFile, func(old []byte, exists bool) (_ []byte, err error) {
@@ -85,7 +86,7 @@ func decodePins(data []byte) (map[string]string, error) {
 		err = errors.New("it has no version or no pins")
 	}
 	for member, hash := range file.Pins {
-		if err == nil && (!validName.MatchString(member) || !validPin.MatchString(hash)) {
+		if err == nil && (!dispatch.ValidName.MatchString(member) || !validPin.MatchString(hash)) {
 			err = errors.New("there is a pin without a proper name or hash")
 		}
 	}

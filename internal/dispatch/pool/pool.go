@@ -28,7 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -95,28 +95,6 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// validName is what a member may be called: it is typed on command lines and is a
-// key in files.
-var validName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
-
-// validate says what is wrong with the names of the seats.
-func (c *Config) validate() error {
-	invalid := func(format string, args ...any) error {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: fmt.Sprintf(format, args...)}
-	}
-	seen := map[string]bool{}
-	for _, s := range c.Seats {
-		if !validName.MatchString(s.Name) {
-			return invalid("%q is no name for a researcher: it has 1 to 40 of a-z, 0-9, _ and -, and begins with a letter", s.Name)
-		}
-		if seen[s.Name] {
-			return invalid("two researchers are called %s", s.Name)
-		}
-		seen[s.Name] = true
-	}
-	return nil
-}
-
 // Pool asks members over sessions. It is safe for concurrent use, and no member
 // waits for another.
 type Pool struct {
@@ -133,13 +111,21 @@ var _ dispatch.Dispatcher = (*Pool)(nil)
 // New makes a pool. Nothing is opened before it is needed. Names that cannot be told
 // apart or typed are an error with CodeInvalid. The caller closes the pool.
 func New(cfg Config) (*Pool, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
 	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	over, stop := context.WithCancel(context.Background())
 	p := &Pool{stop: stop, tasks: new(sync.WaitGroup)}
-	for _, s := range cfg.Seats {
+	for i, s := range cfg.Seats {
+		wrong := ""
+		switch {
+		case !dispatch.ValidName.MatchString(s.Name):
+			wrong = fmt.Sprintf("%q is no name for a researcher: it has 1 to 40 of a-z, 0-9, _ and -, and begins with a letter", s.Name)
+		case slices.ContainsFunc(cfg.Seats[:i], func(other Seat) bool { return other.Name == s.Name }):
+			wrong = "two researchers are called " + s.Name
+		}
+		if wrong != "" {
+			stop()
+			return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: wrong}
+		}
 		p.members = append(p.members, &member{Seat: s, pins: cfg.Pins, now: cfg.Now, log: log.With("researcher", s.Name), over: over, tasks: p.tasks})
 	}
 	return p, nil
@@ -162,10 +148,13 @@ func (p *Pool) Dispatch(ctx context.Context, name string, req marchwarden.Reques
 	if err != nil {
 		return nil, err
 	}
-	t := m.tap(ctx, sink)
-	defer t.shut()
+	if sink != nil {
+		t := m.tap(ctx, sink)
+		defer t.shut()
+		sink = t.hear
+	}
 	return call(ctx, m, func(ctx context.Context, s Session) (*marchwarden.Result, error) {
-		return checked(s.Research(ctx, req, t.events()))
+		return checked(s.Research(ctx, req, sink))
 	})
 }
 
@@ -239,11 +228,11 @@ func (p *Pool) Close() error {
 func (p *Pool) settle() error {
 	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	o := await(limit, slog.New(slog.DiscardHandler), nil, 0, "the pool", func() (struct{}, error) {
+	_, err := await(limit, slog.New(slog.DiscardHandler), nil, 0, "the pool", func() (struct{}, error) {
 		p.tasks.Wait()
 		return struct{}{}, nil
 	})
-	if o.fate != returned {
+	if err != nil {
 		return marchwarden.Errorf(marchwarden.CodeTimeout, "a session was still opening or closing after %s", closeLimit)
 	}
 	return nil

@@ -170,15 +170,11 @@ func saved() uint32
 // avx512 is avx2 with sixteen numbers at a time where most of the work is, and with
 // the sums of products of integers in one instruction. Where there is too little for
 // its wide steps, it does as avx2 does.
-var avx512 = Kernel{
-	Name:     "avx512",
-	Quantise: quantiseAVX2,
-	Linear:   linearAVX512,
-	Product:  productAVX512,
-	ExpSum:   expSumAVX512,
-	GELU:     geluAVX512,
-	Norm:     normAVX2,
-}
+var avx512 = func() Kernel {
+	k := avx2
+	k.Name, k.Linear, k.Product, k.ExpSum, k.GELU = "avx512", linearAVX512, productAVX512, expSumAVX512, geluAVX512
+	return k
+}()
 
 // wideRows is how many rows are taken at a time.
 const wideRows = 12

@@ -14,7 +14,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 )
 
 const (
@@ -65,7 +64,7 @@ type Fit struct {
 	Trials []Trial // the better first
 	// Before are the scores as they were, After what the chosen curve says of each
 	// answer when it was fitted to other groups.
-	Before, After []stat.Bin
+	Before, After []metric.Bin
 }
 
 // curves are the two kinds of curve.

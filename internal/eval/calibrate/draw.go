@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 )
 
 // width is of a bar in the terminal, in characters.
@@ -15,7 +15,7 @@ const width = 40
 // Text is the reliability diagram for a terminal: a line for each interval with answers,
 // a bar as long as the share of them that was right, and a mark where the mean of what
 // was said lies. Calibrated, the bar ends at the mark.
-func Text(b []stat.Bin) string {
+func Text(b []metric.Bin) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%-11s %7s %7s %7s  %s\n", "confidence", "answers", "said", "right", "right, and | where it was said")
 	for _, bin := range b {
@@ -60,7 +60,7 @@ func SVG(f *Fit) string {
 // at is where a point of the unit square lies in the picture.
 func at(said, right float64) (x, y float64) { return margin + said*side, margin + side - right*side }
 
-func dots(out *strings.Builder, b []stat.Bin, answers int, style, when string) {
+func dots(out *strings.Builder, b []metric.Bin, answers int, style, when string) {
 	for _, bin := range b {
 		if bin.N == 0 {
 			continue

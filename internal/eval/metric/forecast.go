@@ -8,10 +8,18 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 )
 
+// Bin is the forecasts of one interval of probability: how many, their mean, and the
+// share of them that came true.
+type Bin struct {
+	Low, High  float64
+	N          int
+	Said, True float64
+}
+
 // Bins puts forecasts into n intervals of equal width; an upper bound belongs to the
 // interval below it, and 0 to the first. Empty intervals are there, with N 0.
-func Bins(p []float64, y []bool, n int) []stat.Bin {
-	bins := make([]stat.Bin, n)
+func Bins(p []float64, y []bool, n int) []Bin {
+	bins := make([]Bin, n)
 	for i := range bins {
 		bins[i].Low, bins[i].High = float64(i)/float64(n), float64(i+1)/float64(n)
 	}

@@ -92,7 +92,7 @@ func readArchive(f format, raw []byte, maxBytes int64) (Document, error) {
 	case fmtXlsx:
 		err = readXlsx(a, &doc, maxBytes)
 	case fmtEpub:
-		err = readEpub(a, &doc, maxBytes)
+		err = readEpub(a, &doc)
 	default:
 		err = readOpenDocument(a, f, &doc, maxBytes)
 	}
@@ -137,13 +137,18 @@ func (a *archive) bytes(name string) (data []byte, err error) {
 	return data, err
 }
 
-// part gives the elements and the text of one XML part to start, end and text.
-func (a *archive) part(name string, start func(xml.StartElement), end, text func(string) error) error {
+// part reads one XML part.
+func (a *archive) part(name string, use markup) error {
 	return a.unpack(name, func(r io.Reader) error {
 		dec := xml.NewDecoder(&boundedMarkup{r: r})
 		dec.CharsetReader = charset.NewReaderLabel
-		return tokens(dec, start, end, text)
+		return use.read(dec)
 	})
+}
+
+// elements calls start for the elements of one XML part.
+func (a *archive) elements(name string, start func(xml.StartElement)) error {
+	return a.part(name, markup{enter: func(t xml.StartElement) bool { start(t); return true }})
 }
 
 // boundedMarkup fails where two tags are further apart than the parser should hold at once.
@@ -152,7 +157,6 @@ type boundedMarkup struct {
 	since int // the last "<"
 }
 
-// Read reads from the part.
 func (b *boundedMarkup) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if i := bytes.LastIndexByte(p[:n], '<'); i >= 0 {
@@ -163,9 +167,14 @@ func (b *boundedMarkup) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tokens calls start and end for the elements of dec and text for the characters between them.
-func tokens(dec *xml.Decoder, start func(xml.StartElement), end, text func(string) error) error {
-	for depth := 0; ; {
+// markup is what is done with elements and with the characters between them.
+type markup struct {
+	enter     func(xml.StartElement) bool // an element that it refuses is passed over, with all that is in it
+	end, text func(string) error          // nil does nothing
+}
+
+func (m markup) read(dec *xml.Decoder) error {
+	for depth, refused := 0, 0; ; {
 		tok, err := dec.Token()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -175,20 +184,26 @@ func tokens(dec *xml.Decoder, start func(xml.StartElement), end, text func(strin
 			if depth++; depth > maxNesting || len(t.Attr) > maxAttrs {
 				return fmt.Errorf("%w: elements over %d deep, or with over %d attributes", ErrTooLarge, maxNesting, maxAttrs)
 			}
-			start(t)
+			if refused == 0 && !m.enter(t) {
+				refused = depth
+			}
 		case xml.EndElement:
-			depth--
-			err = errors.Join(err, end(t.Name.Local))
+			if refused == 0 && m.end != nil {
+				err = errors.Join(err, m.end(t.Name.Local))
+			}
+			if depth--; depth < refused {
+				refused = 0
+			}
 		case xml.CharData:
-			err = errors.Join(err, text(string(t)))
+			if refused == 0 && m.text != nil {
+				err = errors.Join(err, m.text(string(t)))
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
 }
-
-func nothing(string) error { return nil }
 
 func xmlAttr(t xml.StartElement, name string) string {
 	for _, a := range t.Attr {
@@ -205,7 +220,7 @@ type relation struct{ id, kind, target string }
 // relations are those of a part, their targets as names in the archive. An address stays as it is.
 func (a *archive) relations(part string) (found []relation, err error) {
 	dir, base := path.Split(part)
-	err = a.part(dir+"_rels/"+base+".rels", func(t xml.StartElement) {
+	err = a.elements(dir+"_rels/"+base+".rels", func(t xml.StartElement) {
 		target := xmlAttr(t, "Target")
 		if xmlAttr(t, "TargetMode") != "External" && !strings.Contains(target, "://") {
 			if target = strings.TrimPrefix(target, "/"); target == xmlAttr(t, "Target") {
@@ -213,32 +228,44 @@ func (a *archive) relations(part string) (found []relation, err error) {
 			}
 		}
 		found = append(found, relation{xmlAttr(t, "Id"), path.Base(xmlAttr(t, "Type")), target})
-	}, nothing, nothing)
+	})
 	return found, err
+}
+
+// target is where the relation with an id leads; "" where there is none.
+func target(found []relation, id string) string {
+	for _, r := range found {
+		if r.id == id {
+			return r.target
+		}
+	}
+	return ""
 }
 
 // properties reads title, author and date of creation. Names, where it is given, says which elements these are.
 func (a *archive) properties(part string, doc *Document, names map[string]string) error {
 	name := ""
-	return a.part(part, func(t xml.StartElement) {
-		if name = t.Name.Local; names != nil {
-			name = names[name]
-		}
-	}, func(string) error { name = ""; return nil }, func(s string) error {
-		describe(doc, name, strings.TrimSpace(s))
-		return nil
+	return a.part(part, markup{
+		enter: func(t xml.StartElement) bool {
+			if name = t.Name.Local; names != nil {
+				name = names[name]
+			}
+			return true
+		},
+		end:  func(string) error { name = ""; return nil },
+		text: func(s string) error { describe(doc, name, strings.TrimSpace(s)); return nil },
 	})
 }
 
 // readEpub reads the chapters of a book in the order of its spine.
-func readEpub(a *archive, doc *Document, maxBytes int64) error {
+func readEpub(a *archive, doc *Document) error {
 	doc.Extractor = "epub/1"
 	list := ""
-	err := a.part(formats[fmtEpub].main, func(t xml.StartElement) {
+	err := a.elements(formats[fmtEpub].main, func(t xml.StartElement) {
 		if t.Name.Local == "rootfile" && list == "" {
 			list = path.Clean(xmlAttr(t, "full-path"))
 		}
-	}, nothing, nothing)
+	})
 	if err != nil {
 		return err
 	}
@@ -246,11 +273,11 @@ func readEpub(a *archive, doc *Document, maxBytes int64) error {
 		return fmt.Errorf("%w: no list of chapters in the archive", ErrDamaged)
 	}
 	locked := map[string]bool{}
-	err = a.part("META-INF/encryption.xml", func(t xml.StartElement) {
+	err = a.elements("META-INF/encryption.xml", func(t xml.StartElement) {
 		if t.Name.Local == "CipherReference" {
 			locked[inArchive("", xmlAttr(t, "URI"))] = true
 		}
-	}, nothing, nothing)
+	})
 	chapters, listed := a.chapters(list)
 	if err = errors.Join(err, listed, a.properties(list, doc, nil)); err != nil {
 		return err
@@ -268,9 +295,6 @@ func readEpub(a *archive, doc *Document, maxBytes int64) error {
 		out.WriteString(text + "\n\n")
 		doc.Links = append(doc.Links, links...)
 		doc.Links = doc.Links[:min(len(doc.Links), 4*maxLinks)]
-		if int64(out.Len()) > maxBytes {
-			return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, maxBytes)
-		}
 	}
 	doc.Text = out.String()
 	return nil
@@ -279,7 +303,7 @@ func readEpub(a *archive, doc *Document, maxBytes int64) error {
 // chapters are the files of the spine, without the list of contents.
 func (a *archive) chapters(list string) (names []string, err error) {
 	files := map[string]string{}
-	err = a.part(list, func(t xml.StartElement) {
+	err = a.elements(list, func(t xml.StartElement) {
 		switch t.Name.Local {
 		case "item":
 			if kind := xmlAttr(t, "media-type"); strings.Contains(kind, "html") && !strings.Contains(xmlAttr(t, "properties"), "nav") {
@@ -290,7 +314,7 @@ func (a *archive) chapters(list string) (names []string, err error) {
 				names = append(names, name)
 			}
 		}
-	}, nothing, nothing)
+	})
 	return names, err
 }
 

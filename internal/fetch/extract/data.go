@@ -203,11 +203,8 @@ func readXML(src string) Document {
 		out.WriteString(text)
 		return nil
 	}
-	start := func(t xml.StartElement) {
-		name = t.Name.Local
-		tags++
-	}
-	if err := tokens(dec, start, func(string) error { name = ""; tags++; return nil }, write); err != nil {
+	enter := func(t xml.StartElement) bool { name = t.Name.Local; tags++; return true }
+	if err := (markup{enter, func(string) error { name = ""; tags++; return nil }, write}).read(dec); err != nil {
 		doc.Text, doc.Title = htmlTokens(src)
 		return doc
 	}
@@ -225,9 +222,9 @@ const rowBytes = 2000
 // is each of JSON lines; one over rowBytes is a block of lines. What is not JSON is plain text.
 func readJSON(src string, lines *Lines, maxBytes int64) (Document, error) {
 	doc := Document{MediaType: fmtJSON.mediaType(), Extractor: "json/3", Links: linksInText(src)}
-	w := jsonWriter{dec: json.NewDecoder(strings.NewReader(src)), doc: &doc, lines: lines, max: maxBytes, rows: isJSONLines(src)}
-	if w.rows {
-		doc.Extractor = "jsonl/1"
+	w := jsonWriter{dec: json.NewDecoder(strings.NewReader(src)), doc: &doc, lines: lines, max: maxBytes}
+	if first, rest, _ := strings.Cut(strings.TrimSpace(src), "\n"); rest != "" && json.Valid([]byte(first)) { // the first of several lines is a value by itself
+		w.rows, doc.Extractor = true, "jsonl/1"
 	}
 	lines.of(src)
 	w.dec.UseNumber()
@@ -247,12 +244,6 @@ func readJSON(src string, lines *Lines, maxBytes int64) (Document, error) {
 	}
 	doc.Text = w.out.String()
 	return doc, nil
-}
-
-// isJSONLines reports whether the first line is a value by itself and others follow.
-func isJSONLines(src string) bool {
-	first, rest, _ := strings.Cut(strings.TrimSpace(src), "\n")
-	return rest != "" && json.Valid([]byte(first))
 }
 
 type jsonWriter struct {

@@ -15,8 +15,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // Faults that Extract reports. Compare with errors.Is.
@@ -194,7 +197,7 @@ func (s source) read(maxBytes int64) (Document, error) {
 	case fmtSubtitles:
 		return readSubtitles(s.text(), s.lines), nil
 	case fmtRTF:
-		return readRTF(s.raw, maxBytes)
+		return readRTF(s.raw)
 	case fmtTeX:
 		return readTeX(s.text(), s.lines), nil
 	case fmtMarkdown:
@@ -226,9 +229,15 @@ func finish(doc Document, maxBytes int64) (Document, error) {
 		doc.Text = ""
 	}
 	doc.Title, doc.Author = oneLine(doc.Title, 500), oneLine(doc.Author, 300)
-	doc.Published = parseDate(doc.Published)
+	doc.Published = plaintext.Date(doc.Published)
 	doc.URL = absoluteURL(nil, doc.URL)
-	doc.Links = dedupeLinks(doc.Links)
+	links := doc.Links
+	doc.Links = nil
+	for _, l := range links {
+		if l = absoluteURL(nil, l); l != "" && len(doc.Links) < maxLinks && !slices.Contains(doc.Links, l) {
+			doc.Links = append(doc.Links, l)
+		}
+	}
 	return doc, nil
 }
 

@@ -410,18 +410,6 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-func TestParseDate(t *testing.T) {
-	for in, want := range map[string]string{
-		"2024-03-05": "2024-03-05", "2024-03-05T23:59:00-07:00": "2024-03-05", "March 5, 2024": "2024-03-05", "5 Mar 2024": "2024-03-05",
-		"Tue, 05 Mar 2024 10:00:00 GMT": "2024-03-05", "D:20240305101500Z": "2024-03-05", "20240305": "2024-03-05", "05.03.2024": "2024-03-05",
-		"2024": "", "March 2024": "", "2024-13-05": "", "soon": "", "": "",
-	} {
-		if got := parseDate(in); got != want {
-			t.Errorf("parseDate(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
 func checkForm(t interface{ Errorf(string, ...any) }, d Document) {
 	for _, s := range append([]string{d.Text, d.Title, d.Author, d.Published, d.URL, d.MediaType, d.Extractor}, d.Links...) {
 		if !utf8.ValidString(s) || strings.ContainsAny(s, "\x00\x1b\r") {

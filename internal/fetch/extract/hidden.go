@@ -8,7 +8,7 @@ package extract
 // of no size. It fetches no style sheets and runs no scripts, and does not know sibling selectors, attribute selectors, pseudo classes or media conditions: a page that
 // is determined to hide a text from its readers and show it here can do so, and callers must go on treating all text as hostile.
 //
-// It also knows the characters that show nothing, in text of any format: see visibleRune and withoutJoiners.
+// It also knows the characters that show nothing, in text of any format: see visible and withoutJoiners.
 
 import (
 	"cmp"
@@ -52,8 +52,7 @@ func (in inherited) with(v style) inherited {
 func (in inherited) unseen() bool { return in.tiny || in.colourless || in.invisible }
 
 func (s *sheet) remove(n *html.Node, in inherited) {
-	for c := n.FirstChild; c != nil; {
-		next := c.NextSibling
+	for _, c := range slices.Collect(n.ChildNodes()) {
 		switch {
 		case c.Type == html.CommentNode, c.Type == html.TextNode && in.unseen():
 			n.RemoveChild(c)
@@ -68,7 +67,6 @@ func (s *sheet) remove(n *html.Node, in inherited) {
 				s.remove(c, in.with(v))
 			}
 		}
-		c = next
 	}
 }
 
@@ -129,22 +127,18 @@ type style map[string]string
 
 // boxUnseen judges what holds for an element with all that is in it. What is only faded out and about to be moved in by a script is seen in the end.
 func (v style) boxUnseen(attrs []html.Attribute) bool {
+	opacity, _, given := length(v["opacity"])
 	switch {
 	case len(v) == 0:
 		return false
 	case v["display"] == "none", v["content-visibility"] == "hidden", v["mso-hide"] == "all":
 		return true
-	case v.faded() && !v.entrance(attrs):
+	case given && opacity <= 0.01 && !v.entrance(attrs):
 		return true
 	case v.offScreen(), v.clipped():
 		return true
 	}
 	return strings.Contains(v["transform"], "scale(0)") || strings.Contains(v["transform"], "scale(0,")
-}
-
-func (v style) faded() bool {
-	n, _, ok := length(v["opacity"])
-	return ok && n <= 0.01
 }
 
 // entrance tells elements that are shown with an effect when the page is read.

@@ -3,6 +3,7 @@ package extract
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	readability "codeberg.org/readeck/go-readability/v2"
@@ -126,7 +127,7 @@ func htmlTokens(src string) (text, title string) {
 		kind := z.Next()
 		switch kind {
 		case html.ErrorToken:
-			return r.out.String(), r.title
+			return r.out.b.String(), r.title
 		case html.TextToken:
 			r.text(string(z.Text()))
 		case html.StartTagToken, html.SelfClosingTagToken:
@@ -221,8 +222,7 @@ func prune(n *html.Node) {
 // pruneUnder knows when it is inside a paragraph: there a date is part of the sentence, and a sentence is kept whole.
 func pruneUnder(n *html.Node, shares map[*html.Node]share, inProse bool) {
 	inProse = inProse || n.DataAtom == atom.P
-	for c := n.FirstChild; c != nil; {
-		next := c.NextSibling
+	for _, c := range slices.Collect(n.ChildNodes()) {
 		limit, block := linkLimit[c.DataAtom]
 		s := shares[c]
 		switch {
@@ -233,7 +233,6 @@ func pruneUnder(n *html.Node, shares map[*html.Node]share, inProse bool) {
 		default:
 			pruneUnder(c, shares, inProse)
 		}
-		c = next
 	}
 }
 
@@ -290,9 +289,6 @@ type textWriter struct {
 	space bool
 }
 
-// String returns what was written.
-func (w *textWriter) String() string { return w.b.String() }
-
 func (w *textWriter) owe(newlines int) { w.owed = max(w.owed, newlines) }
 
 func (w *textWriter) pay() {
@@ -332,7 +328,7 @@ func (w *textWriter) verbatim(s string) {
 func htmlText(n *html.Node) string {
 	w := &textWriter{}
 	w.node(n, false)
-	return w.String()
+	return w.b.String()
 }
 
 func (w *textWriter) node(n *html.Node, pre bool) {

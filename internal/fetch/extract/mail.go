@@ -160,7 +160,10 @@ func (w *mailWriter) part(p mailPart, depth int) (string, error) {
 	if err != nil && len(raw) == 0 {
 		return unreadable(err), nil
 	}
-	text := mailText(raw, params["charset"])
+	text := decode(raw, fmtText, params["charset"])
+	if enc := narrow(params["charset"]); enc != nil && bytes.IndexByte(raw, 0x1b) >= 0 { // one that shifts between alphabets looks like ASCII
+		text = decodeWith(enc, raw)
+	}
 	if kind == "text/html" {
 		var links []string
 		text, links = htmlFragment(text)
@@ -214,14 +217,6 @@ func decoded(p mailPart) io.Reader {
 		return quotedprintable.NewReader(p.body)
 	}
 	return p.body
-}
-
-// mailText is the text of a part in its charset; those that shift between alphabets look like ASCII.
-func mailText(raw []byte, label string) string {
-	if enc := narrow(label); enc != nil && bytes.IndexByte(raw, 0x1b) >= 0 {
-		return decodeWith(enc, raw)
-	}
-	return decode(raw, fmtText, label)
 }
 
 var mailDecoder = mime.WordDecoder{CharsetReader: charset.NewReaderLabel}

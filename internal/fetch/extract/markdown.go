@@ -169,7 +169,10 @@ func (w *markdownWriter) blocks(n ast.Node, depth int) {
 			w.table(c)
 		case *ast.ThematicBreak, *ast.LinkReferenceDefinition:
 		case *ast.ListItem:
-			w.sign = itemSign(n, i)
+			w.sign = "- "
+			if l, ok := n.(*ast.List); ok && l.IsOrdered() {
+				w.sign = strconv.Itoa(l.Start+i) + ". "
+			}
 			w.blocks(c, depth+1)
 			w.sign = ""
 		default: // lists, quotes, footnotes: containers
@@ -179,14 +182,6 @@ func (w *markdownWriter) blocks(n ast.Node, depth int) {
 			}
 		}
 	}
-}
-
-// itemSign is the sign of the item at i of a list: its number, or a dash.
-func itemSign(list ast.Node, i int) string {
-	if l, ok := list.(*ast.List); ok && l.IsOrdered() {
-		return strconv.Itoa(l.Start+i) + ". "
-	}
-	return "- "
 }
 
 // paragraph writes a text for which w.marks hold the lines, after the sign that is due.
@@ -263,7 +258,7 @@ func (w *markdownWriter) inline(n ast.Node) string {
 				b.WriteByte(' ')
 			}
 			if n.HardLineBreak() || n.SoftLineBreak() { // what comes next may be a link, which does not say where it stands
-				w.mark(b.Len(), w.below(n.Segment.Start))
+				w.mark(b.Len(), n.Segment.Start+bytes.IndexByte(w.src[n.Segment.Start:], '\n')+1)
 			}
 		case *ast.String:
 			b.Write(n.Value)
@@ -286,14 +281,6 @@ func (w *markdownWriter) inline(n ast.Node) string {
 		w.marks[i].at = max(0, w.marks[i].at-cut)
 	}
 	return strings.TrimSpace(b.String())
-}
-
-// below is where the line after that of a place of the source begins.
-func (w *markdownWriter) below(from int) int {
-	if i := bytes.IndexByte(w.src[from:], '\n'); i >= 0 {
-		return from + i + 1
-	}
-	return from
 }
 
 // unescape resolves backslash escapes and character references, which the tree leaves in place. An escaped "&" starts no reference.

@@ -57,9 +57,6 @@ func readNotebook(s source, maxBytes int64) (Document, error) {
 				}
 			}
 		}
-		if int64(out.Len()) > maxBytes {
-			return Document{}, fmt.Errorf("%w: text over %d bytes", ErrTooLarge, maxBytes)
-		}
 	}
 	doc.Text = out.String()
 	return doc, nil
@@ -158,7 +155,7 @@ var rtfAside = strings.Fields("fonttbl colortbl stylesheet pict nonshppict objec
 	"revtbl rsidtbl filetbl fldinst bkmkstart bkmkend annotation atnid atnauthor comment xe tc")
 
 // readRTF reads the text of a Rich Text file that is shown.
-func readRTF(raw []byte, maxBytes int64) (Document, error) {
+func readRTF(raw []byte) (Document, error) {
 	raw = bytes.TrimLeft(raw, "\t\n\r ")
 	if !bytes.HasPrefix(raw, []byte(`{\rtf`)) {
 		return Document{}, fmt.Errorf("%w: not Rich Text", ErrDamaged)
@@ -183,9 +180,6 @@ func readRTF(raw []byte, maxBytes int64) (Document, error) {
 		case '\r', '\n':
 		default:
 			r.char(c)
-		}
-		if int64(len(r.out)) > maxBytes {
-			return Document{}, fmt.Errorf("%w: text over %d bytes", ErrTooLarge, maxBytes)
 		}
 	}
 	r.write("")
@@ -239,7 +233,10 @@ func (r *rtfReader) word(word string, number int, counted bool) {
 	case "uc":
 		r.wide = min(max(number, 0), 16)
 	case "ansicpg":
-		r.charset = codePage(number)
+		name := map[int]string{932: "shift_jis", 936: "gbk", 949: "euc-kr", 950: "big5", 10000: "macintosh", 65001: "utf-8"}[number]
+		if enc, _ := charset.Lookup(cmp.Or(name, fmt.Sprintf("windows-%d", number))); enc != nil { // else it stays that of Windows
+			r.charset = enc
+		}
 	case "v", "deleted":
 		r.write("")
 		r.hidden = on
@@ -308,13 +305,4 @@ func (r *rtfReader) write(text string) {
 	default:
 		r.out = append(r.out, text...)
 	}
-}
-
-// codePage is the character set that Windows gives a number.
-func codePage(n int) encoding.Encoding {
-	name := map[int]string{932: "shift_jis", 936: "gbk", 949: "euc-kr", 950: "big5", 10000: "macintosh", 65001: "utf-8"}[n]
-	if enc, _ := charset.Lookup(cmp.Or(name, fmt.Sprintf("windows-%d", n))); enc != nil {
-		return enc
-	}
-	return charmap.Windows1252
 }

@@ -6,10 +6,11 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"time"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // Names of meta elements, best first. The same name may stand in name, property or itemprop.
@@ -40,7 +41,7 @@ func pageMetadata(root *html.Node, base *url.URL, doc *Document) {
 		dates = append(dates, strings.Join(d[1:], "-"))
 	}
 	for _, date := range dates {
-		doc.Published = cmp.Or(doc.Published, parseDate(date))
+		doc.Published = cmp.Or(doc.Published, plaintext.Date(date))
 	}
 }
 
@@ -101,11 +102,14 @@ func collectMeta(root *html.Node) pageMeta {
 		case atom.Time:
 			m.set(attr(n, "itemprop"), attr(n, "datetime"))
 			if m.time == "" {
-				m.time = parseDate(attr(n, "datetime"))
+				m.time = plaintext.Date(attr(n, "datetime"))
 			}
 		case atom.Script:
 			if n.FirstChild != nil && strings.Contains(attr(n, "type"), "ld+json") {
-				m.jsonLD(n.FirstChild.Data)
+				var v any // of broken JSON, which is common, nothing
+				if src := n.FirstChild.Data; len(src) <= 1<<20 && json.Unmarshal([]byte(src), &v) == nil {
+					m.linkedItem(v, 0)
+				}
 			}
 		}
 		if prop := attr(n, "itemprop"); prop != "" {
@@ -133,15 +137,7 @@ func (m *pageMeta) set(names, value string) {
 	}
 }
 
-// jsonLD takes author and date of the first item that has them. Broken JSON, which is common, says nothing.
-func (m *pageMeta) jsonLD(src string) {
-	var v any
-	if len(src) > 1<<20 || json.Unmarshal([]byte(src), &v) != nil {
-		return
-	}
-	m.linkedItem(v, 0)
-}
-
+// linkedItem takes author and date of the first item of JSON-LD that has them.
 func (m *pageMeta) linkedItem(v any, depth int) {
 	if depth > 4 {
 		return
@@ -153,7 +149,7 @@ func (m *pageMeta) linkedItem(v any, depth int) {
 		}
 	case map[string]any:
 		if s, ok := v["datePublished"].(string); ok && m.linked.published == "" {
-			m.linked.published = parseDate(s)
+			m.linked.published = plaintext.Date(s)
 		}
 		if m.linked.author == "" {
 			m.linked.author = strings.Join(linkedNames(v["author"]), ", ")
@@ -221,40 +217,11 @@ func attr(n *html.Node, key string) string {
 	return ""
 }
 
-var (
-	isoDate     = regexp.MustCompile(`^\d{4}-\d\d-\d\d`)
-	dateLayouts = []string{"2006-1-2", "2006/1/2", "2006.1.2", "20060102", "2.1.2006", "January 2, 2006", "Jan 2, 2006", "2 January 2006", "2 Jan 2006",
-		time.RFC1123, time.RFC1123Z, time.RFC850, time.RFC822, time.RFC822Z, time.ANSIC, time.UnixDate, "Monday, January 2, 2006", "Mon, 2 Jan 2006",
-		"2006/1/2 15:04", "2006/1/2 15:04:05", "January 2, 2006 15:04", "Jan 2, 2006 15:04", "January 2, 2006 3:04 PM", "2.1.2006 15:04"}
-)
-
-// parseDate reads a date in the forms documents use and gives it as "2006-01-02", or "" when it is none. The day is the one written down: no time zone is applied.
-// A month without a day is not a date.
-func parseDate(s string) string {
-	s = strings.TrimPrefix(strings.TrimSpace(s), "D:") // PDF writes D:20060102150405+01'00'
-	if len(s) > 64 {
-		return ""
-	}
-	if isoDate.MatchString(s) {
-		s = s[:10]
-	} else if len(s) > 8 && strings.Trim(s[:8], "0123456789") == "" {
-		s = s[:8]
-	}
-	for _, layout := range dateLayouts {
-		if t, err := time.Parse(layout, s); err == nil && t.Year() > 0 {
-			return t.Format(time.DateOnly)
-		}
-	}
-	return ""
-}
-
 // pageBase is the address that relative links of a page refer to, or nil.
 func pageBase(root *html.Node, name string) *url.URL {
 	var base *url.URL
 	if isURL(name) {
-		if u, err := url.Parse(name); err == nil {
-			base = u
-		}
+		base, _ = url.Parse(name) // nil where it is none
 	}
 	if b := findElement(root, atom.Base); b != nil {
 		if u, err := url.Parse(absoluteURL(base, attr(b, "href"))); err == nil && u.Host != "" {
@@ -313,18 +280,6 @@ func linksInText(text string) []string {
 
 // maxLinks bounds Document.Links.
 const maxLinks = 200
-
-func dedupeLinks(links []string) []string {
-	var out []string
-	seen := make(map[string]bool)
-	for _, l := range links {
-		if l = absoluteURL(nil, l); l != "" && !seen[l] && len(out) < maxLinks {
-			seen[l] = true
-			out = append(out, l)
-		}
-	}
-	return out
-}
 
 func findElement(n *html.Node, a atom.Atom) *html.Node {
 	for d := range n.Descendants() {

@@ -85,33 +85,22 @@ func plain(line string) bool {
 	return true
 }
 
-// visible drops what visibleRune does. The upper control characters come from windows-1252 taken for Latin-1: they become the punctuation they were.
-func visible(r rune) rune {
-	switch {
-	case r >= 0x20 && r < 0x7f, r == '\t':
-		return r
-	case r >= 0x80 && r < 0xa0:
-		if r = charmap.Windows1252.DecodeByte(byte(r)); r >= 0xa0 && r != utf8.RuneError {
-			return r
-		}
-		return -1
-	}
-	return visibleRune(r)
-}
-
 const zeroWidthNonJoiner, zeroWidthJoiner = '\u200c', '\u200d'
 
-// visibleRune drops control characters but the tab, which could steer a terminal, and characters that show nothing and can carry words that no reader sees: marks of direction,
-// spaces of no width, fillers and tags. It gives -1 for them, as strings.Map wants it, and any other character as it is. Joiners decides about zero-width joiners and
-// variation selectors, which depend on what stands beside them.
-func visibleRune(r rune) rune {
+// visible drops control characters but the tab, which could steer a terminal, and characters that show nothing and can carry words that no reader sees: marks of direction,
+// spaces of no width, fillers and tags. It gives -1 for them, as strings.Map wants it, and any other character as it is, but that the upper control characters, which come from windows-1252
+// taken for Latin-1, become the punctuation they were. WithoutJoiners decides about zero-width joiners and variation selectors, which depend on what stands beside them.
+func visible(r rune) rune {
+	if r >= 0x80 && r < 0xa0 {
+		if r = charmap.Windows1252.DecodeByte(byte(r)); r == utf8.RuneError {
+			return -1
+		}
+	}
 	switch {
-	case r >= 0x20 && r < 0x7f, r == '\t':
+	case r >= 0x20 && r < 0x7f, r == '\t', r == zeroWidthJoiner, r == zeroWidthNonJoiner:
 		return r
-	case r < 0x20, r >= 0x7f && r < 0xa0:
+	case r < 0xa0:
 		return -1
-	case r == zeroWidthJoiner, r == zeroWidthNonJoiner:
-		return r
 	case unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r):
 		return -1
 	case r == 0x34f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0, r == 0x2065, r >= 0xe0000 && r <= 0xe0fff:

@@ -38,30 +38,23 @@ func readPptx(a *archive, doc *Document, maxBytes int64) error {
 	doc.Extractor = "pptx/1"
 	main := formats[fmtPptx].main
 	var order []string
-	err := a.part(main, func(t xml.StartElement) {
+	err := a.elements(main, func(t xml.StartElement) {
 		if t.Name.Local == "sldId" && len(order) < maxMembers {
 			order = append(order, relationID(t))
 		}
-	}, nothing, nothing)
-	if err != nil {
+	})
+	found, related := a.relations(main)
+	if err = errors.Join(err, related); err != nil {
 		return err
-	}
-	found, err := a.relations(main)
-	if err != nil {
-		return err
-	}
-	target := make(map[string]string, len(found))
-	for _, r := range found {
-		target[r.id] = r.target
 	}
 	w := &officeWriter{max: maxBytes}
 	for i, id := range order {
-		begin := w.out.Len()
+		begin, slide := w.out.Len(), target(found, id)
 		w.title = ""
-		if err := w.part(a, target[id]); err != nil {
+		if err := w.part(a, slide); err != nil {
 			return err
 		}
-		about, err := a.relations(target[id])
+		about, err := a.relations(slide)
 		title := w.title
 		for _, r := range about {
 			if r.kind == "notesSlide" && !w.gone {
@@ -77,8 +70,6 @@ func readPptx(a *archive, doc *Document, maxBytes int64) error {
 	doc.Text = w.out.String()
 	return a.properties("docProps/core.xml", doc, nil)
 }
-
-const speakerNotes = "### Speaker notes"
 
 func slideHeading(n int, title string) string {
 	return strings.TrimRight("## Slide "+strconv.Itoa(n)+": "+oneLine(title, 200), ": ")
@@ -98,12 +89,12 @@ func relationID(t xml.StartElement) string {
 func readOpenDocument(a *archive, f format, doc *Document, maxBytes int64) error {
 	doc.Extractor = "opendocument/1"
 	locked := false
-	err := a.part("META-INF/manifest.xml", func(t xml.StartElement) { locked = locked || t.Name.Local == "encryption-data" }, nothing, nothing)
+	err := a.elements("META-INF/manifest.xml", func(t xml.StartElement) { locked = locked || t.Name.Local == "encryption-data" })
 	if locked {
 		return ErrEncrypted
 	}
 	unseen := unseenStyles{set: map[string]bool{}}
-	if err = errors.Join(err, a.part("styles.xml", unseen.see, nothing, nothing)); err != nil {
+	if err = errors.Join(err, a.elements("styles.xml", unseen.see)); err != nil {
 		return err
 	}
 	if f == fmtOds {
@@ -147,7 +138,6 @@ type officeWriter struct {
 	cell, row            []string // texts of the open cell and cells of the open row of the outermost table
 	inText, hidden, item bool
 	paras, tables, level int    // that are open; the level of the open heading
-	depth, skip          int    // of elements; of the one that is skipped, or 0
 	gone                 bool   // all of the part is skipped
 	place, title         string // the open place of a slide; its title so far
 	slides, begun, notes int    // of OpenDocument: how many there are, where the last and its notes begin
@@ -165,35 +155,32 @@ var unsaid = map[string]bool{
 }
 
 func (w *officeWriter) part(a *archive, name string) error {
-	w.depth, w.skip, w.gone = 0, 0, false
-	return a.part(name, w.start, w.end, func(s string) error {
+	w.gone = false
+	return a.part(name, markup{w.enter, w.end, func(s string) error {
 		switch {
-		case w.skip > 0 || w.hidden:
+		case w.hidden:
 		case w.open != nil && w.paras > 0:
 			w.para.WriteString(spaces.Replace(s))
 		case w.inText:
 			w.para.WriteString(s)
 		}
 		return nil
-	})
+	}})
 }
 
 // spaces are ends of lines where they mean nothing.
 var spaces = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ")
 
-func (w *officeWriter) start(t xml.StartElement) {
-	w.depth++
+func (w *officeWriter) enter(t xml.StartElement) bool {
 	name := t.Name.Local
 	if w.open != nil {
 		if w.open.see(t); name == "page" {
 			w.slides++
 		}
 	}
-	if w.skip > 0 || skipped[name] || name == "sld" && xmlAttr(t, "show") == "0" || w.open != nil && w.open.hides(t) {
-		if w.skip == 0 {
-			w.skip, w.gone = w.depth, w.depth == 1
-		}
-		return
+	w.gone = w.gone || name == "sld" && xmlAttr(t, "show") == "0"
+	if w.gone || skipped[name] || w.open != nil && w.open.hides(t) {
+		return false
 	}
 	switch name {
 	case "t":
@@ -224,16 +211,10 @@ func (w *officeWriter) start(t xml.StartElement) {
 	case "notes":
 		w.notes = w.out.Len()
 	}
+	return true
 }
 
 func (w *officeWriter) end(name string) error {
-	w.depth--
-	if w.skip > 0 {
-		if w.depth < w.skip {
-			w.skip = 0
-		}
-		return nil
-	}
 	switch name {
 	case "t":
 		w.inText = false
@@ -264,11 +245,11 @@ func (w *officeWriter) end(name string) error {
 	case "sp", "frame":
 		w.place = ""
 	case "notes":
-		w.under(w.notes, speakerNotes)
+		w.under(w.notes, "### Speaker notes")
 	case "page":
 		w.under(w.begun, slideHeading(w.slides, w.title))
 	}
-	if int64(w.out.Len()) > w.max {
+	if int64(w.out.Len()) > w.max { // headings of slides may be longer than what they are made of
 		return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, w.max)
 	}
 	return nil

@@ -99,11 +99,13 @@ func TestHostileArchives(t *testing.T) {
 		"hidden wide rows": {"a.ods", odt(odfBody + strings.Repeat(`<table:table-column table:visibility="collapse" table:number-columns-repeated="16"/>`, maxColumns/16) +
 			strings.Repeat(`<table:table-row><table:table-cell table:number-columns-repeated="16384"><text:p>a</text:p></table:table-cell></table:table-row>`, 2000) + odfEnd), ErrTooLarge},
 		"columns hidden often": {"a.ods", odt(odfBody + strings.Repeat(`<table:table><table:table-column table:visibility="collapse" table:number-columns-repeated="16384"/><table:table-row/></table:table>`, 2000) + odfEnd), ErrTooLarge},
-		"an encrypted mail":    {"a.eml", "From: a\nContent-Type: multipart/encrypted; boundary=x\n\n", ErrEncrypted},
-		"a broken head":        {"a.eml", "no head at all\n\ntext", ErrDamaged},
-		"deep groups":          {"a.rtf", `{\rtf1` + strings.Repeat("{", maxGroups+1), ErrTooLarge},
-		"no Rich Text":         {"a.rtf", "words", ErrDamaged},
-		"a long head":          {"a.eml", "From: " + strings.Repeat("a", 2*maxMailHead), ErrTooLarge},
+		"slides in slides": {"a.odp", odt(odfBody + strings.Repeat(strings.Repeat("<draw:page>", 200)+`<draw:frame presentation:class="title"><text:p>`+strings.Repeat("a", 200)+
+			`</text:p></draw:frame>`+strings.Repeat("</draw:page>", 200), 1000) + odfEnd), ErrTooLarge},
+		"an encrypted mail": {"a.eml", "From: a\nContent-Type: multipart/encrypted; boundary=x\n\n", ErrEncrypted},
+		"a broken head":     {"a.eml", "no head at all\n\ntext", ErrDamaged},
+		"deep groups":       {"a.rtf", `{\rtf1` + strings.Repeat("{", maxGroups+1), ErrTooLarge},
+		"no Rich Text":      {"a.rtf", "words", ErrDamaged},
+		"a long head":       {"a.eml", "From: " + strings.Repeat("a", 2*maxMailHead), ErrTooLarge},
 	} {
 		if _, err := New(Config{}).Extract(t.Context(), c.file, []byte(c.raw)); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)

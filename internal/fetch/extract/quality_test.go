@@ -26,6 +26,7 @@ import (
 	"golang.org/x/net/html"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/quality.txt")
@@ -102,7 +103,7 @@ func readabilityQuality(t *testing.T, x *Extractor, report *strings.Builder) {
 		}
 		title.count(want.Title, doc.Title)
 		author.count(want.Byline, doc.Author)
-		date.count(parseDate(want.PublishedTime), doc.Published)
+		date.count(plaintext.Date(want.PublishedTime), doc.Published)
 		address.count(canonicalOf(files[name]), doc.URL)
 	}
 	t.Logf("readability: %.0f pages; below 0.8: %s", pages, strings.Join(worst, ", "))

@@ -140,25 +140,24 @@ func (w *sheetWriter) write(r sheetRow) error {
 // readOds reads the sheets of an OpenDocument workbook that are shown, with cells as they are shown but for dates, which are written alike everywhere.
 func readOds(a *archive, unseen *unseenStyles, maxBytes int64) (string, error) {
 	r := &odsReader{sheetWriter: sheetWriter{max: maxBytes}, unseen: unseen}
-	err := a.part(formats[fmtOds].main, r.start, r.end, func(s string) error {
-		if r.skip == 0 && r.paras > 0 {
+	err := a.part(formats[fmtOds].main, markup{r.enter, r.end, func(s string) error {
+		if r.paras > 0 {
 			r.text.WriteString(s)
 		}
 		return nil
-	})
+	}})
 	return r.out.String(), err
 }
 
 type odsReader struct {
 	sheetWriter
-	unseen             *unseenStyles
-	depth, skip, paras int
-	value              string // of a cell that says more exactly what it holds
-	times, wide        int    // how often the open row and the open cell stand there
+	unseen      *unseenStyles
+	paras       int
+	value       string // of a cell that says more exactly what it holds
+	times, wide int    // how often the open row and the open cell stand there
 }
 
-func (r *odsReader) start(t xml.StartElement) {
-	r.depth++
+func (r *odsReader) enter(t xml.StartElement) bool {
 	r.unseen.see(t)
 	name, hides := t.Name.Local, r.unseen.hides(t)
 	times := 1
@@ -173,15 +172,12 @@ func (r *odsReader) start(t xml.StartElement) {
 			r.hide(r.column, r.column+times)
 		}
 		r.column = min(r.column+times, maxColumns)
-		return
-	case name == "table-row" && r.skip == 0 && hides:
+		return true
+	case name == "table-row" && hides:
 		r.rows = min(r.rows+times, maxRow)
 	}
-	if r.skip == 0 && (hides || skipped[name]) {
-		r.skip = r.depth
-	}
-	if r.skip > 0 {
-		return
+	if hides || skipped[name] {
+		return false
 	}
 	switch name {
 	case "table":
@@ -196,16 +192,10 @@ func (r *odsReader) start(t xml.StartElement) {
 	case "s", "tab", "line-break":
 		r.text.WriteByte(' ')
 	}
+	return true
 }
 
 func (r *odsReader) end(name string) error {
-	r.depth--
-	if r.skip > 0 {
-		if r.depth < r.skip {
-			r.skip = 0
-		}
-		return nil
-	}
 	switch name {
 	case "p":
 		r.paras--
@@ -233,7 +223,7 @@ func readXlsx(a *archive, doc *Document, maxBytes int64) error {
 	main := formats[fmtXlsx].main
 	type sheet struct{ name, id string }
 	var sheets []sheet
-	err := a.part(main, func(t xml.StartElement) {
+	err := a.elements(main, func(t xml.StartElement) {
 		switch state := xmlAttr(t, "state"); t.Name.Local {
 		case "workbookPr":
 			r.from1904 = slices.Contains([]string{"1", "true"}, xmlAttr(t, "date1904"))
@@ -242,18 +232,14 @@ func readXlsx(a *archive, doc *Document, maxBytes int64) error {
 				sheets = append(sheets, sheet{xmlAttr(t, "name"), relationID(t)})
 			}
 		}
-	}, nothing, nothing)
+	})
 	found, related := a.relations(main)
 	if err = errors.Join(err, related, r.styles(a), r.strings(a)); err != nil {
 		return err
 	}
 	for _, s := range sheets {
-		at := slices.IndexFunc(found, func(f relation) bool { return f.id == s.id })
-		if at < 0 {
-			continue
-		}
 		r.sheet(s.name)
-		if err := a.part(found[at].target, r.start, r.end, r.chars); err != nil {
+		if err := a.part(target(found, s.id), markup{r.enter, r.end, r.chars}); err != nil {
 			return err
 		}
 		if err := r.begin(); err != nil {
@@ -276,21 +262,13 @@ type xlsxReader struct {
 // strings reads the texts that cells share. How a word is pronounced is no part of it.
 func (r *xlsxReader) strings(a *archive) error {
 	var text strings.Builder
-	in, aside := false, 0
-	return a.part("xl/sharedStrings.xml", func(t xml.StartElement) {
-		switch t.Name.Local {
-		case "t":
-			in = aside == 0
-		case "rPh":
-			aside++
-		}
-	}, func(name string) error {
-		switch name {
-		case "t":
-			in = false
-		case "rPh":
-			aside--
-		case "si":
+	in := false
+	enter := func(t xml.StartElement) bool {
+		in = t.Name.Local == "t"
+		return t.Name.Local != "rPh"
+	}
+	return a.part("xl/sharedStrings.xml", markup{enter, func(name string) error {
+		if in = false; name == "si" {
 			if r.shared = append(r.shared, text.String()); len(r.shared) > maxStrings {
 				return fmt.Errorf("%w: more than %d texts of cells", ErrTooLarge, maxStrings)
 			}
@@ -302,14 +280,14 @@ func (r *xlsxReader) strings(a *archive) error {
 			text.WriteString(s)
 		}
 		return nil
-	})
+	}})
 }
 
 // styles reads how the cells of each style show numbers.
 func (r *xlsxReader) styles(a *archive) error {
 	own := map[string]string{}
 	inCells := false
-	return a.part("xl/styles.xml", func(t xml.StartElement) {
+	enter := func(t xml.StartElement) bool {
 		switch t.Name.Local {
 		case "numFmt":
 			own[xmlAttr(t, "numFmtId")] = xmlAttr(t, "formatCode")
@@ -325,13 +303,15 @@ func (r *xlsxReader) styles(a *archive) error {
 				r.formats = append(r.formats, format)
 			}
 		}
-	}, func(name string) error {
+		return true
+	}
+	return a.part("xl/styles.xml", markup{enter: enter, end: func(name string) error {
 		inCells = inCells && name != "cellXfs"
 		return nil
-	}, nothing)
+	}})
 }
 
-func (r *xlsxReader) start(t xml.StartElement) {
+func (r *xlsxReader) enter(t xml.StartElement) bool {
 	switch t.Name.Local {
 	case "col":
 		from, _ := strconv.Atoi(xmlAttr(t, "min")) // what is no number hides nothing
@@ -356,6 +336,7 @@ func (r *xlsxReader) start(t xml.StartElement) {
 	case "v", "t":
 		r.inValue = true
 	}
+	return true
 }
 
 func (r *xlsxReader) chars(s string) error {

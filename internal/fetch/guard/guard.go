@@ -43,36 +43,22 @@ var azureWire = netip.MustParsePrefix("168.63.129.16/32")
 // Guard makes connections to addresses that are allowed and to no others. It is
 // safe for concurrent use.
 type Guard struct {
+	// Resolver resolves names; nil is the system's.
+	Resolver *net.Resolver
+	// Watch, if there is one, is called with every resolved address that is allowed, before
+	// it is connected to: for audits and tests. An error keeps the connection from being
+	// made. Watch must be safe for concurrent use.
+	Watch func(network, address string) error
+
 	allow  []netip.Prefix
 	public *ssrf.Guardian
-	watch  func(network, address string) error
-	dialer net.Dialer
-}
-
-// Option changes a Guard that is being made.
-type Option func(*Guard)
-
-// WithResolver resolves names with r instead of the system's resolver.
-func WithResolver(r *net.Resolver) Option {
-	return func(g *Guard) { g.dialer.Resolver = r }
-}
-
-// WithWatch calls watch with every resolved address that the guard allows,
-// before it is connected to: for audits and tests. An error keeps the connection
-// from being made. Watch must be safe for concurrent use.
-func WithWatch(watch func(network, address string) error) Option {
-	return func(g *Guard) { g.watch = watch }
 }
 
 // New makes a Guard. Addresses in allow may be connected to on every port,
-// whatever they are; all others must be public and on port 80 or 443.
-func New(allow []netip.Prefix, opts ...Option) *Guard {
-	g := &Guard{allow: slices.Clone(allow), public: ssrf.New(ssrf.WithDeniedV4Prefixes(azureWire))}
-	g.dialer = net.Dialer{Timeout: dialTimeout, Control: g.control}
-	for _, opt := range opts {
-		opt(g)
-	}
-	return g
+// whatever they are; all others must be public and on port 80 or 443. Its fields may be
+// set before the first connection.
+func New(allow []netip.Prefix) *Guard {
+	return &Guard{allow: slices.Clone(allow), public: ssrf.New(ssrf.WithDeniedV4Prefixes(azureWire))}
 }
 
 // ParseAllow reads the list of addresses that a user opens: CIDRs and single
@@ -125,7 +111,8 @@ func (g *Guard) DialContext(ctx context.Context, network, addr string) (net.Conn
 	default:
 		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "network %q is refused: pages are fetched over TCP", network)
 	}
-	return g.dialer.DialContext(ctx, network, addr)
+	d := net.Dialer{Timeout: dialTimeout, Control: g.control, Resolver: g.Resolver}
+	return d.DialContext(ctx, network, addr)
 }
 
 // control is the check itself: the dialler calls it with the resolved address of
@@ -141,8 +128,8 @@ func (g *Guard) control(network, address string, _ syscall.RawConn) error {
 	if err := g.check(to); err != nil {
 		return err
 	}
-	if g.watch != nil {
-		return g.watch(network, address)
+	if g.Watch != nil {
+		return g.Watch(network, address)
 	}
 	return nil
 }
@@ -150,7 +137,7 @@ func (g *Guard) control(network, address string, _ syscall.RawConn) error {
 // check asks the user's list first and the public rules after it.
 func (g *Guard) check(to netip.AddrPort) error {
 	addr := to.Addr().Unmap()
-	if to.Port() != 0 && g.allowed(addr) {
+	if bare := addr.WithZone(""); to.Port() != 0 && slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(bare) }) {
 		return nil
 	}
 	if err := g.public.SafeAddr(addr); err != nil {
@@ -179,11 +166,6 @@ func checkPort(host string, port uint16) error {
 		return nil
 	}
 	return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: fmt.Sprintf("port %d of %s is refused: pages are fetched from ports 80 and 443", port, host), Hint: openHint}
-}
-
-func (g *Guard) allowed(addr netip.Addr) bool {
-	addr = addr.WithZone("")
-	return slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // CheckURL refuses, with CodeDenied, what can be told to be forbidden from an

@@ -31,10 +31,12 @@ func prefixes(list ...string) []netip.Prefix {
 // noDial makes a guard that never connects; calls counts what it would have
 // connected to.
 func noDial(calls *atomic.Int32, allow ...string) *Guard {
-	return New(prefixes(allow...), WithWatch(func(string, string) error {
+	g := New(prefixes(allow...))
+	g.Watch = func(string, string) error {
 		calls.Add(1)
 		return errors.New("not dialled in tests")
-	}))
+	}
+	return g
 }
 
 func TestDialRefusesWhatIsNotPublic(t *testing.T) {
@@ -178,7 +180,8 @@ func TestNamesAreJudgedByWhatTheyResolveTo(t *testing.T) {
 		t.Errorf("localhost gave %v after %d connections", err, calls.Load())
 	}
 	asked := errors.New("asked")
-	g = New(nil, WithResolver(&net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, asked }}))
+	g = New(nil)
+	g.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, asked }}
 	if _, err := g.DialContext(t.Context(), "tcp", "name.invalid.example:80"); err == nil || !strings.Contains(err.Error(), asked.Error()) {
 		t.Errorf("the resolver was not used: %v", err)
 	}

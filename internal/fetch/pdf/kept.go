@@ -5,15 +5,14 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"encoding/gob"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
-	"unicode/utf8"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
@@ -22,20 +21,17 @@ import (
 const (
 	keptDir = "pdf-text" // in the cache directory
 	// engine names what reads a PDF. Text that another engine read is not used.
-	engine = "go-pdfium v1.20.3, pages 1"
+	engine = "go-pdfium v1.20.3, pages 2"
 	// maxKept bounds the text of one PDF that is kept.
 	maxKept = 64 << 20
 )
 
 // keptText is what PDFium read in a PDF. It lies in the cache directory under the hash of the PDF's bytes, so that each PDF is read once.
 type keptText struct {
-	Title     string `json:"title,omitempty"`
-	Author    string `json:"author,omitempty"`
-	Published string `json:"published,omitempty"`
-	Pages     []string
-	size      int
-	broken    bool // JSON cannot hold it, or it is too long
-	failed    bool // a page could not be recognised
+	Title, Author, Published string
+	Pages                    []string
+	size                     int
+	failed                   bool // a page could not be recognised
 }
 
 // keptPath is where the text of a PDF is kept; "" without a cache directory.
@@ -64,8 +60,8 @@ func kept(path string) *keptText {
 	if err != nil {
 		return nil
 	}
-	plain, err := io.ReadAll(io.LimitReader(packed, 2*maxKept)) // to the end, where the checksum is
-	if err != nil || json.Unmarshal(plain, &text) != nil || len(text.Pages) == 0 {
+	err = gob.NewDecoder(io.LimitReader(packed, 2*maxKept)).Decode(&text)
+	if _, end := io.Copy(io.Discard, packed); err != nil || end != nil || len(text.Pages) == 0 { // at the end is the checksum
 		return nil
 	}
 	return &text
@@ -82,30 +78,20 @@ func (t *keptText) replay(ctx context.Context, page func(n, of int, text string)
 }
 
 func (t *keptText) add(page string) {
-	t.size += len(page)
-	if t.broken = t.broken || t.size > maxKept || !utf8.ValidString(page); t.broken {
-		t.Pages = nil
-		return
+	if t.size += len(page); t.size <= maxKept {
+		t.Pages = append(t.Pages, page)
 	}
-	t.Pages = append(t.Pages, page)
 }
 
 // keep writes the text to a path. A cache that cannot be written costs time, not the document.
 func (t *keptText) keep(path string, about extract.Document) {
 	t.Title, t.Author, t.Published = about.Title, about.Author, about.Published
-	if t.broken || path == "" || !utf8.ValidString(t.Title+t.Author+t.Published) {
-		return
-	}
-	plain, err := json.Marshal(t)
-	if err != nil {
-		return
-	}
 	var packed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
-	if err != nil {
+	if err != nil || t.failed || t.size > maxKept || path == "" {
 		return
 	}
-	_, err = w.Write(plain)
+	err = gob.NewEncoder(w).Encode(t)
 	if errors.Join(err, w.Close(), os.MkdirAll(filepath.Dir(path), 0o700)) == nil {
 		_ = durable.ReplaceFile(path, packed.Bytes()) // see above
 	}

@@ -35,7 +35,7 @@ func TestTextIsKept(t *testing.T) {
 		if diff := cmp.Diff(want, pages); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
-		if started := r.starting != nil; started != starts {
+		if started := r.pool != nil; started != starts {
 			t.Errorf("PDFium started: %v, want %v", started, starts)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+	"golang.org/x/sync/singleflight"
 )
 
 // Config holds the limits of a Reader. The zero value is usable.
@@ -42,12 +43,12 @@ type Reader struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // the PDFs in progress
 
-	mu       sync.Mutex
-	closed   bool
-	starting chan struct{} // closed when the start in progress has ended; nil when none was begun or the last one failed
-	startErr error
-	pool     pdfium.Pool
-	cache    wazero.CompilationCache
+	starts singleflight.Group
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	pool   pdfium.Pool // nil before it is started
+	cache  wazero.CompilationCache
 }
 
 // New returns a Reader; it does no work and opens no file. The caller closes it.
@@ -135,7 +136,7 @@ func (p *Reader) fresh(ctx context.Context, raw []byte, page func(n, of int, tex
 	if err == nil {
 		err = s.rest(ctx)
 	}
-	text.failed, text.broken = s.failed, text.broken || s.failed
+	text.failed = s.failed
 	return text, about, err
 }
 
@@ -160,22 +161,20 @@ func (p *Reader) with(ctx context.Context, work func(context.Context, instance) 
 	var killErr error
 	kill := func() { once.Do(func() { killErr = outer.Kill() }) }
 	stop := context.AfterFunc(ctx, kill)
-	err = guarded(ctx, inner, work)
+	err = func() (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("%w: pdfium panic: %v", extract.ErrDamaged, v)
+			}
+		}()
+		return work(ctx, inner)
+	}()
 	stop()
 	kill()
 	if err == nil && killErr != nil {
 		err = fmt.Errorf("end instance: %w", killErr)
 	}
 	return err
-}
-
-func guarded(ctx context.Context, in instance, work func(context.Context, instance) error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("%w: pdfium panic: %v", extract.ErrDamaged, v)
-		}
-	}()
-	return work(ctx, in)
 }
 
 // opened is a document, which has at least one page, and how many it has.
@@ -253,40 +252,34 @@ func (p *Reader) fault(ctx context.Context, doing string, err error) error {
 // start returns the running pool, starting it when needed, and counts one piece of work that the caller ends with p.work.Done. The start goes on when the context
 // of the caller who began it ends: the next one will want it.
 func (p *Reader) start(ctx context.Context) (pdfium.Pool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, extract.ErrClosed
-	}
-	if p.starting == nil {
-		p.starting = make(chan struct{})
-		go p.boot(p.starting)
-	}
-	started := p.starting
-	p.mu.Unlock()
 	var err error
 	select {
-	case <-started:
+	case started := <-p.starts.DoChan("", p.boot):
+		err = started.Err
 	case <-ctx.Done():
-		err = fmt.Errorf("start pdfium: %w", ctx.Err())
+		err = ctx.Err()
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
-	case err != nil:
-		return nil, err
 	case p.closed:
 		return nil, extract.ErrClosed
-	case p.pool == nil:
-		return nil, p.startErr
+	case err != nil:
+		return nil, fmt.Errorf("start pdfium: %w", err)
 	}
 	p.work.Add(1)
 	return p.pool, nil
 }
 
-// boot compiles or loads the module. A cache directory that cannot be used costs time, not the document: then the module is compiled in memory. Compiling cannot be
-// interrupted, so close does not wait for it: a module that comes too late is freed here.
-func (p *Reader) boot(done chan struct{}) {
-	defer close(done)
+// boot compiles or loads the module, unless that is done. A cache directory that cannot be used costs time, not the document: then the module is compiled in memory. Compiling cannot be
+// interrupted, so Close does not wait for it: a module that comes too late is freed here.
+func (p *Reader) boot() (any, error) {
+	p.mu.Lock()
+	done := p.closed || p.pool != nil
+	p.mu.Unlock()
+	if done {
+		return nil, nil
+	}
 	pool, cache, err := p.open(p.cfg.CacheDir)
 	if err != nil && p.cfg.CacheDir != "" {
 		pool, cache, err = p.open("")
@@ -295,12 +288,12 @@ func (p *Reader) boot(done chan struct{}) {
 	defer p.mu.Unlock()
 	switch {
 	case err != nil:
-		p.starting, p.startErr = nil, fmt.Errorf("start pdfium: %w", err)
+		return nil, err
 	case p.closed:
-		_ = p.free(pool, cache) // there is no caller left to tell
-	default:
-		p.pool, p.cache = pool, cache
+		return nil, p.free(pool, cache)
 	}
+	p.pool, p.cache = pool, cache
+	return nil, nil
 }
 
 func (p *Reader) free(pool pdfium.Pool, cache wazero.CompilationCache) error {
@@ -347,12 +340,8 @@ func (zeros) Read(b []byte) (int, error) {
 func (p *Reader) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	idle := p.starting == nil && p.pool == nil // no PDF was met
 	p.mu.Unlock()
 	p.cancel()
-	if idle {
-		return nil
-	}
 	p.work.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -203,18 +202,12 @@ func TestCloseDoesNotWaitForTheCompiler(t *testing.T) {
 	r := New(Config{}) // no cache directory: it has to compile
 	x := extract.New(extract.Config{PDF: r})
 	ctx, cancel := context.WithCancel(t.Context())
+	starting := r.starts.DoChan("", r.boot)
 	done := make(chan error, 1)
 	go func() {
 		_, err := x.Extract(ctx, "a.pdf", []byte(makePDF("Peas like cool soil.")))
 		done <- err
 	}()
-	var starting chan struct{}
-	for starting == nil {
-		r.mu.Lock()
-		starting = r.starting
-		r.mu.Unlock()
-		runtime.Gosched()
-	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("the interrupted PDF: %v", err)

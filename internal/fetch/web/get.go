@@ -1,6 +1,7 @@
 package web
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -36,14 +37,13 @@ type answer struct {
 // get asks for u, following redirects. Waiting for the first turn at a host does
 // not count against the page's time, everything after it does.
 func (f *Fetcher) get(parent context.Context, u *url.URL) (answer, error) {
-	turn, err := f.hosts.enter(parent, u.Hostname())
+	at, err := f.hosts.enter(parent, u.Hostname())
 	if err != nil {
 		return answer{}, err
 	}
-	defer func() { turn.leave() }()
 	ctx, cancel := context.WithTimeout(parent, f.cfg.Timeout)
 	defer cancel()
-	got, err := f.follow(ctx, &turn, u)
+	got, err := f.follow(ctx, at, u)
 	var code marchwarden.Code
 	if err != nil && ctx.Err() != nil && parent.Err() == nil && !errors.As(err, &code) {
 		err = marchwarden.Wrap(err, marchwarden.CodeTimeout, "no complete page within %v", f.cfg.Timeout)
@@ -51,26 +51,14 @@ func (f *Fetcher) get(parent context.Context, u *url.URL) (answer, error) {
 	return got, err
 }
 
-// follow goes from redirect to redirect. Every hop is a fetch like the first:
-// same checks, robots.txt of the host it leads to, a turn there. The turn at one
-// host is given up before the next is asked for, or two redirects in opposite
-// directions could wait for each other.
-func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL) (answer, error) {
+// follow goes from redirect to redirect. The turn at one host is given up before the
+// next is asked for, or two redirects in opposite directions could wait for each other.
+func (f *Fetcher) follow(ctx context.Context, at *host, u *url.URL) (answer, error) {
 	visited := make(map[string]bool)
 	for {
-		delay, err := f.admit(ctx, u)
-		if err != nil {
-			return answer{}, err
-		}
-		got, err := f.try(ctx, *turn, u, delay)
-		if err == nil {
-			err = statusError(got)
-		}
-		if err != nil {
-			return answer{}, err
-		}
-		if !redirects(got.status) {
-			return got, nil
+		got, err := f.hop(ctx, at, u)
+		if err != nil || !redirects(got.status) {
+			return got, err
 		}
 		visited[u.String()] = true
 		if u, err = target(got); err != nil {
@@ -84,20 +72,27 @@ func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL) (answer, 
 		case len(visited) > maxRedirects:
 			return answer{}, marchwarden.Errorf(marchwarden.CodeUnavailable, "more than %d redirects", maxRedirects)
 		}
-		(*turn).leave()
-		if *turn, err = f.hosts.enter(ctx, u.Hostname()); err != nil {
+		if at, err = f.hosts.enter(ctx, u.Hostname()); err != nil {
 			return answer{}, err
 		}
 	}
 }
 
-// admit refuses what the guard and robots.txt forbid, and gives the delay that the
-// latter asks for.
-func (f *Fetcher) admit(ctx context.Context, u *url.URL) (time.Duration, error) {
+// hop asks for one address, and ends the turn at its host. Every hop is a fetch like the first: same
+// checks, robots.txt of the host it leads to.
+func (f *Fetcher) hop(ctx context.Context, at *host, u *url.URL) (got answer, err error) {
+	defer at.leave()
 	if err := f.cfg.Guard.CheckURL(u); err != nil {
-		return 0, err
+		return got, err
 	}
-	return f.robots.check(ctx, u)
+	delay, err := f.robots.check(ctx, u)
+	if err == nil {
+		got, err = f.try(ctx, at, u, delay)
+	}
+	if err == nil {
+		err = statusError(got)
+	}
+	return got, err
 }
 
 func redirects(status int) bool {
@@ -125,9 +120,9 @@ func target(got answer) (*url.URL, error) {
 
 // try sends a request, and once more when the first attempt met a passing
 // fault.
-func (f *Fetcher) try(ctx context.Context, turn *turn, u *url.URL, delay time.Duration) (answer, error) {
+func (f *Fetcher) try(ctx context.Context, at *host, u *url.URL, delay time.Duration) (answer, error) {
 	for attempt := 0; ; attempt++ {
-		if err := turn.pace(ctx, delay); err != nil {
+		if err := at.pace(ctx, delay); err != nil {
 			return answer{}, err
 		}
 		got, err := f.send(ctx, u, body{limit: f.cfg.MaxBody})
@@ -226,4 +221,50 @@ func statusError(got answer) error {
 		code = marchwarden.CodeRateLimited
 	}
 	return marchwarden.Errorf(code, "%s answered %d %s", got.url.Hostname(), got.status, strings.ToLower(http.StatusText(got.status)))
+}
+
+var errTooLarge = errors.New("over the limit")
+
+// body says how much of a body is read.
+type body struct {
+	limit int64 // bytes, counted after decompression; as many are read from the wire at most
+	cut   bool  // a longer body is cut, not refused
+}
+
+// read reads a body and undoes its compression. A body that is shorter than
+// announced, or whose compression breaks off, is CodeTruncated.
+func (b body) read(resp *http.Response) ([]byte, error) {
+	raw, err := b.decoded(resp)
+	switch {
+	case b.cut && errors.Is(err, errTooLarge):
+		return raw, nil
+	case errors.Is(err, errTooLarge):
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the page is larger than the limit of %d bytes", b.limit)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, marchwarden.Wrap(err, marchwarden.CodeTruncated, "the page broke off before its end")
+	}
+	return raw, err
+}
+
+func (b body) decoded(resp *http.Response) ([]byte, error) {
+	// Limiting the wire, too, ends streams that decompress to nothing for ever.
+	r := httpapi.Limit(resp.Body, b.limit, errTooLarge)
+	switch coding := strings.ToLower(strings.Join(resp.Header.Values("Content-Encoding"), ", ")); coding {
+	case "", "identity":
+		if resp.ContentLength > b.limit && !b.cut {
+			return nil, errTooLarge
+		}
+	case "gzip", "x-gzip":
+		zr, err := gzip.NewReader(r)
+		if errors.Is(err, io.EOF) { // no body at all
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		r = httpapi.Limit(zr, b.limit, errTooLarge)
+	default:
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "content encoding %.40q is not one that was asked for", coding)
+	}
+	return io.ReadAll(r)
 }

@@ -30,7 +30,10 @@ type hosts struct {
 	byName map[string]*host
 }
 
+// host is where turns are taken. The requests of a turn go one after the other.
 type host struct {
+	name    string
+	least   time.Duration // between two requests
 	slots   chan struct{}
 	limiter *rate.Limiter
 }
@@ -39,26 +42,19 @@ func newHosts(perHost int, pace time.Duration) *hosts {
 	return &hosts{perHost: perHost, pace: pace, byName: make(map[string]*host)}
 }
 
-// turn is leave to send requests to a host, one after the other.
-type turn struct {
-	hosts *hosts
-	name  string
-	host  *host // nil when the turn is over
-}
-
-// enter waits for a turn at a host, which the caller ends with leave. On an
-// error, which is ctx's, the turn may be left, too.
-func (h *hosts) enter(ctx context.Context, name string) (*turn, error) {
-	t := &turn{hosts: h, name: name}
-	host := h.of(name)
+// enter waits for a turn at a host, which the caller ends with leave. An error is ctx's.
+func (h *hosts) enter(ctx context.Context, name string) (*host, error) {
+	at := h.of(name)
 	select {
-	case host.slots <- struct{}{}:
-		t.host = host
-		return t, nil
+	case at.slots <- struct{}{}:
+		return at, nil
 	case <-ctx.Done():
-		return t, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
+
+// leave ends a turn.
+func (h *host) leave() { <-h.slots }
 
 // of is the host of a name. Hosts at rest are forgotten when there are too many.
 func (h *hosts) of(name string) *host {
@@ -68,29 +64,21 @@ func (h *hosts) of(name string) *host {
 		if len(h.byName) >= maxHosts {
 			maps.DeleteFunc(h.byName, func(_ string, host *host) bool { return len(host.slots) == 0 && host.limiter.Tokens() >= 1 })
 		}
-		h.byName[name] = &host{slots: make(chan struct{}, h.perHost), limiter: rate.NewLimiter(rate.Inf, 1)}
+		h.byName[name] = &host{name: name, least: h.pace, slots: make(chan struct{}, h.perHost), limiter: rate.NewLimiter(rate.Inf, 1)}
 	}
 	return h.byName[name]
 }
 
-// leave ends the turn. Leaving twice is harmless.
-func (t *turn) leave() {
-	if t.host != nil {
-		<-t.host.slots
-		t.host = nil
-	}
-}
-
 // pace waits until the next request may be sent. The delay is what robots.txt
 // asks for, or 0.
-func (t *turn) pace(ctx context.Context, delay time.Duration) error {
-	every := max(t.hosts.pace, min(delay, maxCrawlDelay))
+func (h *host) pace(ctx context.Context, delay time.Duration) error {
+	every := max(h.least, min(delay, maxCrawlDelay))
 	if every <= 0 {
 		return ctx.Err()
 	}
-	t.host.limiter.SetLimit(rate.Every(every))
-	if err := t.host.limiter.Wait(ctx); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeTimeout, "wait for the next request to %s, one every %v", t.name, every)
+	h.limiter.SetLimit(rate.Every(every))
+	if err := h.limiter.Wait(ctx); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeTimeout, "wait for the next request to %s, one every %v", h.name, every)
 	}
 	return nil
 }

@@ -108,15 +108,6 @@ func upperEscapes(text string) string {
 	})
 }
 
-func wildBytes(text string) (n int) {
-	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		if strings.Contains(line, "*") {
-			n += len(line)
-		}
-	}
-	return n
-}
-
 func (r *robots) of(ctx context.Context, u *url.URL) (rules, error) {
 	origin := u.Scheme + "://" + u.Host
 	r.mu.Lock()
@@ -170,7 +161,11 @@ func (r *robots) find(u *url.URL) (found rules, err error) {
 	switch {
 	case got.status == http.StatusOK:
 		found.text = upperEscapes(string(got.raw))
-		found.wild = wildBytes(found.text)
+		for line := range strings.FieldsFuncSeq(found.text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+			if strings.Contains(line, "*") {
+				found.wild += len(line)
+			}
+		}
 		found.delay = crawlDelay(found.text, r.token)
 	case got.status >= 500:
 		found.fault, found.until = got.status, r.now().Add(robotsFaultLife)

@@ -129,7 +129,8 @@ func tryInternal(t *testing.T, forms []string) {
 	seen := dials{real: "127.0.0.77"}
 	worst := resolver(t, func(string) []netip.Addr { return []netip.Addr{netip.MustParseAddr("127.0.0.1")} })
 	f := newFetcher(t, func(c *Config) {
-		c.Guard = guard.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.77/32")}, guard.WithResolver(worst), guard.WithWatch(seen.watch))
+		c.Guard = guard.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.77/32")})
+		c.Guard.Resolver, c.Guard.Watch = worst, seen.watch
 	})
 	server := listen(t, "127.0.0.77:0", noRobots(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "http://"+forms[0]+"/")
@@ -200,7 +201,8 @@ func TestRebinding(t *testing.T) {
 			}
 		})
 		f := newFetcher(t, func(c *Config) {
-			c.Guard = guard.New([]netip.Prefix{netip.MustParsePrefix(allow)}, guard.WithResolver(flip))
+			c.Guard = guard.New([]netip.Prefix{netip.MustParsePrefix(allow)})
+			c.Guard.Resolver = flip
 		})
 		for i := range 50 {
 			path := "/"
@@ -303,7 +305,8 @@ func TestAddressesThatReadersDisagreeOn(t *testing.T) {
 	port, hits := secretAndDecoy(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a page") })
 	worst := resolver(t, func(string) []netip.Addr { return []netip.Addr{netip.MustParseAddr("127.0.0.1")} })
 	f := newFetcher(t, func(c *Config) {
-		c.Guard = guard.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.77/32")}, guard.WithResolver(worst))
+		c.Guard = guard.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.77/32")})
+		c.Guard.Resolver = worst
 	})
 	for _, form := range []string{
 		"http://OPEN\\@INTERNAL/", "http://INTERNAL\\@OPEN/", "http://OPEN@INTERNAL/", "http://OPEN:80@INTERNAL/", "http://OPEN#@INTERNAL/", "http://INTERNAL#@OPEN/",

@@ -9,14 +9,15 @@
 package web
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,13 +64,6 @@ type Config struct {
 	Pace    time.Duration // least time between requests to a host; default 200 ms, negative = none
 }
 
-func (c Config) withDefaults() Config {
-	c.UserAgent = cmp.Or(c.UserAgent, "marchwarden")
-	c.MaxBody, c.PerHost = cmp.Or(c.MaxBody, 16<<20), cmp.Or(c.PerHost, 2)
-	c.Timeout, c.Pace = cmp.Or(c.Timeout, 30*time.Second), cmp.Or(c.Pace, 200*time.Millisecond)
-	return c
-}
-
 // Fetcher fetches pages of the web. It is safe for concurrent use.
 type Fetcher struct {
 	cfg       Config
@@ -82,7 +76,9 @@ type Fetcher struct {
 // New makes a Fetcher; it opens nothing. The caller closes it after the last
 // Fetch, and keeps and closes what is in cfg.
 func New(cfg Config) *Fetcher {
-	cfg = cfg.withDefaults()
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, "marchwarden")
+	cfg.MaxBody, cfg.PerHost = cmp.Or(cfg.MaxBody, 16<<20), cmp.Or(cfg.PerHost, 2)
+	cfg.Timeout, cfg.Pace = cmp.Or(cfg.Timeout, 30*time.Second), cmp.Or(cfg.Pace, 200*time.Millisecond)
 	f := &Fetcher{
 		cfg: cfg, transport: cfg.Guard.Transport(), hosts: newHosts(cfg.PerHost, cfg.Pace),
 		backoff: 500 * time.Millisecond,
@@ -116,32 +112,10 @@ func (f *Fetcher) Fetch(ctx context.Context, loc string) (page fetch.Page, err e
 	if err == nil {
 		page, err = f.take(ctx, loc, got)
 	}
-	return page, coded(ctx, err, "fetch", loc)
-}
-
-// coded gives an error about a page its code.
-func coded(ctx context.Context, err error, doing, loc string) error {
-	if err == nil {
-		return nil
+	if err != nil {
+		err = &marchwarden.Error{Code: fetch.CodeOf(ctx, err), Message: fmt.Sprintf("fetch %.300q", loc), Err: err}
 	}
-	return &marchwarden.Error{Code: codeOf(ctx, err), Message: fmt.Sprintf("%s %.300q", doing, loc), Err: err}
-}
-
-// codeOf classifies by what went wrong. The caller's own end comes first:
-// whatever failed then failed because of it.
-func codeOf(ctx context.Context, err error) marchwarden.Code {
-	var code marchwarden.Code
-	var netErr net.Error
-	switch {
-	case ctx.Err() != nil:
-		return marchwarden.CodeCanceled
-	case errors.As(err, &code):
-		return code
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
-		return marchwarden.CodeTimeout
-	default:
-		return marchwarden.CodeUnavailable
-	}
+	return page, err
 }
 
 // getAt is get for an address as a caller wrote it.
@@ -156,29 +130,16 @@ func (f *Fetcher) getAt(ctx context.Context, loc string) (answer, error) {
 	return f.get(ctx, u)
 }
 
-// take makes a page of what a server sent.
+// take makes a page of what a server sent, and stores it.
 func (f *Fetcher) take(ctx context.Context, loc string, got answer) (fetch.Page, error) {
-	doc, err := f.extract(ctx, got)
-	if err != nil {
-		return fetch.Page{}, err
-	}
-	if needsScripts(got.raw, doc) && blank(doc) {
-		return fetch.Page{}, errNeedsScripts
-	}
-	return f.keep(ctx, loc, got, doc)
-}
-
-func (f *Fetcher) extract(ctx context.Context, got answer) (extract.Document, error) {
 	doc, err := f.cfg.Extract.ExtractAs(ctx, got.url.String(), got.header.Get("Content-Type"), got.raw)
 	if err != nil {
 		// The extractor's own time limit is a fault of this page.
-		return extract.Document{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "extract text")
+		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "extract text")
 	}
-	return doc, nil
-}
-
-// keep stores what was found and describes it.
-func (f *Fetcher) keep(ctx context.Context, loc string, got answer, doc extract.Document) (fetch.Page, error) {
+	if needsScripts(got.raw, doc) {
+		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeUnavailable, "the page needs JavaScript to show its text")
+	}
 	final, ok := locator.Canonical(got.url.String())
 	if !ok {
 		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "it ended at an address that is refused")
@@ -223,4 +184,26 @@ func canonicalLinks(links []string, self ...string) []string {
 		}
 	}
 	return kept
+}
+
+// fewCharacters is the length of text in bytes below which a page may be an empty frame.
+const fewCharacters = 250
+
+var (
+	scriptTag = []byte("<script")
+	noScript  = regexp.MustCompile(`(?s)<noscript.*?(?:javascript|</noscript)`)
+	// appRoot finds the element that script frameworks fill, in lower-case HTML.
+	appRoot = regexp.MustCompile(`<app-root|\s(ng-app|ng-version|data-reactroot|id\s*=\s*["']?(root|app|main-app|__next|__nuxt|___gatsby|svelte|q-app|react-root|ember-app|application)["'\s>/])`)
+)
+
+// needsScripts tells a page whose text is made in the browser: it says nothing, or nothing but
+// that it needs scripts, has some, and a sign that they were to make more.
+func needsScripts(raw []byte, doc extract.Document) bool {
+	says := len(doc.Text) >= fewCharacters || !strings.Contains(strings.ToLower(doc.Text), "javascript")
+	if doc.MediaType != "text/html" || doc.Text != "" && says {
+		return false
+	}
+	raw = bytes.ToLower(raw[:min(len(raw), 1<<20)])
+	return bytes.Contains(raw, scriptTag) && (doc.Text == "" || appRoot.Match(raw) ||
+		slices.ContainsFunc(noScript.FindAll(raw, -1), func(m []byte) bool { return bytes.HasSuffix(m, []byte("javascript")) })) // the sentence for browsers without scripts
 }

@@ -462,7 +462,6 @@ func TestHostsAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		turn.leave()
-		turn.leave()
 	}
 	busy.leave()
 	if len(h.byName) > maxHosts || h.byName["busy"] == nil || h.byName["asked a moment ago"] == nil {

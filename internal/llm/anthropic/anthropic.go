@@ -44,8 +44,6 @@ type Model struct {
 	noSchema atomic.Bool // the model has refused a schema and answered without
 }
 
-var _ llm.Model = (*Model)(nil)
-
 // New makes a model of a configuration. It sends nothing; a wrong configuration fails the calls.
 func New(cfg Config) *Model {
 	key, name := strings.TrimSpace(cfg.Key), cmp.Or(cfg.Model, DefaultModel)
@@ -135,14 +133,14 @@ func (m *Model) body(c llm.Call) ([]byte, error) {
 		c.Input += c.InWords()
 	case len(c.Schema) > 0:
 		c.Tools = nil
-		r.OutputConfig = &outputConfig{Format: format{Type: "json_schema", Schema: c.Schema}}
+		r.OutputConfig.Format.Type, r.OutputConfig.Format.Schema = "json_schema", c.Schema
 	}
 	r.Messages = []message{{Role: "user", Content: append(parts, text{Type: "text", Text: c.Input})}}
 	for _, t := range c.Tools {
-		r.Tools = append(r.Tools, tool{Name: t.Name, Description: t.Description, InputSchema: t.Schema})
+		r.Tools = append(r.Tools, tool(t))
 	}
 	if len(r.Tools) > 0 {
-		r.ToolChoice = &toolChoice{Type: "auto"}
+		r.ToolChoice = json.RawMessage(`{"type":"auto","disable_parallel_tool_use":false}`)
 	}
 	return json.Marshal(r)
 }
@@ -261,14 +259,19 @@ func stopOf(s string) llm.Stop {
 
 // request is the body of a call. Its fields stand in the order in which they are cached.
 type request struct {
-	Model        string        `json:"model"`
-	MaxTokens    int           `json:"max_tokens"`
-	Stream       bool          `json:"stream"`
-	Tools        []tool        `json:"tools,omitempty"`
-	ToolChoice   *toolChoice   `json:"tool_choice,omitempty"`
-	System       []text        `json:"system,omitempty"`
-	Messages     []message     `json:"messages"`
-	OutputConfig *outputConfig `json:"output_config,omitempty"`
+	Model        string          `json:"model"`
+	MaxTokens    int             `json:"max_tokens"`
+	Stream       bool            `json:"stream"`
+	Tools        []tool          `json:"tools,omitempty"`
+	ToolChoice   json.RawMessage `json:"tool_choice,omitempty"`
+	System       []text          `json:"system,omitempty"`
+	Messages     []message       `json:"messages"`
+	OutputConfig struct {
+		Format struct {
+			Type   string          `json:"type"`
+			Schema json.RawMessage `json:"schema"`
+		} `json:"format"`
+	} `json:"output_config,omitzero"`
 }
 
 type message struct {
@@ -277,37 +280,19 @@ type message struct {
 }
 
 type text struct {
-	Type         string `json:"type"`
-	Text         string `json:"text"`
-	CacheControl *cache `json:"cache_control,omitempty"`
+	Type         string          `json:"type"`
+	Text         string          `json:"text"`
+	CacheControl json.RawMessage `json:"cache_control,omitempty"`
 }
 
 type tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
-	InputSchema json.RawMessage `json:"input_schema"` // as it is: models write fields in the order they see
+	Schema      json.RawMessage `json:"input_schema"` // as it is: models write fields in the order they see
 }
 
-type toolChoice struct {
-	Type            string `json:"type"`
-	DisableParallel bool   `json:"disable_parallel_tool_use"`
-}
-
-type outputConfig struct {
-	Format format `json:"format"`
-}
-
-type format struct {
-	Type   string          `json:"type"`
-	Schema json.RawMessage `json:"schema"`
-}
-
-// cache marks the end of what the provider keeps for the next call.
-type cache struct {
-	Type string `json:"type"`
-}
-
-var cached = &cache{Type: "ephemeral"}
+// cached marks the end of what the provider keeps for the next call.
+var cached = json.RawMessage(`{"type":"ephemeral"}`)
 
 // event is an event of a reply; which fields it has depends on its type.
 type event struct {

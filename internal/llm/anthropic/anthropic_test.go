@@ -27,8 +27,8 @@ const key = "sk-ant-conformance-0123456789"
 var ask = llm.Call{Prompt: "test", System: "Be brief.", Input: "How long is the bridge?", MaxTokens: 100}
 
 func TestConformance(t *testing.T) {
-	llmtest.Run(t, llmtest.WireAnthropic, func(t *testing.T, baseURL string) llm.Model {
-		return anthropic.New(anthropic.Config{Key: key, BaseURL: baseURL, Idle: time.Second})
+	llmtest.Run(t, llmtest.WireAnthropic, func(t *testing.T, baseURL string, idle time.Duration) llm.Model {
+		return anthropic.New(anthropic.Config{Key: key, BaseURL: baseURL, Idle: idle})
 	})
 }
 

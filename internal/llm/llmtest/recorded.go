@@ -44,7 +44,7 @@ func (c conformance) recorded(t *testing.T) {
 			defer srv.Close()
 			call := ask
 			call.Tools, call.MaxTokens = tools, 64_000
-			got, err := c.newModel(t, srv.URL).Generate(t.Context(), call)
+			got, err := c.newModel(t, srv.URL, patiently).Generate(t.Context(), call)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,11 +27,10 @@ import (
 // Run tries whether an adapter keeps the promises of llm.Model over a wire: against
 // a Server, with every fault there is, and against recorded answers of real
 // providers where they lie beside the repository. newModel makes the model under
-// test for a base address without a path. It should give it a key that is not in
-// use elsewhere, bear a silence of a second, which is short enough to wait for and
-// long enough for a busy machine, and take replies of at most 8 MiB. The test that calls Run must not run in parallel with others: memory
-// and goroutines are measured.
-func Run(t *testing.T, w Wire, newModel func(t *testing.T, baseURL string) llm.Model) {
+// test for a base address without a path, which bears a silence of idle. It should give
+// it a key that is not in use elsewhere, and take replies of at most 8 MiB. The test that calls Run must not run in
+// parallel with others: memory and goroutines are measured.
+func Run(t *testing.T, w Wire, newModel func(t *testing.T, baseURL string, idle time.Duration) llm.Model) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	c := conformance{wire: w, newModel: newModel}
@@ -57,8 +56,14 @@ func Run(t *testing.T, w Wire, newModel func(t *testing.T, baseURL string) llm.M
 // conformance is one run of the suite.
 type conformance struct {
 	wire     Wire
-	newModel func(*testing.T, string) llm.Model
+	newModel func(t *testing.T, baseURL string, idle time.Duration) llm.Model
 }
+
+// How long a silence is borne: by a test that waits for its end, and by all others, on however busy a machine.
+const (
+	briefly   = time.Second
+	patiently = time.Minute
+)
 
 // ask is a call with nothing special about it.
 var ask = llm.Call{Prompt: "test", System: "You answer from the evidence alone.", Input: "How long is the bridge?\n\n[1] The bridge is 1,280 metres long.", MaxTokens: 400}
@@ -72,8 +77,11 @@ var tools = []llm.Tool{
 // serve starts a server with one answer and the model under test before it.
 func (c conformance) serve(t *testing.T, said Said) (*Server, llm.Model) {
 	t.Helper()
-	srv := NewServer(t, func(Turn) Said { return said })
-	return srv, c.newModel(t, srv.URL())
+	srv, idle := NewServer(t, func(Turn) Said { return said }), patiently
+	if said.Fault == FaultStall || said.Fault == FaultPings {
+		idle = briefly
+	}
+	return srv, c.newModel(t, srv.URL(), idle)
 }
 
 func (c conformance) text(t *testing.T) {
@@ -120,7 +128,7 @@ func (c conformance) along(t *testing.T) {
 		said = append(said, text)
 		once.Do(func() { close(heard) })
 	}
-	reply, err := c.newModel(t, srv.URL()).Generate(t.Context(), call)
+	reply, err := c.newModel(t, srv.URL(), patiently).Generate(t.Context(), call)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +181,7 @@ func (c conformance) echo(t *testing.T) {
 	})
 	call := ask
 	call.Tools = tools
-	got, err := c.newModel(t, srv.URL()).Generate(t.Context(), call)
+	got, err := c.newModel(t, srv.URL(), patiently).Generate(t.Context(), call)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +279,7 @@ func (c conformance) prefix(t *testing.T) {
 
 func (c conformance) concurrent(t *testing.T) {
 	srv := NewServer(t, func(turn Turn) Said { return Said{Text: "you said " + turn.Input, Delay: 10 * time.Millisecond} })
-	m := c.newModel(t, srv.URL())
+	m := c.newModel(t, srv.URL(), patiently)
 	var wg sync.WaitGroup
 	for i := range 32 {
 		wg.Go(func() {
@@ -305,7 +313,7 @@ func (c conformance) fault(t *testing.T, fc FaultCase) {
 	call.Tools = tools
 	start := time.Now()
 	got, err := m.Generate(t.Context(), call)
-	if d := time.Since(start); d > 10*time.Second {
+	if d := time.Since(start); d > patiently/2 {
 		t.Errorf("it took %s", d)
 	}
 	if n := len(srv.Turns()); n != 1 {
@@ -340,13 +348,12 @@ func (c conformance) flood(t *testing.T) {
 	got, err := m.Generate(t.Context(), ask)
 	close(stop)
 	growth := int64(<-peak) - int64(base)
-	// A busy machine may pause the flood, which then counts as silence.
-	judge(t, FaultCase{Fault: FaultFlood, Codes: []marchwarden.Code{marchwarden.CodeMalformed, marchwarden.CodeTimeout}, Charged: true}, got, err)
+	judge(t, FaultCase{Fault: FaultFlood, Codes: []marchwarden.Code{marchwarden.CodeMalformed}, Charged: true}, got, err)
 	if growth > 256<<20 { // a busy machine collects garbage late; the flood itself has no end
 		t.Errorf("the heap grew by %d MiB", growth>>20)
 	}
 	t.Logf("the heap grew by %d MiB", growth>>20)
-	within(t, time.Second, "the server sees the model go", func() bool { return srv.Canceled() == 1 })
+	within(t, patiently/2, "the server sees the model go", func() bool { return srv.Canceled() == 1 })
 }
 
 func heap() uint64 {
@@ -364,7 +371,7 @@ func (c conformance) unreachable(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.newModel(t, "http://"+l.Addr().String()).Generate(t.Context(), ask)
+	got, err := c.newModel(t, "http://"+l.Addr().String(), patiently).Generate(t.Context(), ask)
 	judge(t, FaultCase{Fault: FaultRefused, Codes: []marchwarden.Code{marchwarden.CodeUnavailable}, Retryable: true}, got, err)
 }
 
@@ -379,11 +386,11 @@ func (c conformance) slow(t *testing.T) {
 			if _, err := io.WriteString(w, string(e)+"\n\n"); err != nil || http.NewResponseController(w).Flush() != nil {
 				return // the test fails by itself
 			}
-			time.Sleep(1300 * time.Millisecond / time.Duration(len(events)))
+			time.Sleep(5 * briefly / 2 / time.Duration(len(events)))
 		}
 	}))
 	defer srv.Close()
-	if got, err := c.newModel(t, srv.URL).Generate(t.Context(), ask); err != nil || got.Text != text {
+	if got, err := c.newModel(t, srv.URL, 2*briefly).Generate(t.Context(), ask); err != nil || got.Text != text {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -396,19 +403,20 @@ func (c conformance) noAnswer(t *testing.T) {
 	}))
 	defer srv.Close()
 	start := time.Now()
-	_, err := c.newModel(t, srv.URL).Generate(t.Context(), ask)
-	if !errors.Is(err, marchwarden.CodeTimeout) || time.Since(start) > 10*time.Second {
+	_, err := c.newModel(t, srv.URL, briefly).Generate(t.Context(), ask)
+	if !errors.Is(err, marchwarden.CodeTimeout) || time.Since(start) > patiently/2 {
 		t.Errorf("%v after %s", err, time.Since(start))
 	}
 }
 
 func (c conformance) cancel(t *testing.T) {
 	for name, said := range map[string]Said{"silence": {Fault: FaultStall}, "pings": {Fault: FaultPings}, "before the first word": {Text: "late", Delay: time.Hour}} {
-		srv, m := c.serve(t, said)
+		srv := NewServer(t, func(Turn) Said { return said })
+		m := c.newModel(t, srv.URL(), patiently)
 		ctx, cancel := context.WithCancel(t.Context())
 		canceled := make(chan time.Time, 1)
 		go func() {
-			within(t, 10*time.Second, name+": the request arrives", func() bool { return len(srv.Turns()) == 1 })
+			within(t, patiently/2, name+": the request arrives", func() bool { return len(srv.Turns()) == 1 })
 			time.Sleep(20 * time.Millisecond)
 			canceled <- time.Now()
 			cancel()
@@ -419,7 +427,10 @@ func (c conformance) cancel(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 		judge(t, FaultCase{Codes: []marchwarden.Code{marchwarden.CodeCanceled}, Charged: true}, got, err)
-		within(t, time.Second-time.Since(start), name+": the server sees the model go", func() bool { return srv.Canceled() == 1 })
+		if d := time.Since(start); d > patiently/2 {
+			t.Errorf("%s: it took %s", name, d)
+		}
+		within(t, patiently/2, name+": the server sees the model go", func() bool { return srv.Canceled() == 1 })
 	}
 	srv, m := c.serve(t, Said{Text: "never asked"})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -80,7 +80,7 @@ func model(t *testing.T, cfg openai.Config) *openai.Model {
 		cfg.Model = "test-model"
 	}
 	if cfg.Idle == 0 {
-		cfg.Idle = 2 * time.Second
+		cfg.Idle = time.Minute
 	}
 	return openai.New(cfg)
 }

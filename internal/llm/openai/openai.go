@@ -47,8 +47,6 @@ type Model struct {
 	knows limits     // what the server turned out not to do
 }
 
-var _ llm.Model = (*Model)(nil)
-
 // New makes a model. A Config that cannot work is told by Generate.
 func New(cfg Config) *Model {
 	cfg.Key = strings.TrimSpace(cfg.Key)
@@ -110,7 +108,7 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	m.mu.Lock()
 	l := m.knows
 	m.mu.Unlock()
-	r := m.request(c)
+	r := request{c, m}
 	for {
 		body, err := r.body(l)
 		if err != nil {

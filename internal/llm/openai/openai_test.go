@@ -17,8 +17,8 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	llmtest.Run(t, llmtest.WireOpenAI, func(t *testing.T, baseURL string) llm.Model {
-		return model(t, openai.Config{BaseURL: baseURL, Key: key, Idle: time.Second})
+	llmtest.Run(t, llmtest.WireOpenAI, func(t *testing.T, baseURL string, idle time.Duration) llm.Model {
+		return model(t, openai.Config{BaseURL: baseURL, Key: key, Idle: idle})
 	})
 }
 

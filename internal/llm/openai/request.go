@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -15,61 +14,58 @@ const temperature = 0.2
 
 // request is a call on its way to a server.
 type request struct {
-	call     llm.Call
-	model    string
-	provider string
-	foreign  bool // the provider is called openai but lives elsewhere
+	llm.Call
+	*Model
 }
 
-func (m *Model) request(c llm.Call) request {
-	foreign := m.cfg.Provider == "openai" && !strings.HasPrefix(m.cfg.BaseURL, "https://api.openai.com/")
-	return request{call: c, model: m.cfg.Model, provider: m.cfg.Provider, foreign: foreign}
+// foreign says that the provider is called openai but lives elsewhere.
+func (r request) foreign() bool {
+	return r.cfg.Provider == "openai" && !strings.HasPrefix(r.cfg.BaseURL, "https://api.openai.com/")
 }
 
-// caps are the fields that can bound a reply, in the order to try them. A server that only calls itself openai
+// The fields that can bound a reply: max_tokens, and max_completion_tokens.
+const (
+	oldCap = 1 << iota
+	newCap
+)
+
+// caps are which of them are set, in the order to try them. A server that only calls itself openai
 // gets both: one that ignores the field it does not know would write without end.
-func (r request) caps() []caps {
+func (r request) caps() []int {
 	switch {
-	case r.foreign:
-		return []caps{{old: true, new: true}, {new: true}, {old: true}}
-	case r.provider == "openai":
-		return []caps{{new: true}, {old: true}}
-	default:
-		return []caps{{old: true}, {new: true}}
+	case r.foreign():
+		return []int{oldCap | newCap, newCap, oldCap}
+	case r.cfg.Provider == "openai":
+		return []int{newCap, oldCap}
 	}
+	return []int{oldCap, newCap}
 }
-
-// caps says which of max_tokens (old) and max_completion_tokens are set.
-type caps struct{ old, new bool }
 
 func (r request) body(l limits) ([]byte, error) {
-	p := chat{Model: r.model, Stream: true}
-	if most := r.call.MaxTokens; most > 0 {
-		ways := r.caps()
-		way := ways[min(l.cap, len(ways)-1)]
-		if way.old {
-			p.MaxTokens = most
-		}
-		if way.new {
-			p.MaxCompletionTokens = most
-		}
+	p := chat{Model: r.cfg.Model, Stream: true}
+	way := r.caps()[l[bound]]
+	if way&oldCap != 0 {
+		p.MaxTokens = r.Call.MaxTokens
 	}
-	if !l.noUsage {
-		p.StreamOptions = &streamOptions{IncludeUsage: true}
+	if way&newCap != 0 {
+		p.MaxCompletionTokens = r.Call.MaxTokens
 	}
-	if thinks(r.model) {
-		if (r.provider == "openai" || r.provider == "gemini") && !l.noEffort {
+	if l[usage] == 0 {
+		p.StreamOptions = json.RawMessage(`{"include_usage":true}`)
+	}
+	if thinks(r.cfg.Model) {
+		if (r.cfg.Provider == "openai" || r.cfg.Provider == "gemini") && l[effort] == 0 {
 			p.ReasoningEffort = "low"
 		}
-	} else if !l.noTemperature {
+	} else if l[warmth] == 0 {
 		p.Temperature = temperature
 	}
 	format := r.format(&p, l) // after the input, so that calls with another one begin alike
-	system := strings.TrimSpace(r.call.System + "\n\n" + r.tools(&p, l))
+	system := strings.TrimSpace(r.Call.System + "\n\n" + r.tools(&p, l))
 	if system != "" {
 		p.Messages = append(p.Messages, message{"system", system})
 	}
-	p.Messages = append(p.Messages, message{"user", r.call.Shown() + format})
+	p.Messages = append(p.Messages, message{"user", r.Call.Shown() + format})
 	raw, err := json.Marshal(p)
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "the schema of a call cannot be sent")
@@ -82,25 +78,25 @@ func (r request) body(l limits) ([]byte, error) {
 const leastCached = 1024
 
 func (r request) kept() bool {
-	return r.provider == "openai" && !r.foreign && r.call.Shared != "" && r.call.Prefix() >= leastCached
+	return r.cfg.Provider == "openai" && !r.foreign() && r.Call.Shared != "" && r.Call.Prefix() >= leastCached
 }
 
 // tools offers the call's tools, or returns the text that describes them. A call for a reply by a schema has no use
 // for them, and many servers know no such call with tools.
 func (r request) tools(p *chat, l limits) string {
-	if len(r.call.Schema) > 0 {
+	if len(r.Call.Schema) > 0 {
 		if !r.kept() {
 			return ""
 		}
 		p.ToolChoice = "none"
 	}
-	if l.noTools && len(r.call.Tools) > 0 {
-		return toolsText(r.call.Tools)
+	if l[toolUse] > 0 && len(r.Call.Tools) > 0 {
+		return toolsText(r.Call.Tools)
 	}
-	for _, t := range r.call.Tools {
-		p.Tools = append(p.Tools, tool{Type: "function", Function: function{t.Name, t.Description, t.Schema}})
+	for _, t := range r.Call.Tools {
+		p.Tools = append(p.Tools, tool{"function", function(t)})
 	}
-	p.ParallelToolCalls = len(p.Tools) > 0 && p.ToolChoice == "" && !l.noParallel
+	p.ParallelToolCalls = len(p.Tools) > 0 && p.ToolChoice == "" && l[parallel] == 0
 	return ""
 }
 
@@ -120,21 +116,21 @@ func toolsText(tools []llm.Tool) string {
 
 // format asks for a reply by the call's schema, which is strict, or returns the text that does so.
 func (r request) format(p *chat, l limits) string {
-	if len(r.call.Schema) == 0 {
+	if len(r.Call.Schema) == 0 {
 		return ""
 	}
-	way := l.schema
+	way := l[schema]
 	if r.kept() {
 		way = max(way, schemaJSON)
 	}
 	switch way {
 	case schemaGiven:
-		p.ResponseFormat = &responseFormat{"json_schema", &jsonSchema{"reply", r.call.Schema, true}}
+		p.ResponseFormat = &responseFormat{"json_schema", &jsonSchema{"reply", r.Call.Schema, true}}
 		return ""
 	case schemaJSON:
 		p.ResponseFormat = &responseFormat{Type: "json_object"}
 	}
-	return r.call.InWords()
+	return r.Call.InWords()
 }
 
 // thinks tells by its name a model that reasons, or that loops when its temperature is low.
@@ -146,7 +142,7 @@ func thinks(model string) bool {
 	if v, ok := strings.CutPrefix(name, "gpt-"); ok && v != "" && (v[0] >= '5' && v[0] <= '9' || strings.HasPrefix(v, "oss")) {
 		return true
 	}
-	return anyIn(name, []string{"qwen3", "deepseek-r", "gemini-2.5", "gemini-3", "qwq", "magistral", "thinking", "reasoning"})
+	return llm.AnyIn(name, []string{"qwen3", "deepseek-r", "gemini-2.5", "gemini-3", "qwq", "magistral", "thinking", "reasoning"})
 }
 
 // How a schema is asked for, from the best way down.
@@ -156,63 +152,63 @@ const (
 	schemaText         // as text alone
 )
 
-// limits are what a server does not do.
-type limits struct {
-	cap           int // which of request.caps
-	schema        int // how a schema is asked for
-	noTools       bool
-	noParallel    bool
-	noUsage       bool
-	noEffort      bool
-	noTemperature bool
-}
+// What a server may refuse.
+const (
+	bound    = iota // a way to bound a reply, of request.caps
+	schema          // a way to ask for a schema
+	toolUse         // tools
+	parallel        // several tool calls at once
+	usage           // the usage of a stream
+	effort          // how much to think
+	warmth          // the temperature
+	features
+)
+
+// limits are how many ways of each thing a server has refused.
+type limits [features]int
 
 // and is what is left out by either.
 func (l limits) and(o limits) limits {
-	return limits{
-		cap: max(l.cap, o.cap), schema: max(l.schema, o.schema), noTools: l.noTools || o.noTools, noParallel: l.noParallel || o.noParallel,
-		noUsage: l.noUsage || o.noUsage, noEffort: l.noEffort || o.noEffort, noTemperature: l.noTemperature || o.noTemperature,
+	for i := range l {
+		l[i] = max(l[i], o[i])
 	}
+	return l
 }
 
 // without reads from a refusal what to leave out of the request; false if that changes nothing, and it is final.
 func (l limits) without(f *llm.Fault, r request) (limits, bool) {
 	said, old := f.Said, l
-	names := func(words ...string) bool { return anyIn(said, words) }
+	names := func(words ...string) bool { return llm.AnyIn(said, words) }
 	bad := f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity ||
 		f.Status == http.StatusNotFound && names("requested parameters") // OpenRouter has no server that takes them all
-	tools, schema := len(r.call.Tools) > 0 && !l.noTools, len(r.call.Schema) > 0
+	tools := len(r.Call.Tools) > 0 && l[toolUse] == 0
 	switch {
 	case tools && f.Status != http.StatusTooManyRequests && noToolUse(said):
-		l.noTools = true
+		l[toolUse] = 1
 	case !bad || llm.TooLong(said):
 		return old, false
 	case names("max_tokens", "max_completion_tokens"):
-		l.cap = min(l.cap+1, len(r.caps())-1)
+		l[bound] = min(l[bound]+1, len(r.caps())-1)
 	case names("stream_options", "include_usage"):
-		l.noUsage = true
+		l[usage] = 1
 	case names("reasoning_effort", "reasoning effort", "reasoning.effort"):
-		l.noEffort = true
+		l[effort] = 1
 	case names("temperature"):
-		l.noTemperature = true
-	case tools && !l.noParallel && names("parallel_tool_calls", "parallel tool"):
-		l.noParallel = true
+		l[warmth] = 1
+	case tools && l[parallel] == 0 && names("parallel_tool_calls", "parallel tool"):
+		l[parallel] = 1
 	case tools && names("'tools'", `"tools"`, "`tools`", "tool_choice", "param tools", "requested parameters"):
-		l.noTools = true
-	case schema:
-		l.schema = min(l.schema+1, schemaText)
+		l[toolUse] = 1
+	case len(r.Call.Schema) > 0:
+		l[schema] = min(l[schema]+1, schemaText)
 	}
 	return l, l != old
 }
 
 // noToolUse knows how servers say that a model has no tool use, with the status 400, 404 or 500.
 func noToolUse(said string) bool {
-	return strings.Contains(said, "tool") && anyIn(said, []string{
+	return strings.Contains(said, "tool") && llm.AnyIn(said, []string{
 		"does not support tool", "not support tool", "support tool use", "not support function", "tools are not supported", "tool use is not supported",
 		"tool calling is not supported", "tools is not supported", "tool choice requires", "tools param requires", "requires --jinja", "enable-auto-tool-choice",
 	})
-}
-
-func anyIn(said string, words []string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
 }

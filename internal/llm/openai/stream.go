@@ -127,7 +127,7 @@ type chat struct {
 	Model               string          `json:"model"`
 	Messages            []message       `json:"messages"`
 	Stream              bool            `json:"stream"`
-	StreamOptions       *streamOptions  `json:"stream_options,omitempty"`
+	StreamOptions       json.RawMessage `json:"stream_options,omitempty"`
 	MaxTokens           int             `json:"max_tokens,omitempty"`
 	MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`
 	Temperature         float64         `json:"temperature,omitempty"`
@@ -143,10 +143,6 @@ type message struct {
 	Content string `json:"content"`
 }
 
-type streamOptions struct {
-	IncludeUsage bool `json:"include_usage"`
-}
-
 type tool struct {
 	Type     string   `json:"type"`
 	Function function `json:"function"`
@@ -155,7 +151,7 @@ type tool struct {
 type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"` // as they are: models write fields in the order they see
+	Schema      json.RawMessage `json:"parameters,omitempty"` // as they are: models write fields in the order they see
 }
 
 type responseFormat struct {

@@ -1,8 +1,8 @@
 // Package client makes any MCP server with the tool research, in any language and place, a
 // marchwarden.Researcher.
 //
-// It owns the client's side of the MCP edge: starting a process (child.go) or reaching an
-// address, the user's login there (login.go), the version of the protocol, progress,
+// It owns the client's side of the MCP edge: starting a process or reaching an
+// address (link.go), the user's login there (login.go), the version of the protocol, progress,
 // cancellation, and the checks that make what an external researcher says fit for use. No SDK type leaves it. It does not look
 // after sessions: the caller that dials redials.
 //
@@ -16,6 +16,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -218,7 +219,12 @@ func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session,
 		close(s.done)
 	}
 	if err != nil {
-		err = s.dialFault(ctx, err)
+		// The cause of ctx's end says that it took too long.
+		if late, ok := errors.AsType[*marchwarden.Error](context.Cause(ctx)); ok && ours(err) == nil {
+			err = s.withNoise(late)
+		} else {
+			err = s.fault(err)
+		}
 		ended = s.proc != nil && s.proc.State() != ""
 		s.Close()
 		return nil, ended, err
@@ -286,14 +292,12 @@ func (s *Session) learn(ctx context.Context, ownTools bool) error {
 }
 
 func (s *Session) findTool(ctx context.Context) (*mcp.Tool, error) {
+	all, err := s.list(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var found *mcp.Tool
-	for tool, err := range s.cs.Tools(ctx, nil) {
-		if err != nil {
-			return nil, err
-		}
-		if len(s.surface.Tools) == maxListed {
-			return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the server lists more than %d tools", maxListed)
-		}
+	for _, tool := range all {
 		s.surface.Tools = append(s.surface.Tools, tool.Name)
 		if tool.Name != mcpkit.Tool {
 			continue

@@ -35,7 +35,7 @@ const (
 // Login is the user's login with one researcher at an address that asks for it by OAuth: it
 // gets, keeps and renews the access token for that one address.
 //
-//	researcher says 401 ⇒ Refused ⇒ renewed by the file (login_file.go), or the user asked (login_browser.go)
+//	researcher says 401 ⇒ Refused ⇒ renewed by the file, or the user asked in a browser (login_ends.go)
 //
 // The steps of OAuth are the SDK's: metadata, registration, PKCE, state and issuer. What goes
 // between them is here: the file, the browser's way back, renewal, and errors that hold no secret.
@@ -311,21 +311,21 @@ func (l *Login) denied(format string, args ...any) error {
 
 // failure says why there is no token, without what a server has answered to a secret.
 func (l *Login) failure(ctx context.Context, err error) error {
-	var own *marchwarden.Error
-	var refused *oauth2.RetrieveError
-	outside := l.outside()
-	switch {
-	case err == nil:
+	outside := l.outside() // since it was last asked for, also where all went well
+	if err == nil {
 		return nil
-	case errors.As(err, &own):
+	}
+	if own, ok := errors.AsType[*marchwarden.Error](err); ok {
 		return own
-	case errors.As(err, &refused):
+	}
+	refused, answered := errors.AsType[*oauth2.RetrieveError](err)
+	switch {
+	case answered && refused.Response != nil && refused.Response.StatusCode >= 500:
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "the authorization server fails (status %d)", refused.Response.StatusCode)
+	case answered:
 		status := 0
 		if refused.Response != nil {
 			status = refused.Response.StatusCode
-		}
-		if status >= 500 {
-			return marchwarden.Errorf(marchwarden.CodeUnavailable, "the authorization server fails (status %d)", status)
 		}
 		return l.denied("the authorization server gave no token (status %d)%s", status, named(refused.ErrorCode))
 	case outside != nil:

@@ -1,7 +1,7 @@
 package client
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,34 +124,21 @@ func (s *Session) reply(a answer[*mcp.CallToolResult], l *listener) (Reply, erro
 		return Reply{}, s.fault(a.err)
 	}
 	r := Reply{Progress: int(l.heard.Load())}
-	var text strings.Builder
-	for _, c := range a.res.Content {
-		part, ok := c.(*mcp.TextContent)
-		if !ok || text.Len()+len(part.Text) > maxFrameBytes {
-			continue
+	f, err := found(a.res)
+	switch {
+	case err != nil:
+		return Reply{}, err
+	case a.res.IsError:
+		r.Failure = toolError(a.res.Meta, f.Text[:min(len(f.Text), maxTextShown)])
+	case a.res.StructuredContent != nil:
+		r.Structured = f.Structured[0]
+	default:
+		i := slices.IndexFunc(f.Structured, func(text json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) })
+		if r.FromText = i >= 0; r.FromText {
+			r.Structured = f.Structured[i]
 		}
-		if r.Structured == nil && a.res.StructuredContent == nil && isObject(part.Text) {
-			r.Structured, r.FromText = json.RawMessage(part.Text), true
-		}
-		text.WriteString(part.Text)
-		text.WriteByte('\n')
-	}
-	if a.res.IsError {
-		r.Failure = toolError(a.res.Meta, text.String()[:min(text.Len(), maxTextShown)])
-		return r, nil
-	}
-	if a.res.StructuredContent != nil {
-		encoded, err := json.Marshal(a.res.StructuredContent)
-		if err != nil {
-			return Reply{}, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the structured content")
-		}
-		r.Structured = encoded
 	}
 	return r, nil
-}
-
-func isObject(s string) bool {
-	return strings.HasPrefix(strings.TrimSpace(s), "{") && json.Valid([]byte(s))
 }
 
 // toolError is the failure that a tool reports. Its code counts if it is one of the contract.
@@ -281,12 +268,10 @@ func (s *Session) fault(err error) error {
 
 // ours is the error that this side made, with what it quotes; nil if another did.
 func ours(err error) error {
-	var quote *dispatch.Said
-	var own *marchwarden.Error
-	switch {
-	case errors.As(err, &quote):
+	if quote, ok := errors.AsType[*dispatch.Said](err); ok {
 		return quote
-	case errors.As(err, &own):
+	}
+	if own, ok := errors.AsType[*marchwarden.Error](err); ok {
 		return own
 	}
 	return nil
@@ -326,15 +311,6 @@ func (s *Session) ended() error {
 		return e
 	}
 	return quoting(marchwarden.Errorf(e.Code, "%s: %s", e.Message, words), "%s", e.Message)
-}
-
-// dialFault is the same while dialling. The cause of ctx's end says that it took too long.
-func (s *Session) dialFault(ctx context.Context, err error) error {
-	var late *marchwarden.Error
-	if ours(err) != nil || !errors.As(context.Cause(ctx), &late) {
-		return s.fault(err)
-	}
-	return s.withNoise(late)
 }
 
 // withNoise adds to an error about silence what came instead of an answer.

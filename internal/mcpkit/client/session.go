@@ -2,13 +2,10 @@ package client
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
@@ -249,6 +247,31 @@ func begin[T any](ctx context.Context, call func(context.Context) (T, error)) ch
 	return answers
 }
 
+// briefly makes a call that ends with ctx; fault is what its failure comes to.
+func briefly[T any](ctx context.Context, s *Session, doing string, fault func(error) error, call func(context.Context) (T, error)) (none T, err error) {
+	if err := ctx.Err(); err != nil {
+		return none, marchwarden.Wrap(err, marchwarden.CodeCanceled, "%s", doing)
+	}
+	l, err := s.enter(nil)
+	if err != nil {
+		return none, err
+	}
+	defer s.leave(l)
+	inner, stop := context.WithCancel(s.life)
+	defer stop()
+	select {
+	case a := <-begin(inner, call):
+		if a.err != nil {
+			return none, fault(a.err)
+		}
+		return a.res, nil
+	case <-ctx.Done():
+		return none, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s", doing)
+	case <-s.life.Done():
+		return none, errWasClosed
+	}
+}
+
 // enter notes a call. None begins once the process was told to end.
 func (s *Session) enter(sink marchwarden.Sink) (*listener, error) {
 	s.mu.Lock()
@@ -316,35 +339,21 @@ const codeNotFoundOnce = -32002
 // against it: CodeCorrupt says that the server gave something else. CodeNotFound
 // and CodeUnsupported say that it has none to give.
 func (s *Session) Evidence(ctx context.Context, hash string) ([]byte, error) {
-	digits, ok := strings.CutPrefix(hash, "sha256:")
-	if !ok || !mcpkit.IsHex(digits) {
+	ref, err := blob.Parse(hash)
+	if err != nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "read evidence: the hash must be sha256: and 64 hex digits")
 	}
 	if !s.card.Evidence {
 		return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the researcher hands over no evidence")
 	}
-	l, err := s.enter(nil)
+	res, err := briefly(ctx, s, "read evidence", s.evidenceFault, func(ctx context.Context) (*mcp.ReadResourceResult, error) {
+		return s.cs.ReadResource(ctx, &mcp.ReadResourceParams{URI: mcpkit.EvidencePrefix + ref.Hex()})
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer s.leave(l)
-	inner, stop := context.WithCancel(s.life)
-	defer stop()
-	var contents []*mcp.ResourceContents
-	answers := begin(inner, func(ctx context.Context) (*mcp.ReadResourceResult, error) {
-		return s.cs.ReadResource(ctx, &mcp.ReadResourceParams{URI: mcpkit.EvidencePrefix + digits})
-	})
-	select {
-	case a := <-answers:
-		if a.err != nil {
-			return nil, s.evidenceFault(a.err)
-		}
-		contents, a.res.Contents = a.res.Contents, nil // the SDK keeps the rest
-	case <-ctx.Done():
-		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read evidence")
-	case <-s.life.Done():
-		return nil, errWasClosed
-	}
+	contents := res.Contents
+	res.Contents = nil // the SDK keeps the rest
 	if len(contents) != 1 || contents[0] == nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher gave %d contents for one hash", len(contents))
 	}
@@ -352,7 +361,7 @@ func (s *Session) Evidence(ctx context.Context, hash string) ([]byte, error) {
 	if data == nil {
 		data = []byte(contents[0].Text)
 	}
-	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != digits {
+	if blob.Of(data) != ref {
 		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the researcher gave another content than the hash names")
 	}
 	return data, nil

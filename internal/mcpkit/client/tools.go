@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -39,15 +40,27 @@ type Link struct{ URI, Name, Description string }
 // Tools are the tools of a server that was dialled for them, by name.
 func (s *Session) Tools() []Tool { return s.tools }
 
-// learnTools lists the tools of a server, and pins all that they say of themselves.
-func (s *Session) learnTools(ctx context.Context) error {
+// list gives every tool of the server.
+func (s *Session) list(ctx context.Context) (all []*mcp.Tool, err error) {
 	for tool, err := range s.cs.Tools(ctx, nil) {
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if len(s.tools) == maxListed {
-			return marchwarden.Errorf(marchwarden.CodeUnsupported, "the server lists more than %d tools", maxListed)
+		if len(all) == maxListed {
+			return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the server lists more than %d tools", maxListed)
 		}
+		all = append(all, tool)
+	}
+	return all, nil
+}
+
+// learnTools takes the tools of a server, and pins all that they say of themselves.
+func (s *Session) learnTools(ctx context.Context) error {
+	all, err := s.list(ctx)
+	if err != nil {
+		return err
+	}
+	for _, tool := range all {
 		input, err := json.Marshal(tool.InputSchema)
 		if err != nil {
 			return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the schema of a tool")
@@ -68,39 +81,37 @@ func (s *Session) learnTools(ctx context.Context) error {
 // Use calls a tool of a server that was dialled for its own tools. A failure that the tool reports
 // is CodeUnavailable, and its words are not in the message: they may hold anything.
 func (s *Session) Use(ctx context.Context, tool string, args map[string]any) (Found, error) {
-	if err := ctx.Err(); err != nil {
-		return Found{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "call the tool %q", tool)
-	}
-	l, err := s.enter(nil)
+	res, err := briefly(ctx, s, fmt.Sprintf("call the tool %q", tool), s.fault, func(ctx context.Context) (*mcp.CallToolResult, error) {
+		return s.converse(ctx, &mcp.CallToolParams{Name: tool, Arguments: maps.Clone(args)})
+	})
 	if err != nil {
 		return Found{}, err
 	}
-	defer s.leave(l)
-	inner, stop := context.WithCancel(s.life)
-	defer stop()
-	answers := begin(inner, func(ctx context.Context) (*mcp.CallToolResult, error) {
-		return s.converse(ctx, &mcp.CallToolParams{Name: tool, Arguments: maps.Clone(args)})
-	})
-	select {
-	case a := <-answers:
-		if a.err != nil {
-			return Found{}, s.fault(a.err)
-		}
-		return found(a.res)
-	case <-s.life.Done():
-		return Found{}, errWasClosed
-	case <-ctx.Done():
-		return Found{}, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "call the tool %q", tool)
+	f, err := found(res)
+	if err == nil && res.IsError {
+		words := marchwarden.Errorf(marchwarden.CodeUnavailable, "the tool failed: %s", said(f.Text))
+		return Found{}, quoting(words, "the tool failed")
 	}
+	return f, err
 }
 
-func found(res *mcp.CallToolResult) (Found, error) {
-	var f Found
+// found is what an answer holds.
+func found(res *mcp.CallToolResult) (f Found, err error) {
+	if res.StructuredContent != nil {
+		encoded, err := json.Marshal(res.StructuredContent)
+		if err != nil {
+			return f, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the structured content")
+		}
+		f.Structured = append(f.Structured, encoded)
+	}
 	var texts []string
 	for _, c := range res.Content {
 		switch c := c.(type) {
 		case *mcp.TextContent:
 			texts = append(texts, c.Text)
+			if isJSON(c.Text) {
+				f.Structured = append(f.Structured, json.RawMessage(c.Text))
+			}
 		case *mcp.ResourceLink:
 			f.Links = append(f.Links, Link{c.URI, c.Name, c.Description})
 		case *mcp.EmbeddedResource:
@@ -114,22 +125,6 @@ func found(res *mcp.CallToolResult) (Found, error) {
 		}
 	}
 	f.Text = strings.Join(texts, "\n")
-	if res.IsError {
-		words := marchwarden.Errorf(marchwarden.CodeUnavailable, "the tool failed: %s", said(f.Text))
-		return Found{}, quoting(words, "the tool failed")
-	}
-	if res.StructuredContent != nil {
-		encoded, err := json.Marshal(res.StructuredContent)
-		if err != nil {
-			return Found{}, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the structured content")
-		}
-		f.Structured = append(f.Structured, encoded)
-	}
-	for _, text := range texts {
-		if isJSON(text) {
-			f.Structured = append(f.Structured, json.RawMessage(text))
-		}
-	}
 	return f, nil
 }
 

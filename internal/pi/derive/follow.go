@@ -87,24 +87,16 @@ func names(lead string, own []string, text string) bool {
 // nearest are the leads that can stand for a description, best first. Of one weight, those nearest to the word for what
 // they are come first: "directed by Mara Quill".
 func nearest(d *description, texts []lexicon.HopText, leads []lexicon.Lead) []lexicon.Lead {
-	type placed struct {
-		lexicon.Lead
-		gap int
-	}
-	var list []placed
-	for _, l := range leads {
-		if gap := d.gap(l, texts); gap >= 0 {
-			list = append(list, placed{l, gap})
-		}
-	}
-	slices.SortStableFunc(list, func(a, b placed) int {
-		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.gap, b.gap))
+	gaps := map[[2]string]int{}
+	leads = slices.DeleteFunc(leads, func(l lexicon.Lead) bool {
+		gap := d.gap(l, texts)
+		gaps[[2]string{l.Source, l.Name}] = gap
+		return gap < 0
 	})
-	out := make([]lexicon.Lead, len(list))
-	for i, p := range list {
-		out[i] = p.Lead
-	}
-	return out
+	slices.SortStableFunc(leads, func(a, b lexicon.Lead) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(gaps[[2]string{a.Source, a.Name}], gaps[[2]string{b.Source, b.Name}]))
+	})
+	return leads
 }
 
 // asked is the question that a report is held against: the whole one where that, or its inner one, was asked.

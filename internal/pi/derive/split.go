@@ -137,10 +137,10 @@ func innermost(q *lexicon.Question) string {
 		re  *regexp.Regexp
 		ask func(a, b string) string
 	}{
-		{place, func(noun, clause string) string { return capital(clause) + " in which " + noun + "?" }},
+		{place, func(noun, clause string) string { return lexicon.Begun(clause) + " in which " + noun + "?" }},
 		{relative, func(noun, clause string) string {
 			if another.MatchString(clause) {
-				return capital(clause) + " which " + noun + "?"
+				return lexicon.Begun(clause) + " which " + noun + "?"
 			}
 			return "Which " + noun + " " + clause + "?"
 		}},
@@ -187,9 +187,4 @@ func possessive(name string) string {
 		return name + "'"
 	}
 	return name + "'s"
-}
-
-func capital(s string) string {
-	r, n := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(r)) + s[n:]
 }

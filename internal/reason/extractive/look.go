@@ -247,9 +247,7 @@ func (lk *look) partShare(p, i int) float64 {
 func (lk *look) anywhere() []float64 {
 	held := make([]float64, len(lk.q.Terms))
 	for i := range lk.windows {
-		for t, h := range lk.windows[i].held {
-			held[t] = max(held[t], h)
-		}
+		held = either(held, lk.windows[i].held)
 	}
 	return held
 }

@@ -25,6 +25,7 @@ const (
 	topicChars  = 120
 	detailChars = 300
 	idChars     = 40
+	layers      = 4 // how deep addresses may hide in each other
 )
 
 // answerOf finds the answer in a model's text: an object with claims, or the claims alone.
@@ -139,9 +140,6 @@ func idsIn(s string) []evidence.ID {
 }
 
 var leftovers = strings.NewReplacer("()", "", "( )", "", "[]", "", "<>", "", " .", ".", " ,", ",")
-
-// layers is how deep addresses may hide in each other.
-const layers = 4
 
 // withoutAddresses cuts out the addresses that allowed does not know, and those that cutting lets appear.
 func withoutAddresses(s string, allowed func(address string) bool) string {

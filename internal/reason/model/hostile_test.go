@@ -104,7 +104,7 @@ var (
 // checkInput parses an input by its markers and says what is wrong with it.
 func checkInput(in string) string {
 	within := false
-	for _, own := range []string{stepText + stepMore, writeText, judgeText + judgeMore} {
+	for _, own := range []string{instructions("step") + instructions("step_more"), instructions("write"), instructions("judge") + instructions("judge_more")} {
 		in = strings.Replace(in, own, "", 1)
 	}
 	for line := range strings.Lines(in) {

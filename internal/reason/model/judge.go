@@ -21,11 +21,13 @@ const (
 	verdictTokens = 24   // of the reply, for each claim
 	judgeFrame    = 40   // of the reply, around them
 	judgeThinking = 1000 // of a model that is not known to think
+	// fewClaims are judged in a moment without a model, and the model is then asked about those that can stand. More are
+	// judged while the model judges them, too, which costs it some that cannot: 40 take seconds.
+	fewClaims = 8
+	// sharedJudge is how many times as long as it need be a call to the judge may be for the sake of a cached beginning:
+	// what is read from a cache costs a tenth, but a quarter more when it is written.
+	sharedJudge = 3
 )
-
-// fewClaims are judged in a moment without a model, and the model is then asked about those that can stand. More are
-// judged while the model judges them, too, which costs it some that cannot: 40 take seconds.
-const fewClaims = 8
 
 // judge gives every claim its verdict: that of the judge without a model, or the model's where it thinks less of
 // the claim. No word of a model makes a verdict better. The error is the model's fault.
@@ -43,7 +45,7 @@ func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) 
 	judged := slices.Clone(open)
 	listen := func() (err error) {
 		for _, i := range judged {
-			if said[i], err = r.judgeLocally(s, d.Claims[i]); err != nil {
+			if said[i], err = r.opinions.of(s, d.Claims[i])(); err != nil {
 				return err
 			}
 		}
@@ -148,21 +150,17 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 	return llm.Call{}, 0
 }
 
-// sharedJudge is how many times as long as it need be a call to the judge may be for the sake of a cached beginning: what
-// is read from a cache costs a tenth, but a quarter more when it is written.
-const sharedJudge = 3
-
 // judging asks about claims after what was told; their other passages come with them.
 func (r *Reasoner) judging(s *reason.State, claims []reason.Claim, open []int, before told, room int) llm.Call {
 	v := newView(s.Nonce)
-	c := judgePrompt.Call()
+	c := prompt("judge").Call()
 	task := ""
 	p := newPacker(v, s.Evidence, room, evidence.MaxPassageChars)
 	if before.text != "" {
-		c, task = r.begin(s, judgePrompt, judgeMore)
+		c, task = r.begin(s, "judge", instructions("judge_more"))
 		p.after(before)
 	} else if roomy(s) {
-		c.System += judgeMore
+		c.System += instructions("judge_more")
 	}
 	c.Schema = judgeSchema
 	var lines []string
@@ -249,24 +247,14 @@ func share(question string, held map[string]bool) float64 {
 // concurrent use.
 type opinions struct {
 	mu    sync.Mutex // guards found
-	found map[string]*opinion
+	found map[string]func() (verify.Opinion, error)
 	work  sync.WaitGroup
 	turns chan struct{} // as many are found at once as it has places: the program has other work meanwhile
 }
 
-type opinion struct {
-	done chan struct{} // closed when the rest is set
-	verify.Opinion
-	err error
-}
-
-func newOpinions() *opinions {
-	return &opinions{found: map[string]*opinion{}, turns: make(chan struct{}, 2)}
-}
-
-// of begins to judge a claim, if that has not begun. It takes milliseconds, and a rerun must come to the same: it is not
-// broken off.
-func (v *opinions) of(s *reason.State, c reason.Claim) *opinion {
+// of begins to judge a claim, if that has not begun, and gives back what waits for the opinion. It takes milliseconds,
+// and a rerun must come to the same: it is not broken off.
+func (v *opinions) of(s *reason.State, c reason.Claim) func() (verify.Opinion, error) {
 	key := c.Text
 	for _, id := range c.Passages {
 		key += "\x00" + string(id)
@@ -276,22 +264,15 @@ func (v *opinions) of(s *reason.State, c reason.Claim) *opinion {
 	if o := v.found[key]; o != nil {
 		return o
 	}
-	o := &opinion{done: make(chan struct{})}
-	v.found[key] = o
-	v.work.Go(func() {
+	o := sync.OnceValues(func() (o verify.Opinion, err error) {
 		v.turns <- struct{}{}
-		defer func() { <-v.turns; close(o.done) }()
-		defer panics.Caught(&o.err, "the judge")
-		o.Opinion, o.err = verify.NewJudge(s.Reader).Judge(context.Background(), c.Text, cited(s.Evidence, c.Passages))
+		defer func() { <-v.turns }()
+		defer panics.Caught(&err, "the judge")
+		return verify.NewJudge(s.Reader).Judge(context.Background(), c.Text, cited(s.Evidence, c.Passages))
 	})
+	v.found[key] = o
+	v.work.Go(func() { _, _ = o() })
 	return o
-}
-
-// judgeLocally is what the judge without a model says of a claim.
-func (r *Reasoner) judgeLocally(s *reason.State, c reason.Claim) (verify.Opinion, error) {
-	o := r.opinions.of(s, c)
-	<-o.done
-	return o.Opinion, o.err
 }
 
 // readAlong has the sentences of replies, which may be written side by side, judged and shown while they are written;

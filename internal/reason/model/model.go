@@ -28,6 +28,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // Reasoner asks a language model. It serves one run and is not safe for concurrent use. What it does depends on the states
@@ -48,13 +49,8 @@ type Reasoner struct {
 	past    int             // ends of the run, as far as was heard
 	thinks  bool            // the model thinks before it answers, which takes tokens
 
-	opinions *opinions
+	opinions opinions
 }
-
-// thinking is how many tokens more a reply may have of a model that thinks, where there is room for them.
-const thinking = 4000
-
-var _ reason.Reasoner = (*Reasoner)(nil)
 
 // Version changes when the prompts, or what is done with a model's words, change: a run that another version recorded
 // cannot be rerun by this one.
@@ -62,7 +58,10 @@ const Version = "model/7"
 
 // New makes the reasoner of one run. The id is the model's, and becomes the result's model_id.
 func New(id string) *Reasoner {
-	return &Reasoner{id: id, plain: extractive.New(), asked: map[string]bool{}, steps: map[string]bool{}, opinions: newOpinions()}
+	return &Reasoner{
+		id: id, plain: extractive.New(), asked: map[string]bool{}, steps: map[string]bool{},
+		opinions: opinions{found: map[string]func() (verify.Opinion, error){}, turns: make(chan struct{}, 2)},
+	}
 }
 
 // ID is the id that New was given.
@@ -82,20 +81,13 @@ func (r *Reasoner) ask(ctx context.Context, s *reason.State, c llm.Call) (llm.Re
 
 // heard notes how a model answers. A refusal is an error.
 func (r *Reasoner) heard(c llm.Call, reply llm.Reply) error {
-	r.thinks = r.thinks || thought(reply)
+	seen := reply
+	seen.Text = llm.WithoutThinking(reply.Text)
+	r.thinks = r.thinks || reply.Usage.Out > 2*seen.Shown()+200 // it took far more tokens than it shows
 	if reply.Stop == llm.StopRefusal {
 		return marchwarden.Errorf(marchwarden.CodeRefused, "the model would not answer the %s prompt", c.Prompt)
 	}
 	return nil
-}
-
-// thought reports a reply that took far more tokens than it shows.
-func thought(reply llm.Reply) bool {
-	shown := llm.EstimateText(llm.WithoutThinking(reply.Text))
-	for _, c := range reply.Calls {
-		shown += llm.EstimateText(c.Name) + llm.EstimateText(string(c.Input))
-	}
-	return reply.Usage.Out > 2*shown+200
 }
 
 // apart is the state for the reasoner that stands in for the model. It charges what
@@ -134,7 +126,10 @@ func tell(s, other *reason.State) {
 	}
 }
 
-const fusionK = 60
+const (
+	thinking = 4000 // tokens more that a reply may have of a model that thinks, where there is room for them
+	fusionK  = 60
+)
 
 // Choose fuses the ranks that this iteration's searches gave and takes the best,
 // of different hosts first. It costs no tokens and never fails. What is read of a

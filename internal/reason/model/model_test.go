@@ -136,7 +136,7 @@ func TestPromptsAreSmallAndNamed(t *testing.T) {
 	for _, c := range []struct {
 		p    llm.Prompt
 		most int
-	}{{stepPrompt, 225}, {writePrompt, 300}, {judgePrompt, 120}, {repairPrompt, 130}} {
+	}{{prompt("step"), 225}, {prompt("write"), 300}, {prompt("judge"), 120}, {prompt("repair"), 130}} {
 		if n := llm.Estimate(c.p.Call()) - bare; n > c.most {
 			t.Errorf("%s has %d tokens, more than %d", c.p.Name, n, c.most)
 		}

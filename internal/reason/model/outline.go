@@ -51,22 +51,10 @@ func parts(s *reason.State) []string {
 // outline asks for the sections of a report. Where the model gives none that can be written, they are the parts of the
 // plan or, of one question, the sources; the fault of a call is returned beside them.
 func (r *Reasoner) outline(ctx context.Context, s *reason.State) ([]section, error) {
-	most := max(leastSections, min(mostSections, s.Meter.Room()/sectionRoom))
-	var sections []section
-	reply, err := r.ask(ctx, s, r.outlineCall(s, most))
-	if err == nil {
-		sections = readOutline(s, llm.ListIn(reply.Text, "sections"), most)
-	}
-	if len(sections) < leastSections {
-		sections = plainOutline(s, most)
-	}
-	return sections, err
-}
-
-func (r *Reasoner) outlineCall(s *reason.State, most int) llm.Call {
 	room := s.Meter.Room()
+	most := max(leastSections, min(mostSections, room/sectionRoom))
 	v := newView(s.Nonce)
-	c := outlinePrompt.Call()
+	c := prompt("outline").Call()
 	c.Schema = outlineSchema
 	c.MaxTokens = min(outlineReply, room/outlineShare)
 	if r.thinks {
@@ -78,9 +66,17 @@ func (r *Reasoner) outlineCall(s *reason.State, most int) llm.Call {
 	}
 	c.Input += wishes(v, s.Request)
 	p := newPacker(v, s.Evidence, min(mostOutline, room/outlineShare), outlineChars)
-	p.fillFor(append(queriesOf(s), termsOf(parts(s))...))
+	p.fill(append(queriesOf(s), termsOf(parts(s))...))
 	c.Input += v.Block("sources", p.lines())
-	return c
+	var sections []section
+	reply, err := r.ask(ctx, s, c)
+	if err == nil {
+		sections = readOutline(s, llm.ListIn(reply.Text, "sections"), most)
+	}
+	if len(sections) < leastSections {
+		sections = plainOutline(s, most)
+	}
+	return sections, err
 }
 
 // readOutline reads the sections of a reply. One without a heading or a question, or about what another is about, is

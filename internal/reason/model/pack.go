@@ -104,11 +104,8 @@ func (p *packer) add(ps evidence.Passage) bool {
 	return true
 }
 
-// fill takes the passages that serve the question and the queries of the run best.
-func (p *packer) fill(s *reason.State) { p.fillFor(queriesOf(s)) }
-
-// fillFor takes the passages that serve some queries best, in stems.
-func (p *packer) fillFor(queries [][]string) {
+// fill takes the passages that serve some queries best, in stems.
+func (p *packer) fill(queries [][]string) {
 	price := func(ps evidence.Passage, first bool) int {
 		if p.line(ps) == "" {
 			return math.MaxInt // nothing of it can be shown
@@ -190,16 +187,17 @@ type told struct {
 
 // begin makes a call of a prompt, and the text that follows the limit of the reply in its input. more is added
 // to the prompt where there is room for it.
-func (r *Reasoner) begin(s *reason.State, p llm.Prompt, more string) (llm.Call, string) {
-	question := newView(s.Nonce).Question(s.Request, s.Limits.TokenBudget, s.Now)
+func (r *Reasoner) begin(s *reason.State, name, more string) (llm.Call, string) {
+	p, question := prompt(name), newView(s.Nonce).Question(s.Request, s.Limits.TokenBudget, s.Now)
 	if !roomy(s) {
 		return p.Call(), question
 	}
 	if r.told.text == "" {
 		r.told = told{question + "\n", map[evidence.ID]bool{}, map[int]bool{}}
 	}
-	c := llm.Prompt{Name: p.Name, Text: commonText + p.Text + more}.Call()
-	c.System, c.Tools, c.Shared = commonText, fullTools, r.told.text
+	common := instructions("common")
+	c := llm.Prompt{Name: name, Text: common + p.Text + more}.Call()
+	c.System, c.Tools, c.Shared = common, fullTools, r.told.text
 	return c, p.Text + more
 }
 
@@ -208,7 +206,7 @@ func (r *Reasoner) begin(s *reason.State, p llm.Prompt, more string) (llm.Call, 
 func (r *Reasoner) forget(c *llm.Call, s *reason.State, most int) {
 	if roomy(s) && llm.EstimateText(c.Shared) > most {
 		r.told = told{}
-		again, _ := r.begin(s, llm.Prompt{}, "")
+		again, _ := r.begin(s, c.Prompt, "")
 		c.Shared = again.Shared
 	}
 }
@@ -219,12 +217,12 @@ func (r *Reasoner) show(c *llm.Call, s *reason.State, tokens, chars int) (*packe
 	v := newView(s.Nonce)
 	if !roomy(s) {
 		p := newPacker(v, s.Evidence, tokens, chars)
-		p.fill(s)
+		p.fill(queriesOf(s))
 		return p, p.lines()
 	}
 	p := newPacker(v, s.Evidence, tokens-llm.EstimateText(v.Open("sources")+v.End()+"\n"), evidence.MaxPassageChars)
 	p.after(r.told)
-	p.fill(s)
+	p.fill(queriesOf(s))
 	if lines := p.lines(); len(lines) > 0 {
 		r.told = told{r.told.text + v.Block("sources", lines) + "\n", p.taken, p.heads}
 		c.Shared = r.told.text

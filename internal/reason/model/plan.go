@@ -16,7 +16,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
 const (
@@ -27,6 +26,8 @@ const (
 	guidedChars  = 1000 // of a query where a guide says what it may be
 	reasonChars  = 200
 	locatorChars = 2000
+
+	noRoom = "The token budget has no room for a model to plan" // why a first step is planned without it
 )
 
 // Plan asks the model what to search and read. Where the model fails, the plan
@@ -105,9 +106,6 @@ func (r *Reasoner) planFault(ctx context.Context, s *reason.State, fault error) 
 	plan.Decision = "The model failed, so the question's own words lead on. " + plan.Decision
 	return plan, marchwarden.Wrap(fault, code, "the model could not plan")
 }
-
-// noRoom is why a first step is planned without the model where the budget is small.
-const noRoom = "The token budget has no room for a model to plan"
 
 // opening is the first step without the model's help.
 func (r *Reasoner) opening(ctx context.Context, s *reason.State, why string) (reason.Plan, error) {
@@ -238,7 +236,7 @@ func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall
 		r.asked[askedKey(s, sd.Query)] = true
 	}
 	done := readAlready(s)
-	hits := hitsOf(s)
+	labels := r.labels(s)
 	for _, c := range calls[:min(len(calls), maxCalls)] {
 		in := arguments(c)
 		why := v.Line(in.Text("reason"), reasonChars)
@@ -251,7 +249,11 @@ func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall
 				st.lost++
 				continue
 			}
-			locator, shown := r.resolve(s, hits, id)
+			locator, shown := llm.Clip(id, locatorChars), false // what is no label stands for itself, for the loop to refuse
+			asked := strings.ToUpper(strings.TrimSuffix(strings.TrimPrefix(id, "["), "]"))
+			if at := slices.IndexFunc(labels, func(l label) bool { return l.id == asked }); at >= 0 {
+				locator, shown = labels[at].locator, true
+			}
 			switch {
 			case done[locator]:
 				st.repeats++
@@ -326,28 +328,4 @@ func date(s string) string {
 		return ""
 	}
 	return s
-}
-
-var shownID = regexp.MustCompile(`^\[?([HhLlUu])([1-9]\d{0,5})\]?$`)
-
-// resolve is the locator that an id was given for. What is no such id stands for itself, for the loop to refuse.
-func (r *Reasoner) resolve(s *reason.State, hits []search.Hit, id string) (locator string, shown bool) {
-	if m := shownID.FindStringSubmatch(id); m != nil {
-		n, _ := strconv.Atoi(m[2])
-		switch strings.ToUpper(m[1]) {
-		case "H":
-			if n <= len(hits) {
-				return hits[n-1].Locator, true
-			}
-		case "L":
-			if n <= len(r.links) {
-				return r.links[n-1], true
-			}
-		case "U":
-			if n <= len(s.Given) {
-				return s.Given[n-1], true
-			}
-		}
-	}
-	return llm.Clip(id, locatorChars), false
 }

@@ -1,7 +1,7 @@
 package model
 
 import (
-	_ "embed" // the prompts
+	"embed"
 	"encoding/json"
 	"regexp"
 
@@ -9,36 +9,19 @@ import (
 )
 
 // The instructions, one file each.
-var (
-	//go:embed prompts/common.md
-	commonText string
-	//go:embed prompts/step.md
-	stepText string
-	//go:embed prompts/step_more.md
-	stepMore string
-	//go:embed prompts/write.md
-	writeText string
-	//go:embed prompts/outline.md
-	outlineText string
-	//go:embed prompts/section.md
-	sectionText string
-	//go:embed prompts/summarize.md
-	summaryText string
-	//go:embed prompts/judge.md
-	judgeText string
-	//go:embed prompts/judge_more.md
-	judgeMore string
-	//go:embed prompts/repair.md
-	repairText string
+//
+//go:embed prompts
+var files embed.FS
 
-	outlinePrompt = llm.Prompt{Name: "outline", Text: outlineText}
-	sectionPrompt = llm.Prompt{Name: "section", Text: sectionText}
-	summaryPrompt = llm.Prompt{Name: "summarize", Text: summaryText}
-	stepPrompt    = llm.Prompt{Name: "step", Text: stepText}
-	writePrompt   = llm.Prompt{Name: "write", Text: writeText}
-	judgePrompt   = llm.Prompt{Name: "judge", Text: judgeText}
-	repairPrompt  = llm.Prompt{Name: "repair", Text: repairText}
-)
+func instructions(name string) string {
+	text, err := files.ReadFile("prompts/" + name + ".md")
+	if err != nil {
+		panic(err) // it is in the program
+	}
+	return string(text)
+}
+
+func prompt(name string) llm.Prompt { return llm.Prompt{Name: name, Text: instructions(name)} }
 
 const (
 	toolSearch = "web_search"

@@ -30,6 +30,8 @@ const (
 	mostColumns     = 8
 	mostRows        = 24
 	cellChars       = 200
+	mostQuarrels    = 3 // contradictions that are put beside what they are about, and that are discoveries
+	formTable       = "table"
 )
 
 // report writes a report: an outline, its sections side by side, and above them the answer in short, made of what stood.
@@ -66,8 +68,6 @@ func (r *Reasoner) report(ctx context.Context, s *reason.State) (reason.Draft, [
 	return d, packed, fault
 }
 
-const formTable = "table"
-
 // table writes one comparison with a sentence before it.
 func (r *Reasoner) table(ctx context.Context, s *reason.State) (reason.Draft, []evidence.Passage, error) {
 	calls, packed := r.sectionCalls(s, []section{{about: s.Request.Question, form: formTable}})
@@ -91,7 +91,7 @@ func (r *Reasoner) sectionCalls(s *reason.State, sections []section) ([]llm.Call
 	room := int(sectionsShare * float64(s.Meter.Room()))
 	v := newView(s.Nonce)
 	build := func(sec section, share, n int) (llm.Call, *packer) {
-		c := sectionPrompt.Call()
+		c := prompt("section").Call()
 		c.Schema = sectionSchema
 		c.MaxTokens = min(sectionReply, share/3)
 		length := s.Request.Length / (n + 1)
@@ -116,7 +116,7 @@ func (r *Reasoner) sectionCalls(s *reason.State, sections []section) ([]llm.Call
 				p.add(ps)
 			}
 		}
-		p.fillFor(termsOf([]string{sec.about}))
+		p.fill(termsOf([]string{sec.about}))
 		c.Input += v.Block("sources", p.lines())
 		return c, p
 	}
@@ -247,7 +247,7 @@ func (r *Reasoner) standInSection(ctx context.Context, s *reason.State, sec sect
 func (r *Reasoner) summarize(ctx context.Context, s *reason.State, d *reason.Draft) error {
 	var stood []int
 	for i, c := range d.Claims {
-		if o, err := r.judgeLocally(s, c); err == nil && o.Verdict == verify.VerdictSupported {
+		if o, err := r.opinions.of(s, c)(); err == nil && o.Verdict == verify.VerdictSupported {
 			stood = append(stood, i)
 		}
 	}
@@ -275,7 +275,7 @@ func (r *Reasoner) summarize(ctx context.Context, s *reason.State, d *reason.Dra
 
 func (r *Reasoner) askSummary(ctx context.Context, s *reason.State, claims []reason.Claim, stood []int) (reason.Draft, error) {
 	v := newView(s.Nonce)
-	c := summaryPrompt.Call()
+	c := prompt("summarize").Call()
 	c.Schema = summarySchema
 	room := s.Meter.Room()
 	c.MaxTokens = min(summaryReply, room/4)
@@ -307,14 +307,11 @@ func (r *Reasoner) askSummary(ctx context.Context, s *reason.State, claims []rea
 		rd.claim(llm.Fields(item))
 	}
 	stands := slices.DeleteFunc(rd.out.Claims, func(c reason.Claim) bool { // what does not stand is not worth a gap: the statements are there
-		o, err := r.judgeLocally(s, c)
+		o, err := r.opinions.of(s, c)()
 		return err != nil || o.Verdict.Wire() == marchwarden.Unsupported
 	})
 	return reason.Draft{Claims: stands}, nil
 }
-
-// mostQuarrels bounds the contradictions that are put beside what they are about.
-const mostQuarrels = 3
 
 // oppose puts contradictions where they belong: both sides, word for word, below the section that says one of them. What
 // the sections say of both is there already.

@@ -235,7 +235,7 @@ func TestEverySourceIsHeard(t *testing.T) {
 	v := newView(nonce)
 	for _, tokens := range []int{0, 60, 300, 1000, 4000} {
 		p := newPacker(v, s.Evidence, tokens, evidence.MaxPassageChars)
-		p.fill(s)
+		p.fill(queriesOf(s))
 		if cost := llm.EstimateText(strings.Join(p.lines(), "\n")); cost > tokens {
 			t.Errorf("%d tokens packed into %d", cost, tokens)
 		}

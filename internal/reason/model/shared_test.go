@@ -37,7 +37,7 @@ func newCache(t *testing.T) *cache {
 	c := &cache{t: t, mind: readerModel{cites: 40}}
 	c.srv = llmtest.NewServer(t, func(turn llmtest.Turn) llmtest.Said {
 		prompt := "write"
-		for name, text := range map[string]string{"step": stepText, "judge": judgeText} {
+		for name, text := range map[string]string{"step": instructions("step"), "judge": instructions("judge")} {
 			if strings.Contains(turn.System+turn.Input, text) {
 				prompt = name
 			}
@@ -127,7 +127,7 @@ func TestCallsBeginAlike(t *testing.T) {
 	small := newCache(t)
 	newLibrary(t).run(t, startups, shallow, anthropic.New(anthropic.Config{HTTP: &http.Client{Transport: small}}))
 	for _, b := range small.bodies {
-		if strings.Contains(b, "cache_control") || strings.Contains(b, strings.SplitN(commonText, ".", 2)[0]) {
+		if strings.Contains(b, "cache_control") || strings.Contains(b, strings.SplitN(instructions("common"), ".", 2)[0]) {
 			t.Errorf("a small budget pays for %s", b)
 		}
 	}

@@ -45,7 +45,7 @@ func TestPackingKeepsTheAnswer(t *testing.T) {
 					}
 					n++
 					pk := newPacker(newView(nonce), set, c.tokens, evidence.MaxPassageChars)
-					pk.fill(stateOf(q.Question, set, balanced, nil))
+					pk.fill(queriesOf(stateOf(q.Question, set, balanced, nil)))
 					for _, ps := range pk.passages() {
 						if ps.Source == 1 && strings.Contains(p.Context, ps.Text) && q.HeldIn(ps.Text) {
 							packed++

@@ -50,7 +50,7 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 		share = guidedShare
 	}
 	whole := min(s.Meter.Room()/rounds, int(share*float64(s.Limits.TokenBudget)), stepMost)
-	c, task := r.begin(s, stepPrompt, stepMore)
+	c, task := r.begin(s, "step", instructions("step_more"))
 	switch {
 	case s.Limits.TokenBudget < leanBelow:
 		c.Tools = tools
@@ -113,14 +113,8 @@ func guide(v llm.Quoter, s *reason.State, tokens int) string {
 // failures are the ids of documents that could not be read, with the codes.
 func (r *Reasoner) failures(s *reason.State) []string {
 	ids := map[string]string{}
-	for i, l := range r.links {
-		ids[l] = "L" + strconv.Itoa(i+1)
-	}
-	for i, h := range hitsOf(s) {
-		ids[h.Locator] = "H" + strconv.Itoa(i+1)
-	}
-	for i, l := range s.Given {
-		ids[l] = "U" + strconv.Itoa(i+1)
+	for _, l := range r.labels(s) {
+		ids[l.locator] = l.id
 	}
 	var out []string
 	for locator, err := range s.Failed {
@@ -130,6 +124,24 @@ func (r *Reasoner) failures(s *reason.State) []string {
 	}
 	slices.Sort(out)
 	return out[max(0, len(out)-shownFailed):]
+}
+
+// label is an id that a locator was shown under.
+type label struct{ id, locator string }
+
+// labels are those of all that was shown, and of hits that were not.
+func (r *Reasoner) labels(s *reason.State) []label {
+	var out []label
+	for i, l := range r.links {
+		out = append(out, label{"L" + strconv.Itoa(i+1), l})
+	}
+	for i, h := range hitsOf(s) {
+		out = append(out, label{"H" + strconv.Itoa(i+1), h.Locator})
+	}
+	for i, l := range s.Given {
+		out = append(out, label{"U" + strconv.Itoa(i+1), l})
+	}
+	return out
 }
 
 // hitsOf are the hits of all searches in their order, each locator once. Hit n is H n: an id never changes.

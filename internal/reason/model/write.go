@@ -23,16 +23,10 @@ const (
 	leastEvidence = 250   // with less there is nothing to write from
 	mostEvidence  = 12000 // more does not make an answer better
 	leanBelow     = 9000  // budgets under it get the lean schema
+	repairFrame   = 60    // what the markers of a repair cost, in tokens
+	mostBrief     = 3     // sentences of a brief answer
+	nudge         = 10    // attempt number of a call whose reply was empty; smaller ones are the metered model's
 )
-
-// mostBrief is how many sentences a brief answer has.
-const mostBrief = 3
-
-// nudge is the attempt number of a call whose reply was empty; smaller numbers are the metered model's.
-const nudge = 10
-
-// maxQuarrels bounds the contradictions reported as discoveries.
-const maxQuarrels = 3
 
 // Write asks the model for claims on the packed evidence and judges them. Where
 // it fails, the draft is the one of package extractive and comes with the fault.
@@ -159,7 +153,7 @@ func blank(reply llm.Reply) bool {
 func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []evidence.Passage, error) {
 	room := s.Meter.Room()
 	v := newView(s.Nonce)
-	c, task := r.begin(s, writePrompt, "")
+	c, task := r.begin(s, "write", "")
 	r.forget(&c, s, int(share)*room/2)
 	c.Schema = writeSchema
 	if s.Limits.TokenBudget < leanBelow {
@@ -178,7 +172,7 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 	c.Input += words(s.Request.Length) + wishes(v, s.Request)
 	frame := llm.EstimateText(v.Open("sources") + v.End())
 	fixed := llm.Price(s.Scale, c) + llm.Scaled(s.Scale, frame)
-	mend := repairPrice(s, leastReply)
+	mend := llm.Scaled(s.Scale, llm.Estimate(prompt("repair").Call())+repairFrame+leastReply) + leastReply // a reply comes in and goes out once more
 	left := room - fixed - mend
 	if left < llm.Scaled(s.Scale, leastEvidence) { // better an answer that cannot be repaired than none
 		left = room - fixed
@@ -197,18 +191,10 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 	return c, p.passages(), nil
 }
 
-// repairPrice is what the repair of a reply may cost: it comes in once more and goes out once more.
-func repairPrice(s *reason.State, reply int) int {
-	return llm.Scaled(s.Scale, llm.Estimate(repairPrompt.Call())+repairFrame+reply) + reply
-}
-
-// repairFrame is what the markers of a repair cost, in tokens.
-const repairFrame = 60
-
 // repair asks for a broken reply again, if there is room for that.
 func (r *Reasoner) repair(ctx context.Context, s *reason.State, broken string, tokens int) (llm.Reply, error) {
 	v := newView(s.Nonce)
-	c := repairPrompt.Call()
+	c := prompt("repair").Call()
 	tokens = min(tokens, (llm.Unscaled(s.Scale, s.Meter.Room())-llm.Estimate(c)-repairFrame)/2)
 	c.MaxTokens = tokens
 	in := llm.Unscaled(s.Scale, s.Meter.Room()-c.MaxTokens) - llm.Estimate(c) - repairFrame
@@ -234,7 +220,7 @@ func (r *Reasoner) finish(ctx context.Context, s *reason.State, d *reason.Draft,
 		}
 	}
 	d.Contradictions = quarrels(ctx, s, d.Claims, packed)
-	for _, c := range d.Contradictions[:min(len(d.Contradictions), maxQuarrels)] {
+	for _, c := range d.Contradictions[:min(len(d.Contradictions), mostQuarrels)] {
 		d.Discoveries = append(d.Discoveries, marchwarden.DiscoveryEvent{Type: marchwarden.ContradictionDetected,
 			Query: c.Subject + " " + strings.TrimPrefix(c.Attribute, "number of "), Reason: c.Detail, SourceLocator: c.A.Locator})
 	}

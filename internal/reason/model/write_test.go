@@ -361,7 +361,8 @@ func TestTheReplyHasWhatIsLeft(t *testing.T) {
 	if !strings.HasPrefix(c.Input, llm.Limit(c.MaxTokens)) {
 		t.Errorf("the model is not told that it has %d tokens:\n%s", c.MaxTokens, c.Input)
 	}
-	if left := shallow.TokenBudget - llm.Price(s.Scale, c) - repairPrice(s, leastReply); left > 10 && c.MaxTokens < mostReply {
+	mend := llm.Scaled(s.Scale, llm.Estimate(prompt("repair").Call())+repairFrame+leastReply) + leastReply
+	if left := shallow.TokenBudget - llm.Price(s.Scale, c) - mend; left > 10 && c.MaxTokens < mostReply {
 		t.Errorf("%d tokens are left unused beside a reply of %d", left, c.MaxTokens)
 	}
 	long := dam[0]

@@ -130,43 +130,30 @@ func (e Entry) fold() Entry {
 	return e
 }
 
-func date(s string) []int {
-	for _, layout := range []string{time.DateOnly, "2006-01", "2006"} {
-		t, err := time.Parse(layout, s)
-		if err != nil || t.Year() == 0 {
-			continue
+// date is a date, and how much of it is known: nothing, the year, the month or the day.
+func date(s string) (t time.Time, known int) {
+	for i, layout := range []string{"2006", "2006-01", time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil && t.Year() > 0 {
+			return t, i + 1
 		}
-		return []int{t.Year(), int(t.Month()), t.Day()}[:1+strings.Count(layout, "-")]
 	}
-	return nil
+	return time.Time{}, 0
 }
 
-type keyed struct {
-	Entry
-	key string
-}
-
-// prepare folds entries and gives them keys. A key is made of who, when and a hash
-// of where, so it is the same in every list that the source is in; entries that
-// cannot be told apart are numbered.
-func prepare(entries []Entry) []keyed {
-	out := make([]keyed, len(entries))
-	used := map[string]bool{}
-	for i, e := range entries {
-		e = e.fold()
-		base := e.who()
-		if d := date(e.Published); d != nil {
-			base += fmt.Sprintf("%04d", d[0])
-		}
-		base += "-" + e.hash()
-		key := base
-		for n := 2; used[key]; n++ {
-			key = fmt.Sprintf("%s-%d", base, n)
-		}
-		used[key] = true
-		out[i] = keyed{e, key}
+// key is made of who, when and a hash of where, so it is the same in every list that the source is
+// in; entries that cannot be told apart are numbered. The entry is folded.
+func (e Entry) key(used map[string]bool) string {
+	base := e.who()
+	if t, known := date(e.Published); known > 0 {
+		base += t.Format("2006")
 	}
-	return out
+	base += "-" + e.hash()
+	key := base
+	for n := 2; used[key]; n++ {
+		key = fmt.Sprintf("%s-%d", base, n)
+	}
+	used[key] = true
+	return key
 }
 
 // who is a word for who is behind a source, of small ASCII letters and digits.

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Reference writes an entry on one line as IEEE has it: who, what, where, when it was published and
@@ -60,14 +59,8 @@ func stopped(s string) string {
 
 // dated is a date with as much of it as is known.
 func dated(s string) string {
-	d := date(s)
-	if d == nil {
-		return ""
-	}
-	layout := []string{"2006", "Jan. 2006", "Jan. 2, 2006"}[len(d)-1]
-	d = append(d, 1, 1)
-	day := time.Date(d[0], time.Month(d[1]), d[2], 0, 0, 0, 0, time.UTC)
-	return strings.Replace(day.Format(layout), "May.", "May", 1)
+	t, known := date(s)
+	return strings.Replace(t.Format([]string{"", "2006", "Jan. 2006", "Jan. 2, 2006"}[known]), "May.", "May", 1)
 }
 
 // mostNames is how many authors are named before "et al.".

@@ -3,6 +3,7 @@ package biblio
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -16,8 +17,6 @@ var bibtexEscapes = strings.NewReplacer(
 
 // urlEscapes are what could end a field that is otherwise written as it is.
 var urlEscapes = strings.NewReplacer(`\`, "%5C", "{", "%7B", "}", "%7D", " ", "%20", `"`, "%22")
-
-var months = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
 
 // kind is what BibTeX calls a source.
 func (e Entry) kind() string {
@@ -36,11 +35,13 @@ func (e Entry) kind() string {
 // A title is in double braces, so that styles leave its capitals alone.
 func BibTeX(w io.Writer, entries []Entry) error {
 	var b strings.Builder
-	for i, e := range prepare(entries) {
+	used := map[string]bool{}
+	for i, e := range entries {
+		e = e.fold()
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "@%s{%s", e.kind(), e.key)
+		fmt.Fprintf(&b, "@%s{%s", e.kind(), e.key(used))
 		field := func(name, value string) {
 			if value != "" {
 				fmt.Fprintf(&b, ",\n  %s = %s", name, value)
@@ -49,14 +50,9 @@ func BibTeX(w io.Writer, entries []Entry) error {
 		field("title", braced(braced(bibtexEscapes.Replace(e.Title))))
 		field("author", braced(e.bibtexAuthors()))
 		field("journal", braced(bibtexEscapes.Replace(e.Journal)))
-		if d := date(e.Published); d != nil {
-			field("year", fmt.Sprintf("{%04d}", d[0]))
-			if len(d) > 1 {
-				field("month", months[d[1]-1])
-			}
-			if len(d) > 2 {
-				field("day", fmt.Sprintf("{%d}", d[2]))
-			}
+		published, known := date(e.Published)
+		for _, part := range [][2]string{{"year", "{2006}"}, {"month", "Jan"}, {"day", "{2}"}}[:known] {
+			field(part[0], strings.ToLower(published.Format(part[1])))
 		}
 		field("organization", braced(bibtexEscapes.Replace(e.Publisher)))
 		field("doi", braced(urlEscapes.Replace(e.DOI)))
@@ -66,15 +62,13 @@ func BibTeX(w io.Writer, entries []Entry) error {
 		}
 		field("url", braced(urlEscapes.Replace(e.URL)))
 		field("howpublished", braced(bibtexEscapes.Replace(e.Locator)))
-		if len(date(e.Accessed)) == 3 {
+		if _, known := date(e.Accessed); known == 3 {
 			field("urldate", braced(e.Accessed))
 		}
 		b.WriteString("\n}\n")
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write BibTeX: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func braced(s string) string {
@@ -84,13 +78,16 @@ func braced(s string) string {
 	return "{" + s + "}"
 }
 
+// joins are the words that part names for BibTeX.
+var joins = regexp.MustCompile(`(?i)(^|\s)(and|others)(\s|$)`)
+
 // bibtexAuthors are the authors with "and" between them. What is not "family, given"
 // in so many plain words is in braces, where BibTeX does not look for such.
-func (e keyed) bibtexAuthors() string {
+func (e Entry) bibtexAuthors() string {
 	var out []string
 	for _, n := range e.Authors {
 		family, given := bibtexEscapes.Replace(n.Family), bibtexEscapes.Replace(n.Given)
-		plain := n.Literal == "" && given != "" && !strings.ContainsAny(family+given, `,{}\`) && !namesJoin(n.Family+" "+n.Given)
+		plain := n.Literal == "" && given != "" && !strings.ContainsAny(family+given, `,{}\`) && !joins.MatchString(n.Family+" "+n.Given)
 		if plain {
 			out = append(out, family+", "+given)
 		} else {
@@ -101,13 +98,4 @@ func (e keyed) bibtexAuthors() string {
 		out = append(out, "others")
 	}
 	return strings.Join(out, " and ")
-}
-
-func namesJoin(name string) bool {
-	for _, w := range strings.Fields(strings.ToLower(name)) {
-		if w == "and" || w == "others" {
-			return true
-		}
-	}
-	return false
 }

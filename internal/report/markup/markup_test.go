@@ -127,8 +127,8 @@ func TestPolicyOfScript(t *testing.T) {
 	}
 }
 
-func TestAgain(t *testing.T) {
-	if got := Again("a b&c", 7, "there").Address(); got != "?a+b%26c=7#there" {
+func TestSource(t *testing.T) {
+	if got := Source(7).Address(); got != "?source=7#source" {
 		t.Errorf("the link is %s", got)
 	}
 }

@@ -37,10 +37,15 @@ const wholeAnswer = "?"
 // hits are what an answer to a search lists. Where it lists nothing and is a text, the text is the
 // one hit.
 func (t tool) hits(f client.Found, query string) []hit {
-	if t.lines {
-		return lineHits(f.Text)
-	}
 	var out []hit
+	if t.lines {
+		for line := range strings.Lines(f.Text) {
+			if line = strings.TrimSpace(line); line != "" {
+				out = append(out, hit{id: line, title: line})
+			}
+		}
+		return out
+	}
 	for _, value := range f.Structured {
 		for _, item := range t.listIn(decode(value)) {
 			if h := t.hitIn(item); h.id != "" {
@@ -59,15 +64,6 @@ func (t tool) hits(f client.Found, query string) []hit {
 	}
 	if len(out) == 0 && len(f.Structured) == 0 && len(strings.TrimSpace(f.Text)) >= minAnswer {
 		return []hit{{id: wholeAnswer + query, title: query, text: f.Text}}
-	}
-	return out
-}
-
-func lineHits(text string) (out []hit) {
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			out = append(out, hit{id: line, title: line})
-		}
 	}
 	return out
 }

@@ -11,6 +11,7 @@ package connector
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/url"
 	"strings"
 	"sync"
@@ -57,7 +58,7 @@ func Open(ctx context.Context, cfg Config) (*Connector, error) {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeOf(err), "use %s as a connector", cfg.Name)
 	}
 	c.Prepared = researcher.Prepared{Lab: cfg.Lab, Name: cfg.Name, Prepare: func(context.Context, marchwarden.Request) (researcher.Setup, error) {
-		return researcher.Setup{Where: cfg.Name, Engine: (*engine)(c), Fetcher: (*fetcher)(c), Library: []string{cfg.Name + " (" + c.plan.String() + ")"}}, nil
+		return researcher.Setup{Where: cfg.Name, Engine: c, Fetcher: c, Library: []string{cfg.Name + " (" + c.plan.String() + ")"}}, nil
 	}}
 	return c, nil
 }
@@ -96,7 +97,9 @@ func (c *Connector) use(ctx context.Context, t tool, value string) (client.Found
 	default:
 	}
 	c.mu.Unlock()
-	found, err := s.Use(ctx, t.name, t.arguments(value))
+	args := maps.Clone(t.always)
+	args[t.argument] = value
+	found, err := s.Use(ctx, t.name, args)
 	if said, ok := errors.AsType[*dispatch.Said](err); ok && !c.cfg.Quote {
 		err = said.Plain
 	}
@@ -116,12 +119,6 @@ func (c *Connector) remember(hits []hit) {
 	for _, h := range hits {
 		c.known[h.id] = h
 	}
-}
-
-func (c *Connector) recall(id string) hit {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.known[id]
 }
 
 // scheme begins the locator of a document: "mcp:notion/ID".

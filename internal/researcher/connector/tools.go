@@ -46,12 +46,6 @@ type tool struct {
 	text     string // where the text of a document is; "" is looked for
 }
 
-func (t tool) arguments(value string) map[string]any {
-	args := maps.Clone(t.always)
-	args[t.argument] = value
-	return args
-}
-
 // planOf finds the tools of a server.
 func planOf(tools []client.Tool, search, fetch Mapping) (p plan, err error) {
 	if p.search, err = find(tools, search, "search", "query", "q", "text", "question", "search", "keywords"); err != nil {
@@ -79,7 +73,9 @@ func find(tools []client.Tool, m Mapping, word string, takes ...string) (tool, e
 		return tool{}, unsupported("", "%s: the server has no tool %q, but %s", word, m["tool"], names(tools))
 	}
 	if i < 0 {
-		has := func(t client.Tool) bool { return slices.Contains(wordsOf(t.Name), word) }
+		has := func(t client.Tool) bool {
+			return slices.Contains(strings.Fields(strings.ToLower(joint.ReplaceAllString(t.Name, "$1 $2"))), word)
+		}
 		if i = slices.IndexFunc(tools, has); i < 0 || slices.ContainsFunc(tools[i+1:], has) {
 			return tool{}, nil
 		}
@@ -128,10 +124,6 @@ func find(tools []client.Tool, m Mapping, word string, takes ...string) (tool, e
 
 // joint is where a word of a name ends: search_pages, search-pages, searchPages.
 var joint = regexp.MustCompile(`[^A-Za-z]+|([a-z])([A-Z])`)
-
-func wordsOf(name string) []string {
-	return strings.Fields(strings.ToLower(joint.ReplaceAllString(name, "$1 $2")))
-}
 
 // typed is a value of config.yaml as the type of an argument.
 func typed(value, kind string) any {

@@ -29,7 +29,7 @@ type existence struct {
 
 // ask finds what the words of a question stand for.
 func (w *world) ask(q *question) *asking {
-	a := &asking{reading: newReading(q, w.all), w: w, tables: map[int]bool{}}
+	a := &asking{reading: newReading(q, w.all, w.labelOf), w: w, tables: map[int]bool{}}
 	a.main = -1
 	a.rank = a.distance
 	a.findNouns()
@@ -237,23 +237,10 @@ func (a *asking) binds(i int) bool {
 	return true
 }
 
-// missing are the words of the question that stand for nothing in the statement, which then does not answer it.
-func (a *asking) missing() []string {
-	var out []string
-	for i, t := range a.q.toks {
-		n, noun := a.nounAt(i)
-		if a.used[i] || a.names(i) || harmless[a.q.low[i]] || idle[a.q.low[i]] && !noun || noun && a.tables[n.table] || slices.Contains(out, t.Text) {
-			continue
-		}
-		if a.q.low[i] == "because" && slices.ContainsFunc(a.filters, func(f filter) bool { return a.r.cols[f.col].hasWord(reasonLike) }) {
-			continue
-		}
-		if happens[a.q.low[i]] && !(i == len(a.q.toks)-1 && auxiliary[a.q.low[max(0, i-1)]]) {
-			continue // "placed in May", but not "are placed"
-		}
-		if !a.joined || !a.binds(i) {
-			out = append(out, t.Text)
-		}
-	}
-	return out
+// known reports a word that names a table of the statement, or only joins what others name.
+func (a *asking) known(i int) bool {
+	n, noun := a.nounAt(i)
+	reasons := func(f filter) bool { return a.r.cols[f.col].hasWord(reasonLike) }
+	because := a.q.low[i] == "because" && slices.ContainsFunc(a.filters, reasons)
+	return because || idle[a.q.low[i]] && !noun || noun && a.tables[n.table] || a.joined && a.binds(i)
 }

@@ -274,7 +274,7 @@ func (a *asking) each(v value) *draft {
 	if !ok {
 		return nil
 	}
-	d := &draft{what: v.expr, from: r.from, where: r.where, meaning: v.name + " of " + a.where(v.main, r.words)}
+	d := &draft{what: v.expr, from: r.from, where: r.where, meaning: v.name + " of " + a.w.tables[v.main].where(r.words)}
 	if g != nil {
 		d.what = g.shown + ", " + v.expr + " AS " + database.Ident(v.name)
 		d.where = both(d.where, g.expr+" IS NOT NULL")
@@ -288,18 +288,18 @@ func (a *asking) each(v value) *draft {
 }
 
 // mostOf are the groups with the largest, or the smallest, number: the first n, or all that have it.
-func (a *asking) mostOf(v value, g *group, n int, way, word string) *draft {
+func (a *asking) mostOf(v value, g *group, s superlative) *draft {
 	r, ok := a.over(&v, g)
 	if !ok {
 		return nil
 	}
 	d := &draft{what: g.shown + ", " + v.expr + " AS " + database.Ident(v.name), from: r.from, where: both(r.where, g.expr+" IS NOT NULL"), most: manyGroups}
-	d.meaning = fmt.Sprintf("%s of %s%s%d by %s", g.name, a.where(v.main, r.words), ranking, n, v.name)
-	if n > 0 {
-		d.tail = fmt.Sprintf(" GROUP BY %s ORDER BY 2 %s, 1 LIMIT %d", g.expr, way, n)
+	d.meaning = fmt.Sprintf("%s of %s%s%d by %s", g.name, a.w.tables[v.main].where(r.words), ranking, s.n, v.name)
+	if s.n > 0 {
+		d.tail = fmt.Sprintf(" GROUP BY %s ORDER BY 2 %s, 1 LIMIT %d", g.expr, s.way, s.n)
 		return d
 	}
-	if way == "ASC" && v.name == "count" && g.table != v.main { // the fewest may be none at all
+	if s.way == "ASC" && v.name == "count" && g.table != v.main { // the fewest may be none at all
 		key, _ := a.w.keyTo(r.base, g.table)
 		if way, _ := a.w.path(r.base, g.table); len(way) != 1 || r.where != "" {
 			return nil
@@ -308,16 +308,16 @@ func (a *asking) mostOf(v value, g *group, n int, way, word string) *draft {
 		d.what, d.where = g.shown+", "+v.expr+" AS "+database.Ident(v.name), ""
 		d.from = a.w.tables[g.table].table.SQL() + " LEFT JOIN " + a.w.tables[r.base].table.SQL() + " ON " + key + " = " + g.expr
 	}
-	fn := map[string]string{"DESC": "MAX", "ASC": "MIN"}[way]
+	fn := map[string]string{"DESC": "MAX", "ASC": "MIN"}[s.way]
 	inner := draft{what: v.expr + " AS n", from: d.from, where: d.where, tail: " GROUP BY " + g.expr}
 	d.tail = fmt.Sprintf(" GROUP BY %s HAVING %s = (SELECT %s(n) FROM (%s) AS numbers)", g.expr, v.expr, fn, inner.sql())
-	d.meaning = fmt.Sprintf("%s of %s, the %s by %s", g.name, a.where(v.main, r.words), word, v.name)
+	d.meaning = fmt.Sprintf("%s of %s, the %s by %s", g.name, a.w.tables[v.main].where(r.words), s.word, v.name)
 	return d
 }
 
 // extreme are the rows of a table in which an expression is the largest, or the smallest: the first n, or all that
 // have it. They show a column, and the one that the expression is of.
-func (a *asking) extreme(shown, c int, expr, test string, n int, way, word string) *draft {
+func (a *asking) extreme(shown, c int, expr, test string, s superlative) *draft {
 	main := a.r.cols[c].of
 	a.touched[shown], a.touched[c] = true, true
 	r, ok := a.rowsOf(main, a.r.cols[shown].of)
@@ -325,40 +325,43 @@ func (a *asking) extreme(shown, c int, expr, test string, n int, way, word strin
 		return nil
 	}
 	where := both(r.where, test)
-	d := &draft{what: a.show(shown, c), from: r.from, where: where, most: manyGroups, meaning: a.where(main, r.words)}
-	if n > 0 {
+	d := &draft{what: a.show(shown, c), from: r.from, where: where, most: manyGroups, meaning: a.w.tables[main].where(r.words)}
+	if s.n > 0 {
 		d.what = a.r.shown(shown) + ", " + a.r.shown(c)
-		d.tail = fmt.Sprintf(" ORDER BY 2 %s, 1 LIMIT %d", way, n)
-		d.meaning += fmt.Sprintf("%s%d by %s", ranking, n, a.r.cols[c].name)
+		d.tail = fmt.Sprintf(" ORDER BY 2 %s, 1 LIMIT %d", s.way, s.n)
+		d.meaning += fmt.Sprintf("%s%d by %s", ranking, s.n, a.r.cols[c].name)
 		return d
 	}
-	fn := map[string]string{"DESC": "MAX", "ASC": "MIN"}[way]
-	d.where = both(where, fmt.Sprintf("%s = (SELECT %s(%s) FROM %s WHERE %s)", expr, fn, expr, r.from, where))
-	d.meaning += ", the " + word + " by " + a.r.cols[c].name
+	fn := map[string]string{"DESC": "MAX", "ASC": "MIN"}[s.way]
+	d.where = utmost(fn, expr, r.from, where)
+	d.meaning += ", the " + s.word + " by " + a.r.cols[c].name
 	return d
 }
 
 // show is the list after SELECT: the answer, and what a reader wants beside it.
-func (a *asking) show(cols ...int) string {
-	main := a.r.cols[cols[0]].of
-	cols = append(cols, a.w.labelOf(main))
-	for _, f := range a.filters {
-		if a.r.cols[f.col].of == main && f.op != "is" {
+func (rd *reading) show(cols ...int) string {
+	main := rd.r.cols[cols[0]].of
+	for _, c := range cols {
+		rd.touched[c] = true
+	}
+	cols = append(cols, rd.labelOf(main))
+	for _, f := range rd.filters {
+		if rd.r.cols[f.col].of == main && f.op != "is" {
 			cols = append(cols, f.col)
 		}
 	}
 	var out []string
 	for i, c := range cols {
 		if c >= 0 && !slices.Contains(cols[:i], c) {
-			out = append(out, a.r.shown(c))
+			out = append(out, rd.r.shown(c))
 		}
 	}
 	return strings.Join(out, ", ")
 }
 
-// where says which rows are meant: "trials where city is Lyon".
-func (a *asking) where(table int, words string) string {
-	return whereText(a.w.tables[table].table.Display(), words)
+// utmost is a test that leaves those rows in which an expression is the largest, or the smallest.
+func utmost(fn, expr, from, where string) string {
+	return both(where, fmt.Sprintf("%s = (SELECT %s(%s) FROM %s WHERE %s)", expr, fn, expr, from, where))
 }
 
 func both(a, b string) string {

@@ -36,13 +36,6 @@ func distinctValues(rows database.Rows) []string {
 	return out
 }
 
-func whereText(table, words string) string {
-	if words == "" {
-		return table
-	}
-	return table + " where " + words
-}
-
 // unfit is why a question is not answered: the words that stand for nothing, and the statement that was tried without
 // them.
 func unfit(db *database.DB, schema database.Schema, words []string, tried *draft) error {
@@ -74,7 +67,7 @@ func answer(ctx context.Context, db *database.DB, schema database.Schema, text s
 	met := len(a.nouns) > 0 || a.met()
 	if !w.tables[0].unnamed {
 		d := a.draft()
-		p, err := a.run(ctx, db, d, a.missing())
+		p, err := a.run(ctx, db, d, a.missing(a.known))
 		if p != nil || err != nil {
 			return p, err
 		}
@@ -84,9 +77,9 @@ func answer(ctx context.Context, db *database.DB, schema database.Schema, text s
 	}
 	rd := readSheet(q, w.tables[0], a.nouns)
 	d := rd.draft()
-	p, err := rd.run(ctx, db, d, rd.missing())
+	p, err := rd.run(ctx, db, d, rd.missing(rd.known))
 	if p == nil && err == nil && (met || rd.met()) {
-		err = unfit(db, schema, rd.missing(), d)
+		err = unfit(db, schema, rd.missing(rd.known), d)
 	}
 	return p, err
 }
@@ -98,11 +91,11 @@ func (a *asking) compared(ctx context.Context, db *database.DB, schema database.
 	}
 	rd := readSheet(a.q, a.w.tables[max(a.main, 0)], nil)
 	if d := rd.difference(); d != nil && d != refused {
-		if p, err := rd.run(ctx, db, d, rd.missing()); p != nil || err != nil {
+		if p, err := rd.run(ctx, db, d, rd.missing(rd.known)); p != nil || err != nil {
 			return p, err
 		}
 	}
-	return nil, unfit(db, schema, a.missing(), tried)
+	return nil, unfit(db, schema, a.missing(a.known), tried)
 }
 
 // met reports that the question speaks of something in the tables.

@@ -17,6 +17,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ func (cfg Config) setup(ctx context.Context, req marchwarden.Request) (researche
 	found := NewSource(cfg.DB, schema, dated(asked, cfg.Now()))
 	setup.Gaps = append(setup.Gaps, found.Gaps(ctx)...)
 	setup.Engine, setup.Fetcher = found, found.Fetcher(cfg.Blobs, cfg.Now)
-	setup.Library = []string{describe(cfg.DB, schema)}
+	setup.Library = []string{cfg.DB.Name() + " (" + lexicon.Counted(len(schema.Tables), "table", "tables") + ")"}
 	setup.Guide = Guide(cfg.DB, schema, cfg.Samples)
 	return setup, nil
 }
@@ -76,10 +77,6 @@ func dated(question string, now time.Time) string {
 	})
 }
 
-func describe(db *database.DB, s database.Schema) string {
-	return db.Name() + " (" + lexicon.Counted(len(s.Tables), "table", "tables") + ")"
-}
-
 // The lengths of what is said of a schema, in characters.
 const (
 	maxScope = 300
@@ -90,21 +87,16 @@ const (
 // …), …". Without a schema it is the name alone.
 func Scope(db *database.DB, s database.Schema) string {
 	out := "the database " + db.Name()
-	for i, t := range s.Tables {
-		lead := ", "
-		if i == 0 {
-			lead = ": tables "
-		}
-		for _, most := range []int{12, 4, 0} {
-			if next := lead + short(t, most); len([]rune(out+next)) <= maxScope-2 {
-				out += next
-				lead = ""
-				break
-			}
-		}
-		if lead != "" {
+	lead := ": tables "
+	for _, t := range s.Tables {
+		fits := func(most int) bool { return len([]rune(out+lead+short(t, most))) <= maxScope-2 }
+		sizes := []int{12, 4, 0}
+		i := slices.IndexFunc(sizes, fits)
+		if i < 0 {
 			return out + " …"
 		}
+		out += lead + short(t, sizes[i])
+		lead = ", "
 	}
 	return out
 }
@@ -127,19 +119,17 @@ func short(t database.Table, most int) string {
 // statement; with samples a value of each column of text, too, in quotes: they are data, whatever they say.
 func Guide(db *database.DB, s database.Schema, samples bool) string {
 	head := fmt.Sprintf("A search may be one SELECT statement in the SQL of %s, read-only, up to 200 rows, common functions only; or plain words. Names with capitals or spaces need double quotes. Tables:\n", db.Dialect())
-	var b strings.Builder
-	b.WriteString(head)
+	var guide string
 	for _, rich := range []bool{true, false} {
-		b.Reset()
-		b.WriteString(head)
+		guide = head
 		for _, t := range s.Tables {
-			b.WriteString(line(t, rich, rich && samples) + "\n")
+			guide += line(t, rich, rich && samples) + "\n"
 		}
-		if len([]rune(b.String())) <= maxGuide {
-			return b.String()
+		if len([]rune(guide)) <= maxGuide {
+			return guide
 		}
 	}
-	return string([]rune(b.String())[:maxGuide-1]) + "…"
+	return string([]rune(guide)[:maxGuide-1]) + "…"
 }
 
 func line(t database.Table, rich, samples bool) string {

@@ -14,7 +14,7 @@ func (a *asking) draft() *draft {
 	}
 	if from, at := a.q.find("average", "mean"); from >= 0 && !a.inValue(from) {
 		a.use(from, at)
-		if c := a.measure(at, len(a.cols)); c >= 0 {
+		if c := a.near(at, len(a.cols)-at, at, measurable); c >= 0 {
 			return a.each(a.computed("AVG", c, 0))
 		}
 		return nil
@@ -24,9 +24,6 @@ func (a *asking) draft() *draft {
 	}
 	return a.listed()
 }
-
-// measure is the column of numbers that a word names from token at on, before the token end, or the nearest before.
-func (a *asking) measure(at, end int) int { return a.near(at, end-at, at, measurable) }
 
 // counted is "how many", "the number of", "how much" and "the total": the sum of a column, the number of rows of a
 // table, or that of different values.
@@ -45,7 +42,11 @@ func (a *asking) counted() (*draft, bool) {
 		return nil, true
 	}
 	if slices.Contains(a.q.low[from:at], "much") {
-		return a.howMuchOf(at), true
+		c := a.near(at, len(a.cols)-at, 0, measurable)
+		if c < 0 && a.main >= 0 { // a word that only says what was done, as "paid" does
+			c = a.only(func(c *column) bool { return measurable(c) && c.of == a.main })
+		}
+		return a.sum(c), true
 	}
 	if n, ok := a.nounAt(at + 1); ok && n.from == at+1 && len(a.cols[at]) == 0 && !a.self(at) {
 		at++ // an adjective that stands for nothing: the statement is tried without it
@@ -76,16 +77,6 @@ func (a *asking) counted() (*draft, bool) {
 		return nil, true // a row that is named is there once
 	}
 	return a.each(a.computed("", -1, t)), true
-}
-
-// howMuchOf is the sum of the column that is named or, where a word only says what was done, as "paid" does, of the one
-// column of numbers that its table has.
-func (a *asking) howMuchOf(at int) *draft {
-	c := a.near(at, len(a.cols)-at, 0, measurable)
-	if c < 0 && a.main >= 0 {
-		c = a.only(func(c *column) bool { return measurable(c) && c.of == a.main })
-	}
-	return a.sum(c)
 }
 
 // measureAfter is the column of numbers right after the name of its table: "order total"; -1 for none.
@@ -129,7 +120,7 @@ func (a *asking) different(c int) *draft {
 	if !ok || a.grouping() != nil {
 		return nil
 	}
-	return &draft{what: "COUNT(DISTINCT " + col.expr + ")", from: r.from, where: r.where, meaning: "count of different " + col.name + " of " + a.where(col.of, r.words)}
+	return &draft{what: "COUNT(DISTINCT " + col.expr + ")", from: r.from, where: r.where, meaning: "count of different " + col.name + " of " + a.w.tables[col.of].where(r.words)}
 }
 
 // listed are the rows, or the values of a column, that the question asks for by its conditions.
@@ -154,7 +145,7 @@ func (a *asking) list(c int) *draft {
 	if !ok || r.where == "" {
 		return nil
 	}
-	d := &draft{what: a.show(c), from: r.from, where: both(r.where, a.r.cols[c].expr+" IS NOT NULL"), meaning: a.where(main, r.words), most: wholeRows}
+	d := &draft{what: a.show(c), from: r.from, where: both(r.where, a.r.cols[c].expr+" IS NOT NULL"), meaning: a.w.tables[main].where(r.words), most: wholeRows}
 	if key, ok := a.w.key(main); ok {
 		d.tail = " ORDER BY " + key
 	}
@@ -229,9 +220,6 @@ func (a *asking) person(at, of int) int {
 		if !a.q.toks[i].Stop {
 			break
 		}
-	}
-	if of < 0 {
-		return -1
 	}
 	return a.w.labelOf(of)
 }

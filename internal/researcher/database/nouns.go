@@ -70,11 +70,6 @@ func (a *asking) fully(i int) bool {
 	return slices.ContainsFunc(a.cols[i], func(m mention) bool { return m.share == 1 })
 }
 
-// inName reports a word in a value of several words.
-func (a *asking) inName(i int) bool {
-	return slices.ContainsFunc(a.written(), func(f filter) bool { return f.from <= i && i < f.at })
-}
-
 // written are the values of several words that the question writes out.
 func (a *asking) written() []filter {
 	var out []filter

@@ -29,22 +29,18 @@ func (a *asking) superlative() *superlative {
 		}
 		switch {
 		case s.sold || s.dated:
-		case slices.Contains([]string{"latest", "newest", "last"}, w):
+		case slices.Contains([]string{"latest", "newest", "last", "youngest"}, w):
 			s.dated = true
-		case slices.Contains([]string{"earliest", "first"}, w):
+		case slices.Contains([]string{"earliest", "first", "oldest"}, w):
 			s.dated, s.way = true, "ASC"
-		case w == "oldest":
-			s.dated, s.way = true, "ASC"
-		case w == "youngest":
-			s.dated = true
 		case w == "top" || slices.Contains(most, w):
 		case slices.Contains(least, w):
 			s.way = "ASC"
 		default:
 			continue
 		}
-		if i > 0 && a.q.low[i-1] == "at" || a.inName(i) {
-			continue // "at most"
+		if i > 0 && a.q.low[i-1] == "at" || slices.ContainsFunc(a.written(), func(f filter) bool { return f.from <= i && i < f.at }) {
+			continue // "at most", or a word of a name
 		}
 		a.use(s.from, s.at)
 		s.n = a.howMuch(s)
@@ -104,8 +100,8 @@ func (a *asking) ranked(s superlative) *draft {
 			}
 		}
 	}
-	if label := -1; c >= 0 && shown < 0 && a.q.has("who") {
-		if label = a.w.labelOf(a.r.cols[c].of); label >= 0 && !a.r.cols[label].key {
+	if c >= 0 && shown < 0 && a.q.has("who") {
+		if label := a.w.labelOf(a.r.cols[c].of); label >= 0 && !a.r.cols[label].key {
 			shown = label
 		}
 	}
@@ -115,21 +111,15 @@ func (a *asking) ranked(s superlative) *draft {
 		if fn == "" {
 			fn = "SUM"
 		}
-		return a.mostOf(a.computed(fn, c, 0), g, s.n, s.way, s.word)
+		return a.mostOf(a.computed(fn, c, 0), g, s)
 	case c >= 0 && shown < 0 && a.bareMeasure(s, c):
-		return a.ofNumber(s, c, c)
+		return a.extreme(c, c, a.r.value(&a.r.cols[c]), a.r.filledTest(&a.r.cols[c]), s)
 	case c >= 0 && shown >= 0 && (a.r.cols[shown].of == a.r.cols[c].of || a.named()[a.r.cols[c].of]):
-		return a.ofNumber(s, shown, c)
+		return a.extreme(shown, c, a.r.value(&a.r.cols[c]), a.r.filledTest(&a.r.cols[c]), s)
 	case counted >= 0 && g != nil:
-		return a.mostOf(a.computed("", -1, counted), g, s.n, s.way, s.word)
+		return a.mostOf(a.computed("", -1, counted), g, s)
 	}
 	return nil
-}
-
-// ofNumber are the rows in which a column of numbers is the utmost.
-func (a *asking) ofNumber(s superlative, shown, c int) *draft {
-	col := &a.r.cols[c]
-	return a.extreme(shown, c, a.r.value(col), a.r.filledTest(col), s.n, s.way, s.word)
 }
 
 // bareMeasure reports that what is asked for is the number itself: "the highest price".
@@ -216,9 +206,6 @@ func (a *asking) dated(s superlative, shown int) *draft {
 	if c < 0 {
 		return nil // by what it is the first is not said
 	}
-	expr := a.r.cols[c].year
-	if a.r.cols[c].iso {
-		expr = a.r.cols[c].expr
-	}
-	return a.extreme(shown, c, expr, expr+" IS NOT NULL", s.n, s.way, s.word)
+	expr := a.r.cols[c].when()
+	return a.extreme(shown, c, expr, expr+" IS NOT NULL", s)
 }

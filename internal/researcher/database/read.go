@@ -55,15 +55,16 @@ type filter struct {
 type reading struct {
 	q       *question
 	r       *relation
-	used    []bool // tokens that are understood
+	labelOf func(table int) int // the column that people call the rows of a table by; -1 for none
+	used    []bool              // tokens that are understood
 	filters []filter
 	cols    [][]mention  // per token: the columns that it names
 	nouns   []noun       // the tables that it names
 	main    int          // the table that it is about
 	touched map[int]bool // columns that the statement rests on
 	guessed bool         // it rests on values of which there may be more than were seen
-	// rank tells columns of one name in several tables apart, the smallest first; nil for one table. place is the token
-	// whose column is looked for.
+	// rank tells columns of one name in several tables apart, the smallest first. place is the token whose column is
+	// looked for.
 	rank  func(*column) int
 	place int
 	seen  bool // it writes out values of the tables
@@ -77,8 +78,8 @@ type mention struct {
 	words int
 }
 
-func newReading(q *question, r *relation) *reading {
-	rd := &reading{q: q, r: r, used: make([]bool, len(q.toks)), touched: map[int]bool{}}
+func newReading(q *question, r *relation, labelOf func(int) int) *reading {
+	rd := &reading{q: q, r: r, labelOf: labelOf, used: make([]bool, len(q.toks)), touched: map[int]bool{}, rank: func(*column) int { return 0 }}
 	rd.mentions()
 	return rd
 }
@@ -152,10 +153,8 @@ func (rd *reading) best(i int, ok func(*column) bool) (mention, bool) {
 			found = append(found, m)
 		}
 	}
-	if rd.rank != nil {
-		found = nearest(found, func(m mention) int { return rd.rank(&rd.r.cols[m.col]) })
-	}
-	if len(found) == 0 || len(found) > 1 && (rd.rank != nil || found[0].share < 1) {
+	found = nearest(found, func(m mention) int { return rd.rank(&rd.r.cols[m.col]) })
+	if len(found) == 0 || len(found) > 1 && (rd.r.many || found[0].share < 1) {
 		return mention{}, false // none, or it may be either
 	}
 	return found[0], true
@@ -319,7 +318,7 @@ func (rd *reading) decade(i int) {
 
 // only is the one column that passes a test or, of several, one that is named; -1 without any or with a choice.
 func (rd *reading) only(ok func(*column) bool) int {
-	if rd.rank != nil {
+	if rd.r.many {
 		for i := rd.place - 1; i >= max(0, rd.place-3); i-- {
 			if m, has := rd.best(i, ok); has {
 				return m.col
@@ -335,14 +334,14 @@ func (rd *reading) only(ok func(*column) bool) int {
 			found = append(found, c)
 		}
 	}
-	if rd.rank != nil {
+	if rd.r.many {
 		found = nearest(found, func(c int) int { return rd.rank(&rd.r.cols[c]) })
 		found = nearest(found, func(c int) int { return rd.r.cols[c].usual() })
 	}
 	switch {
-	case len(found) == 1 && (rd.rank == nil || rd.rank(&rd.r.cols[found[0]]) < far):
+	case len(found) == 1 && (!rd.r.many || rd.rank(&rd.r.cols[found[0]]) < far):
 		return found[0]
-	case rd.rank != nil:
+	case rd.r.many:
 		return -1
 	}
 	return rd.namedBy(ok)

@@ -324,6 +324,14 @@ func (r *relation) prefixOf(c, length int) string {
 	return fmt.Sprintf("SUBSTR(%s, 1, %d)", database.AsText(r.dialect, r.cols[c].expr), length)
 }
 
+// when is the expression that puts rows in the order of a column of dates or years.
+func (c *column) when() string {
+	if c.iso {
+		return c.expr
+	}
+	return c.year
+}
+
 // summed is what the sum of a column is called.
 func (c *column) summed() string {
 	if slices.Contains(c.stems, "total") {

@@ -14,7 +14,7 @@ import (
 
 // readSheet finds what the question says about a table.
 func readSheet(q *question, r *relation, nouns []noun) *reading {
-	rd := newReading(q, r)
+	rd := newReading(q, r, func(int) int { return r.entity() })
 	rd.nouns = nouns
 	rd.inMonth()
 	rd.comparisons()
@@ -52,26 +52,10 @@ var refused = &draft{}
 
 // where says which rows are meant: "trials where city is Lyon".
 func (r *relation) where(words string) string {
-	return whereText(r.table.Display(), words)
-}
-
-// show is the list after SELECT: the answer, and what a reader wants beside it.
-func (rd *reading) show(answer int, beside ...int) string {
-	cols := append([]int{answer}, beside...)
-	for _, c := range cols {
-		rd.touched[c] = true
+	if words == "" {
+		return r.table.Display()
 	}
-	cols = append(cols, rd.r.entity())
-	for _, f := range rd.filters {
-		cols = append(cols, f.col)
-	}
-	var out []string
-	for i, c := range cols {
-		if c >= 0 && !slices.Contains(cols[:i], c) {
-			out = append(out, rd.r.shown(c))
-		}
-	}
-	return strings.Join(out, ", ")
+	return r.table.Display() + " where " + words
 }
 
 // self reports a word that names the table.
@@ -79,22 +63,24 @@ func (rd *reading) self(i int) bool {
 	return slices.ContainsFunc(rd.nouns, func(n noun) bool { return n.from <= i && i < n.at })
 }
 
-// missing are the words of the question that stand for nothing in a statement, which then does not answer it.
-func (rd *reading) missing() []string {
+// missing are the words of the question that stand for nothing in a statement, which then does not answer it. Words
+// that are known by more than their use are left out.
+func (rd *reading) missing(known func(i int) bool) []string {
 	var out []string
 	for i, t := range rd.q.toks {
-		if rd.used[i] || rd.names(i) || rd.self(i) || harmless[rd.q.low[i]] || slices.Contains(out, t.Text) {
-			continue
+		// "Placed in May", but not "are placed".
+		happened := !rd.r.unnamed && happens[rd.q.low[i]] && !(i == len(rd.q.toks)-1 && auxiliary[rd.q.low[max(0, i-1)]])
+		if !rd.used[i] && !rd.names(i) && !harmless[rd.q.low[i]] && !happened && !slices.Contains(out, t.Text) && !known(i) {
+			out = append(out, t.Text)
 		}
-		if !rd.r.unnamed && happens[rd.q.low[i]] && !(i == len(rd.q.toks)-1 && auxiliary[rd.q.low[i-1]]) {
-			continue // "placed in May", but not "are placed"
-		}
-		if rd.r.unnamed && !operators[rd.q.low[i]] && (t.Stop || askWords[t.Stem] || rowWords[t.Stem]) {
-			continue
-		}
-		out = append(out, t.Text)
 	}
 	return out
+}
+
+// known reports a word that names the table or, where its rows may be called anything, that asks for rows.
+func (rd *reading) known(i int) bool {
+	t := rd.q.toks[i]
+	return rd.self(i) || rd.r.unnamed && !operators[rd.q.low[i]] && (t.Stop || askWords[t.Stem] || rowWords[t.Stem])
 }
 
 // computed is a number of the rows that pass a test.

@@ -143,7 +143,7 @@ func (rd *reading) extreme() *draft {
 func (rd *reading) utmost(answer, c int, fn, expr, test, called string) *draft {
 	where, words := rd.conditions(rd.filters)
 	all := both(where, test)
-	return &draft{from: rd.r.from, what: rd.show(answer, c), where: both(all, fmt.Sprintf("%s = (SELECT %s(%s) FROM %s WHERE %s)", expr, fn, expr, rd.r.from, all)), tail: rd.r.listed(),
+	return &draft{from: rd.r.from, what: rd.show(answer, c), where: utmost(fn, expr, rd.r.from, all), tail: rd.r.listed(),
 		meaning: rd.r.where(words) + ", the " + called}
 }
 
@@ -235,9 +235,6 @@ func (rd *reading) dated(answer, c int, fn, way string) *draft {
 	if c < 0 {
 		return refused // by what it is the first is not said
 	}
-	expr := rd.r.cols[c].year
-	if rd.r.cols[c].iso {
-		expr = rd.r.cols[c].expr
-	}
+	expr := rd.r.cols[c].when()
 	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", way+" by "+rd.r.cols[c].name)
 }

@@ -288,42 +288,31 @@ func (f *Fetcher) load(ctx context.Context, locator string) (*plan, error) {
 
 // rowPlan reads the row that a locator names by its key.
 func rowPlan(ctx context.Context, db *database.DB, schema database.Schema, locator string) (*plan, error) {
-	t, where, key, err := rowOf(db, schema, locator)
-	if err != nil {
-		return nil, err
-	}
-	p := &plan{statement: t.Select() + " WHERE " + where, table: t.Display(), key: key}
-	if p.rows, err = db.Query(ctx, p.statement); err != nil {
-		return nil, err
-	}
-	if len(p.rows.Cells) == 0 {
-		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "table %s has no row %s", t.Display(), key)
-	}
-	return p, nil
-}
-
-func rowOf(db *database.DB, schema database.Schema, locator string) (t database.Table, where, key string, err error) {
 	rest, ok := strings.CutPrefix(locator, "db:"+url.PathEscape(db.Name())+"/")
 	path, query, found := strings.Cut(rest, "?")
 	name, errPath := url.PathUnescape(path)
 	at := slices.IndexFunc(schema.Tables, func(t database.Table) bool { return t.Display() == name })
 	if !ok || !found || errPath != nil || at < 0 || len(schema.Tables[at].Key) == 0 {
-		return t, "", "", marchwarden.Errorf(marchwarden.CodeDenied, "not a row or a statement of this run")
+		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "not a row or a statement of this run")
 	}
-	t = schema.Tables[at]
+	t := schema.Tables[at]
 	values, err := url.ParseQuery(query)
-	if err != nil {
-		return t, "", "", marchwarden.Errorf(marchwarden.CodeDenied, "not a row of the table %s", name)
-	}
 	var tests, keys []string
 	for _, k := range t.Key {
-		if !values.Has(k) {
-			return t, "", "", marchwarden.Errorf(marchwarden.CodeDenied, "not a row of the table %s", name)
+		if err != nil || !values.Has(k) {
+			return nil, marchwarden.Errorf(marchwarden.CodeDenied, "not a row of the table %s", name)
 		}
 		tests = append(tests, database.Ident(k)+" = "+database.Literal(values.Get(k)))
 		keys = append(keys, k+" "+values.Get(k))
 	}
-	return t, strings.Join(tests, " AND "), strings.Join(keys, ", "), nil
+	p := &plan{statement: t.Select() + " WHERE " + strings.Join(tests, " AND "), table: t.Display(), key: strings.Join(keys, ", ")}
+	if p.rows, err = db.Query(ctx, p.statement); err != nil {
+		return nil, err
+	}
+	if len(p.rows.Cells) == 0 {
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "table %s has no row %s", p.table, p.key)
+	}
+	return p, nil
 }
 
 // rowsJSON is the raw form of rows: a list of columns and a list of rows, numbers as numbers.

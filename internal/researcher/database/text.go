@@ -79,7 +79,9 @@ func (p *plan) body() string {
 	if p.grouped() { // what a chart is drawn from stands below
 		return p.meaning + ": " + strings.Join(all, between) + ".\n\n" + p.lines()
 	}
-	if len(all) == 1 && p.plain() {
+	// A row alone that is picked by what stands in it needs no words before it, unlike an extreme, a neighbour or a number.
+	picked := !p.number() && !strings.Contains(p.meaning, ", the ") && !strings.HasPrefix(p.meaning, "next row of ") && !strings.HasPrefix(p.meaning, "row of ")
+	if len(all) == 1 && picked {
 		return "# " + p.meaning + "\n\n" + all[0] + ".\n"
 	}
 	if one := strings.Join(all, between); len([]rune(one)) <= maxOne && !p.rows.Truncated {
@@ -130,12 +132,6 @@ func (p *plan) row(cells []database.Cell) string {
 		return cells[0].Text
 	}
 	return strings.TrimSuffix(sentence(p.rows.Columns, cells), ".")
-}
-
-// plain reports rows that are picked by what stands in them, unlike an extreme, a neighbour or a number: a row alone
-// then needs no words before it.
-func (p *plan) plain() bool {
-	return !p.number() && !strings.Contains(p.meaning, ", the ") && !strings.HasPrefix(p.meaning, "next row of ") && !strings.HasPrefix(p.meaning, "row of ") && !strings.Contains(p.meaning, ", of the two ")
 }
 
 // number reports a statement for one number.

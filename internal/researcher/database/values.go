@@ -22,7 +22,7 @@ func (rd *reading) values(ok func(filter) bool) {
 	rd.seen = len(found) > 0
 	found = slices.DeleteFunc(found, func(f filter) bool { return !ok(f) })
 	slices.SortStableFunc(found, func(a, b filter) int {
-		return cmp.Or(cmp.Compare(b.at-b.from, a.at-a.from), truth(b.full, a.full), truth(b.named, a.named), cmp.Compare(a.from, b.from), cmp.Compare(rd.ranked(a.col), rd.ranked(b.col)), cmp.Compare(a.col, b.col))
+		return cmp.Or(cmp.Compare(b.at-b.from, a.at-a.from), truth(b.full, a.full), truth(b.named, a.named), cmp.Compare(a.from, b.from), cmp.Compare(rd.rank(&rd.r.cols[a.col]), rd.rank(&rd.r.cols[b.col])), cmp.Compare(a.col, b.col))
 	})
 	for i, m := range found {
 		if !rd.free(m.from, m.at) || rd.doubtful(found, i) {
@@ -39,18 +39,11 @@ func (rd *reading) values(ok func(filter) bool) {
 	}
 }
 
-func (rd *reading) ranked(c int) int {
-	if rd.rank == nil {
-		return 0
-	}
-	return rd.rank(&rd.r.cols[c])
-}
-
 // doubtful reports a value that stands in two columns, of which neither is nearer to what the question is about.
 func (rd *reading) doubtful(found []filter, i int) bool {
 	m := found[i]
-	return rd.rank != nil && (rd.ranked(m.col) == far || slices.ContainsFunc(found, func(o filter) bool {
-		return o.col != m.col && o.from == m.from && o.at == m.at && o.full == m.full && o.named == m.named && rd.ranked(o.col) == rd.ranked(m.col)
+	return rd.r.many && (rd.rank(&rd.r.cols[m.col]) == far || slices.ContainsFunc(found, func(o filter) bool {
+		return o.col != m.col && o.from == m.from && o.at == m.at && o.full == m.full && o.named == m.named && rd.rank(&rd.r.cols[o.col]) == rd.rank(&rd.r.cols[m.col])
 	}))
 }
 
@@ -161,7 +154,7 @@ func (rd *reading) telling(from int, value []lexicon.Token, start, n int) bool {
 		case t.Stop || askWords[t.Stem]:
 		case full:
 			return true
-		case len(value) <= longValue && len(rd.cols[i]) == 0 && !rd.q.asked(i) && !(rd.rank != nil && rd.self(i)) && (written.Capital || written.Number || 2*n >= len(value)):
+		case len(value) <= longValue && len(rd.cols[i]) == 0 && !rd.q.asked(i) && !(rd.r.many && rd.self(i)) && (written.Capital || written.Number || 2*n >= len(value)):
 			return true // one word of several: a name, and not that of a column
 		}
 	}
@@ -189,7 +182,7 @@ func (rd *reading) inYear(i int) {
 		return // or it is a part of a date
 	}
 	rd.place = i
-	if c := rd.only(func(c *column) bool { return c.year != "" && (c.iso || rd.rank != nil) }); c >= 0 {
+	if c := rd.only(func(c *column) bool { return c.year != "" && (c.iso || rd.r.many) }); c >= 0 {
 		from := i
 		for from > 0 && slices.Contains([]string{"during", "year", "the", "within"}, rd.q.low[from-1]) {
 			from--
@@ -225,7 +218,7 @@ func (rd *reading) conditions(filters []filter) (where, words string) {
 func (rd *reading) condition(f filter) (test, say string) {
 	c := &rd.r.cols[f.col]
 	name := c.name
-	if rd.rank != nil && c.of != rd.main && !c.role {
+	if rd.r.many && c.of != rd.main && !c.role {
 		name = c.in + "." + name
 	}
 	rd.touched[f.col] = true

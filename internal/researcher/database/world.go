@@ -221,10 +221,10 @@ func (w *world) key(t int) (string, bool) {
 
 // labelOf is the column, of those of all tables, that people call the rows of a table by; -1 for none.
 func (w *world) labelOf(t int) int {
-	if at := w.tables[t].entity(); at >= 0 {
-		return w.tables[t].first + at
+	if t < 0 || w.tables[t].entity() < 0 {
+		return -1
 	}
-	return -1
+	return w.tables[t].first + w.tables[t].entity()
 }
 
 // alike reports two stems of one family of words: "teach" and "teacher", "absenc" and "absent".

@@ -41,27 +41,23 @@ func NewBrave(c Config) search.Engine {
 		if f := freshness(q, c.Now); f != "" {
 			ask.Set("freshness", f)
 		}
-		var a braveAnswer
-		if err := api.GetJSON(ctx, "res/v1/web/search", ask, &a); err != nil {
+		var answer struct { // the part that is used; without web results there is no field for them
+			Type string `json:"type"`
+			Web  *struct {
+				Results []json.RawMessage `json:"results"`
+			} `json:"web"`
+		}
+		if err := api.GetJSON(ctx, "res/v1/web/search", ask, &answer); err != nil {
 			return nil, err
 		}
 		switch {
-		case a.Web != nil:
-			return hits(api.Name, a.Web.Results)
-		case a.Type != "search":
+		case answer.Web != nil:
+			return hits(api.Name, answer.Web.Results)
+		case answer.Type != "search":
 			return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "%s: the answer is not one to a search", api.Name)
 		}
 		return nil, nil
 	}}
-}
-
-// braveAnswer is the part of a response that is used. A response without web results
-// has no field for them.
-type braveAnswer struct {
-	Type string `json:"type"`
-	Web  *struct {
-		Results []json.RawMessage `json:"results"`
-	} `json:"web"`
 }
 
 // freshness writes the date range as the service does. It has no open ranges.

@@ -37,11 +37,8 @@ type rationed struct {
 	share dispatch.Limiter
 }
 
-// ticketKey is under which a context has leave for one request, a *ticket.
+// ticketKey is under which a context has leave for one request, an *atomic.Bool that says whether it was used.
 type ticketKey struct{}
-
-// ticket is leave for one request.
-type ticket struct{ used atomic.Bool }
 
 // Search implements search.Engine.
 func (e *rationed) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
@@ -49,9 +46,9 @@ func (e *rationed) Search(ctx context.Context, q search.Query) ([]search.Hit, er
 	if err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: e.Name() + ": it was not asked", Hint: marchwarden.HintOf(err), Err: err}
 	}
-	t := &ticket{}
-	hits, err := e.Engine.Search(context.WithValue(ctx, ticketKey{}, t), q)
-	if t.used.CompareAndSwap(false, true) { // there was nothing to ask for
+	used := &atomic.Bool{}
+	hits, err := e.Engine.Search(context.WithValue(ctx, ticketKey{}, used), q)
+	if used.CompareAndSwap(false, true) { // there was nothing to ask for
 		settle(0)
 	} else {
 		settle(1)
@@ -77,7 +74,7 @@ type transport struct {
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	share := t.share(req.URL.Hostname())
-	if own, ok := req.Context().Value(ticketKey{}).(*ticket); !ok || !own.used.CompareAndSwap(false, true) {
+	if used, ok := req.Context().Value(ticketKey{}).(*atomic.Bool); !ok || !used.CompareAndSwap(false, true) {
 		settle, err := share.Take(req.Context(), 1)
 		if err != nil {
 			if req.Body != nil {

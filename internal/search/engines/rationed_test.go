@@ -145,7 +145,7 @@ func TestNothingAsked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			set := limit.NewSet(limit.SetConfig{Rules: rules, Now: time.Now, Store: limit.Folder(t.TempDir(), time.Now)})
+			set := &limit.Set{Rules: rules, Now: time.Now, Store: limit.Folder(t.TempDir(), time.Now)}
 			e := NewRationed(set.Limit("fake/requests"), time.Now, &http.Client{Transport: answers{}}, func(h *http.Client) search.Engine {
 				return &fake{httpapi.Service{Name: "fake", Base: "http://127.0.0.1:1", HTTP: h}}
 			})

@@ -27,28 +27,21 @@ func NewSearxng(c Config) search.Engine {
 		if r := timeRange(q.Since, c.Now); r != "" {
 			ask.Set("time_range", r)
 		}
-		var a searxngAnswer
-		if err := api.GetJSON(ctx, "search", ask, &a); err != nil {
+		var answer struct { // the part that is used
+			Results []json.RawMessage `json:"results"`
+			// Each is a list of an engine's name and what happened to it.
+			Unresponsive []json.RawMessage `json:"unresponsive_engines"`
+		}
+		if err := api.GetJSON(ctx, "search", ask, &answer); err != nil {
 			return nil, err
 		}
-		return a.hits(api.Name)
+		found, err := hits(api.Name, answer.Results)
+		if names := unresponsive(answer.Unresponsive); err == nil && len(found) == 0 && names != "" {
+			return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: api.Name + ": the engines behind the instance did not answer: " + names,
+				Hint: "look at the instance's own statistics, or give it other engines"}
+		}
+		return found, err
 	}}
-}
-
-// searxngAnswer is the part of a response that is used.
-type searxngAnswer struct {
-	Results []json.RawMessage `json:"results"`
-	// Each is a list of an engine's name and what happened to it.
-	Unresponsive []json.RawMessage `json:"unresponsive_engines"`
-}
-
-func (a searxngAnswer) hits(name string) ([]search.Hit, error) {
-	found, err := hits(name, a.Results)
-	if names := unresponsive(a.Unresponsive); err == nil && len(found) == 0 && names != "" {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: name + ": the engines behind the instance did not answer: " + names,
-			Hint: "look at the instance's own statistics, or give it other engines"}
-	}
-	return found, err
 }
 
 // unresponsive names the engines that gave nothing, a few of them.

@@ -93,15 +93,19 @@ func TestSearxngRequest(t *testing.T) {
 	}
 }
 
+// searxngAnswers searches an instance that gives one answer.
+func searxngAnswers(t *testing.T, answer string) ([]search.Hit, error) {
+	base := searchtest.Serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(answer))
+	})
+	return NewSearxng(Config{BaseURL: base, HTTP: searchtest.Client(t)}).Search(t.Context(), search.Query{Text: "soil", Limit: 5})
+}
+
 func TestSearxngHits(t *testing.T) {
-	var a searxngAnswer
-	if err := json.Unmarshal([]byte(`{"results": [
+	got, err := searxngAnswers(t, `{"results": [
 		{"url": "https://a.example/", "title": "A", "content": "text &quot;x&quot;", "score": 3.5, "publishedDate": "2026-01-02T00:00:00"},
-		{"url": "ftp://b.example/", "title": "B", "score": 2}], "unresponsive_engines": [["google", "timeout"]]}`), &a); err != nil {
-		t.Fatal(err)
-	}
-	got, err := a.hits("searxng")
-	got = search.Tidy(got, search.Query{Limit: 5})
+		{"url": "ftp://b.example/", "title": "B", "score": 2}], "unresponsive_engines": [["google", "timeout"]]}`)
 	want := []search.Hit{{Locator: "https://a.example/", Title: "A", Snippet: `text "x"`, Score: 3.5, Published: "2026-01-02"}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -111,12 +115,8 @@ func TestSearxngHits(t *testing.T) {
 // TestSearxngEnginesBehind tells an instance that found nothing from one that could not
 // look.
 func TestSearxngEnginesBehind(t *testing.T) {
-	var a searxngAnswer
-	if err := json.Unmarshal([]byte(`{"results": [], "unresponsive_engines": [["google", "CAPTCHA\u001b[31m"], ["bing", "timeout"], 3]}`), &a); err != nil {
-		t.Fatal(err)
-	}
-	_, err := a.hits("searxng")
-	if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || !strings.Contains(err.Error(), "google CAPTCHA [31m, bing timeout") {
+	_, err := searxngAnswers(t, `{"results": [], "unresponsive_engines": [["google", "CAPTCHA\u001b[31m"], ["bing", "timeout"], 3]}`)
+	if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || !strings.Contains(err.Error(), "google CAPTCHA, bing timeout") {
 		t.Errorf("got %v", err)
 	}
 }

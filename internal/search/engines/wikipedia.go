@@ -13,6 +13,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
@@ -86,7 +87,7 @@ func askWikipedia(ctx context.Context, api *httpapi.Service, words []string, hos
 	articles, err := httpapi.Items[result](api.Name, a.Query.Search)
 	var found []search.Hit
 	for _, r := range articles {
-		title, edited := strings.TrimSpace(r.Title), search.Date(r.Timestamp)
+		title, edited := strings.TrimSpace(r.Title), plaintext.Date(r.Timestamp)
 		if title != "" && (q.Since == "" || edited == "" || edited >= q.Since) {
 			article := url.URL{Scheme: "https", Host: host, Path: "/wiki/" + strings.ReplaceAll(title, " ", "_")}
 			found = append(found, search.Hit{Locator: article.String(), Title: title, Snippet: r.Snippet})

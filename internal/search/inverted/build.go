@@ -41,8 +41,12 @@ type Builder struct {
 // NewBuilder returns an empty builder. About as many bytes of text are expected;
 // fewer or more cost no more than memory or time.
 func NewBuilder(bytes int) *Builder {
-	const perEntry = 7 // bytes of prose for every different word of a chunk, or fewer
-	return &Builder{ids: map[string]uint32{}, file: keyOf, all: make([]entry, 0, bytes/perEntry)}
+	const perEntry = 7                 // bytes of prose for every different word of a chunk, or fewer
+	file := func(word string) string { // its stem, so that the forms of a word are neighbours, then how it differs from the stem
+		stem := stemOf(word)
+		return stem + "\x00" + formOf(stem, word)
+	}
+	return &Builder{ids: map[string]uint32{}, file: file, all: make([]entry, 0, bytes/perEntry)}
 }
 
 // Add adds a document and returns its number, counted from 0: as many numbers as
@@ -85,7 +89,7 @@ func (b *Builder) read(text string, field int) uint32 {
 }
 
 func (b *Builder) count(term []byte, k kind) {
-	if k.word() && !digits(term) {
+	if k <= glyph && !digits(term) {
 		b.size++
 	}
 	w, known := b.id(term)
@@ -170,13 +174,6 @@ func (b *Builder) Bytes() []byte {
 		w.word(k.key)
 	}
 	return w.bytes()
-}
-
-// keyOf is what a word is filed under: its stem, so that the forms of a word are
-// neighbours, then how it differs from the stem.
-func keyOf(word string) string {
-	stem := stemOf(word)
-	return stem + "\x00" + formOf(stem, word)
 }
 
 // formOf is how a word differs from its stem: how much of the stem it begins

@@ -20,9 +20,6 @@ const (
 	pair                 // two neighbouring glyphs
 )
 
-// word reports whether a term counts for the length of a text.
-func (k kind) word() bool { return k <= glyph }
-
 // maxParts is the most words that make a compound; a URL has more.
 const maxParts = 4
 
@@ -104,7 +101,7 @@ func (s *scanner) next() bool {
 	for {
 		for s.at < len(s.text) {
 			r, n := s.peek()
-			if wordRune(r, n) {
+			if WordRune(r) {
 				break
 			}
 			apart = apart || unicode.IsSpace(r)
@@ -131,7 +128,7 @@ func (s *scanner) read() {
 			continue
 		}
 		r, n := s.peek()
-		if !wordRune(r, n) {
+		if !WordRune(r) {
 			break
 		}
 		if isIdeograph(r) {
@@ -161,13 +158,10 @@ func (s *scanner) peek() (rune, int) {
 	return utf8.DecodeRuneInString(s.text[s.at:])
 }
 
-// wordRune reports whether words are made of r. A byte that is no UTF-8 is none.
-func wordRune(r rune, n int) bool {
-	switch {
-	case r < utf8.RuneSelf:
+// WordRune reports whether words are made of r.
+func WordRune(r rune) bool {
+	if r < utf8.RuneSelf {
 		return asciiWord(byte(r))
-	case r == utf8.RuneError && n <= 1:
-		return false
 	}
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Co, r)
 }

@@ -51,19 +51,12 @@ type Index struct {
 // program is refused with CodeInvalid and left alone. The caller closes the index.
 func Open(ctx context.Context, path string) (*Index, error) {
 	ix := &Index{}
+	var err error
 	if path != "" {
-		abs, err := filepath.Abs(path)
-		if err != nil {
-			return nil, coded(ctx, err, "open index %q", path)
-		}
-		ix.path = abs
+		ix.path, err = filepath.Abs(path)
 	}
-	err := ix.open(ctx)
-	if errors.Is(err, errForeign) {
-		return nil, &marchwarden.Error{
-			Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("cannot use %q as the library index", path),
-			Hint: "give the index a path of its own", Err: err,
-		}
+	if err == nil {
+		err = ix.open(ctx)
 	}
 	if err != nil {
 		return nil, coded(ctx, err, "open index %q", path)
@@ -104,10 +97,7 @@ func (ix *Index) rebuild(ctx context.Context) error {
 func (ix *Index) Close() error {
 	ix.handles.Lock()
 	defer ix.handles.Unlock()
-	if err := ix.disconnect(); err != nil {
-		return fmt.Errorf("close index: %w", err)
-	}
-	return nil
+	return ix.disconnect()
 }
 
 // errClosed is what a closed index answers, or one whose repair failed.
@@ -134,24 +124,22 @@ type FolderInfo struct {
 
 // Folders lists the folders in the index, in order of their paths.
 func (ix *Index) Folders(ctx context.Context) ([]FolderInfo, error) {
+	type row struct {
+		FolderInfo
+		updated string
+	}
 	var infos []FolderInfo
 	err := ix.use(func() error {
-		return each(ctx, ix.r, func(rows *sql.Rows) error {
-			var info FolderInfo
-			var updated string
-			err := rows.Scan(&info.Path, &updated, &info.Files, &info.Chunks, &info.Bytes)
-			if err == nil && updated != "" {
-				info.Updated, err = time.Parse(time.RFC3339Nano, updated)
-			}
-			infos = append(infos, info)
-			return err
-		}, `SELECT f.name, f.updated, count(d.id), coalesce(sum(d.chunks), 0), coalesce(sum(d.size), 0)
+		list, err := rows(ctx, ix.r, func(r *row) []any { return []any{&r.Path, &r.updated, &r.Files, &r.Chunks, &r.Bytes} },
+			`SELECT f.name, f.updated, count(d.id), coalesce(sum(d.chunks), 0), coalesce(sum(d.size), 0)
 			FROM folders f LEFT JOIN docs d ON d.folder = f.id AND d.note = '' GROUP BY f.id ORDER BY f.name`)
+		for _, r := range list {
+			r.Updated, _ = time.Parse(time.RFC3339Nano, r.updated) // what is no time is unknown
+			infos = append(infos, r.FolderInfo)
+		}
+		return err
 	})
-	if err != nil {
-		return nil, coded(ctx, err, "list folders of the index")
-	}
-	return infos, nil
+	return infos, coded(ctx, err, "list folders of the index")
 }
 
 // Remove takes a folder, by its Name, out of the index; the folder itself is not

@@ -188,7 +188,8 @@ func copiesLast(texts []*found) []*found {
 	var kept, copies []*found
 	seen := map[string]bool{}
 	for i, f := range texts {
-		words := justWords(f.hit.Snippet)
+		// Letter case, marks and white space do not matter.
+		words := strings.Join(strings.FieldsFunc(strings.ToLower(f.hit.Snippet), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }), " ")
 		if i < maxCopies && seen[words] {
 			copies = append(copies, f)
 		} else {
@@ -197,12 +198,6 @@ func copiesLast(texts []*found) []*found {
 		}
 	}
 	return behind(kept, copies)
-}
-
-// justWords is a text by its words and numbers in their order: letter case, marks and
-// white space do not matter.
-func justWords(text string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }), " ")
 }
 
 // Words of the best texts that are looked for as well, after RM3. Taken from texts that

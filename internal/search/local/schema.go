@@ -13,6 +13,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/inverted"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -57,11 +58,8 @@ var schema = []string{
 // probe fails to compile when a table or column is missing.
 const probe = `SELECT f.state, d.chunks, t.body, s.data FROM folders f, docs d, texts t, segments s LIMIT 0`
 
-// What a healthy file is that cannot be used.
-var (
-	errForeign = errors.New("file is a database of another program")
-	errOld     = errors.New("file is an index of another version")
-)
+// errOld says that a healthy file cannot be used.
+var errOld = errors.New("file is an index of another version")
 
 // dsn makes the connection string of a file. A batch of writes takes at most a
 // few seconds, which is how long others may have to wait for theirs.
@@ -153,7 +151,7 @@ func (ix *Index) setUp(ctx context.Context) error {
 		case <-time.After(25 * time.Millisecond):
 		}
 	}
-	if ok, err := isCurrent(ctx, ix.w); err != nil || ok {
+	if ok, err := ix.isCurrent(ctx, ix.w); err != nil || ok {
 		return err
 	}
 	tx, err := ix.w.BeginTx(ctx, nil)
@@ -162,7 +160,7 @@ func (ix *Index) setUp(ctx context.Context) error {
 	}
 	defer tx.Rollback() // after Commit a no-op
 	// Another process may have been faster.
-	if ok, err := isCurrent(ctx, tx); err != nil || ok {
+	if ok, err := ix.isCurrent(ctx, tx); err != nil || ok {
 		return err
 	}
 	for _, stmt := range schema {
@@ -170,10 +168,7 @@ func (ix *Index) setUp(ctx context.Context) error {
 			return fmt.Errorf("create schema: %w", err)
 		}
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit set-up: %w", err)
-	}
-	return nil
+	return tx.Commit()
 }
 
 type querier interface {
@@ -182,8 +177,8 @@ type querier interface {
 }
 
 // isCurrent reports whether the tables are there. Those of another version are errOld,
-// and a database of another program is errForeign.
-func isCurrent(ctx context.Context, q querier) (bool, error) {
+// and a database of another program is CodeInvalid.
+func (ix *Index) isCurrent(ctx context.Context, q querier) (bool, error) {
 	var version, application, tables int
 	err := q.QueryRowContext(ctx, `SELECT (SELECT user_version FROM pragma_user_version),
 		(SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&version, &application, &tables)
@@ -193,7 +188,10 @@ func isCurrent(ctx context.Context, q querier) (bool, error) {
 	case tables == 0:
 		return false, nil
 	case application != applicationID:
-		return false, errForeign
+		return false, &marchwarden.Error{
+			Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("cannot use %q as the library index: file is a database of another program", ix.path),
+			Hint: "give the index a path of its own",
+		}
 	case version != schemaVersion:
 		return false, errOld
 	}
@@ -240,19 +238,16 @@ var errPlace = errors.New("it cannot be made there")
 func (ix *Index) marker() string { return ix.path + ".damaged" }
 
 // startAnew replaces a file that is damaged or of another version by an empty one, unless another
-// process did so first, and opens it. A lock, held in a small database beside the index because that is
-// released by every system when its holder dies, keeps two from doing it at once.
+// process did so first, and opens it. A lock keeps two from doing it at once.
 func (ix *Index) startAnew(ctx context.Context, why string) error {
-	lock, err := openPool(dsn(ix.path+".lock", "&_txlock=exclusive"), 1)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	tx, err := lock.BeginTx(ctx, nil)
-	if err != nil {
+	unlock, err := durable.LockFile(ix.path + ".lock")
+	switch {
+	case errors.Is(err, durable.ErrLocked):
 		return fmt.Errorf("lock for repair: %w", err)
+	case err != nil:
+		return fmt.Errorf("lock for repair: %w: %w", errPlace, err)
 	}
-	defer tx.Rollback()
+	defer unlock()
 	ix.rebuilt = why
 	_, markErr := os.Stat(ix.marker())
 	if err := ix.connect(ctx); err == nil && markErr != nil || err != nil && !damaged(err) {

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -63,48 +64,27 @@ type segmentRow struct {
 
 // segmentRows lists the segments of a folder in order of number. What is left of each
 // is counted on demand, and is all of it otherwise.
-func segmentRows(ctx context.Context, tx *sql.Tx, folder int64, count bool) (list []segmentRow, err error) {
+func segmentRows(ctx context.Context, tx *sql.Tx, folder int64, count bool) ([]segmentRow, error) {
 	left := "chunks"
 	if count {
 		left = "(SELECT coalesce(sum(d.chunks), 0) FROM docs d WHERE d.id BETWEEN s.folder << 32 | first AND (s.folder << 32 | first) + span - 1)"
 	}
-	err = each(ctx, tx, func(rows *sql.Rows) error {
-		var r segmentRow
-		err := rows.Scan(&r.id, &r.base, &r.span, &r.chunks, &r.left)
-		list = append(list, r)
-		return err
-	}, "SELECT id, s.folder << 32 | first, span, chunks, "+left+" FROM segments s WHERE s.folder = ? ORDER BY first", folder)
-	if err != nil {
-		return nil, fmt.Errorf("list segments: %w", err)
-	}
-	return list, nil
+	return rows(ctx, tx, func(r *segmentRow) []any { return []any{&r.id, &r.base, &r.span, &r.chunks, &r.left} },
+		"SELECT id, s.folder << 32 | first, span, chunks, "+left+" FROM segments s WHERE s.folder = ? ORDER BY first", folder)
 }
 
 // liveDocs lists the documents with chunks among span ids from base, in order.
 func liveDocs(ctx context.Context, tx *sql.Tx, base, span int64) ([]int64, error) {
-	ids := []int64{}
-	err := each(ctx, tx, func(rows *sql.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, "SELECT id FROM docs WHERE id BETWEEN ? AND ? AND chunks > 0 ORDER BY id", base, base+span-1)
-	if err != nil {
-		return nil, fmt.Errorf("list files: %w", err)
-	}
-	return ids, nil
+	return rows(ctx, tx, func(id *int64) []any { return []any{id} },
+		"SELECT id FROM docs WHERE id BETWEEN ? AND ? AND chunks > 0 ORDER BY id", base, base+span-1)
 }
 
 func readSegment(ctx context.Context, tx *sql.Tx, id int64) (*inverted.Segment, error) {
 	var data []byte
 	if err := tx.QueryRowContext(ctx, "SELECT data FROM segments WHERE id = ?", id).Scan(&data); err != nil {
-		return nil, fmt.Errorf("read segment: %w", err)
+		return nil, err
 	}
-	seg, err := inverted.Parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("read segment %d: %w", id, err)
-	}
-	return seg, nil
+	return inverted.Parse(data)
 }
 
 // When segments are merged: as soon as there are mergeAt of about one size, with the
@@ -118,18 +98,15 @@ const (
 
 // tidy drops segments of which nothing is left, makes those anew of which less
 // than half is, and merges small ones.
-func (t *writer) tidy() error {
-	rows, err := segmentRows(context.Background(), t.tx, t.folder, t.removed)
-	if err != nil {
-		return err
+func (t *writer) tidy() {
+	if t.err != nil {
+		return
 	}
+	var rows []segmentRow
+	rows, t.err = segmentRows(context.Background(), t.tx, t.folder, t.removed)
 	for i := len(rows) - 1; i >= 0; i-- {
 		if r := rows[i]; r.left*2 < r.chunks {
-			left, err := t.merge(rows[i : i+1])
-			if err != nil {
-				return err
-			}
-			rows = slices.Replace(rows, i, i+1, left...)
+			rows = slices.Replace(rows, i, i+1, t.merge(rows[i:i+1])...)
 		}
 	}
 	for tier := int64(tierChunks); tier < mostChunks; tier *= mergeAt {
@@ -140,66 +117,34 @@ func (t *writer) tidy() error {
 				full++
 			}
 		}
-		if full < mergeAt {
-			continue
+		if full >= mergeAt {
+			rows = append(rows[:from], t.merge(rows[from:])...)
 		}
-		left, err := t.merge(rows[from:])
-		if err != nil {
-			return err
-		}
-		rows = append(rows[:from], left...)
 	}
-	return nil
 }
 
 // merge replaces neighbouring segments by one, or by none if nothing of them is
 // left.
-func (t *writer) merge(rows []segmentRow) ([]segmentRow, error) {
+func (t *writer) merge(rows []segmentRow) []segmentRow {
 	first, last := rows[0], rows[len(rows)-1]
 	one := segmentRow{base: first.base, span: last.base + last.span - first.base}
 	ctx := context.Background()
 	live, err := liveDocs(ctx, t.tx, one.base, one.span)
-	if err != nil {
-		return nil, err
-	}
 	parts := make([]inverted.Part, 0, len(rows))
 	for _, r := range rows {
-		seg, err := readSegment(ctx, t.tx, r.id)
-		if err != nil {
-			return nil, err
-		}
+		seg, failed := readSegment(ctx, t.tx, r.id)
+		err = errors.Join(err, failed)
 		parts = append(parts, inverted.Part{Segment: seg, Base: r.base, Live: live})
-		if err := t.exec("DELETE FROM segments WHERE id = ?", r.id); err != nil {
-			return nil, err
-		}
+		t.exec("DELETE FROM segments WHERE id = ?", r.id)
+	}
+	if t.err = errors.Join(t.err, err); t.err != nil {
+		return nil
 	}
 	data, chunks, err := inverted.Merge(parts)
-	if err != nil || chunks == 0 {
-		return nil, err
+	if t.err = err; err != nil || chunks == 0 {
+		return nil
 	}
 	one.chunks, one.left = int64(chunks), int64(chunks)
-	s, err := t.stmt("INSERT INTO segments (folder, first, span, chunks, data) VALUES (?, ?, ?, ?, ?) RETURNING id")
-	if err != nil {
-		return nil, err
-	}
-	err = s.QueryRow(t.folder, one.base&(1<<32-1), one.span, one.chunks, data).Scan(&one.id)
-	if err != nil {
-		return nil, fmt.Errorf("write segment: %w", err)
-	}
-	return []segmentRow{one}, nil
-}
-
-// each calls scan with the rows of a query.
-func each(ctx context.Context, q querier, scan func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	one.id = t.exec(insertSegment, t.folder, one.base&(1<<32-1), one.span, one.chunks, data)
+	return []segmentRow{one}
 }

@@ -6,23 +6,16 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/inverted"
 )
 
 // maxTerms bounds the work of one query; a question has far fewer words.
 const maxTerms = 48
 
 // stopWords say how a question is built, not what it is about.
-var stopWords = func() map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(`a about above after again all also am an and any are as at be because been before being below between both but by
-		can could did do does doing down during each few for from further had has have having he her here hers him his how i if in into is it its itself
-		just let me more most my no nor not now of off on once only or other our ours out over own please same she should so some such than that the their
-		theirs them then there these they this those through to too under until up us very was we were what when where which while who whom whose why will
-		with would you your yours s t re ve ll d m don doesn didn isn aren wasn weren`) {
-		set[w] = true
-	}
-	return set
-}()
+var stopWords = lexicon.WordSet("library stop")
 
 // terms returns what to look for: the content words of a query, in lower case,
 // each once, in order, and how often the query has each. A compound such as "6,000" or
@@ -31,7 +24,7 @@ var stopWords = func() map[string]bool {
 func terms(query string) (terms []string, times []int) {
 	var content, all counted
 	for field := range strings.FieldsSeq(strings.ToValidUTF8(query, " ")) {
-		words := strings.FieldsFunc(strings.ToLower(field), func(r rune) bool { return !isWordRune(r) })
+		words := strings.FieldsFunc(strings.ToLower(field), func(r rune) bool { return !inverted.WordRune(r) })
 		contentful := 0
 		for _, w := range words {
 			all.add(w)
@@ -64,11 +57,6 @@ func (c *counted) add(word string) {
 	case len(c.words) < maxTerms:
 		c.words, c.times = append(c.words, word), append(c.times, 1)
 	}
-}
-
-// isWordRune is what words are made of.
-func isWordRune(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Co, r)
 }
 
 // snippetRunes is the longest snippet, in characters.
@@ -106,7 +94,7 @@ func snippet(body string, terms []string) string {
 // termIn returns the term that a word of a text is a form of, or -1. Two words
 // are taken for forms of one when they differ in their last letters only.
 func termIn(word string, terms []string) int {
-	word = strings.ToLower(strings.TrimFunc(word, func(r rune) bool { return !isWordRune(r) }))
+	word = strings.ToLower(strings.TrimFunc(word, func(r rune) bool { return !inverted.WordRune(r) }))
 	return slices.IndexFunc(terms, func(t string) bool {
 		if word == t {
 			return true
@@ -142,7 +130,7 @@ func chunk(text string) []string {
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		for _, part := range cutLong(strings.Trim(paragraph, "\n")) {
 			n := utf8.RuneCountInString(part)
-			alone := len(current) == 1 && (isHeading(current[0]) || len(pieces) == 0 && isTitle(current[0]))
+			alone := len(current) == 1 && (isHeading(current[0]) || len(pieces) == 0 && len(current[0]) <= 200 && !strings.Contains(current[0], "\n")) // a title, to judge by its look
 			if size > 0 && size+n > chunkRunes && !alone {
 				keep := 0
 				if len(current) > 1 && isHeading(current[len(current)-1]) {
@@ -170,11 +158,6 @@ func withoutStub(pieces []string) []string {
 		return pieces
 	}
 	return append(pieces[:n-2], joined)
-}
-
-// isTitle guesses of what stands first: one line that is not long.
-func isTitle(paragraph string) bool {
-	return len(paragraph) <= 200 && !strings.Contains(paragraph, "\n")
 }
 
 // isHeading guesses: one short line that does not end like a sentence.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/inverted"
@@ -58,6 +60,7 @@ const mtimeSlack = 2 * time.Second
 
 // known is what the index has of a file.
 type known struct {
+	name                    string
 	id, size, mtime, chunks int64
 	hash                    []byte
 	note                    string
@@ -67,7 +70,6 @@ type known struct {
 type outcome struct {
 	entry
 	knownID int64 // of its row when the update began, or 0
-	done    bool  // false when the work was cancelled before this file
 	hash    []byte
 	doc     extract.Document
 	same    bool   // the bytes are those in the index
@@ -142,8 +144,9 @@ func (u *updater) run(ctx context.Context) (err error) {
 		return err
 	}
 	if u.id == 0 {
-		if u.id, err = u.ix.addFolder(ctx, u.folder.Name); err != nil {
-			return err
+		err := u.ix.w.QueryRowContext(ctx, "INSERT INTO folders (name) VALUES (?) ON CONFLICT DO UPDATE SET name = name RETURNING id", u.folder.Name).Scan(&u.id)
+		if err != nil {
+			return fmt.Errorf("add folder: %w", err)
 		}
 	}
 	u.report.Skipped, u.report.Notes = list.skipped, list.notes
@@ -159,7 +162,8 @@ func (u *updater) run(ctx context.Context) (err error) {
 	if u.report.Added+u.report.Changed+u.report.Removed == 0 || u.now.IsZero() {
 		return nil
 	}
-	return u.ix.touch(ctx, u.id, u.now)
+	_, err = u.ix.w.ExecContext(ctx, "UPDATE folders SET updated = ? WHERE id = ?", u.now.UTC().Format(time.RFC3339Nano), u.id)
+	return err
 }
 
 // compare splits the files into those to read and those, by id, that are gone
@@ -225,18 +229,11 @@ func pack(files []outcome) *batch {
 	b := inverted.NewBuilder(size)
 	for i := range files {
 		if o := &files[i]; !o.same && !o.retry {
-			o.number = b.Add(inverted.Document{Title: o.title, Path: pathWords(o.name), Chunks: o.pieces})
+			o.number = b.Add(inverted.Document{Title: o.title, Path: strings.TrimSuffix(o.name, path.Ext(o.name)), Chunks: o.pieces})
 		}
 	}
-	packed := &batch{files: files, span: b.Numbers(), chunks: b.Chunks()}
-	if packed.chunks > 0 {
-		packed.segment = b.Bytes()
-	}
-	return packed
+	return &batch{files: files, span: b.Numbers(), chunks: b.Chunks(), segment: b.Bytes()}
 }
-
-// pathWords is what can be found of a file's name beside its title.
-func pathWords(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 
 // cut cuts the next batch off the files. A large file is alone in its batch.
 func cut(entries []entry) (batch, rest []entry) {
@@ -259,18 +256,18 @@ func (u *updater) readBatch(ctx context.Context, batch []entry) []outcome {
 		})
 	}
 	_ = g.Wait() // every failure is in the results
-	return slices.DeleteFunc(results, func(o outcome) bool { return !o.done })
+	return slices.DeleteFunc(results, func(o outcome) bool { return o.name == "" })
 }
 
-// read reads and extracts one file.
+// read reads and extracts one file; the outcome is empty when the work was cancelled before it was done.
 func (u *updater) read(ctx context.Context, e entry) outcome {
 	o := outcome{entry: e, knownID: u.known[e.name].id}
 	if ctx.Err() != nil {
-		return o
+		return outcome{}
 	}
 	raw, err := u.folder.Read(e.name)
 	if err != nil {
-		o.done, o.note, o.retry = true, reason(err), true
+		o.note, o.retry = durable.Cause(err), true
 		return o
 	}
 	sum := sha256.Sum256(raw)
@@ -279,7 +276,7 @@ func (u *updater) read(ctx context.Context, e entry) outcome {
 		o.mtime = 0
 	}
 	if k, ok := u.known[e.name]; ok && slices.Equal(k.hash, o.hash) {
-		o.done, o.same, o.note = true, true, k.note
+		o.same, o.note = true, k.note
 		return o
 	}
 	o.doc, err = u.opts.Extract.Extract(ctx, e.name, raw)
@@ -289,10 +286,11 @@ func (u *updater) read(ctx context.Context, e entry) outcome {
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return o
+		return outcome{}
 	case err != nil:
-		o.note = reason(err)
-		o.retry = !lasting(err)
+		o.note = durable.Cause(err)
+		// What is wrong with the bytes will be so again.
+		o.retry = !errors.Is(err, extract.ErrDamaged) && !errors.Is(err, extract.ErrEncrypted) && !errors.Is(err, extract.ErrTooLarge)
 	case o.doc.NonText:
 		o.note = cmp.Or(o.doc.Unread, "no text in this file")
 		o.retry = o.doc.Again
@@ -303,7 +301,6 @@ func (u *updater) read(ctx context.Context, e entry) outcome {
 		o.title = fetch.Title(e.name, o.doc)
 		o.pieces = chunk(o.doc.Text)
 	}
-	o.done = true
 	return o
 }
 
@@ -311,11 +308,6 @@ func (u *updater) read(ctx context.Context, e entry) outcome {
 func (u *updater) scans() bool {
 	x, ok := u.opts.Extract.(interface{ Scans() bool })
 	return ok && x.Scans()
-}
-
-// lasting reports whether the same bytes would fail the same way again.
-func lasting(err error) bool {
-	return errors.Is(err, extract.ErrDamaged) || errors.Is(err, extract.ErrEncrypted) || errors.Is(err, extract.ErrTooLarge)
 }
 
 // write stores one batch and counts it. It goes on when ctx has ended, since the

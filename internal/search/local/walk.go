@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 )
@@ -113,7 +114,7 @@ func (w *walker) visit(name string, d fs.DirEntry, err error) error {
 		if name == "." {
 			return err
 		}
-		w.note(name, reason(err))
+		w.note(name, durable.Cause(err))
 		return nil
 	}
 	parent := w.ignores[path.Dir(name)]
@@ -159,7 +160,7 @@ func (w *walker) file(name string, d fs.DirEntry) {
 	case errors.Is(err, fs.ErrNotExist):
 		return // removed since the folder was listed
 	case err != nil:
-		w.note(name, reason(err))
+		w.note(name, durable.Cause(err))
 		return
 	case info.Size() > fetch.MaxFileBytes:
 		w.out.skipped.Large++
@@ -188,7 +189,7 @@ func (w *walker) readIgnores(dir string, parent *ignoreSet) *ignoreSet {
 		}
 		text, err := readHead(w.fsys, name)
 		if err != nil {
-			w.note(name, reason(err))
+			w.note(name, durable.Cause(err))
 			continue
 		}
 		set.rules = append(set.rules, parseIgnore(text)...)
@@ -211,15 +212,6 @@ func readHead(fsys fs.FS, name string) (string, error) {
 
 func (w *walker) note(name, reason string) {
 	w.out.notes = append(w.out.notes, Note{Name: name, Reason: reason})
-}
-
-// reason is the cause of a file error without the path, which a Note has.
-func reason(err error) string {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err.Error()
-	}
-	return err.Error()
 }
 
 // ignoreFiles are read in every folder, in this order: the later one wins.
@@ -252,37 +244,31 @@ type ignoreSet struct {
 func parseIgnore(text string) []ignoreRule {
 	var rules []ignoreRule
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
-		if rule, ok := parseIgnoreLine(strings.TrimRight(line, "\r\n")); ok {
-			rules = append(rules, rule)
-		}
-	}
-	return rules
-}
-
-func parseIgnoreLine(line string) (ignoreRule, bool) {
-	line = trimTrailingSpaces(line)
-	if line == "" || line[0] == '#' {
-		return ignoreRule{}, false
-	}
-	var rule ignoreRule
-	line, rule.negate = strings.CutPrefix(line, "!")
-	line, rule.dirOnly = strings.CutSuffix(line, "/")
-	rule.anyDepth = !strings.Contains(line, "/")
-	line = strings.TrimPrefix(line, "/")
-	if line == "" {
-		return ignoreRule{}, false
-	}
-	for segment := range strings.SplitSeq(line, "/") {
-		n := len(rule.segments)
-		if segment == "**" && n > 0 && rule.segments[n-1] == "**" {
+		line = trimTrailingSpaces(strings.TrimRight(line, "\r\n"))
+		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		rule.segments = append(rule.segments, strings.ReplaceAll(segment, "[!", "[^"))
+		var rule ignoreRule
+		line, rule.negate = strings.CutPrefix(line, "!")
+		line, rule.dirOnly = strings.CutSuffix(line, "/")
+		rule.anyDepth = !strings.Contains(line, "/")
+		line = strings.TrimPrefix(line, "/")
+		if line == "" {
+			continue
+		}
+		for segment := range strings.SplitSeq(line, "/") {
+			n := len(rule.segments)
+			if segment == "**" && n > 0 && rule.segments[n-1] == "**" {
+				continue
+			}
+			rule.segments = append(rule.segments, strings.ReplaceAll(segment, "[!", "[^"))
+		}
+		if n := len(rule.segments); n > 1 && rule.segments[n-1] == "**" {
+			rule.segments = append(rule.segments, "*") // "a/**" is what is inside a, not a itself
+		}
+		rules = append(rules, rule)
 	}
-	if n := len(rule.segments); n > 1 && rule.segments[n-1] == "**" {
-		rule.segments = append(rule.segments, "*") // "a/**" is what is inside a, not a itself
-	}
-	return rule, true
+	return rules
 }
 
 // trimTrailingSpaces keeps a last space that a backslash protects.

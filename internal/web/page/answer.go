@@ -58,52 +58,37 @@ type Format struct{ Name, About, Suffix, Type string }
 // cites says that there is something to look at beside the answer.
 func (v Answer) cites() bool { return len(v.View.Sources) > 0 || v.Evidence != nil }
 
-type section struct {
-	id, title string
-	body      h.Node // nothing leaves the part out
+// section is a part of the page, unless it has nothing to say.
+func section(id, title string, body h.Node) h.Node {
+	return h.If(!body.Empty(), `<section id="{}" aria-labelledby="{}-title"><h2 id="{}-title">{}</h2>{}</section>
+`, id, id, id, title, body)
 }
 
-func (p section) node() h.Node {
-	return h.If(!p.body.Empty(), `<section id="{}" aria-labelledby="{}-title"><h2 id="{}-title">{}</h2>{}</section>
-`, p.id, p.id, p.id, p.title, p.body)
-}
-
-// Answer is the page of a run that has a result: the answer, what can be done with it, what it
-// rests on, what is missing; and below, folded away, how it came about.
-func (s *Set) Answer(v Answer) h.Node {
+// Page has the answer, what can be done with it, what it rests on, what is missing; and below, folded
+// away, how it came about.
+func (v Answer) Page() h.Node {
 	alone, skip, panel := h.Fill(` alone`), h.Node{}, h.Node{}
 	if v.cites() {
 		alone, skip = h.Node{}, h.Fill(`<a href="#source">Skip to the source</a>`)
-		panel = h.Fill(`{}<template id="no-source">{}</template>`, v.Evidence.panel(), noSource())
+		panel = h.Fill(`{}<template id="no-source">{}</template>`, v.Evidence.Panel(), noSource())
 	}
-	shown := []section{
-		{"closest", "Closest passages (not an answer)", h.If(len(v.View.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.View.Closest, side))},
-		{"sources", "Sources", v.sources()},
-		{"contradictions", "Where sources disagree", h.Each(v.View.Contradictions, contradiction)},
-		{"gaps", "What was not found", gaps(v.View.Gaps)},
-	}
-	details := h.Each(v.details(), section.node)
-	return s.frame(shell{Frame: v.Frame, name: "answer", skip: skip, main: h.Fill(`<div class="split{}" id="split" data-run="{}">
+	shown := h.Join(
+		section("closest", "Closest passages (not an answer)", h.If(len(v.View.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.View.Closest, side))),
+		section("sources", "Sources", v.sources()),
+		section("contradictions", "Where sources disagree", h.Each(v.View.Contradictions, contradiction)),
+		section("gaps", "What was not found", gaps(v.View.Gaps)))
+	details := h.Join(
+		section("confidence", "How sure, and why", v.confidence()),
+		section("claims", "Sentence by sentence", v.claims()),
+		section("leads", "Leads", v.leads()),
+		section("rihlas", "Researchers asked", rihlas(v.View.Rihlas)),
+		section("cost", "Cost and record", h.If(len(v.View.Cost)+len(v.View.Provenance) > 0, `{}{}`, facts(v.View.Cost), facts(v.View.Provenance))))
+	return shell{Frame: v.Frame, name: "answer", skip: skip, main: h.Fill(`<div class="split{}" id="split" data-run="{}">
 <article class="column">
 {}{}{}{}{}{}</article>
-{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), v.actions(), v.goOn(), h.Each(shown, section.node),
+{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), v.actions(), v.goOn(), shown,
 		h.If(!details.Empty(), `<details class="more" id="details"><summary>Details: how sure and why, sentence by sentence, who was asked, cost and record</summary>
-{}</details>`, details), panel)})
-}
-
-// details are what most readers do not need.
-func (v Answer) details() []section {
-	confidence := h.Node{}
-	if v.cites() {
-		confidence = v.confidence()
-	}
-	return []section{
-		{"confidence", "How sure, and why", confidence},
-		{"claims", "Sentence by sentence", v.claims()},
-		{"leads", "Leads", v.leads()},
-		{"rihlas", "Researchers asked", rihlas(v.View.Rihlas)},
-		{"cost", "Cost and record", h.If(len(v.View.Cost)+len(v.View.Provenance) > 0, `{}{}`, facts(v.View.Cost), facts(v.View.Provenance))},
-	}
+{}</details>`, details), panel)}.page()
 }
 
 func (v Answer) head() h.Node {
@@ -158,12 +143,8 @@ func (v Answer) trust() h.Node {
 		words, _ := report.Sure(v.Confidence)
 		sure = h.Fill(`<a href="#confidence">{}</a> `, words)
 	}
-	cost := Money(v.Cost)
-	if v.Cost != nil && *v.Cost == 0 {
-		cost = "no cost"
-	}
 	return h.Fill(`<p class="meta trust">{}{}{}{}{}</p>`, with(v.Grounds, `<a href="#claims">{}</a> `), sure,
-		h.If(v.Took > 0, `<span>{}</span> `, term.Duration(v.Took)), with(cost, `<span>{}</span> `), timed(v.Began, "2 Jan 2006"))
+		h.If(v.Took > 0, `<span>{}</span> `, term.Duration(v.Took)), with(money(v.Cost), `<span>{}</span> `), timed(v.Began, "2 Jan 2006"))
 }
 
 // actions are what can be done with the answer: what is done often is in sight.
@@ -171,7 +152,7 @@ func (v Answer) actions() h.Node {
 	link := func(shown bool, path, label string, class h.Literal) h.Node {
 		return h.If(shown, `<li><a{} href="{}">{}</a></li>`, h.Fill(class), h.Local(path), label)
 	}
-	do := func(shown bool, act Act, label string) h.Node {
+	do := func(shown bool, act, label string) h.Node {
 		return h.If(shown, `<li>{}</li>`, button(v.CSRF, ActPath(v.ID, act), label, ""))
 	}
 	resume := h.If(v.Can.Resume, `<form method="post" action="{}">{}{}<button class="primary">Go on{}</button></form>`, h.Local(ActPath(v.ID, Resume)), token(v.CSRF),
@@ -181,7 +162,7 @@ func (v Answer) actions() h.Node {
 	}))
 	more := h.Join(do(v.Can.Check && len(v.View.Sources) > 0, Check, "Check the sources again"), do(v.Can.Watch, Follow, "Watch this question"), do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, ActPath(v.ID, Delete), "Delete", ` class="danger"`))
 	return h.Fill(`<div class="about">{}<div class="actions toolbar">{}{}<a class="button" href="{}">Ask again</a>{}</div></div>{}`, v.trust(), resume, exports,
-		h.Local(withQuery(AskPath, url.Values{"from": {v.ID}})), h.If(!more.Empty(), `<details class="menu acts"><summary>More</summary><ul>{}</ul></details>`, more),
+		h.Local(AskPath+"?from="+url.QueryEscape(v.ID)), h.If(!more.Empty(), `<details class="menu acts"><summary>More</summary><ul>{}</ul></details>`, more),
 		h.If(line(v.Drift) != "", `<p class="meta"><span class="says">{}</span> <a href="{}">What became of the sources</a></p>`, line(v.Drift), h.Local(ActPath(v.ID, Check))))
 }
 
@@ -196,11 +177,14 @@ var bearings = map[string]string{
 }
 
 func (v Answer) confidence() h.Node {
+	if !v.cites() {
+		return h.Node{}
+	}
 	factors := h.If(len(v.View.Factors) > 0, `<table class="factors"><caption class="sr">What the confidence was computed from</caption><thead class="sr"><tr><th scope="col">Factor</th><th scope="col">Value</th><th scope="col">How it bears on it</th></tr></thead><tbody>{}</tbody></table>`,
 		h.Each(v.View.Factors, func(f report.Fact) h.Node {
 			return h.Fill(`<tr><th scope="row">{}</th><td lang="" dir="auto">{}</td><td class="soft">{}</td></tr>`, f.Label, line(f.Value), bearings[f.Label])
 		}))
-	return h.Fill(`<p class="figure-line"><b class="big">{}</b> {} {}</p>{}`, unit(float64(v.Confidence)), meter(float64(v.Confidence)),
+	return h.Fill(`<p class="figure-line"><b class="big">{}</b> {} {}</p>{}`, unit(v.Confidence), meter(v.Confidence),
 		"An estimate of how likely the answer is right, from 0 to 1: computed by fixed rules from what follows, and adjusted by how often such scores were right.", factors)
 }
 
@@ -228,7 +212,7 @@ func side(s report.SideView) h.Node {
 // claims is a table of the claims.
 func (v Answer) claims() h.Node {
 	rows := h.Each(v.View.Claims, func(c report.ClaimView) h.Node {
-		verdict := verdictOf(c.Verdict)
+		verdict := pick(verdicts, c.Verdict)
 		return h.Fill(`<tr class="{}"><td>{}</td><td lang="" dir="auto">{}</td><td>{}</td></tr>
 `, verdict.name, chip(verdict), line(c.Text), cites(c.Sources, cite))
 	})
@@ -250,8 +234,8 @@ func (v Answer) sources() h.Node {
 		}
 		state := v.States[first.Number]
 		return h.Fill(`<li class="source"><p class="document" lang="" dir="auto">{}</p><p class="meta">{}{}{}</p>{}</li>
-`, title, with(place, `<span lang="" dir="auto">{}</span> `), with(first.Published, `<span>{}</span> `), h.If(state != "" && state != "unchanged", `{}`, chip(freshnessOf(state))), h.Each(cited, func(n int) h.Node {
-			return h.Fill(`<a href="{}" data-source="{}"><b><span class="sr">Source </span>{}</b> <span lang="" dir="auto">{}</span></a>`, toSource(n), n, n, or(clip(110, v.View.Sources[n-1].Excerpt), "the source"))
+`, title, with(place, `<span lang="" dir="auto">{}</span> `), with(first.Published, `<span>{}</span> `), h.If(state != "" && state != "unchanged", `{}`, chip(pick(freshness, state))), h.Each(cited, func(n int) h.Node {
+			return h.Fill(`<a href="{}" data-source="{}"><b><span class="sr">Source </span>{}</b> <span lang="" dir="auto">{}</span></a>`, h.Source(n), n, n, or(clip(110, v.View.Sources[n-1].Excerpt), "the source"))
 		}))
 	}))
 }

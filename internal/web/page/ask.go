@@ -34,9 +34,9 @@ type Choice struct {
 	Down        string // why it cannot be asked, or ""
 }
 
-// Ask is the page on which a question is put: one box, and all else folded away below it.
-func (s *Set) Ask(v Ask) h.Node {
-	return s.frame(shell{Frame: v.Frame, name: "ask", here: "ask", main: h.Fill(`<section class="ask" aria-labelledby="ask-title">
+// Page is one box, and all else folded away below it.
+func (v Ask) Page() h.Node {
+	return shell{Frame: v.Frame, name: "ask", here: "ask", main: h.Fill(`<section class="ask" aria-labelledby="ask-title">
 <h1 id="ask-title">What do you want to know?</h1>
 {}<form method="post" action="/ask" id="ask">
 {}{}<div class="asker">{}<div class="submit"><p class="hint">{}</p><button class="primary">Ask</button></div></div>
@@ -45,9 +45,9 @@ func (s *Set) Ask(v Ask) h.Node {
 </form>
 {}</section>
 {}{}`, faultList(v.Faults), token(v.CSRF), with(v.Follow, `<input type="hidden" name="follow" value="{}">`), v.question(), v.writer(), h.If(v.opened(), ` open`), v.chosen(),
-		v.researchers(), v.depths(), v.context(), v.forms(),
+		v.researchers(), v.depths(), v.textarea("context", v.Context, 2, marchwarden.MaxContextChars, `<label for="{}">{}</label>`, ``, "It is not repeated to you"), v.forms(),
 		v.limit("token_budget", v.TokenBudget, "Never exceeded. "+term.Count(marchwarden.MinTokenBudget)+" or more"), v.limit("max_sources", v.MaxSources, "Documents that may be read"), v.examples(),
-		h.If(len(v.Running) > 0, `<section class="recent" aria-labelledby="running-title"><h2 id="running-title">At work now</h2>{}</section>`, entries(v.Running)), v.recent())})
+		h.If(len(v.Running) > 0, `<section class="recent" aria-labelledby="running-title"><h2 id="running-title">At work now</h2>{}</section>`, entries(v.Running)), v.recent())}.page()
 }
 
 // opened says that something is wrong with an option, or that one was chosen before.
@@ -71,7 +71,7 @@ func (v Ask) chosen() string {
 func (v Ask) textarea(field, typed string, rows, limit int, label, more h.Literal, hint string) h.Node {
 	return h.Fill(`<div class="field">{}{}<textarea id="{}" name="{}" rows="{}"{} data-limit="{}" dir="auto"{}>
 {}</textarea><p class="hint" id="{}-hint">{}<span class="counter" data-for="{}"></span></p></div>
-`, h.Fill(label, field, labels[field]), faultAt(v.Faults, field), field, field, rows, h.Fill(more), limit, invalid(v.Faults, field, field+"-hint"), typed, field, hint, field)
+`, h.Fill(label, field, labels[field]), faultAt(v.Faults, field), field, field, rows, h.Fill(more), limit, invalid(v.Faults, field), typed, field, hint, field)
 }
 
 func (v Ask) question() h.Node {
@@ -80,10 +80,6 @@ func (v Ask) question() h.Node {
 		more += ` autofocus`
 	}
 	return v.textarea("question", v.Question, 2, marchwarden.MaxQuestionChars, `<label class="sr" for="{}">{}</label>`, more, "")
-}
-
-func (v Ask) context() h.Node {
-	return v.textarea("context", v.Context, 2, marchwarden.MaxContextChars, `<label for="{}">{}</label>`, ``, "It is not repeated to you")
 }
 
 // group opens a group of fields, with the fault of all.
@@ -117,7 +113,7 @@ func (v Ask) forms() h.Node {
 
 func (v Ask) limit(field, typed, hint string) h.Node {
 	return h.Fill(`<div class="field"><label for="{}">{}</label>{}<input id="{}" name="{}" inputmode="numeric" autocomplete="off" value="{}"{}><p class="hint" id="{}-hint">{}</p></div>`,
-		field, labels[field], faultAt(v.Faults, field), field, field, typed, invalid(v.Faults, field, field+"-hint"), field, hint)
+		field, labels[field], faultAt(v.Faults, field), field, field, typed, invalid(v.Faults, field), field, hint)
 }
 
 func (v Ask) researchers() h.Node {

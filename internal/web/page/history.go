@@ -25,10 +25,10 @@ func (v History) narrowed() bool {
 	return slices.ContainsFunc(slices.Concat(v.Statuses, v.Researchers), func(o Option) bool { return o.Chosen })
 }
 
-// History is the page of past runs.
-func (s *Set) History(v History) h.Node {
+// Page is one page of the runs that were found.
+func (v History) Page() h.Node {
 	filtered := v.Words != "" || v.narrowed()
-	return s.frame(shell{Frame: v.Frame, name: "history", here: "history", main: h.Fill(`<h1>History</h1>{}
+	return shell{Frame: v.Frame, name: "history", here: "history", main: h.Fill(`<h1>History</h1>{}
 <search><form class="find" method="get" action="/history">
 <div class="find-line"><label class="sr" for="q">Words of the question or the answer</label>
 <input type="search" id="q" name="q" value="{}" placeholder="Words to look for" dir="auto" aria-describedby="q-hint">
@@ -38,7 +38,7 @@ func (s *Set) History(v History) h.Node {
 </form></search>
 <section aria-labelledby="results-title"><h2 id="results-title">{}</h2>{}</section>`,
 		faultList(v.Faults), v.Words, h.If(v.narrowed() || len(v.Faults) > 0, ` open`),
-		v.filters(), h.If(filtered, `<a href="/history">Clear all</a>`), v.found(), v.results(filtered))})
+		v.filters(), h.If(filtered, `<a href="/history">Clear all</a>`), v.found(), v.results(filtered))}.page()
 }
 
 func (v History) filters() h.Node {
@@ -47,7 +47,7 @@ func (v History) filters() h.Node {
 			return h.Fill(`<label><input type="checkbox" name="{}" value="{}"{}> <span lang="" dir="auto">{}</span></label>`, field, o.Value, h.If(o.Chosen, ` checked`), name(o.Value))
 		}))
 	}
-	return h.Join(boxes("Status", "status", v.Statuses, func(s string) string { return statusOf(s).title }), boxes("Researcher", "researcher", v.Researchers, who))
+	return h.Join(boxes("Status", "status", v.Statuses, func(s string) string { return pick(statuses, s).title }), boxes("Researcher", "researcher", v.Researchers, who))
 }
 
 func (v History) found() string {
@@ -69,7 +69,7 @@ func (v History) results(filtered bool) h.Node {
 		return h.Fill(`<p class="soft">Nothing was asked yet. <a href="/">Ask something</a></p>`)
 	}
 	turn := func(to url.Values, rel, label string) h.Node {
-		return h.If(len(to) > 0, `<a rel="{}" href="{}">{}</a>`, rel, h.Local(withQuery(HistoryPath, to)), label)
+		return h.If(len(to) > 0, `<a rel="{}" href="{}">{}</a>`, rel, h.Local(HistoryPath+"?"+to.Encode()), label)
 	}
 	return h.Join(entries(v.Entries), h.If(len(v.Newer)+len(v.Older) > 0, `<div class="pages"><nav aria-label="Pages">{} {}</nav></div>`, turn(v.Newer, "prev", "‹ Previous"), turn(v.Older, "next", "Next ›")))
 }

@@ -25,21 +25,21 @@ type Folder struct {
 	Given   bool // by the one who started the program: it cannot be removed here
 }
 
-// Library is the page of the folders that are searched.
-func (s *Set) Library(v Library) h.Node {
+// Page is the folders, and the ways to add one.
+func (v Library) Page() h.Node {
 	list := h.Fill(`<p class="soft">No folder of yours is searched yet. Questions are answered from the documents that ship with the program.</p>`)
 	if len(v.Folders) > 0 {
 		list = h.Fill(`<ul class="entries">{}</ul>`, h.Each(v.Folders, v.folder))
 	}
-	return s.frame(shell{Frame: v.Frame, name: "library", here: "library", main: h.Fill(`<section class="ask" aria-labelledby="library-title"><h1 id="library-title">Your documents</h1>
+	return shell{Frame: v.Frame, name: "library", here: "library", main: h.Fill(`<section class="ask" aria-labelledby="library-title"><h1 id="library-title">Your documents</h1>
 {}{}<form class="go-on" method="post" action="{}">{}<label class="sr" for="path">{}</label>{} <input id="path" name="path" required autocomplete="off" spellcheck="false" placeholder="A folder, such as ~/papers" dir="auto"{}> <button class="primary">Add</button>
 <p class="hint" id="path-hint">It is searched with every question from now on, and never changed. New and changed files are noticed.</p></form>
 <form class="drop" id="upload" method="post" action="{}">{}<input type="hidden" name="documents" value="yes"><label for="files">Or drop documents here, or choose them</label>
 <input type="file" id="files" multiple><p class="hint">PDF, Office files, mail, HTML, Markdown, text, CSV, JSON and more; a copy is kept in the home folder of the program.</p>
 <p id="sent" role="status"></p><button id="rest" hidden>Read the others</button></form></section>
 <section class="recent" aria-labelledby="folders-title"><h2 id="folders-title">Searched</h2>{}</section>`,
-		faultList(v.Faults), with(v.Going, `<p class="notice" role="status">{} <span class="state pulse"></span></p>`), h.Local(LibraryPath), token(v.CSRF), labels["path"], faultAt(v.Faults, "path"), invalid(v.Faults, "path", "path-hint"),
-		h.Local(LibraryPath), token(v.CSRF), list)})
+		faultList(v.Faults), with(v.Going, `<p class="notice" role="status">{} <span class="state pulse"></span></p>`), h.Local(LibraryPath), token(v.CSRF), labels["path"], faultAt(v.Faults, "path"), invalid(v.Faults, "path"),
+		h.Local(LibraryPath), token(v.CSRF), list)}.page()
 }
 
 func (v Library) folder(f Folder) h.Node {

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -37,22 +38,20 @@ type Live struct {
 	Decisions   []marchwarden.Decision
 }
 
-// Run is the page of a run that goes on.
-func (s *Set) Run(v Run) h.Node {
-	return s.frame(shell{Frame: v.Frame, name: "run", main: h.Fill(`<article class="run" id="run" data-events="{}">
+// Page has what changes as Live.Node.
+func (v Run) Page() h.Node {
+	return shell{Frame: v.Frame, name: "run", main: h.Fill(`<article class="run" id="run" data-events="{}">
 <header class="head"><p class="kind">Being researched</p><h1 lang="" dir="auto">{}</h1>
 <div class="actions">{}<p class="connection soft" id="connection"></p></div>
 <noscript><p class="notice">Without script this page does not follow by itself. <a href="{}">Look again</a></p></noscript></header>
 <p class="sr" role="status" id="said"></p>
 {}</article>`, h.Local(ActPath(v.ID, Events)), or(v.Question, "No question was kept"),
-		h.If(v.CanCancel && !v.Live.Over, `{}`, button(v.CSRF, ActPath(v.ID, Cancel), "Stop and keep what there is", "")), h.Local(RunPath(v.ID)), v.Live.node())})
+		h.If(v.CanCancel && !v.Live.Over, `{}`, button(v.CSRF, ActPath(v.ID, Cancel), "Stop and keep what there is", "")), h.Local(RunPath(v.ID)), v.Live.Node())}.page()
 }
 
-// Live is the part of a run's page that changes while it goes on: what an event
+// Node is the part of a run's page that changes while it goes on: what an event
 // stream sends, to be put in the place of the element of that id.
-func (s *Set) Live(v Live) h.Node { return v.node() }
-
-func (v Live) node() h.Node {
+func (v Live) Node() h.Node {
 	question := h.Node{}
 	if len(v.Lanes) > 0 {
 		question = h.Fill(` data-question="{}"`, line(v.Lanes[0].Question))
@@ -62,10 +61,12 @@ func (v Live) node() h.Node {
 	if draft := v.draft(); !draft.Empty() { // it takes the place of who is at what
 		first, folded, said = draft, first, said+". A draft is shown that is not yet checked"
 	}
+	tokens := h.Fill(`<p>{} tokens{}</p>`, term.Count(v.Tokens), h.If(v.Budget > 0, ` of {} <span class="soft">{}</span> <meter class="good" aria-label="Tokens used of the budget" min="0" max="{}" value="{}"></meter>`,
+		term.Count(v.Budget), fmt.Sprintf("%.0f %%", 100*float64(v.Tokens)/float64(v.Budget)), v.Budget, v.Tokens))
 	return h.Fill(`<div id="live" data-summary="{}"{}{}>
 {}{}{}
 <details class="more"><summary>Details: {}tokens, what was not found</summary>{}{}{}{}{}</details></div>
-`, said, question, h.If(v.Over, ` data-over`), v.now(), first, h.If(v.Over, `<p class="notice">{}. <a href="{}">See what came of it</a></p>`, line(v.Summary), h.Local(RunPath(v.ID))), h.If(!folded.Empty(), `who was asked, `), folded, v.tokens(),
+`, said, question, h.If(v.Over, ` data-over`), v.now(), first, h.If(v.Over, `<p class="notice">{}. <a href="{}">See what came of it</a></p>`, line(v.Summary), h.Local(RunPath(v.ID))), h.If(!folded.Empty(), `who was asked, `), folded, tokens,
 		h.If(len(v.Gaps) > 0, `<h2>Not found so far</h2>{}`, gaps(v.Gaps)), h.If(len(v.Discoveries) > 0, `<h2>Met on the way</h2>{}`, discoveries(v.Discoveries)),
 		h.If(len(v.Decisions) > 0, `<h2>Decisions</h2>{}`, decisions(v.Decisions)))
 }
@@ -125,13 +126,8 @@ func distinct(all []string) []string {
 	})
 }
 
-func (v Live) tokens() h.Node {
-	return h.Fill(`<p>{} tokens{}</p>`, term.Count(v.Tokens), h.If(v.Budget > 0, ` of {} <span class="soft">{}</span> <meter class="good" aria-label="Tokens used of the budget" min="0" max="{}" value="{}"></meter>`,
-		term.Count(v.Budget), share(v.Tokens, v.Budget), v.Budget, v.Tokens))
-}
-
 func journey(l run.Lane) h.Node {
 	return h.Fill(`<li>{} <b lang="" dir="auto">{}</b> <span lang="" dir="auto">{}</span><p class="meta">{}{}{}</p></li>
-`, chip(stateOf(string(l.State))), who(l.Researcher), clip(200, l.Question),
+`, chip(pick(states, string(l.State))), who(l.Researcher), clip(200, l.Question),
 		with(l.Doing, `<span lang="" dir="auto">{}</span> `), countOf(l.Documents, "document"), countOf(l.Citations, "citation"))
 }

@@ -27,8 +27,8 @@ func DriftState(src drift.Source) string {
 	return string(src.State)
 }
 
-// Drift is the page of a check of the sources.
-func (s *Set) Drift(v Drift) h.Node {
+// Page is when they were checked, and what became of each.
+func (v Drift) Page() h.Node {
 	when := h.Node{}
 	switch {
 	case v.CheckedAt.IsZero():
@@ -37,18 +37,18 @@ func (s *Set) Drift(v Drift) h.Node {
 		when = h.Fill(`<p class="meta"><span>checked {}</span></p>`, moment(v.CheckedAt))
 	}
 	cited := func(n int) h.Node {
-		return h.Fill(`<a class="cite" href="{}"><span class="sr">Source </span>{}</a>`, h.Local(RunPath(v.ID)+toSource(n).Address()), n)
+		return h.Fill(`<a class="cite" href="{}"><span class="sr">Source </span>{}</a>`, h.Local(RunPath(v.ID)+h.Source(n).Address()), n)
 	}
 	claims := h.Each(v.Report.Claims, func(c drift.Claim) h.Node {
 		return h.Fill(`<tr><td>{}</td><td lang="" dir="auto">{}</td><td>{}</td></tr>`, chip(pick(holds, string(c.State))), line(c.Text), cites(c.Citations, cited))
 	})
-	return s.frame(shell{Frame: v.Frame, name: "drift", main: h.Fill(`<header class="head"><p class="kind"><a href="{}">Back to the answer</a>{}</p><h1>What became of the sources</h1>
+	return shell{Frame: v.Frame, name: "drift", main: h.Fill(`<header class="head"><p class="kind"><a href="{}">Back to the answer</a>{}</p><h1>What became of the sources</h1>
 {}{}{}</header>
 {}{}`, h.Local(RunPath(v.ID)), with(v.Question, ` to <span lang="" dir="auto">{}</span>`), when, with(v.Summary, `<p class="lead says">{}</p>`),
 		h.If(v.CanCheck, `<div class="actions">{}</div>`, button(v.CSRF, ActPath(v.ID, Check), "Check the sources again", "primary")),
 		h.If(!claims.Empty(), `<section aria-labelledby="claims-title"><h2 id="claims-title">Claims</h2><table class="claims-drift"><caption class="sr">Sentences of the answer and what became of their evidence</caption><thead><tr><th scope="col">Evidence</th><th scope="col">Sentence</th><th scope="col">Sources</th></tr></thead><tbody>{}</tbody></table></section>
 `, claims),
-		h.If(len(v.Report.Sources) > 0, `<section aria-labelledby="sources-title"><h2 id="sources-title">Sources</h2>{}</section>`, h.Each(v.Report.Sources, v.source)))})
+		h.If(len(v.Report.Sources) > 0, `<section aria-labelledby="sources-title"><h2 id="sources-title">Sources</h2>{}</section>`, h.Each(v.Report.Sources, v.source)))}.page()
 }
 
 func (v Drift) source(src drift.Source) h.Node {
@@ -60,7 +60,7 @@ func (v Drift) source(src drift.Source) h.Node {
 		return h.Fill(`<figure class="passage"><figcaption>Excerpt {}: {}</figcaption><blockquote lang="" dir="auto">{}</blockquote></figure>`, p.Citation, chip(pick(standings, string(p.State))), passage(p))
 	})
 	return h.Fill(`<article class="box"><h3 lang="" dir="auto">{}</h3><p>{} <span class="locator">{}</span></p>{}{}{}{}</article>
-`, or(src.Title, src.Locator), chip(freshnessOf(DriftState(src))), outside(src.Locator), h.If(src.MovedTo != "", `<p class="soft">Moved to {}</p>`, outside(src.MovedTo)),
+`, or(src.Title, src.Locator), chip(pick(freshness, DriftState(src))), outside(src.Locator), h.If(src.MovedTo != "", `<p class="soft">Moved to {}</p>`, outside(src.MovedTo)),
 		with(src.Retracted, `<p lang="" dir="auto">{}</p>`), with(src.Detail, `<p class="soft" lang="" dir="auto">{}</p>`), passages)
 }
 
@@ -69,21 +69,18 @@ func passage(p drift.Passage) h.Node {
 	if len(p.Diff) == 0 {
 		return h.Exact(p.Excerpt)
 	}
-	var out []h.Node
+	out := h.Node{}
 	for i, e := range p.Diff {
-		if i > 0 {
-			out = append(out, h.Text(" "))
-		}
-		switch text := h.Exact(e.Text); e.Op {
+		form := h.Literal(`{}{}`)
+		switch e.Op {
 		case drift.Removed:
-			out = append(out, h.Fill(`<del>{}</del>`, text))
+			form = `{}<del>{}</del>`
 		case drift.Added:
-			out = append(out, h.Fill(`<ins>{}</ins>`, text))
-		default:
-			out = append(out, text)
+			form = `{}<ins>{}</ins>`
 		}
+		out = h.Join(out, h.Fill(form, h.If(i > 0, ` `), h.Exact(e.Text)))
 	}
-	return h.Join(out...)
+	return out
 }
 
 // SignIn is the page for those who are not known yet.
@@ -97,8 +94,8 @@ type SignIn struct {
 	Next string
 }
 
-// SignIn is the page for those who are not known yet.
-func (s *Set) SignIn(v SignIn) h.Node {
+// Page has a form for a token, or says how to get a link.
+func (v SignIn) Page() h.Node {
 	hint := h.Node{}
 	if v.Team {
 		hint = with(v.Hint, ` ({})`)
@@ -113,8 +110,8 @@ func (s *Set) SignIn(v SignIn) h.Node {
 <p><button class="primary">Sign in</button></p></form>`, token(v.CSRF), h.If(v.Next != "", `<input type="hidden" name="next" value="{}">`, v.Next), h.If(line(v.Problem) != "", ` token-fault`))
 	}
 	problem := h.If(line(v.Problem) != "", `<p class="fault" role="alert" id="token-fault"><strong>{}</strong>{}</p>`, line(v.Problem), hint)
-	return s.frame(shell{Frame: v.Frame, name: "signin", main: h.Fill(`<section class="slim" aria-labelledby="in-title"><h1 id="in-title">Sign in</h1>
-{}{}</section>`, problem, way)})
+	return shell{Frame: v.Frame, name: "signin", main: h.Fill(`<section class="slim" aria-labelledby="in-title"><h1 id="in-title">Sign in</h1>
+{}{}</section>`, problem, way)}.page()
 }
 
 // Problem is the page of what went wrong.
@@ -129,16 +126,16 @@ type Problem struct {
 	Back string
 }
 
-// Problem is the page of what went wrong.
-func (s *Set) Problem(v Problem) h.Node {
+// Page is what went wrong, and a way on.
+func (v Problem) Page() h.Node {
 	back := "To the first page"
 	if v.Back != "" {
 		back = "Back"
 	}
-	return s.frame(shell{Frame: v.Frame, name: "problem", main: h.Fill(`<section class="slim" aria-labelledby="problem-title">{}<h1 id="problem-title">{}</h1>
+	return shell{Frame: v.Frame, name: "problem", main: h.Fill(`<section class="slim" aria-labelledby="problem-title">{}<h1 id="problem-title">{}</h1>
 {}{}{}{}</section>`, h.If(v.Status > 0, `<p class="kind">{}</p>`, v.Status), or(v.Headline, "Something went wrong"), with(v.Message, `<p class="says" lang="" dir="auto">{}</p>`),
 		with(v.Hint, `<p class="warn"><strong>What helps:</strong> <span lang="" dir="auto">{}</span></p>`), with(v.Code, `<p class="soft">Code: <code>{}</code></p>`),
-		h.If(!v.Bare, `<p><a class="button" href="{}">{}</a></p>`, h.Local(v.Back), back))})
+		h.If(!v.Bare, `<p><a class="button" href="{}">{}</a></p>`, h.Local(v.Back), back))}.page()
 }
 
 // Deletion asks once more before a run is deleted.
@@ -148,9 +145,9 @@ type Deletion struct {
 	Facts        []report.Fact
 }
 
-// Deletion is the page that asks once more.
-func (s *Set) Deletion(v Deletion) h.Node {
-	return s.frame(shell{Frame: v.Frame, name: "confirm", main: h.Fill(`<section class="slim" aria-labelledby="confirm-title"><h1 id="confirm-title">Delete this answer?</h1>
+// Page is the question, and what would go.
+func (v Deletion) Page() h.Node {
+	return shell{Frame: v.Frame, name: "confirm", main: h.Fill(`<section class="slim" aria-labelledby="confirm-title"><h1 id="confirm-title">Delete this answer?</h1>
 {}<p>Its record goes with it, and every stored text that no other answer needs. This cannot be undone: share it as a file first if you may want it again.</p>{}<form class="actions" method="post" action="{}">{}<input type="hidden" name="confirmed" value="yes"><button class="danger">Delete it for good</button> <a class="button" href="{}">No, go back</a></form></section>`,
-		with(v.Question, `<blockquote lang="" dir="auto">{}</blockquote>`), h.If(len(v.Facts) > 0, `{}`, facts(v.Facts)), h.Local(ActPath(v.ID, Delete)), token(v.CSRF), h.Local(RunPath(v.ID)))})
+		with(v.Question, `<blockquote lang="" dir="auto">{}</blockquote>`), h.If(len(v.Facts) > 0, `{}`, facts(v.Facts)), h.Local(ActPath(v.ID, Delete)), token(v.CSRF), h.Local(RunPath(v.ID)))}.page()
 }

@@ -13,18 +13,7 @@
 // a run is followed by itself.
 package page
 
-import (
-	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
-)
-
-// Set is the pages. It is safe for concurrent use.
-type Set struct{ static *Static }
-
-// New makes the pages.
-func New() *Set { return &Set{newStatic()} }
-
-// Static is the style sheets, the script and the icon.
-func (s *Set) Static() *Static { return s.static }
+import h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 
 // Frame is what every page has.
 type Frame struct {
@@ -48,7 +37,7 @@ type shell struct {
 	main h.Node
 }
 
-func (s *Set) frame(p shell) h.Node {
+func (p shell) page() h.Node {
 	return h.Fill(`<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -71,8 +60,9 @@ func (s *Set) frame(p shell) h.Node {
 <footer class="foot"><p>Text in quotation boxes is other people’s, as it was fetched. This page loads nothing from elsewhere.</p></footer>
 </body>
 </html>
-`, with(p.Title, `{} · `), s.static.link("app.js"), s.static.link("style.css"), s.static.link("icon.svg"),
-		p.name, p.skip, s.static.link("icon.svg"), p.navigation(), p.tools(), with(p.Notice, `<p class="notice" role="status">{}</p>`), p.main)
+`, with(p.Title, `{} · `), script, style, icon,
+		p.name, p.skip, icon, p.navigation(),
+		h.If(p.User != "" && !p.Bare, `<span class="who" lang="" dir="auto">{}</span> {}`, line(p.User), button(p.CSRF, OutPath, "Sign out", "quiet")), with(p.Notice, `<p class="notice" role="status">{}</p>`), p.main)
 }
 
 func (p shell) navigation() h.Node {
@@ -81,8 +71,4 @@ func (p shell) navigation() h.Node {
 	}
 	return h.If(!p.Bare, `<nav aria-label="Main"><ul>{}{}{}{}</ul></nav>`,
 		entry("ask", AskPath, "Ask"), h.If(p.Library, `{}`, entry("library", LibraryPath, "Library")), entry("history", HistoryPath, "History"), entry("watch", WatchPath, "Watched"))
-}
-
-func (p shell) tools() h.Node {
-	return h.If(p.User != "" && !p.Bare, `<span class="who" lang="" dir="auto">{}</span> {}`, line(p.User), button(p.CSRF, OutPath, "Sign out", "quiet"))
 }

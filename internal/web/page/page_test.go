@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/net/html"
 
@@ -67,11 +66,10 @@ func isFragment(page []byte) bool { return !bytes.Contains(page, []byte("<!DOCTY
 // TestPages holds every page to what readers of all kinds need, with a typical view
 // and with an empty one.
 func TestPages(t *testing.T) {
-	set := newSet(t)
 	for kind, all := range map[string][]show{"typical": typical(), "empty": empty()} {
 		for _, p := range all {
 			t.Run(kind+"/"+p.name, func(t *testing.T) {
-				page := p.render(t, set)
+				page := p.render()
 				nodes := elements(t, page)
 				checkIDs(t, nodes)
 				checkForms(t, nodes, kind == "typical")
@@ -219,12 +217,11 @@ func checkOutline(t *testing.T, nodes []*html.Node) {
 
 // TestEvidenceIsVerbatim holds the marked text to the excerpt, to the character.
 func TestEvidenceIsVerbatim(t *testing.T) {
-	set := newSet(t)
 	for _, excerpt := range []string{"plain", "<b>bold</b> & \"quoted\"", "two\r\nlines\rand\n\n more ", "\n begins with a line", "\u202eright to left\u202c and \u200b nothing", "tab\t\u00a0\ufeff", strings.Repeat("long ", 100)} {
 		e := Evidence{RunID: "x", Number: 3, Of: 3, Window: &report.Window{Before: "before\r\n", Excerpt: excerpt, After: "<after>"}}
-		for name, p := range map[string]show{"panel": page("panel", e, (*Set).Panel), "answer": page("answer", Answer{Evidence: &e}, (*Set).Answer), "alone": page("panel", Evidence{Number: 1, Cited: marchwarden.Citation{RawExcerpt: excerpt}}, (*Set).Panel)} {
+		for name, p := range map[string]show{"panel": page("panel", e, panel), "answer": page("answer", Answer{Evidence: &e}, Answer.Page), "alone": page("panel", Evidence{Number: 1, Cited: marchwarden.Citation{RawExcerpt: excerpt}}, panel)} {
 			var got []string
-			for _, n := range elements(t, p.render(t, set)) {
+			for _, n := range elements(t, p.render()) {
 				if id, _ := attr(n, "id"); id == "excerpt" {
 					got = append(got, text(n))
 				}
@@ -239,7 +236,7 @@ func TestEvidenceIsVerbatim(t *testing.T) {
 // TestWhatWasTyped is given back as it was, line breaks and all.
 func TestWhatWasTyped(t *testing.T) {
 	typed := "\n\nfirst </textarea><script>\nlast "
-	for _, n := range elements(t, page("ask", Ask{Question: typed, Context: typed}, (*Set).Ask).render(t, newSet(t))) {
+	for _, n := range elements(t, page("ask", Ask{Question: typed, Context: typed}, Ask.Page).render()) {
 		if n.Data == "textarea" && text(n) != typed {
 			t.Errorf("%q came back as %q", typed, text(n))
 		}
@@ -252,7 +249,7 @@ func TestFaultsStandAtTheirFields(t *testing.T) {
 	for _, field := range fields {
 		a := sampleAsk()
 		a.Faults = []Fault{{field, "it is wrong so", "do it right"}}
-		page := string(page("ask", a, (*Set).Ask).render(t, newSet(t)))
+		page := string(page("ask", a, Ask.Page).render())
 		if n := strings.Count(page, "it is wrong so"); n != 2 {
 			t.Errorf("%s: said %d times, want at the field and in the summary", field, n)
 		}
@@ -267,11 +264,10 @@ func TestFaultsStandAtTheirFields(t *testing.T) {
 // TestWeight keeps an answer with many citations light: page, style sheets, script and
 // icon together.
 func TestWeight(t *testing.T) {
-	set := newSet(t)
 	a := sampleAnswer(200, true)
-	n := len(page("answer", a, (*Set).Answer).render(t, set))
+	n := len(page("answer", a, Answer.Page).render())
 	total := n
-	for _, body := range set.Static().files {
+	for _, body := range Static {
 		total += len(body)
 	}
 	t.Logf("200 citations: page %d, with all it loads %d bytes", n, total)
@@ -298,7 +294,7 @@ func TestNothingIsClaimed(t *testing.T) {
 		"closest": {Answer{ID: "a", Body: h.Fill(`<p>Nothing says so.</p>`), View: report.View{Lead: "I don't know.", Closest: []report.SideView{{Heading: "<i>T", Locator: "a\x1b.md", Excerpt: "Near <script>\nit.", Facts: []string{"of \u202eit"}}, {Heading: "b.md", Locator: "b.md", Excerpt: "x"}}}},
 			[]string{"I don&#39;t know.", "Closest passages (not an answer)", "&lt;i&gt;T", "Near &lt;script&gt;", ">b.md<"}, []string{"<script>\nit", "\x1b", "of \u202eit", "data-source"}},
 	} {
-		got := string(page("answer", c.view, (*Set).Answer).render(t, newSet(t)))
+		got := string(page("answer", c.view, Answer.Page).render())
 		for _, w := range c.want {
 			if !strings.Contains(got, w) {
 				t.Errorf("%s: %q is not there", name, w)
@@ -316,7 +312,7 @@ func TestNothingIsClaimed(t *testing.T) {
 func TestPreview(t *testing.T) {
 	e := sampleEvidence(2)
 	for _, e.Preview = range []bool{false, true} {
-		got := string(page("answer", Answer{ID: "a", Evidence: &e}, (*Set).Answer).render(t, newSet(t)))
+		got := string(page("answer", Answer{ID: "a", Evidence: &e}, Answer.Page).render())
 		if strings.Contains(got, `class="panel open"`) == e.Preview || strings.Contains(got, `data-preview="2"`) != e.Preview || strings.Contains(got, `class="close"`) == e.Preview {
 			t.Errorf("with preview %v it is %s", e.Preview, got[strings.Index(got, "<aside"):][:600])
 		}
@@ -326,7 +322,7 @@ func TestPreview(t *testing.T) {
 // TestEditsAreWords: no two of them run together.
 func TestEditsAreWords(t *testing.T) {
 	edits := []drift.Edit{{Text: "roof is"}, {Text: "515", Op: drift.Removed}, {Text: "520", Op: drift.Added}, {Text: "metres"}}
-	got := string(page("drift", Drift{ID: "a", Report: drift.Report{Sources: []drift.Source{{Title: "T", State: drift.Changed, Citations: []int{1}}}, Passages: []drift.Passage{{Citation: 1, State: drift.Altered, Diff: edits}}}}, (*Set).Drift).render(t, newSet(t)))
+	got := string(page("drift", Drift{ID: "a", Report: drift.Report{Sources: []drift.Source{{Title: "T", State: drift.Changed, Citations: []int{1}}}, Passages: []drift.Passage{{Citation: 1, State: drift.Altered, Diff: edits}}}}, Drift.Page).render())
 	if want := "roof is <del>515</del> <ins>520</ins> metres"; !strings.Contains(got, want) {
 		t.Errorf("%q is not in %s", want, got)
 	}
@@ -334,18 +330,18 @@ func TestEditsAreWords(t *testing.T) {
 
 // TestUnanswered: a run that cites nothing does not look like one that does.
 func TestUnanswered(t *testing.T) {
-	zero, free, took := marchwarden.Unit(0), 0.0, 7*time.Millisecond
+	zero, free := marchwarden.Unit(0), 0.0
 	for _, c := range []struct {
 		entry run.Entry
 		want  bool
 	}{
 		{run.Entry{Standing: run.Standing{Status: run.Complete}, Confidence: &zero}, true},
 		{run.Entry{Standing: run.Standing{Status: run.Complete}, Confidence: &zero, Citations: 1}, false},
-		{run.Entry{Standing: run.Standing{Status: run.Running}, Took: took, CostUSD: &free}, false},
-		{run.Entry{Standing: run.Standing{Status: run.Interrupted}, Took: took, CostUSD: &free}, false},
+		{run.Entry{Standing: run.Standing{Status: run.Running}, CostUSD: &free}, false},
+		{run.Entry{Standing: run.Standing{Status: run.Interrupted}, CostUSD: &free}, false},
 		{run.Entry{Standing: run.Standing{Status: run.Planned}}, false},
 	} {
-		got := string(page("history", History{Entries: []run.Entry{c.entry}, Total: 1}, (*Set).History).render(t, newSet(t)))
+		got := string(page("history", History{Entries: []run.Entry{c.entry}, Total: 1}, History.Page).render())
 		if strings.Contains(got, "no answer") != c.want || strings.Contains(got, "not sure (0.00)") != (c.entry.Citations > 0) {
 			t.Errorf("%+v is shown as %s", c.entry, got[strings.Index(got, `class="entry"`):][:400])
 		}
@@ -372,12 +368,11 @@ func TestLocal(t *testing.T) {
 }
 
 func TestConcurrent(t *testing.T) {
-	set := newSet(t)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for _, p := range typical() {
-				_ = p.write(set, p.view)
+				_ = p.write(p.view)
 			}
 		})
 	}
@@ -386,18 +381,17 @@ func TestConcurrent(t *testing.T) {
 
 // TestNoScriptNeeded: what the script does has a plain way in the page.
 func TestNoScriptNeeded(t *testing.T) {
-	set := newSet(t)
-	for _, n := range elements(t, page("answer", sampleAnswer(7, true), (*Set).Answer).render(t, set)) {
+	for _, n := range elements(t, page("answer", sampleAnswer(7, true), Answer.Page).render()) {
 		to, _ := attr(n, "href")
 		if number, ok := attr(n, "data-source"); ok && n.Data == "a" && to != "?source="+number+"#source" {
 			t.Errorf("source %s is reached by %q", number, to)
 		}
 	}
 	live := sampleLive()
-	if got := string(page("live", live, (*Set).Live).render(t, set)); !strings.Contains(got, `data-question="`+live.Lanes[0].Question+`"`) {
+	if got := string(page("live", live, Live.Node).render()); !strings.Contains(got, `data-question="`+live.Lanes[0].Question+`"`) {
 		t.Errorf("a page that does not know the question yet is not told: %s", got)
 	}
-	run := page("run", Run{ID: "a", Live: sampleLive()}, (*Set).Run).render(t, set)
+	run := page("run", Run{ID: "a", Live: sampleLive()}, Run.Page).render()
 	if !regexp.MustCompile(`<noscript>.*href="/runs/a"`).Match(run) {
 		t.Error("a run without script has no link to look again")
 	}
@@ -414,8 +408,8 @@ func TestSourcesByDocument(t *testing.T) {
 
 // TestPlainWords: outside the details no page of an answer speaks as the program does inside.
 func TestPlainWords(t *testing.T) {
-	for _, show := range []show{page("answer", sampleAnswer(7, true), (*Set).Answer), page("live", sampleLive(), (*Set).Live), page("ask", sampleAsk(), (*Set).Ask)} {
-		for _, n := range elements(t, show.render(t, newSet(t))) {
+	for _, show := range []show{page("answer", sampleAnswer(7, true), Answer.Page), page("live", sampleLive(), Live.Node), page("ask", sampleAsk(), Ask.Page)} {
+		for _, n := range elements(t, show.render()) {
 			if within(n, "details", "head") {
 				continue
 			}

@@ -14,12 +14,11 @@ import (
 // TestPaintedPieceByPiece: a page that comes slowly, and is painted after each piece, moves at no time.
 func TestPaintedPieceByPiece(t *testing.T) {
 	b := browsertest.Open(t)
-	set := newSet(t)
-	for _, s := range []show{page("answer", sampleAnswer(7, true), (*Set).Answer), page("ask", sampleAsk(), (*Set).Ask)} {
-		pieces := strings.Split(regexp.MustCompile(`<(section|aside|footer|details) `).ReplaceAllString(string(s.render(t, set)), "\x00$0"), "\x00")
+	for _, s := range []show{page("answer", sampleAnswer(7, true), Answer.Page), page("ask", sampleAsk(), Ask.Page)} {
+		pieces := strings.Split(regexp.MustCompile(`<((section|aside|footer|details|nav) |div class="tools")`).ReplaceAllString(string(s.render()), "\x00$0"), "\x00")
 		painted := make(chan struct{}, len(pieces))
 		mux := http.NewServeMux()
-		mux.Handle("/static/", set.Static())
+		mux.Handle("/static/", Static)
 		mux.HandleFunc("/painted", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNoContent)
 			painted <- struct{}{}

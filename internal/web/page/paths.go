@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"net/url"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,19 +31,16 @@ const (
 	runsPath    = "/runs/"
 )
 
-// Act is something that is done with a run, and the last element of its address.
-type Act string
-
-// The acts. Those that change something are POST.
+// What is done with a run: the last element of its address. Acts that change something are POST.
 const (
-	Cancel Act = "cancel" // POST
-	Resume Act = "resume" // POST: token_budget, or none to use what is left
-	Rerun  Act = "rerun"  // POST: the run again from its record, the results compared
-	Check  Act = "drift"  // POST: fetch the sources again; GET: the last report
-	Delete Act = "delete" // GET: Deletion; POST: confirmed=yes
-	Follow Act = "watch"  // POST: watch the question
-	Events Act = "events" // GET: the event stream; events "picture" (the live fragment), "over", "oops" (JSON with message and hint)
-	Peek   Act = "panel"  // GET ?source=N: the panel alone, for the script
+	Cancel = "cancel" // POST
+	Resume = "resume" // POST: token_budget, or none to use what is left
+	Rerun  = "rerun"  // POST: the run again from its record, the results compared
+	Check  = "drift"  // POST: fetch the sources again; GET: the last report
+	Delete = "delete" // GET: Deletion; POST: confirmed=yes
+	Follow = "watch"  // POST: watch the question
+	Events = "events" // GET: the event stream; events "picture" (the live fragment), "over", "oops" (JSON with message and hint)
+	Peek   = "panel"  // GET ?source=N: the panel alone, for the script
 )
 
 // RunPath is the address of a run: its answer, or its progress while there is none.
@@ -51,7 +48,7 @@ const (
 func RunPath(id string) string { return runsPath + url.PathEscape(id) }
 
 // ActPath is the address of an act on a run.
-func ActPath(id string, act Act) string { return RunPath(id) + "/" + url.PathEscape(string(act)) }
+func ActPath(id, act string) string { return RunPath(id) + "/" + act }
 
 // UnwatchPath is where the watching of a question is ended, by POST.
 func UnwatchPath(id string) string { return WatchPath + "/" + url.PathEscape(id) + "/remove" }
@@ -60,33 +57,21 @@ func UnwatchPath(id string) string { return WatchPath + "/" + url.PathEscape(id)
 func ExportPath(id, format string) string { return RunPath(id) + "/export/" + url.PathEscape(format) }
 
 // SourcePath is the address of the page of a citation's whole source, at the excerpt.
-func SourcePath(id string, number int) string {
-	n := strconv.Itoa(number)
-	return RunPath(id) + "/source/" + n + "#c" + n
-}
+func SourcePath(id string, n int) string { return fmt.Sprintf("%s/source/%d#c%d", RunPath(id), n, n) }
 
 // PicturePath is the address of a picture of the PDF page that a citation is from.
-func PicturePath(id string, number int) string {
-	return RunPath(id) + "/source/" + strconv.Itoa(number) + "/page"
-}
-
-func withQuery(path string, q url.Values) string {
-	if len(q) == 0 {
-		return path
-	}
-	return path + "?" + q.Encode()
-}
+func PicturePath(id string, n int) string { return fmt.Sprintf("%s/source/%d/page", RunPath(id), n) }
 
 //go:embed assets
 var assets embed.FS
 
-// Static serves what pages load. The name of a file has the hash of its content in
-// it, so that browsers may keep it for good; another name is not found. It is safe
-// for concurrent use.
-type Static struct {
-	files map[string][]byte // by the name that is served
-	names map[string]string // from the name in the source to the one that is served
-}
+// Static serves what pages load, by its address. The name of a file has the hash of its content in
+// it, so that browsers may keep it for good; another name is not found.
+var Static = files{}
+
+type files map[string][]byte
+
+var script, style, icon = Static.add("app.js"), Static.add("style.css"), Static.add("icon.svg")
 
 var kinds = map[string]string{
 	".css": "text/css; charset=utf-8",
@@ -94,31 +79,20 @@ var kinds = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-func newStatic() *Static {
-	s := &Static{files: map[string][]byte{}, names: map[string]string{}}
-	for _, name := range []string{"style.css", "app.js", "icon.svg"} {
-		body, err := assets.ReadFile("assets/" + name)
-		if err != nil {
-			panic("page: " + err.Error()) // it is part of the program
-		}
-		s.add(name, body)
+func (f files) add(name string) h.Link {
+	body, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic("page: " + err.Error()) // it is part of the program
 	}
-	return s
+	sum, ext := sha256.Sum256(body), path.Ext(name)
+	at := StaticPath + strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
+	f[at] = body
+	return h.Local(at)
 }
-
-func (s *Static) add(name string, body []byte) {
-	sum := sha256.Sum256(body)
-	ext := path.Ext(name)
-	served := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
-	s.names[name], s.files[served] = served, body
-}
-
-// link is the address of a file by its name in the source.
-func (s *Static) link(name string) h.Link { return h.Local(StaticPath + s.names[name]) }
 
 // ServeHTTP serves the file that the last element of the request's path names, by GET and HEAD.
-func (s *Static) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, ok := s.files[strings.TrimPrefix(r.URL.Path, StaticPath)]
+func (f files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, ok := f[r.URL.Path]
 	if !ok {
 		http.NotFound(w, r)
 		return

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"testing"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -30,61 +29,54 @@ func idOf(n int) marchwarden.TraceID {
 	return id
 }
 
-// newSet is the pages as they are served.
-func newSet(t testing.TB) *Set {
-	t.Helper()
-	return New()
-}
+func panel(e Evidence) h.Node { return e.Panel() }
 
 // show is one page as a function of its view.
 type show struct {
 	name  string
 	view  any // a pointer to it
-	write func(s *Set, view any) h.Node
+	write func(view any) h.Node
 }
 
-func page[V any](name string, v V, write func(*Set, V) h.Node) show {
-	return show{name, &v, func(s *Set, view any) h.Node { return write(s, *view.(*V)) }}
+func page[V any](name string, v V, write func(V) h.Node) show {
+	return show{name, &v, func(view any) h.Node { return write(*view.(*V)) }}
 }
 
 // typical are all pages as they look on a good day.
 func typical() []show {
 	return []show{
-		page("ask", sampleAsk(), (*Set).Ask),
-		page("ask-faults", faultyAsk(), (*Set).Ask),
-		page("run", Run{Frame: sampleFrame("Watching"), ID: "0195-a", Question: question, Live: sampleLive(), CanCancel: true}, (*Set).Run),
-		page("live", sampleLive(), (*Set).Live),
-		page("live-over", Live{ID: "0195-a", Over: true, Summary: "It has ended", Tokens: 3, Budget: 9}, (*Set).Live),
-		page("answer", sampleAnswer(7, false), (*Set).Answer),
-		page("answer-source", sampleAnswer(7, true), (*Set).Answer),
-		page("panel", sampleEvidence(2), (*Set).Panel),
-		page("panel-lost", Evidence{RunID: "0195-a", Number: 1, Of: 1, Problem: "its bytes are not what their hash says", Cited: marchwarden.Citation{RawExcerpt: "What was said.", Unchecked: true}}, (*Set).Panel),
-		page("source", sampleSource(), (*Set).Source),
-		page("history", sampleHistory(), (*Set).History),
-		page("watch", sampleWatch(), (*Set).Watch),
-		page("library", sampleLibrary(), (*Set).Library),
-		page("drift", sampleDrift(), (*Set).Drift),
-		page("signin", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}, Team: true, Problem: "this token is not known", Hint: "ask for a new one", Next: "/history"}, (*Set).SignIn),
-		page("signin-link", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}}, (*Set).SignIn),
-		page("problem", Problem{Frame: sampleFrame("Not found"), Status: 404, Headline: "There is no such run", Message: "no run has the id 0195-z", Hint: "look for it in the history", Code: "not_found", Back: "/history"}, (*Set).Problem),
-		page("confirm", Deletion{Frame: sampleFrame("Delete"), ID: "0195-a", Question: question, Facts: []report.Fact{{Label: "Asked", Value: "14 March 2026"}, {Label: "Citations", Value: "7"}}}, (*Set).Deletion),
+		page("ask", sampleAsk(), Ask.Page),
+		page("ask-faults", faultyAsk(), Ask.Page),
+		page("run", Run{Frame: sampleFrame("Watching"), ID: "0195-a", Question: question, Live: sampleLive(), CanCancel: true}, Run.Page),
+		page("live", sampleLive(), Live.Node),
+		page("live-over", Live{ID: "0195-a", Over: true, Summary: "It has ended", Tokens: 3, Budget: 9}, Live.Node),
+		page("answer", sampleAnswer(7, false), Answer.Page),
+		page("answer-source", sampleAnswer(7, true), Answer.Page),
+		page("panel", sampleEvidence(2), panel),
+		page("panel-lost", Evidence{RunID: "0195-a", Number: 1, Of: 1, Problem: "its bytes are not what their hash says", Cited: marchwarden.Citation{RawExcerpt: "What was said.", Unchecked: true}}, panel),
+		page("source", sampleSource(), Source.Page),
+		page("history", sampleHistory(), History.Page),
+		page("watch", sampleWatch(), Watch.Page),
+		page("library", sampleLibrary(), Library.Page),
+		page("drift", sampleDrift(), Drift.Page),
+		page("signin", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}, Team: true, Problem: "this token is not known", Hint: "ask for a new one", Next: "/history"}, SignIn.Page),
+		page("signin-link", SignIn{Frame: Frame{Title: "Sign in", CSRF: "t", Bare: true}}, SignIn.Page),
+		page("problem", Problem{Frame: sampleFrame("Not found"), Status: 404, Headline: "There is no such run", Message: "no run has the id 0195-z", Hint: "look for it in the history", Code: "not_found", Back: "/history"}, Problem.Page),
+		page("confirm", Deletion{Frame: sampleFrame("Delete"), ID: "0195-a", Question: question, Facts: []report.Fact{{Label: "Asked", Value: "14 March 2026"}, {Label: "Citations", Value: "7"}}}, Deletion.Page),
 	}
 }
 
 // empty are all pages with nothing in their views.
 func empty() []show {
 	return []show{
-		page("ask", Ask{}, (*Set).Ask), page("run", Run{}, (*Set).Run), page("live", Live{}, (*Set).Live), page("answer", Answer{}, (*Set).Answer),
-		page("answer-source", Answer{Evidence: &Evidence{}}, (*Set).Answer), page("panel", Evidence{}, (*Set).Panel), page("source", Source{}, (*Set).Source), page("history", History{}, (*Set).History),
-		page("watch", Watch{}, (*Set).Watch), page("library", Library{}, (*Set).Library), page("drift", Drift{}, (*Set).Drift), page("signin", SignIn{}, (*Set).SignIn),
-		page("problem", Problem{}, (*Set).Problem), page("confirm", Deletion{}, (*Set).Deletion),
+		page("ask", Ask{}, Ask.Page), page("run", Run{}, Run.Page), page("live", Live{}, Live.Node), page("answer", Answer{}, Answer.Page),
+		page("answer-source", Answer{Evidence: &Evidence{}}, Answer.Page), page("panel", Evidence{}, panel), page("source", Source{}, Source.Page), page("history", History{}, History.Page),
+		page("watch", Watch{}, Watch.Page), page("library", Library{}, Library.Page), page("drift", Drift{}, Drift.Page), page("signin", SignIn{}, SignIn.Page),
+		page("problem", Problem{}, Problem.Page), page("confirm", Deletion{}, Deletion.Page),
 	}
 }
 
-func (s show) render(t testing.TB, set *Set) []byte {
-	t.Helper()
-	return []byte(s.write(set, s.view).String())
-}
+func (s show) render() []byte { return []byte(s.write(s.view).String()) }
 
 const question = "When is the last frost in the upper valley, and how much has it moved since 1990?"
 
@@ -113,11 +105,11 @@ func faultyAsk() Ask {
 
 func sampleEntries() []run.Entry {
 	return []run.Entry{
-		{ID: idOf(1), Question: "Which heat pumps keep their output below −15 °C?", Standing: run.Standing{Status: run.Running}, Began: began, Researcher: "pi", Tokens: 8120},
-		{ID: idOf(2), Question: question, Standing: run.Standing{Status: run.Complete}, Began: began.Add(-time.Hour), Took: 41 * time.Second, Researcher: "pi", Confidence: unitOf(.82), Citations: 7, Gaps: 2, Tokens: 14210, CostUSD: ptr(.04),
+		{ID: idOf(1), Question: "Which heat pumps keep their output below −15 °C?", Standing: run.Standing{Status: run.Running}, Began: began, Researcher: "pi"},
+		{ID: idOf(2), Question: question, Standing: run.Standing{Status: run.Complete}, Began: began.Add(-time.Hour), Researcher: "pi", Confidence: unitOf(.82), Citations: 7, CostUSD: ptr(.04),
 			Answer: "…the average last frost now falls on 26 April, nine days earlier than in 1990…"},
-		{ID: idOf(3), Question: "Who proved the four colour theorem, and with which programs?", Standing: run.Standing{Status: run.Complete, Imported: true}, Began: began.Add(-26 * time.Hour), Took: 12 * time.Second, Researcher: "files", Confidence: unitOf(.55), Citations: 3, Tokens: 3120},
-		{ID: idOf(4), Question: "كم عدد سكان القاهرة في عام 2020؟", Standing: run.Standing{Status: run.Interrupted, Partial: true}, Began: began.Add(-50 * time.Hour), Took: 3 * time.Minute, Researcher: "web", Confidence: unitOf(.31), Citations: 1, Gaps: 3, Tokens: 20000, CostUSD: ptr(.11)},
+		{ID: idOf(3), Question: "Who proved the four colour theorem, and with which programs?", Standing: run.Standing{Status: run.Complete, Imported: true}, Began: began.Add(-26 * time.Hour), Researcher: "files", Confidence: unitOf(.55), Citations: 3},
+		{ID: idOf(4), Question: "كم عدد سكان القاهرة في عام 2020؟", Standing: run.Standing{Status: run.Interrupted, Partial: true}, Began: began.Add(-50 * time.Hour), Researcher: "web", Confidence: unitOf(.31), Citations: 1, CostUSD: ptr(.11)},
 		{ID: idOf(5), Question: "", Standing: run.Standing{Status: run.Damaged, Problem: "line 14: checksum does not fit"}},
 	}
 }
@@ -230,8 +222,8 @@ func sampleSource() Source {
 
 func sampleHistory() History {
 	return History{
-		Frame: sampleFrame("History"), Words: `frost "upper valley"`, Statuses: []Option{{"complete", "", true}, {"interrupted", "", false}, {"running", "", false}, {"damaged", "", false}},
-		Researchers: []Option{{"pi", "", false}, {"web", "", false}}, Entries: sampleEntries(), Total: 35, From: 21, To: 25,
+		Frame: sampleFrame("History"), Words: `frost "upper valley"`, Statuses: []Option{{"complete", true}, {"interrupted", false}, {"running", false}, {"damaged", false}},
+		Researchers: []Option{{"pi", false}, {"web", false}}, Entries: sampleEntries(), Total: 35, From: 21, To: 25,
 		Newer: url.Values{"q": {`frost "upper valley"`}}, Older: url.Values{"q": {`frost "upper valley"`}, "offset": {"40"}}, Faults: []Fault{{"q", "must be at most 64 words", ""}},
 	}
 }

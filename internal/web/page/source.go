@@ -44,9 +44,6 @@ func (e *Evidence) title() string {
 	return or(e.Cited.Title, e.Cited.Locator, "A source without a name")
 }
 
-// Panel is one source as the side panel of an answer, for the script.
-func (s *Set) Panel(v Evidence) h.Node { return v.panel() }
-
 // keys are how a keyboard goes through the sources. They need the script.
 const keys h.Literal = `<div class="keys scripted"><p class="soft"><kbd>j</kbd> and <kbd>k</kbd>, or the arrows on a sentence, go on and back; <kbd>Enter</kbd> opens its source; <kbd>Esc</kbd> closes it.</p>
 <label><input type="checkbox" data-keys checked> Use the letters j and k</label></div>`
@@ -55,7 +52,8 @@ func noSource() h.Node {
 	return h.Fill(`<h2>Source</h2><p class="soft">Choose a sentence, or a number behind it, to see the text that it rests on.</p>{}`, h.Fill(keys))
 }
 
-func (e *Evidence) panel() h.Node {
+// Panel is one source as the side panel of an answer; none asks for a choice.
+func (e *Evidence) Panel() h.Node {
 	if e == nil {
 		return h.Fill(`<aside class="panel" id="source" tabindex="-1" aria-label="Source">{}</aside>`, noSource())
 	}
@@ -64,10 +62,10 @@ func (e *Evidence) panel() h.Node {
 		opened, preview, shut = h.Node{}, h.Fill(` data-preview="{}"`, e.Number), h.Node{}
 	}
 	step := func(shown bool, n int, rel, sign, label string) h.Node {
-		return h.If(shown, `<a href="{}" data-source="{}" rel="{}"><span aria-hidden="true">{}</span><span class="sr">{}</span></a>`, toSource(n), n, rel, sign, label)
+		return h.If(shown, `<a href="{}" data-source="{}" rel="{}"><span aria-hidden="true">{}</span><span class="sr">{}</span></a>`, h.Source(n), n, rel, sign, label)
 	}
 	claims := h.Each(e.Claims, func(c report.ClaimView) h.Node {
-		return h.Fill(`<li><p>{} <span lang="" dir="auto">{}</span></p></li>`, chip(verdictOf(c.Verdict)), line(c.Text))
+		return h.Fill(`<li><p>{} <span lang="" dir="auto">{}</span></p></li>`, chip(pick(verdicts, c.Verdict)), line(c.Text))
 	})
 	return h.Fill(`<aside class="panel{}" id="source" tabindex="-1"{} aria-labelledby="source-title">
 <header class="panel-head"><p class="kind">Source {}{} <span class="steps">{}{}{}</span></p><h2 id="source-title" lang="" dir="auto">{}</h2>{}</header>
@@ -116,27 +114,27 @@ func (e *Evidence) about() h.Node {
 	}
 	return h.Fill(`<p class="meta">{}{}{}</p>{}{}<details class="more"><summary>Details of the source</summary><dl class="facts">{}{}{}{}{}{}</dl></details>`,
 		with(e.Author, `<span lang="" dir="auto">{}</span> `), with(c.Published, `<span lang="" dir="auto">{}</span> `), h.If(!fetched.IsZero(), `<span>stored {}</span>`, timed(fetched, "2 Jan 2006")),
-		h.If(e.State != "", `<p>{}{}{}</p>`, chip(freshnessOf(e.State)), h.If(!e.CheckedAt.IsZero(), ` <span class="soft">on {}</span>`, timed(e.CheckedAt, "2 Jan 2006")), with(e.Detail, `<br><span class="soft" lang="" dir="auto">{}</span>`)),
+		h.If(e.State != "", `<p>{}{}{}</p>`, chip(pick(freshness, e.State)), h.If(!e.CheckedAt.IsZero(), ` <span class="soft">on {}</span>`, timed(e.CheckedAt, "2 Jan 2006")), with(e.Detail, `<br><span class="soft" lang="" dir="auto">{}</span>`)),
 		h.Each(e.Notes, func(s string) h.Node { return h.Fill(`<p class="soft" lang="" dir="auto">{}</p>`, line(s)) }),
 		with(string(c.Authority), `<div><dt>Authority</dt><dd>{}</dd></div>`),
 		with(c.Origin, `<div><dt>Origin</dt><dd lang="" dir="auto">{}</dd></div>`),
 		with(c.Source, `<div><dt>Kind</dt><dd lang="" dir="auto">{}</dd></div>`),
-		h.Fill(`<div><dt>Confidence</dt><dd>{}</dd></div>`, unit(float64(c.Confidence))), span,
+		h.Fill(`<div><dt>Confidence</dt><dd>{}</dd></div>`, unit(c.Confidence)), span,
 		with(c.ContentHash, `<div><dt>Stored as</dt><dd><code>{}</code></dd></div>`))
 }
 
-// Source is the page of one whole source.
-func (s *Set) Source(v Source) h.Node {
+// Page is the text, and what is known of it.
+func (v Source) Page() h.Node {
 	e := &v.Evidence
 	back := RunPath(v.RunID)
 	if e.Number > 0 {
-		back += toSource(e.Number).Address()
+		back += h.Source(e.Number).Address()
 	}
 	text, cut := e.text(), false
 	if w := e.Window; w != nil {
 		text, cut = h.Fill(`<div class="stored full" lang="" dir="auto">{}<mark id="c{}">{}</mark>{}</div>`, h.Exact(w.Before), e.Number, h.Exact(w.Excerpt), h.Exact(w.After)), w.Earlier+w.Later > 0
 	}
-	return s.frame(shell{Frame: v.Frame, name: "source", main: h.Fill(`<article class="whole">
+	return shell{Frame: v.Frame, name: "source", main: h.Fill(`<article class="whole">
 <header class="head"><p class="kind"><a href="{}">Back to the answer</a>{}</p><h1 lang="" dir="auto">{}</h1>{}{}</header>
 <div class="split">
 <section class="column" aria-labelledby="text-title"><h2 id="text-title">Stored text</h2>{}{}</section>
@@ -147,5 +145,5 @@ func (s *Set) Source(v Source) h.Node {
 		text, h.If(cut, `<p class="soft">The text goes on; this is as much as is shown.</p>`), e.leaf(), e.about(),
 		h.If(len(v.Excerpts) > 0, `<h3>Cited from it</h3><ol class="sources">{}</ol>`, h.Each(v.Excerpts, func(x report.SourceView) h.Node {
 			return h.Fill(`<li value="{}"><a href="{}" lang="" dir="auto">{}</a></li>`, x.Number, h.Local(SourcePath(v.RunID, x.Number)), clip(120, x.Excerpt))
-		})))})
+		})))}.page()
 }

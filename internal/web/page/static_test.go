@@ -1,6 +1,7 @@
 package page
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"net/http/httptest"
@@ -12,13 +13,12 @@ import (
 
 // TestStatic: what pages name is served, for good; nothing else is.
 func TestStatic(t *testing.T) {
-	set := newSet(t)
 	get := func(method, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		set.Static().ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		Static.ServeHTTP(w, httptest.NewRequest(method, path, nil))
 		return w
 	}
-	named := regexp.MustCompile(`(?:src|href)="(/static/[^"]*)"`).FindAllStringSubmatch(string(page("ask", Ask{}, (*Set).Ask).render(t, set)), -1)
+	named := regexp.MustCompile(`(?:src|href)="(/static/[^"]*)"`).FindAllStringSubmatch(string(page("ask", Ask{}, Ask.Page).render()), -1)
 	kinds := map[string]int{}
 	for _, m := range named {
 		w := get("GET", m[1])
@@ -42,11 +42,10 @@ func TestStatic(t *testing.T) {
 
 // TestNamesFollowContent: another style sheet has another name.
 func TestNamesFollowContent(t *testing.T) {
-	one, two := newStatic(), newStatic()
-	one.add("style.css", []byte("a{}"))
-	two.add("style.css", []byte("b{}"))
-	if a, b := one.link("style.css"), two.link("style.css"); a == b {
-		t.Errorf("both are %v", a)
+	for at, body := range Static {
+		if sum := fmt.Sprintf("%x", sha256.Sum256(body)); !strings.Contains(at, "."+sum[:12]+".") {
+			t.Errorf("%s has the hash %s", at, sum)
+		}
 	}
 }
 

@@ -17,12 +17,12 @@ type Watch struct {
 // mostShown is how many reports of a question the page has.
 const mostShown = 10
 
-// Watch is the page of watched questions.
-func (s *Set) Watch(v Watch) h.Node {
+// Page is a box for each question.
+func (v Watch) Page() h.Node {
 	none := h.If(len(v.Questions) == 0, `<p class="soft">No question is watched yet. To watch one, open its answer and choose <i>Watch this question</i> under <i>More</i>.</p>`)
-	return s.frame(shell{Frame: v.Frame, name: "watch", here: "watch", main: h.Fill(`<header class="head"><h1>Watched questions</h1>
+	return shell{Frame: v.Frame, name: "watch", here: "watch", main: h.Fill(`<header class="head"><h1>Watched questions</h1>
 <p class="soft">They are asked again on schedule while this program or <code>marchwarden watch run</code> runs. What changed is below.</p></header>
-{}{}`, none, h.Each(v.Questions, v.question))})
+{}{}`, none, h.Each(v.Questions, v.question))}.page()
 }
 
 func (v Watch) question(q watch.Question) h.Node {

@@ -2,10 +2,8 @@ package page
 
 import (
 	"fmt"
-	"math"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -79,14 +77,9 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
 }
 
-func unit(v float64) string {
-	if math.IsNaN(v) {
-		v = 0
-	}
-	return strconv.FormatFloat(min(max(v, 0), 1), 'f', 2, 64)
-}
+func unit(v marchwarden.Unit) string { return fmt.Sprintf("%.2f", float64(v)) }
 
-func meter(v float64) h.Node {
+func meter(v marchwarden.Unit) h.Node {
 	level := "low"
 	switch {
 	case v >= 0.7:
@@ -97,28 +90,22 @@ func meter(v float64) h.Node {
 	return h.Fill(`<meter class="{}" aria-hidden="true" min="0" max="1" value="{}"></meter>`, level, unit(v))
 }
 
-// share is a part of a whole in words: "31 %". A whole of nothing has none.
-func share(part, whole int) string {
-	if whole <= 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.0f %%", 100*float64(part)/float64(whole))
-}
-
-// Money is an amount for people, "" if it is not known.
-func Money(usd *float64) string {
+// money is an amount for people, "" if it is not known.
+func money(usd *float64) string {
 	switch {
 	case usd == nil:
 		return ""
-	case *usd > 0 && *usd < 0.01:
+	case *usd == 0:
+		return "no cost"
+	case *usd < 0.01:
 		return fmt.Sprintf("$%.4f", *usd)
 	}
 	return fmt.Sprintf("$%.2f", *usd)
 }
 
 // word is a value of the contract: its name, which may be a class, its sign, which stands
-// before the title so that colour is not alone, and what people read. Names that are not
-// known never become a class.
+// before the title so that colour is not alone, and what people read. The last of a list is for names
+// that are not known, which never become a class; without a title it says the name.
 type word struct{ name, sign, title, tone string }
 
 var verdicts = []word{
@@ -131,12 +118,12 @@ var verdicts = []word{
 
 var statuses = []word{
 	{"complete", "✓", "Complete", "good"}, {"planned", "◦", "Planned only", "plain"}, {"interrupted", "‖", "Interrupted", "fair"},
-	{"running", "●", "Running", "live"}, {"damaged", "✗", "Damaged", "bad"},
+	{"running", "●", "Running", "live"}, {"damaged", "✗", "Damaged", "bad"}, {"other", "?", "", "plain"},
 }
 
 var states = []word{
 	{"planned", "◦", "planned", "plain"}, {"planning", "…", "planning", "live"}, {"waiting", "…", "waiting", "live"}, {"searching", "⌕", "searching", "live"}, {"reading", "≡", "reading", "live"},
-	{"writing", "✎", "writing", "live"}, {"checking", "✓", "checking", "live"}, {"done", "✓", "done", "good"}, {"failed", "✗", "failed", "bad"},
+	{"writing", "✎", "writing", "live"}, {"checking", "✓", "checking", "live"}, {"done", "✓", "done", "good"}, {"failed", "✗", "failed", "bad"}, {"other", "…", "", "plain"},
 }
 
 var freshness = []word{
@@ -153,21 +140,13 @@ var holds = []word{
 }
 
 func pick(all []word, name string) word {
-	for _, w := range all {
-		if w.name == name {
-			return w
-		}
+	i := slices.IndexFunc(all, func(w word) bool { return w.name == name })
+	if i < 0 {
+		i = len(all) - 1
 	}
-	return all[len(all)-1]
-}
-
-func verdictOf(name string) word   { return pick(verdicts, name) }
-func freshnessOf(name string) word { return pick(freshness, name) }
-func statusOf(name string) word {
-	return pick(slices.Concat(statuses, []word{{"other", "?", line(name), "plain"}}), name)
-}
-func stateOf(name string) word {
-	return pick(slices.Concat(states, []word{{"other", "…", line(name), "plain"}}), name)
+	w := all[i]
+	w.title = or(w.title, name)
+	return w
 }
 
 // Fault is what is wrong with a field of a form. Field is its name in the form, or ""
@@ -176,8 +155,8 @@ type Fault struct{ Field, Message, Hint string }
 
 // Option is one of several values of a field.
 type Option struct {
-	Value, Name string
-	Chosen      bool
+	Value  string
+	Chosen bool
 }
 
 // Discovery is something met on the way.
@@ -224,17 +203,12 @@ func faultList(faults []Fault) h.Node {
 		}))
 }
 
-// invalid marks a field that has a fault. Hint is the id of what else describes it, or "".
-func invalid(faults []Fault, field, hint string) h.Node {
-	wrong := !faultAt(faults, field).Empty()
-	var described []string
-	if hint != "" {
-		described = append(described, hint)
+// invalid marks a field that has a fault, and says what describes it.
+func invalid(faults []Fault, field string) h.Node {
+	if faultAt(faults, field).Empty() {
+		return h.Fill(` aria-describedby="{}-hint"`, field)
 	}
-	if wrong && hint != "" {
-		described = append(described, field+"-fault")
-	}
-	return h.Join(h.If(len(described) > 0, ` aria-describedby="{}"`, strings.Join(described, " ")), h.If(wrong, ` aria-invalid="true"`))
+	return h.Fill(` aria-describedby="{}-hint {}-fault" aria-invalid="true"`, field, field)
 }
 
 // facts is labels with their values; those without a value are left out.
@@ -245,40 +219,29 @@ func facts(all []report.Fact) h.Node {
 }
 
 func cite(n int) h.Node {
-	return h.Fill(`<a class="cite" href="{}" data-source="{}"><span class="sr">Source </span>{}</a>`, toSource(n), n, n)
+	return h.Fill(`<a class="cite" href="{}" data-source="{}"><span class="sr">Source </span>{}</a>`, h.Source(n), n, n)
 }
-
-// toSource leads from an answer's page to a source in its panel.
-func toSource(n int) h.Link { return h.Again("source", n, "source") }
 
 // entry is a run in a list.
 func entry(e run.Entry) h.Node {
-	question := clip(300, e.Question)
-	if question == "" {
-		question = "No question was kept"
-	}
 	return h.Fill(`<li class="entry"><div class="entry-text"><a class="question" href="{}" lang="" dir="auto">{}</a>{}{}<p class="meta">{}</p></div></li>
-`, h.Local(RunPath(e.ID.String())), question, h.If(e.Answer != "", `<p class="snippet" lang="" dir="auto">{}</p>`, e.Answer), with(e.Problem, `<p class="snippet bad-text">{}</p>`), entryFacts(e))
+`, h.Local(RunPath(e.ID.String())), or(clip(300, e.Question), "No question was kept"), h.If(e.Answer != "", `<p class="snippet" lang="" dir="auto">{}</p>`, e.Answer), with(e.Problem, `<p class="snippet bad-text">{}</p>`), entryFacts(e))
 }
 
 // entryFacts are what is known of a run in a list, in words. A run that goes on, or was cut off, has
 // taken more than what its record says so far: its time and cost are left out.
 func entryFacts(e run.Entry) h.Node {
-	parts := []h.Node{}
-	if status := statusOf(string(e.Status)); e.Status != run.Complete {
-		parts = append(parts, chip(status), h.Text(" "))
-	}
 	cost := ""
 	if counted := e.Partial || e.Status == run.Complete || e.Status == run.Planned; counted && e.CostUSD != nil && *e.CostUSD > 0 {
-		cost = Money(e.CostUSD)
+		cost = money(e.CostUSD)
 	}
 	sure := ""
 	if e.Citations > 0 && e.Confidence != nil {
 		sure, _ = report.Sure(*e.Confidence)
 	}
-	return h.Join(append(parts, h.If(e.Status == run.Complete && e.Citations == 0, `<span>no answer</span> `), // it found nothing to cite
+	return h.Join(h.If(e.Status != run.Complete, `{} `, chip(pick(statuses, string(e.Status)))), h.If(e.Status == run.Complete && e.Citations == 0, `<span>no answer</span> `), // it found nothing to cite
 		h.If(e.Partial && e.Citations > 0, `<span>with a partial answer</span> `), with(sure, `<span>{}</span> `), h.If(!e.Began.IsZero(), `{} `, moment(e.Began)),
-		with(cost, `<span>{}</span> `), h.If(e.Imported, `<span>imported</span>`))...)
+		with(cost, `<span>{}</span> `), h.If(e.Imported, `<span>imported</span>`))
 }
 
 func countOf(n int, noun string) h.Node {
@@ -292,14 +255,7 @@ func entries(all []run.Entry) h.Node {
 // gaps is a line for each category, and all of it below.
 func gaps(groups []report.GapGroup) h.Node {
 	return h.Each(groups, func(g report.GapGroup) h.Node {
-		more, n := "", len(g.Gaps)
-		if n == 0 {
-			return h.Node{}
-		}
-		if n > 1 {
-			more = fmt.Sprintf(" and %d more", n-1)
-		}
-		return h.Fill(`<details class="gap"><summary>{}: <span lang="" dir="auto">{}</span>{}</summary><ul class="items">{}</ul></details>`, line(g.Words), clip(160, g.Gaps[0].Topic), more, h.Each(g.Gaps, func(x report.Gap) h.Node {
+		return h.Fill(`<details class="gap"><summary>{}: <span lang="" dir="auto">{}</span>{}</summary><ul class="items">{}</ul></details>`, line(g.Words), clip(160, g.Gaps[0].Topic), h.If(len(g.Gaps) > 1, ` and {} more`, len(g.Gaps)-1), h.Each(g.Gaps, func(x report.Gap) h.Node {
 			return h.Fill(`<li><p lang="" dir="auto"><strong>{}</strong></p>{}{}</li>`, line(x.Topic), with(x.Detail, `<p class="soft" lang="" dir="auto">{}</p>`), h.Each(x.Done, func(done string) h.Node {
 				return h.Fill(`<p class="done"><span aria-hidden="true">→ </span><span class="sr">What was done: </span><span lang="" dir="auto">{}</span></p>`, line(done))
 			}))

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 )
 
 // How long an effort lasts that a change of leaders may be in the way of, and one try of
@@ -25,18 +26,6 @@ const (
 	tryFor   = 3 * time.Second
 	firstTry = 500 * time.Millisecond
 )
-
-// Pause waits, or returns the error of ctx.
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // The error codes of JetStream that are told apart.
 const (
@@ -88,23 +77,11 @@ func (c *Conn) Publish(ctx context.Context, m Message) (seq uint64, old bool, er
 		msg.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(*m.After, 10))
 	}
 	err = c.retry(ctx, "publish to "+m.Subject, func(ctx context.Context) error {
-		reply, err := c.nc.RequestMsgWithContext(ctx, msg)
-		if err != nil {
-			return err
+		ack, err := c.js.PublishMsg(ctx, msg, jetstream.WithRetryAttempts(0))
+		if err == nil {
+			seq, old = ack.Sequence, old || ack.Duplicate
 		}
-		var ack struct {
-			Error     *jetstream.APIError `json:"error"`
-			Seq       uint64              `json:"seq"`
-			Duplicate bool                `json:"duplicate"`
-		}
-		if err := json.Unmarshal(reply.Data, &ack); err != nil {
-			return fmt.Errorf("read the acknowledgement: %w", err)
-		}
-		if ack.Error != nil {
-			return ack.Error
-		}
-		seq, old = ack.Seq, old || ack.Duplicate
-		return nil
+		return err
 	})
 	if !errors.Is(err, ErrFenced) || m.ID == "" {
 		return seq, old, err
@@ -151,19 +128,15 @@ func (c *Conn) insist(ctx context.Context, what string, first time.Duration, try
 		if final := c.final(what, err, began); final != nil {
 			return final
 		}
-		if Pause(ctx, wait/2+rand.N(wait)) != nil {
-			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: what, Err: err, Hint: hintOf(err)}
+		if httpapi.Sleep(ctx, wait/2+rand.N(wait)) != nil {
+			late := &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: what, Err: err}
+			if api, ok := errors.AsType[*jetstream.APIError](err); ok && slices.Contains(errsFull, api.ErrorCode) {
+				late.Hint = "the hubs are full: give them more storage, or keep documents elsewhere: dir:/path"
+			}
+			return late
 		}
 		wait = min(2*wait, 500*time.Millisecond)
 	}
-}
-
-// hintOf says what to do about hubs that could not do what was asked for in time.
-func hintOf(err error) string {
-	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && slices.Contains(errsFull, api.ErrorCode) {
-		return "the hubs are full: give them more storage, or keep documents elsewhere: dir:/path"
-	}
-	return ""
 }
 
 // final is what an error comes to that another try would not change, nil for others.
@@ -236,10 +209,7 @@ func (c *Conn) PutKey(ctx context.Context, bucket, key string, value []byte) err
 }
 
 func (c *Conn) get(ctx context.Context, stream string, ask map[string]any) (Entry, bool, error) {
-	body, err := json.Marshal(ask)
-	if err != nil {
-		return Entry{}, false, fmt.Errorf("ask %s for a message: %w", stream, err)
-	}
+	body, _ := json.Marshal(ask) // texts and numbers always marshal
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`
 		Message struct {
@@ -249,7 +219,7 @@ func (c *Conn) get(ctx context.Context, stream string, ask map[string]any) (Entr
 			Data    []byte `json:"data"`
 		} `json:"message"`
 	}
-	err = c.retry(ctx, "read from "+stream, func(ctx context.Context) error {
+	err := c.retry(ctx, "read from "+stream, func(ctx context.Context) error {
 		answer.Error = nil
 		reply, err := c.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, body)
 		if err != nil {
@@ -263,7 +233,7 @@ func (c *Conn) get(ctx context.Context, stream string, ask map[string]any) (Entr
 		}
 		return nil
 	})
-	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && api.ErrorCode == errNoMessage {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == errNoMessage {
 		return Entry{}, false, nil
 	}
 	if err != nil {

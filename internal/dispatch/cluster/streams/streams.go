@@ -219,7 +219,7 @@ func (c *Conn) Prepare(ctx context.Context, replicas int, lease time.Duration, k
 	return c.Insist(ctx, "renew the leases", func(ctx context.Context) error { return c.renewConsumers(ctx, lease) })
 }
 
-// prepare makes a stream, or brings it up to date. One that is as it is wanted is not touched:
+// prepare makes a stream, or brings it up to date. One that is as it is wanted stays as it is:
 // several hubs that change it at the same moment keep each other waiting.
 func (c *Conn) prepare(ctx context.Context, cfg jetstream.StreamConfig) error {
 	return c.Insist(ctx, "prepare stream "+cfg.Name, func(ctx context.Context) error {

@@ -1,4 +1,4 @@
-package chromium
+package browsertest
 
 import (
 	"context"
@@ -6,45 +6,29 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"time"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
 // grace is how long the browser may take to end by itself once it was told to; so it clears up its own children.
 const grace = time.Second
 
-// Program is a browser to be started.
-type Program struct {
+// program is a browser to be started.
+type program struct {
 	Path   string   // as Find gives it
 	Args   []string // must have Flags among them
 	Env    []string // all that it learns about this machine
 	Stderr *os.File // where its own words go; nil throws them away
 }
 
-// Run starts the browser, has use talk to it and ends it. When Run returns, the whole process group is dead, and the wire that use had must not be used any more. A
-// browser that is ended because ctx did gives the error of ctx, one that ended by itself a CodeUnavailable error with how it ended in the chain, and every
-// other way the error of use.
-//
-// The browser is started from a thread that stays until it ended: the kernel ends it when its parent thread dies, and that must not happen before this process does.
-func Run(ctx context.Context, program Program, use func(*Wire) error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		done <- runHere(ctx, program, use)
-	}()
-	return <-done
-}
-
-func runHere(ctx context.Context, program Program, use func(*Wire) error) error {
-	cmd := exec.Command(program.Path, program.Args...)
-	cmd.Env = program.Env
-	if program.Stderr != nil {
-		cmd.Stderr = program.Stderr
+// run starts the browser, has use talk to it and ends it. The wire that use had must not be used any more when it returns. A
+// browser that is ended because ctx did gives the error of ctx, one that ended by itself an error with how it ended, and every
+// other way the error of use. Should this process die, the browser loses its pipe, and ends.
+func run(ctx context.Context, what program, use func(*wire) error) error {
+	cmd := exec.Command(what.Path, what.Args...)
+	cmd.Env = what.Env
+	if what.Stderr != nil {
+		cmd.Stderr = what.Stderr
 	}
-	ownGroup(cmd)
 	out, in, err := start(ctx, cmd)
 	if err != nil {
 		return err
@@ -53,32 +37,30 @@ func runHere(ctx context.Context, program Program, use func(*Wire) error) error 
 	killed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(killed)
-		killGroup(cmd)
-		hangUp() // should a child hold the other ends
+		_ = cmd.Process.Kill() // its children end when they lose it
+		hangUp()               // should a child hold the other ends
 	})
 	w := newWire(out, in)
 	err = use(w)
-	w.end()
+	close(w.ended)
 	if err == nil {
 		_, _ = w.Send("", "Browser.close", struct{}{}) // if it does not get there, the browser is killed
-	} else if !errors.Is(err, ErrGone) {
-		killGroup(cmd) // there is nothing to wait for
+	} else if !errors.Is(err, errGone) {
+		_ = cmd.Process.Kill() // there is nothing to wait for
 	}
-	overdue := time.AfterFunc(grace, func() { killGroup(cmd) })
+	overdue := time.AfterFunc(grace, func() { _ = cmd.Process.Kill() })
 	waitErr := cmd.Wait()
 	overdue.Stop()
 	if !stop() {
 		<-killed
 	}
-	killGroup(cmd) // what the browser left behind
 	hangUp()
 	w.reading.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, ErrGone):
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the browser ended without a document", Err: exitOf(waitErr),
-			Hint: "run it by hand with --headless --dump-dom to see why; in a container its sandbox may not be allowed"}
+	case errors.Is(err, errGone):
+		return fmt.Errorf("the browser ended: %w", exitOf(waitErr))
 	}
 	return err
 }
@@ -107,8 +89,7 @@ func start(ctx context.Context, cmd *exec.Cmd) (out, in *os.File, err error) {
 }
 
 func exitOf(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return errors.New(exit.ProcessState.String())
 	}
 	return err
