@@ -170,8 +170,7 @@ func TestConformanceWithKeys(t *testing.T) {
 	if os.Getenv("MARCHWARDEN_TEST_CLUSTER") == "" {
 		t.Skip("set MARCHWARDEN_TEST_CLUSTER=1")
 	}
-	dispatchtest.Run(t, func(t *testing.T) dispatchtest.Rig {
-		const lease = 2 * time.Second
+	dispatchtest.Run(t, func(t *testing.T, lease time.Duration) dispatchtest.Rig {
 		g := newGuarded(t)
 		g.prepare(t, cluster.Facts{Lease: lease})
 		return dispatchtest.Rig{

@@ -245,11 +245,11 @@ func (s slow) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
 // A task that takes longer to claim than its lease lasts is not taken away meanwhile.
 func TestSlowClaimKeepsItsLease(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, time.Second)
+	w := newWorld(t, 3*time.Second)
 	evidence, asked := blob.NewMem(), make(chan string, 8)
 	first := w.openOn(t, "first", evidence, time.Now)
 	task := handBack(t, first)
-	work(t, w.openOn(t, "second", slow{evidence, 2500 * time.Millisecond, asked}, time.Now), 1, empty)
+	work(t, w.openOn(t, "second", slow{evidence, 7 * time.Second, asked}, time.Now), 1, empty)
 	<-asked // it is at its claim
 	work(t, w.openOn(t, "third", evidence, time.Now), 1, empty)
 	if end := ended(t, first, task); end.Status != dispatch.Done || end.Attempt != 2 || end.Worker != "second" {

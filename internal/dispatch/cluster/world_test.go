@@ -243,5 +243,5 @@ func within(t *testing.T, d time.Duration) context.Context {
 
 func TestEngine(t *testing.T) {
 	t.Parallel()
-	dispatchtest.Run(t, func(t *testing.T) dispatchtest.Rig { return newWorld(t, lease).rig() })
+	dispatchtest.Run(t, func(t *testing.T, lease time.Duration) dispatchtest.Rig { return newWorld(t, lease).rig() })
 }
