@@ -54,7 +54,7 @@ func threeOfFour(t *testing.T, o *office, garbage string) {
 	cfg := pi.Config{Dispatcher: tr, Lab: researcher.Lab{Deadline: deadline}}
 	began := time.Now()
 	res := o.ask(t, cfg, marchwarden.Request{Question: gallium})
-	if took := time.Since(began); took > deadline+20*time.Second {
+	if took := time.Since(began); took > deadline+time.Minute { // the one that hangs would hang for good
 		t.Errorf("it took %s: %+v", took, res.Rihlas)
 	}
 	if len(res.Citations) != 1 || res.Citations[0].RawExcerpt != truth || !strings.Contains(res.Answer, truth) || res.Citations[0].Unchecked {
