@@ -30,7 +30,6 @@ const (
 // bucket. They are safe for concurrent use.
 type Limits struct {
 	c     *Conn
-	rules limit.Rules
 	set   *limit.Set
 	clock *clock
 
@@ -42,7 +41,7 @@ type Limits struct {
 // Limits makes the limits of a cluster that is prepared. Nothing is asked before one is
 // used. The caller closes them before the connection.
 func (c *Conn) Limits(rules limit.Rules) *Limits {
-	l := &Limits{c: c, rules: rules, clock: newClock(c.now)}
+	l := &Limits{c: c, clock: newClock(c.now)}
 	l.set = &limit.Set{Rules: rules, Store: l.store, Now: c.now, Tell: l.tell}
 	return l
 }
@@ -52,20 +51,6 @@ func (c *Conn) Limits(rules limit.Rules) *Limits {
 func (l *Limits) Limit(key string) dispatch.Limiter {
 	l.listen()
 	return l.set.Limit(key)
-}
-
-// Status is what is used of every limit that has a rule of its own, in a fixed order.
-func (l *Limits) Status(ctx context.Context) ([]limit.Use, error) {
-	var uses []limit.Use
-	for _, key := range l.rules.Exact() {
-		rate, _ := l.rules.For(key)
-		u, err := limit.Look(ctx, key, rate, l.store(key))
-		if err != nil {
-			return nil, err
-		}
-		uses = append(uses, u)
-	}
-	return uses, nil
 }
 
 // Close stops listening. It may be repeated.
