@@ -54,9 +54,8 @@ type Queue struct {
 
 // Stewardship is what a steward says of itself.
 type Stewardship struct {
-	Name    string    `json:"name"`
-	Leading bool      `json:"leading"`
-	Since   time.Time `json:"since,omitzero"`
+	Name    string `json:"name"`
+	Leading bool   `json:"leading"`
 	// What it sees: tasks and investigations that have not ended.
 	Open           int     `json:"open"`
 	Investigations int     `json:"investigations"`
@@ -183,7 +182,6 @@ func (e *Engine) queues(ctx context.Context, workers []Presence) (list []Queue, 
 // Presence is what a worker says of itself while it lives.
 type Presence struct {
 	Name    string `json:"name"`
-	Host    string `json:"host,omitempty"`
 	Version string `json:"version,omitempty"`
 	// Members are the researchers that it works for, each on the queue of its name.
 	Members []dispatch.Member `json:"members,omitempty"`

@@ -125,7 +125,7 @@ func (s *Steward) leads(ctx context.Context) (leads bool) {
 func (s *Steward) begin() *term {
 	now, js := s.e.cfg.Now(), s.e.conn.JetStream()
 	s.count(func(t *Stewardship) {
-		t.Name, t.Leading, t.Since = s.name, true, now
+		t.Name, t.Leading = s.name, true
 		t.Terms++
 	})
 	s.e.log.Info("steward leads", "name", s.name)
