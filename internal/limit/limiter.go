@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -274,19 +275,11 @@ func sleep(ctx context.Context, nanoseconds int64, changed <-chan struct{}) erro
 // pass waits while the provider accepts no calls.
 func (l *Limiter) pass(ctx context.Context) error {
 	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		slow, changed := l.look()
 		now := l.cfg.Store.Now().UnixNano()
-		if now >= slow {
-			return nil
-		}
-		if err := later(l.cfg.Name, slow, now); err != nil {
+		if err := cmp.Or(ctx.Err(), later(l.cfg.Name, slow, now)); err != nil || now >= slow {
 			return err
 		}
-		if err := sleep(ctx, slow-now, changed); err != nil {
-			return err
-		}
+		_ = sleep(ctx, slow-now, changed) // the end of ctx shows
 	}
 }

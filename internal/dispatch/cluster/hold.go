@@ -119,17 +119,11 @@ func (h *hold) heed(ctx context.Context) {
 }
 
 // heedAgain looks for a wish to cancel at once, since one may have come while no worker had the
-// task, and every now and then until the hold ends: what told of one may have been lost.
+// task, and once a lease until the hold ends: what told of one may have been lost.
 func (h *hold) heedAgain() {
-	joined := h.e.conn.Joined()
-	for quarters := 0; ; quarters++ {
-		if again := h.e.conn.Joined(); again != joined || quarters%4 == 0 {
-			joined = again
-			h.heed(h.life)
-		}
-		if httpapi.Sleep(h.life, h.e.facts.Lease/4) != nil {
-			return
-		}
+	for h.life.Err() == nil {
+		h.heed(h.life)
+		_ = httpapi.Sleep(h.life, h.e.facts.Lease) // its end shows
 	}
 }
 

@@ -163,7 +163,6 @@ func (e *Engine) Close() error {
 	for _, h := range holds {
 		h.die(released(h.task.ID, errors.New("the engine is closed")))
 	}
-	e.limits.Close()
 	e.conn.Close()
 	return nil
 }

@@ -52,8 +52,6 @@ type Conn struct {
 	// refused is the last thing that the server did not allow, with its time: the client
 	// is told apart from the request, which would only time out.
 	refused atomic.Pointer[refusal]
-	// joined counts the connections made, so that who follows something knows of gaps.
-	joined atomic.Uint64
 
 	mu   sync.Mutex // guards what follows
 	life context.Context
@@ -123,7 +121,6 @@ func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
 		// for its acknowledgement tries again: nothing is sent unnoticed later.
 		nats.ReconnectBufSize(-1),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			c.joined.Add(1)
 			c.log.Info("connected to a hub again", "hub", nc.ConnectedServerName())
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -192,10 +189,6 @@ func (c *Conn) JetStream() jetstream.JetStream { return c.js }
 
 // NATS is the connection itself, for what is not kept.
 func (c *Conn) NATS() *nats.Conn { return c.nc }
-
-// Joined counts how often the connection was made anew. A change says that what came by
-// subscription may have gaps.
-func (c *Conn) Joined() uint64 { return c.joined.Load() }
 
 // Close ends the connection. It may be repeated.
 func (c *Conn) Close() {
