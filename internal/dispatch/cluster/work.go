@@ -227,14 +227,14 @@ func (w *crew) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task, c
 		}
 		return nil, p.Drop(ctx)
 	}
-	h := &hold{e: e, crew: w, task: t, pointer: p, record: r, nonce: rand.Text(),
+	h := &hold{e: e, crew: w, task: t, pointer: p, record: r,
 		head: head{task: t.ID, worker: e.cfg.Name, attempt: r.attempt + 1, deaths: r.deaths}}
 	claim := h.head
 	claim.kind = kindClaim
 	if claim.blob, err = e.before(ctx, t, r); err != nil {
 		return nil, err
 	}
-	if r.last, err = e.write(ctx, t, claim, nil, r.last, h.nextID()); err != nil {
+	if r.last, err = e.write(ctx, t, claim, nil, r.last, rand.Text()); err != nil {
 		return nil, err
 	}
 	return h, nil
