@@ -160,7 +160,7 @@ func orderLine(s *cluster.Stewardship) string {
 	if s == nil {
 		return "no hub keeps it in order at the moment"
 	}
-	line := fmt.Sprintf("%s under way, %s; %.1f ended a minute", term.Plural(s.Investigations, "investigation"), term.Plural(s.Open, "task"), s.PerMinute)
+	line := fmt.Sprintf("%s under way; %.1f ended a minute", term.Plural(s.Open, "task"), s.PerMinute)
 	if s.Flawed > 0 {
 		line += fmt.Sprintf("; %s failed or came with a warning", term.Plural(int(s.Flawed), "answer"))
 	}

@@ -42,7 +42,7 @@ func TestStatusLines(t *testing.T) {
 	if err := writeStatus(&out, term.Style{}, s); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`well +working +2 of 4 +.*pi`, `3 tasks; 0\.0 ended a minute; 2 answers failed or came with a warning; kept in order by hub`} {
+	for _, want := range []string{`well +working +2 of 4 +.*pi`, `3 tasks under way; 0\.0 ended a minute; 2 answers failed or came with a warning; kept in order by hub`} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

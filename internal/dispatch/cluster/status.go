@@ -54,12 +54,10 @@ type Queue struct {
 
 // Stewardship is what a steward says of itself.
 type Stewardship struct {
-	Name    string `json:"name"`
-	Leading bool   `json:"leading"`
-	// What it sees: tasks and investigations that have not ended.
-	Open           int     `json:"open"`
-	Investigations int     `json:"investigations"`
-	PerMinute      float64 `json:"ended_per_minute"`
+	Name      string  `json:"name"`
+	Leading   bool    `json:"leading"`
+	Open      int     `json:"open"` // tasks that have not ended
+	PerMinute float64 `json:"ended_per_minute"`
 	// What it did since its process began.
 	Terms    uint64 `json:"terms"` // times that it became the leader
 	Rounds   uint64 `json:"rounds"`

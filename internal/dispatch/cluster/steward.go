@@ -136,7 +136,7 @@ func (s *Steward) begin() *term {
 // end ends a term.
 func (s *Steward) end(why string) {
 	s.count(func(t *Stewardship) {
-		t.Leading, t.Open, t.Investigations, t.PerMinute = false, 0, 0, 0
+		t.Leading, t.Open, t.PerMinute = false, 0, 0
 	})
 	s.e.log.Info("steward does not lead any more", "name", s.name, "why", why)
 }
@@ -218,15 +218,9 @@ func (t *term) roll(ctx context.Context) error {
 
 // measure says what there is to see.
 func (t *term) measure() {
-	investigations := 0
-	for _, it := range t.open {
-		if it.investigation == it.id {
-			investigations++
-		}
-	}
 	now := t.e.cfg.Now()
 	t.count(func(s *Stewardship) {
-		s.Open, s.Investigations = len(t.open), investigations
+		s.Open = len(t.open)
 		if took := now.Sub(t.began); !t.began.IsZero() && took > 0 { // the first round reads what is old
 			s.PerMinute += (float64(s.Ended-t.ended)/took.Minutes() - s.PerMinute) / smooth
 		}

@@ -232,8 +232,7 @@ type Pointer struct {
 	// the task itself says so.
 	Subject   string
 	Task      marchwarden.TraceID
-	Queued    time.Time // when it was submitted, by the hub's clock
-	Delivered int       // how often it was taken, this time included
+	Delivered int // how often it was taken, this time included
 	pending   uint64
 	again     string // tells others of it
 	held      atomic.Pointer[time.Time]
@@ -299,7 +298,7 @@ func (q *Queue) pointer(m *nats.Msg, taken time.Time) (*Pointer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what was taken from the queue: %w", err)
 	}
-	p := &Pointer{c: q.c, reply: m.Reply, lease: q.lease, Subject: m.Subject, Queued: meta.Timestamp, Delivered: int(min(meta.NumDelivered, 1<<30)), pending: meta.NumPending}
+	p := &Pointer{c: q.c, reply: m.Reply, lease: q.lease, Subject: m.Subject, Delivered: int(min(meta.NumDelivered, 1<<30)), pending: meta.NumPending}
 	p.held.Store(&taken)
 	queue, band, lane, _ := ParseLane(m.Subject) // it is of a lane, as all that comes from one
 	p.again = WakeSubject(queue, band, lane)
