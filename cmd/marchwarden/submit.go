@@ -214,7 +214,6 @@ func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o s
 	if err != nil {
 		return nil, nil, errors.Join(err, engine.Close())
 	}
-	there.Home = &submit.Home{Engine: engine, Traces: rec.Traces, Blobs: rec.Blobs.Folder}
-	there.Charge = (&network.Runner{Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}).ChargeOnce()
+	there.Home = (&network.Runner{Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}).HomeOnce(engine)
 	return there.Ask, func() error { return errors.Join(engine.Close(), rec.Close()) }, nil
 }

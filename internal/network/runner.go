@@ -310,17 +310,21 @@ func (d *Runner) BringHome(ctx context.Context, e dispatch.Engine, id marchwarde
 	return cmp.Or(read, start)
 }
 
-// ChargeOnce enters records that came home into the ledger, unless it knew them before.
-func (d *Runner) ChargeOnce() func(*trace.Start, *marchwarden.Result) {
+// HomeOnce brings the records of tasks that ended in a cluster home, and enters them into the
+// ledger, unless it knew them before.
+func (d *Runner) HomeOnce(e dispatch.Engine) func(context.Context, marchwarden.TraceID, *dispatch.End, *marchwarden.Result) error {
 	known := map[marchwarden.TraceID]bool{}
 	entries, _, _ := ledger.Read(d.Settings.Text(settings.Ledger)) // a ledger that cannot be read costs no answer
 	for _, e := range entries {
 		known[e.TraceID] = true
 	}
-	return func(start *trace.Start, res *marchwarden.Result) {
-		if !known[start.TraceID] {
+	home := submit.Home{Engine: e, Traces: d.Records.Traces, Blobs: d.Records.Blobs.Folder}
+	return func(ctx context.Context, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) error {
+		start, err := home.Bring(ctx, id, end)
+		if err == nil && res != nil && !known[id] {
 			d.Enter(Finished{Start: start, Result: res})
 		}
+		return err
 	}
 }
 

@@ -42,11 +42,10 @@ func (c *Cluster) Research(ctx context.Context, req marchwarden.Request, sink ma
 	}
 	run := id
 	if req.Resume != "" {
-		parsed, err := marchwarden.ParseTraceID(req.Resume)
-		if err != nil {
+		var err error
+		if run, err = marchwarden.ParseTraceID(req.Resume); err != nil {
 			return nil, err
 		}
-		run = parsed
 	}
 	by := &Dispatcher{
 		Engine: c.Engine, Blobs: c.Engine.Blobs(), Investigation: run, Owner: access.From(ctx).ID, Priority: dispatch.Normal, Now: c.Now,

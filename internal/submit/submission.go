@@ -12,7 +12,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Answer is how a question ended.
@@ -73,10 +72,9 @@ func (s *Submission) Run(ctx context.Context, all []Question) error {
 type There struct {
 	Engine dispatch.Engine
 	Like   dispatch.Task // what all tasks have in common
-	// Home is where the records come; nil leaves them in the cluster.
-	Home *Home
-	// Charge enters a record that came home into the ledger.
-	Charge func(start *trace.Start, res *marchwarden.Result)
+	// Home brings the record of a task home, with its result if it has one; nil leaves it in the
+	// cluster.
+	Home func(ctx context.Context, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) error
 }
 
 // Ask submits a question and waits for its end.
@@ -98,11 +96,7 @@ func (w *There) Ask(ctx context.Context, q Question) (Answer, error) {
 	if w.Home == nil || !end.Trace.Valid() {
 		return a, nil
 	}
-	start, err := w.Home.Bring(ctx, t.Record, end)
-	if err == nil && a.Result != nil {
-		w.Charge(start, a.Result)
-	}
-	return a, err
+	return a, w.Home(ctx, t.Record, end, a.Result)
 }
 
 // ResultOf is what a task ended with. One without a result is the error that says why.

@@ -154,7 +154,7 @@ func (v *watcher) entry(ctx context.Context, entry streams.Entry) error {
 		}
 	case kindEnd:
 		event.Kind = dispatch.Ended
-		if event.End, err = decodeEnd(entry); err != nil {
+		if event.End, err = decoded[dispatch.End](entry, "the end"); err != nil {
 			return err
 		}
 	default:
