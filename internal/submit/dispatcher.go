@@ -23,7 +23,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
@@ -238,7 +237,10 @@ func Follow(ctx context.Context, engine dispatch.Client, w *dispatch.Watching, h
 		if tries >= watchTries || errors.Is(failed, marchwarden.CodeNotFound) {
 			return nil, failed
 		}
-		_ = httpapi.Sleep(ctx, watchPause) // its end shows in the next try
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchPause):
+		}
 	}
 }
 
