@@ -295,13 +295,14 @@ func (d *Runner) BringHome(ctx context.Context, e dispatch.Engine, id marchwarde
 	if !end.Trace.Valid() || res.TraceID != id { // of a researcher that keeps its own
 		return start
 	}
-	if d.Records.Blobs.Folder == nil {
-		d.Warn("the record cannot be kept here; it is in the cluster")
-		return start
-	}
 	h := submit.Home{Engine: e, Traces: d.Records.Traces, Blobs: d.Records.Blobs.Folder}
-	read, err := h.Bring(ctx, id, end)
-	if err == nil {
+	var read *trace.Start
+	var err error
+	if d.Records.Blobs.Folder == nil {
+		if read, err = h.Read(ctx, id, end); err == nil {
+			d.Warn("the record cannot be kept here; it is in the cluster")
+		}
+	} else if read, err = h.Bring(ctx, id, end); err == nil {
 		_, err = d.Complete(res)
 	}
 	if err != nil {

@@ -36,6 +36,12 @@ func (h *Home) Bring(ctx context.Context, id marchwarden.TraceID, end *dispatch.
 	return start, err
 }
 
+// Read says how an ended task was started, and keeps nothing.
+func (h *Home) Read(ctx context.Context, id marchwarden.TraceID, end *dispatch.End) (*trace.Start, error) {
+	_, start, err := h.read(ctx, id, end.Trace, map[marchwarden.TraceID]bool{})
+	return start, err
+}
+
 // record is the record of one task.
 type record struct {
 	id    marchwarden.TraceID
