@@ -39,10 +39,14 @@ func (m *member) health(ctx context.Context) Health {
 	began := m.now()
 	within, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
-	card, err := m.met(within)
-	h := Health{Member: m.Member, Card: card, OK: err == nil, Took: m.now().Sub(began)}
+	l, err := m.acquire(within)
+	h := Health{Member: m.Member, OK: err == nil, Took: m.now().Sub(began)}
 	if err == nil {
+		h.Card = l.card
 		return h
+	}
+	if v := (*verdict)(nil); errors.As(err, &v) {
+		h.Card = v.card
 	}
 	h.Problem = err.Error()
 	if within.Err() != nil && ctx.Err() == nil {
@@ -54,21 +58,10 @@ func (m *member) health(ctx context.Context) Health {
 	return h
 }
 
-// met is what a member says of itself, whether it is admitted or not.
-func (m *member) met(ctx context.Context) (Card, error) {
-	l, err := m.acquire(ctx)
-	if err == nil {
-		return l.card, nil
-	}
-	if v := (*verdict)(nil); errors.As(err, &v) {
-		return v.card, err
-	}
-	return Card{}, err
-}
-
 // Approve takes the description that a pinned member has now for the one it must
 // keep, and returns the hashes before and after; before is "" for a member that was
-// never used. An error with CodeInvalid says that the name is unknown or not pinned.
+// never used. It opens a session of its own to ask, and closes it. An error with
+// CodeInvalid says that the name is unknown or not pinned.
 func (p *Pool) Approve(ctx context.Context, name string) (before, after string, err error) {
 	m, err := p.find(name)
 	if err != nil {
@@ -77,20 +70,31 @@ func (p *Pool) Approve(ctx context.Context, name string) (before, after string, 
 	if !m.Pinned {
 		return "", "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "researcher", Message: name + " is not pinned, so there is nothing to approve"}
 	}
+	card, err := await(ctx, m.log, nil, 0, "the opening of a session", func() (Card, error) {
+		l, err := m.dial(ctx)
+		if err != nil {
+			return Card{}, err
+		}
+		m.discard(l.session)
+		return l.card, nil
+	})
+	if errors.Is(err, errOverdue) || ctx.Err() != nil {
+		return "", "", m.ended(ctx)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	after = card.ToolHash
+	if err := m.pinnable(after); err != nil {
+		return "", "", err
+	}
 	if before, _, err = m.pins.Get(name); err != nil {
 		return "", "", err
 	}
-	card, err := m.met(ctx)
-	if ctx.Err() != nil {
-		return "", "", m.ended(ctx)
-	}
-	if card == (Card{}) && err != nil {
+	if err := m.pins.Set(name, after); err != nil {
 		return "", "", err
 	}
-	if err := m.pinnable(card.ToolHash); err != nil {
-		return "", "", err
-	}
-	return before, card.ToolHash, m.pins.Set(name, card.ToolHash)
+	return before, after, nil
 }
 
 // verdict is the error of a member that could be reached and is not to be asked.

@@ -76,7 +76,7 @@ type Seat struct {
 	dispatch.Member
 	// Open makes a session. Its context bounds the opening alone and ends with it;
 	// the session must outlive it. Open is not called twice at the same time, except
-	// when an earlier one ignores that its context is over.
+	// when an earlier one ignores that its context is over, and by Approve.
 	Open func(ctx context.Context) (Session, Card, error)
 	// Timeout bounds one call, the opening of a session included; 0 is no bound.
 	Timeout time.Duration
