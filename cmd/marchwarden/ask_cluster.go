@@ -123,7 +123,7 @@ func followTask(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 	o.away = true
 	w := newWatch(a, c, o)
 	defer w.close()
-	end, err := submit.Await(ctx, e, id, submit.Tell(w.event))
+	end, err := submit.Follow(ctx, e, &dispatch.Watching{Task: id}, submit.Tell(w.event))
 	w.close()
 	if ctx.Err() != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "stopped waiting; the research goes on", Err: errInterrupted,
@@ -132,7 +132,7 @@ func followTask(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 	if err != nil {
 		return err
 	}
-	res, _, err := submit.ResultOf(ctx, e.Blobs(), id.String(), end)
+	res, err := submit.ResultOf(ctx, e.Blobs(), id.String(), end)
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +16,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -31,7 +27,7 @@ func newCluster(a *app) *cobra.Command {
 }
 
 func newClusterStatus(a *app) *cobra.Command {
-	cmd := a.listing("status", "show hubs, workers, queues, rates and limits", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
+	cmd := a.listing("status", "show hubs, workers, queues and the rate", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
 		at, err := c.NeedEngine()
 		if err != nil {
 			return err
@@ -94,26 +90,11 @@ func stuckError(s cluster.Status) error {
 	}
 	for _, q := range s.Queues {
 		// What was in flight when the last worker went waits, too: it is handed to the next one that comes.
-		n := 0
-		for _, b := range q.Bands {
-			n += b.Waiting + b.InFlight
-		}
-		if n > 0 && q.Workers == 0 {
+		if n := q.Waiting + q.InFlight; n > 0 && q.Workers == 0 {
 			return trouble(startOne, "no worker is there for %s of the queue %s", term.Plural(n, "waiting task"), term.CleanLine(q.Name))
 		}
 	}
-	if quiet := quietFor(s); quiet > 8*s.Lease { // it stands still
-		return trouble("a call to a model may take that long; if it stays, look at the logs of the workers", "nothing was written for %s with %s under way", term.Duration(quiet), term.Plural(s.Tasks, "task"))
-	}
 	return nil
-}
-
-// quietFor is how long nothing was written although there is something to do.
-func quietFor(s cluster.Status) time.Duration {
-	if s.Tasks == 0 || s.Written.IsZero() {
-		return 0
-	}
-	return s.At.Sub(s.Written).Round(time.Second)
 }
 
 // writeStatus writes a cluster as one screen.
@@ -137,39 +118,27 @@ func writeStatus(w io.Writer, st term.Style, s cluster.Status) error {
 		case h.Offline:
 			state = "offline"
 		case h.Behind > 0:
-			state = fmt.Sprintf("behind in %s (%d)", term.Plural(h.Behind, "stream"), h.Lag)
+			state = "behind in " + term.Plural(h.Behind, "stream")
 		}
-		rows = append(rows, []string{term.CleanLine(h.Name), state, fmt.Sprint(h.Leads), fmt.Sprint(h.Keeps)})
+		rows = append(rows, []string{term.CleanLine(h.Name), state})
 	}
-	table("no hub is there", "hub", "state", "leads", "keeps")
+	table("no hub is there", "hub", "state")
 	for _, w := range s.Workers {
-		rows = append(rows, workerRow(w, s, s.At.Sub(w.Heard) > 2*s.Lease/3)) // it speaks every third of a lease
+		rows = append(rows, workerRow(w))
 	}
-	for _, w := range s.Silent {
-		rows = append(rows, workerRow(w, s, true))
-	}
-	table("no worker is there; marchwarden worker starts one", "worker", "state", "busy", "for", "version", "researchers")
+	table("no worker is there; marchwarden worker starts one", "worker", "state", "busy", "version", "researchers")
 	for _, q := range s.Queues {
-		row := []string{term.CleanLine(q.Name)}
-		flight, again := 0, 0
-		for _, b := range q.Bands {
-			row = append(row, fmt.Sprint(b.Waiting))
-			flight, again = flight+b.InFlight, again+b.Redelivered
-		}
-		rows = append(rows, append(row, fmt.Sprint(flight), fmt.Sprint(again), fmt.Sprintf("%d of %d", q.Busy, q.Slots), fmt.Sprint(q.Workers)))
+		rows = append(rows, []string{term.CleanLine(q.Name), fmt.Sprint(q.Waiting), fmt.Sprint(q.InFlight), fmt.Sprintf("%d of %d", q.Busy, q.Slots), fmt.Sprint(q.Workers)})
 	}
-	table("no queue yet", "queue", "urgent", "normal", "low", "in flight", "again", "busy", "workers")
-	writeRest(&out, s)
+	table("no queue yet", "queue", "waiting", "in flight", "busy", "workers")
+	out.WriteString("\n" + orderLine(s.Steward) + "\n")
 	_, err := io.WriteString(w, out.String())
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
 }
 
-func workerRow(w cluster.Presence, s cluster.Status, silent bool) []string {
+func workerRow(w cluster.Presence) []string {
 	state := "working"
-	switch {
-	case silent:
-		state = "silent for " + term.Duration(s.At.Sub(w.Heard).Round(time.Second))
-	case w.Draining:
+	if w.Draining {
 		state = "draining"
 	}
 	var names []string
@@ -183,49 +152,19 @@ func workerRow(w cluster.Presence, s cluster.Status, silent bool) []string {
 	if _, ok := w.Queues[settings.PI]; ok {
 		names = append(names, settings.PI)
 	}
-	return []string{term.CleanLine(w.Name), state, fmt.Sprintf("%d of %d", busy, slots), term.Duration(s.At.Sub(w.Since).Round(time.Second)), term.CleanLine(w.Version), term.CleanLine(strings.Join(names, ", "))}
+	return []string{term.CleanLine(w.Name), state, fmt.Sprintf("%d of %d", busy, slots), term.CleanLine(w.Version), term.CleanLine(strings.Join(names, ", "))}
 }
 
-// writeRest writes what stands below the tables.
-func writeRest(out *strings.Builder, s cluster.Status) {
-	steward, flawed := "no hub keeps it in order at the moment", ""
-	if s.Steward != nil {
-		steward = "kept in order by " + term.CleanLine(s.Steward.Name)
-		if s.Steward.Flawed > 0 {
-			flawed = fmt.Sprintf("; %s failed or came with a warning", term.Plural(int(s.Steward.Flawed), "answer"))
-		}
+// orderLine says what the hub that keeps the cluster in order sees.
+func orderLine(s *cluster.Stewardship) string {
+	if s == nil {
+		return "no hub keeps it in order at the moment"
 	}
-	rate := fmt.Sprintf("%.1f ended a minute", s.PerMinute)
-	if quiet := quietFor(s); quiet > 2*s.Lease {
-		rate += ", nothing was written for " + term.Duration(quiet)
+	line := fmt.Sprintf("%s under way; %.1f ended a minute", term.Plural(s.Open, "task"), s.PerMinute)
+	if s.Flawed > 0 {
+		line += fmt.Sprintf("; %s failed or came with a warning", term.Plural(int(s.Flawed), "answer"))
 	}
-	bytes := uint64(0)
-	for _, stream := range s.Streams {
-		bytes += stream.Bytes
-	}
-	fmt.Fprintf(out, "\n%s under way, %s; %s; %s kept; %s\n",
-		term.Plural(s.Investigations, "investigation"), term.Plural(s.Tasks, "task"), rate+flawed, term.Bytes(int64(bytes)), steward)
-	for _, l := range s.Limits {
-		fmt.Fprintf(out, "limit %s: %s\n", term.CleanLine(l.Key), limitWords(l, s.At))
-	}
-}
-
-func limitWords(l limit.Use, now time.Time) string {
-	amount := func(n float64) string {
-		parts := strconv.FormatFloat(math.Round(n*1e4)/1e4, 'f', -1, 64)
-		switch {
-		case strings.HasSuffix(l.Key, limit.Key("", limit.Money)):
-			return "$" + parts
-		case n == math.Trunc(n):
-			return term.Count(int(n))
-		}
-		return parts
-	}
-	words := fmt.Sprintf("%s of %s used, %s", amount(l.Used), amount(l.Of), l.Rate)
-	if l.Slow.After(now) {
-		words += "; no calls for another " + term.Duration(l.Slow.Sub(now).Round(time.Second))
-	}
-	return words
+	return line + "; kept in order by " + term.CleanLine(s.Name)
 }
 
 func newClusterKey(a *app) *cobra.Command {

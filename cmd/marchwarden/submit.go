@@ -119,9 +119,9 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	if at == "" {
 		work.Window = min(o.window, o.parallel)
 		o.desk.Warn, o.desk.Log = network.Once(a.warn), a.logger(c)
-		work.Asker, end, err = a.OpenHere(c, o.desk, o.parallel)
+		work.Ask, end, err = a.OpenHere(c, o.desk, o.parallel)
 	} else {
-		work.Asker, end, err = openThere(ctx, a, c, at, o, like)
+		work.Ask, end, err = openThere(ctx, a, c, at, o, like)
 	}
 	if err != nil {
 		return errors.Join(err, done.Discard())
@@ -201,20 +201,19 @@ func readQuestions(a *app, c *settings.Settings, o submitOptions, like dispatch.
 	return all, submit.NameTasks(all, like, means)
 }
 
-func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (there *submit.There, end func() error, err error) {
+func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (ask submit.Ask, end func() error, err error) {
 	engine, err := a.openCluster(ctx, c, at, a.logger(c))
 	if err != nil {
 		return nil, nil, err
 	}
-	there = &submit.There{Engine: engine, Like: like}
+	there := &submit.There{Engine: engine, Like: like}
 	if !o.records {
-		return there, engine.Close, nil
+		return there.Ask, engine.Close, nil
 	}
 	rec, err := a.OpenRecords(c)
 	if err != nil {
 		return nil, nil, errors.Join(err, engine.Close())
 	}
-	there.Home = &submit.Home{Engine: engine, Traces: rec.Traces, Blobs: rec.Blobs.Folder}
-	there.Charge = (&network.Runner{Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}).ChargeOnce()
-	return there, func() error { return errors.Join(engine.Close(), rec.Close()) }, nil
+	there.Home = (&network.Runner{Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}).HomeOnce(engine)
+	return there.Ask, func() error { return errors.Join(engine.Close(), rec.Close()) }, nil
 }

@@ -128,9 +128,9 @@ func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engin
 			return err
 		}
 	}
-	since, host := s.Host.Now().UTC(), hostName()
+	since := s.Host.Now().UTC()
 	say := func() cluster.Presence {
-		p := cluster.Presence{Name: name, Host: host, Version: programVersion(), Since: since, Draining: ctx.Err() != nil, Queues: map[string]cluster.Load{}}
+		p := cluster.Presence{Name: name, Version: programVersion(), Since: since, Draining: ctx.Err() != nil, Queues: map[string]cluster.Load{}}
 		for _, member := range s.Members() {
 			member.Transport = "worker " + name // a command line stays private
 			p.Members = append(p.Members, member)

@@ -181,21 +181,18 @@ func (h *Hub) awaitStart() error {
 // in a cluster when its hubs have chosen one that leads. CodeUnavailable if ctx ends or
 // the hub does before.
 func (h *Hub) Ready(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if h.ready() {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
+	for !h.ready() {
+		if httpapi.Sleep(ctx, 20*time.Millisecond) != nil {
 			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Err: context.Cause(ctx), Hint: "start the other hubs, and check their routes, secret and certificates",
 				Message: fmt.Sprintf("the hubs of the cluster have not agreed on a leader; this one is connected to %d others", h.Hubs())}
+		}
+		select {
 		case <-h.ended:
 			return marchwarden.Errorf(marchwarden.CodeUnavailable, "the hub has ended")
-		case <-tick.C:
+		default:
 		}
 	}
+	return nil
 }
 
 func (h *Hub) ready() bool {

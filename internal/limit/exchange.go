@@ -27,7 +27,7 @@ const (
 type job struct {
 	waiters []*waiter
 	wants   []int
-	backs   []returned
+	backs   []grant
 	slow    int64
 }
 
@@ -40,8 +40,8 @@ func (l *Limiter) exchange() {
 			return
 		}
 		given, again, err := l.trade(j)
-		if pause := l.deliver(j, given, again, err); pause > 0 {
-			_ = sleep(context.Background(), pause, l.kick) // it ends by the timer or by kick
+		if pause, changed := l.deliver(j, given, again, err); pause > 0 {
+			_ = sleep(context.Background(), pause, changed) // it ends by one of the two
 		}
 	}
 }
@@ -59,16 +59,17 @@ func (l *Limiter) next() (job, bool) {
 	return j, l.running
 }
 
-// deliver hands out what was given, and returns how long to rest before the next
-// exchange. again is when to ask for the others, on the shared clock. An error that a use is too
-// large is of the first without leave, any other of all.
-func (l *Limiter) deliver(j job, given []grant, again int64, err error) (pause int64) {
+// deliver hands out what was given, and returns how long to rest before the next exchange, if
+// nothing changes. again is when to ask for the others, on the shared clock. An error that a use is
+// too large is of the first without leave, any other of all.
+func (l *Limiter) deliver(j job, given []grant, again int64, err error) (pause int64, changed <-chan struct{}) {
 	now := l.cfg.Store.Now().UnixNano()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, g := range given {
 		if !l.answer(j.waiters[i], answer{grant: g}) { // it left meanwhile
-			l.backs = append(l.backs, returned{grant: g, n: g.n})
+			g.unused = g.n
+			l.backs = append(l.backs, g)
 		}
 	}
 	left := j.waiters[len(given):]
@@ -80,14 +81,14 @@ func (l *Limiter) deliver(j job, given []grant, again int64, err error) (pause i
 		for _, w := range told {
 			l.answer(w, answer{err: err})
 		}
-		return 0
+		return 0, nil
 	}
 	if len(left) == 0 || len(l.backs) > 0 || l.slowing > 0 {
-		return 0
+		return 0, nil
 	}
 	// Not all who wait ask at the same moment.
 	wait := max(again-now, 0)
-	return wait + rand.Int64N(min(wait, ahead)/2+int64(time.Millisecond))
+	return wait + rand.Int64N(min(wait, ahead)/2+int64(time.Millisecond)), l.changed
 }
 
 // answer tells a waiter, unless it has left. The caller has mu.
@@ -150,7 +151,7 @@ func (l *Limiter) attempt(j job) (given []grant, again int64, err error) {
 		s.Slow = min(max(s.Slow, slow, j.slow), began+int64(longestSlow))
 	}
 	for _, b := range j.backs {
-		l.alg.back(&s, began, b.grant, b.n)
+		l.alg.back(&s, began, b)
 	}
 	given, again, refused := l.alg.take(&s, began, min(2*l.took, longestLead), j.wants)
 	if len(given) > 0 || len(j.backs) > 0 || s.Slow != before {

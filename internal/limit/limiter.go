@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,19 +20,16 @@ import (
 // s. It fails with CodeUnavailable when the store cannot be reached for 15 s: without knowing what
 // others use, no call may be made.
 type Limiter struct {
-	cfg  Config
-	alg  algorithm     // nil if there is no limit: then the store is not used, which would cost an exchange for each use
-	kick chan struct{} // wakes the exchange from its pause
+	cfg Config
+	alg algorithm // nil if there is no limit: then the store is not used, which would cost an exchange for each use
 
-	shut    sync.Mutex    // guards what follows
+	mu      sync.Mutex    // guards what follows
 	slow    int64         // the provider accepts no call before this moment of the shared clock
-	changed chan struct{} // closed when that moves
-
-	mu      sync.Mutex // guards what follows
-	queue   []*waiter  // without leave, in order
-	backs   []returned
-	slowing int64 // a moment that is to be shared; 0 for none
-	running bool  // the goroutine of the exchange
+	slowing int64         // a moment that is to be shared; 0 for none
+	queue   []*waiter     // without leave, in order
+	backs   []grant       // of which so many were not used
+	running bool          // the goroutine of the exchange
+	changed chan struct{} // closed when something of this is new to those who pause
 
 	took int64 // an exchange takes this long; the exchange alone touches it
 }
@@ -49,7 +47,7 @@ type Config struct {
 
 // New makes a limiter.
 func New(cfg Config) *Limiter {
-	return &Limiter{cfg: cfg, alg: algorithmOf(cfg.Rate), kick: make(chan struct{}, 1), changed: make(chan struct{})}
+	return &Limiter{cfg: cfg, alg: algorithmOf(cfg.Rate), changed: make(chan struct{})}
 }
 
 // waiter waits for leave to use n.
@@ -61,12 +59,6 @@ type waiter struct {
 type answer struct {
 	grant grant
 	err   error
-}
-
-// returned is a grant of which n were not used.
-type returned struct {
-	grant grant
-	n     int
 }
 
 // Take implements dispatch.Limiter. A slot of a paced limit that has passed is gone, used
@@ -85,7 +77,7 @@ func (l *Limiter) Take(ctx context.Context, n int) (settle func(used int), err e
 	}
 	var once sync.Once
 	return func(used int) {
-		once.Do(func() { l.giveBack(returned{grant: g, n: g.n - used}) })
+		once.Do(func() { l.giveBack(g, g.n-used) })
 	}, nil
 }
 
@@ -98,11 +90,7 @@ func (l *Limiter) Slow(until time.Time) {
 		return
 	}
 	if l.alg != nil {
-		l.mu.Lock()
-		l.slowing = max(l.slowing, at)
-		l.run()
-		l.mu.Unlock()
-		l.wake()
+		l.change(func() { l.slowing = max(l.slowing, at) })
 	}
 	if l.cfg.Tell != nil {
 		l.cfg.Tell(time.Unix(0, at))
@@ -114,11 +102,10 @@ func (l *Limiter) Limited() bool { return l.alg != nil }
 
 // rests reports whether nothing is under way that would be lost.
 func (l *Limiter) rests() bool {
-	slow, _ := l.look()
 	now := l.cfg.Store.Now().UnixNano()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.running && slow <= now
+	return !l.running && l.slow <= now
 }
 
 // acquire waits until n may be used.
@@ -149,7 +136,7 @@ func (l *Limiter) acquire(ctx context.Context, n int) (grant, error) {
 			if ok && err == nil {
 				return a.grant, nil
 			}
-			l.giveBack(returned{grant: a.grant, n: a.grant.n})
+			l.giveBack(a.grant, n)
 			if err != nil {
 				return grant{}, l.canceled(ctx)
 			}
@@ -184,43 +171,41 @@ func (l *Limiter) await(ctx context.Context, g grant) (bool, error) {
 
 // quit leaves the line, and gives back what came at the same moment.
 func (l *Limiter) quit(w *waiter) {
-	l.mu.Lock()
-	l.queue = slices.DeleteFunc(l.queue, func(o *waiter) bool { return o == w })
-	l.mu.Unlock()
+	// There may be no caller left to wait for.
+	l.change(func() { l.queue = slices.DeleteFunc(l.queue, func(o *waiter) bool { return o == w }) })
 	select {
 	case a := <-w.leave:
 		if a.err == nil {
-			l.giveBack(returned{grant: a.grant, n: a.grant.n})
+			l.giveBack(a.grant, w.n)
 		}
 	default:
-		l.wake() // there may be no caller left to wait for
 	}
 }
 
-// giveBack has the exchange tell the store, unless that would change nothing there.
-func (l *Limiter) giveBack(b returned) {
-	if b.n == 0 && b.grant.day == "" {
-		return
+// giveBack has the exchange tell the store that n of a grant were not used, unless that would change
+// nothing there.
+func (l *Limiter) giveBack(g grant, n int) {
+	if n != 0 || g.day != "" {
+		g.unused = n
+		l.change(func() { l.backs = append(l.backs, g) })
 	}
+}
+
+// change changes what mu guards, and wakes those who pause.
+func (l *Limiter) change(do func()) {
 	l.mu.Lock()
-	l.backs = append(l.backs, b)
+	defer l.mu.Unlock()
+	do()
 	l.run()
-	l.mu.Unlock()
-	l.wake()
+	close(l.changed)
+	l.changed = make(chan struct{})
 }
 
 // run starts the exchange if it rests. The caller has mu.
 func (l *Limiter) run() {
-	if !l.running {
+	if !l.running && l.alg != nil {
 		l.running = true
 		go l.exchange()
-	}
-}
-
-func (l *Limiter) wake() {
-	select {
-	case l.kick <- struct{}{}:
-	default:
 	}
 }
 
@@ -233,8 +218,8 @@ const (
 
 // look is the moment before which no call may be made, and what is closed when it moves.
 func (l *Limiter) look() (int64, <-chan struct{}) {
-	l.shut.Lock()
-	defer l.shut.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.slow, l.changed
 }
 
@@ -242,14 +227,10 @@ func (l *Limiter) look() (int64, <-chan struct{}) {
 // long already.
 func (l *Limiter) heard(at int64) bool {
 	at = min(at, l.cfg.Store.Now().Add(longestSlow).UnixNano())
-	l.shut.Lock()
-	defer l.shut.Unlock()
-	if at <= l.slow {
+	if slow, _ := l.look(); at <= slow {
 		return false
 	}
-	l.slow = at
-	close(l.changed)
-	l.changed = make(chan struct{})
+	l.change(func() { l.slow = max(l.slow, at) })
 	return true
 }
 
@@ -294,19 +275,11 @@ func sleep(ctx context.Context, nanoseconds int64, changed <-chan struct{}) erro
 // pass waits while the provider accepts no calls.
 func (l *Limiter) pass(ctx context.Context) error {
 	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		slow, changed := l.look()
 		now := l.cfg.Store.Now().UnixNano()
-		if now >= slow {
-			return nil
-		}
-		if err := later(l.cfg.Name, slow, now); err != nil {
+		if err := cmp.Or(ctx.Err(), later(l.cfg.Name, slow, now)); err != nil || now >= slow {
 			return err
 		}
-		if err := sleep(ctx, slow-now, changed); err != nil {
-			return err
-		}
+		_ = sleep(ctx, slow-now, changed) // the end of ctx shows
 	}
 }

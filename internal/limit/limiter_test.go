@@ -22,8 +22,8 @@ func limited(t *testing.T, text string, store Store) *Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rate, _ := rules.For(rules.Exact()[0])
-	return New(Config{Name: rules.Exact()[0], Rate: rate, Store: store, Now: time.Now})
+	one := rules.list[0]
+	return New(Config{Name: Key(one.subject, one.measure), Rate: one.rate, Store: store, Now: time.Now})
 }
 
 // uses takes n and uses all of it.

@@ -208,14 +208,3 @@ func (r Rules) For(key string) (Rate, bool) {
 	}
 	return wide.rate, wide.subject != ""
 }
-
-// Exact are the keys that have a rule of their own, in a fixed order.
-func (r Rules) Exact() []string {
-	var keys []string
-	for _, one := range r.list {
-		if !strings.HasSuffix(one.subject, "*") {
-			keys = append(keys, Key(one.subject, one.measure))
-		}
-	}
-	return keys
-}

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
@@ -72,9 +70,6 @@ func TestParseRules(t *testing.T) {
 	}
 	if rate, _ := rules.For("anthropic/money"); rate.N != 20*Millionths {
 		t.Errorf("$20 are %v", rate.N)
-	}
-	if diff := cmp.Diff([]string{"host:example.org/requests", "anthropic/money", "anthropic/requests", "anthropic/tokens"}, rules.Exact()); diff != "" {
-		t.Error(diff)
 	}
 	for text, want := range map[string]string{
 		"anthropic 50/s":              "must be a subject, a measure and a rate",

@@ -81,48 +81,6 @@ func (s *Set) Heard(key string, until time.Time) {
 	s.limit(key).heard(until.UnixNano())
 }
 
-// Use is what is used of a limit at a moment, for people.
-type Use struct {
-	Key  string  `json:"key"`
-	Rate string  `json:"rate"` // such as "50/s"
-	Used float64 `json:"used"` // of N in the current window; of a paced limit, slots that are given out and still to come; of money, dollars
-	Of   float64 `json:"of"`   // N
-	// Slow is until when the provider accepts no calls; zero if it does.
-	Slow time.Time `json:"slow,omitzero"`
-}
-
-// Look reads what is used of a limit. Its errors are those of the store.
-func Look(ctx context.Context, key string, rate Rate, store Store) (Use, error) {
-	b, _, err := store.Load(ctx)
-	if err != nil {
-		return Use{}, err
-	}
-	s, err := decode(b)
-	if err != nil {
-		return Use{}, err
-	}
-	now := store.Now().UnixNano()
-	u := Use{Key: key, Rate: rate.String(), Of: rate.N}
-	switch alg := algorithmOf(rate).(type) {
-	case paced:
-		alg.heal(&s, now)
-		u.Used = float64(max(0, s.Next-now) / alg.step)
-	case window:
-		s.regrid(alg.width, now/alg.width, stretches+1)
-		u.Used = float64(s.sum())
-	case daily:
-		alg.turn(&s, now)
-		u.Used = float64(s.Spent + s.sum())
-	}
-	if rate.Money {
-		u.Used, u.Of = u.Used/Millionths, u.Of/Millionths
-	}
-	if s.Slow > now {
-		u.Slow = time.Unix(0, s.Slow).UTC()
-	}
-	return u, nil
-}
-
 // ErrConflict says that the state of a store is not the one that was to be replaced.
 var ErrConflict = errors.New("another process has changed it")
 

@@ -57,6 +57,8 @@ type grant struct {
 	at   int64  // paced: the slot; else the stretch it was taken in
 	when int64  // when it was given; the slot of a paced one
 	day  string // by the day: which
+
+	unused int // of n, when it is given back; less than 0 if more was used
 }
 
 // An algorithm is the arithmetic of one kind of rate: pure functions of a state and a
@@ -66,8 +68,8 @@ type algorithm interface {
 	// does not reach the last, again is when to ask once more, at the latest. An error is
 	// of the first that has no leave: waiting is of no use.
 	take(s *state, now, lead int64, wants []int) (given []grant, again int64, err error)
-	// back is told that n of a grant were not used; less than 0 is that more were.
-	back(s *state, now int64, g grant, n int)
+	// back is told how much of a grant was unused.
+	back(s *state, now int64, g grant)
 	// late reports whether a grant can no longer be used.
 	late(g grant, now int64) bool
 }
@@ -136,8 +138,8 @@ func (p paced) heal(s *state, now int64) {
 
 // back gives the last slots to others if they are still to come. One that has passed is gone,
 // used or not: another use in its place would come too close to others.
-func (p paced) back(s *state, now int64, g grant, n int) {
-	if first := g.at - int64(g.n-1)*p.step; n == g.n && first > now && s.Next == g.at+int64(g.n)*p.step {
+func (p paced) back(s *state, now int64, g grant) {
+	if first := g.at - int64(g.n-1)*p.step; g.unused == g.n && first > now && s.Next == g.at+int64(g.n)*p.step {
 		s.Next = first
 	}
 }
@@ -174,9 +176,9 @@ func (w window) take(s *state, now, _ int64, wants []int) (given []grant, again 
 	return given, 0, nil
 }
 
-func (w window) back(s *state, now int64, g grant, n int) {
+func (w window) back(s *state, now int64, g grant) {
 	s.regrid(w.width, now/w.width, stretches+1)
-	s.add(g.at, int64(-n))
+	s.add(g.at, int64(-g.unused))
 }
 
 func (w window) late(g grant, now int64) bool { return now-g.when > w.width/2 }
@@ -273,17 +275,17 @@ func (d daily) turn(s *state, now int64) {
 }
 
 // back settles a grant: what was not used is free, the rest is used for certain.
-func (d daily) back(s *state, now int64, g grant, n int) {
+func (d daily) back(s *state, now int64, g grant) {
 	d.turn(s, now)
 	if g.day != s.Day {
 		return // the day is over, and what it used with it
 	}
 	if i := g.at - s.At; i >= 0 && i < int64(len(s.Used)) && s.Used[i] >= int64(g.n) {
 		s.Used[i] -= int64(g.n)
-		s.Spent += int64(g.n - n)
+		s.Spent += int64(g.n - g.unused)
 		return
 	}
-	s.Spent = max(0, s.Spent-int64(n)) // it was counted as used already
+	s.Spent = max(0, s.Spent-int64(g.unused)) // it was counted as used already
 }
 
 // late is when the day is over that a grant is of, which back knows; else it can be used.

@@ -37,9 +37,12 @@ func TestFolder(t *testing.T) {
 	for !l.rests() || !other.rests() { // what was used is told in the background
 		time.Sleep(time.Millisecond)
 	}
-	u, err := Look(t.Context(), "acme/money", Rate{N: 1000, Per: Day}, Folder(dir, time.Now)("acme/money"))
-	if err != nil || u.Used != 1000 {
-		t.Errorf("%+v, %v", u, err)
+	b, _, err := Folder(dir, time.Now)("acme/money").Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := decode(b); err != nil || s.Spent+s.sum() != 1000 {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

@@ -111,7 +111,7 @@ func (o Options) AsBegun(c *settings.Settings, start *trace.Start) (Options, err
 
 // OpenHere has the questions of a file answered in this process, within the limits that all such
 // processes share. The caller calls end.
-func (h *Host) OpenHere(c *settings.Settings, o Options, parallel int) (here *submit.Here, end func() error, err error) {
+func (h *Host) OpenHere(c *settings.Settings, o Options, parallel int) (ask submit.Ask, end func() error, err error) {
 	rules, err := limit.ParseRules(c.List(settings.Limits))
 	if err != nil {
 		return nil, nil, settings.Invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
@@ -126,8 +126,8 @@ func (h *Host) OpenHere(c *settings.Settings, o Options, parallel int) (here *su
 		return nil, nil, errors.Join(err, d.Close())
 	}
 	earlier := func(res *marchwarden.Result) { _, _ = d.Complete(res) } // a ledger that cannot be read costs no answer
-	return &submit.Here{Runs: kept, Traces: d.Records.Traces, Old: c.QueuePath(), Earlier: earlier},
-		func() error { return errors.Join(kept.Close(context.Background()), d.Close()) }, nil
+	here := &submit.Here{Runs: kept, Traces: d.Records.Traces, Earlier: earlier}
+	return here.Ask, func() error { return errors.Join(kept.Close(context.Background()), d.Close()) }, nil
 }
 
 // PerQuestion is the researcher of a server whose questions each choose their researchers: the

@@ -296,35 +296,36 @@ func (d *Runner) BringHome(ctx context.Context, e dispatch.Engine, id marchwarde
 		return start
 	}
 	h := submit.Home{Engine: e, Traces: d.Records.Traces, Blobs: d.Records.Blobs.Folder}
-	var b submit.Brought
+	var read *trace.Start
 	var err error
 	if d.Records.Blobs.Folder == nil {
-		if b, err = h.Read(ctx, id, end); err == nil {
+		if read, err = h.Read(ctx, id, end); err == nil {
 			d.Warn("the record cannot be kept here; it is in the cluster")
 		}
-	} else if b, err = h.Bring(ctx, id, end); err == nil {
+	} else if read, err = h.Bring(ctx, id, end); err == nil {
 		_, err = d.Complete(res)
 	}
 	if err != nil {
 		d.Warn("the record could not be brought home: " + err.Error())
 	}
-	if b.Start != nil {
-		start = b.Start
-	}
-	return start
+	return cmp.Or(read, start)
 }
 
-// ChargeOnce enters records that came home into the ledger, unless it knew them before.
-func (d *Runner) ChargeOnce() func(submit.Brought, *marchwarden.Result) {
+// HomeOnce brings the records of tasks that ended in a cluster home, and enters them into the
+// ledger, unless it knew them before.
+func (d *Runner) HomeOnce(e dispatch.Engine) func(context.Context, marchwarden.TraceID, *dispatch.End, *marchwarden.Result) error {
 	known := map[marchwarden.TraceID]bool{}
 	entries, _, _ := ledger.Read(d.Settings.Text(settings.Ledger)) // a ledger that cannot be read costs no answer
 	for _, e := range entries {
 		known[e.TraceID] = true
 	}
-	return func(b submit.Brought, res *marchwarden.Result) {
-		if !known[b.ID] {
-			d.Enter(Finished{Start: b.Start, Result: res})
+	home := submit.Home{Engine: e, Traces: d.Records.Traces, Blobs: d.Records.Blobs.Folder}
+	return func(ctx context.Context, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) error {
+		start, err := home.Bring(ctx, id, end)
+		if err == nil && res != nil && !known[id] {
+			d.Enter(Finished{Start: start, Result: res})
 		}
+		return err
 	}
 }
 

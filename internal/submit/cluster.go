@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -43,11 +42,10 @@ func (c *Cluster) Research(ctx context.Context, req marchwarden.Request, sink ma
 	}
 	run := id
 	if req.Resume != "" {
-		parsed, err := marchwarden.ParseTraceID(req.Resume)
-		if err != nil {
+		var err error
+		if run, err = marchwarden.ParseTraceID(req.Resume); err != nil {
 			return nil, err
 		}
-		run = parsed
 	}
 	by := &Dispatcher{
 		Engine: c.Engine, Blobs: c.Engine.Blobs(), Investigation: run, Owner: access.From(ctx).ID, Priority: dispatch.Normal, Now: c.Now,
@@ -62,14 +60,13 @@ func (c *Cluster) Research(ctx context.Context, req marchwarden.Request, sink ma
 		by.Hear = copied.hear
 		copied.open()
 	}
-	within, done := untilShutdown(marchwarden.WithTraceID(ctx, id))
-	defer done()
+	ctx = marchwarden.WithTraceID(ctx, id)
 	if c.Timeout > 0 {
 		var stop context.CancelFunc
-		within, stop = context.WithTimeout(within, c.Timeout)
+		ctx, stop = context.WithTimeout(ctx, c.Timeout)
 		defer stop()
 	}
-	res, err := by.Dispatch(within, settings.PI, req, sink)
+	res, err := by.Dispatch(ctx, settings.PI, req, sink)
 	if err == nil && copied.err != nil { // an answer without its evidence is none
 		return nil, copied.err
 	}
@@ -138,25 +135,6 @@ func (c *copying) close() {
 	}
 }
 
-// untilShutdown is a context that ends as ctx does, and with ErrReleased if that is
-// because the server ends: then another process waits for the task.
-func untilShutdown(ctx context.Context) (context.Context, func()) {
-	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		cause := context.Cause(ctx)
-		if errors.Is(cause, runs.ErrShutdown) {
-			cause = dispatch.ErrReleased
-		}
-		cancel(cause)
-	})
-	done := func() { stop(); cancel(nil) }
-	if end, ok := ctx.Deadline(); ok {
-		timed, late := context.WithDeadline(inner, end)
-		return timed, func() { late(); done() }
-	}
-	return inner, done
-}
-
 // Trace gives the lines of a task's record.
 func (c *Cluster) Trace(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
 	lines, _, err := c.record(ctx, id)
@@ -178,8 +156,7 @@ func (c *Cluster) Result(ctx context.Context, id marchwarden.TraceID) (*marchwar
 	case state.End == nil || !state.End.Result.Valid():
 		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "run %s has no result", id)
 	}
-	res, _, err := ResultOf(ctx, c.Engine.Blobs(), id.String(), state.End)
-	return res, err
+	return ResultOf(ctx, c.Engine.Blobs(), id.String(), state.End)
 }
 
 // SoFar gives what a task that has not ended has found, or nil.

@@ -12,17 +12,16 @@ import (
 
 // A server that ends lets go of its tasks; a caller that goes, or whose time is up, does
 // not.
-func TestUntilShutdown(t *testing.T) {
-	gone := errors.New("gone")
-	for cause, released := range map[error]bool{runs.ErrShutdown: true, gone: false, context.Canceled: false} {
-		outer, end := context.WithCancelCause(t.Context())
-		ctx, done := untilShutdown(outer)
+func TestReleased(t *testing.T) {
+	for cause, want := range map[error]bool{runs.ErrShutdown: true, dispatch.ErrReleased: true, errors.New("gone"): false, context.Canceled: false} {
+		ctx, end := context.WithCancelCause(t.Context())
+		if released(ctx) {
+			t.Error("it is released before its end")
+		}
 		end(cause)
-		<-ctx.Done()
-		if got := context.Cause(ctx); errors.Is(got, dispatch.ErrReleased) != released || !released && !errors.Is(got, cause) {
+		if got := released(ctx); got != want {
 			t.Errorf("%v: %v", cause, got)
 		}
-		done()
 	}
 }
 

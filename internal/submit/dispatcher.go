@@ -23,6 +23,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
 const (
@@ -228,7 +229,7 @@ func Follow(ctx context.Context, engine dispatch.Client, w *dispatch.Watching, h
 			}
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for %s", w.Task)
 		}
 		if failed == nil {
 			failed = marchwarden.Errorf(marchwarden.CodeUnavailable, "the engine does not say how task %s ended", w.Task)
@@ -236,32 +237,28 @@ func Follow(ctx context.Context, engine dispatch.Client, w *dispatch.Watching, h
 		if tries >= watchTries || errors.Is(failed, marchwarden.CodeNotFound) {
 			return nil, failed
 		}
-		pause := time.NewTimer(watchPause)
 		select {
 		case <-ctx.Done():
-		case <-pause.C:
+		case <-time.After(watchPause):
 		}
-		pause.Stop()
 	}
 }
 
 // result is what a task ended with.
 func (d *Dispatcher) result(ctx context.Context, t dispatch.Task, end *dispatch.End) (*marchwarden.Result, error) {
-	if end.Result.Valid() {
-		late, done := context.WithTimeout(context.WithoutCancel(ctx), 10*grace)
-		defer done()
-		res, _, err := ResultOf(late, d.Blobs, t.Queue, end)
+	late, done := context.WithTimeout(context.WithoutCancel(ctx), 10*grace)
+	defer done()
+	res, err := ResultOf(late, d.Blobs, t.Queue, end)
+	if err == nil || end.Result.Valid() {
 		return res, err
 	}
-	e := &marchwarden.Error{Code: end.Code, Message: end.Message, Hint: end.Hint}
+	code := marchwarden.CodeOf(err)
+	if code == marchwarden.CodeCanceled && ctx.Err() == nil { // not by us: it would be taken for the caller's
+		code = marchwarden.CodeUnavailable
+	}
+	e := &marchwarden.Error{Code: code, Message: end.Message, Hint: end.Hint}
 	if !strings.Contains(e.Message, t.Queue) {
 		e.Message = strings.TrimSuffix(fmt.Sprintf("researcher %s: %s", t.Queue, e.Message), ": ")
-	}
-	switch {
-	case e.Code == "":
-		e.Code = marchwarden.CodeInternal
-	case e.Code == marchwarden.CodeCanceled && ctx.Err() == nil: // not by us: it would be taken for the caller's
-		e.Code = marchwarden.CodeUnavailable
 	}
 	if end.NotAsked || end.Status == dispatch.Canceled && end.Attempt == 0 { // no worker had begun
 		return nil, dispatch.NotAsked(e)
@@ -269,8 +266,11 @@ func (d *Dispatcher) result(ctx context.Context, t dispatch.Task, end *dispatch.
 	return nil, e
 }
 
+// released says that ctx has ended because another process waits for the task now: its worker, or,
+// as the server ends, the next server.
 func released(ctx context.Context) bool {
-	return ctx.Err() != nil && errors.Is(context.Cause(ctx), dispatch.ErrReleased)
+	cause := context.Cause(ctx)
+	return errors.Is(cause, dispatch.ErrReleased) || errors.Is(cause, runs.ErrShutdown)
 }
 
 func errReleased(t dispatch.Task) error {

@@ -14,7 +14,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -80,7 +79,8 @@ func (h *home) submit(ctx context.Context, out string, all []Question) (lines []
 		h.t.Fatal(err)
 	}
 	defer results.Close()
-	s := Submission{Asker: &Here{Runs: kept, Traces: traces, Old: filepath.Join(h.dir, "queue"), Earlier: func(*marchwarden.Result) {}}, Out: results, Window: 2, Count: func(Line) {}}
+	here := &Here{Runs: kept, Traces: traces, Earlier: func(*marchwarden.Result) {}}
+	s := Submission{Ask: here.Ask, Out: results, Window: 2, Count: func(Line) {}}
 	err = s.Run(ctx, all)
 	data, failure := os.ReadFile(path)
 	if failure != nil {
@@ -151,43 +151,5 @@ func TestInterrupted(t *testing.T) {
 	lines, _, err := h.submit(t.Context(), "out.jsonl", all)
 	if err != nil || len(lines) != 1 || lines[0].Status != dispatch.Done || h.asked[1].Resume != all[0].Task.String() {
 		t.Errorf("%v: %+v after %+v", err, lines, h.asked)
-	}
-}
-
-// What an earlier version recorded of a question in its queue becomes traces, and the run resumes.
-func TestOldQueue(t *testing.T) {
-	h, all := newHome(t), questions(t, "Is it so?", "And this?")
-	id, part := all[0].Task, questions(t, "a rihla")[0].Task
-	var log []byte
-	for _, e := range []oldEntry{
-		{Kind: "task", Task: id, Spec: &dispatch.Task{ID: id, Record: id}},
-		{Kind: "taken", Task: id},
-		{Kind: "line", Task: id, Line: []byte("{\"step\":1}\n")},
-		{Kind: "task", Task: part, Spec: &dispatch.Task{ID: part, Record: part}},
-		{Kind: "line", Task: part, Line: []byte("{\"part\":1}\n")},
-		{Kind: "line", Task: id, Line: []byte("{\"step\":2}\n")},
-	} {
-		object, err := json.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		line, _ := durable.SealLine(object, oldKind)
-		log = append(log, line...)
-	}
-	path := filepath.Join(h.dir, "queue", "log", id.String()[34:], id.String()+".jsonl")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, append(log, `{"kind":"li`...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	lines, _, err := h.submit(t.Context(), "out.jsonl", all)
-	if err != nil || len(lines) != 2 || h.asked[0].Resume == h.asked[1].Resume {
-		t.Fatalf("%v: %+v after %+v", err, lines, h.asked)
-	}
-	for id, want := range map[marchwarden.TraceID]string{id: "{\"step\":1}\n{\"step\":2}\n", part: "{\"part\":1}\n"} {
-		if got, err := os.ReadFile(filepath.Join(h.dir, "traces", id.String()+".jsonl")); err != nil || string(got) != want {
-			t.Errorf("%v: %q", err, got)
-		}
 	}
 }

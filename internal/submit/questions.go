@@ -26,9 +26,6 @@ type Question struct {
 	Request marchwarden.Request
 }
 
-// name is what the results call the question.
-func (q Question) name() string { return cmp.Or(q.ID, q.Task.String()) }
-
 // questionFields are the fields of a line. Others are ignored, with a warning.
 var questionFields = []string{"id", "question", "context", "depth", "format", "length", "audience", "instructions", "constraints"}
 

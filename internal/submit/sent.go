@@ -61,18 +61,21 @@ func ReadSent(path string) (all []Sent, err error) {
 
 // FindSent finds the task in the list that an argument means. Of a whole id it may know nothing more.
 func FindSent(path, arg string, warn func(string)) (Sent, error) {
-	id, notWhole := marchwarden.ParseTraceID(arg)
 	all, err := ReadSent(path)
+	id, notWhole := marchwarden.ParseTraceID(arg)
 	switch {
-	case err != nil && notWhole == nil:
-		warn("the list of what was submitted from here cannot be read: " + err.Error())
+	case notWhole == nil:
+		if err != nil {
+			warn("the list of what was submitted from here cannot be read: " + err.Error())
+		}
+		all = append(all, Sent{ID: id})
 	case err != nil:
 		return Sent{}, err
 	case arg == "last" && len(all) == 0:
 		return Sent{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing was submitted from here yet")
 	case arg == "last":
-		id = all[0].ID
-	case notWhole != nil:
+		return all[0], nil
+	default:
 		id, err = run.OneID(arg, "give the whole id", fmt.Sprintf("nothing that was submitted from here begins with %q", plaintext.Clip(arg, 40)), func() (ids []marchwarden.TraceID, _ error) {
 			for _, s := range all {
 				ids = append(ids, s.ID)
@@ -83,8 +86,5 @@ func FindSent(path, arg string, warn func(string)) (Sent, error) {
 			return Sent{}, err
 		}
 	}
-	if i := slices.IndexFunc(all, func(s Sent) bool { return s.ID == id }); i >= 0 {
-		return all[i], nil
-	}
-	return Sent{ID: id}, nil
+	return all[slices.IndexFunc(all, func(s Sent) bool { return s.ID == id })], nil
 }

@@ -1,10 +1,8 @@
 package submit
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -16,16 +14,20 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
-// Asker asks one question and waits for its answer. It is safe for concurrent use.
-type Asker interface {
-	// Ask returns the line of a question. A question that failed has a line, too: an error
-	// says that the submission cannot go on.
-	Ask(ctx context.Context, q Question) (Line, error)
+// Answer is how a question ended.
+type Answer struct {
+	Status dispatch.Status
+	Result *marchwarden.Result
+	Err    error // why there is no result
 }
+
+// Ask asks one question and waits for its answer. A question that failed has one, too: an
+// error says that the submission cannot go on. It is safe for concurrent use.
+type Ask func(ctx context.Context, q Question) (Answer, error)
 
 // Submission asks questions, a few at a time, and writes their lines.
 type Submission struct {
-	Asker  Asker
+	Ask    Ask
 	Out    *Results
 	Window int             // questions at once
 	Count  func(line Line) // hears of each line that is kept, one at a time
@@ -42,7 +44,11 @@ func (s *Submission) Run(ctx context.Context, all []Question) error {
 			break
 		}
 		group.Go(func() error {
-			line, err := s.Asker.Ask(within, q)
+			a, err := s.Ask(within, q)
+			var line Line
+			if err == nil {
+				line, err = lineOf(q, a)
+			}
 			if err != nil {
 				return fmt.Errorf("line %d: %w", q.Line, err)
 			}
@@ -66,79 +72,57 @@ func (s *Submission) Run(ctx context.Context, all []Question) error {
 type There struct {
 	Engine dispatch.Engine
 	Like   dispatch.Task // what all tasks have in common
-	// Home is where the records come; nil leaves them in the cluster.
-	Home *Home
-	// Charge enters a record that came home into the ledger.
-	Charge func(b Brought, res *marchwarden.Result)
+	// Home brings the record of a task home, with its result if it has one; nil leaves it in the
+	// cluster.
+	Home func(ctx context.Context, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) error
 }
 
 // Ask submits a question and waits for its end.
-func (w *There) Ask(ctx context.Context, q Question) (Line, error) {
+func (w *There) Ask(ctx context.Context, q Question) (Answer, error) {
 	t := w.Like
 	t.ID, t.Record, t.Investigation, t.Request = q.Task, q.Task, q.Task, q.Request
 	if err := w.Engine.Submit(ctx, t); err != nil {
-		return Line{}, fmt.Errorf("submit it: %w", err)
+		return Answer{}, fmt.Errorf("submit it: %w", err)
 	}
-	end, err := Await(ctx, w.Engine, t.ID, nil)
+	end, err := Follow(ctx, w.Engine, &dispatch.Watching{Task: t.ID}, nil)
 	if err != nil {
-		return Line{}, err
+		return Answer{}, err
 	}
-	line := Line{Line: q.Line, ID: q.name(), Status: end.Status, TraceID: t.Record}
-	res, stored, err := ResultOf(ctx, w.Engine.Blobs(), t.ID.String(), end)
-	switch {
-	case err == nil:
-		err = line.answer(stored)
-	case !end.Result.Valid() || errors.Is(err, marchwarden.CodeMalformed):
-		line.fail(err)
-		err = nil
+	a := Answer{Status: end.Status}
+	a.Result, a.Err = ResultOf(ctx, w.Engine.Blobs(), t.ID.String(), end)
+	if end.Result.Valid() && a.Err != nil && !errors.Is(a.Err, marchwarden.CodeMalformed) {
+		return a, a.Err // it is there, and cannot be had now
 	}
-	if err != nil || w.Home == nil || !end.Trace.Valid() {
+	if w.Home == nil || !end.Trace.Valid() {
+		return a, nil
+	}
+	return a, w.Home(ctx, t.Record, end, a.Result)
+}
+
+// ResultOf is what a task ended with. One without a result is the error that says why.
+func ResultOf(ctx context.Context, blobs blob.Store, of string, end *dispatch.End) (*marchwarden.Result, error) {
+	if !end.Result.Valid() {
+		return nil, &marchwarden.Error{Code: cmp.Or(end.Code, marchwarden.CodeUnavailable), Message: cmp.Or(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}
+	}
+	stored, err := blobs.Get(ctx, end.Result)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the result of %s", of)
+	}
+	res, err := marchwarden.DecodeResult(stored)
+	return res, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the result of %s", of)
+}
+
+// lineOf is the line of an answer.
+func lineOf(q Question, a Answer) (Line, error) {
+	line := Line{Line: q.Line, ID: cmp.Or(q.ID, q.Task.String()), Status: a.Status, TraceID: q.Task}
+	if a.Err == nil {
+		encoded, err := marchwarden.EncodeResult(a.Result)
+		line.Result = encoded
 		return line, err
 	}
-	b, err := w.Home.Bring(ctx, t.Record, end)
-	if err == nil && res != nil {
-		w.Charge(b, res)
+	line.Error = &Failure{Code: marchwarden.CodeOf(a.Err), Message: a.Err.Error(), Hint: marchwarden.HintOf(a.Err)}
+	if line.Status == dispatch.Done {
+		line.Status = dispatch.Failed
 	}
-	return line, err
-}
-
-// ResultOf is what a task ended with, and as it is stored. One without a result is the error that
-// says why.
-func ResultOf(ctx context.Context, blobs blob.Store, of string, end *dispatch.End) (res *marchwarden.Result, stored []byte, err error) {
-	if !end.Result.Valid() {
-		return nil, nil, &marchwarden.Error{Code: cmp.Or(end.Code, marchwarden.CodeUnavailable), Message: cmp.Or(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}
-	}
-	if stored, err = blobs.Get(ctx, end.Result); err != nil {
-		return nil, nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the result of %s", of)
-	}
-	res, err = marchwarden.DecodeResult(stored)
-	return res, stored, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the result of %s", of)
-}
-
-// fail says why there is no result.
-func (l *Line) fail(err error) {
-	l.Error = &Failure{Code: marchwarden.CodeOf(err), Message: err.Error(), Hint: marchwarden.HintOf(err)}
-	if l.Status == dispatch.Done {
-		l.Status = dispatch.Failed
-	}
-}
-
-// answer takes over an encoded result.
-func (l *Line) answer(encoded []byte) error {
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, encoded); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "decode it")
-	}
-	l.Result = compact.Bytes()
-	return nil
-}
-
-// Await waits for the end of a task that is an investigation of its own. Events are told to
-// hear, which may be nil.
-func Await(ctx context.Context, e dispatch.Client, id marchwarden.TraceID, hear func(dispatch.Event)) (*dispatch.End, error) {
-	end, err := Follow(ctx, e, &dispatch.Watching{Task: id}, hear)
-	if ctx.Err() != nil && end == nil {
-		return nil, marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for %s", id)
-	}
-	return end, err
+	return line, nil
 }

@@ -3,10 +3,10 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -24,7 +24,6 @@ type hold struct {
 	task    dispatch.Task
 	pointer *streams.Pointer
 	head    head // of what is written under this claim
-	nonce   string
 
 	// life ends when nothing can be written any more, since another worker may have the task or it
 	// is over; work is the handler's, and ends with life or when the task is canceled.
@@ -37,7 +36,6 @@ type hold struct {
 
 	mu     sync.Mutex // guards what follows, and is held while something is written
 	record *record
-	writes int
 }
 
 // Read is all that is written.
@@ -63,7 +61,7 @@ func (h *hold) Append(ctx context.Context, line []byte) error {
 	}
 	head := h.head
 	head.kind = kindLine
-	seq, err := h.e.write(h.life, h.task, head, line, h.record.last, h.nextID())
+	seq, err := h.e.write(h.life, h.task, head, line, h.record.last, rand.Text())
 	if err != nil {
 		h.die(released(h.task.ID, err))
 		return released(h.task.ID, context.Cause(h.life))
@@ -79,12 +77,6 @@ func (h *hold) Begun() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.record.begun
-}
-
-// nextID names the next write of this claim. mu is held.
-func (h *hold) nextID() string {
-	h.writes++
-	return h.task.ID.String() + "." + h.nonce + "." + strconv.Itoa(h.writes)
 }
 
 // released has ErrReleased in its chain, and the cause.
@@ -119,17 +111,11 @@ func (h *hold) heed(ctx context.Context) {
 }
 
 // heedAgain looks for a wish to cancel at once, since one may have come while no worker had the
-// task, and every now and then until the hold ends: what told of one may have been lost.
+// task, and once a lease until the hold ends: what told of one may have been lost.
 func (h *hold) heedAgain() {
-	joined := h.e.conn.Joined()
-	for quarters := 0; ; quarters++ {
-		if again := h.e.conn.Joined(); again != joined || quarters%4 == 0 {
-			joined = again
-			h.heed(h.life)
-		}
-		if httpapi.Sleep(h.life, h.e.facts.Lease/4) != nil {
-			return
-		}
+	for h.life.Err() == nil {
+		h.heed(h.life)
+		_ = httpapi.Sleep(h.life, h.e.facts.Lease) // its end shows
 	}
 }
 
@@ -162,7 +148,7 @@ func (h *hold) conclude(result *marchwarden.Result, err error) {
 	}
 	end, err := h.end(result, err)
 	if err == nil {
-		err = h.e.finish(h.life, h.task, h.record, end, h.nextID())
+		err = h.e.finish(h.life, h.task, h.record, end, rand.Text())
 	}
 	if err == nil {
 		err = h.pointer.Drop(h.life)
@@ -209,7 +195,7 @@ func (h *hold) handBack() {
 	defer stop()
 	head := h.head
 	head.kind = kindRelease
-	_, err := h.e.write(ctx, h.task, head, nil, h.record.last, h.nextID())
+	_, err := h.e.write(ctx, h.task, head, nil, h.record.last, rand.Text())
 	h.die(dispatch.ErrReleased)
 	if err == nil {
 		err = h.pointer.Return(0)

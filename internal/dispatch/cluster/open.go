@@ -163,7 +163,6 @@ func (e *Engine) Close() error {
 	for _, h := range holds {
 		h.die(released(h.task.ID, errors.New("the engine is closed")))
 	}
-	e.limits.Close()
 	e.conn.Close()
 	return nil
 }
@@ -184,25 +183,22 @@ func Dial(ctx context.Context, cfg Config) (*Engine, error) {
 
 // Await joins a cluster as a worker, and waits for it if it is not there yet.
 func Await(ctx context.Context, cfg Config, note func(format string, args ...any)) (*Engine, error) {
-	const pause = time.Second
 	for told := false; ; told = true {
-		within, done := context.WithTimeout(ctx, DialTime)
-		e, err := Open(within, cfg)
-		done()
+		e, err := Dial(ctx, cfg)
 		switch {
 		case err == nil:
 			note("connected to %s", cfg.URL)
 			return e, nil
 		case ctx.Err() != nil:
 			return nil, marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for the hub")
-		case errors.Is(err, marchwarden.CodeInvalid), errors.Is(err, marchwarden.CodeDenied), errors.Is(err, marchwarden.CodeUnsupported):
-			return nil, Unreachable(ctx, cfg.URL, err)
+		case marchwarden.CodeOf(err) != marchwarden.CodeUnavailable:
+			return nil, err
 		}
 		if !told {
 			note("waiting for the hub at %s: %v", cfg.URL, err)
 		}
 		cfg.Log.Debug("the hub does not answer", "error", err)
-		_ = httpapi.Sleep(ctx, pause) // its end is told after the next try
+		_ = httpapi.Sleep(ctx, time.Second) // its end is told after the next try
 	}
 }
 

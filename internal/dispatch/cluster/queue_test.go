@@ -1,12 +1,10 @@
 package cluster_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"testing"
@@ -342,33 +340,11 @@ func TestAssetsAreConstant(t *testing.T) {
 	}
 }
 
-func TestOldServerIsRefused(t *testing.T) {
+func TestNoServer(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
-	}
-	defer listener.Close()
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				_, _ = io.WriteString(conn, `INFO {"server_id":"x","version":"2.9.10","headers":true,"max_payload":1048576}`+"\r\n")
-				for scan := bufio.NewScanner(conn); scan.Scan(); {
-					if scan.Text() == "PING" {
-						_, _ = io.WriteString(conn, "PONG\r\n")
-					}
-				}
-			}()
-		}
-	}()
-	_, err = cluster.Open(t.Context(), cluster.Config{URL: "nats://" + listener.Addr().String(), Name: "one", Now: time.Now})
-	if !errors.Is(err, marchwarden.CodeUnsupported) || !strings.Contains(err.Error(), "2.9.10") {
-		t.Errorf("an old server: %v", err)
 	}
 	_ = listener.Close()
 	_, err = cluster.Open(t.Context(), cluster.Config{URL: "nats://" + listener.Addr().String(), Name: "one", Now: time.Now})

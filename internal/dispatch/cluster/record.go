@@ -77,12 +77,13 @@ func (h head) header() nats.Header {
 	return header
 }
 
-func decodeEnd(entry streams.Entry) (*dispatch.End, error) {
-	var end dispatch.End
-	if err := json.Unmarshal(entry.Data, &end); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read the end in entry %d of %s", entry.Seq, entry.Subject)
+// decoded is what an entry holds.
+func decoded[T any](entry streams.Entry, what string) (*T, error) {
+	v := new(T)
+	if err := json.Unmarshal(entry.Data, v); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read %s in entry %d of %s", what, entry.Seq, entry.Subject)
 	}
-	return &end, nil
+	return v, nil
 }
 
 // record is what a record says about one of its tasks.
@@ -130,7 +131,7 @@ func (e *Engine) read(ctx context.Context, t dispatch.Task) (*record, error) {
 		r.begun = r.begun || h.kind == kindLine
 		r.attempt, r.deaths, held = max(r.attempt, h.attempt), h.deaths, h.kind != kindRelease
 		if h.kind == kindEnd && r.end == nil {
-			if r.end, err = decodeEnd(entry); err != nil {
+			if r.end, err = decoded[dispatch.End](entry, "the end"); err != nil {
 				return nil, err
 			}
 		}
@@ -172,7 +173,7 @@ func (e *Engine) tail(ctx context.Context, t dispatch.Task) (last tail, err erro
 		last.head = h
 	}
 	if last.kind == kindEnd {
-		last.end, err = decodeEnd(entry)
+		last.end, err = decoded[dispatch.End](entry, "the end")
 	}
 	return last, err
 }

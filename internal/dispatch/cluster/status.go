@@ -19,84 +19,45 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
 
 // Status is a cluster as it is now. Making it costs a few requests and one for each
 // worker, however many tasks there are.
 type Status struct {
-	At    time.Time     `json:"at"` // by the clock of a hub
-	Hub   string        `json:"hub"`
-	Lease time.Duration `json:"lease_ns"`
-	Hubs  []Hub         `json:"hubs"`
-	// Workers are those that live, by name, and Silent those that are not heard of and have
-	// not said that they leave: frozen, cut off or killed.
-	Workers []Presence `json:"workers"`
-	Silent  []Presence `json:"silent,omitempty"`
+	Hubs    []Hub      `json:"hubs"`
+	Workers []Presence `json:"workers"` // those that live, by name
 	Queues  []Queue    `json:"queues"`
 	// Unserved is how many tasks wait in queues that no worker ever served.
 	Unserved int `json:"unserved,omitempty"`
-	// Tasks and Investigations are how many have not ended, as of the steward's last round.
-	Tasks          int     `json:"tasks"`
-	Investigations int     `json:"investigations"`
-	PerMinute      float64 `json:"ended_per_minute"`
-	// Written is when something was last written: a task, a line of a record, an end.
-	Written time.Time   `json:"written,omitzero"`
-	Limits  []limit.Use `json:"limits,omitempty"`
 	// Steward is the leader that looks after the cluster; nil if there is none at the moment.
 	Steward *Stewardship `json:"steward,omitempty"`
-	// Streams are how much is kept.
-	Streams []Stream `json:"streams"`
 }
 
 // Hub is a server of the cluster, as the streams that it keeps tell of it.
 type Hub struct {
 	Name    string `json:"name"`
-	Leads   int    `json:"leads"` // streams
-	Keeps   int    `json:"keeps"` // streams, those that it leads among them
 	Offline bool   `json:"offline,omitempty"`
-	// Behind is how many streams it has not all of yet, and Lag how many operations.
-	Behind int    `json:"behind,omitempty"`
-	Lag    uint64 `json:"lag,omitempty"`
-}
-
-// Stream is how much a stream holds.
-type Stream struct {
-	Name     string `json:"name"`
-	Leader   string `json:"leader,omitempty"`
-	Messages uint64 `json:"messages"`
-	Bytes    uint64 `json:"bytes"`
+	// Behind is how many streams it has not all of yet.
+	Behind int `json:"behind,omitempty"`
 }
 
 // Queue is what waits for one kind of worker.
 type Queue struct {
-	Name  string              `json:"name"`
-	Bands [streams.Bands]Band `json:"bands"` // by priority
+	Name     string `json:"name"`
+	Waiting  int    `json:"waiting"`
+	InFlight int    `json:"in_flight"`
 	// Workers serve it, with so many slots of which so many are in use.
 	Workers int `json:"workers"`
 	Slots   int `json:"slots"`
 	Busy    int `json:"busy"`
 }
 
-// Band is one priority of a queue.
-type Band struct {
-	Waiting  int `json:"waiting"`
-	InFlight int `json:"in_flight"`
-	// Redelivered is how many of those in flight were in flight before.
-	Redelivered int `json:"redelivered"`
-}
-
 // Stewardship is what a steward says of itself.
 type Stewardship struct {
-	Name    string    `json:"name"`
-	Leading bool      `json:"leading"`
-	Since   time.Time `json:"since,omitzero"`
-	// What it sees: tasks and investigations that have not ended.
-	Open           int     `json:"open"`
-	Investigations int     `json:"investigations"`
-	PerMinute      float64 `json:"ended_per_minute"`
-	// Silent are workers that were there and are not heard of.
-	Silent []Presence `json:"silent,omitempty"`
+	Name      string  `json:"name"`
+	Leading   bool    `json:"leading"`
+	Open      int     `json:"open"` // tasks that have not ended
+	PerMinute float64 `json:"ended_per_minute"`
 	// What it did since its process began.
 	Terms    uint64 `json:"terms"` // times that it became the leader
 	Rounds   uint64 `json:"rounds"`
@@ -109,29 +70,18 @@ type Stewardship struct {
 }
 
 // Status says how the cluster is. CodeUnavailable if it cannot be asked.
-func (e *Engine) Status(ctx context.Context) (Status, error) {
-	s := Status{Hub: e.conn.NATS().ConnectedServerName(), Lease: e.facts.Lease}
-	var err error
+func (e *Engine) Status(ctx context.Context) (s Status, err error) {
 	if s.Workers, err = e.Workers(ctx); err != nil {
 		return s, err
 	}
-	if err := e.streamsInto(ctx, &s); err != nil {
+	if s.Hubs, err = e.hubs(ctx); err != nil {
 		return s, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at the streams")
 	}
-	if err := e.queuesInto(ctx, &s); err != nil {
+	if s.Queues, s.Unserved, err = e.queues(ctx, s.Workers); err != nil {
 		return s, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at the queues")
 	}
-	if s.Limits, err = e.limits.Status(ctx); err != nil {
-		return s, err
-	}
-	if s.Steward, err = e.steward(ctx); err != nil {
-		return s, err
-	}
-	if s.Steward != nil {
-		s.Tasks, s.Investigations, s.PerMinute = s.Steward.Open, s.Steward.Investigations, s.Steward.PerMinute
-		s.Silent, s.Steward.Silent = s.Steward.Silent, nil // told once
-	}
-	return s, nil
+	s.Steward, err = e.steward(ctx)
+	return s, err
 }
 
 // steward is the leading steward, nil if there is none.
@@ -152,59 +102,52 @@ func (e *Engine) steward(ctx context.Context) (*Stewardship, error) {
 	return &s, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the steward's entry")
 }
 
-// streamsInto looks at the streams, and by them at the hubs.
-func (e *Engine) streamsInto(ctx context.Context, s *Status) error {
-	hubs := map[string]*Hub{}
+// hubs looks at the streams, and by them at the hubs.
+func (e *Engine) hubs(ctx context.Context) (list []Hub, err error) {
+	known := map[string]*Hub{}
 	hub := func(name string) *Hub {
-		if hubs[name] == nil {
-			hubs[name] = &Hub{Name: name}
+		if known[name] == nil {
+			known[name] = &Hub{Name: name}
 		}
-		hubs[name].Keeps++
-		return hubs[name]
+		return known[name]
 	}
 	for _, name := range []string{streams.StreamTask, streams.StreamWork, streams.StreamLog, streams.StreamDone} {
 		stream, err := e.conn.JetStream().Stream(ctx, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		info := stream.CachedInfo()
-		s.At = info.TimeStamp
-		if info.State.LastTime.After(s.Written) {
-			s.Written = info.State.LastTime
+		group := stream.CachedInfo().Cluster
+		if group == nil { // a hub that is alone
+			group = &jetstream.ClusterInfo{Leader: e.conn.NATS().ConnectedServerName()}
 		}
-		kept := Stream{Name: name, Messages: info.State.Msgs, Bytes: info.State.Bytes}
-		if info.Cluster == nil {
-			info.Cluster = &jetstream.ClusterInfo{Leader: s.Hub} // a hub that is alone
+		if group.Leader != "" {
+			hub(group.Leader)
 		}
-		if kept.Leader = info.Cluster.Leader; kept.Leader != "" {
-			hub(kept.Leader).Leads++
-		}
-		for _, peer := range info.Cluster.Replicas {
+		for _, peer := range group.Replicas {
 			h := hub(peer.Name)
 			h.Offline = h.Offline || peer.Offline
-			h.Lag = max(h.Lag, peer.Lag)
 			if !peer.Current {
 				h.Behind++
 			}
 		}
-		s.Streams = append(s.Streams, kept)
 	}
-	for _, name := range slices.Sorted(maps.Keys(hubs)) {
-		s.Hubs = append(s.Hubs, *hubs[name])
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		list = append(list, *known[name])
 	}
-	return nil
+	return list, nil
 }
 
-// queuesInto looks at the consumers, and by them at the queues.
-func (e *Engine) queuesInto(ctx context.Context, s *Status) error {
-	queues := map[string]*Queue{}
+// queues looks at the consumers, and by them at the queues. unserved is how much waits where there
+// is none.
+func (e *Engine) queues(ctx context.Context, workers []Presence) (list []Queue, unserved int, err error) {
+	known := map[string]*Queue{}
 	queue := func(name string) *Queue {
-		if queues[name] == nil {
-			queues[name] = &Queue{Name: name}
+		if known[name] == nil {
+			known[name] = &Queue{Name: name}
 		}
-		return queues[name]
+		return known[name]
 	}
-	for _, w := range s.Workers {
+	for _, w := range workers {
 		for name, load := range w.Queues {
 			q := queue(name)
 			q.Workers++
@@ -214,35 +157,29 @@ func (e *Engine) queuesInto(ctx context.Context, s *Status) error {
 	}
 	work, err := e.conn.JetStream().Stream(ctx, streams.StreamWork)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	s.Unserved = int(work.CachedInfo().State.Msgs)
-	list := work.ListConsumers(ctx)
-	for lane := range list.Info() {
-		name, band, _, ok := streams.ParseLane(lane.Config.FilterSubject)
+	unserved = int(work.CachedInfo().State.Msgs)
+	lanes := work.ListConsumers(ctx)
+	for lane := range lanes.Info() {
+		name, _, _, ok := streams.ParseLane(lane.Config.FilterSubject)
 		if !ok {
 			continue
 		}
-		b := &queue(name).Bands[band]
-		b.Waiting += int(lane.NumPending)
-		b.InFlight += lane.NumAckPending
-		b.Redelivered += lane.NumRedelivered
-		s.Unserved -= int(lane.NumPending) + lane.NumAckPending
+		q := queue(name)
+		q.Waiting += int(lane.NumPending)
+		q.InFlight += lane.NumAckPending
+		unserved -= int(lane.NumPending) + lane.NumAckPending
 	}
-	if err := list.Err(); err != nil {
-		return wrap("list consumers", err)
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		list = append(list, *known[name])
 	}
-	s.Unserved = max(0, s.Unserved) // the two were not looked at in the same moment
-	for _, name := range slices.Sorted(maps.Keys(queues)) {
-		s.Queues = append(s.Queues, *queues[name])
-	}
-	return nil
+	return list, max(0, unserved), lanes.Err() // the two were not looked at in the same moment
 }
 
 // Presence is what a worker says of itself while it lives.
 type Presence struct {
 	Name    string `json:"name"`
-	Host    string `json:"host,omitempty"`
 	Version string `json:"version,omitempty"`
 	// Members are the researchers that it works for, each on the queue of its name.
 	Members []dispatch.Member `json:"members,omitempty"`
@@ -250,10 +187,6 @@ type Presence struct {
 	Since   time.Time         `json:"since,omitzero"`
 	// Draining says that it takes no more and ends what it has.
 	Draining bool `json:"draining,omitempty"`
-	// Heard is when it last said so, by the clock of a hub. It is known to those who read it.
-	Heard time.Time `json:"heard,omitzero"`
-
-	key string // of its entry
 }
 
 // Load is how much of a queue a worker takes at once, and has now.
@@ -344,7 +277,7 @@ func (e *Engine) Workers(ctx context.Context) (living []Presence, err error) {
 		return nil, err
 	}
 	subjects := slices.Sorted(maps.Keys(info.State.Subjects))
-	list := make([]Presence, len(subjects))
+	list := make([]*Presence, len(subjects))
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(readersAtOnce)
 	for i, subject := range subjects {
@@ -362,15 +295,18 @@ func (e *Engine) Workers(ctx context.Context) (living []Presence, err error) {
 				e.log.Warn("the entry of a worker cannot be read", "key", key, "error", err) // the others are there all the same
 				return nil
 			}
-			p.key, p.Heard = key, entry.Created()
-			list[i] = p
+			list[i] = &p
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	living = slices.DeleteFunc(list, func(p Presence) bool { return p.key == "" })
+	for _, p := range list {
+		if p != nil {
+			living = append(living, *p)
+		}
+	}
 	slices.SortStableFunc(living, func(a, b Presence) int { return cmp.Or(strings.Compare(a.Name, b.Name), a.Since.Compare(b.Since)) })
 	return living, nil
 }

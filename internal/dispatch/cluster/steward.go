@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 )
 
@@ -128,7 +125,7 @@ func (s *Steward) leads(ctx context.Context) (leads bool) {
 func (s *Steward) begin() *term {
 	now, js := s.e.cfg.Now(), s.e.conn.JetStream()
 	s.count(func(t *Stewardship) {
-		t.Name, t.Leading, t.Since = s.name, true, now
+		t.Name, t.Leading = s.name, true
 		t.Terms++
 	})
 	s.e.log.Info("steward leads", "name", s.name)
@@ -139,7 +136,7 @@ func (s *Steward) begin() *term {
 // end ends a term.
 func (s *Steward) end(why string) {
 	s.count(func(t *Stewardship) {
-		t.Leading, t.Open, t.Investigations, t.PerMinute, t.Silent = false, 0, 0, 0, nil
+		t.Leading, t.Open, t.PerMinute = false, 0, 0
 	})
 	s.e.log.Info("steward does not lead any more", "name", s.name, "why", why)
 }
@@ -148,16 +145,14 @@ func (s *Steward) end(why string) {
 // noted down: before which task all have ended.
 type term struct {
 	*Steward
-	tasks   cursor
-	ends    cursor
-	open    map[marchwarden.TraceID]*item
-	noted   mark                 // what is written down
-	workers []Presence           // as of this round
-	silent  []Presence           // that are missed
-	served  map[string]time.Time // when workers of a queue were last seen
-	start   time.Time            // of the term
-	ended   uint64               // ends that were heard of before this round
-	began   time.Time            // when the round before began
+	tasks  cursor
+	ends   cursor
+	open   map[marchwarden.TraceID]*item
+	noted  mark                 // what is written down
+	served map[string]time.Time // when workers of a queue were last seen
+	start  time.Time            // of the term
+	ended  uint64               // ends that were heard of before this round
+	began  time.Time            // when the round before began
 }
 
 // turn does everything once, says so, and returns when to do it again. What fails is made up for by
@@ -207,68 +202,25 @@ func (t *term) roll(ctx context.Context) error {
 	workers, err := t.e.Workers(ctx)
 	now := t.e.cfg.Now()
 	if err != nil {
-		t.workers = nil
 		for queue := range t.served {
 			t.served[queue] = now
 		}
 		return err
 	}
-	err = t.miss(ctx, workers)
-	t.workers = workers
 	for _, w := range workers {
 		for queue := range w.Queues {
 			t.served[queue] = now
 		}
 	}
 	maps.DeleteFunc(t.served, func(_ string, last time.Time) bool { return now.Sub(last) > 8*t.lease })
-	return err
-}
-
-// The most workers that are listed as silent, and for how long.
-const (
-	maxSilent = 50
-	silentFor = time.Hour
-)
-
-// miss lists the workers that were there and are not heard of, until they are, or another
-// of their name is. One that said that it leaves is not missed.
-func (t *term) miss(ctx context.Context, living []Presence) error {
-	var silent []Presence
-	var errs []error
-	for i, w := range slices.Concat(t.silent, t.workers) {
-		if slices.ContainsFunc(living, func(l Presence) bool {
-			return l.key == w.key || l.Name == w.Name && l.Host == w.Host && l.Since.After(w.Since)
-		}) || t.e.cfg.Now().Sub(w.Heard) > silentFor {
-			continue
-		}
-		if i >= len(t.silent) { // since this round
-			left, err := t.e.left(ctx, w)
-			if errs = append(errs, err); left || err != nil {
-				continue
-			}
-			w.Members = slices.Clone(w.Members)
-			for i := range w.Members {
-				w.Members[i] = dispatch.Member{Name: w.Members[i].Name} // enough to know it by
-			}
-		}
-		silent = append(silent, w)
-	}
-	t.silent = silent[max(0, len(silent)-maxSilent):]
-	t.count(func(s *Stewardship) { s.Silent = slices.Clone(t.silent) })
-	return errors.Join(errs...)
+	return nil
 }
 
 // measure says what there is to see.
 func (t *term) measure() {
-	investigations := 0
-	for _, it := range t.open {
-		if it.investigation == it.id {
-			investigations++
-		}
-	}
 	now := t.e.cfg.Now()
 	t.count(func(s *Stewardship) {
-		s.Open, s.Investigations = len(t.open), investigations
+		s.Open = len(t.open)
 		if took := now.Sub(t.began); !t.began.IsZero() && took > 0 { // the first round reads what is old
 			s.PerMinute += (float64(s.Ended-t.ended)/took.Minutes() - s.PerMinute) / smooth
 		}
@@ -281,18 +233,4 @@ func wrap(doing string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, err)
-}
-
-// left reports whether a worker whose entry is gone has said that it leaves. It can be told
-// for a lease.
-func (e *Engine) left(ctx context.Context, p Presence) (bool, error) {
-	stream, err := e.conn.JetStream().Stream(ctx, "KV_"+streams.BucketWorker)
-	if err != nil {
-		return false, err
-	}
-	_, err = stream.GetLastMsgForSubject(ctx, "$KV."+streams.BucketWorker+"."+p.key)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return false, nil
-	}
-	return err == nil, err
 }

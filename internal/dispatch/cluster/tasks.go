@@ -116,11 +116,7 @@ func (e *Engine) ended(ctx context.Context, id marchwarden.TraceID) (*done, erro
 	if !found {
 		return nil, nil
 	}
-	var d done
-	if err := json.Unmarshal(entry.Data, &d); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read the end of task %s", id)
-	}
-	return &d, nil
+	return decoded[done](entry, "the end of the task")
 }
 
 // known is a task, as far as it is still kept, and its end if it has one.

@@ -17,12 +17,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 )
 
-// A watcher that hears nothing asks now and then; that the connection was made anew it notices
-// within a heartbeat.
-const (
-	heartbeat = time.Second
-	quietFor  = 5 * time.Second
-)
+// quietFor is after how long a watcher that hears nothing asks, since what it was told of may have
+// been lost with a connection.
+const quietFor = 5 * time.Second
 
 // errEnough says that the watcher wants no more, or has seen the end.
 var errEnough = errors.New("enough")
@@ -62,33 +59,25 @@ func (v *watcher) watch(ctx context.Context) error {
 		}
 		defer func() { _ = sub.Unsubscribe() }() // fails if the connection is closed, which ends it too
 	}
-	// While there is no connection there is none to wait for: it is noticed when it is back.
-	_ = v.e.conn.NATS().FlushTimeout(heartbeat)
-	joined := v.e.conn.Joined()
+	_ = v.e.conn.NATS().FlushTimeout(time.Second) // without a connection there is none to wait for
 	if err := v.ask(ctx); err != nil {
 		return err
 	}
-	ticker := time.NewTicker(heartbeat)
-	defer ticker.Stop()
-	for quiet := time.Duration(0); ; {
+	quiet := time.NewTimer(quietFor)
+	defer quiet.Stop()
+	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case m := <-news:
-			if err := v.heard(ctx, m); err != nil {
-				return err
-			}
-			quiet = 0
-		case <-ticker.C:
-			again := v.e.conn.Joined()
-			if quiet += heartbeat; again == joined && quiet < quietFor {
-				continue
-			}
-			joined, quiet = again, 0
-			if err := v.ask(ctx); err != nil {
-				return err
-			}
+			err = v.heard(ctx, m)
+		case <-quiet.C:
+			err = v.ask(ctx)
 		}
+		if err != nil {
+			return err
+		}
+		quiet.Reset(quietFor)
 	}
 }
 
@@ -165,7 +154,7 @@ func (v *watcher) entry(ctx context.Context, entry streams.Entry) error {
 		}
 	case kindEnd:
 		event.Kind = dispatch.Ended
-		if event.End, err = decodeEnd(entry); err != nil {
+		if event.End, err = decoded[dispatch.End](entry, "the end"); err != nil {
 			return err
 		}
 	default:

@@ -23,8 +23,6 @@ const (
 	returnAfter = 2 * time.Second
 	// handBackFor is how long a worker that stops tries to say so.
 	handBackFor = 2 * time.Second
-	// unknownFor is how long a pointer waits for its task to become known.
-	unknownFor = 10 * time.Minute
 	// leaveFor is how long a worker waits for a handler whose task is not its own any more.
 	leaveFor = 2 * time.Second
 )
@@ -189,10 +187,8 @@ func (e *Engine) pointless(p *streams.Pointer, t dispatch.Task, err error) bool 
 		}
 		e.log.Warn("dropped a pointer that is not where its task belongs", "pointer", p.Subject, "task", t.ID, "queue", t.Queue)
 		return true
-	case errors.Is(err, marchwarden.CodeNotFound):
-		// An unknown task is so old that it is not kept. But a pointer can be read sooner than its
-		// task.
-		return e.cfg.Now().Sub(p.Queued) > unknownFor
+	case errors.Is(err, marchwarden.CodeNotFound): // so old that it is not kept; any other the steward queues again
+		return true
 	case errors.Is(err, marchwarden.CodeCorrupt): // no worker can do that, now or later
 		e.log.Warn("dropped a pointer to what is no task", "pointer", p.Subject, "error", err)
 		return true
@@ -227,14 +223,14 @@ func (w *crew) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task, c
 		}
 		return nil, p.Drop(ctx)
 	}
-	h := &hold{e: e, crew: w, task: t, pointer: p, record: r, nonce: rand.Text(),
+	h := &hold{e: e, crew: w, task: t, pointer: p, record: r,
 		head: head{task: t.ID, worker: e.cfg.Name, attempt: r.attempt + 1, deaths: r.deaths}}
 	claim := h.head
 	claim.kind = kindClaim
 	if claim.blob, err = e.before(ctx, t, r); err != nil {
 		return nil, err
 	}
-	if r.last, err = e.write(ctx, t, claim, nil, r.last, h.nextID()); err != nil {
+	if r.last, err = e.write(ctx, t, claim, nil, r.last, rand.Text()); err != nil {
 		return nil, err
 	}
 	return h, nil

@@ -216,13 +216,19 @@ const closingIt = "the end of a session"
 
 // close closes a session, within the limit.
 func (m *member) close(l *line) error {
-	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
-	defer cancel()
-	_, err := await(limit, m.log, nil, 0, closingIt, func() (struct{}, error) { return struct{}{}, l.session.Close() })
+	err := brief(m.log, closingIt, l.session.Close)
 	if errors.Is(err, errOverdue) {
 		return marchwarden.Errorf(marchwarden.CodeTimeout, "close researcher %s: it did not end within %s", m.Name, closeLimit)
 	}
 	return marchwarden.Wrap(err, marchwarden.CodeOf(err), "close researcher %s", m.Name)
+}
+
+// brief waits for what was told to end, for closeLimit; then it is errOverdue.
+func brief(log *slog.Logger, what string, end func() error) error {
+	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	_, err := await(limit, log, nil, 0, what, func() (struct{}, error) { return struct{}{}, end() })
+	return err
 }
 
 // discard closes an unused session, where an error is to be expected.

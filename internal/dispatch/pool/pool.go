@@ -217,23 +217,13 @@ func (p *Pool) Close() error {
 			}
 		}
 		p.stop() // when all are closed, so that openings see why they end
-		all.Go(func() { errs[len(p.members)] = p.settle() })
+		all.Go(func() {
+			if brief(slog.New(slog.DiscardHandler), "the pool", func() error { p.tasks.Wait(); return nil }) != nil {
+				errs[len(p.members)] = marchwarden.Errorf(marchwarden.CodeTimeout, "a session was still opening or closing after %s", closeLimit)
+			}
+		})
 		all.Wait()
 		p.closeErr = errors.Join(errs...)
 	})
 	return p.closeErr
-}
-
-// settle waits for what runs in the background, which has been told to end.
-func (p *Pool) settle() error {
-	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
-	defer cancel()
-	_, err := await(limit, slog.New(slog.DiscardHandler), nil, 0, "the pool", func() (struct{}, error) {
-		p.tasks.Wait()
-		return struct{}{}, nil
-	})
-	if err != nil {
-		return marchwarden.Errorf(marchwarden.CodeTimeout, "a session was still opening or closing after %s", closeLimit)
-	}
-	return nil
 }

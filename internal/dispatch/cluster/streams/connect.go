@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,8 +52,6 @@ type Conn struct {
 	// refused is the last thing that the server did not allow, with its time: the client
 	// is told apart from the request, which would only time out.
 	refused atomic.Pointer[refusal]
-	// joined counts the connections made, so that who follows something knows of gaps.
-	joined atomic.Uint64
 
 	mu   sync.Mutex // guards what follows
 	life context.Context
@@ -71,8 +68,7 @@ const (
 	dialFor   = 5 * time.Second
 )
 
-// Connect reaches a hub. One that cannot be reached, refuses the login, or is older than 2.12 is an
-// error.
+// Connect reaches a hub. One that cannot be reached or refuses the login is an error.
 func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	c := &Conn{now: cfg.Now, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), patience: Patience}
 	c.life, c.end = context.WithCancel(context.Background())
@@ -91,10 +87,6 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 			where = "this process"
 		}
 		return nil, marchwarden.Wrap(err, code, "connect to the hub at %s", where)
-	}
-	if err := checkVersion(nc.ConnectedServerVersion()); err != nil {
-		nc.Close()
-		return nil, err
 	}
 	c.nc = nc
 	if c.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(dialFor)); err != nil {
@@ -119,7 +111,6 @@ func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
 	}
 	opts := []nats.Option{
 		nats.Name(cfg.Name),
-		nats.CustomInboxPrefix("_INBOX_" + cmp.Or(key, token(cfg.Name))), // of the key: no other may listen there
 		nats.Timeout(timeout),
 		nats.PingInterval(pingEvery),
 		nats.MaxPingsOutstanding(2),
@@ -130,7 +121,6 @@ func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
 		// for its acknowledgement tries again: nothing is sent unnoticed later.
 		nats.ReconnectBufSize(-1),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			c.joined.Add(1)
 			c.log.Info("connected to a hub again", "hub", nc.ConnectedServerName())
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -154,7 +144,8 @@ func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
 		opts = append(opts, nats.Secure(cfg.TLS))
 	}
 	if key != "" {
-		opts = append(opts, nats.Nkey(key, func(nonce []byte) ([]byte, error) {
+		inbox := nats.CustomInboxPrefix("_INBOX_" + key) // no other key may listen there
+		opts = append(opts, inbox, nats.Nkey(key, func(nonce []byte) ([]byte, error) {
 			return withKey(cfg.Seed, func(pair nkeys.KeyPair) ([]byte, error) { return pair.Sign(nonce) })
 		}))
 	}
@@ -173,26 +164,6 @@ func withKey[T any](seed func() ([]byte, error), use func(nkeys.KeyPair) (T, err
 	}
 	defer pair.Wipe()
 	return use(pair)
-}
-
-// checkVersion refuses a server that lacks what the engine stands on.
-func checkVersion(version string) error {
-	var major, minor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err == nil && (major > 2 || major == 2 && minor >= 12) {
-		return nil
-	}
-	return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Hint: "start one with 'marchwarden hub'",
-		Message: fmt.Sprintf("the NATS server there is version %q; 2.12 or later is needed", version)}
-}
-
-// token is a name as one token of a subject.
-func token(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, name)
 }
 
 // broken gives up what waits for an answer: it would come to a connection that is gone.
@@ -218,10 +189,6 @@ func (c *Conn) JetStream() jetstream.JetStream { return c.js }
 
 // NATS is the connection itself, for what is not kept.
 func (c *Conn) NATS() *nats.Conn { return c.nc }
-
-// Joined counts how often the connection was made anew. A change says that what came by
-// subscription may have gaps.
-func (c *Conn) Joined() uint64 { return c.joined.Load() }
 
 // Close ends the connection. It may be repeated.
 func (c *Conn) Close() {

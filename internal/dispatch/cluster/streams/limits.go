@@ -30,19 +30,18 @@ const (
 // bucket. They are safe for concurrent use.
 type Limits struct {
 	c     *Conn
-	rules limit.Rules
 	set   *limit.Set
 	clock *clock
 
-	mu  sync.Mutex // guards what follows
-	kv  jetstream.KeyValue
-	sub *nats.Subscription
+	listening sync.Once
+
+	mu sync.Mutex // guards kv
+	kv jetstream.KeyValue
 }
 
-// Limits makes the limits of a cluster that is prepared. Nothing is asked before one is
-// used. The caller closes them before the connection.
+// Limits makes the limits of a cluster that is prepared. Nothing is asked before one is used.
 func (c *Conn) Limits(rules limit.Rules) *Limits {
-	l := &Limits{c: c, rules: rules, clock: newClock(c.now)}
+	l := &Limits{c: c, clock: newClock(c.now)}
 	l.set = &limit.Set{Rules: rules, Store: l.store, Now: c.now, Tell: l.tell}
 	return l
 }
@@ -50,32 +49,8 @@ func (c *Conn) Limits(rules limit.Rules) *Limits {
 // Limit is what all share of a key such as "anthropic/requests" or
 // "host:example.org/requests". One that no rule limits waits only after Slow.
 func (l *Limits) Limit(key string) dispatch.Limiter {
-	l.listen()
+	l.listening.Do(l.listen)
 	return l.set.Limit(key)
-}
-
-// Status is what is used of every limit that has a rule of its own, in a fixed order.
-func (l *Limits) Status(ctx context.Context) ([]limit.Use, error) {
-	var uses []limit.Use
-	for _, key := range l.rules.Exact() {
-		rate, _ := l.rules.For(key)
-		u, err := limit.Look(ctx, key, rate, l.store(key))
-		if err != nil {
-			return nil, err
-		}
-		uses = append(uses, u)
-	}
-	return uses, nil
-}
-
-// Close stops listening. It may be repeated.
-func (l *Limits) Close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sub != nil {
-		_ = l.sub.Unsubscribe() // fails if the connection is closed, which ends it too
-		l.sub = nil
-	}
 }
 
 // slowed is the word that goes round. It says for how long, not until when: that needs no
@@ -85,21 +60,16 @@ type slowed struct {
 	For time.Duration `json:"for_ns"`
 }
 
-// listen hears what others say from now on, if it can.
+// listen hears what others say from now on.
 func (l *Limits) listen() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sub != nil {
-		return
-	}
-	sub, err := l.c.nc.Subscribe(slowSubject+"*", func(m *nats.Msg) {
+	_, err := l.c.nc.Subscribe(slowSubject+"*", func(m *nats.Msg) {
 		var s slowed
 		if json.Unmarshal(m.Data, &s) == nil && s.For > 0 {
 			l.set.Heard(s.Key, l.clock.Now().Add(s.For))
 		}
 	})
-	if err == nil {
-		l.sub = sub
+	if err != nil {
+		l.c.log.Debug("the connection is closed", "error", err)
 	}
 }
 
@@ -117,18 +87,15 @@ func (l *Limits) open(ctx context.Context) (jetstream.KeyValue, error) {
 		return nil, limit.ErrClosed
 	}
 	l.mu.Lock()
-	kv := l.kv
-	l.mu.Unlock()
-	if kv == nil {
-		var err error
-		if kv, err = l.c.js.KeyValue(ctx, BucketLimit); err != nil {
+	defer l.mu.Unlock()
+	if l.kv == nil {
+		kv, err := l.c.js.KeyValue(ctx, BucketLimit)
+		if err != nil {
 			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the bucket of limits")
 		}
-		l.mu.Lock()
 		l.kv = kv
-		l.mu.Unlock()
 	}
-	return kv, l.clock.set(ctx, func(ctx context.Context) (time.Time, error) { return serverTime(ctx, kv) })
+	return l.kv, l.clock.set(ctx, func(ctx context.Context) (time.Time, error) { return serverTime(ctx, l.kv) })
 }
 
 // serverTime asks the hub that leads the bucket what time it is.
@@ -145,21 +112,21 @@ func serverTime(ctx context.Context, kv jetstream.KeyValue) (time.Time, error) {
 }
 
 // store is the store of a key.
-func (l *Limits) store(key string) limit.Store { return &limitStore{limits: l, name: limit.Name(key)} }
+func (l *Limits) store(key string) limit.Store { return limitStore{l, limit.Name(key)} }
 
 type limitStore struct {
-	limits *Limits
-	name   string
+	*Limits
+	name string
 }
 
-func (c *limitStore) Load(ctx context.Context) ([]byte, uint64, error) {
+func (s limitStore) Load(ctx context.Context) ([]byte, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, limitTry)
 	defer cancel()
-	kv, err := c.limits.open(ctx)
+	kv, err := s.open(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	entry, err := kv.Get(ctx, c.name)
+	entry, err := kv.Get(ctx, s.name)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, 0, nil
 	}
@@ -169,17 +136,17 @@ func (c *limitStore) Load(ctx context.Context) ([]byte, uint64, error) {
 	return entry.Value(), entry.Revision(), nil
 }
 
-func (c *limitStore) Swap(ctx context.Context, state []byte, rev uint64) error {
+func (s limitStore) Swap(ctx context.Context, state []byte, rev uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, limitTry)
 	defer cancel()
-	kv, err := c.limits.open(ctx)
+	kv, err := s.open(ctx)
 	if err != nil {
 		return err
 	}
 	if rev == 0 {
-		_, err = kv.Create(ctx, c.name, state)
+		_, err = kv.Create(ctx, s.name, state)
 	} else {
-		_, err = kv.Update(ctx, c.name, state, rev)
+		_, err = kv.Update(ctx, s.name, state, rev)
 	}
 	if conflict(err) {
 		return limit.ErrConflict
@@ -187,7 +154,7 @@ func (c *limitStore) Swap(ctx context.Context, state []byte, rev uint64) error {
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write a limit")
 }
 
-func (c *limitStore) Now() time.Time { return c.limits.clock.Now() }
+func (s limitStore) Now() time.Time { return s.clock.Now() }
 
 // conflict reports that the key is at another revision. Streams with replicas say so in
 // another way than those without.

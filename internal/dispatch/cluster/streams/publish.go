@@ -64,8 +64,8 @@ type Message struct {
 
 // Publish publishes a message and returns its sequence when it is kept, at a quorum where
 // there are replicas. It tries through changes of leaders, for Patience. old says that it
-// was there already, by this call or an earlier one. ErrFenced and ErrFull say that it is not kept;
-// after any other error that is unknown.
+// was there already. ErrFenced and ErrFull say that it is not kept, unless by an earlier try whose
+// acknowledgement was lost; after any other error that is unknown.
 func (c *Conn) Publish(ctx context.Context, m Message) (seq uint64, old bool, err error) {
 	msg := nats.NewMsg(m.Subject)
 	maps.Copy(msg.Header, m.Header)
@@ -83,18 +83,7 @@ func (c *Conn) Publish(ctx context.Context, m Message) (seq uint64, old bool, er
 		}
 		return err
 	})
-	if !errors.Is(err, ErrFenced) || m.ID == "" {
-		return seq, old, err
-	}
-	// The acknowledgement of an earlier try may have been lost: then the last is ours.
-	last, found, readErr := c.Last(ctx, m.Subject)
-	if readErr != nil {
-		return 0, false, readErr
-	}
-	if found && last.Header.Get(nats.MsgIdHdr) == m.ID {
-		return last.Seq, true, nil
-	}
-	return 0, false, err
+	return seq, old, err
 }
 
 // Insist does what a cluster that is forming or changing its leaders cannot do yet, in

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,10 +45,6 @@ type Queue struct {
 	hints *nats.Subscription // what is announced
 	looks *nats.Subscription // when a taker looks through all lanes
 
-	inbox   string
-	answers *nats.Subscription // to what is asked of consumers; nil before anything is
-	asked   uint64
-
 	mu       sync.Mutex // guards what follows
 	lanes    [Bands][Lanes]lane
 	lastLook time.Time // of any taker
@@ -65,7 +60,7 @@ type lane struct {
 // OpenQueue makes the consumers of a queue if they are missing, however long that takes
 // until ctx ends, and listens. The caller closes it.
 func (c *Conn) OpenQueue(ctx context.Context, name string, lease time.Duration) (*Queue, error) {
-	q := &Queue{c: c, name: name, lease: lease, wake: make(chan struct{}, 1), inbox: c.nc.NewInbox()}
+	q := &Queue{c: c, name: name, lease: lease, wake: make(chan struct{}, 1)}
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for band := range Bands {
@@ -218,7 +213,7 @@ func (q *Queue) try(ctx context.Context, band, number int) (*Pointer, error) {
 
 // Close listens no more.
 func (q *Queue) Close() {
-	for _, sub := range []*nats.Subscription{q.hints, q.looks, q.answers} {
+	for _, sub := range []*nats.Subscription{q.hints, q.looks} {
 		if sub != nil {
 			_ = sub.Unsubscribe() // fails if the connection is closed, which ends it too
 		}
@@ -237,8 +232,7 @@ type Pointer struct {
 	// the task itself says so.
 	Subject   string
 	Task      marchwarden.TraceID
-	Queued    time.Time // when it was submitted, by the hub's clock
-	Delivered int       // how often it was taken, this time included
+	Delivered int // how often it was taken, this time included
 	pending   uint64
 	again     string // tells others of it
 	held      atomic.Pointer[time.Time]
@@ -256,22 +250,36 @@ var errOver = marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of the 
 // pull takes the next pointer of a lane; nil if there is none, or, when one was just announced, none
 // comes for a while. The end of a context does not stop it: what is on its way would wait for the end of
 // its lease.
-//
-// A pointer comes under its own subject, so which request it answers cannot be told. So what comes
-// late, for a request that was given up, is given back.
-func (q *Queue) pull(band, number int, announced bool) (p *Pointer, err error) {
-	if q.answers == nil {
-		if q.answers, err = q.c.nc.SubscribeSync(q.inbox + ".*"); err != nil {
-			return nil, err
-		}
+func (q *Queue) pull(band, number int, announced bool) (*Pointer, error) {
+	inbox := q.c.nc.NewInbox()
+	answers, err := q.c.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
 	}
 	taken := q.c.now()
-	p, err = q.ask(band, number, announced, taken)
-	if err != nil && !errors.Is(err, nats.ErrNoResponders) {
-		go q.giveBack(q.answers, taken)
-		q.inbox, q.answers = q.c.nc.NewInbox(), nil
+	want := `{"batch":1,"no_wait":true}`
+	if announced {
+		want = fmt.Sprintf(`{"batch":1,"expires":%d}`, arriveFor.Nanoseconds())
 	}
-	return p, err
+	subject := "$JS.API.CONSUMER.MSG.NEXT." + StreamWork + "." + ConsumerName(q.name, band, number)
+	ctx, stop := q.c.try(context.Background(), tryFor)
+	defer stop()
+	var m *nats.Msg
+	if err = q.c.nc.PublishRequest(subject, inbox, []byte(want)); err == nil {
+		m, err = answers.NextMsgWithContext(ctx)
+	}
+	if err != nil && !errors.Is(err, nats.ErrNoResponders) {
+		go q.giveBack(answers, taken)
+		return nil, err
+	}
+	_ = answers.Unsubscribe() // fails if the connection is closed, which ends it too
+	switch {
+	case err != nil || m.Header.Get("Status") == "503":
+		return nil, nats.ErrNoResponders
+	case m.Header.Get("Status") != "":
+		return nil, nil
+	}
+	return q.pointer(m, taken)
 }
 
 // giveBack returns the pointer that comes for a request that was given up, unless its lease may
@@ -282,39 +290,7 @@ func (q *Queue) giveBack(answers *nats.Subscription, taken time.Time) {
 			_ = p.Return(0) // its lease ends by itself
 		}
 	}
-	_ = answers.Unsubscribe() // fails if the connection is closed, which ends it too
-}
-
-// ask asks for a pointer, and waits for the answer.
-func (q *Queue) ask(band, number int, announced bool, taken time.Time) (*Pointer, error) {
-	ctx, stop := q.c.try(context.Background(), tryFor)
-	defer stop()
-	q.asked++
-	reply := q.inbox + "." + strconv.FormatUint(q.asked, 10)
-	subject := "$JS.API.CONSUMER.MSG.NEXT." + StreamWork + "." + ConsumerName(q.name, band, number)
-	want := `{"batch":1,"no_wait":true}`
-	if announced {
-		want = fmt.Sprintf(`{"batch":1,"expires":%d}`, arriveFor.Nanoseconds())
-	}
-	if err := q.c.nc.PublishRequest(subject, reply, []byte(want)); err != nil {
-		return nil, err
-	}
-	for {
-		m, err := q.answers.NextMsgWithContext(ctx)
-		if err != nil {
-			return nil, err
-		}
-		status := m.Header.Get("Status")
-		switch {
-		case status == "":
-			return q.pointer(m, taken)
-		case m.Subject != reply: // of a request that has its answer
-		case status == "503":
-			return nil, nats.ErrNoResponders
-		default:
-			return nil, nil
-		}
-	}
+	_ = answers.Unsubscribe()
 }
 
 func (q *Queue) pointer(m *nats.Msg, taken time.Time) (*Pointer, error) {
@@ -322,7 +298,7 @@ func (q *Queue) pointer(m *nats.Msg, taken time.Time) (*Pointer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what was taken from the queue: %w", err)
 	}
-	p := &Pointer{c: q.c, reply: m.Reply, lease: q.lease, Subject: m.Subject, Queued: meta.Timestamp, Delivered: int(min(meta.NumDelivered, 1<<30)), pending: meta.NumPending}
+	p := &Pointer{c: q.c, reply: m.Reply, lease: q.lease, Subject: m.Subject, Delivered: int(min(meta.NumDelivered, 1<<30)), pending: meta.NumPending}
 	p.held.Store(&taken)
 	queue, band, lane, _ := ParseLane(m.Subject) // it is of a lane, as all that comes from one
 	p.again = WakeSubject(queue, band, lane)
