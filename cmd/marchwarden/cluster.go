@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -124,7 +125,12 @@ func writeStatus(w io.Writer, st term.Style, s cluster.Status) error {
 	}
 	table("no hub is there", "hub", "state")
 	for _, w := range s.Workers {
-		rows = append(rows, workerRow(w))
+		rows = append(rows, workerRow(w, false))
+	}
+	if s.Steward != nil {
+		for _, w := range s.Steward.Silent {
+			rows = append(rows, workerRow(w, true))
+		}
 	}
 	table("no worker is there; marchwarden worker starts one", "worker", "state", "busy", "version", "researchers")
 	for _, q := range s.Queues {
@@ -136,9 +142,12 @@ func writeStatus(w io.Writer, st term.Style, s cluster.Status) error {
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
 }
 
-func workerRow(w cluster.Presence) []string {
+func workerRow(w cluster.Presence, silent bool) []string {
 	state := "working"
-	if w.Draining {
+	switch {
+	case silent:
+		state = "silent since " + w.Heard.Local().Format(time.TimeOnly)
+	case w.Draining:
 		state = "draining"
 	}
 	var names []string

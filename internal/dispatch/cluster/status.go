@@ -58,6 +58,9 @@ type Stewardship struct {
 	Leading   bool    `json:"leading"`
 	Open      int     `json:"open"` // tasks that have not ended
 	PerMinute float64 `json:"ended_per_minute"`
+	// Silent are workers that were there, are not heard of and did not say that they leave: frozen, cut
+	// off or killed.
+	Silent []Presence `json:"silent,omitempty"`
 	// What it did since its process began.
 	Terms    uint64 `json:"terms"` // times that it became the leader
 	Rounds   uint64 `json:"rounds"`
@@ -187,6 +190,10 @@ type Presence struct {
 	Since   time.Time         `json:"since,omitzero"`
 	// Draining says that it takes no more and ends what it has.
 	Draining bool `json:"draining,omitempty"`
+	// Heard is when it last said so, by the clock of a hub. It is known to those who read it.
+	Heard time.Time `json:"heard,omitzero"`
+
+	key string // of its entry
 }
 
 // Load is how much of a queue a worker takes at once, and has now.
@@ -295,6 +302,7 @@ func (e *Engine) Workers(ctx context.Context) (living []Presence, err error) {
 				e.log.Warn("the entry of a worker cannot be read", "key", key, "error", err) // the others are there all the same
 				return nil
 			}
+			p.key, p.Heard = key, entry.Created()
 			list[i] = &p
 			return nil
 		})

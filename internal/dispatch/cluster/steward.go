@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
@@ -136,7 +138,7 @@ func (s *Steward) begin() *term {
 // end ends a term.
 func (s *Steward) end(why string) {
 	s.count(func(t *Stewardship) {
-		t.Leading, t.Open, t.PerMinute = false, 0, 0
+		t.Leading, t.Open, t.PerMinute, t.Silent = false, 0, 0, nil
 	})
 	s.e.log.Info("steward does not lead any more", "name", s.name, "why", why)
 }
@@ -150,6 +152,8 @@ type term struct {
 	open   map[marchwarden.TraceID]*item
 	noted  mark                 // what is written down
 	served map[string]time.Time // when workers of a queue were last seen
+	living []Presence           // workers, as of this round
+	silent []Presence           // those that are missed
 	start  time.Time            // of the term
 	ended  uint64               // ends that were heard of before this round
 	began  time.Time            // when the round before began
@@ -202,6 +206,7 @@ func (t *term) roll(ctx context.Context) error {
 	workers, err := t.e.Workers(ctx)
 	now := t.e.cfg.Now()
 	if err != nil {
+		t.living = nil
 		for queue := range t.served {
 			t.served[queue] = now
 		}
@@ -213,7 +218,50 @@ func (t *term) roll(ctx context.Context) error {
 		}
 	}
 	maps.DeleteFunc(t.served, func(_ string, last time.Time) bool { return now.Sub(last) > 8*t.lease })
-	return nil
+	return t.miss(ctx, workers)
+}
+
+// The most workers that are listed as silent, and for how long.
+const (
+	maxSilent = 50
+	silentFor = time.Hour
+)
+
+// miss lists the workers that were there in the round before and are not heard of, until they are, or
+// a later one of their name is. One that said that it leaves is not missed.
+func (t *term) miss(ctx context.Context, living []Presence) error {
+	var silent []Presence
+	var errs []error
+	for i, w := range slices.Concat(t.silent, t.living) {
+		if t.e.cfg.Now().Sub(w.Heard) > silentFor || slices.ContainsFunc(living, func(l Presence) bool {
+			return l.key == w.key || l.Name == w.Name && l.Since.After(w.Since)
+		}) {
+			continue
+		}
+		if i >= len(t.silent) { // since this round
+			left, err := t.e.left(ctx, w)
+			if errs = append(errs, err); left || err != nil {
+				continue
+			}
+		}
+		silent = append(silent, Presence{Name: w.Name, Version: w.Version, Since: w.Since, Heard: w.Heard, key: w.key})
+	}
+	t.living, t.silent = living, silent[max(0, len(silent)-maxSilent):]
+	t.count(func(s *Stewardship) { s.Silent = slices.Clone(t.silent) })
+	return errors.Join(errs...)
+}
+
+// left reports whether a worker whose entry is gone has said that it leaves. It can be told for a lease.
+func (e *Engine) left(ctx context.Context, p Presence) (bool, error) {
+	stream, err := e.conn.JetStream().Stream(ctx, "KV_"+streams.BucketWorker)
+	if err != nil {
+		return false, err
+	}
+	_, err = stream.GetLastMsgForSubject(ctx, "$KV."+streams.BucketWorker+"."+p.key)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // measure says what there is to see.
