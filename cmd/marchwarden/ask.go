@@ -98,20 +98,7 @@ func (o *askOptions) questionFlags(cmd *cobra.Command) {
 	f.IntVar(&o.length, "length", 0, fmt.Sprintf("write about `N` words, %d to %d", marchwarden.MinLength, marchwarden.MaxLength))
 	f.StringVar(&o.audience, "audience", "", "for `WHOM` a model writes, such as \"a town council\"")
 	f.StringVar(&o.how, "instructions", "", "`TEXT` that says how a model writes, never what is true")
-	d := &o.desk
-	f.StringVar(&d.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
-	f.StringSliceVar(&d.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
-	f.StringSliceVar(&d.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
-	countFlag(f, &d.Parallel, "parallel", 0, 1, network.MaxParallel, "ask at most `N` researchers at once (default 4)")
-	countFlag(f, &d.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "ask researchers at most `N` times in all (default by depth: 4, 8 or 16)")
-	f.StringVar(&d.Timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
-	isolateFlag(f, d)
-	workFlags(cmd, d)
-	f.Lookup("online").Usage = "let the question leave this machine: ask the web and arXiv, too"
-	f.Lookup("model").Usage = "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none"
-	f.Lookup("search").Usage = "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia; implies --online"
-	complete(cmd, "researcher", append(slices.Clone(settings.Builtin), settings.PI)...)
-	complete(cmd, "researchers", settings.Builtin...)
+	optionFlags(cmd, &o.desk, append(workOptions, "researcher", "researchers", "allow-egress", "parallel", "max-rihlas", "timeout", "isolate")...)
 	complete(cmd, "format", string(marchwarden.Brief), string(marchwarden.Plain), string(marchwarden.Report), string(marchwarden.Table))
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
 }

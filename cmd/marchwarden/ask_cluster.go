@@ -25,40 +25,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 )
 
-// workFlags are the flags that say with what researchers work, wherever they do.
-func workFlags(cmd *cobra.Command, o *network.Options) {
-	f := cmd.Flags()
-	f.BoolVar(&o.Online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
-	databaseFlags(cmd, o)
-	f.StringVar(&o.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
-	libraryFlags(cmd, o)
-	webFlags(cmd, o)
-	f.Lookup("search").Usage = "search the web by this `LIST` of engines; implies --online"
-}
-
-// libraryFlags are the flags of the files researcher.
-func libraryFlags(cmd *cobra.Command, o *network.Options) {
-	cmd.Flags().StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
-	cmd.Flags().BoolVar(&o.Embedded, "embedded", false, "search the embedded library too")
-}
-
-// webFlags are the flags of the web researcher.
-func webFlags(cmd *cobra.Command, o *network.Options) {
-	cmd.Flags().StringVar(&o.Search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
-	complete(cmd, "search", network.EngineNames()...)
-}
-
-// databaseFlags are the flags of who may ask a database.
-func databaseFlags(cmd *cobra.Command, o *network.Options) {
-	cmd.Flags().StringVar(&o.DB, "db", "", "ask the database at `URL`: postgres://…, mysql://…, or an SQLite file; read-only")
-	cmd.Flags().BoolVar(&o.AllowSamples, "allow-samples", false, "show the model a few values of the database's tables before it asks for any")
-}
-
-// isolateFlag is the flag of processes.
-func isolateFlag(f *pflag.FlagSet, o *network.Options) {
-	f.BoolVar(&o.Isolate, "isolate", false, "run each built-in researcher in a process of its own")
-}
-
 // workElsewhere refuses flags of the worker where a cluster does the work.
 func workElsewhere(c *settings.Settings, o network.Options, instead string) error {
 	here := "leave out --engine to do the work here"

@@ -47,15 +47,10 @@ func newSubmit(a *app) *cobra.Command {
 	f.BoolVar(&o.records, "records", false, "bring the records of a cluster home, too")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
 	engineFlag(f)
-	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME` (default pi, the investigator)")
-	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
-	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
-	countFlag(f, &o.desk.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "ask researchers at most `N` times for one question")
 	f.Func("max-cost", "let models cost at most `USD` for one question that has no cap of its own", dollars(&o.cons.MaxCostUSD))
 	f.StringVar(&o.cons.Since, "since", "", "for questions that name no dates: use nothing that is known to be published before `DATE`")
 	f.StringVar(&o.cons.Until, "until", "", "the same, after `DATE`")
-	f.StringVar(&o.desk.Timeout, "timeout", "", "end the research of one question after this `TIME`, such as 90s")
-	workFlags(cmd, &o.desk)
+	optionFlags(cmd, &o.desk, append(workOptions, "researcher", "researchers", "allow-egress", "max-rihlas", "timeout")...)
 	complete(cmd, "priority", priorityNames...)
 	return cmd
 }

@@ -71,16 +71,13 @@ func newWorker(a *app) *cobra.Command {
 	f := cmd.Flags()
 	engineFlag(f)
 	f.StringVar(&o.name, "name", "", "the `NAME` of the worker, for people (default made of the host's)")
-	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)")
 	countFlag(f, &o.slots, "slots", 32, 1, maxSlots, "work on `N` tasks of each researcher at once")
 	f.IntVar(&o.piSlots, "pi-slots", 16, "work on `N` investigations at once")
 	f.BoolVar(&o.noPI, "no-pi", false, "take no investigations")
 	f.StringVar(&o.drain, "drain", "60s", "when told to end, let tasks go on for this `TIME`")
 	f.StringVar(&o.probe, "probe", "", "serve /healthz and /readyz at this `ADDRESS`, such as 127.0.0.1:9642")
-	f.StringVar(&o.desk.Timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m)")
-	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
-	workFlags(cmd, &o.desk)
-	complete(cmd, "researchers", append(slices.Clone(settings.Builtin), settings.PI)...)
+	optionFlags(cmd, &o.desk, append(workOptions, "researchers", "allow-egress", "timeout")...)
+	f.Lookup("researchers").Usage = "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)"
 	return cmd
 }
 
