@@ -69,7 +69,7 @@ func newAsk(a *app) *cobra.Command {
 			}
 		}
 		if at != "" {
-			return askCluster(ctx, a, c, o, at, req)
+			return askCluster(ctx, a, c, o, req)
 		}
 		return research(ctx, a, c, o, req)
 	})

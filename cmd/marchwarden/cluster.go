@@ -32,18 +32,14 @@ func newCluster(a *app) *cobra.Command {
 
 func newClusterStatus(a *app) *cobra.Command {
 	cmd := a.listing("status", "show hubs, workers, queues, rates and limits", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
-		at, err := c.NeedEngine()
-		if err != nil {
-			return err
-		}
-		e, err := a.openCluster(ctx, c, at, a.logger(c))
+		e, err := a.openCluster(ctx, c, a.logger(c))
 		if err != nil {
 			return err
 		}
 		defer e.Close()
 		s, err := e.Status(ctx)
 		if err != nil {
-			return cluster.Unreachable(ctx, at, err)
+			return cluster.Unreachable(ctx, c.Text(settings.Engine), err)
 		}
 		if a.json {
 			err = printJSON(a.forPrograms(), s)
@@ -62,25 +58,27 @@ func newClusterStatus(a *app) *cobra.Command {
 // clusterPart is the cluster of the settings, for doctor: whether it answers, and whether it has
 // workers.
 func clusterPart(ctx context.Context, a *app, c *settings.Settings) network.Part {
-	at, by := c.Text(settings.Engine), " (by "+c.Label(settings.Engine)+")"
-	part := func(state, detail string) network.Part {
-		return network.Part{Name: "cluster", State: state, Detail: detail}
-	}
+	p := network.Part{Name: "cluster", State: network.PartOff, Detail: settings.EnvOf(settings.Engine) + " is not set; the work is done on this machine"}
+	at := c.Text(settings.Engine)
 	if at == "" {
-		return part(network.PartOff, settings.EnvOf(settings.Engine)+" is not set; the work is done on this machine")
+		return p
 	}
+	p.State, p.Detail = network.PartBroken, at+" (by "+c.Label(settings.Engine)+")"
 	ctx, done := context.WithTimeout(ctx, cluster.DialTime)
 	defer done()
-	e, err := a.openCluster(ctx, c, at, a.logger(c))
+	e, err := a.openCluster(ctx, c, a.logger(c))
 	if err != nil {
-		return part(network.PartBroken, at+by+" does not answer: "+err.Error())
+		p.Detail += " does not answer: " + err.Error()
+		return p
 	}
 	defer e.Close()
 	workers, err := e.Workers(ctx)
 	if err != nil {
-		return part(network.PartBroken, at+by+": "+err.Error())
+		p.Detail += ": " + err.Error()
+		return p
 	}
-	return part(network.PartOK, at+by+" answers; "+term.Plural(len(workers), "worker"))
+	p.State, p.Detail = network.PartOK, p.Detail+" answers; "+term.Plural(len(workers), "worker")
+	return p
 }
 
 // stuckError is the error of a cluster in which something does not move.

@@ -110,8 +110,7 @@ func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Optio
 
 // openServed opens the researcher that is served: of this machine, or a cluster.
 func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Options, how *serveOptions) (*network.Runner, error) {
-	at := c.Text(settings.Engine)
-	if o.Researcher != settings.PI || at == "" {
+	if o.Researcher != settings.PI || c.Text(settings.Engine) == "" {
 		return a.Open(c, o)
 	}
 	if err := workElsewhere(c, o, "it"); err != nil {
@@ -120,13 +119,13 @@ func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Opt
 	if len(o.Researchers) > 0 || len(o.AllowEgress) > 0 {
 		return nil, invalid("--engine", "leave out --researchers and --allow-egress", "leaves it to the workers of the cluster who is asked, and what they are told")
 	}
-	e, err := a.openCluster(ctx, c, at, o.Log)
+	limit, err := flagTime("--timeout", o.Timeout, false)
 	if err != nil {
 		return nil, err
 	}
-	limit, err := flagTime("--timeout", o.Timeout, false)
+	e, err := a.openCluster(ctx, c, o.Log)
 	if err != nil {
-		return nil, errors.Join(err, e.Close())
+		return nil, err
 	}
 	d := a.OpenCluster(c, o, e, limit)
 	d.Closers = append(d.Closers, e.Close)

@@ -57,21 +57,16 @@ func newSubmit(a *app) *cobra.Command {
 
 var priorityNames = []string{"urgent", "normal", "low"}
 
-// check refuses what is wrong with the options by themselves.
-func (o *submitOptions) check() (like dispatch.Task, err error) {
-	like.Priority = dispatch.Priority(slices.Index(priorityNames, o.priority))
-	name := cmp.Or(o.desk.Researcher, settings.PI)
-	like.Wishes = dispatch.Wishes{AllowEgress: o.desk.AllowEgress, MaxRihlas: o.desk.MaxRihlas}
-	like.Queue, like.Wishes.Only = network.WorkerFor(name, o.desk.Researchers)
-	switch {
-	case o.file == "":
+// check refuses what is wrong with the options by themselves, and gives what all tasks have in common.
+func (o *submitOptions) check(a *app, c *settings.Settings) (like dispatch.Task, err error) {
+	if o.file == "" {
 		return like, invalid("--file", "for example: marchwarden submit --file questions.jsonl", "is missing")
-	case like.Priority < 0:
+	}
+	if like, err = taskFor(a, c, o.desk); err != nil {
+		return like, err
+	}
+	if like.Priority = dispatch.Priority(slices.Index(priorityNames, o.priority)); like.Priority < 0 {
 		return like, invalid("--priority", "", fmt.Sprintf("must be %s, not %q", settings.Either(priorityNames), plaintext.Clip(o.priority, 40)))
-	case !settings.MemberName.MatchString(name):
-		return like, invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
-	case name != settings.PI && (len(o.desk.Researchers) > 0 || len(o.desk.AllowEgress) > 0 || o.desk.MaxRihlas > 0):
-		return like, invalid("--researcher", "leave out one of them", "asks one researcher alone, and goes without --researchers, --allow-egress and --max-rihlas")
 	}
 	if o.out == "" {
 		o.out = strings.TrimSuffix(o.file, filepath.Ext(o.file)) + ".results.jsonl"
@@ -80,7 +75,7 @@ func (o *submitOptions) check() (like dispatch.Task, err error) {
 }
 
 func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOptions) error {
-	like, err := o.check()
+	like, err := o.check(a, c)
 	if err != nil {
 		return err
 	}
@@ -94,7 +89,6 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	if err != nil {
 		return err
 	}
-	like.Owner = a.owner()
 	all, err := readQuestions(a, c, o, like, means)
 	if err != nil {
 		return err
@@ -116,7 +110,7 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 		o.desk.Warn, o.desk.Log = network.Once(a.warn), a.logger(c)
 		work.Asker, end, err = a.OpenHere(c, o.desk, o.parallel)
 	} else {
-		work.Asker, end, err = openThere(ctx, a, c, at, o, like)
+		work.Asker, end, err = openThere(ctx, a, c, o, like)
 	}
 	if err != nil {
 		return errors.Join(err, done.Discard())
@@ -196,8 +190,8 @@ func readQuestions(a *app, c *settings.Settings, o submitOptions, like dispatch.
 	return all, submit.NameTasks(all, like, means)
 }
 
-func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (there *submit.There, end func() error, err error) {
-	engine, err := a.openCluster(ctx, c, at, a.logger(c))
+func openThere(ctx context.Context, a *app, c *settings.Settings, o submitOptions, like dispatch.Task) (there *submit.There, end func() error, err error) {
+	engine, err := a.openCluster(ctx, c, a.logger(c))
 	if err != nil {
 		return nil, nil, err
 	}

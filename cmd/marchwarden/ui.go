@@ -68,7 +68,7 @@ func newUI(a *app) *cobra.Command {
 		}
 		b := &uiApp{a: a, log: a.logger(c), answers: network.PerQuestion{Host: &a.Host, Settings: c, Base: o.desk}}
 		if at != "" {
-			err = b.openCluster(ctx, at)
+			err = b.openCluster(ctx)
 		}
 		if err == nil {
 			err = b.open(o, auth)

@@ -38,11 +38,11 @@ func newWorker(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		at, err := c.NeedEngine()
+		log := a.serverLog(c)
+		cfg, err := a.engineConfig(c, log)
 		if err != nil {
 			return err
 		}
-		log := a.serverLog(c)
 		o.desk.Warn = network.Once(func(message string) { log.Warn(message) })
 		s, err := a.OpenWorker(c, o.desk, log)
 		if err != nil {
@@ -51,12 +51,7 @@ func newWorker(a *app) *cobra.Command {
 		if o.piAlone {
 			s.Seats = nil
 		}
-		name := cmp.Or(o.name, plainName(c.Text(settings.Worker)), a.engineName())
-		cfg, err := a.engineConfig(c, at, log)
-		if err != nil {
-			return errors.Join(err, s.Close())
-		}
-		cfg.Name = name
+		cfg.Name = cmp.Or(o.name, plainName(c.Text(settings.Worker)), cfg.Name)
 		e, err := cluster.Await(ctx, cfg, a.note)
 		if errors.Is(err, errInterrupted) {
 			return s.Close() // told to end, which is how a worker ends
@@ -65,7 +60,7 @@ func newWorker(a *app) *cobra.Command {
 			return errors.Join(err, s.Close())
 		}
 		s.Employ(e)
-		err = serveTasks(ctx, a, s, e, name, s.Jobs(o.slots, o.piSlots, drain), o.probe)
+		err = serveTasks(ctx, a, s, e, cfg.Name, s.Jobs(o.slots, o.piSlots, drain), o.probe)
 		return errors.Join(err, s.Close(), e.Close())
 	})
 	f := cmd.Flags()
