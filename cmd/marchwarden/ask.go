@@ -27,12 +27,8 @@ import (
 type askOptions struct {
 	desk       network.Options
 	cons       marchwarden.Constraints
-	context    string
+	req        marchwarden.Request
 	follow     string // the run whose conversation goes on: an id, the beginning of one, or last
-	format     string
-	length     int
-	audience   string
-	how        string // instructions for the writing
 	jsonEvents bool
 	out        string
 	verbose    bool
@@ -93,11 +89,11 @@ func (o *askOptions) questionFlags(cmd *cobra.Command) {
 	f.StringVar(&o.cons.SourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md; !example.com excludes")
 	f.StringVar(&o.cons.Since, "since", "", "use nothing that is known to be published before `DATE`, such as 2024-05-31")
 	f.StringVar(&o.cons.Until, "until", "", "use nothing that is known to be published after `DATE`")
-	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
-	f.StringVar(&o.format, "format", "", "`FORM` of the answer: brief, answer, report or table (default by depth: brief, answer or report)")
-	f.IntVar(&o.length, "length", 0, fmt.Sprintf("write about `N` words, %d to %d", marchwarden.MinLength, marchwarden.MaxLength))
-	f.StringVar(&o.audience, "audience", "", "for `WHOM` a model writes, such as \"a town council\"")
-	f.StringVar(&o.how, "instructions", "", "`TEXT` that says how a model writes, never what is true")
+	f.StringVar(&o.req.Context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
+	f.StringVar((*string)(&o.req.Format), "format", "", "`FORM` of the answer: brief, answer, report or table (default by depth: brief, answer or report)")
+	f.IntVar(&o.req.Length, "length", 0, fmt.Sprintf("write about `N` words, %d to %d", marchwarden.MinLength, marchwarden.MaxLength))
+	f.StringVar(&o.req.Audience, "audience", "", "for `WHOM` a model writes, such as \"a town council\"")
+	f.StringVar(&o.req.Instructions, "instructions", "", "`TEXT` that says how a model writes, never what is true")
 	optionFlags(cmd, &o.desk, append(workOptions, "researcher", "researchers", "allow-egress", "parallel", "max-rihlas", "timeout", "isolate")...)
 	complete(cmd, "format", string(marchwarden.Brief), string(marchwarden.Plain), string(marchwarden.Report), string(marchwarden.Table))
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
@@ -210,8 +206,8 @@ type outcome struct {
 // that is wrong. A question that follows is asked of those who were asked before, unless flags
 // say of whom.
 func requestOf(a *app, o *askOptions, c *settings.Settings, question string) (marchwarden.Request, error) {
-	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(c.Text(settings.Depth)),
-		Format: marchwarden.Format(o.format), Length: o.length, Audience: o.audience, Instructions: o.how}
+	req := o.req
+	req.Question, req.Depth = question, marchwarden.Depth(c.Text(settings.Depth))
 	if o.cons != (marchwarden.Constraints{}) {
 		req.Constraints = &o.cons
 	}

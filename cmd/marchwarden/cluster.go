@@ -27,7 +27,9 @@ import (
 )
 
 func newCluster(a *app) *cobra.Command {
-	return group(&cobra.Command{Use: "cluster", Short: "look at a cluster, and manage its keys"}, newClusterStatus(a), newClusterKey(a))
+	keys := &cobra.Command{Use: "key", Short: "make, list and remove the keys of a cluster"}
+	return group(&cobra.Command{Use: "cluster", Short: "look at a cluster, and manage its keys"}, newClusterStatus(a),
+		group(keys, newClusterKeyAdd(a), newClusterKeyList(a), newClusterKeyRemove(a)))
 }
 
 func newClusterStatus(a *app) *cobra.Command {
@@ -224,12 +226,6 @@ func limitWords(l limit.Use, now time.Time) string {
 		words += "; no calls for another " + term.Duration(l.Slow.Sub(now).Round(time.Second))
 	}
 	return words
-}
-
-func newClusterKey(a *app) *cobra.Command {
-	return group(&cobra.Command{
-		Use: "key", Short: "make, list and remove the keys of a cluster",
-	}, newClusterKeyAdd(a), newClusterKeyList(a), newClusterKeyRemove(a))
 }
 
 func newClusterKeyAdd(a *app) *cobra.Command {

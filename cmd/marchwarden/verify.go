@@ -149,7 +149,11 @@ func newDrift(a *app) *cobra.Command {
 			}
 			rep, err := rec.CheckSources(ctx, &a.Host, c, id, o)
 			if err == nil || marchwarden.CodeOf(err) == marchwarden.CodeCanceled && len(rep.Sources) > 0 { // one that was stopped, as far as it came
-				err = errors.Join(err, printDrift(a, rep))
+				if a.json {
+					err = errors.Join(err, printJSON(a.forPrograms(), rep))
+				} else {
+					err = errors.Join(err, a.print("%s", rep.Text(a.inZone(rep.CheckedAt), a.outStyle())))
+				}
 			}
 			switch {
 			case err != nil:
@@ -174,13 +178,6 @@ func newDrift(a *app) *cobra.Command {
 	f.DurationVar(&o.Timeout, "timeout", network.SourcePatience, "longest `TIME` for one page")
 	f.StringArrayVar(&o.Library, "library", nil, "a `FOLDER` with cited files, beside those of the library; may be repeated")
 	return cmd
-}
-
-func printDrift(a *app, rep drift.Report) error {
-	if a.json {
-		return printJSON(a.forPrograms(), rep)
-	}
-	return a.print("%s", rep.Text(a.inZone(rep.CheckedAt), a.outStyle()))
 }
 
 type exportOptions struct {

@@ -98,10 +98,8 @@ func (o *workerOptions) check() (drain time.Duration, err error) {
 	if o.noPI {
 		o.piSlots = 0
 	}
-	if o.probe != "" {
-		if _, err := listenAt("--probe", o.probe); err != nil {
-			return 0, err
-		}
+	if o.probe, err = probeAt(o.probe); err != nil {
+		return 0, err
 	}
 	return flagTime("--drain", o.drain, false)
 }
@@ -110,15 +108,14 @@ func (o *workerOptions) check() (drain time.Duration, err error) {
 func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engine, name string, jobs []dispatch.Job, probe string) error {
 	open, stop := context.WithCancel(context.WithoutCancel(ctx)) // what others see goes on while it drains
 	defer stop()
-	if probe != "" {
-		if err := serveProbe(open, a, probe, func() error {
-			if ctx.Err() != nil {
-				return errors.New("draining")
-			}
-			return e.Ready()
-		}); err != nil {
-			return err
+	err := serveProbe(open, a, probe, func() error {
+		if ctx.Err() != nil {
+			return errors.New("draining")
 		}
+		return e.Ready()
+	})
+	if err != nil {
+		return err
 	}
 	since, host := s.Host.Now().UTC(), hostName()
 	say := func() cluster.Presence {
@@ -141,7 +138,7 @@ func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engin
 	a.note("worker %s serves %s; Ctrl-C drains", name, strings.Join(serves, ", "))
 	draining := context.AfterFunc(ctx, func() { a.note("draining: no more tasks are taken") })
 	defer draining()
-	err := s.Work(ctx, jobs)
+	err = s.Work(ctx, jobs)
 	stop()
 	saying.Wait()
 	if err == nil {
@@ -155,11 +152,19 @@ func hostName() string {
 	return cmp.Or(host, "unknown")
 }
 
-// serveProbe says in the background, until ctx ends, whether this process lives and is ready.
-func serveProbe(ctx context.Context, a *app, address string, ready func() error) error {
-	at, err := listenAt("--probe", address)
-	if err != nil {
-		return err
+// probeAt completes the address of --probe; "" stays what it is.
+func probeAt(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	return listenAt("--probe", text)
+}
+
+// serveProbe says in the background, until ctx ends, whether this process lives and is ready. Without
+// an address it does nothing.
+func serveProbe(ctx context.Context, a *app, at string, ready func() error) error {
+	if at == "" {
+		return nil
 	}
 	l, err := listenOn(at, "choose another one")
 	if err != nil {

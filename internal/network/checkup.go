@@ -57,9 +57,16 @@ type doctor struct {
 	c *settings.Settings
 }
 
-// checks are all that doctor looks at, in the order in which it shows them.
-var checks = []func(doctor, context.Context) []Part{
-	doctor.places, doctor.folders, doctor.researchers, doctor.models, doctor.vectors, doctor.engines, doctor.papers, doctor.database, doctor.programs, doctor.addresses,
+// parts are all that doctor looks at, in the order in which it shows them.
+func (d doctor) parts(ctx context.Context) []Part {
+	names, _ := fs.Glob(corpus.FS(), "*.md") // the pattern is right
+	return slices.Concat(
+		[]Part{writable("home", d.c.Home()), writable("traces", d.c.Text(settings.TraceDir)), writable("evidence", d.c.BlobPath())},
+		[]Part{partOK(corpus.Name, fmt.Sprintf("%d documents, searched when there is no folder or with --embedded", len(names)))},
+		d.folders(ctx), d.researchers(),
+		[]Part{d.model("model for the web", true, "no model is set; ANTHROPIC_API_KEY, OPENAI_API_KEY or MARCHWARDEN_MODEL would add one")},
+		[]Part{d.model("model for files", false, "your documents go to a model only if --model or MARCHWARDEN_MODEL names one")},
+		[]Part{d.vectors()}, d.engines(), d.papers(ctx), []Part{d.database(), d.browser(), scanned(), d.addresses()})
 }
 
 // Checkup looks at everything that a research needs or could use. A service is called only if online
@@ -76,10 +83,7 @@ func Checkup(ctx context.Context, h *Host, c *settings.Settings, online bool) ([
 	if _, err := fetchAllow(c); err != nil {
 		return nil, err
 	}
-	var parts []Part
-	for _, check := range checks {
-		parts = append(parts, check(doctor{h, c}, ctx)...)
-	}
+	parts := doctor{h, c}.parts(ctx)
 	if online {
 		h.try(ctx, parts)
 	}
@@ -114,6 +118,12 @@ func (h *Host) try(ctx context.Context, parts []Part) {
 		})
 	}
 	running.Wait()
+	answered := slices.ContainsFunc(parts, func(p Part) bool { return p.State == PartOK && strings.HasPrefix(p.Name, "search by ") })
+	for i, p := range parts {
+		if answered && p.State == PartBroken && strings.HasPrefix(p.Detail, needsNoKey+fallback) {
+			parts[i].State, parts[i].Detail = PartOff, p.Detail+"; not missed, as another engine answered"
+		}
+	}
 }
 
 func withHint(err error) string {
@@ -121,14 +131,6 @@ func withHint(err error) string {
 		return err.Error() + " (" + hint + ")"
 	}
 	return err.Error()
-}
-
-func (d doctor) places(context.Context) []Part {
-	names, _ := fs.Glob(corpus.FS(), "*.md") // the pattern is right
-	return []Part{
-		writable("home", d.c.Home()), writable("traces", d.c.Text(settings.TraceDir)), writable("evidence", d.c.BlobPath()),
-		partOK(corpus.Name, fmt.Sprintf("%d documents, searched when there is no folder or with --embedded", len(names))),
-	}
 }
 
 // writable tries whether a folder can be written, without changing it. One that does not exist yet
@@ -178,7 +180,7 @@ func (d doctor) folders(ctx context.Context) (rows []Part) {
 }
 
 // researchers are all there could be. None is started or dialled: 'marchwarden researchers' does that.
-func (d doctor) researchers(context.Context) (rows []Part) {
+func (d doctor) researchers() (rows []Part) {
 	for _, e := range Roster(d.c, Options{}) {
 		name := "researcher " + e.Name
 		switch m := d.c.MemberNamed(e.Name); {
@@ -211,13 +213,6 @@ func (d doctor) external(name string, m settings.Member) Part {
 	return partOK(name, m.Transport()+"; 'marchwarden researchers' tries it")
 }
 
-func (d doctor) models(context.Context) []Part {
-	return []Part{
-		d.model("model for the web", true, "no model is set; ANTHROPIC_API_KEY, OPENAI_API_KEY or MARCHWARDEN_MODEL would add one"),
-		d.model("model for files", false, "your documents go to a model only if --model or MARCHWARDEN_MODEL names one"),
-	}
-}
-
 func (d doctor) model(name string, public bool, none string) Part {
 	chosen := ChooseModel(d.c, "", public)
 	model, err := d.h.bareModel(d.c, chosen.Name, chosen.Origin)
@@ -239,18 +234,18 @@ func (d doctor) model(name string, public bool, none string) Part {
 }
 
 // vectors are what compares texts by their meaning.
-func (d doctor) vectors(context.Context) []Part {
+func (d doctor) vectors() Part {
 	const name = "sentence vectors"
 	if d.c.Text(settings.Embed) == settings.EmbedOff {
-		return []Part{partOff(name, d.c.Label(settings.Embed)+" is off; texts are compared by their words alone, and answers are picked without the reader")}
+		return partOff(name, d.c.Label(settings.Embed)+" is off; texts are compared by their words alone, and answers are picked without the reader")
 	}
-	return []Part{partOK(name, bert.MiniLMID+" on this machine, "+bert.BestKernel().Name+" arithmetic; answers are picked by "+reader.ID)}
+	return partOK(name, bert.MiniLMID+" on this machine, "+bert.BestKernel().Name+" arithmetic; answers are picked by "+reader.ID)
 }
 
-func (d doctor) engines(context.Context) (rows []Part) {
+func (d doctor) engines() (rows []Part) {
 	named := d.c.List(settings.Search)
 	for _, k := range engineKinds {
-		row, chosen := partOK("search by "+k.Name, needsNoKey+"; asked last"), slices.Contains(named, k.Name)
+		row, chosen := partOK("search by "+k.Name, needsNoKey), slices.Contains(named, k.Name)
 		switch {
 		case !k.configured(d.c) && chosen:
 			row = partBroken(row.Name, d.c.Label(settings.Search)+" names it, and "+settings.EnvOf(k.Needs)+" is not set")
@@ -260,6 +255,8 @@ func (d doctor) engines(context.Context) (rows []Part) {
 			row = partOff(row.Name, "not named by "+d.c.Label(settings.Search))
 		case k.Needs != "":
 			row.Detail = "set by " + d.c.Label(k.Needs)
+		case !chosen:
+			row.Detail += fallback
 		}
 		if row.State == PartOK {
 			row.try = tryEngine(d.h.OpenEngine(d.c, k), "encyclopedia")
@@ -277,8 +274,12 @@ func tryEngine(e search.Engine, text string) func(context.Context) (string, erro
 	}
 }
 
-// needsNoKey is said of a service that is shared with all the world.
-const needsNoKey = "needs no key"
+// needsNoKey is said of a service that is shared with all the world, and fallback of the engine of
+// those that is asked although nothing names it.
+const (
+	needsNoKey = "needs no key"
+	fallback   = "; asked last"
+)
 
 // knownPaper is a paper that every index of papers has.
 const knownPaper = "10.1038/s41586-021-03819-2"
@@ -325,21 +326,21 @@ func answerOf(w scholar.Work, index string) (said string, err error) {
 }
 
 // database is the one of the settings, whose address is not shown: it may hold a password.
-func (d doctor) database(context.Context) []Part {
+func (d doctor) database() Part {
 	const name = "database"
 	address := databaseURL(d.c, Options{})
 	if address == "" {
-		return []Part{partOff(name, settings.EnvOf(settings.DB)+" is not set")}
+		return partOff(name, settings.EnvOf(settings.DB)+" is not set")
 	}
 	scheme, _, _ := strings.Cut(address, ":")
 	detail := "set by " + d.c.Label(settings.DB) + ", of kind " + strings.ToLower(plaintext.Clip(scheme, 20))
 	if database.IsFile(address) {
 		detail = "set by " + d.c.Label(settings.DB) + ", an SQLite file"
 		if _, err := os.Stat(d.h.Source().Absolute(address, d.h.Dir)); err != nil {
-			return []Part{partBroken(name, detail+" that cannot be opened: "+durable.Cause(err))}
+			return partBroken(name, detail+" that cannot be opened: "+durable.Cause(err))
 		}
 	}
-	return []Part{{name, PartOK, detail, func(ctx context.Context) (string, error) {
+	return Part{name, PartOK, detail, func(ctx context.Context) (string, error) {
 		ctx, done := context.WithTimeout(ctx, scopeTime)
 		defer done()
 		db, err := d.h.OpenDatabase(ctx, d.c, Options{})
@@ -347,35 +348,38 @@ func (d doctor) database(context.Context) []Part {
 			return "", err
 		}
 		return db.Name() + " can be read", db.Close()
-	}}}
+	}}
 }
 
-// programs are those of others that some formats need.
-func (d doctor) programs(context.Context) []Part {
-	browser := partOff("browser", "no Chromium or Chrome is installed; reports are not printed to PDF")
+func (d doctor) browser() Part {
+	const name = "browser"
 	if path, ok := findChromium(d.c); ok {
-		browser = partOK("browser", path+", for reports as PDF")
-	} else if named := d.c.Text(settings.Chromium); named != "" {
-		browser = partBroken("browser", d.c.Label(settings.Chromium)+": "+named+" cannot be run")
+		return partOK(name, path+", for reports as PDF")
 	}
-	scanned := partOff("scanned pages", "tesseract is not installed; PDFs whose pages are pictures have no text")
+	if named := d.c.Text(settings.Chromium); named != "" {
+		return partBroken(name, d.c.Label(settings.Chromium)+": "+named+" cannot be run")
+	}
+	return partOff(name, "no Chromium or Chrome is installed; reports are not printed to PDF")
+}
+
+func scanned() Part {
 	if path, err := exec.LookPath("tesseract"); err == nil {
-		scanned = partOK("scanned pages", path+", for PDFs whose pages are pictures")
+		return partOK("scanned pages", path+", for PDFs whose pages are pictures")
 	}
-	return []Part{browser, scanned}
+	return partOff("scanned pages", "tesseract is not installed; PDFs whose pages are pictures have no text")
 }
 
 // addresses are those of this machine and its network, from which pages may be fetched.
-func (d doctor) addresses(context.Context) []Part {
+func (d doctor) addresses() Part {
 	const name = "private addresses"
 	list := d.c.List(settings.FetchAllow)
 	if len(list) == 0 {
-		return []Part{partOff(name, "never fetched; MARCHWARDEN_FETCH_ALLOW opens ranges on purpose")}
+		return partOff(name, "never fetched; MARCHWARDEN_FETCH_ALLOW opens ranges on purpose")
 	}
 	allow, _ := fetchAllow(d.c) // Checkup has refused what is wrong
 	detail := "pages may be fetched from " + strings.Join(list, ", ") + ", on every port"
 	if slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
 		detail += "; warning: that is every address, those of this machine, your network and cloud metadata included"
 	}
-	return []Part{partOK(name, detail)}
+	return partOK(name, detail)
 }

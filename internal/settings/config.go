@@ -90,9 +90,10 @@ func (c *Settings) Hidden(env func(string) (string, bool)) (all []string) {
 		all = append(all, seed)
 	}
 	for _, m := range c.Members {
-		for _, name := range m.secretVariables() {
-			v, _ := env(name)
-			all = append(all, v)
+		for _, name := range append([]string{m.TokenEnv, m.SecretEnv}, m.Env...) {
+			if v, ok := env(name); ok && (name == m.TokenEnv || name == m.SecretEnv || soundsSecret(name)) {
+				all = append(all, v)
+			}
 		}
 	}
 	return all

@@ -33,8 +33,6 @@ const (
 	// end of the screen.
 	eraseRest  = "\x1b[K"
 	eraseBelow = "\x1b[J"
-	// mostLanes bounds how many rihlas are known.
-	mostLanes = 1000
 	// whoCells is the most that a researcher's name takes of a line.
 	whoCells = 12
 )
@@ -97,9 +95,6 @@ func (p *Progress) Event(e marchwarden.Event) {
 	now := p.cfg.Now()
 	l := p.lanes[max(0, e.Rihla)]
 	if l == nil {
-		if len(p.lanes) > mostLanes {
-			return
-		}
 		l = &lane{began: now.Truncate(time.Second)} // so that all times change at once
 		p.lanes[max(0, e.Rihla)] = l
 	}
@@ -244,8 +239,7 @@ func (p *Progress) size() (width, height int) {
 	if p.cfg.Size != nil {
 		width, height = p.cfg.Size()
 	}
-	st := p.cfg.Style
-	return cmp.Or(max(0, width), max(0, st.Width), defaultText), cmp.Or(max(0, height), max(0, st.Height), defaultHeight)
+	return cmp.Or(max(0, width), max(0, p.cfg.Style.Width), defaultText), cmp.Or(max(0, height), defaultHeight)
 }
 
 var stageWords = map[marchwarden.Stage]string{
