@@ -84,7 +84,7 @@ func taskFor(a *app, c *settings.Settings, o network.Options) (t dispatch.Task, 
 	case !settings.MemberName.MatchString(name):
 		return t, invalid(field, "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
 	case name != settings.PI && (len(o.Researchers) > 0 || o.Parallel > 0 || o.MaxRihlas > 0 || len(o.AllowEgress) > 0 || o.PlanOnly):
-		return t, invalid(field, "say --researcher "+settings.PI+" to let all of them work together", "asks one researcher alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
+		return t, invalid(field, "say --researcher "+settings.PI+" to let all of them work together", "asks "+name+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
 	}
 	t = dispatch.Task{Priority: dispatch.Normal, Owner: a.owner(), Wishes: dispatch.Wishes{Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly}}
 	t.Queue, t.Wishes.Only = network.WorkerFor(name, o.Researchers)

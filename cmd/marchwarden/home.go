@@ -55,15 +55,10 @@ func newCheck(a *app) *cobra.Command {
 		} else {
 			err = errors.Join(err, a.print("%s", r.Text(r.LedgerLines)))
 		}
-		n := len(r.Findings)
-		if err != nil || n == 0 {
-			return err
+		if n := len(r.Findings); err == nil && n > 0 {
+			return marchwarden.Errorf(marchwarden.CodeCorrupt, "%s of %s %s damaged or missing", term.Plural(n, "object"), r.Home, isOrAre(n))
 		}
-		verb := "are"
-		if n == 1 {
-			verb = "is"
-		}
-		return &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: fmt.Sprintf("%s of %s %s damaged or missing", term.Plural(n, "object"), r.Home, verb)}
+		return err
 	}))
 }
 
@@ -190,18 +185,21 @@ func newDoctor(a *app) *cobra.Command {
 				names = append(names, p.Name)
 			}
 		}
-		if len(names) == 0 {
-			return nil
+		if n := len(names); n > 0 {
+			return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s %s broken: %s; see above", term.Plural(n, "part"), isOrAre(n), strings.Join(slices.Compact(names), ", "))
 		}
-		verb := "are"
-		if len(names) == 1 {
-			verb = "is"
-		}
-		return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s %s broken: %s; see above", term.Plural(len(names), "part"), verb, strings.Join(slices.Compact(names), ", "))
+		return nil
 	})
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "show every setting and every part")
 	cmd.Flags().BoolVar(&online, "online", false, "call every service that is set, to check keys and reachability")
 	return cmd
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // checkup is what doctor prints as JSON. Fields are only ever added.
