@@ -193,11 +193,6 @@ func engineFlag(f *pflag.FlagSet) {
 	settingFlag(f, "engine", settings.Engine, "use the cluster at this `URL`, such as nats://hub1:4222; several hubs with commas; "+settings.NoEngine+" for no cluster, whatever the settings say")
 }
 
-// engineName is who the program is to a hub, for people who look at its connections.
-func (a *app) engineName() string {
-	return plainName(fmt.Sprintf("%s-%d-%s", hostName(), os.Getpid(), a.NewID().String()[24:]))
-}
-
 var notPlain = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // plainName is a name with nothing but letters, digits, dashes and underscores.
@@ -215,13 +210,15 @@ func (a *app) owner() string {
 	return ""
 }
 
-// engineConfig is how the cluster of the settings is reached.
+// engineConfig is how the cluster of the settings is reached, under a name for people who look at the
+// connections of a hub.
 func (a *app) engineConfig(c *settings.Settings, log *slog.Logger) (cluster.Config, error) {
 	at, err := c.NeedEngine()
 	if err != nil {
 		return cluster.Config{}, err
 	}
-	cfg := cluster.Config{URL: at, Name: a.engineName(), Now: a.Now, Log: log}
+	name := plainName(fmt.Sprintf("%s-%d-%s", hostName(), os.Getpid(), a.NewID().String()[24:]))
+	cfg := cluster.Config{URL: at, Name: name, Now: a.Now, Log: log}
 	if cfg.TLS, err = (hub.TLSFiles{Cert: c.Text(settings.EngineCert), Key: c.Text(settings.EngineCertKey), CA: c.Text(settings.EngineCA)}).Load(); err != nil {
 		return cfg, err
 	}

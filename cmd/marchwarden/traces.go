@@ -32,6 +32,9 @@ func newTraces(a *app) *cobra.Command {
 	var limit int
 	var status []string
 	cmd := a.listing("traces", "list the recorded runs", noArgs, func(_ context.Context, c *settings.Settings, _ []string) error {
+		if limit < 0 {
+			return invalid("--limit", "", fmt.Sprintf("must be 0 or more, not %d", limit))
+		}
 		which := run.Listing{Rihlas: all, Limit: limit}
 		for i, s := range status {
 			s = strings.TrimSpace(s)
@@ -76,7 +79,7 @@ func newTraces(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "list what each researcher was asked, too")
 	cmd.Flags().StringSliceVar(&status, "status", nil, "list only runs of these `STATES`: "+strings.Join(statuses, ", "))
 	complete(cmd, "status", statuses...)
-	countFlag(cmd.Flags(), &limit, "limit", 20, 0, 1_000_000, "list at most `N` runs; 0 lists all")
+	cmd.Flags().IntVar(&limit, "limit", 20, "list at most `N` runs; 0 lists all")
 	return cmd
 }
 

@@ -239,8 +239,12 @@ func (src Source) resolve(s Setting, layers []layer) (Value, error) {
 			continue
 		}
 		texts, problem := s.Read(texts, func(p string) string { return src.Absolute(p, l.base) })
+		hint := ""
+		if problem == passwordInEngine {
+			hint = "put the key into a file that only you can read, and name it by " + EnvOf(EngineKey)
+		}
 		if problem != "" {
-			return Value{}, Invalid(s.label(l.origin), engineHint(problem), problem)
+			return Value{}, Invalid(s.label(l.origin), hint, problem)
 		}
 		return Value{texts, l.origin}, nil
 	}
