@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -103,11 +102,6 @@ func localEntry(a *app, o mcpOptions, researcher string, flags []string) (mcpkit
 	if home, ok := a.Env("MARCHWARDEN_HOME"); ok && home != "" {
 		e.Home = a.Source().Absolute(home, a.Dir)
 	}
-	for _, text := range append([]string{e.Command, e.Home}, e.Args...) {
-		if !utf8.ValidString(text) {
-			return mcpkit.HostEntry{}, invalid("", "move it to a path that is", fmt.Sprintf("%q is not UTF-8, and no configuration can hold it", plaintext.Clip(text, 80)))
-		}
-	}
 	return e, nil
 }
 
@@ -172,9 +166,6 @@ func mcpWarnings(a *app, e mcpkit.HostEntry) {
 			a.warn("the token travels unencrypted to " + e.URL + "; serve it by https")
 		}
 		return
-	}
-	if strings.Contains(filepath.ToSlash(e.Command), "/go-build") {
-		a.warn("this program was made by 'go run' and will be gone: build it, and run the command from there")
 	}
 	for _, s := range settings.All {
 		v, ok := a.Env(s.Env)

@@ -292,9 +292,6 @@ func TestMCPConfigRefuses(t *testing.T) {
 			t.Errorf("%v tells a secret: %s", tt.args, errs)
 		}
 	}
-	if code, _, errs := mcpRun(t, "/bin/march\xffwarden", nil, "config", "codex"); code != exitUsage || !strings.Contains(errs, "is not UTF-8") {
-		t.Errorf("a path that is not UTF-8: exit %d, %s", code, errs)
-	}
 }
 
 func TestMCPConfigWarns(t *testing.T) {
@@ -305,7 +302,6 @@ func TestMCPConfigWarns(t *testing.T) {
 	}{
 		{"/bin/marchwarden", []string{"codex", "--http", "http://research.example.org", "--token-env", "X"}, "travels unencrypted"},
 		{"/bin/marchwarden", []string{"codex", "--http", "http://127.example.org", "--token-env", "X"}, "travels unencrypted"},
-		{"/tmp/go-build123/exe/marchwarden", []string{"codex"}, "'go run'"},
 	}
 	for _, tt := range tests {
 		if code, _, errs := mcpRun(t, tt.self, nil, append([]string{"config"}, tt.args...)...); code != exitOK || !strings.Contains(errs, tt.want) {
