@@ -176,7 +176,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"p@ss", "dXNlcjpwQHNz", "token", "sk-1"}, c.Hidden(a.Env)); diff != "" {
+	if diff := cmp.Diff([]string{"p@ss", "dXNlcjpwQHNz", "sk-1"}, c.Secrets()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

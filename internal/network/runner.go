@@ -135,7 +135,7 @@ func (h *Host) openWeb(c *settings.Settings, o Options, lab researcher.Lab) (*Ru
 		return nil, err
 	}
 	d.Name, d.Scope, d.OpenWorld = researcher.WebName, researcher.WebScope, true
-	d.Researcher = researcher.NewWeb(researcher.WebConfig{Lab: lab, Engine: engine, Fetcher: fetcher, Secrets: append(c.Hidden(h.Env), c.Text(settings.DB))})
+	d.Researcher = researcher.NewWeb(researcher.WebConfig{Lab: lab, Engine: engine, Fetcher: fetcher, Secrets: c.Secrets()})
 	return d, nil
 }
 

@@ -26,7 +26,7 @@ type Entry struct {
 	Researchers []string          `json:"researchers,omitempty"`
 	Began       time.Time         `json:"started_at,omitzero"` // zero if no run was begun in its trace
 	Confidence  *marchwarden.Unit `json:"confidence,omitempty"`
-	Citations   int               `json:"citations"`
+	Citations   int               `json:"citations,omitempty"`
 	CostUSD     *float64          `json:"cost_usd,omitempty"` // as its result says; nil is unknown, which is not zero
 	Rihla       bool              `json:"rihla,omitempty"`    // part of an investigation, which has a trace of its own
 	// Standing is the status. Problem also says why a result cannot be read.

@@ -48,6 +48,22 @@ func (c *Settings) Text(name string) string {
 
 func (c *Settings) List(name string) []string { return c.Values[name].Texts }
 
+// Secrets are the values that must never leave the program but by their own door.
+func (c *Settings) Secrets() (all []string) {
+	for _, s := range All {
+		if s.Secret && c.Text(s.Name) != "" {
+			all = append(all, c.Text(s.Name))
+		}
+		if u, err := url.Parse(c.Text(s.Name)); (s.Kind == Address || s.Name == DB) && err == nil && u.User != nil {
+			if password, ok := u.User.Password(); ok {
+				// The second is how it travels, and how a service may send it back.
+				all = append(all, password, base64.RawStdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
+			}
+		}
+	}
+	return all
+}
+
 // secrets are what a value of the setting holds that must not be seen: a key, or the passwords of an
 // address. That of a database may be a plain file.
 func (s Setting) secrets(value string) []string {
@@ -80,15 +96,13 @@ func EarlySecrets(env func(string) (string, bool), args []string) (all []string)
 	return all
 }
 
-// Hidden are the values that are taken out of what is printed and stored, and leave by their own
-// door alone: keys, passwords in addresses, and what external researchers are given.
+// Hidden are the values that are taken out of what is printed and stored: keys,
+// passwords in addresses, and what external researchers are given.
 func (c *Settings) Hidden(env func(string) (string, bool)) (all []string) {
 	for _, s := range All {
 		all = append(all, s.secrets(c.Text(s.Name))...)
 	}
-	if seed := PastedSeed(c.Text(EngineKey)); seed != "" {
-		all = append(all, seed)
-	}
+	all = append(all, PastedSeed(c.Text(EngineKey)))
 	for _, m := range c.Members {
 		for _, name := range append([]string{m.TokenEnv, m.SecretEnv}, m.Env...) {
 			if v, ok := env(name); ok && (name == m.TokenEnv || name == m.SecretEnv || soundsSecret(name)) {
@@ -109,12 +123,10 @@ func Passwords(address string) []string {
 	var all []string
 	if u.User != nil {
 		password, _ := u.User.Password()
-		switch {
-		case password != "": // the second is how it travels, and how a service may send it back
-			all = append(all, password, base64.RawStdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
-		case u.Scheme == "http" || u.Scheme == "https":
-			all = append(all, u.User.Username()) // a token, as some services want it
+		if password == "" && (u.Scheme == "http" || u.Scheme == "https") {
+			password = u.User.Username() // a token, as some services want it
 		}
+		all = append(all, password)
 	}
 	for name, values := range u.Query() {
 		if soundsSecret(name) {
