@@ -14,7 +14,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
@@ -190,8 +189,10 @@ func (s *Worker) present(ctx context.Context, names []string) ([]dispatch.Member
 	const rollCall = 3 * time.Second
 	members := only(s.network(), names)
 	for began := s.Host.Now(); len(members) < max(1, len(names)) && s.Host.Now().Sub(began) < rollCall; members = only(s.network(), names) {
-		if err := httpapi.Sleep(ctx, rollCall/30); err != nil {
-			return nil, marchwarden.Wrap(err, marchwarden.CodeCanceled, "wait for researchers")
+		select {
+		case <-time.After(rollCall / 30):
+		case <-ctx.Done():
+			return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for researchers")
 		}
 	}
 	if len(members) > 0 {
