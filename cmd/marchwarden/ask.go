@@ -27,12 +27,8 @@ import (
 type askOptions struct {
 	desk       network.Options
 	cons       marchwarden.Constraints
-	context    string
+	req        marchwarden.Request
 	follow     string // the run whose conversation goes on: an id, the beginning of one, or last
-	format     string
-	length     int
-	audience   string
-	how        string // instructions for the writing
 	jsonEvents bool
 	out        string
 	verbose    bool
@@ -69,7 +65,7 @@ func newAsk(a *app) *cobra.Command {
 			}
 		}
 		if at != "" {
-			return askCluster(ctx, a, c, o, at, req)
+			return askCluster(ctx, a, c, o, req)
 		}
 		return research(ctx, a, c, o, req)
 	})
@@ -93,25 +89,12 @@ func (o *askOptions) questionFlags(cmd *cobra.Command) {
 	f.StringVar(&o.cons.SourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md; !example.com excludes")
 	f.StringVar(&o.cons.Since, "since", "", "use nothing that is known to be published before `DATE`, such as 2024-05-31")
 	f.StringVar(&o.cons.Until, "until", "", "use nothing that is known to be published after `DATE`")
-	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
-	f.StringVar(&o.format, "format", "", "`FORM` of the answer: brief, answer, report or table (default by depth: brief, answer or report)")
-	f.IntVar(&o.length, "length", 0, fmt.Sprintf("write about `N` words, %d to %d", marchwarden.MinLength, marchwarden.MaxLength))
-	f.StringVar(&o.audience, "audience", "", "for `WHOM` a model writes, such as \"a town council\"")
-	f.StringVar(&o.how, "instructions", "", "`TEXT` that says how a model writes, never what is true")
-	d := &o.desk
-	f.StringVar(&d.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
-	f.StringSliceVar(&d.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
-	f.StringSliceVar(&d.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
-	countFlag(f, &d.Parallel, "parallel", 0, 1, network.MaxParallel, "ask at most `N` researchers at once (default 4)")
-	countFlag(f, &d.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "ask researchers at most `N` times in all (default by depth: 4, 8 or 16)")
-	f.StringVar(&d.Timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
-	isolateFlag(f, d)
-	workFlags(cmd, d)
-	f.Lookup("online").Usage = "let the question leave this machine: ask the web and arXiv, too"
-	f.Lookup("model").Usage = "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none"
-	f.Lookup("search").Usage = "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia; implies --online"
-	complete(cmd, "researcher", append(slices.Clone(settings.Builtin), settings.PI)...)
-	complete(cmd, "researchers", settings.Builtin...)
+	f.StringVar(&o.req.Context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
+	f.StringVar((*string)(&o.req.Format), "format", "", "`FORM` of the answer: brief, answer, report or table (default by depth: brief, answer or report)")
+	f.IntVar(&o.req.Length, "length", 0, fmt.Sprintf("write about `N` words, %d to %d", marchwarden.MinLength, marchwarden.MaxLength))
+	f.StringVar(&o.req.Audience, "audience", "", "for `WHOM` a model writes, such as \"a town council\"")
+	f.StringVar(&o.req.Instructions, "instructions", "", "`TEXT` that says how a model writes, never what is true")
+	optionFlags(cmd, &o.desk, append(workOptions, "researcher", "researchers", "allow-egress", "parallel", "max-rihlas", "timeout", "isolate")...)
 	complete(cmd, "format", string(marchwarden.Brief), string(marchwarden.Plain), string(marchwarden.Report), string(marchwarden.Table))
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
 }
@@ -223,8 +206,8 @@ type outcome struct {
 // that is wrong. A question that follows is asked of those who were asked before, unless flags
 // say of whom.
 func requestOf(a *app, o *askOptions, c *settings.Settings, question string) (marchwarden.Request, error) {
-	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(c.Text(settings.Depth)),
-		Format: marchwarden.Format(o.format), Length: o.length, Audience: o.audience, Instructions: o.how}
+	req := o.req
+	req.Question, req.Depth = question, marchwarden.Depth(c.Text(settings.Depth))
 	if o.cons != (marchwarden.Constraints{}) {
 		req.Constraints = &o.cons
 	}

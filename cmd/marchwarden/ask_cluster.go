@@ -25,40 +25,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 )
 
-// workFlags are the flags that say with what researchers work, wherever they do.
-func workFlags(cmd *cobra.Command, o *network.Options) {
-	f := cmd.Flags()
-	f.BoolVar(&o.Online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
-	databaseFlags(cmd, o)
-	f.StringVar(&o.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
-	libraryFlags(cmd, o)
-	webFlags(cmd, o)
-	f.Lookup("search").Usage = "search the web by this `LIST` of engines; implies --online"
-}
-
-// libraryFlags are the flags of the files researcher.
-func libraryFlags(cmd *cobra.Command, o *network.Options) {
-	cmd.Flags().StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
-	cmd.Flags().BoolVar(&o.Embedded, "embedded", false, "search the embedded library too")
-}
-
-// webFlags are the flags of the web researcher.
-func webFlags(cmd *cobra.Command, o *network.Options) {
-	cmd.Flags().StringVar(&o.Search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
-	complete(cmd, "search", network.EngineNames()...)
-}
-
-// databaseFlags are the flags of who may ask a database.
-func databaseFlags(cmd *cobra.Command, o *network.Options) {
-	cmd.Flags().StringVar(&o.DB, "db", "", "ask the database at `URL`: postgres://…, mysql://…, or an SQLite file; read-only")
-	cmd.Flags().BoolVar(&o.AllowSamples, "allow-samples", false, "show the model a few values of the database's tables before it asks for any")
-}
-
-// isolateFlag is the flag of processes.
-func isolateFlag(f *pflag.FlagSet, o *network.Options) {
-	f.BoolVar(&o.Isolate, "isolate", false, "run each built-in researcher in a process of its own")
-}
-
 // workElsewhere refuses flags of the worker where a cluster does the work.
 func workElsewhere(c *settings.Settings, o network.Options, instead string) error {
 	here := "leave out --engine to do the work here"
@@ -72,30 +38,21 @@ func workElsewhere(c *settings.Settings, o network.Options, instead string) erro
 }
 
 // askCluster has a cluster answer a question, and shows what happens and what comes of it.
-func askCluster(ctx context.Context, a *app, c *settings.Settings, o askOptions, at string, req marchwarden.Request) error {
+func askCluster(ctx context.Context, a *app, c *settings.Settings, o askOptions, req marchwarden.Request) error {
 	if err := cmp.Or(byFlag(submit.NotFollowing(req)), workElsewhere(c, o.desk, "it")); err != nil {
 		return err
 	}
-	id, name := a.NewID(), network.ResearcherFor(c, o.desk)
-	t := dispatch.Task{ID: id, Record: id, Investigation: id, Priority: dispatch.Normal, Owner: a.owner(), Request: req,
-		Wishes: dispatch.Wishes{Parallel: o.desk.Parallel, MaxRihlas: o.desk.MaxRihlas, AllowEgress: o.desk.AllowEgress, PlanOnly: o.desk.PlanOnly}}
-	t.Queue, t.Wishes.Only = network.WorkerFor(name, o.desk.Researchers)
-	t.Request.Question, t.Request.Context = a.Hide.Text(req.Question), a.Hide.Text(req.Context)
-	var err error
+	t, err := taskFor(a, c, o.desk)
+	if err != nil {
+		return err
+	}
 	if t.Within, err = flagTime("--timeout", o.desk.Timeout, false); err != nil {
 		return err
 	}
-	field := "--researcher"
-	if o.desk.Researcher == "" {
-		field = c.Label(settings.Researcher)
-	}
-	switch w := t.Wishes; {
-	case !settings.MemberName.MatchString(name):
-		return invalid(field, "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
-	case name != settings.PI && (len(o.desk.Researchers) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
-		return invalid(field, "say --researcher "+settings.PI+" to let all of them work together", "asks "+name+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
-	}
-	e, err := a.openCluster(ctx, c, at, a.logger(c))
+	id, at := a.NewID(), c.Text(settings.Engine)
+	t.ID, t.Record, t.Investigation, t.Request = id, id, id, req
+	t.Request.Question, t.Request.Context = a.Hide.Text(req.Question), a.Hide.Text(req.Context)
+	e, err := a.openCluster(ctx, c, a.logger(c))
 	if err != nil {
 		return err
 	}
@@ -115,6 +72,23 @@ func askCluster(ctx context.Context, a *app, c *settings.Settings, o askOptions,
 		}
 	}
 	return followTask(ctx, a, c, o, e, id)
+}
+
+// taskFor is a task for who is meant by the options, without its question.
+func taskFor(a *app, c *settings.Settings, o network.Options) (t dispatch.Task, err error) {
+	name, field := network.ResearcherFor(c, o), "--researcher"
+	if o.Researcher == "" {
+		field = c.Label(settings.Researcher)
+	}
+	switch {
+	case !settings.MemberName.MatchString(name):
+		return t, invalid(field, "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
+	case name != settings.PI && (len(o.Researchers) > 0 || o.Parallel > 0 || o.MaxRihlas > 0 || len(o.AllowEgress) > 0 || o.PlanOnly):
+		return t, invalid(field, "say --researcher "+settings.PI+" to let all of them work together", "asks "+name+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
+	}
+	t = dispatch.Task{Priority: dispatch.Normal, Owner: a.owner(), Wishes: dispatch.Wishes{Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly}}
+	t.Queue, t.Wishes.Only = network.WorkerFor(name, o.Researchers)
+	return t, nil
 }
 
 // followTask shows what happens to a task until its end, brings its record home, and shows
@@ -203,13 +177,10 @@ func openSent(ctx context.Context, a *app, c *settings.Settings, arg string) (e 
 	if err != nil {
 		return nil, state, err
 	}
-	at := sent.Engine
-	if c.Origin(settings.Engine) == "--engine" || at == "" {
-		if at, err = c.NeedEngine(); err != nil {
-			return nil, state, err
-		}
+	if sent.Engine != "" && c.Origin(settings.Engine) != "--engine" {
+		c.Values[settings.Engine] = settings.Value{Texts: []string{sent.Engine}}
 	}
-	if e, err = a.openCluster(ctx, c, at, a.logger(c)); err != nil {
+	if e, err = a.openCluster(ctx, c, a.logger(c)); err != nil {
 		return nil, state, err
 	}
 	if state, err = e.Look(ctx, sent.ID); err != nil {
@@ -220,11 +191,6 @@ func openSent(ctx context.Context, a *app, c *settings.Settings, arg string) (e 
 
 func engineFlag(f *pflag.FlagSet) {
 	settingFlag(f, "engine", settings.Engine, "use the cluster at this `URL`, such as nats://hub1:4222; several hubs with commas; "+settings.NoEngine+" for no cluster, whatever the settings say")
-}
-
-// engineName is who the program is to a hub, for people who look at its connections.
-func (a *app) engineName() string {
-	return plainName(fmt.Sprintf("%s-%d-%s", hostName(), os.Getpid(), a.NewID().String()[24:]))
 }
 
 var notPlain = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
@@ -244,9 +210,15 @@ func (a *app) owner() string {
 	return ""
 }
 
-func (a *app) engineConfig(c *settings.Settings, at string, log *slog.Logger) (cluster.Config, error) {
-	cfg := cluster.Config{URL: at, Name: a.engineName(), Now: a.Now, Log: log}
-	var err error
+// engineConfig is how the cluster of the settings is reached, under a name for people who look at the
+// connections of a hub.
+func (a *app) engineConfig(c *settings.Settings, log *slog.Logger) (cluster.Config, error) {
+	at, err := c.NeedEngine()
+	if err != nil {
+		return cluster.Config{}, err
+	}
+	name := plainName(fmt.Sprintf("%s-%d-%s", hostName(), os.Getpid(), a.NewID().String()[24:]))
+	cfg := cluster.Config{URL: at, Name: name, Now: a.Now, Log: log}
 	if cfg.TLS, err = (hub.TLSFiles{Cert: c.Text(settings.EngineCert), Key: c.Text(settings.EngineCertKey), CA: c.Text(settings.EngineCA)}).Load(); err != nil {
 		return cfg, err
 	}
@@ -264,9 +236,9 @@ func (a *app) engineConfig(c *settings.Settings, at string, log *slog.Logger) (c
 	return cfg, nil
 }
 
-// openCluster connects to a cluster. The caller closes it.
-func (a *app) openCluster(ctx context.Context, c *settings.Settings, at string, log *slog.Logger) (*cluster.Engine, error) {
-	cfg, err := a.engineConfig(c, at, log)
+// openCluster connects to the cluster of the settings. The caller closes it.
+func (a *app) openCluster(ctx context.Context, c *settings.Settings, log *slog.Logger) (*cluster.Engine, error) {
+	cfg, err := a.engineConfig(c, log)
 	if err != nil {
 		return nil, err
 	}

@@ -24,23 +24,21 @@ import (
 )
 
 func newCluster(a *app) *cobra.Command {
-	return group(&cobra.Command{Use: "cluster", Short: "look at a cluster, and manage its keys"}, newClusterStatus(a), newClusterKey(a))
+	keys := &cobra.Command{Use: "key", Short: "make, list and remove the keys of a cluster"}
+	return group(&cobra.Command{Use: "cluster", Short: "look at a cluster, and manage its keys"}, newClusterStatus(a),
+		group(keys, newClusterKeyAdd(a), newClusterKeyList(a), newClusterKeyRemove(a)))
 }
 
 func newClusterStatus(a *app) *cobra.Command {
 	cmd := a.listing("status", "show hubs, workers, queues and the rate", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
-		at, err := c.NeedEngine()
-		if err != nil {
-			return err
-		}
-		e, err := a.openCluster(ctx, c, at, a.logger(c))
+		e, err := a.openCluster(ctx, c, a.logger(c))
 		if err != nil {
 			return err
 		}
 		defer e.Close()
 		s, err := e.Status(ctx)
 		if err != nil {
-			return cluster.Unreachable(ctx, at, err)
+			return cluster.Unreachable(ctx, c.Text(settings.Engine), err)
 		}
 		if a.json {
 			err = printJSON(a.forPrograms(), s)
@@ -59,25 +57,27 @@ func newClusterStatus(a *app) *cobra.Command {
 // clusterPart is the cluster of the settings, for doctor: whether it answers, and whether it has
 // workers.
 func clusterPart(ctx context.Context, a *app, c *settings.Settings) network.Part {
-	at, by := c.Text(settings.Engine), " (by "+c.Label(settings.Engine)+")"
-	part := func(state, detail string) network.Part {
-		return network.Part{Name: "cluster", State: state, Detail: detail}
-	}
+	p := network.Part{Name: "cluster", State: network.PartOff, Detail: settings.EnvOf(settings.Engine) + " is not set; the work is done on this machine"}
+	at := c.Text(settings.Engine)
 	if at == "" {
-		return part(network.PartOff, settings.EnvOf(settings.Engine)+" is not set; the work is done on this machine")
+		return p
 	}
+	p.State, p.Detail = network.PartBroken, at+" (by "+c.Label(settings.Engine)+")"
 	ctx, done := context.WithTimeout(ctx, cluster.DialTime)
 	defer done()
-	e, err := a.openCluster(ctx, c, at, a.logger(c))
+	e, err := a.openCluster(ctx, c, a.logger(c))
 	if err != nil {
-		return part(network.PartBroken, at+by+" does not answer: "+err.Error())
+		p.Detail += " does not answer: " + err.Error()
+		return p
 	}
 	defer e.Close()
 	workers, err := e.Workers(ctx)
 	if err != nil {
-		return part(network.PartBroken, at+by+": "+err.Error())
+		p.Detail += ": " + err.Error()
+		return p
 	}
-	return part(network.PartOK, at+by+" answers; "+term.Plural(len(workers), "worker"))
+	p.State, p.Detail = network.PartOK, p.Detail+" answers; "+term.Plural(len(workers), "worker")
+	return p
 }
 
 // stuckError is the error of a cluster in which something does not move.
@@ -174,12 +174,6 @@ func orderLine(s *cluster.Stewardship) string {
 		line += fmt.Sprintf("; %s failed or came with a warning", term.Plural(int(s.Flawed), "answer"))
 	}
 	return line + "; kept in order by " + term.CleanLine(s.Name)
-}
-
-func newClusterKey(a *app) *cobra.Command {
-	return group(&cobra.Command{
-		Use: "key", Short: "make, list and remove the keys of a cluster",
-	}, newClusterKeyAdd(a), newClusterKeyList(a), newClusterKeyRemove(a))
 }
 
 func newClusterKeyAdd(a *app) *cobra.Command {

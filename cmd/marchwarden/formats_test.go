@@ -82,10 +82,10 @@ func (o old) wants(code int, text string, args ...string) {
 	}
 }
 
-func (o old) runs() []runInfo {
+func (o old) runs() []run.Entry {
 	o.t.Helper()
 	stdout, stderr, code := o.run("traces", "--json", "--limit", "0", "--all")
-	var infos []runInfo
+	var infos []run.Entry
 	if err := json.Unmarshal([]byte(stdout), &infos); err != nil || code != 0 {
 		o.t.Fatalf("traces: %v\n%s", err, stderr)
 	}
@@ -112,7 +112,7 @@ func TestHomesOfEarlierVersions(t *testing.T) {
 			o := unpack(t, c.name)
 			complete, other := 0, 0
 			for _, r := range o.runs() {
-				id := r.TraceID.String()
+				id := r.ID.String()
 				if r.Status != run.Complete {
 					other++
 					if r.Status != run.Interrupted || !r.Resumable {
@@ -143,8 +143,8 @@ func TestHomesOfEarlierVersions(t *testing.T) {
 			}
 			past := time.Now().AddDate(0, 0, -40)
 			for _, r := range o.runs() {
-				if r.Citations != nil && strings.Contains(r.Question, "shingles") {
-					if err := os.Chtimes(filepath.Join(o.home, "traces", r.TraceID.String()+".jsonl"), past, past); err != nil {
+				if r.Confidence != nil && strings.Contains(r.Question, "shingles") {
+					if err := os.Chtimes(filepath.Join(o.home, "traces", r.ID.String()+".jsonl"), past, past); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -162,8 +162,8 @@ func TestHomesOfEarlierVersions(t *testing.T) {
 func TestAnOldRunGoesOnAsItBegan(t *testing.T) {
 	t.Parallel()
 	o := unpack(t, "last.zip")
-	at := slices.IndexFunc(o.runs(), func(r runInfo) bool { return r.Resumable })
-	id := o.runs()[at].TraceID.String()
+	at := slices.IndexFunc(o.runs(), func(r run.Entry) bool { return r.Resumable })
+	id := o.runs()[at].ID.String()
 	o.wants(exitOK, "going on after step 8", "resume", "-q", id)
 	text, err := os.ReadFile(filepath.Join(o.home, "traces", id+".jsonl"))
 	if lines := string(text); err != nil || !strings.Contains(lines, `"format":1,`) || !strings.Contains(lines, `"action":"resume"`) || strings.Contains(lines, `"sum":`) {
@@ -182,7 +182,7 @@ func TestHomeOfTheVersionBefore(t *testing.T) {
 	complete := 0
 	var cut, capped string
 	for _, r := range o.runs() {
-		id := r.TraceID.String()
+		id := r.ID.String()
 		switch {
 		case r.Resumable:
 			cut = id
@@ -214,7 +214,7 @@ func TestHomeOfTheVersionBefore(t *testing.T) {
 		if !datatest.Tried(i, 3) {
 			continue
 		}
-		elsewhere.wants(exitOK, "is identical", "replay", "--rerun", r.TraceID.String())
+		elsewhere.wants(exitOK, "is identical", "replay", "--rerun", r.ID.String())
 	}
 }
 
@@ -222,7 +222,7 @@ func TestHomeOfTheVersionBefore(t *testing.T) {
 func TestHomesOfLaterVersions(t *testing.T) {
 	t.Parallel()
 	o := unpack(t, "last.zip")
-	id := o.runs()[0].TraceID.String()
+	id := o.runs()[0].ID.String()
 	path := filepath.Join(o.home, "traces", id+".jsonl")
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -232,7 +232,7 @@ func TestHomesOfLaterVersions(t *testing.T) {
 	write(t, path, later)
 	past := time.Now().AddDate(0, 0, -400)
 	for _, r := range o.runs() {
-		if err := os.Chtimes(filepath.Join(o.home, "traces", r.TraceID.String()+".jsonl"), past, past); err != nil {
+		if err := os.Chtimes(filepath.Join(o.home, "traces", r.ID.String()+".jsonl"), past, past); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 func newCheck(a *app) *cobra.Command {
-	return a.listing("check", "find damaged and missing records", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
+	return a.listing("check", "find damaged and missing records", noArgs, stopping(unfinishedCheck, func(ctx context.Context, c *settings.Settings, _ []string) error {
 		r := checkReport{Home: c.Home()}
 		rec, err := a.OpenKept(c)
 		switch {
@@ -55,19 +55,11 @@ func newCheck(a *app) *cobra.Command {
 		} else {
 			err = errors.Join(err, a.print("%s", r.Text(r.LedgerLines)))
 		}
-		if ctx.Err() != nil {
-			return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the check is not complete", Err: errInterrupted}
+		if n := len(r.Findings); err == nil && n > 0 {
+			return marchwarden.Errorf(marchwarden.CodeCorrupt, "%s of %s %s damaged or missing", term.Plural(n, "object"), r.Home, isOrAre(n))
 		}
-		n := len(r.Findings)
-		if err != nil || n == 0 {
-			return err
-		}
-		verb := "are"
-		if n == 1 {
-			verb = "is"
-		}
-		return &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: fmt.Sprintf("%s of %s %s damaged or missing", term.Plural(n, "object"), r.Home, verb)}
-	})
+		return err
+	}))
 }
 
 // checkReport is the form of 'check --json'. Fields are only ever added.
@@ -81,7 +73,7 @@ func newGc(a *app) *cobra.Command {
 	var keepDays int
 	var dryRun bool
 	var runs []string
-	cmd := a.listing("gc", "remove what no run needs, and old runs", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
+	cmd := a.listing("gc", "remove what no run needs, and old runs", noArgs, stopping("not all was removed", func(ctx context.Context, c *settings.Settings, _ []string) error {
 		collect := record.CollectOptions{Now: a.Now(), Older: time.Duration(keepDays) * 24 * time.Hour}
 		if len(runs) > 0 && keepDays > 0 {
 			return invalid("--run", "", "removes just the runs that it names; leave out --keep-days")
@@ -119,11 +111,8 @@ func newGc(a *app) *cobra.Command {
 		if a.json && plan != nil {
 			err = errors.Join(err, printJSON(a.forPrograms(), r))
 		}
-		if err != nil && ctx.Err() != nil {
-			return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "not all was removed", Err: errInterrupted}
-		}
 		return err
-	})
+	}))
 	countFlag(cmd.Flags(), &keepDays, "keep-days", 0, 1, 36500, "remove runs that were last written more than `N` days ago")
 	cmd.Flags().StringArrayVar(&runs, "run", nil, "remove the run with this `ID`, and what it asked of researchers; may be repeated")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would go, and remove nothing")
@@ -171,15 +160,14 @@ func printPlan(a *app, p *record.Plan, dryRun bool) error {
 func newDoctor(a *app) *cobra.Command {
 	var online, verbose bool
 	cmd := a.listing("doctor", "show settings and where they came from, and what works", noArgs, func(ctx context.Context, c *settings.Settings, _ []string) error {
-		d, err := network.NewDoctor(&a.Host, c)
-		if err != nil {
-			return err
-		}
-		r := checkup{Settings: c.Rows(), Parts: append(d.Parts(ctx), clusterPart(ctx, a, c))}
 		if online {
 			a.note("calling every service that is set…")
 		}
-		r.Parts = append(r.Parts, d.Services(ctx, online)...)
+		parts, err := network.Checkup(ctx, &a.Host, c, online)
+		if err != nil {
+			return err
+		}
+		r := checkup{Settings: c.Rows(), Parts: append(parts, clusterPart(ctx, a, c))}
 		switch {
 		case a.json:
 			err = printJSON(a.forPrograms(), r)
@@ -197,18 +185,21 @@ func newDoctor(a *app) *cobra.Command {
 				names = append(names, p.Name)
 			}
 		}
-		if len(names) == 0 {
-			return nil
+		if n := len(names); n > 0 {
+			return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s %s broken: %s; see above", term.Plural(n, "part"), isOrAre(n), strings.Join(slices.Compact(names), ", "))
 		}
-		verb := "are"
-		if len(names) == 1 {
-			verb = "is"
-		}
-		return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s %s broken: %s; see above", term.Plural(len(names), "part"), verb, strings.Join(slices.Compact(names), ", "))
+		return nil
 	})
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "show every setting and every part")
 	cmd.Flags().BoolVar(&online, "online", false, "call every service that is set, to check keys and reachability")
 	return cmd
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // checkup is what doctor prints as JSON. Fields are only ever added.
@@ -233,10 +224,10 @@ func printHealth(a *app, c *settings.Settings, parts []network.Part) error {
 	}
 	answers, documents := "the reader inside; a model: --model ollama/NAME, or a key", "the embedded library; yours: marchwarden library add DIR"
 	web, data := "with --online", "off; on: --db FILE or postgres://…, or MARCHWARDEN_DB"
-	if model := network.ChooseModel(c, "", false).Name; model != "" && model != network.NoModel {
-		answers = model
-	} else if model := network.ChooseModel(c, "", true).Name; model != "" && model != network.NoModel {
-		answers = "the reader inside, and of the web " + model
+	if model := network.ChooseModel(c, "", true).Name; model != "" && model != network.NoModel {
+		if answers = model; network.ChooseModel(c, "", false).Name == "" {
+			answers = "the reader inside, and of the web " + model
+		}
 	}
 	if len(folders) > 0 {
 		documents = term.Plural(len(folders), "folder") + ": marchwarden library list; --embedded adds ours"

@@ -63,10 +63,8 @@ func newHub(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if o.probe != "" {
-			if _, err := listenAt("--probe", o.probe); err != nil {
-				return err
-			}
+		if o.probe, err = probeAt(o.probe); err != nil {
+			return err
 		}
 		p.hub.Log = a.logger(c)
 		h, err := hub.Start(p.hub)
@@ -233,15 +231,13 @@ func serveHub(ctx context.Context, a *app, h *hub.Hub, p hubPlan, probe string, 
 	tending.Go(func() { cluster.NewSteward(engine, h.Name()).Run(ctx) })
 	defer tending.Wait()
 	defer stop(nil)
-	if probe != "" {
-		err := serveProbe(ctx, a, probe, func() error {
-			ctx, done := context.WithTimeout(context.Background(), time.Second)
-			defer done()
-			return h.Ready(ctx)
-		})
-		if err != nil {
-			return err
-		}
+	err = serveProbe(ctx, a, probe, func() error {
+		ctx, done := context.WithTimeout(context.Background(), time.Second)
+		defer done()
+		return h.Ready(ctx)
+	})
+	if err != nil {
+		return err
 	}
 	firstScreen(a, h, p)
 	<-ctx.Done()

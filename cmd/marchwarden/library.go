@@ -113,7 +113,7 @@ func newLibrarySearch(a *app) *cobra.Command {
 		_, err = page.WriteTo(a.stdout)
 		return err
 	})
-	libraryFlags(cmd, &o)
+	optionFlags(cmd, &o, "library", "embedded")
 	countFlag(cmd.Flags(), &limit, "limit", 10, 1, 100, "show at most `N` documents, 1 to 100")
 	return cmd
 }

@@ -147,15 +147,15 @@ func TestEightProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var runs []runInfo
+	var runs []run.Entry
 	if err := json.Unmarshal(out, &runs); err != nil || len(runs) != processes*questions {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
 	for _, r := range runs {
 		if r.Status != run.Complete {
-			t.Errorf("run %s is %s: %s", r.TraceID, r.Status, r.Problem)
+			t.Errorf("run %s is %s: %s", r.ID, r.Status, r.Problem)
 		}
-		for _, args := range [][]string{{"verify", r.TraceID.String()}, {"replay", "--rerun", r.TraceID.String()}} {
+		for _, args := range [][]string{{"verify", r.ID.String()}, {"replay", "--rerun", r.ID.String()}} {
 			if out, err := marchwardenCmd(args...).CombinedOutput(); err != nil {
 				t.Errorf("%v: %v\n%s", args, err, out)
 			}

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -102,11 +101,6 @@ func localEntry(a *app, o mcpOptions, researcher string, flags []string) (mcpkit
 	e := mcpkit.HostEntry{Command: self, Args: append([]string{"serve", researcher}, flags...), Env: o.env}
 	if home, ok := a.Env("MARCHWARDEN_HOME"); ok && home != "" {
 		e.Home = a.Source().Absolute(home, a.Dir)
-	}
-	for _, text := range append([]string{e.Command, e.Home}, e.Args...) {
-		if !utf8.ValidString(text) {
-			return mcpkit.HostEntry{}, invalid("", "move it to a path that is", fmt.Sprintf("%q is not UTF-8, and no configuration can hold it", plaintext.Clip(text, 80)))
-		}
 	}
 	return e, nil
 }

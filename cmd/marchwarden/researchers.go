@@ -56,8 +56,7 @@ func newResearchers(a *app) *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Flags().BoolVar(&o.Online, "online", false, "as for ask: with the web and arXiv")
-	cmd.Flags().StringVar(&o.DB, "db", "", "as for ask: with the database at `URL`")
+	optionFlags(cmd, &o, "online", "db")
 	cmd.AddCommand(newResearchersCheck(a), newResearchersLogin(a), newResearchersApprove(a))
 	return cmd
 }
@@ -82,9 +81,9 @@ func newResearchersCheck(a *app) *cobra.Command {
 	var question, tokenEnv string
 	var connector bool
 	cmd := a.listing("check [flags] NAME | COMMAND [ARG…] | URL", "check whether an MCP server keeps the research contract, or can be a connector",
-		argCount(1, 200, "a researcher of config.yaml, a command or an address"), func(ctx context.Context, c *settings.Settings, args []string) error {
+		argCount(1, 200, "a researcher of config.yaml, a command or an address"), stopping(unfinishedCheck, func(ctx context.Context, c *settings.Settings, args []string) error {
 			return runCheck(ctx, a, c, args, conform.Options{Question: question}, tokenEnv, connector)
-		})
+		}))
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVar(&question, "question", "", "`TEXT` of a question that it should be able to answer")
 	cmd.Flags().StringVar(&tokenEnv, "token-env", "", "environment variable `NAME` with the token for an address")
@@ -132,7 +131,7 @@ func runCheck(ctx context.Context, a *app, c *settings.Settings, args []string, 
 		return err
 	}
 	if ctx.Err() != nil {
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the check is not complete", Err: errInterrupted}
+		return ctx.Err()
 	}
 	if !report.OK() && m.Connector {
 		return marchwarden.Errorf(marchwarden.CodeUnsupported, "it cannot be a connector as it is")

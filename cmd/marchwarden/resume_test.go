@@ -48,37 +48,37 @@ func TestAFoundModelIsNotNamedToMembers(t *testing.T) {
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir(), "ANTHROPIC_API_KEY": "sk-ant-test"})
 	const model = "anthropic/claude-x"
 	for _, tt := range []struct {
-		flags []string
-		model string // of the run
-		named string // to members
-		begun string
+		chosen marchwarden.Choice
+		model  string // of the run
+		named  string // to members
+		begun  string
 	}{
-		{[]string{"--online"}, model, "", model},
-		{[]string{"--online", "--model=" + model}, model, model, model},
-		{nil, "", "", network.NoModel},
+		{marchwarden.Choice{Online: true}, model, "", model},
+		{marchwarden.Choice{Online: true, Model: model}, model, model, model},
+		{marchwarden.Choice{}, "", "", network.NoModel},
 	} {
 		inv := &trace.Investigation{}
 		for _, name := range settings.Builtin {
 			inv.Members = append(inv.Members, dispatch.Member{Name: name})
 		}
-		o, err := network.Options{}.AsBegun(c, &trace.Start{Researcher: settings.PI, Model: tt.model, Investigation: inv, Flags: tt.flags})
+		o, err := network.Options{}.AsBegun(c, &trace.Start{Researcher: settings.PI, Model: tt.model, Investigation: inv, Choice: &tt.chosen})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if o.BegunBy != tt.begun {
-			t.Errorf("%q: the run goes on by %q, want %q", tt.flags, o.BegunBy, tt.begun)
+			t.Errorf("%v: the run goes on by %q, want %q", tt.chosen, o.BegunBy, tt.begun)
 		}
 		for _, name := range []string{"files", "database"} {
 			part := o.PartFor(name)
 			if part.Model != tt.named || part.BegunBy != "" || network.ChooseModel(c, part.Model, false).Name != tt.named {
-				t.Errorf("%q: %s in this process has %q, want %q", tt.flags, name, part.Model, tt.named)
+				t.Errorf("%v: %s in this process has %q, want %q", tt.chosen, name, part.Model, tt.named)
 			}
 			child, err := a.Child(c, o, name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if slices.Contains(child.Command, "--model") != (tt.named != "") || slices.Contains(child.Command, model) != (tt.named != "") || strings.Contains(strings.Join(child.Env, "\n"), "MARCHWARDEN_MODEL") {
-				t.Errorf("%q: %s is started as %q with %q", tt.flags, name, child.Command, child.Env)
+				t.Errorf("%v: %s is started as %q with %q", tt.chosen, name, child.Command, child.Env)
 			}
 		}
 	}
@@ -123,21 +123,6 @@ func TestHowARunWasBegun(t *testing.T) {
 		if diff := cmp.Diff(&tt.want, back.Recorded(&a.Host, c)); diff != "" {
 			t.Errorf("%s: what was read back: %s", name, diff)
 		}
-	}
-}
-
-// Earlier versions recorded a command line, which is read like a choice.
-func TestFlagsOfEarlierRecords(t *testing.T) {
-	t.Parallel()
-	_, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
-	flags := []string{"--library=/papers", "--researchers=files,web", "--allow-egress=files", "--model=ollama/x", "--search=brave,searxng", "--render=never", "--online", "--embedded", "--in-process", "--parallel=2", "--max-rihlas=9"}
-	back, err := network.Options{}.AsBegun(c, &trace.Start{Researcher: "files", Flags: flags})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := marchwarden.Choice{Researcher: "files", Library: []string{"/papers"}, Researchers: []string{"files", "web"}, AllowEgress: []string{"files"}, Online: true, Embedded: true, Parallel: 2, MaxRihlas: 9, Model: "ollama/x", Search: "brave,searxng"}
-	if diff := cmp.Diff(want, back.Choice); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
@@ -277,7 +278,7 @@ func (h *household) after(t *testing.T) {
 	h.run(t, hello, "--log-format", "json", "serve", "pi", "--library", "notes", "--researchers", "files,lamps,beacons")
 	h.run(t, "", "ask", "--json", "--library", "notes", "--researchers", "files,lamps,beacons", lampQuestion)
 	h.run(t, "", "traces")
-	var runs []runInfo
+	var runs []run.Entry
 	listed, _ := h.run(t, "", "traces", "--json", "--limit", "0")
 	if err := json.Unmarshal([]byte(listed), &runs); err != nil || len(runs) < 4 {
 		t.Errorf("%d runs, %v", len(runs), err)
@@ -286,7 +287,7 @@ func (h *household) after(t *testing.T) {
 		if i > 1 && !h.full {
 			break
 		}
-		id := r.TraceID.String()
+		id := r.ID.String()
 		h.run(t, "", "replay", id)
 		h.run(t, "", "replay", "--raw", id)
 		// What was stored without secrets is evidence like any other.

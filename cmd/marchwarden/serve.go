@@ -30,20 +30,20 @@ import (
 func newServe(a *app) *cobra.Command {
 	return group(&cobra.Command{Use: "serve", Short: "let other programs ask a researcher, over MCP"},
 		newServed(a, settings.PI, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are.",
-			"marchwarden serve pi --online --library ~/papers", networkFlags, libraryFlags, databaseFlags),
+			"marchwarden serve pi --online --library ~/papers", append(workOptions, "researchers", "allow-egress", "isolate")...),
 		newServed(a, researcher.FilesName, "your folders, or the embedded library,", "What is searched is chosen as for 'marchwarden ask'.",
-			"marchwarden serve files --library ~/notes", libraryFlags),
+			"marchwarden serve files --library ~/notes", "model", "library", "embedded"),
 		newServed(a, database.Name, "a database, read-only,", "The database is the one of --db or MARCHWARDEN_DB; nothing in it can be changed.",
-			"MARCHWARDEN_DB=postgres://me@localhost/trials marchwarden serve database", databaseFlags),
+			"MARCHWARDEN_DB=postgres://me@localhost/trials marchwarden serve database", "model", "db", "allow-samples"),
 		newServed(a, researcher.WebName, "the open web", "Search engines and model are chosen as for 'marchwarden ask --researcher web'.",
-			"marchwarden serve web --search searxng --model ollama/qwen3", webFlags),
+			"marchwarden serve web --search searxng --model ollama/qwen3", "model", "search"),
 		newServed(a, researcher.ArxivName, "scientific papers", "It asks arXiv, OpenAlex, Crossref and Semantic Scholar, which need no key.",
-			"marchwarden serve arxiv --model ollama/qwen3"))
+			"marchwarden serve arxiv --model ollama/qwen3", "model"))
 }
 
 // newServed is the command of one researcher, with the flags that all of them have and its own.
 // The help says what it serves in short, and one line that is particular to it.
-func newServed(a *app, researcher, short, particular, example string, flags ...func(*cobra.Command, *network.Options)) *cobra.Command {
+func newServed(a *app, researcher, short, particular, example string, options ...string) *cobra.Command {
 	o := &network.Options{Choice: marchwarden.Choice{Researcher: researcher}}
 	who := "the " + o.Researcher + " researcher"
 	if o.Researcher == settings.PI {
@@ -73,24 +73,11 @@ func newServed(a *app, researcher, short, particular, example string, flags ...f
 	if o.Researcher == settings.PI {
 		engineFlag(f)
 	}
-	f.StringVar(&o.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
 	f.BoolVar(&o.PartOf, "part-of-investigation", false, "leave the ledger to the investigator that started this server")
 	_ = f.MarkHidden("part-of-investigation") // the flag is there
-	f.StringVar(&o.Timeout, "timeout", "", "end a call after this `TIME`, such as 90s (default 10m where the network is used, else none)")
 	how.flags(f)
-	for _, add := range flags {
-		add(cmd, o)
-	}
+	optionFlags(cmd, o, append(options, "timeout")...)
 	return cmd
-}
-
-func networkFlags(cmd *cobra.Command, o *network.Options) {
-	f := cmd.Flags()
-	f.StringSliceVar(&o.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
-	f.BoolVar(&o.Online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
-	f.StringVar(&o.Search, "search", "", "search the web by this `LIST` of engines; implies --online")
-	f.StringSliceVar(&o.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
-	isolateFlag(f, o)
 }
 
 func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Options, how *serveOptions) error {
@@ -123,8 +110,7 @@ func runServe(ctx context.Context, a *app, c *settings.Settings, o network.Optio
 
 // openServed opens the researcher that is served: of this machine, or a cluster.
 func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Options, how *serveOptions) (*network.Runner, error) {
-	at := c.Text(settings.Engine)
-	if o.Researcher != settings.PI || at == "" {
+	if o.Researcher != settings.PI || c.Text(settings.Engine) == "" {
 		return a.Open(c, o)
 	}
 	if err := workElsewhere(c, o, "it"); err != nil {
@@ -133,13 +119,13 @@ func openServed(ctx context.Context, a *app, c *settings.Settings, o network.Opt
 	if len(o.Researchers) > 0 || len(o.AllowEgress) > 0 {
 		return nil, invalid("--engine", "leave out --researchers and --allow-egress", "leaves it to the workers of the cluster who is asked, and what they are told")
 	}
-	e, err := a.openCluster(ctx, c, at, o.Log)
+	limit, err := flagTime("--timeout", o.Timeout, false)
 	if err != nil {
 		return nil, err
 	}
-	limit, err := flagTime("--timeout", o.Timeout, false)
+	e, err := a.openCluster(ctx, c, o.Log)
 	if err != nil {
-		return nil, errors.Join(err, e.Close())
+		return nil, err
 	}
 	d := a.OpenCluster(c, o, e, limit)
 	d.Closers = append(d.Closers, e.Close)

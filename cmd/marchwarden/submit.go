@@ -47,36 +47,26 @@ func newSubmit(a *app) *cobra.Command {
 	f.BoolVar(&o.records, "records", false, "bring the records of a cluster home, too")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
 	engineFlag(f)
-	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME` (default pi, the investigator)")
-	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
-	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
-	countFlag(f, &o.desk.MaxRihlas, "max-rihlas", 0, 1, network.MaxRihlas, "ask researchers at most `N` times for one question")
 	f.Func("max-cost", "let models cost at most `USD` for one question that has no cap of its own", dollars(&o.cons.MaxCostUSD))
 	f.StringVar(&o.cons.Since, "since", "", "for questions that name no dates: use nothing that is known to be published before `DATE`")
 	f.StringVar(&o.cons.Until, "until", "", "the same, after `DATE`")
-	f.StringVar(&o.desk.Timeout, "timeout", "", "end the research of one question after this `TIME`, such as 90s")
-	workFlags(cmd, &o.desk)
+	optionFlags(cmd, &o.desk, append(workOptions, "researcher", "researchers", "allow-egress", "max-rihlas", "timeout")...)
 	complete(cmd, "priority", priorityNames...)
 	return cmd
 }
 
 var priorityNames = []string{"urgent", "normal", "low"}
 
-// check refuses what is wrong with the options by themselves.
-func (o *submitOptions) check() (like dispatch.Task, err error) {
-	like.Priority = dispatch.Priority(slices.Index(priorityNames, o.priority))
-	name := cmp.Or(o.desk.Researcher, settings.PI)
-	like.Wishes = dispatch.Wishes{AllowEgress: o.desk.AllowEgress, MaxRihlas: o.desk.MaxRihlas}
-	like.Queue, like.Wishes.Only = network.WorkerFor(name, o.desk.Researchers)
-	switch {
-	case o.file == "":
+// check refuses what is wrong with the options by themselves, and gives what all tasks have in common.
+func (o *submitOptions) check(a *app, c *settings.Settings) (like dispatch.Task, err error) {
+	if o.file == "" {
 		return like, invalid("--file", "for example: marchwarden submit --file questions.jsonl", "is missing")
-	case like.Priority < 0:
+	}
+	if like, err = taskFor(a, c, o.desk); err != nil {
+		return like, err
+	}
+	if like.Priority = dispatch.Priority(slices.Index(priorityNames, o.priority)); like.Priority < 0 {
 		return like, invalid("--priority", "", fmt.Sprintf("must be %s, not %q", settings.Either(priorityNames), plaintext.Clip(o.priority, 40)))
-	case !settings.MemberName.MatchString(name):
-		return like, invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
-	case name != settings.PI && (len(o.desk.Researchers) > 0 || len(o.desk.AllowEgress) > 0 || o.desk.MaxRihlas > 0):
-		return like, invalid("--researcher", "leave out one of them", "asks one researcher alone, and goes without --researchers, --allow-egress and --max-rihlas")
 	}
 	if o.out == "" {
 		o.out = strings.TrimSuffix(o.file, filepath.Ext(o.file)) + ".results.jsonl"
@@ -85,7 +75,7 @@ func (o *submitOptions) check() (like dispatch.Task, err error) {
 }
 
 func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOptions) error {
-	like, err := o.check()
+	like, err := o.check(a, c)
 	if err != nil {
 		return err
 	}
@@ -99,7 +89,6 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 	if err != nil {
 		return err
 	}
-	like.Owner = a.owner()
 	all, err := readQuestions(a, c, o, like, means)
 	if err != nil {
 		return err
@@ -121,7 +110,7 @@ func runSubmit(ctx context.Context, a *app, c *settings.Settings, o submitOption
 		o.desk.Warn, o.desk.Log = network.Once(a.warn), a.logger(c)
 		work.Ask, end, err = a.OpenHere(c, o.desk, o.parallel)
 	} else {
-		work.Ask, end, err = openThere(ctx, a, c, at, o, like)
+		work.Ask, end, err = openThere(ctx, a, c, o, like)
 	}
 	if err != nil {
 		return errors.Join(err, done.Discard())
@@ -201,8 +190,8 @@ func readQuestions(a *app, c *settings.Settings, o submitOptions, like dispatch.
 	return all, submit.NameTasks(all, like, means)
 }
 
-func openThere(ctx context.Context, a *app, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (ask submit.Ask, end func() error, err error) {
-	engine, err := a.openCluster(ctx, c, at, a.logger(c))
+func openThere(ctx context.Context, a *app, c *settings.Settings, o submitOptions, like dispatch.Task) (ask submit.Ask, end func() error, err error) {
+	engine, err := a.openCluster(ctx, c, a.logger(c))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -120,7 +120,7 @@ func doTask(t *testing.T, root string, width int, args []string) (code int, stdo
 	for _, service := range []string{"ARXIV_URL", "ARXIV_SITE", "CROSSREF_URL", "OPENALEX_URL", "SEMANTIC_SCHOLAR_URL", "WIKIPEDIA_URL"} {
 		env[service] = "http://127.0.0.1:1"
 	}
-	a := (&app{stdin: strings.NewReader(""), stdout: &out, look: func(io.Writer) term.Style { return term.Style{Width: width, Height: screenLines} },
+	a := (&app{stdin: strings.NewReader(""), stdout: &out, look: func(io.Writer) term.Style { return term.Style{Width: width} },
 		Host: network.Host{Stderr: &errs, Env: lookup(env), Environ: os.Environ, Self: selfPath, Dir: root, UserHome: func() (string, error) { return root, nil }, Now: time.Now, NewID: serve.NewTraceID}}).ready()
 	code = command(t.Context(), a, args)
 	var said []string // without progress, which a terminal draws over

@@ -180,7 +180,7 @@ func (b *bazaar) run(terminal bool, args ...string) (stdout, stderr string) {
 	a := (&app{stdin: strings.NewReader(""), stdout: &out, Host: network.Host{Stderr: &errs, Env: lookup(env), Environ: os.Environ, Self: selfPath, Dir: filepath.Join(b.root, "work"), UserHome: func() (string, error) { return filepath.Join(b.root, "user"), nil }, Now: time.Now, NewID: serve.NewTraceID}}).ready()
 	style := term.Style{}
 	if terminal {
-		style = term.Style{Color: true, Width: 100, Height: 30}
+		style = term.Style{Color: true, Width: 100}
 	}
 	a.look = func(io.Writer) term.Style { return style }
 	command(b.t.Context(), a, args)

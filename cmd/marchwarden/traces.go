@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,36 +43,32 @@ func newTraces(a *app) *cobra.Command {
 				return invalid("--status", "", fmt.Sprintf("must be %s, not %q", settings.Either(statuses), plaintext.Clip(s, 40)))
 			}
 		}
-		infos, more := []runInfo{}, false
+		runs, more := []run.Entry{}, false
 		if _, err := os.Stat(c.Text(settings.TraceDir)); !errors.Is(err, fs.ErrNotExist) {
 			d, err := trace.OpenDir(c.Text(settings.TraceDir), a.Now)
 			if err != nil {
 				return err
 			}
 			defer d.Close()
-			var entries []run.Entry
-			if entries, more, err = run.List(d, which); err != nil {
+			var found []run.Entry
+			if found, more, err = run.List(d, which); err != nil {
 				return err
 			}
-			for _, e := range entries {
-				infos = append(infos, infoOf(e))
-			}
+			runs = append(runs, found...)
 		}
 		none := fmt.Sprintf("no runs are recorded in %s yet", c.Text(settings.TraceDir))
 		if len(status) > 0 {
 			none = fmt.Sprintf("no run in %s is %s", c.Text(settings.TraceDir), settings.Either(status))
 		}
-		head, rows := []string{"id", "when", "citations", "confidence", "status", "question"}, make([][]string, len(infos))
-		if a.outStyle().Width > 0 { // room for the question; the beginning of an id is enough
+		head := []string{"id", "when", "citations", "confidence", "status", "question"}
+		if a.outStyle().Width > 0 {
 			head = []string{"id", "when", "sure", "status", "question"}
 		}
-		for i, r := range infos {
-			if rows[i] = runRow(a, r); len(head) < len(rows[i]) {
-				rows[i] = slices.Delete(rows[i], 2, 3)
-				rows[i][0] = shortID(r.TraceID)
-			}
+		var rows [][]string
+		for _, e := range runs {
+			rows = append(rows, runRow(a, e))
 		}
-		if err := a.show(infos, head, rows, none); err != nil {
+		if err := a.show(runs, head, rows, none); err != nil {
 			return err
 		}
 		if more && !a.json {
@@ -96,48 +91,24 @@ var statuses = func() (all []string) {
 	return all
 }()
 
-// runInfo is a row of 'traces', and its form in JSON. Fields are only ever added.
-type runInfo struct {
-	TraceID    marchwarden.TraceID `json:"trace_id"`
-	StartedAt  *time.Time          `json:"started_at,omitempty"`
-	Researcher string              `json:"researcher,omitempty"`
-	Question   string              `json:"question"`
-	Citations  *int                `json:"citations,omitempty"`
-	Confidence *marchwarden.Unit   `json:"confidence,omitempty"`
-	Status     run.State           `json:"status"`
-	Resumable  bool                `json:"resumable,omitempty"`
-	Partial    bool                `json:"partial,omitempty"`
-	Imported   bool                `json:"imported,omitempty"`
-	Problem    string              `json:"problem,omitempty"`
-}
-
-func infoOf(e run.Entry) runInfo {
-	r := runInfo{TraceID: e.ID, Researcher: e.Researcher, Question: e.Question, Confidence: e.Confidence,
-		Status: e.Status, Resumable: e.Resumable, Partial: e.Partial, Imported: e.Imported, Problem: e.Problem}
+// runRow is a run as people see it. A screen has room for the question where an id is cut to its
+// beginning and the citations are left out.
+func runRow(a *app, e run.Entry) []string {
+	began, citations, sure, status := "", "", "", string(e.Status)
+	if e.Imported {
+		status += ", imported"
+	}
 	if !e.Began.IsZero() {
-		r.StartedAt = &e.Began
+		began = a.inZone(e.Began)
 	}
 	if e.Confidence != nil {
-		r.Citations = &e.Citations
+		citations, sure = term.Count(e.Citations), fmt.Sprintf("%.2f", *e.Confidence)
 	}
-	return r
-}
-
-func runRow(a *app, r runInfo) []string {
-	row := []string{r.TraceID.String(), "", "", "", string(r.Status), r.Question}
-	if r.Imported {
-		row[4] += ", imported"
+	question := strings.TrimSpace(e.Question + " " + e.Problem)
+	if a.outStyle().Width > 0 {
+		return []string{shortID(e.ID), began, sure, status, question}
 	}
-	if r.StartedAt != nil {
-		row[1] = a.inZone(*r.StartedAt)
-	}
-	if r.Citations != nil {
-		row[2], row[3] = term.Count(*r.Citations), fmt.Sprintf("%.2f", *r.Confidence)
-	}
-	if r.Problem != "" {
-		row[5] = strings.TrimSpace(r.Question + " " + r.Problem)
-	}
-	return row
+	return []string{e.ID.String(), began, citations, sure, status, question}
 }
 
 // onRun is run for the work on one recorded run, which the argument names.

@@ -68,7 +68,7 @@ func newUI(a *app) *cobra.Command {
 		}
 		b := &uiApp{a: a, log: a.logger(c), answers: network.PerQuestion{Host: &a.Host, Settings: c, Base: o.desk}}
 		if at != "" {
-			err = b.openCluster(ctx, at)
+			err = b.openCluster(ctx)
 		}
 		if err == nil {
 			err = b.open(o, auth)
@@ -88,11 +88,7 @@ func newUI(a *app) *cobra.Command {
 	f.BoolVar(&o.team, "team", false, "let each user sign in with a token, on loopback too")
 	o.door.flags(f)
 	countFlag(f, &o.maxRuns, "max-runs", 4, 1, network.MaxParallel, "`N` questions at once; more wait for their turn")
-	workFlags(cmd, &o.desk)
-	f.Lookup("online").Usage = "let questions leave this machine unless the form says otherwise: ask the web and arXiv, too"
-	f.StringVar(&o.desk.Timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
-	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
-	isolateFlag(f, &o.desk)
+	optionFlags(cmd, &o.desk, append(workOptions, "allow-egress", "timeout", "isolate")...)
 	engineFlag(f)
 	return cmd
 }

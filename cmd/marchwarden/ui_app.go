@@ -119,12 +119,12 @@ func (b *uiApp) Remove(ctx context.Context, id marchwarden.TraceID) error {
 }
 
 // openCluster has a cluster answer what is asked on the page.
-func (b *uiApp) openCluster(ctx context.Context, at string) error {
+func (b *uiApp) openCluster(ctx context.Context) error {
 	limit, err := flagTime("--timeout", b.answers.Base.Timeout, false)
 	if err != nil {
 		return err
 	}
-	if b.engine, err = b.a.openCluster(ctx, b.answers.Settings, at, b.log); err != nil {
+	if b.engine, err = b.a.openCluster(ctx, b.answers.Settings, b.log); err != nil {
 		return err
 	}
 	b.answers.Cluster = &submit.Cluster{Engine: b.engine, NewID: b.a.NewID, Now: b.a.Now, Timeout: limit}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -56,21 +55,24 @@ func stopped(ctx context.Context, message string, err error) error {
 const unfinishedCheck = "the check is not complete"
 
 func runVerify(ctx context.Context, a *app, arg string) error {
-	if bundle.Named(arg) {
-		return verifyBundle(ctx, a, arg, nil)
+	if bundle.Named(arg) { // it needs no configuration, no home and no network, and nothing is written
+		b, file, err := bundle.OpenFile(arg)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return newAudit(a).Bundle(ctx, b)
 	}
 	var piped []byte
 	var err error
 	if arg == "-" {
 		piped, err = a.readStdin(ctx, audit.MaxResultBytes, "stdin")
-		switch {
-		case errors.Is(err, marchwarden.CodeInvalid):
-			return invalid("FILE", "give the path of the file", fmt.Sprintf("stdin holds more than %d bytes", audit.MaxResultBytes))
-		case err != nil:
-			return err
-		case bundle.Begins(piped):
-			return verifyBundle(ctx, a, arg, piped)
-		}
+	}
+	if errors.Is(err, marchwarden.CodeInvalid) {
+		return invalid("FILE", "give the path of the file", fmt.Sprintf("stdin holds more than %d bytes", audit.MaxResultBytes))
+	}
+	if err != nil {
+		return err
 	}
 	c, err := a.loadConfig()
 	if err != nil {
@@ -114,25 +116,6 @@ func newAudit(a *app) *audit.Audit {
 	})
 }
 
-// verifyBundle is verify for a bundle: the file at path, or what was piped in. It needs
-// no configuration, no home and no network, and writes nothing.
-func verifyBundle(ctx context.Context, a *app, path string, piped []byte) error {
-	var b *bundle.Bundle
-	var err error
-	if piped == nil {
-		var file io.Closer
-		if b, file, err = bundle.OpenFile(path); err == nil {
-			defer file.Close()
-		}
-	} else if b, err = bundle.Open(bytes.NewReader(piped), int64(len(piped))); err != nil {
-		err = fmt.Errorf("stdin is not a bundle that stands: %w", err)
-	}
-	if err != nil {
-		return err
-	}
-	return newAudit(a).Bundle(ctx, b)
-}
-
 // The exit codes of drift beside those of every command.
 const (
 	exitDrifted    = 3
@@ -149,7 +132,11 @@ func newDrift(a *app) *cobra.Command {
 			}
 			rep, err := rec.CheckSources(ctx, &a.Host, c, id, o)
 			if err == nil || marchwarden.CodeOf(err) == marchwarden.CodeCanceled && len(rep.Sources) > 0 { // one that was stopped, as far as it came
-				err = errors.Join(err, printDrift(a, rep))
+				if a.json {
+					err = errors.Join(err, printJSON(a.forPrograms(), rep))
+				} else {
+					err = errors.Join(err, a.print("%s", rep.Text(a.inZone(rep.CheckedAt), a.outStyle())))
+				}
 			}
 			switch {
 			case err != nil:
@@ -174,13 +161,6 @@ func newDrift(a *app) *cobra.Command {
 	f.DurationVar(&o.Timeout, "timeout", network.SourcePatience, "longest `TIME` for one page")
 	f.StringArrayVar(&o.Library, "library", nil, "a `FOLDER` with cited files, beside those of the library; may be repeated")
 	return cmd
-}
-
-func printDrift(a *app, rep drift.Report) error {
-	if a.json {
-		return printJSON(a.forPrograms(), rep)
-	}
-	return a.print("%s", rep.Text(a.inZone(rep.CheckedAt), a.outStyle()))
 }
 
 type exportOptions struct {

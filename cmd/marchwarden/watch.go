@@ -54,14 +54,11 @@ func newWatchAdd(a *app) *cobra.Command {
 func newWatchList(a *app) *cobra.Command {
 	return a.listing("list", "list the watched questions", noArgs, func(_ context.Context, c *settings.Settings, _ []string) error {
 		all, err := living.In(c.Home()).List("")
-		if a.json {
-			return errors.Join(err, printJSON(a.forPrograms(), append([]living.Question{}, all...)))
-		}
 		var rows [][]string
 		for _, q := range all {
 			rows = append(rows, []string{shortID(q.ID), q.Request.Question, q.Interval(), a.inZone(q.Due), q.Latest()})
 		}
-		return errors.Join(err, a.outStyle().Table(a.stdout, []string{"id", "question", "every", "due", "last"}, rows))
+		return errors.Join(err, a.show(append([]living.Question{}, all...), []string{"id", "question", "every", "due", "last"}, rows, "no question is watched; 'marchwarden watch add' adds one"))
 	})
 }
 

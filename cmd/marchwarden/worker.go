@@ -38,11 +38,11 @@ func newWorker(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		at, err := c.NeedEngine()
+		log := a.serverLog(c)
+		cfg, err := a.engineConfig(c, log)
 		if err != nil {
 			return err
 		}
-		log := a.serverLog(c)
 		o.desk.Warn = network.Once(func(message string) { log.Warn(message) })
 		s, err := a.OpenWorker(c, o.desk, log)
 		if err != nil {
@@ -51,12 +51,7 @@ func newWorker(a *app) *cobra.Command {
 		if o.piAlone {
 			s.Seats = nil
 		}
-		name := cmp.Or(o.name, plainName(c.Text(settings.Worker)), a.engineName())
-		cfg, err := a.engineConfig(c, at, log)
-		if err != nil {
-			return errors.Join(err, s.Close())
-		}
-		cfg.Name = name
+		cfg.Name = cmp.Or(o.name, plainName(c.Text(settings.Worker)), cfg.Name)
 		e, err := cluster.Await(ctx, cfg, a.note)
 		if errors.Is(err, errInterrupted) {
 			return s.Close() // told to end, which is how a worker ends
@@ -65,22 +60,19 @@ func newWorker(a *app) *cobra.Command {
 			return errors.Join(err, s.Close())
 		}
 		s.Employ(e)
-		err = serveTasks(ctx, a, s, e, name, s.Jobs(o.slots, o.piSlots, drain), o.probe)
+		err = serveTasks(ctx, a, s, e, cfg.Name, s.Jobs(o.slots, o.piSlots, drain), o.probe)
 		return errors.Join(err, s.Close(), e.Close())
 	})
 	f := cmd.Flags()
 	engineFlag(f)
 	f.StringVar(&o.name, "name", "", "the `NAME` of the worker, for people (default made of the host's)")
-	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)")
 	countFlag(f, &o.slots, "slots", 32, 1, maxSlots, "work on `N` tasks of each researcher at once")
 	f.IntVar(&o.piSlots, "pi-slots", 16, "work on `N` investigations at once")
 	f.BoolVar(&o.noPI, "no-pi", false, "take no investigations")
 	f.StringVar(&o.drain, "drain", "60s", "when told to end, let tasks go on for this `TIME`")
 	f.StringVar(&o.probe, "probe", "", "serve /healthz and /readyz at this `ADDRESS`, such as 127.0.0.1:9642")
-	f.StringVar(&o.desk.Timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m)")
-	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
-	workFlags(cmd, &o.desk)
-	complete(cmd, "researchers", append(slices.Clone(settings.Builtin), settings.PI)...)
+	optionFlags(cmd, &o.desk, append(workOptions, "researchers", "allow-egress", "timeout")...)
+	f.Lookup("researchers").Usage = "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)"
 	return cmd
 }
 
@@ -106,10 +98,8 @@ func (o *workerOptions) check() (drain time.Duration, err error) {
 	if o.noPI {
 		o.piSlots = 0
 	}
-	if o.probe != "" {
-		if _, err := listenAt("--probe", o.probe); err != nil {
-			return 0, err
-		}
+	if o.probe, err = probeAt(o.probe); err != nil {
+		return 0, err
 	}
 	return flagTime("--drain", o.drain, false)
 }
@@ -118,15 +108,14 @@ func (o *workerOptions) check() (drain time.Duration, err error) {
 func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engine, name string, jobs []dispatch.Job, probe string) error {
 	open, stop := context.WithCancel(context.WithoutCancel(ctx)) // what others see goes on while it drains
 	defer stop()
-	if probe != "" {
-		if err := serveProbe(open, a, probe, func() error {
-			if ctx.Err() != nil {
-				return errors.New("draining")
-			}
-			return e.Ready()
-		}); err != nil {
-			return err
+	err := serveProbe(open, a, probe, func() error {
+		if ctx.Err() != nil {
+			return errors.New("draining")
 		}
+		return e.Ready()
+	})
+	if err != nil {
+		return err
 	}
 	since := s.Host.Now().UTC()
 	say := func() cluster.Presence {
@@ -149,7 +138,7 @@ func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engin
 	a.note("worker %s serves %s; Ctrl-C drains", name, strings.Join(serves, ", "))
 	draining := context.AfterFunc(ctx, func() { a.note("draining: no more tasks are taken") })
 	defer draining()
-	err := s.Work(ctx, jobs)
+	err = s.Work(ctx, jobs)
 	stop()
 	saying.Wait()
 	if err == nil {
@@ -163,11 +152,19 @@ func hostName() string {
 	return cmp.Or(host, "unknown")
 }
 
-// serveProbe says in the background, until ctx ends, whether this process lives and is ready.
-func serveProbe(ctx context.Context, a *app, address string, ready func() error) error {
-	at, err := listenAt("--probe", address)
-	if err != nil {
-		return err
+// probeAt completes the address of --probe; "" stays what it is.
+func probeAt(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	return listenAt("--probe", text)
+}
+
+// serveProbe says in the background, until ctx ends, whether this process lives and is ready. Without
+// an address it does nothing.
+func serveProbe(ctx context.Context, a *app, at string, ready func() error) error {
+	if at == "" {
+		return nil
 	}
 	l, err := listenOn(at, "choose another one")
 	if err != nil {

@@ -60,9 +60,6 @@ const Suffix = ".mwz"
 // zipHead is how a zip with something in it begins.
 const zipHead = "PK\x03\x04"
 
-// Begins reports whether data begins as a bundle does.
-func Begins(data []byte) bool { return bytes.HasPrefix(data, []byte(zipHead)) }
-
 // Named reports whether a path names a bundle: by its ending, or by how the file begins.
 func Named(path string) bool {
 	if strings.HasSuffix(strings.ToLower(path), Suffix) {
@@ -75,7 +72,7 @@ func Named(path string) bool {
 	defer f.Close()
 	head := make([]byte, len(zipHead))
 	_, err = f.ReadAt(head, 0)
-	return err == nil && Begins(head)
+	return err == nil && string(head) == zipHead
 }
 
 // What a bundle may hold. A writer keeps to it and a reader refuses more, before

@@ -43,45 +43,94 @@ type Part struct {
 	Name   string `json:"name"`
 	State  string `json:"state"`
 	Detail string `json:"detail"`
+	// try calls a service and may say what it saw; nil when there is nothing to try.
+	try func(ctx context.Context) (said string, err error)
 }
 
-// Doctor looks at what a research needs or could use, as the settings have it.
-type Doctor struct {
+func partOK(name, detail string) Part     { return Part{name, PartOK, detail, nil} }
+func partOff(name, detail string) Part    { return Part{name, PartOff, detail, nil} }
+func partBroken(name, detail string) Part { return Part{name, PartBroken, detail, nil} }
+
+// doctor looks at what a research needs or could use, as the settings have it.
+type doctor struct {
 	h *Host
 	c *settings.Settings
 }
 
-// NewDoctor checks the settings whose values a research reads itself, and makes a doctor for the rest.
-func NewDoctor(h *Host, c *settings.Settings) (d Doctor, err error) {
+// parts are all that doctor looks at, in the order in which it shows them.
+func (d doctor) parts(ctx context.Context) []Part {
+	names, _ := fs.Glob(corpus.FS(), "*.md") // the pattern is right
+	return slices.Concat(
+		[]Part{writable("home", d.c.Home()), writable("traces", d.c.Text(settings.TraceDir)), writable("evidence", d.c.BlobPath())},
+		[]Part{partOK(corpus.Name, fmt.Sprintf("%d documents, searched when there is no folder or with --embedded", len(names)))},
+		d.folders(ctx), d.researchers(),
+		[]Part{d.model("model for the web", true, "no model is set; ANTHROPIC_API_KEY, OPENAI_API_KEY or MARCHWARDEN_MODEL would add one")},
+		[]Part{d.model("model for files", false, "your documents go to a model only if --model or MARCHWARDEN_MODEL names one")},
+		[]Part{d.vectors()}, d.engines(), d.papers(ctx), []Part{d.database(), d.browser(), scanned(), d.addresses()})
+}
+
+// Checkup looks at everything that a research needs or could use. A service is called only if online
+// says so. Settings whose values a research reads itself are errors where they are wrong.
+func Checkup(ctx context.Context, h *Host, c *settings.Settings, online bool) ([]Part, error) {
 	if text := c.Text(settings.Model); text != "" && text != NoModel {
 		if _, _, err := ParseModel(text, c.Label(settings.Model)); err != nil {
-			return d, err
+			return nil, err
 		}
 	}
 	if _, _, err := namedEngines(c, ""); err != nil {
-		return d, err
+		return nil, err
 	}
-	_, err = fetchAllow(c)
-	return Doctor{h, c}, err
+	if _, err := fetchAllow(c); err != nil {
+		return nil, err
+	}
+	parts := doctor{h, c}.parts(ctx)
+	if online {
+		h.try(ctx, parts)
+	}
+	return parts, nil
 }
 
-// Parts looks at everything on this machine that a research needs or could use.
-func (d Doctor) Parts(ctx context.Context) []Part {
-	rows := []Part{writable("home", d.c.Home()), writable("traces", d.c.Text(settings.TraceDir)), writable("evidence", d.c.BlobPath())}
-	names, _ := fs.Glob(corpus.FS(), "*.md") // the pattern is right
-	rows = append(rows, Part{corpus.Name, PartOK, fmt.Sprintf("%d documents, searched when there is no folder or with --embedded", len(names))})
-	rows = append(rows, d.folderParts(ctx)...)
-	for _, e := range Roster(d.c, Options{}) { // none is started or dialled: 'marchwarden researchers' does that
-		switch m := d.c.MemberNamed(e.Name); {
-		case e.Off != "":
-			rows = append(rows, Part{"researcher " + e.Name, PartOff, e.Off})
-		case m.External():
-			rows = append(rows, d.memberPart(m))
-		default:
-			rows = append(rows, Part{"researcher " + e.Name, PartOK, e.Scope})
+// tryTime is how long one service may take to answer doctor.
+const tryTime = 20 * time.Second
+
+// try calls every service that is set, all together, and notes how it went.
+func (h *Host) try(ctx context.Context, parts []Part) {
+	var running sync.WaitGroup
+	for i := range parts {
+		p := &parts[i]
+		if p.try == nil {
+			continue
+		}
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, tryTime)
+			defer cancel()
+			began := h.Now()
+			said, err := p.try(ctx)
+			switch {
+			case err != nil && p.Detail == needsNoKey && errors.Is(err, marchwarden.CodeRateLimited): // all the world shares it
+				p.State, said = PartOff, "no room at the moment: "+withHint(err)
+			case err != nil:
+				p.State, said = PartBroken, withHint(err)
+			case said == "":
+				said = fmt.Sprintf("answered in %.1f s", h.Now().Sub(began).Seconds())
+			}
+			p.Detail += "; " + said
+		})
+	}
+	running.Wait()
+	answered := slices.ContainsFunc(parts, func(p Part) bool { return p.State == PartOK && strings.HasPrefix(p.Name, "search by ") })
+	for i, p := range parts {
+		if answered && p.State == PartBroken && strings.HasPrefix(p.Detail, needsNoKey+fallback) {
+			parts[i].State, parts[i].Detail = PartOff, p.Detail+"; not missed, as another engine answered"
 		}
 	}
-	return rows
+}
+
+func withHint(err error) string {
+	if hint := marchwarden.HintOf(err); hint != "" {
+		return err.Error() + " (" + hint + ")"
+	}
+	return err.Error()
 }
 
 // writable tries whether a folder can be written, without changing it. One that does not exist yet
@@ -98,41 +147,55 @@ func writable(name, path string) Part {
 			err = durable.Discard(f)
 		}
 		if err != nil {
-			return Part{name, PartBroken, path + " cannot be written: " + durable.Cause(err)}
+			return partBroken(name, path+" cannot be written: "+durable.Cause(err))
 		}
-		return Part{name, PartOK, detail}
+		return partOK(name, detail)
 	}
 }
 
-// folderParts are the folders that every ask searches.
-func (d Doctor) folderParts(ctx context.Context) (rows []Part) {
+// folders are those that every ask searches.
+func (d doctor) folders(ctx context.Context) (rows []Part) {
 	for _, path := range d.c.List(settings.Library) {
-		row := Part{"folder", PartOK, path + " (from " + d.c.Origin(settings.Library) + ")"}
+		row := partOK("folder", path+" (from "+d.c.Origin(settings.Library)+")")
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
-			row.State, row.Detail = PartBroken, row.Detail+" is no folder that can be opened"
+			row = partBroken("folder", row.Detail+" is no folder that can be opened")
 		}
 		rows = append(rows, row)
 	}
 	kept, err := FolderInfos(ctx, d.c)
 	if err != nil {
-		return append(rows, Part{"index", PartBroken, err.Error()})
+		return append(rows, partBroken("index", err.Error()))
 	}
 	for _, f := range kept {
-		row := Part{"folder", PartOK, fmt.Sprintf("%s (added; %s in the index)", f.Path, term.Plural(f.Files, "document"))}
+		row := partOK("folder", fmt.Sprintf("%s (added; %s in the index)", f.Path, term.Plural(f.Files, "document")))
 		if f.Missing {
-			row.State, row.Detail = PartBroken, f.Path+" (added) is missing; 'marchwarden library remove "+f.Path+"' forgets it"
+			row = partBroken("folder", f.Path+" (added) is missing; 'marchwarden library remove "+f.Path+"' forgets it")
 		}
 		rows = append(rows, row)
 	}
 	if len(rows) == 0 {
-		rows = append(rows, Part{"folders", PartOff, "none; 'marchwarden library add DIR' adds one"})
+		rows = append(rows, partOff("folders", "none; 'marchwarden library add DIR' adds one"))
 	}
 	return rows
 }
 
-// memberPart is an external researcher.
-func (d Doctor) memberPart(m settings.Member) Part {
-	row := Part{"researcher " + m.Name, PartOK, m.Transport() + "; 'marchwarden researchers' tries it"}
+// researchers are all there could be. None is started or dialled: 'marchwarden researchers' does that.
+func (d doctor) researchers() (rows []Part) {
+	for _, e := range Roster(d.c, Options{}) {
+		name := "researcher " + e.Name
+		switch m := d.c.MemberNamed(e.Name); {
+		case e.Off != "":
+			rows = append(rows, partOff(name, e.Off))
+		case m.External():
+			rows = append(rows, d.external(name, m))
+		default:
+			rows = append(rows, partOK(name, e.Scope))
+		}
+	}
+	return rows
+}
+
+func (d doctor) external(name string, m settings.Member) Part {
 	_, wrong := d.h.Target(d.c, m)
 	var missing error
 	if len(m.Command) > 0 {
@@ -141,209 +204,91 @@ func (d Doctor) memberPart(m settings.Member) Part {
 	e, is := errors.AsType[*marchwarden.Error](wrong)
 	switch {
 	case is:
-		row.State, row.Detail = PartBroken, e.Message+"; "+e.Hint
+		return partBroken(name, e.Message+"; "+e.Hint)
 	case errors.Is(missing, exec.ErrNotFound):
-		row.State, row.Detail = PartBroken, m.Command[0]+" is not in PATH ("+m.At+")"
+		return partBroken(name, m.Command[0]+" is not in PATH ("+m.At+")")
 	case missing != nil:
-		row.State, row.Detail = PartBroken, m.Command[0]+" cannot be run: "+durable.Cause(errors.Unwrap(missing))+" ("+m.At+")"
+		return partBroken(name, m.Command[0]+" cannot be run: "+durable.Cause(errors.Unwrap(missing))+" ("+m.At+")")
 	}
-	return row
+	return partOK(name, m.Transport()+"; 'marchwarden researchers' tries it")
 }
 
-// service is a service that a research may use, and how to try it.
-type service struct {
-	Part
-	// try calls it and may say what it saw; nil when there is nothing to try.
-	try func(ctx context.Context) (said string, err error)
-	// crowded marks a service that is shared with all the world, and may have no
-	// room at the moment without being broken.
-	crowded  bool
-	fallback bool // an engine that the user did not choose, not missed where another one answers
-}
-
-// Services looks at models, search engines, indexes of papers, the database and the browser as
-// they are configured. Nothing is called unless online says so.
-func (d Doctor) Services(ctx context.Context, online bool) []Part {
-	parts := []service{d.modelPart("model for the web", true), d.modelPart("model for files", false), {Part: d.vectorPart()}}
-	for _, k := range engineKinds {
-		parts = append(parts, d.enginePart(k))
-	}
-	parts = append(append(parts, d.paperParts(ctx)...), d.databasePart())
-	parts = append(parts, service{Part: browserPart(d.c)}, service{Part: scannedPart()}, service{Part: allowPart(d.c)})
-	return d.try(ctx, parts, online)
-}
-
-func (d Doctor) modelPart(name string, public bool) service {
+func (d doctor) model(name string, public bool, none string) Part {
 	chosen := ChooseModel(d.c, "", public)
 	model, err := d.h.bareModel(d.c, chosen.Name, chosen.Origin)
 	switch {
 	case err != nil:
-		return service{Part: Part{name, PartBroken, err.Error()}}
-	case model == nil && public:
-		return service{Part: Part{name, PartOK, extractive.New().ID() + ": no model is set; ANTHROPIC_API_KEY, OPENAI_API_KEY or MARCHWARDEN_MODEL would add one"}}
+		return partBroken(name, err.Error())
 	case model == nil:
-		return service{Part: Part{name, PartOK, extractive.New().ID() + ": your documents go to a model only if --model or MARCHWARDEN_MODEL names one"}}
+		return partOK(name, extractive.New().ID()+": "+none)
 	}
-	part := service{Part: Part{name, PartOK, model.ID() + " (by " + chosen.Origin + ")"}}
-	if public || ChooseModel(d.c, "", true) != chosen {
-		part.try = func(ctx context.Context) (string, error) { // the smallest call there is
-			_, err := model.Generate(ctx, llm.Call{Prompt: "doctor", System: "Answer with one word.", Input: "Say ok.", MaxTokens: 64})
-			return "", err
-		}
+	part := partOK(name, model.ID()+" (by "+chosen.Origin+")")
+	if !public && ChooseModel(d.c, "", true) == chosen {
+		return part // it is tried once
+	}
+	part.try = func(ctx context.Context) (string, error) { // the smallest call there is
+		_, err := model.Generate(ctx, llm.Call{Prompt: "doctor", System: "Answer with one word.", Input: "Say ok.", MaxTokens: 64})
+		return "", err
 	}
 	return part
 }
 
-func (d Doctor) enginePart(k engineKind) service {
-	row := Part{"search by " + k.Name, PartOK, "needs no key; asked last"}
-	all := len(d.c.List(settings.Search)) == 0
-	named := slices.Contains(d.c.List(settings.Search), k.Name)
-	switch {
-	case !k.configured(d.c) && named:
-		return service{Part: Part{row.Name, PartBroken, d.c.Label(settings.Search) + " names it, and " + settings.EnvOf(k.Needs) + " is not set"}}
-	case !k.configured(d.c):
-		return service{Part: Part{row.Name, PartOff, settings.EnvOf(k.Needs) + " is not set"}}
-	case !all && !named:
-		return service{Part: Part{row.Name, PartOff, "not named by " + d.c.Label(settings.Search)}}
-	case k.Needs != "":
-		row.Detail = "set by " + d.c.Label(k.Needs)
+// vectors are what compares texts by their meaning.
+func (d doctor) vectors() Part {
+	const name = "sentence vectors"
+	if d.c.Text(settings.Embed) == settings.EmbedOff {
+		return partOff(name, d.c.Label(settings.Embed)+" is off; texts are compared by their words alone, and answers are picked without the reader")
 	}
-	engine := d.h.OpenEngine(d.c, k)
-	return service{Part: row, fallback: k.Needs == "" && !named, try: func(ctx context.Context) (string, error) {
-		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
-		return "", err
-	}}
+	return partOK(name, bert.MiniLMID+" on this machine, "+bert.BestKernel().Name+" arithmetic; answers are picked by "+reader.ID)
 }
 
-func scannedPart() Part {
-	if path, err := exec.LookPath("tesseract"); err == nil {
-		return Part{"scanned pages", PartOK, path + ", for PDFs whose pages are pictures"}
-	}
-	return Part{"scanned pages", PartOff, "tesseract is not installed; PDFs whose pages are pictures have no text"}
-}
-
-func browserPart(c *settings.Settings) Part {
-	const name = "browser"
-	path, ok := findChromium(c)
-	switch {
-	case ok:
-		return Part{name, PartOK, path + ", for reports as PDF"}
-	case c.Text(settings.Chromium) != "":
-		return Part{name, PartBroken, c.Label(settings.Chromium) + ": " + c.Text(settings.Chromium) + " cannot be run"}
-	}
-	return Part{name, PartOff, "no Chromium or Chrome is installed; reports are not printed to PDF"}
-}
-
-func allowPart(c *settings.Settings) Part {
-	const name = "private addresses"
-	allow, _ := fetchAllow(c) // NewDoctor has refused what is wrong
-	if list := c.List(settings.FetchAllow); len(list) > 0 {
-		detail := "pages may be fetched from " + strings.Join(list, ", ") + ", on every port"
-		if slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
-			detail += "; warning: that is every address, those of this machine, your network and cloud metadata included"
+func (d doctor) engines() (rows []Part) {
+	named := d.c.List(settings.Search)
+	for _, k := range engineKinds {
+		row, chosen := partOK("search by "+k.Name, needsNoKey), slices.Contains(named, k.Name)
+		switch {
+		case !k.configured(d.c) && chosen:
+			row = partBroken(row.Name, d.c.Label(settings.Search)+" names it, and "+settings.EnvOf(k.Needs)+" is not set")
+		case !k.configured(d.c):
+			row = partOff(row.Name, settings.EnvOf(k.Needs)+" is not set")
+		case len(named) > 0 && !chosen:
+			row = partOff(row.Name, "not named by "+d.c.Label(settings.Search))
+		case k.Needs != "":
+			row.Detail = "set by " + d.c.Label(k.Needs)
+		case !chosen:
+			row.Detail += fallback
 		}
-		return Part{name, PartOK, detail}
-	}
-	return Part{name, PartOff, "never fetched; MARCHWARDEN_FETCH_ALLOW opens ranges on purpose"}
-}
-
-// tryTime is how long one service may take to answer doctor.
-const tryTime = 20 * time.Second
-
-// try gives the parts; online, it calls every service that is set, all together, and says how it went.
-func (d Doctor) try(ctx context.Context, parts []service, online bool) []Part {
-	rows := make([]Part, len(parts))
-	var running sync.WaitGroup
-	for i, p := range parts {
-		rows[i] = p.Part
-		if p.try == nil || !online {
-			continue
+		if row.State == PartOK {
+			row.try = tryEngine(d.h.OpenEngine(d.c, k), "encyclopedia")
 		}
-		running.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, tryTime)
-			defer cancel()
-			began := d.h.Now()
-			said, err := p.try(ctx)
-			switch {
-			case err != nil && p.crowded && errors.Is(err, marchwarden.CodeRateLimited):
-				rows[i].State, said = PartOff, "no room at the moment: "+onlineFault(err)
-			case err != nil:
-				rows[i].State, said = PartBroken, onlineFault(err)
-			case said == "":
-				said = fmt.Sprintf("answered in %.1f s", d.h.Now().Sub(began).Seconds())
-			}
-			rows[i].Detail += "; " + said
-		})
-	}
-	running.Wait()
-	answered := slices.ContainsFunc(rows, func(r Part) bool { return r.State == PartOK && strings.HasPrefix(r.Name, "search by ") })
-	for i, p := range parts {
-		if p.fallback && rows[i].State == PartBroken && answered {
-			rows[i].State, rows[i].Detail = PartOff, rows[i].Detail+"; not missed, as another engine answered"
-		}
+		rows = append(rows, row)
 	}
 	return rows
 }
 
-func onlineFault(err error) string {
-	s := err.Error()
-	if hint := marchwarden.HintOf(err); hint != "" {
-		s += " (" + hint + ")"
+// tryEngine has an engine search for one thing.
+func tryEngine(e search.Engine, text string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		_, err := e.Search(ctx, search.Query{Text: text, Limit: 1})
+		return "", err
 	}
-	return s
 }
 
-// vectorPart is what compares texts by their meaning.
-func (d Doctor) vectorPart() Part {
-	row := Part{"sentence vectors", PartOff, ""}
-	if d.c.Text(settings.Embed) == settings.EmbedOff {
-		row.Detail = d.c.Label(settings.Embed) + " is off; texts are compared by their words alone, and answers are picked without the reader"
-	} else {
-		row.State, row.Detail = PartOK, bert.MiniLMID+" on this machine, "+bert.BestKernel().Name+" arithmetic; answers are picked by "+reader.ID
-	}
-	return row
-}
-
-// databasePart is the database of the settings, whose address is not shown: it may
-// hold a password.
-func (d Doctor) databasePart() service {
-	const name = "database"
-	address := databaseURL(d.c, Options{})
-	if address == "" {
-		return service{Part: Part{name, PartOff, settings.EnvOf(settings.DB) + " is not set"}}
-	}
-	scheme, _, _ := strings.Cut(address, ":")
-	row := Part{name, PartOK, "set by " + d.c.Label(settings.DB) + ", of kind " + strings.ToLower(plaintext.Clip(scheme, 20))}
-	if database.IsFile(address) {
-		row.Detail = "set by " + d.c.Label(settings.DB) + ", an SQLite file"
-		if _, err := os.Stat(d.h.Source().Absolute(address, d.h.Dir)); err != nil {
-			return service{Part: Part{name, PartBroken, row.Detail + " that cannot be opened: " + durable.Cause(err)}}
-		}
-	}
-	return service{Part: row, try: func(ctx context.Context) (string, error) {
-		ctx, done := context.WithTimeout(ctx, scopeTime)
-		defer done()
-		db, err := d.h.OpenDatabase(ctx, d.c, Options{})
-		if err != nil {
-			return "", err
-		}
-		return db.Name() + " can be read", db.Close()
-	}}
-}
+// needsNoKey is said of a service that is shared with all the world, and fallback of the engine of
+// those that is asked although nothing names it.
+const (
+	needsNoKey = "needs no key"
+	fallback   = "; asked last"
+)
 
 // knownPaper is a paper that every index of papers has.
 const knownPaper = "10.1038/s41586-021-03819-2"
 
-// paperParts are the services that know papers.
-func (d Doctor) paperParts(ctx context.Context) []service {
+// papers are the services that know papers. One question goes to all indexes.
+func (d doctor) papers(ctx context.Context) []Part {
 	api, indexes := d.h.openIndexes(d.c)
-	parts := []service{
-		{Part: Part{"papers by arXiv", PartOK, "needs no key"}, try: func(ctx context.Context) (string, error) {
-			_, err := api.Search(ctx, search.Query{Text: "attention", Limit: 1})
-			return "", err
-		}},
-	}
-	look := sync.OnceValue(func() scholar.Work { // one question goes to all indexes
+	parts := []Part{{"papers by arXiv", PartOK, needsNoKey, tryEngine(api, "attention")}}
+	look := sync.OnceValue(func() scholar.Work {
 		ctx, done := context.WithTimeout(ctx, tryTime)
 		defer done()
 		id, _ := scholar.ParseID(knownPaper) // it is one
@@ -351,15 +296,16 @@ func (d Doctor) paperParts(ctx context.Context) []service {
 		return work
 	})
 	for _, s := range []struct{ index, key string }{{scholar.Crossref, ""}, {scholar.OpenAlex, settings.OpenAlexKey}, {scholar.SemanticScholar, settings.ScholarKey}} {
-		row := Part{"papers by " + s.index, PartOK, "needs no key"}
-		if s.key != "" && d.c.Text(s.key) != "" {
+		row := partOK("papers by "+s.index, needsNoKey)
+		if d.c.Text(s.key) != "" {
 			row.Detail = "with the key of " + d.c.Label(s.key)
 		}
-		parts = append(parts, service{Part: row, crowded: row.Detail == "needs no key", try: func(context.Context) (string, error) { return answerOf(look(), s.index) }})
+		row.try = func(context.Context) (string, error) { return answerOf(look(), s.index) }
+		parts = append(parts, row)
 	}
 	if d.c.MemberNamed(researcher.ArxivName).Off {
-		for i := range parts {
-			parts[i].State, parts[i].Detail, parts[i].try = PartOff, "the researcher arxiv is "+offInFile, nil
+		for i, p := range parts {
+			parts[i] = partOff(p.Name, "the researcher arxiv is "+offInFile)
 		}
 	}
 	return parts
@@ -377,4 +323,63 @@ func answerOf(w scholar.Work, index string) (said string, err error) {
 		return "answered, and does not have the paper " + knownPaper, nil
 	}
 	return "answered", nil
+}
+
+// database is the one of the settings, whose address is not shown: it may hold a password.
+func (d doctor) database() Part {
+	const name = "database"
+	address := databaseURL(d.c, Options{})
+	if address == "" {
+		return partOff(name, settings.EnvOf(settings.DB)+" is not set")
+	}
+	scheme, _, _ := strings.Cut(address, ":")
+	detail := "set by " + d.c.Label(settings.DB) + ", of kind " + strings.ToLower(plaintext.Clip(scheme, 20))
+	if database.IsFile(address) {
+		detail = "set by " + d.c.Label(settings.DB) + ", an SQLite file"
+		if _, err := os.Stat(d.h.Source().Absolute(address, d.h.Dir)); err != nil {
+			return partBroken(name, detail+" that cannot be opened: "+durable.Cause(err))
+		}
+	}
+	return Part{name, PartOK, detail, func(ctx context.Context) (string, error) {
+		ctx, done := context.WithTimeout(ctx, scopeTime)
+		defer done()
+		db, err := d.h.OpenDatabase(ctx, d.c, Options{})
+		if err != nil {
+			return "", err
+		}
+		return db.Name() + " can be read", db.Close()
+	}}
+}
+
+func (d doctor) browser() Part {
+	const name = "browser"
+	if path, ok := findChromium(d.c); ok {
+		return partOK(name, path+", for reports as PDF")
+	}
+	if named := d.c.Text(settings.Chromium); named != "" {
+		return partBroken(name, d.c.Label(settings.Chromium)+": "+named+" cannot be run")
+	}
+	return partOff(name, "no Chromium or Chrome is installed; reports are not printed to PDF")
+}
+
+func scanned() Part {
+	if path, err := exec.LookPath("tesseract"); err == nil {
+		return partOK("scanned pages", path+", for PDFs whose pages are pictures")
+	}
+	return partOff("scanned pages", "tesseract is not installed; PDFs whose pages are pictures have no text")
+}
+
+// addresses are those of this machine and its network, from which pages may be fetched.
+func (d doctor) addresses() Part {
+	const name = "private addresses"
+	list := d.c.List(settings.FetchAllow)
+	if len(list) == 0 {
+		return partOff(name, "never fetched; MARCHWARDEN_FETCH_ALLOW opens ranges on purpose")
+	}
+	allow, _ := fetchAllow(d.c) // Checkup has refused what is wrong
+	detail := "pages may be fetched from " + strings.Join(list, ", ") + ", on every port"
+	if slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
+		detail += "; warning: that is every address, those of this machine, your network and cloud metadata included"
+	}
+	return partOK(name, detail)
 }

@@ -187,30 +187,22 @@ func (s *Worker) investigate(ctx context.Context, t dispatch.Task, req marchward
 // start together announce themselves one after the other.
 func (s *Worker) present(ctx context.Context, names []string) ([]dispatch.Member, error) {
 	const rollCall = 3 * time.Second
-	patience, done := context.WithTimeout(ctx, rollCall)
-	defer done()
-	for {
-		members := only(s.network(), names)
-		if len(members) > 0 && len(members) >= len(names) {
-			return members, nil
-		}
+	members := only(s.network(), names)
+	for began := s.Host.Now(); len(members) < max(1, len(names)) && s.Host.Now().Sub(began) < rollCall; members = only(s.network(), names) {
 		select {
 		case <-time.After(rollCall / 30):
-			continue
-		case <-patience.Done():
-		}
-		if ctx.Err() != nil {
+		case <-ctx.Done():
 			return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for researchers")
 		}
-		if len(members) > 0 {
-			return members, nil
-		}
-		e := &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "no worker has a researcher to ask", Hint: "start one: marchwarden worker --engine URL"}
-		if len(names) > 0 {
-			e.Message = "no worker has the researcher " + strings.Join(names, " or ")
-		}
-		return nil, e
 	}
+	if len(members) > 0 {
+		return members, nil
+	}
+	e := &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "no worker has a researcher to ask", Hint: "start one: marchwarden worker --engine URL"}
+	if len(names) > 0 {
+		e.Message = "no worker has the researcher " + strings.Join(names, " or ")
+	}
+	return nil, e
 }
 
 // investigator is how a task is investigated.

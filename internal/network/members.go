@@ -70,7 +70,7 @@ func (h *Host) outerSeat(c *settings.Settings, o Options, name string) (seat poo
 		return seat, err
 	}
 	member := dispatch.Member{Name: m.Name, Scope: m.Scope, Transport: m.Transport(), Share: m.Share, Trust: m.Trust, Private: m.Private, OpenWorld: true}
-	seat = pool.Seat{Member: member, Timeout: m.Timeout, Pinned: true, Open: h.dial(c, o, m.Name, target)}
+	seat = pool.Seat{Member: member, Timeout: m.Timeout, Pinned: true, Open: Dial(h.dialer(c, o, m.Name, target))}
 	if m.Connector {
 		seat.Open = h.connect(c, o, m, target)
 		if seat.Trust = dispatch.Own; o.shared != nil { // a worker keeps its record, and hands over what it cites
@@ -100,7 +100,7 @@ func (h *Host) ownSeat(c *settings.Settings, o Options, name string) (seat pool.
 		if err != nil {
 			return seat, err
 		}
-		seat.Transport, seat.Open = "marchwarden serve "+name, h.dial(c, o, name, target)
+		seat.Transport, seat.Open = "marchwarden serve "+name, Dial(h.dialer(c, o, name, target))
 	}
 	return seat, nil
 }
@@ -138,11 +138,6 @@ func (h *Host) sessionLog(c *settings.Settings, o Options) *slog.Logger {
 		return h.Log(c)
 	}
 	return slog.New(slog.DiscardHandler)
-}
-
-// dial is Dial for a member of the configuration.
-func (h *Host) dial(c *settings.Settings, o Options, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
-	return Dial(h.dialer(c, o, name, t))
 }
 
 // dialer connects to a member of the configuration; what a child process logs is passed on.

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -305,33 +304,4 @@ func (o Options) PartFor(name string) Options {
 		Choice: marchwarden.Choice{Researcher: name, Model: o.Model, Library: of.Library, Embedded: of.Embedded, Search: of.Search, DB: of.DB, AllowSamples: of.AllowSamples},
 		PartOf: true, Timeout: o.Timeout, Log: o.Log, Warn: o.Warn,
 	}
-}
-
-// choiceOf is the choice of a run whose flags an earlier version recorded, as --name=value or, for a
-// switch, --name.
-func choiceOf(flags []string) marchwarden.Choice {
-	var o Options
-	known := append(slices.Concat(flagsOf, flagsOfAll), flag{"--researcher", nil, func(o *Options) any { return &o.Researcher }})
-	for _, said := range flags {
-		name, value, _ := strings.Cut(said, "=")
-		i := slices.IndexFunc(known, func(f flag) bool { return f.name == name })
-		if i < 0 {
-			continue
-		}
-		switch v := known[i].of(&o).(type) {
-		case *string:
-			*v = value
-		case *bool:
-			*v = value != "false"
-		case *int:
-			*v, _ = strconv.Atoi(value)
-		case *[]string:
-			if name == "--library" { // a path may hold a comma
-				*v = append(*v, value)
-			} else {
-				*v = settings.SplitWords(value)
-			}
-		}
-	}
-	return o.Choice
 }

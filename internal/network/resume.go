@@ -73,11 +73,15 @@ func (o Options) forAsked() Options {
 }
 
 // AsBegun are the options of a run as it was begun, with what is added to its time. Those are
-// asked who were in its network, whatever the settings would make of it today.
+// asked who were in its network, whatever the settings would make of it today. A run whose record
+// has a command line in the place of a choice, as earlier versions wrote it, is refused.
 func (o Options) AsBegun(c *settings.Settings, start *trace.Start) (Options, error) {
-	choice := choiceOf(start.Flags)
-	if start.Choice != nil {
+	var choice marchwarden.Choice
+	switch {
+	case start.Choice != nil:
 		choice = *start.Choice
+	case len(start.Flags) > 0:
+		return o, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "the run is of an earlier version, and cannot be resumed", Hint: "ask again"}
 	}
 	// Members choose as they did; the model of the run itself is the one that it had, and is no
 	// model that the user has named for them.

@@ -12,22 +12,23 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// Entry is one run. Text in it is what a run recorded: the caller escapes it.
+// Entry is one run, and a row of 'traces --json'. Text in it is what a run recorded: the caller
+// escapes it.
 type Entry struct {
-	ID       marchwarden.TraceID
-	Question string // at most as long as a question may be
+	ID       marchwarden.TraceID `json:"trace_id"`
+	Question string              `json:"question"` // at most as long as a question may be
 	// Answer is the beginning of the answer as plain text. A run that went on after an answer
 	// and has no other yet has that one, with its figures.
-	Answer     string
-	Researcher string
+	Answer     string `json:"answer,omitempty"`
+	Researcher string `json:"researcher,omitempty"`
 	// Researchers are those who did the work, each once: of an investigation the members
 	// that it sent, of any other run its researcher.
-	Researchers []string
-	Began       time.Time // zero if no run was begun in its trace
-	Confidence  *marchwarden.Unit
-	Citations   int
-	CostUSD     *float64 // as its result says; nil is unknown, which is not zero
-	Rihla       bool     // part of an investigation, which has a trace of its own
+	Researchers []string          `json:"researchers,omitempty"`
+	Began       time.Time         `json:"started_at,omitzero"` // zero if no run was begun in its trace
+	Confidence  *marchwarden.Unit `json:"confidence,omitempty"`
+	Citations   int               `json:"citations,omitempty"`
+	CostUSD     *float64          `json:"cost_usd,omitempty"` // as its result says; nil is unknown, which is not zero
+	Rihla       bool              `json:"rihla,omitempty"`    // part of an investigation, which has a trace of its own
 	// Standing is the status. Problem also says why a result cannot be read.
 	Standing
 }

@@ -165,11 +165,11 @@ func Statuses() []State {
 
 // Standing is where a run stands, and what can be done about it.
 type Standing struct {
-	Status    State // one of Statuses
-	Resumable bool  // it can be resumed
-	Partial   bool  // there is a partial result
-	Imported  bool
-	Problem   string // why it is damaged
+	Status    State  `json:"status"`              // one of Statuses
+	Resumable bool   `json:"resumable,omitempty"` // it can be resumed
+	Partial   bool   `json:"partial,omitempty"`   // there is a partial result
+	Imported  bool   `json:"imported,omitempty"`
+	Problem   string `json:"problem,omitempty"` // why it is damaged
 }
 
 // Look is the entry of one run as its trace tells it by itself: no stored document is

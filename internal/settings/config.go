@@ -64,15 +64,21 @@ func (c *Settings) Secrets() (all []string) {
 	return all
 }
 
+// secrets are what a value of the setting holds that must not be seen: a key, or the passwords of an
+// address. That of a database may be a plain file.
+func (s Setting) secrets(value string) []string {
+	if s.Secret && s.Name != DB && value != "" {
+		return []string{value}
+	}
+	return Passwords(value)
+}
+
 // EarlySecrets are the secrets that are known before the settings are read, whose faults are
 // told too: of the environment, and passwords in the addresses of arguments.
 func EarlySecrets(env func(string) (string, bool), args []string) (all []string) {
 	for _, s := range All {
-		if v, ok := env(s.Env); ok && s.Secret && s.Name != DB {
-			all = append(all, v)
-		} else if ok {
-			all = append(all, Passwords(v)...)
-		}
+		v, _ := env(s.Env)
+		all = append(all, s.secrets(v)...)
 	}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
 		v, _ := env(name)
@@ -94,18 +100,14 @@ func EarlySecrets(env func(string) (string, bool), args []string) (all []string)
 // passwords in addresses, and what external researchers are given.
 func (c *Settings) Hidden(env func(string) (string, bool)) (all []string) {
 	for _, s := range All {
-		if s.Secret && s.Name != DB { // which may be a plain file
-			all = append(all, c.Text(s.Name))
-		}
-		if s.Kind == Address || s.Name == DB {
-			all = append(all, Passwords(c.Text(s.Name))...)
-		}
+		all = append(all, s.secrets(c.Text(s.Name))...)
 	}
 	all = append(all, PastedSeed(c.Text(EngineKey)))
 	for _, m := range c.Members {
-		for _, name := range m.secretVariables() {
-			v, _ := env(name)
-			all = append(all, v)
+		for _, name := range append([]string{m.TokenEnv, m.SecretEnv}, m.Env...) {
+			if v, ok := env(name); ok && (name == m.TokenEnv || name == m.SecretEnv || soundsSecret(name)) {
+				all = append(all, v)
+			}
 		}
 	}
 	return all
@@ -249,8 +251,12 @@ func (src Source) resolve(s Setting, layers []layer) (Value, error) {
 			continue
 		}
 		texts, problem := s.Read(texts, func(p string) string { return src.Absolute(p, l.base) })
+		hint := ""
+		if problem == passwordInEngine {
+			hint = "put the key into a file that only you can read, and name it by " + EnvOf(EngineKey)
+		}
 		if problem != "" {
-			return Value{}, Invalid(s.label(l.origin), engineHint(problem), problem)
+			return Value{}, Invalid(s.label(l.origin), hint, problem)
 		}
 		return Value{texts, l.origin}, nil
 	}

@@ -39,14 +39,6 @@ type Member struct {
 // External reports whether the member is not part of this program.
 func (m Member) External() bool { return len(m.Command) > 0 || m.URL != "" }
 
-// secretVariables are the variables of the environment with what the member is given in
-// confidence: its token, and of those that a program may see the ones whose names
-// say so.
-func (m Member) secretVariables() []string {
-	names := slices.DeleteFunc(slices.Clone(m.Env), func(name string) bool { return !soundsSecret(name) })
-	return slices.DeleteFunc(append(names, m.TokenEnv, m.SecretEnv), func(name string) bool { return name == "" })
-}
-
 // soundsSecret reports whether the name of a variable or a parameter says that its value is secret.
 func soundsSecret(name string) bool {
 	name = strings.ToLower(name)

@@ -346,13 +346,6 @@ func (c *Settings) NeedEngine() (string, error) {
 	return "", Invalid("--engine", "for example --engine nats://127.0.0.1:4222, or set "+EnvOf(Engine), "is missing: which cluster?")
 }
 
-func engineHint(problem string) string {
-	if problem == passwordInEngine {
-		return "put the key into a file that only you can read, and name it by " + EnvOf(EngineKey)
-	}
-	return ""
-}
-
 // readEngine checks the addresses of hubs; there are none where no cluster is wanted. Its error repeats none of them: one may hold
 // a password.
 func readEngine(t string) (read, problem string) {

@@ -129,7 +129,9 @@ func (st Style) Table(w io.Writer, head []string, rows [][]string) error {
 		columns = max(columns, len(row))
 	}
 	widths, numbers := measure(grid, columns)
-	st.narrowed(widths)
+	if st.Width > 0 {
+		narrow(widths, st.Width)
+	}
 	var b strings.Builder
 	for r, row := range grid {
 		line := st.tableRow(row, widths, numbers)
@@ -174,16 +176,18 @@ func (st Style) tableRow(row []string, widths []int, numbers []bool) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// narrowed takes from the widest columns what a terminal has no room for.
-func (st Style) narrowed(widths []int) {
+// narrow takes from the widest columns what there is no room for, and reports whether the rest fits:
+// none is narrower than it must be for a word.
+func narrow(widths []int, room int) bool {
 	const least = 8
 	total := tableGap * (len(widths) - 1)
 	for _, w := range widths {
 		total += w
 	}
-	for ; st.Width > 0 && total > st.Width && slices.Max(widths) > least; total-- {
+	for ; total > room && slices.Max(widths) > least; total-- {
 		widths[slices.Index(widths, slices.Max(widths))]--
 	}
+	return total <= room
 }
 
 // isNumber accepts what this package writes as a number, with its unit.

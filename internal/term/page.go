@@ -3,7 +3,6 @@ package term
 import (
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -109,36 +108,29 @@ func (p *Page) SourceHead(number, title, locator string) (indent string) {
 // Grid writes a table whose first row is its head, its cells wrapped so that it fits the page.
 // Where the columns would be too narrow, each row is a list of "head: cell".
 func (p *Page) Grid(rows [][]Run) {
-	const gap, least = 2, 8
 	widths := make([]int, len(rows[0]))
-	total := gap * (len(widths) - 1)
 	for i := range widths {
 		for _, row := range rows {
 			widths[i] = max(widths[i], line(cells(row[i:i+1], p.Cited)).width())
 		}
-		total += widths[i]
 	}
-	for ; total > p.st.textWidth(); total-- {
-		widest := slices.Index(widths, slices.Max(widths))
-		if widths[widest] <= least {
-			p.list(rows)
-			return
-		}
-		widths[widest]--
+	if !narrow(widths, p.st.textWidth()) {
+		p.list(rows)
+		return
 	}
 	for i, row := range rows {
-		p.gridRow(row, widths, gap)
+		p.gridRow(row, widths)
 		if i == 0 {
 			rule := make([]Run, len(widths))
 			for j, w := range widths {
 				rule[j] = Run{strings.Repeat("─", w), Dim}
 			}
-			p.gridRow(rule, widths, gap)
+			p.gridRow(rule, widths)
 		}
 	}
 }
 
-func (p *Page) gridRow(row []Run, widths []int, gap int) {
+func (p *Page) gridRow(row []Run, widths []int) {
 	columns, tall := make([][]line, len(row)), 1
 	for i, r := range row {
 		columns[i] = wrap(cells([]Run{r}, p.Cited), widths[i], widths[i])
@@ -152,7 +144,7 @@ func (p *Page) gridRow(row []Run, widths []int, gap int) {
 				out += strings.Repeat(" ", fill) + p.st.render(lines[at])
 				fill, width = 0, lines[at].width()
 			}
-			fill += widths[i] - width + gap
+			fill += widths[i] - width + tableGap
 		}
 		p.line("", out)
 	}

@@ -33,8 +33,6 @@ const (
 	// end of the screen.
 	eraseRest  = "\x1b[K"
 	eraseBelow = "\x1b[J"
-	// mostLanes bounds how many rihlas are known.
-	mostLanes = 1000
 	// whoCells is the most that a researcher's name takes of a line.
 	whoCells = 12
 )
@@ -97,9 +95,6 @@ func (p *Progress) Event(e marchwarden.Event) {
 	now := p.cfg.Now()
 	l := p.lanes[max(0, e.Rihla)]
 	if l == nil {
-		if len(p.lanes) > mostLanes {
-			return
-		}
 		l = &lane{began: now.Truncate(time.Second)} // so that all times change at once
 		p.lanes[max(0, e.Rihla)] = l
 	}
@@ -244,8 +239,7 @@ func (p *Progress) size() (width, height int) {
 	if p.cfg.Size != nil {
 		width, height = p.cfg.Size()
 	}
-	st := p.cfg.Style
-	return cmp.Or(max(0, width), max(0, st.Width), defaultText), cmp.Or(max(0, height), max(0, st.Height), defaultHeight)
+	return cmp.Or(max(0, width), max(0, p.cfg.Style.Width), defaultText), cmp.Or(max(0, height), defaultHeight)
 }
 
 var stageWords = map[marchwarden.Stage]string{
@@ -289,12 +283,8 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// plainEvery is how many events of one stage and iteration pass between two plain
-// lines, and plainSilence the longest time without a line while there are events.
-const (
-	plainEvery   = 200
-	plainSilence = 4 * time.Second
-)
+// plainSilence is the longest time without a plain line while there are events.
+const plainSilence = 4 * time.Second
 
 type stageAt struct {
 	rihla     int
@@ -302,15 +292,14 @@ type stageAt struct {
 	iteration int
 }
 
-// print writes a plain line if e is one that deserves it: the first of its kind, now and
-// then another, and one after a silence. How a rihla ended may be said twice, by the researcher and
-// by the investigator. p.mu is held.
+// print writes a plain line if e is one that deserves it: the first of its kind, one after a silence,
+// and how a rihla ended, which the researcher and the investigator may both say. p.mu is held.
 func (p *Progress) print(e marchwarden.Event) {
 	key := stageAt{max(0, e.Rihla), e.Stage, e.Iteration}
 	n := p.seen[key]
 	p.seen[key] = n + 1
 	now := p.cfg.Now()
-	if n%plainEvery != 0 && !(n == 1 && e.Rihla > 0 && e.Stage == marchwarden.StageDone) && now.Sub(p.last) < plainSilence {
+	if n > 0 && !(n == 1 && e.Rihla > 0 && e.Stage == marchwarden.StageDone) && now.Sub(p.last) < plainSilence {
 		return
 	}
 	p.last = now
@@ -320,3 +309,68 @@ func (p *Progress) print(e marchwarden.Event) {
 	}
 	p.write(Prefix + whose + describe(e) + "\n")
 }
+
+// Bar shows how far work is that has a count: a bar on a terminal, now and then a line
+// elsewhere. Say is safe for concurrent use.
+type Bar struct {
+	name     string
+	progress *Progress
+	cfg      ProgressConfig
+	began    time.Time
+	first    int // how many were done when it began; -1 until it has
+	failed   int // of those since
+}
+
+// NewBar makes a Bar for work of a name. Close must be called.
+func NewBar(w io.Writer, name string, cfg ProgressConfig) *Bar {
+	cfg.Single = true
+	return &Bar{name: name, progress: NewProgress(w, cfg), cfg: cfg, first: -1}
+}
+
+// Say tells about a slow step.
+func (b *Bar) Say(message string) {
+	b.progress.Event(marchwarden.Event{Stage: marchwarden.Stage(b.name), Message: message})
+}
+
+// Begin says how many were done when the work began.
+func (b *Bar) Begin(done int) {
+	b.first, b.began = done, b.cfg.Now()
+}
+
+// Fail counts one that failed.
+func (b *Bar) Fail() { b.failed++ }
+
+// Step shows how many are done.
+func (b *Bar) Step(done, total int) {
+	if b.first < 0 {
+		b.Begin(done)
+	}
+	message := b.Pace(done, total)
+	if b.cfg.Live {
+		const cells = 20
+		full := done * cells / max(1, total)
+		message = strings.Repeat("█", full) + strings.Repeat("░", cells-full) + " " + message
+	}
+	b.progress.Event(marchwarden.Event{Stage: marchwarden.Stage(b.name), Iteration: 0, Done: done, Total: total, Message: message})
+}
+
+// Pace is how many failed, how many a second or a minute are done, and how long the rest
+// takes, as far as there is something to say.
+func (b *Bar) Pace(done, total int) string {
+	var parts []string
+	if b.failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", b.failed))
+	}
+	if took, ran := b.cfg.Now().Sub(b.began), done-b.first; took > 0 && ran > 0 && done < total {
+		rate, unit := float64(ran)/took.Seconds(), "s"
+		if rate < 1 {
+			rate, unit = rate*60, "min"
+		}
+		left := time.Duration(float64(took) / float64(ran) * float64(total-done))
+		parts = append(parts, fmt.Sprintf("%.1f/%s", rate, unit), Duration(left.Round(time.Second))+" left")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Close ends it.
+func (b *Bar) Close() { b.progress.Close() }

@@ -26,8 +26,6 @@ func TestPlain(t *testing.T) {
 	p.Event(marchwarden.Event{Stage: "later\x1b[1m", Message: "new"})
 	p.Close()
 	want := `marchwarden: indexing · 1 of 450
-marchwarden: indexing · 201 of 450
-marchwarden: indexing · 401 of 450
 marchwarden: Planning 3 queries
 marchwarden: searching · iteration 1 · tomatoes
 marchwarden: reading · iteration 1

@@ -46,6 +46,7 @@ const (
 	maxText     = 120
 )
 
+// defaultHeight is the lines of a terminal that does not tell.
 const defaultHeight = 24
 
 // Style is how to write to one stream. The zero Style is right for a file or a
@@ -56,29 +57,24 @@ type Style struct {
 	// Width is the terminal's width in cells; 0 means that the stream is no
 	// terminal: text is then wrapped at 80 and tables are not cut.
 	Width int
-	// Height is the terminal's height in lines; 0 means that it is not known.
-	Height int
 	// Links allows text that leads to an address (OSC 8).
 	Links bool
 }
 
 // Detect looks at the stream f. It gives the zero Style for anything but a
-// terminal, and 80 by 24 for a terminal that does not tell. There is no
+// terminal, and 80 cells for a terminal that does not tell. There is no
 // colour when noColor is set (the NO_COLOR convention) or when termName, the
 // value of TERM, is empty or "dumb".
 func Detect(f *os.File, noColor bool, termName string) Style {
 	if f == nil || !xterm.IsTerminal(int(f.Fd())) {
 		return Style{}
 	}
-	width, height, err := xterm.GetSize(int(f.Fd()))
+	width, _, err := xterm.GetSize(int(f.Fd()))
 	if err != nil || width <= 0 {
 		width = defaultText
 	}
-	if err != nil || height <= 0 {
-		height = defaultHeight
-	}
 	codes := !noColor && termName != "" && termName != "dumb"
-	return Style{Color: codes, Width: width, Height: height, Links: codes && !slices.Contains(simple, termName)}
+	return Style{Color: codes, Width: width, Links: codes && !slices.Contains(simple, termName)}
 }
 
 // SizeOf asks for the size of the terminal that a file is, which may change; nil for no file.
