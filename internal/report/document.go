@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -10,257 +9,218 @@ import (
 )
 
 // This part is a report as a document that is handed on: the answer with its citations, what is to be
-// known about it, references, and the excerpts as an appendix. Papers print it.
+// known about it, references, and the excerpts as an appendix.
 
-// paper is a form of the document. Texts are on one line, but for excerpts.
-type paper interface {
-	heading(level int, text string)
-	paragraph(s ...span)
-	// item is an entry of a list: number is from one, or 0 for a bullet. The asides say more about it.
-	item(number int, asides []string, s ...span)
-	// table has its head as first row.
-	table(rows [][][]span)
-	quote(text string, s ...span)
-}
-
-// span is a piece of text: as it is, bold, as code, as a link, or with citations behind it. Between
-// two there is a space.
-type span struct {
-	text       string
-	bold, mono bool
-	link       string
-	notes      []int // citations, from one
-}
-
-func text(s string) span   { return span{text: s} }
-func strong(s string) span { return span{text: s, bold: true} }
-
-// document is a report that is being printed.
-type document struct {
-	paper
-	*View
-	r *Report
-}
-
-func (r *Report) print(to paper) {
-	d := document{to, r.View(), r}
-	if len(d.Notices) > 0 {
-		d.paragraph(strong("Take note:"))
-		for _, n := range d.Notices {
-			d.item(0, nil, text(n))
+func (m *markdown) document() {
+	if len(m.Notices) > 0 {
+		m.line(strong("Take note:"))
+		for _, n := range m.Notices {
+			m.item(0, esc(n))
 		}
 	}
-	d.heading(1, "Answer")
-	if d.Lead != "" {
-		d.paragraph(span{text: d.Lead, bold: true, notes: existing([]int{d.LeadsTo}, len(r.Result.Citations))})
+	m.heading(1, "Answer")
+	if m.Lead != "" {
+		m.line(m.noted(strong(m.Lead), existing([]int{m.LeadsTo}, len(m.r.Result.Citations))))
 	}
-	d.answer()
-	if d.Missing {
-		d.gaps(whatIsMissing)
+	m.answer()
+	if m.Missing {
+		m.gaps(whatIsMissing)
 	}
-	d.closest()
-	d.heading(1, "Confidence")
-	d.facts(append([]Fact{{"Confidence", d.Confidence}}, d.Factors...))
-	d.claims()
-	d.contradictions()
-	if !d.Missing {
-		d.gaps("Gaps")
+	m.closest()
+	m.heading(1, "Confidence")
+	m.facts(append([]Fact{{"Confidence", m.Confidence}}, m.Factors...))
+	m.claims()
+	m.contradictions()
+	if !m.Missing {
+		m.gaps("Gaps")
 	}
-	d.items("Discoveries", 0, d.Discoveries, ": ")
-	d.items("Open questions", 0, d.Questions, "")
-	d.items("Researchers asked", 1, d.Rihlas, " — ")
-	d.references()
-	d.heading(1, "Cost")
-	d.facts(d.Cost)
-	d.heading(1, "How to check this report")
-	d.facts(d.Provenance)
-	if len(d.Commands) > 0 {
-		d.paragraph(text(checking))
-		for _, c := range d.Commands {
-			d.paragraph(span{text: c, mono: true})
+	m.items("Discoveries", 0, m.Discoveries, ": ")
+	m.items("Open questions", 0, m.Questions, "")
+	m.items("Researchers asked", 1, m.Rihlas, " — ")
+	m.references()
+	m.heading(1, "Cost")
+	m.facts(m.Cost)
+	m.heading(1, "How to check this report")
+	m.facts(m.Provenance)
+	if len(m.Commands) > 0 {
+		m.line(esc(checking))
+		for _, c := range m.Commands {
+			m.line(mono(c))
 		}
 	}
-	d.appendix()
+	m.appendix()
 }
 
 // part opens a part of the document that has something to say.
-func (d document) part(title string, things int) {
+func (m *markdown) part(title string, things int) {
 	if things > 0 {
-		d.heading(1, title)
+		m.heading(1, title)
 	}
 }
 
-func (d document) facts(fs []Fact) {
+func (m *markdown) facts(fs []Fact) {
 	for _, f := range fs {
-		d.item(0, nil, text(f.Label+": "+f.Value))
+		m.item(0, esc(f.Label+": "+f.Value))
 	}
 }
 
-func (d document) answer() {
-	all := Blocks(d.r.Result)
+func (m *markdown) answer() {
+	all := Blocks(m.r.Result)
 	if len(all) == 0 {
-		d.paragraph(text(None))
+		m.line(esc(None))
 	}
 	for _, b := range all {
 		switch b.Type {
 		case marchwarden.Heading:
-			d.heading(max(b.Level, 2), b.Text)
+			m.heading(max(b.Level, 2), b.Text)
 		case marchwarden.Paragraph:
-			var said []span
+			var said []string
 			for _, c := range b.Claims {
-				said = append(said, claimed(c)...)
+				said = append(said, m.claimed(c))
 			}
-			d.paragraph(said...)
+			m.line(strings.Join(said, " "))
 		case marchwarden.List:
 			for i, c := range b.Items {
 				number := 0
 				if b.Ordered {
 					number = i + 1
 				}
-				d.item(number, nil, claimed(c)...)
+				m.item(number, m.claimed(c))
 			}
 		case marchwarden.Quote:
-			d.quote(d.r.Result.Citations[b.Citation-1].RawExcerpt, span{notes: []int{b.Citation}})
+			m.quote(m.r.Result.Citations[b.Citation-1].RawExcerpt, b.Citation)
 		case marchwarden.Chart:
-			d.grid(verify.Figures(b))
+			m.grid(verify.Figures(b))
 		case marchwarden.TableBlock:
-			d.grid(b)
+			m.grid(b)
 		}
 	}
 }
 
 // claimed is a sentence with its footnotes and, unless it stands, its verdict.
-func claimed(c marchwarden.Claim) []span {
-	out := []span{{text: c.Text, notes: c.Citations}}
+func (m *markdown) claimed(c marchwarden.Claim) string {
+	said := m.noted(esc(c.Text), c.Citations)
 	if c.Support != "" && !c.Support.Stands() {
-		out = append(out, text("("+string(c.Support)+")"))
+		said += " " + esc("("+string(c.Support)+")")
 	}
-	return out
+	return said
 }
 
-func (d document) grid(b marchwarden.Block) {
-	rows := make([][][]span, 1, 1+len(b.Rows))
+func (m *markdown) grid(b marchwarden.Block) {
+	rows := make([][]string, 1, 1+len(b.Rows))
 	for _, c := range b.Columns {
-		rows[0] = append(rows[0], []span{text(c)})
+		rows[0] = append(rows[0], esc(c))
 	}
 	for _, row := range b.Rows {
-		var cells [][]span
+		var cells []string
 		for _, c := range row {
-			cells = append(cells, []span{{text: orNone(c), notes: c.Citations}})
+			cells = append(cells, m.noted(esc(orNone(c)), c.Citations))
 		}
 		rows = append(rows, cells)
 	}
-	d.table(rows)
+	m.table(rows)
 }
 
-func (d document) closest() {
-	d.part(notAnAnswer, len(d.Closest))
-	for i, s := range d.Closest {
-		d.paragraph(strong(s.Heading))
-		d.place(nearest(d.r.Result)[i].Locator)
-		d.quote(s.Excerpt)
+func (m *markdown) closest() {
+	m.part(notAnAnswer, len(m.Closest))
+	for i, s := range m.Closest {
+		m.line(strong(s.Heading))
+		m.place(nearest(m.r.Result)[i].Locator)
+		m.quote(s.Excerpt)
 		if len(s.Facts) > 0 {
-			d.paragraph(text(strings.Join(s.Facts, " · ")))
+			m.line(esc(strings.Join(s.Facts, " · ")))
 		}
 	}
 }
 
 // place is a locator, as a link if it leads to the web.
-func (d document) place(at string) {
-	to := webAddress(at)
-	switch {
+func (m *markdown) place(at string) {
+	switch to := webAddress(at); {
 	case to == "":
-		d.paragraph(span{text: at, mono: true})
+		m.line(mono(at))
 	case to == at:
-		d.paragraph(span{text: to, link: to})
+		m.line(linked(to))
 	default:
-		d.paragraph(span{text: at, mono: true}, span{text: to, link: to})
+		m.line(mono(at) + " " + linked(to))
 	}
 }
 
-func (d document) claims() {
-	d.part("Claims", len(d.Claims))
-	for _, c := range d.Claims {
-		d.item(c.Number, nil, strong(c.Verdict), text("— "+marked(c.Text, c.Sources)))
+func (m *markdown) claims() {
+	m.part("Claims", len(m.Claims))
+	for _, c := range m.Claims {
+		m.item(c.Number, strong(c.Verdict)+" "+esc("— "+marked(c.Text, c.Sources)))
 	}
 }
 
-func (d document) contradictions() {
-	d.part("Contradictions", len(d.Contradictions))
-	for i, c := range d.Contradictions {
-		d.paragraph(strong(c.About))
+func (m *markdown) contradictions() {
+	m.part("Contradictions", len(m.Contradictions))
+	for i, c := range m.Contradictions {
+		m.line(strong(c.About))
 		if c.Detail != "" {
-			d.paragraph(text(c.Detail))
+			m.line(esc(c.Detail))
 		}
-		rows := [][][]span{{{text(oneSide)}, {text(otherSide)}}}
-		whole := d.r.Result.Contradictions[i]
-		a, b := sideCells(c.Sides[0], whole.A), sideCells(c.Sides[1], whole.B)
+		rows := [][]string{{oneSide, otherSide}}
+		whole := m.r.Result.Contradictions[i]
+		a, b := m.side(c.Sides[0], whole.A), m.side(c.Sides[1], whole.B)
 		for row := range a {
-			if a[row].text != "" || b[row].text != "" {
-				rows = append(rows, [][]span{{a[row]}, {b[row]}})
+			if a[row] != "" || b[row] != "" {
+				rows = append(rows, []string{a[row], b[row]})
 			}
 		}
-		d.table(rows)
+		m.table(rows)
 	}
 }
 
-func sideCells(v SideView, s marchwarden.Side) [4]span {
-	where := span{text: joined(" — ", s.Title, s.Locator)}
-	if v.Source > 0 {
-		where.notes = []int{v.Source}
-	}
-	return [4]span{where, text(strings.Join(v.Facts, " · ")), text(v.Value), text("“" + v.Excerpt + "”")}
+// side is the cells of one side of a contradiction.
+func (m *markdown) side(v SideView, s marchwarden.Side) [4]string {
+	where := m.noted(esc(joined(" — ", s.Title, s.Locator)), existing([]int{v.Source}, v.Source))
+	return [4]string{where, esc(strings.Join(v.Facts, " · ")), esc(v.Value), esc("“" + v.Excerpt + "”")}
 }
 
-func (d document) gaps(title string) {
-	d.part(title, len(d.Gaps))
-	for _, g := range d.Gaps {
-		d.heading(2, g.Words)
+func (m *markdown) gaps(title string) {
+	m.part(title, len(m.Gaps))
+	for _, g := range m.Gaps {
+		m.heading(2, g.Words)
 		for _, x := range g.Gaps {
-			d.item(0, x.Done, text(joined(" — ", x.Topic, x.Detail)))
+			m.item(0, esc(joined(" — ", x.Topic, x.Detail)), x.Done...)
 		}
 	}
 }
 
 // items writes a list, if there is any, that counts from first, or with 0 has bullets.
-func (d document) items(title string, first int, all []Item, between string) {
-	d.part(title, len(all))
+func (m *markdown) items(title string, first int, all []Item, between string) {
+	m.part(title, len(all))
 	for i, x := range all {
-		var facts []string
-		if len(x.Facts) > 0 {
-			facts = []string{strings.Join(x.Facts, " · ")}
-		}
-		d.item(first*(i+1), facts, text(x.Head+between+x.Text))
+		m.item(first*(i+1), esc(x.Head+between+x.Text), strings.Join(x.Facts, " · "))
 	}
 }
 
-func (d document) references() {
-	all := d.r.references()
-	d.part("References", len(all))
+func (m *markdown) references() {
+	all := m.r.references()
+	m.part("References", len(all))
 	for _, ref := range all {
-		d.paragraph(text(marked("", ref.cited)+" "+ref.text), span{text: ref.address, link: ref.address})
+		m.line(strings.TrimSpace(esc(marked("", ref.cited)+" "+ref.text) + " " + linked(ref.address)))
 	}
 }
 
 // appendix has the excerpts, each as it was cut from the stored text.
-func (d document) appendix() {
-	d.heading(1, "Appendix: excerpts")
-	if len(d.Sources) == 0 {
-		d.paragraph(text("None cited."))
+func (m *markdown) appendix() {
+	m.heading(1, "Appendix: excerpts")
+	if len(m.Sources) == 0 {
+		m.line(esc("None cited."))
 	}
-	for i, s := range d.Sources {
-		c := d.r.Result.Citations[i]
-		d.heading(2, fmt.Sprintf("Source %d", s.Number))
-		d.paragraph(strong(s.Heading))
-		d.place(c.Locator)
-		d.quote(c.RawExcerpt)
+	for _, s := range m.Sources {
+		m.heading(2, fmt.Sprintf("Source %d", s.Number))
+		m.line(strong(s.Heading))
+		m.place(m.r.Result.Citations[s.Number-1].Locator)
+		m.quote(s.Excerpt)
 		for _, p := range s.Problems {
-			d.paragraph(strong(p))
+			m.line(strong(p))
 		}
-		d.facts(s.Facts)
+		m.facts(s.Facts)
 		for _, n := range s.Claims {
-			claim := d.Claims[n-1]
-			d.item(0, nil, text("cited for claim "+strconv.Itoa(n)+" ("+claim.Verdict+"): "+claim.Text))
+			claim := m.Claims[n-1]
+			m.item(0, esc(fmt.Sprintf("cited for claim %d (%s): %s", n, claim.Verdict, claim.Text)))
 		}
 	}
 }

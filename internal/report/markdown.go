@@ -14,20 +14,14 @@ import (
 // tables and footnotes read: a title block in YAML, footnotes, pipe tables. Text from outside
 // is text in every one of them: it makes no link, image, tag or format. It writes once.
 func Markdown(w io.Writer, r *Report) error {
-	m := &markdown{notes: r.notes(), used: map[int]bool{}}
-	v := r.View()
-	m.WriteString("---\ntitle: " + yaml(v.Title) + "\nsubtitle: " + yaml("Marchwarden research report · "+strings.Join(v.About, " · ")) + "\n")
+	m := &markdown{View: r.View(), r: r, used: map[int]bool{}}
+	m.WriteString("---\ntitle: " + yaml(m.Title) + "\nsubtitle: " + yaml("Marchwarden research report · "+strings.Join(m.About, " · ")) + "\n")
 	if !r.StartedAt.IsZero() {
 		m.WriteString("date: " + r.StartedAt.UTC().Format(time.DateOnly) + "\n")
 	}
 	m.WriteString("---\n\n")
-	r.print(m)
-	m.end()
-	for i, note := range m.notes {
-		if m.used[i+1] {
-			m.line(fmt.Sprintf("[^%d]: %s", i+1, m.spans(note)))
-		}
-	}
+	m.document()
+	m.footnotes()
 	_, err := io.WriteString(w, strings.TrimSuffix(m.String(), "\n"))
 	return err
 }
@@ -36,11 +30,12 @@ func Markdown(w io.Writer, r *Report) error {
 // that a reader who does not know title blocks finds those of Markdown.
 func yaml(s string) string { return "'" + strings.ReplaceAll(esc(s), "'", "''") + "'" }
 
-// markdown is paper.
+// markdown is a report that is being written. Texts are on one line, but for excerpts.
 type markdown struct {
 	strings.Builder
-	listing bool // the line before is an item
-	notes   [][]span
+	*View
+	r       *Report
+	listing bool         // the line before is an item
 	used    map[int]bool // footnotes
 }
 
@@ -57,52 +52,58 @@ func (m *markdown) end() {
 	m.listing = false
 }
 
-func (m *markdown) spans(all []span) string {
-	var out []string
-	for _, s := range all {
-		shown := esc(s.text)
-		switch {
-		case s.link != "" && s.link == s.text && !strings.ContainsAny(s.link, "<>\\` \""):
-			shown = "<" + s.link + ">"
-		case s.mono || s.link != "":
-			shown = mono(s.text)
-		case s.bold && shown != "":
-			shown = "**" + shown + "**"
+// noted is Markdown with the footnotes of citations.
+func (m *markdown) noted(shown string, citations []int) string {
+	for i, n := range citations {
+		m.used[n] = true
+		if i > 0 {
+			shown += " "
 		}
-		var notes []string
-		for _, n := range s.notes {
-			m.used[n] = true
-			notes = append(notes, fmt.Sprintf("[^%d]", n))
-		}
-		if shown += strings.Join(notes, " "); shown != "" {
-			out = append(out, shown)
-		}
+		shown += fmt.Sprintf("[^%d]", n)
 	}
-	return strings.Join(out, " ")
+	return shown
+}
+
+func strong(s string) string {
+	if s = esc(s); s == "" {
+		return ""
+	}
+	return "**" + s + "**"
+}
+
+// linked is an address as a link, or as code where it could not be told from markup.
+func linked(to string) string {
+	if to == "" || strings.ContainsAny(to, "<>\\` \"") {
+		return mono(to)
+	}
+	return "<" + to + ">"
 }
 
 func (m *markdown) heading(level int, text string) {
 	m.line(strings.Repeat("#", level) + " " + esc(text))
 }
-func (m *markdown) paragraph(s ...span) { m.line(m.spans(s)) }
 
-func (m *markdown) item(number int, asides []string, s ...span) {
+// item is an entry of a list: number is from one, or 0 for a bullet. The asides are texts that say more about it.
+func (m *markdown) item(number int, shown string, asides ...string) {
 	mark := "-"
 	if number > 0 {
 		mark = fmt.Sprintf("%d.", number)
 	}
 	m.listing = true
-	m.WriteString(mark + " " + m.spans(s) + "\n")
+	m.WriteString(mark + " " + shown + "\n")
 	for _, a := range asides {
-		m.WriteString("    - " + esc(a) + "\n")
+		if a != "" {
+			m.WriteString("    - " + esc(a) + "\n")
+		}
 	}
 }
 
-func (m *markdown) table(rows [][][]span) {
+// table has its head as first row.
+func (m *markdown) table(rows [][]string) {
 	m.end()
 	for i, row := range rows {
 		for _, cell := range row {
-			m.WriteString("| " + m.spans(cell) + " ")
+			m.WriteString("| " + cell + " ")
 		}
 		m.WriteString("|\n")
 		if i == 0 {
@@ -112,7 +113,7 @@ func (m *markdown) table(rows [][][]span) {
 	m.WriteString("\n")
 }
 
-func (m *markdown) quote(text string, s ...span) {
+func (m *markdown) quote(text string, citations ...int) {
 	var out []string
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		out = append(out, strings.TrimRight("> "+esc(line), " "))
@@ -120,18 +121,23 @@ func (m *markdown) quote(text string, s ...span) {
 	if len(out) == 0 {
 		out = []string{">"}
 	}
-	m.line(strings.Join(out, "\n") + m.spans(s))
+	m.line(m.noted(strings.Join(out, "\n"), citations))
 }
 
-// notes are the footnotes, one for each citation in their order.
-func (r *Report) notes() [][]span {
-	out := make([][]span, len(r.Result.Citations))
-	for _, ref := range r.references() {
+// footnotes are those that are used, in the order of the citations.
+func (m *markdown) footnotes() {
+	m.end()
+	notes := make([]string, len(m.r.Result.Citations))
+	for _, ref := range m.r.references() {
 		for _, n := range ref.cited {
-			out[n-1] = []span{text(fmt.Sprintf("Source %d: %s", n, ref.text)), {text: ref.address, link: ref.address}}
+			notes[n-1] = strings.TrimSpace(esc(fmt.Sprintf("Source %d: %s", n, ref.text)) + " " + linked(ref.address))
 		}
 	}
-	return out
+	for i, note := range notes {
+		if m.used[i+1] {
+			m.line(fmt.Sprintf("[^%d]: %s", i+1, note))
+		}
+	}
 }
 
 // mono is a text as code, in as many backquotes as it takes.

@@ -1,5 +1,5 @@
 // Package report writes what a run found: on a terminal, and as files that people keep and
-// pass on, which are a report in Markdown, as one page of HTML or for Word, and a list of the
+// pass on, which are a report in Markdown or as one page of HTML, and a list of the
 // cited sources for reference managers. Every form has the answer, the evidence, what is missing
 // and how to check it.
 //
