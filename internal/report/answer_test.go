@@ -174,7 +174,7 @@ func TestInert(t *testing.T) {
 		for _, answer := range []string{"One. [1] " + p + " [2]", p, "- " + p + " [3]", "# " + p, "| a | b |\n|---|---|\n| " + p + " | [1] |", "[x](" + p + ") ![" + p + "](y) **" + p + "**"} {
 			proseInert(t, AnswerHTML(&marchwarden.Result{Answer: answer, Citations: make([]marchwarden.Citation, 3), Claims: []marchwarden.Claim{{Text: p}}}).String(), 3)
 		}
-		screen := screenOf(t, term.Style{Width: 80}, blocks, ScreenOptions{})
+		screen := screenOf(t, term.Style{Width: 80}, blocks, Options{})
 		if at := firstControl(screen); at >= 0 {
 			t.Errorf("control character at %d", at)
 		}

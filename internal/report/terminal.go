@@ -16,12 +16,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-// ScreenOptions is what a screen says beyond the result itself. Every field may
-// be zero; what is zero is left out.
-type ScreenOptions struct {
+// Options is what is said beyond the result itself. Every field may be zero; what is zero is left out.
+type Options struct {
 	Searched string   // where was looked: "embedded library (30 documents)", "the web by searxng"
 	Cost     string   // the price in words: "no cost", "about $0.02"
 	Hints    []string // last lines: how to see more, how to add keys or folders
+	// Reading says these besides.
+	Notices []string // what a reader must know, before what the report says of that
+	Verbose bool     // adds hashes, spans, how each text was got, and every decision
 }
 
 // inside is how results name the reader inside the program.
@@ -39,7 +41,7 @@ func normal(s string) term.Run { return term.Run{Text: s} }
 // disagree about and one for what is missing, how far to trust it, and hints. What is behind it
 // is Reading's. All text is cleaned. It writes once and returns the error of that write. Neither
 // res nor o is changed, and res must not be nil.
-func Screen(w io.Writer, st term.Style, res *marchwarden.Result, o ScreenOptions) error {
+func Screen(w io.Writer, st term.Style, res *marchwarden.Result, o Options) error {
 	p := screen{st.NewPage()}
 	for _, w := range res.Warnings {
 		p.Text("", "  ", term.Run{Text: "warning: ", Look: term.Yellow}, normal(inside.ReplaceAllString(term.CleanLine(w), "the reader inside")))
@@ -87,7 +89,7 @@ func (p screen) answer(res *marchwarden.Result, all []marchwarden.Block) {
 const dontKnow = "I don't know"
 
 // refusal says that there is no answer and why, where was looked, and what comes closest.
-func (p screen) refusal(res *marchwarden.Result, o ScreenOptions) {
+func (p screen) refusal(res *marchwarden.Result, o Options) {
 	why := strings.TrimSpace(strings.TrimPrefix(term.CleanLine(res.Answer), dontKnow+"."))
 	why = strings.Replace(why, "; the gaps say why.", ".", 1) // which stand below, under another name
 	looked := "Looked through: "
@@ -236,7 +238,7 @@ func missing(res *marchwarden.Result) string {
 }
 
 // trust is how far an answer can be trusted, and what it took, in words.
-func trust(res *marchwarden.Result, o ScreenOptions) []term.Run {
+func trust(res *marchwarden.Result, o Options) []term.Run {
 	var runs []term.Run
 	for _, words := range Grounds(res) {
 		runs = append(runs, normal(words))
