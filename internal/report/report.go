@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -22,6 +21,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // Report is what a report is made of. Gather fills it from a record; a caller that has a result by
@@ -121,10 +121,11 @@ func pageOf(docs []run.Document, c marchwarden.Citation) fetch.Page {
 	return found
 }
 
-var placeForm = regexp.MustCompile(`#(?:page=|L)[0-9]+$`)
-
 // whole is the locator of a document without the place in it.
-func whole(locator string) string { return placeForm.ReplaceAllString(locator, "") }
+func whole(locator string) string {
+	document, _ := verify.CutPlace(locator)
+	return document
+}
 
 // stored is the text that a citation names, or what is wrong with it. The error is for a store that fails.
 func stored(ctx context.Context, blobs blob.Store, c marchwarden.Citation) (text, problem string, err error) {

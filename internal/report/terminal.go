@@ -14,6 +14,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // Options is what is said beyond the result itself. Every field may be zero; what is zero is left out.
@@ -152,18 +153,12 @@ func (p screen) documents(res *marchwarden.Result) {
 
 // place is a locator as people write it: the line of a file behind a colon.
 func place(locator string) string {
-	document := whole(locator)
 	if name, ok := strings.CutPrefix(locator, "db:"); ok { // the title has the query
 		name, _, _ = strings.Cut(name, "?")
 		return "db:" + name
 	}
-	switch at := strings.TrimPrefix(locator, document); {
-	case strings.HasPrefix(at, "#L"):
-		return document + ":" + at[2:]
-	case strings.HasPrefix(at, "#page="):
-		return document + ", page " + at[6:]
-	}
-	return locator
+	document, at := verify.CutPlace(locator)
+	return document + strings.NewReplacer("#L", ":", "#page=", ", page ").Replace(at)
 }
 
 // address is where a source can be opened: on the web, or a file of this machine that was read
