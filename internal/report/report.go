@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unique"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -80,17 +81,13 @@ func Gather(ctx context.Context, s run.Store, of *run.Run) (*Report, error) {
 		return nil, fmt.Errorf("read the documents: %w", err)
 	}
 	r.Sources = make([]Source, len(res.Citations))
-	texts := map[string]string{} // by themselves: one that is cited often is held once
 	for i, c := range res.Citations {
 		src := &r.Sources[i]
 		src.Page = pageOf(docs, c)
 		if src.Text, src.Problem, err = stored(ctx, s.Blobs, c); err != nil {
 			return nil, fmt.Errorf("read source %d: %w", i+1, err)
 		}
-		if one, ok := texts[src.Text]; ok {
-			src.Text = one
-		}
-		texts[src.Text] = src.Text
+		src.Text = unique.Make(src.Text).Value() // one that is cited often is held once
 		src.Paper, err = paperOf(ctx, s.Blobs, src.Page)
 		if err := r.damage(err); err != nil {
 			return nil, fmt.Errorf("read source %d: %w", i+1, err)
