@@ -296,9 +296,9 @@ func (m *markdown) grid(b marchwarden.Block) {
 
 func (m *markdown) closest() {
 	m.part(notAnAnswer, len(m.Closest))
-	for i, s := range m.Closest {
+	for _, s := range m.Closest {
 		m.line(strong(s.Heading))
-		m.place(nearest(m.r.Result)[i].Locator)
+		m.place(s.Locator, s.Address)
 		m.quote(s.Excerpt)
 		if len(s.Facts) > 0 {
 			m.line(esc(strings.Join(s.Facts, " · ")))
@@ -307,15 +307,11 @@ func (m *markdown) closest() {
 }
 
 // place is a locator, as a link if it leads to the web.
-func (m *markdown) place(at string) {
-	switch to := webAddress(at); {
-	case to == "":
-		m.line(mono(at))
-	case to == at:
-		m.line(linked(to))
-	default:
-		m.line(mono(at) + " " + linked(to))
+func (m *markdown) place(locator, address string) {
+	if address == locator {
+		locator = ""
 	}
+	m.line(strings.TrimSpace(mono(locator) + " " + linked(address)))
 }
 
 func (m *markdown) claims() {
@@ -327,14 +323,13 @@ func (m *markdown) claims() {
 
 func (m *markdown) contradictions() {
 	m.part("Contradictions", len(m.Contradictions))
-	for i, c := range m.Contradictions {
+	for _, c := range m.Contradictions {
 		m.line(strong(c.About))
 		if c.Detail != "" {
 			m.line(esc(c.Detail))
 		}
 		rows := [][]string{{oneSide, otherSide}}
-		whole := m.r.Result.Contradictions[i]
-		a, b := m.side(c.Sides[0], whole.A), m.side(c.Sides[1], whole.B)
+		a, b := m.side(c.Sides[0]), m.side(c.Sides[1])
 		for row := range a {
 			if a[row] != "" || b[row] != "" {
 				rows = append(rows, []string{a[row], b[row]})
@@ -345,9 +340,12 @@ func (m *markdown) contradictions() {
 }
 
 // side is the cells of one side of a contradiction.
-func (m *markdown) side(v SideView, s marchwarden.Side) [4]string {
-	where := m.noted(esc(joined(" — ", s.Title, s.Locator)), existing([]int{v.Source}, v.Source))
-	return [4]string{where, esc(strings.Join(v.Facts, " · ")), esc(v.Value), esc("“" + v.Excerpt + "”")}
+func (m *markdown) side(s SideView) [4]string {
+	where := s.Locator
+	if s.Heading != s.Locator {
+		where = s.Heading + " — " + s.Locator
+	}
+	return [4]string{m.noted(esc(where), existing([]int{s.Source}, s.Source)), esc(strings.Join(s.Facts, " · ")), esc(s.Value), esc("“" + s.Excerpt + "”")}
 }
 
 func (m *markdown) gaps(title string) {
@@ -385,7 +383,7 @@ func (m *markdown) appendix() {
 	for _, s := range m.Sources {
 		m.heading(2, fmt.Sprintf("Source %d", s.Number))
 		m.line(strong(s.Heading))
-		m.place(m.r.Result.Citations[s.Number-1].Locator)
+		m.place(s.Locator, s.Address)
 		m.quote(s.Excerpt)
 		for _, p := range s.Problems {
 			m.line(strong(p))

@@ -187,7 +187,7 @@ func (b *book) source(n int) {
 	b.shown[n] = true
 	if again {
 		b.Note(indent, []string{"shown above at its place"})
-		b.placed(indent, Window{Excerpt: b.r.Result.Citations[n-1].RawExcerpt}, false)
+		b.placed(indent, Window{Excerpt: s.Excerpt}, false)
 		return
 	}
 	b.Note(indent, b.facts(s))
