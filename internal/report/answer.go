@@ -72,9 +72,6 @@ func tidy(b marchwarden.Block, citations int) (out marchwarden.Block, ok bool) {
 		if b.Type == marchwarden.Quote {
 			return out, out.Citation > 0
 		}
-		if out.Kind = b.Kind; b.Kind != "line" {
-			out.Kind = "bar"
-		}
 		for _, s := range b.Series[:min(len(b.Series), maxColumns-1)] {
 			n := min(len(s.Labels), len(s.Values), maxCells/maxColumns)
 			labels := make([]string, n)
