@@ -48,7 +48,7 @@ type Question struct {
 // never fails; a text without a word that could be searched for has no terms.
 func ReadQuestion(text, context string) Question {
 	q := Question{
-		Topic: strings.TrimSpace(text), Text: strings.TrimSpace(unaddressed(text)),
+		Topic: strings.TrimSpace(unlabelled(text)), Text: strings.TrimSpace(unlabelled(unaddressed(text))),
 		Known: map[string]bool{},
 	}
 	toks := Tokens(q.Text)
@@ -85,6 +85,11 @@ const bareAddress = `(?:https?|ftps?|file)://[^\s<>"“”]*[^\s<>"“”.,;:!?)
 // unaddressed is a text without its addresses: they say where to look, and the
 // loop reads them; a source that answers need not hold their words.
 func unaddressed(text string) string { return located.ReplaceAllString(text, " ") }
+
+// label is a number that counts questions rather than asks: "… in Utah? no. 4".
+var label = regexp.MustCompile(`(?i)\?\s*[(\[#,;:-]*\s*(?:(?:number|no|nr|question|version|try|part)\b[.:]?\s*)?#?\d{1,6}[)\].]*\s*$`)
+
+func unlabelled(text string) string { return label.ReplaceAllString(text, "?") }
 
 func firstClause(text string) string {
 	for _, c := range splitClauses(text) {
@@ -147,6 +152,8 @@ func (q *Question) addTerms(toks []Token) {
 		switch {
 		case inName[t.Stem]:
 			w = 1.3
+		case t.Number && strings.EqualFold(WordAt(toks, i-1), "number"): // "number 4" may be a label
+			w = 0.35
 		case t.Number:
 			w = 1.3
 		case Light(t.Stem):
@@ -154,7 +161,7 @@ func (q *Question) addTerms(toks []Token) {
 		case Vague(t.Stem):
 			w = 0.6
 		}
-		q.Terms = append(q.Terms, Term{Stem: t.Stem, Text: t.Text, Weight: w, Name: inName[t.Stem], Number: t.Number})
+		q.Terms = append(q.Terms, Term{Stem: t.Stem, Text: t.Text, Weight: w, Name: inName[t.Stem], Number: t.Number && w > 1})
 	}
 }
 

@@ -42,6 +42,7 @@ func TestPartsOfQuestion(t *testing.T) {
 		{"What does the AI Act forbid, and when does it apply?", []string{"AI Act forbid", "AI Act apply"}},
 		{"Who built the dam? Why was it built?", []string{"built dam", "built dam"}},
 		{"What is iron chlorosis and how do I treat it in spring?", []string{"iron chlorosis", "iron chlorosis treat spring"}},
+		{"What are crops for Utah? number 4", []string{"crops Utah"}},
 		{"Compare BERT and GPT", []string{"BERT", "GPT"}},
 		{"What is the difference between drip irrigation and sprinklers?", []string{"drip irrigation", "sprinklers"}},
 	} {
