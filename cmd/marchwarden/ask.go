@@ -195,7 +195,7 @@ func spentOf(store run.Store, res *marchwarden.Result, start *trace.Start) (spen
 
 // outcome is a result and what is to be said with it.
 type outcome struct {
-	report.ScreenOptions
+	report.Options
 	res   *marchwarden.Result
 	start *trace.Start
 	kept  bool                  // it can be shown again
@@ -266,29 +266,32 @@ func deliver(a *app, o askOptions, out outcome) (err error) {
 			if strings.HasSuffix(strings.ToLower(o.out), ".json") {
 				return printJSON(w, out.res)
 			}
-			return out.show(w, term.Style{}, o.desk.PlanOnly, true, report.ReadingOptions{Cost: out.Cost, Searched: out.Searched})
+			written := out
+			written.Hints = nil
+			return written.show(w, term.Style{}, o.desk.PlanOnly, true)
 		})
 		defer func() { err = errors.Join(failed, err) }()
 	}
 	if a.json {
 		return printJSON(a.forPrograms(), out.res)
 	}
-	return out.show(a.stdout, a.outStyle(), o.desk.PlanOnly, o.verbose, report.ReadingOptions{Verbose: true, Cost: out.Cost, Searched: out.Searched, Hints: out.Hints})
+	out.Verbose = true
+	return out.show(a.stdout, a.outStyle(), o.desk.PlanOnly, o.verbose)
 }
 
 // show writes a result for people: the plan if that is all there is, else the first screen, or
 // all of it.
-func (out outcome) show(w io.Writer, st term.Style, planned, all bool, how report.ReadingOptions) error {
+func (out outcome) show(w io.Writer, st term.Style, planned, all bool) error {
 	switch {
 	case planned:
 		return report.Plan(w, st, out.start.Request.Question, out.Cost, out.res.Rihlas)
 	case all:
-		return report.Reading(w, st, out.page(), how)
+		return report.Reading(w, st, out.page(), out.Options)
 	}
 	if out.kept {
 		out.Hints = slices.Insert(slices.Clone(out.Hints), 0, "to see each passage in its place: marchwarden show last")
 	}
-	return report.Screen(w, st, out.res, out.ScreenOptions)
+	return report.Screen(w, st, out.res, out.Options)
 }
 
 // number is a flag for a whole number that may be left out, dollars one for an amount.

@@ -161,7 +161,7 @@ func newShow(a *app) *cobra.Command {
 			r.Checked = last.Summary(a.inZone(last.CheckedAt))
 		}
 		_, searched := spentOf(store, r.Result, past.Start)
-		what := report.ReadingOptions{Verbose: verbose, Searched: strings.Join(searched, ", "), Cost: report.Price(r.Result.CostMetadata.CostUSD)}
+		what := report.Options{Verbose: verbose, Searched: strings.Join(searched, ", "), Cost: report.Price(r.Result.CostMetadata.CostUSD)}
 		switch end := past.Log.Complete(); {
 		case end == nil:
 			what.Notices = append(what.Notices, "the run went on after this result, and was cut off; to resume it: marchwarden resume "+shortID(id))

@@ -205,6 +205,9 @@ func formatOf(o exportOptions) (bundle.Format, error) {
 	}
 	f, ok := bundle.FormatOf(o.format, o.out)
 	hint := "use one of " + strings.Join(bundle.FormatNames(), ", ")
+	if strings.HasSuffix(strings.ToLower(o.format+o.out), "docx") {
+		hint += "; Word opens html, and Pandoc makes docx of md"
+	}
 	switch {
 	case ok:
 		return f, nil

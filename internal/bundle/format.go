@@ -48,7 +48,6 @@ func Formats() []Format {
 		{"mwz", "a bundle that anybody can check, offline", "application/zip", []string{Suffix}, true, exportBundle},
 		{"md", "a report in Markdown", "text/markdown; charset=utf-8", []string{".md", ".markdown"}, false, reportIn(report.Markdown)},
 		{"html", "a report as one page", "text/html; charset=utf-8", []string{".html", ".htm"}, false, reportIn(report.HTML)},
-		{"docx", "a report for Word", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", []string{".docx"}, true, reportIn(report.DOCX)},
 		{"pdf", "a report to print", "application/pdf", []string{".pdf"}, true, exportPDF},
 		{"json", "the result as JSON", "application/json", []string{".json"}, false, exportJSON},
 		{"bibtex", "the sources as BibTeX", "text/plain; charset=utf-8", []string{".bib", ".bibtex"}, false, exportBibTeX},
@@ -146,7 +145,7 @@ func reportIn(write func(io.Writer, *report.Report) error) func(context.Context,
 // exportPDF has a browser print the page of a report.
 func exportPDF(ctx context.Context, e Export, w io.Writer) error {
 	if e.Print == nil {
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "a PDF is printed by Chromium or Chrome, and none can be used on this machine", Hint: "export html, and print that from any browser; or docx"}
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "a PDF is printed by Chromium or Chrome, and none can be used on this machine", Hint: "export html, and print that from any browser"}
 	}
 	return reportIn(func(w io.Writer, r *report.Report) error {
 		var page strings.Builder

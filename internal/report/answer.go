@@ -72,9 +72,6 @@ func tidy(b marchwarden.Block, citations int) (out marchwarden.Block, ok bool) {
 		if b.Type == marchwarden.Quote {
 			return out, out.Citation > 0
 		}
-		if out.Kind = b.Kind; b.Kind != "line" {
-			out.Kind = "bar"
-		}
 		for _, s := range b.Series[:min(len(b.Series), maxColumns-1)] {
 			n := min(len(s.Labels), len(s.Values), maxCells/maxColumns)
 			labels := make([]string, n)
@@ -115,7 +112,7 @@ func existing(numbers []int, citations int) []int {
 // markdownReader makes blocks of Markdown, line by line.
 type markdownReader struct {
 	res    *marchwarden.Result
-	claims map[string][]marchwarden.Claim // by their texts
+	claims map[string]marchwarden.Claim // by their texts
 	out    []marchwarden.Block
 	held   []string // lines of a paragraph, or of an item of the list that comes last
 	item   bool
@@ -131,7 +128,10 @@ var (
 )
 
 func readMarkdown(res *marchwarden.Result) []marchwarden.Block {
-	r := &markdownReader{res: res, claims: byText(res.Claims)}
+	r := &markdownReader{res: res, claims: map[string]marchwarden.Claim{}}
+	for _, c := range res.Claims {
+		r.claims[plaintext.Fold(c.Text)] = c
+	}
 	lines := strings.Split(res.Answer, "\n")
 	code := false
 	for i := 0; i < len(lines); i++ {
@@ -259,9 +259,9 @@ func (r *markdownReader) sentences(markdown string) []marchwarden.Claim {
 	var cited []int
 	end := func() {
 		c := marchwarden.Claim{Text: plaintext.Fold(shown.String()), Citations: existing(cited, len(r.res.Citations))}
-		known, claimed := r.claim(plaintext.Fold(written.String()))
+		known, claimed := r.claims[plaintext.Fold(written.String())]
 		if !claimed {
-			known, claimed = r.claim(c.Text)
+			known, claimed = r.claims[c.Text]
 		}
 		if claimed {
 			c.Text, c.Support, c.Judge = plaintext.Fold(known.Text), marchwarden.Support(Verdict(known.Support)), known.Judge
@@ -314,26 +314,6 @@ func (r *markdownReader) sentences(markdown string) []marchwarden.Claim {
 	say(markdown[at:], html.UnescapeString(markdown[at:]))
 	end()
 	return out
-}
-
-// byText are claims by their texts, in their order where several say the same.
-func byText(all []marchwarden.Claim) map[string][]marchwarden.Claim {
-	at := map[string][]marchwarden.Claim{}
-	for _, c := range all {
-		if text := plaintext.Fold(c.Text); text != "" {
-			at[text] = append(at[text], c)
-		}
-	}
-	return at
-}
-
-// claim is the next claim that says a text.
-func (r *markdownReader) claim(text string) (c marchwarden.Claim, ok bool) {
-	all := r.claims[text]
-	if ok = len(all) > 0; ok {
-		c, r.claims[text] = all[0], all[min(1, len(all)-1):]
-	}
-	return c, ok
 }
 
 // Verdict is a verdict of the contract; what is none was not checked.

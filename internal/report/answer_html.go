@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
@@ -119,11 +118,9 @@ func orNone(c marchwarden.Cell) string {
 func seriesNames(b marchwarden.Block) string {
 	var names []string
 	for _, s := range b.Series {
-		if s.Name != "" {
-			names = append(names, s.Name)
-		}
+		names = append(names, s.Name)
 	}
-	return strings.Join(names, ", ")
+	return joined(", ", names...)
 }
 
 // The measures of a chart.
@@ -150,26 +147,19 @@ func chart(b marchwarden.Block) h.Node {
 		return h.Node{}
 	}
 	bars, y, scale := h.Node{}, 0.0, (chartWide-chartLeft-90)/(high-low)
-	for j, label := range b.Series[0].Labels {
-		for i, s := range b.Series {
-			if j >= len(s.Values) || y >= maxBars*chartBar {
-				continue
+	for i, s := range b.Series {
+		for j, v := range s.Values[:min(len(s.Values), len(s.Labels), maxBars/len(b.Series))] {
+			label := s.Labels[j]
+			if len(b.Series) > 1 {
+				label = joined(": ", s.Name, label)
 			}
-			from, to := chartLeft+(min(s.Values[j], 0)-low)*scale, chartLeft+(max(s.Values[j], 0)-low)*scale
-			bars = h.Join(bars, h.If(i == 0, `<text x="{}" y="{}" text-anchor="end">{}</text>`, px(chartLeft-8), px(y+15), plaintext.Clip(label, 21)),
-				h.Fill(`<rect class="series-{}" x="{}" y="{}" width="{}" height="{}"/><text x="{}" y="{}">{}</text>`, i%4+1, px(from), px(y+3), px(max(to-from, 1)), px(chartBar-6), px(to+6), px(y+15), valued(b, i, s.Values[j])))
+			from, to := chartLeft+(min(v, 0)-low)*scale, chartLeft+(max(v, 0)-low)*scale
+			bars = h.Join(bars, h.Fill(`<text x="{}" y="{}" text-anchor="end">{}</text>`, px(chartLeft-8), px(y+15), plaintext.Clip(label, 21)),
+				h.Fill(`<rect class="series-{}" x="{}" y="{}" width="{}" height="{}"/><text x="{}" y="{}">{}</text>`, i%4+1, px(from), px(y+3), px(max(to-from, 1)), px(chartBar-6), px(to+6), px(y+15), verify.Figure(v)))
 			y += chartBar
 		}
 	}
 	return h.Fill(`<svg role="img" viewBox="0 0 {} {}" width="100%"><title>{}</title>{}</svg>`, px(chartWide), px(max(y, chartBar)), "chart of "+cmp.Or(seriesNames(b), "numbers"), bars)
-}
-
-// valued is a number, with the name of its series where there are several.
-func valued(b marchwarden.Block, series int, v float64) string {
-	if len(b.Series) == 1 {
-		return verify.Figure(v)
-	}
-	return strings.TrimSpace(verify.Figure(v) + " " + plaintext.Clip(b.Series[series].Name, 11))
 }
 
 func px(v float64) string { return fmt.Sprintf("%.1f", v) }

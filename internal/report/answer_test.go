@@ -81,7 +81,6 @@ func TestMarkdownAsBlocks(t *testing.T) {
 		{"no markers", "No stored document answers this.", nil, []string{"p No stored document answers this.|"}},
 		{"a claim without its markers", "One.", []marchwarden.Claim{{Text: "One.", Support: marchwarden.Supported, Citations: []int{7, 2}}}, []string{"p One. [2]|supported"}},
 		{"text behind", "One. [1] And so on", []marchwarden.Claim{{Text: "One."}}, []string{"p One. [1]|unchecked / And so on|"}},
-		{"said twice", "One. [1]\n \nOne. [2]", []marchwarden.Claim{{Text: "One.", Support: marchwarden.Supported}, {Text: "One.", Support: marchwarden.Unsupported}}, []string{"p One. [1]|supported", "p One. [2]|unsupported"}},
 		{"as it is written", "It is *so*. [1]", []marchwarden.Claim{{Text: "It is *so*.", Support: marchwarden.Supported}}, []string{"p It is *so*. [1]|supported"}},
 		{"as it reads", "It **is** *so*, `a_b`. [1]", []marchwarden.Claim{{Text: "It is so, a_b.", Support: marchwarden.Supported}}, []string{"p It is so, a_b. [1]|supported"}},
 		{"headings", "# One [1]\n\n###### Two ##\nThree\n=====\ntext", nil, []string{"h1 One", "h3 Two", "h2 Three", "p text|"}},
@@ -174,7 +173,7 @@ func TestInert(t *testing.T) {
 		for _, answer := range []string{"One. [1] " + p + " [2]", p, "- " + p + " [3]", "# " + p, "| a | b |\n|---|---|\n| " + p + " | [1] |", "[x](" + p + ") ![" + p + "](y) **" + p + "**"} {
 			proseInert(t, AnswerHTML(&marchwarden.Result{Answer: answer, Citations: make([]marchwarden.Citation, 3), Claims: []marchwarden.Claim{{Text: p}}}).String(), 3)
 		}
-		screen := screenOf(t, term.Style{Width: 80}, blocks, ScreenOptions{})
+		screen := screenOf(t, term.Style{Width: 80}, blocks, Options{})
 		if at := firstControl(screen); at >= 0 {
 			t.Errorf("control character at %d", at)
 		}

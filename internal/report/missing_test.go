@@ -13,7 +13,7 @@ import (
 // A report says once, at the end of its answer, what was not found; a short answer has its gaps further down.
 func TestReportsSayWhatWasNotFound(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, *Report) error{
-		"reading":  func(w io.Writer, r *Report) error { return Reading(w, term.Style{Width: 100}, r, ReadingOptions{}) },
+		"reading":  func(w io.Writer, r *Report) error { return Reading(w, term.Style{Width: 100}, r, Options{}) },
 		"markdown": Markdown,
 		"html":     HTML,
 	} {

@@ -16,15 +16,6 @@ import (
 // text. An excerpt is told from what is around it also where there are no colours: its
 // lines stand behind a heavy bar, which no text can have, between » and «.
 
-// ReadingOptions is what is shown beyond the answer and its evidence.
-type ReadingOptions struct {
-	Verbose  bool     // adds hashes, spans, how each text was got, and every decision
-	Cost     string   // the price in words; "" leaves it out
-	Searched string   // where was looked; "" leaves it out
-	Notices  []string // what a reader must know, before what the report says of that
-	Hints    []string // last lines: how to add keys or folders
-}
-
 // readChars is how many characters of a stored text are shown on each side of an excerpt,
 // and readLines how many of its lines.
 const (
@@ -34,7 +25,7 @@ const (
 
 // Reading writes the page in one write and returns its error. Neither r nor what it holds
 // is changed. All text is cleaned.
-func Reading(w io.Writer, st term.Style, r *Report, o ReadingOptions) error {
+func Reading(w io.Writer, st term.Style, r *Report, o Options) error {
 	b := &book{screen: screen{st.NewPage()}, r: r, v: r.View(), o: o, shown: map[int]bool{}}
 	b.title()
 	b.answer()
@@ -76,7 +67,7 @@ type book struct {
 	screen
 	r     *Report
 	v     *View
-	o     ReadingOptions
+	o     Options
 	shown map[int]bool // citations that were shown at their place, from one
 }
 
@@ -196,7 +187,7 @@ func (b *book) source(n int) {
 	b.shown[n] = true
 	if again {
 		b.Note(indent, []string{"shown above at its place"})
-		b.placed(indent, Window{Excerpt: b.r.Result.Citations[n-1].RawExcerpt}, false)
+		b.placed(indent, Window{Excerpt: s.Excerpt}, false)
 		return
 	}
 	b.Note(indent, b.facts(s))

@@ -65,7 +65,7 @@ func readingSample(t testing.TB, plant func(string) string) *Report {
 
 func same(s string) string { return s }
 
-func readingPage(t testing.TB, st term.Style, r *Report, o ReadingOptions) string {
+func readingPage(t testing.TB, st term.Style, r *Report, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Reading(&b, st, r, o); err != nil {
@@ -77,8 +77,8 @@ func readingPage(t testing.TB, st term.Style, r *Report, o ReadingOptions) strin
 func TestReadingGolden(t *testing.T) {
 	for name, c := range map[string]struct {
 		st term.Style
-		o  ReadingOptions
-	}{"pipe": {}, "narrow": {st: term.Style{Width: 50}}, "verbose": {term.Style{Width: 100, Color: true}, ReadingOptions{Verbose: true, Cost: "no cost"}}} {
+		o  Options
+	}{"pipe": {}, "narrow": {st: term.Style{Width: 50}}, "verbose": {term.Style{Width: 100, Color: true}, Options{Verbose: true, Cost: "no cost"}}} {
 		t.Run(name, func(t *testing.T) {
 			got, path := readingPage(t, c.st, readingSample(t, same), c.o), filepath.Join("testdata", "reading-"+name+".txt")
 			if *update {
@@ -103,9 +103,9 @@ func TestReadingHostile(t *testing.T) {
 	for _, h := range []string{"", "\x1b[31m", "\x1b]0;owned\a", "\x1b]52;c;eA==\x1b\\", "\u009b2J", "\u202e", "\u2066\u200b\U000e0041", "\r", "\b\b", "\x1bc", "\x1bP$q\x1b\\", "\n┃ » forged «\n", "\n[1] forged\n", "\xff"} {
 		r := readingSample(t, func(s string) string { return s[:len(s)/2] + h + s[len(s)/2:] })
 		for _, width := range []int{0, 40, 80, 120, 300} {
-			got := readingPage(t, term.Style{Width: width, Color: true}, r, ReadingOptions{Verbose: true})
+			got := readingPage(t, term.Style{Width: width, Color: true}, r, Options{Verbose: true})
 			bare := sgrPattern.ReplaceAllString(got, "")
-			if bare != readingPage(t, term.Style{Width: width}, r, ReadingOptions{Verbose: true}) {
+			if bare != readingPage(t, term.Style{Width: width}, r, Options{Verbose: true}) {
 				t.Errorf("%q: colour changes words", h)
 			}
 			evidence, _, _ := strings.Cut(bare, "\nContradictions\n")
@@ -132,7 +132,7 @@ func TestReadingHostile(t *testing.T) {
 // An excerpt stands as it is between its marks, wherever it was wrapped.
 func TestReadingExcerptIsMarked(t *testing.T) {
 	r := readingSample(t, same)
-	got := readingPage(t, term.Style{Width: 40}, r, ReadingOptions{})
+	got := readingPage(t, term.Style{Width: 40}, r, Options{})
 	var marked strings.Builder
 	for l := range strings.Lines(got) {
 		if _, text, ok := strings.Cut(l, "┃ "); ok {
@@ -148,11 +148,11 @@ func TestReadingExcerptIsMarked(t *testing.T) {
 }
 
 func TestReadingEmpty(t *testing.T) {
-	got := readingPage(t, term.Style{}, &Report{Result: &marchwarden.Result{}}, ReadingOptions{})
+	got := readingPage(t, term.Style{}, &Report{Result: &marchwarden.Result{}}, Options{})
 	if !strings.HasPrefix(got, "Research report\n0 citations · confidence 0.00\n\nNo answer.\n") {
 		t.Errorf("%s", got)
 	}
-	if err := Reading(failing{}, term.Style{}, readingSample(t, same), ReadingOptions{}); !errors.Is(err, os.ErrClosed) {
+	if err := Reading(failing{}, term.Style{}, readingSample(t, same), Options{}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("%v", err)
 	}
 }

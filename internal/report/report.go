@@ -1,5 +1,5 @@
 // Package report writes what a run found: on a terminal, and as files that people keep and
-// pass on, which are a report in Markdown, as one page of HTML or for Word, and a list of the
+// pass on, which are a report in Markdown or as one page of HTML, and a list of the
 // cited sources for reference managers. Every form has the answer, the evidence, what is missing
 // and how to check it.
 //
@@ -14,14 +14,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
+	"unique"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // Report is what a report is made of. Gather fills it from a record; a caller that has a result by
@@ -80,17 +81,13 @@ func Gather(ctx context.Context, s run.Store, of *run.Run) (*Report, error) {
 		return nil, fmt.Errorf("read the documents: %w", err)
 	}
 	r.Sources = make([]Source, len(res.Citations))
-	texts := map[string]string{} // by themselves: one that is cited often is held once
 	for i, c := range res.Citations {
 		src := &r.Sources[i]
 		src.Page = pageOf(docs, c)
 		if src.Text, src.Problem, err = stored(ctx, s.Blobs, c); err != nil {
 			return nil, fmt.Errorf("read source %d: %w", i+1, err)
 		}
-		if one, ok := texts[src.Text]; ok {
-			src.Text = one
-		}
-		texts[src.Text] = src.Text
+		src.Text = unique.Make(src.Text).Value() // one that is cited often is held once
 		src.Paper, err = paperOf(ctx, s.Blobs, src.Page)
 		if err := r.damage(err); err != nil {
 			return nil, fmt.Errorf("read source %d: %w", i+1, err)
@@ -121,10 +118,11 @@ func pageOf(docs []run.Document, c marchwarden.Citation) fetch.Page {
 	return found
 }
 
-var placeForm = regexp.MustCompile(`#(?:page=|L)[0-9]+$`)
-
 // whole is the locator of a document without the place in it.
-func whole(locator string) string { return placeForm.ReplaceAllString(locator, "") }
+func whole(locator string) string {
+	document, _ := verify.CutPlace(locator)
+	return document
+}
 
 // stored is the text that a citation names, or what is wrong with it. The error is for a store that fails.
 func stored(ctx context.Context, blobs blob.Store, c marchwarden.Citation) (text, problem string, err error) {

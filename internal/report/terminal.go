@@ -14,14 +14,17 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// ScreenOptions is what a screen says beyond the result itself. Every field may
-// be zero; what is zero is left out.
-type ScreenOptions struct {
+// Options is what is said beyond the result itself. Every field may be zero; what is zero is left out.
+type Options struct {
 	Searched string   // where was looked: "embedded library (30 documents)", "the web by searxng"
 	Cost     string   // the price in words: "no cost", "about $0.02"
 	Hints    []string // last lines: how to see more, how to add keys or folders
+	// Reading says these besides.
+	Notices []string // what a reader must know, before what the report says of that
+	Verbose bool     // adds hashes, spans, how each text was got, and every decision
 }
 
 // inside is how results name the reader inside the program.
@@ -39,7 +42,7 @@ func normal(s string) term.Run { return term.Run{Text: s} }
 // disagree about and one for what is missing, how far to trust it, and hints. What is behind it
 // is Reading's. All text is cleaned. It writes once and returns the error of that write. Neither
 // res nor o is changed, and res must not be nil.
-func Screen(w io.Writer, st term.Style, res *marchwarden.Result, o ScreenOptions) error {
+func Screen(w io.Writer, st term.Style, res *marchwarden.Result, o Options) error {
 	p := screen{st.NewPage()}
 	for _, w := range res.Warnings {
 		p.Text("", "  ", term.Run{Text: "warning: ", Look: term.Yellow}, normal(inside.ReplaceAllString(term.CleanLine(w), "the reader inside")))
@@ -87,7 +90,7 @@ func (p screen) answer(res *marchwarden.Result, all []marchwarden.Block) {
 const dontKnow = "I don't know"
 
 // refusal says that there is no answer and why, where was looked, and what comes closest.
-func (p screen) refusal(res *marchwarden.Result, o ScreenOptions) {
+func (p screen) refusal(res *marchwarden.Result, o Options) {
 	why := strings.TrimSpace(strings.TrimPrefix(term.CleanLine(res.Answer), dontKnow+"."))
 	why = strings.Replace(why, "; the gaps say why.", ".", 1) // which stand below, under another name
 	looked := "Looked through: "
@@ -150,18 +153,12 @@ func (p screen) documents(res *marchwarden.Result) {
 
 // place is a locator as people write it: the line of a file behind a colon.
 func place(locator string) string {
-	document := whole(locator)
 	if name, ok := strings.CutPrefix(locator, "db:"); ok { // the title has the query
 		name, _, _ = strings.Cut(name, "?")
 		return "db:" + name
 	}
-	switch at := strings.TrimPrefix(locator, document); {
-	case strings.HasPrefix(at, "#L"):
-		return document + ":" + at[2:]
-	case strings.HasPrefix(at, "#page="):
-		return document + ", page " + at[6:]
-	}
-	return locator
+	document, at := verify.CutPlace(locator)
+	return document + strings.NewReplacer("#L", ":", "#page=", ", page ").Replace(at)
 }
 
 // address is where a source can be opened: on the web, or a file of this machine that was read
@@ -236,7 +233,7 @@ func missing(res *marchwarden.Result) string {
 }
 
 // trust is how far an answer can be trusted, and what it took, in words.
-func trust(res *marchwarden.Result, o ScreenOptions) []term.Run {
+func trust(res *marchwarden.Result, o Options) []term.Run {
 	var runs []term.Run
 	for _, words := range Grounds(res) {
 		runs = append(runs, normal(words))

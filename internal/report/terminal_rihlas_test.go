@@ -16,7 +16,7 @@ import (
 // disagree, an unchecked citation and decisions of every kind.
 const utah = "What are ideal crops for a garden in Utah?"
 
-func investigated(t testing.TB) (*marchwarden.Result, ScreenOptions) {
+func investigated(t testing.TB) (*marchwarden.Result, Options) {
 	r, o := rich(t)
 	r.Citations[1].Published, r.Citations[1].Authority, r.Citations[1].Origin = "2019-04-02", marchwarden.HighAuthority, "example.edu"
 	r.Citations[3].Unchecked, r.Citations[3].Source = true, "almanac"
@@ -69,7 +69,7 @@ func TestDecisions(t *testing.T) {
 		r.Decisions = append(r.Decisions, marchwarden.Decision{Topic: fmt.Sprintf("topic %d.", i), Action: marchwarden.Dispatched, From: 1, Rihla: i})
 	}
 	r.Decisions = append(r.Decisions, marchwarden.Decision{Topic: "a later one.", Action: "postponed for ever"}, marchwarden.Decision{Topic: "the last.", Action: marchwarden.Flagged})
-	got := readingPage(t, term.Style{}, &Report{Result: r}, ReadingOptions{Verbose: true})
+	got := readingPage(t, term.Style{}, &Report{Result: r}, Options{Verbose: true})
 	for _, want := range []string{"  dispatched  topic 0. (question 1)\n  dispatched  topic 1. (question 1 → 1)\n", "  postponed…  a later one.\n  flagged     the last.\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -45,7 +45,7 @@ func screenID(t testing.TB) marchwarden.TraceID {
 	return id
 }
 
-func rich(t testing.TB) (*marchwarden.Result, ScreenOptions) {
+func rich(t testing.TB) (*marchwarden.Result, Options) {
 	at := time.Date(2026, 11, 14, 23, 30, 0, 0, time.UTC)
 	cite := func(title, locator, excerpt string, confidence marchwarden.Unit) marchwarden.Citation {
 		return marchwarden.Citation{
@@ -89,14 +89,14 @@ func rich(t testing.TB) (*marchwarden.Result, ScreenOptions) {
 			B: marchwarden.Side{Locator: "library:utah-mountain.md", Value: "rarely", RawExcerpt: "Tomatoes rarely ripen above 6,000 feet without a greenhouse; carrots and beets tolerate the cold nights."},
 		}},
 	}
-	return r, ScreenOptions{
+	return r, Options{
 		Searched: "embedded library (30 documents)",
 		Cost:     "no cost",
 		Hints:    []string{"search your own documents: marchwarden ask --library DIR \"…\""},
 	}
 }
 
-func refusal(t testing.TB) (*marchwarden.Result, ScreenOptions) {
+func refusal(t testing.TB) (*marchwarden.Result, Options) {
 	_, o := rich(t)
 	r := &marchwarden.Result{
 		Answer:            "Nothing in the library answers this question.",
@@ -116,7 +116,7 @@ func refusal(t testing.TB) (*marchwarden.Result, ScreenOptions) {
 }
 
 // short is rich with a short answer and claims that are copied.
-func short(t testing.TB) (*marchwarden.Result, ScreenOptions) {
+func short(t testing.TB) (*marchwarden.Result, Options) {
 	r, o := rich(t)
 	r.ShortAnswer = &marchwarden.ShortAnswer{Text: "Peas, spinach and lettuce", Citation: 1, Span: &marchwarden.Span{End: 25}, Kind: marchwarden.ShortSpan}
 	r.Answer = "They are sown as soon as the soil can be worked. [1]"
@@ -125,7 +125,7 @@ func short(t testing.TB) (*marchwarden.Result, ScreenOptions) {
 }
 
 // blocky is rich with an answer of every kind of block.
-func blocky(t testing.TB) (*marchwarden.Result, ScreenOptions) {
+func blocky(t testing.TB) (*marchwarden.Result, Options) {
 	r, o := rich(t)
 	r.Blocks = wired(t).Blocks
 	r.Blocks[3].Columns = append(r.Blocks[3].Columns, "What the growers of the valley say about it")
@@ -135,7 +135,7 @@ func blocky(t testing.TB) (*marchwarden.Result, ScreenOptions) {
 	return r, o
 }
 
-func wide(t testing.TB) (*marchwarden.Result, ScreenOptions) {
+func wide(t testing.TB) (*marchwarden.Result, Options) {
 	r, o := rich(t)
 	o.Searched = "~/ノート (3 documents)"
 	r.Answer = "東京都の人口は約1400万人で、日本の都道府県の中で最も多く、世界でも有数の大都市圏を形成している。 [1] Zürich naïvely counted 👩‍🌾🌽 in cafe\u0301s. [2]\n\n| 都市 | 人口 |\n|---|---|\n| 東京 | 1400万 |\n| 大阪市 | 277万 [3] |\n"
@@ -147,13 +147,13 @@ func wide(t testing.TB) (*marchwarden.Result, ScreenOptions) {
 
 // contradicting has two contradictions, the second of which cites nothing and
 // says little.
-func contradicting(t testing.TB) (*marchwarden.Result, ScreenOptions) {
+func contradicting(t testing.TB) (*marchwarden.Result, Options) {
 	r, _ := rich(t)
 	second := marchwarden.Contradiction{Subject: "frost", A: marchwarden.Side{Locator: "a.md", Value: "15 May"}, B: marchwarden.Side{Locator: "https://extension.example.edu/horticulture/utah/vegetables/frost", RawExcerpt: marchwarden.ExcerptNonText}}
-	return &marchwarden.Result{Answer: "The sources disagree. [1]", Citations: r.Citations[1:2], Contradictions: append(r.Contradictions, second)}, ScreenOptions{}
+	return &marchwarden.Result{Answer: "The sources disagree. [1]", Citations: r.Citations[1:2], Contradictions: append(r.Contradictions, second)}, Options{}
 }
 
-func screenOf(t testing.TB, st term.Style, r *marchwarden.Result, o ScreenOptions) string {
+func screenOf(t testing.TB, st term.Style, r *marchwarden.Result, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Screen(&b, st, r, o); err != nil {
@@ -163,7 +163,7 @@ func screenOf(t testing.TB, st term.Style, r *marchwarden.Result, o ScreenOption
 }
 
 // offline is what there is where nothing can be reached.
-func offline(t testing.TB) (*marchwarden.Result, ScreenOptions) {
+func offline(t testing.TB) (*marchwarden.Result, Options) {
 	r, o := refusal(t)
 	r.Answer, r.Closest, o.Searched = "No researcher brought evidence.", nil, "the web by wikipedia"
 	r.Gaps = []marchwarden.Gap{
@@ -174,7 +174,7 @@ func offline(t testing.TB) (*marchwarden.Result, ScreenOptions) {
 }
 
 // filed is an answer from files: one is cited twice, one is a PDF, one was not checked here.
-func filed(t testing.TB) (*marchwarden.Result, ScreenOptions) {
+func filed(t testing.TB) (*marchwarden.Result, Options) {
 	r, o := short(t)
 	for i, at := range []string{"/home/ann/notes/a b.md#L12", "/home/ann/notes/a b.md#L40", "/home/ann/papers/" + strings.Repeat("deep/", 14) + "frost.pdf#page=3", "https://example.org/frost#when"} {
 		r.Citations[i].Locator, r.Citations[i].Title = at, "A title that says at some length what the document is about"
@@ -187,7 +187,7 @@ func filed(t testing.TB) (*marchwarden.Result, ScreenOptions) {
 }
 
 func TestResultGolden(t *testing.T) {
-	type maker func(testing.TB) (*marchwarden.Result, ScreenOptions)
+	type maker func(testing.TB) (*marchwarden.Result, Options)
 	for _, tc := range []struct {
 		name string
 		st   term.Style
@@ -251,7 +251,7 @@ var sgrPattern = regexp.MustCompile("\x1b\\[[0-9;]*m|\x1b\\]8;;[!-~]*\x1b\\\\")
 func stripSGR(s string) string { return sgrPattern.ReplaceAllString(s, "") }
 
 func TestColourAddsNoWords(t *testing.T) {
-	for _, make := range []func(testing.TB) (*marchwarden.Result, ScreenOptions){rich, refusal, short, wide, investigated, filed} {
+	for _, make := range []func(testing.TB) (*marchwarden.Result, Options){rich, refusal, short, wide, investigated, filed} {
 		r, o := make(t)
 		coloured := screenOf(t, term.Style{Color: true, Width: 80, Links: true}, r, o)
 		if !strings.Contains(coloured, "\x1b[") {
@@ -317,7 +317,7 @@ func TestHostileResult(t *testing.T) {
 			poison(reflect.ValueOf(r).Elem(), hostile)
 			r.ShortAnswer = &marchwarden.ShortAnswer{Text: "peas " + hostile, Citation: 99, Kind: marchwarden.ShortSpan}
 			poison(reflect.ValueOf(&o).Elem(), hostile)
-			got := screenOf(t, st, r, o) + readingPage(t, st, &Report{Result: r}, ReadingOptions{Verbose: true})
+			got := screenOf(t, st, r, o) + readingPage(t, st, &Report{Result: r}, Options{Verbose: true})
 			if strings.Contains(got, "\x1b]8;;http://evil") {
 				t.Errorf("a link that is not ours: %q", got)
 			}
@@ -333,7 +333,7 @@ func TestHostileResult(t *testing.T) {
 
 func TestResultOddNumbers(t *testing.T) {
 	r := &marchwarden.Result{Confidence: marchwarden.Unit(math.NaN()), CostMetadata: marchwarden.CostMetadata{TokensUsed: math.MinInt, WallTimeSec: math.Inf(1)}}
-	if got := screenOf(t, term.Style{}, r, ScreenOptions{}); !strings.HasPrefix(got, "I don't know: there is no answer.\n") || strings.Contains(got, "sure") {
+	if got := screenOf(t, term.Style{}, r, Options{}); !strings.HasPrefix(got, "I don't know: there is no answer.\n") || strings.Contains(got, "sure") {
 		t.Error(got)
 	}
 }
@@ -391,7 +391,7 @@ func TestGrounds(t *testing.T) {
 }
 
 func TestScreenWriteErrors(t *testing.T) {
-	if err := Screen(failing{}, term.Style{}, &marchwarden.Result{}, ScreenOptions{}); !errors.Is(err, os.ErrClosed) {
+	if err := Screen(failing{}, term.Style{}, &marchwarden.Result{}, Options{}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Screen: %v", err)
 	}
 }
@@ -404,7 +404,7 @@ func TestAContradictionIsShownOnce(t *testing.T) {
 		Gaps:            []marchwarden.Gap{{Topic: "tomatoes", Category: marchwarden.ContradictorySources, Detail: detail}, {Topic: "soil", Category: marchwarden.SourceNotFound, Detail: "nothing"}},
 		DiscoveryEvents: []marchwarden.DiscoveryEvent{{Type: marchwarden.ContradictionDetected, Query: "tomatoes", Reason: detail}},
 	}
-	got := screenOf(t, term.Style{}, r, ScreenOptions{})
+	got := screenOf(t, term.Style{}, r, Options{})
 	if n := strings.Count(got, "tomatoes"); n != 1 {
 		t.Errorf("the contradiction stands %d times in\n%s", n, got)
 	}
@@ -417,7 +417,7 @@ func TestAContradictionIsShownOnce(t *testing.T) {
 func TestWarningsComeFirst(t *testing.T) {
 	res := &marchwarden.Result{Answer: "Peas like cool soil.", Warnings: []string{"some/model did not write this answer\x1b[2J"},
 		CostMetadata: marchwarden.CostMetadata{ModelID: "some/model", ReasonerID: "extractive/4"}}
-	if text := screenOf(t, term.Style{}, res, ScreenOptions{}); !strings.HasPrefix(text, "warning: some/model did not write this answer\nPeas like") {
+	if text := screenOf(t, term.Style{}, res, Options{}); !strings.HasPrefix(text, "warning: some/model did not write this answer\nPeas like") {
 		t.Errorf("%s", text)
 	}
 }

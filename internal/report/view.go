@@ -211,11 +211,6 @@ func (r *Report) Excerpt(i, chars int) (Window, bool) {
 	if c.Span == nil || !c.Span.In(len(text)) {
 		return Window{Excerpt: c.RawExcerpt}, false
 	}
-	return cut(text, *c.Span, chars), true
-}
-
-// cut is the window on a text around a span that lies in it.
-func cut(text string, s marchwarden.Span, chars int) Window {
-	from, to := window(text, s, chars)
-	return Window{Before: text[from:s.Start], Excerpt: text[s.Start:s.End], After: text[s.End:to], Earlier: from, Later: len(text) - to}
+	from, to := window(text, *c.Span, chars)
+	return Window{Before: text[from:c.Span.Start], Excerpt: text[c.Span.Start:c.Span.End], After: text[c.Span.End:to], Earlier: from, Later: len(text) - to}, true
 }

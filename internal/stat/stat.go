@@ -5,7 +5,6 @@
 package stat
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -98,32 +97,4 @@ func (m *Trees) Score(x []float64) float64 {
 		s += t.Add(x)
 	}
 	return Sigmoid(s)
-}
-
-// Sound is an error of trees that cannot score.
-func (m *Trees) Sound() error {
-	for i, t := range m.Trees {
-		if len(t) == 0 {
-			return fmt.Errorf("read trees: tree %d has no node", i)
-		}
-		for k, n := range t {
-			inner := n.Left != 0 || n.Right != 0
-			if inner && (n.Left <= k || n.Right <= k || n.Left >= len(t) || n.Right >= len(t)) || n.Feature < 0 || n.Feature >= len(m.Names) || !finite(n.At, n.Add) {
-				return fmt.Errorf("read trees: node %d of tree %d leads nowhere, or asks for no feature there is", k, i)
-			}
-		}
-	}
-	if !finite(m.Base) {
-		return fmt.Errorf("read trees: base: no finite number")
-	}
-	return nil
-}
-
-func finite(vs ...float64) bool {
-	for _, v := range vs {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
 }

@@ -147,7 +147,7 @@ func (g *gate) headings() {
 
 // heading is a heading as it was drafted and, on a second line, the question that stands in where it may not.
 func (g *gate) heading(b reason.Block) string {
-	text := strings.TrimRight(plainSentence(Unlink(b.Text, func(string) bool { return false })), " .:;!")
+	text := strings.TrimRight(unlinked(b.Text), " .:;!")
 	if at := slices.IndexFunc(g.Asked, func(q string) bool { return lexicon.Plain(q) == lexicon.Plain(b.Asks) }); b.Asks != "" && at >= 0 {
 		text += "\n" + plaintext.Line(plainSentence(g.Asked[at]), maxHeading)
 	}

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -97,7 +98,7 @@ func cellText(row []reason.Cell, k, most int) string {
 	if k >= len(row) {
 		return ""
 	}
-	text := plainSentence(emphasis.Replace(Unlink(row[k].Text, func(string) bool { return false })))
+	text := unlinked(emphasis.Replace(row[k].Text))
 	if utf8.RuneCountInString(text) > most || strings.Contains(text, Removed) {
 		return ""
 	}
@@ -142,8 +143,8 @@ func (g *gate) holders(labels []string, row int, column, text string, ids []evid
 // excerpt that names no row is about the row that its document names.
 func holdsCell(labels []string, row int, text string, x Excerpt, document string) bool {
 	about := func(label, where string) bool {
-		words, terms := lexicon.TermSet(where), lexicon.Terms(label)
-		return len(terms) > 0 && !slices.ContainsFunc(terms, func(w string) bool { return !words[w] })
+		terms := lexicon.Terms(label)
+		return len(terms) > 0 && hasAll(lexicon.TermSet(where), terms)
 	}
 	another := func(where string) bool {
 		return slices.ContainsFunc(labels, func(o string) bool { return o != labels[row] && !about(o, labels[row]) && about(o, where) })
@@ -194,39 +195,37 @@ func (g *gate) label(text string, own []evidence.ID, cells []held, asked map[str
 		own = append(slices.Clone(own), c.ids...)
 	}
 	for _, id := range own {
-		x, _, ok := g.excerpt(id)
-		words := lexicon.TermSet(x.Heading + "\n" + x.Text)
-		if ok && !slices.ContainsFunc(terms, func(w string) bool { return !words[w] }) {
+		if x, _, ok := g.excerpt(id); ok && hasAll(x.words(), terms) {
 			return held{text, []evidence.ID{id}}, true
 		}
 	}
-	return held{text: text}, !slices.ContainsFunc(terms, func(w string) bool { return !asked[w] })
+	return held{text: text}, hasAll(asked, terms)
 }
 
 // columns takes out the columns that say nothing, and those whose names stand neither in what they cite nor in what was
 // asked. The first may be without a name.
 func (g *gate) columns(names []string, rows [][]held, asked map[string]bool) ([]string, [][]held) {
 	var out []string
+	known := maps.Clone(asked)
+	maps.Copy(known, plainNames)
 	cut := make([][]held, len(rows))
 	for k, name := range names {
-		name = plaintext.Line(plainSentence(Unlink(name, func(string) bool { return false })), maxNameChars)
-		words := map[string]bool{}
+		name = plaintext.Line(unlinked(name), maxNameChars)
+		words := maps.Clone(known)
 		said := false
 		for _, row := range rows {
 			said = said || row[k].text != ""
 			for _, id := range row[k].ids {
 				x, _, _ := g.excerpt(id)
-				for w := range lexicon.TermSet(x.Heading + "\n" + x.Text) {
-					words[w] = true
-				}
+				maps.Copy(words, x.words())
 			}
 		}
 		terms := lexicon.Terms(name)
-		known := !slices.ContainsFunc(terms, func(w string) bool { return !words[w] && !asked[w] && !plainNames[w] })
+		isName := len(terms) > 0 && hasAll(words, terms)
 		switch {
-		case k == 0 && (!known || len(terms) == 0):
+		case k == 0 && !isName:
 			name = ""
-		case !said || !known || len(terms) == 0:
+		case !said || !isName:
 			continue
 		}
 		out = append(out, name)

@@ -176,17 +176,10 @@ func CheckFetched(log *trace.Log, res *marchwarden.Result) []Finding {
 	all, heard := fetchesOf(log), heardOf(log)
 	var bad []Finding
 	for f, c := range excerpts(res) {
-		switch step, place := all.behind(c); {
-		case step == nil && heard[document(c.Locator, c.ContentHash)]:
-			continue
-		case step == nil:
+		if step, _ := all.behind(c); step == nil && !heard[document(c.Locator, c.ContentHash)] {
 			f.Problem = "the run fetched no such content at this locator"
-		case place != "" && !possible(step, place):
-			f.Problem = fmt.Sprintf("the document has no %s", place)
-		default:
-			continue
+			bad = append(bad, f)
 		}
-		bad = append(bad, f)
 	}
 	return bad
 }
@@ -204,32 +197,37 @@ func CheckPlaces(ctx context.Context, blobs blob.Store, log *trace.Log, res *mar
 		if step == nil || place == "" {
 			continue
 		}
-		problem := ""
 		if known[step] == nil {
 			at, err := places(ctx, blobs, step)
 			if ctx.Err() != nil {
 				return bad, ctx.Err()
 			}
 			if err != nil {
-				problem = fmt.Sprintf("its place in the document cannot be checked: %v", err)
+				f.Problem = fmt.Sprintf("its place in the document cannot be checked: %v", err)
+				bad = append(bad, f)
+				continue
 			}
 			known[step] = at
 		}
-		switch at := known[step]; {
-		case problem != "":
-		case c.Span == nil:
-			problem = "no span: there is nothing to check its place against"
-		case at(c.Span.Start) == "" && fetch.Page{Extractor: step.Extractor}.Outdated():
-		case at(c.Span.Start) == "":
-			problem = fmt.Sprintf("the place of its excerpt in the document is not known, and it names %s", place)
-		case at(c.Span.Start) != place:
-			problem = fmt.Sprintf("its excerpt begins at %s of the document, not at %s", at(c.Span.Start), place)
-		}
-		if f.Problem = problem; problem != "" {
+		if f.Problem = misplaced(step, c.Span, known[step], place); f.Problem != "" {
 			bad = append(bad, f)
 		}
 	}
 	return bad, nil
+}
+
+// misplaced says what is wrong with the place that a citation names.
+func misplaced(step *trace.FetchComplete, span *marchwarden.Span, at func(int) string, place string) string {
+	if span == nil {
+		return "no span: there is nothing to check its place against"
+	}
+	switch found := at(span.Start); {
+	case found == "" && !(fetch.Page{Extractor: step.Extractor}).Outdated():
+		return fmt.Sprintf("the place of its excerpt in the document is not known, and it names %s", place)
+	case found != "" && found != place:
+		return fmt.Sprintf("its excerpt begins at %s of the document, not at %s", found, place)
+	}
+	return ""
 }
 
 // fetches are the documents that a run got, by locator and hash of the content.
@@ -274,7 +272,7 @@ func (all fetches) behind(c marchwarden.Citation) (*trace.FetchComplete, string)
 	return all[[2]string{document, c.ContentHash}], place
 }
 
-var placeForm = regexp.MustCompile(`#(?:L|page=)([1-9][0-9]{0,8})$`)
+var placeForm = regexp.MustCompile(`#(?:L|page=)[1-9][0-9]{0,8}$`)
 
 // CutPlace parts the locator of a citation into that of the document and the line
 // or page in it, which is "" when there is none. The name of a file may end like that by itself: a
@@ -285,14 +283,6 @@ func CutPlace(locator string) (document, place string) {
 		return locator, ""
 	}
 	return locator[:at[0]], locator[at[0]:]
-}
-
-// possible reports whether a document may have a line or page of that number. Web
-// pages have neither, and every line and page but the last takes a byte at least.
-func possible(f *trace.FetchComplete, place string) bool {
-	isPage := strings.HasPrefix(place, "#page=")
-	n, err := strconv.Atoi(placeForm.FindStringSubmatch(place)[1])
-	return err == nil && n <= f.RawLength+1 && !strings.Contains(f.URL, "://") && isPage == (f.MediaType == "application/pdf")
 }
 
 // places tells where the parts of a fetched text stand in their document.

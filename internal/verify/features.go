@@ -142,12 +142,6 @@ func ParseWeights(b []byte) (*Weights, error) {
 		if m.Support == nil || !slices.Equal(m.Support.Names, FeatureNames(name == "reader")) {
 			return nil, fmt.Errorf("read weights of the judge: %s: they were not fitted on its features", name)
 		}
-		if err := m.Support.Sound(); err != nil {
-			return nil, fmt.Errorf("read weights of the judge: %s: %w", name, err)
-		}
-		if c := m.Cuts; min(c.Entailed, c.Supported, c.Contradicted) <= 0 {
-			return nil, fmt.Errorf("read weights of the judge: %s: cuts: one is missing", name)
-		}
 	}
 	return &w, nil
 }

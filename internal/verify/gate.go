@@ -53,9 +53,8 @@ func (g Grounded) Step() *trace.Verify {
 }
 
 // Rules names how the gate works, and changes when that does. A run keeps those that
-// it began with, so that it can be run again: those without a name, "", called
-// nothing quoted, named no judge, did not say that a refusal is one and gave no snippets;
-// under "gate/3" a sentence was shown without the lines that it leads to, under
+// it began with, so that it can be run again. Under "gate/3", and in runs of before rules had
+// names, which are resumed by those, a sentence was shown without the lines that it leads to, under
 // "gate/4" an answer had no blocks and one form, under "gate/5" texts were split
 // without terms, and under "gate/6" a sentence that states the answer could be doubted, and code could answer.
 const Rules = "gate/7"
@@ -88,7 +87,7 @@ func HasStated(rules string) bool { return since(rules, "gate/7") }
 // from is read from the store, where its hash is checked; an error means that the
 // store failed.
 func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, basis Basis, d reason.Draft) (Grounded, error) {
-	g := &gate{Basis: basis, ctx: ctx, blobs: blobs, set: set, first: basis.Rules == "", texts: map[int]string{}, places: map[int]func(int) string{}, cited: map[place]int{}}
+	g := &gate{Basis: basis, ctx: ctx, blobs: blobs, set: set, texts: map[int]string{}, places: map[int]func(int) string{}, cited: map[place]int{}}
 	g.out.Judged, g.out.Agreed = d.Judged, d.Agreed
 	err := g.lay(d)
 	switch {
@@ -121,7 +120,6 @@ type gate struct {
 	ctx    context.Context
 	blobs  blob.Store
 	set    *evidence.Set
-	first  bool                     // the rules are the first ones
 	texts  map[int]string           // stored text by source number
 	places map[int]func(int) string // where its parts stand in the document
 	cited  map[place]int            // citation number by what it cites
@@ -173,7 +171,7 @@ func (g *gate) claim(c reason.Claim) error {
 	}
 	g.out.Claims = append(g.out.Claims, g.judged(c, text, numbers))
 	for _, n := range numbers {
-		if cited := &g.out.Citations[n-1]; cited.Snippet == "" && !g.first {
+		if cited := &g.out.Citations[n-1]; cited.Snippet == "" {
 			cited.Snippet = snippet(cited.Title, text)
 		}
 	}
@@ -344,6 +342,11 @@ func plainSentence(s string) string {
 		s = marker.ReplaceAllString(s, "")
 	}
 	return strings.Join(strings.Fields(s), " ")
+}
+
+// unlinked is a text on one line without markers and addresses.
+func unlinked(s string) string {
+	return plainSentence(Unlink(s, func(string) bool { return false }))
 }
 
 // special is what Markdown would take for markup: emphasis, code, tags, links,

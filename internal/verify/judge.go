@@ -44,6 +44,8 @@ func (v Verdict) Wire() marchwarden.Support {
 // Excerpt is a text that a claim rests on, and what stands above it: "Title › Heading".
 type Excerpt struct{ Heading, Text string }
 
+func (x Excerpt) words() map[string]bool { return lexicon.TermSet(x.Heading + "\n" + x.Text) }
+
 // Opinion is a verdict and what it rests on.
 type Opinion struct {
 	Verdict Verdict

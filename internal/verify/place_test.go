@@ -166,15 +166,15 @@ func TestWrongPlacesAreFindings(t *testing.T) {
 		says   string
 	}{
 		"another line":   {func(c []marchwarden.Citation) { c[0].Locator = "lib:peas.md#L1" }, "1: its excerpt begins at #L3 of the document, not at #L1"},
-		"no such line":   {func(c []marchwarden.Citation) { c[0].Locator = "lib:peas.md#L999999" }, "1: the document has no #L999999"},
-		"a page of text": {func(c []marchwarden.Citation) { c[0].Locator = "lib:peas.md#page=1" }, "1: the document has no #page=1"},
+		"no such line":   {func(c []marchwarden.Citation) { c[0].Locator = "lib:peas.md#L999999" }, "1: its excerpt begins at #L3 of the document, not at #L999999"},
+		"a page of text": {func(c []marchwarden.Citation) { c[0].Locator = "lib:peas.md#page=1" }, "1: its excerpt begins at #L3 of the document, not at #page=1"},
 		"another form":   {func(c []marchwarden.Citation) { c[0].Locator = "lib:peas.md#l3" }, "1: the run fetched no such content"},
 		"a heading":      {func(c []marchwarden.Citation) { c[0].Locator = "lib:peas.md#corn" }, "1: the run fetched no such content"},
 		"twice":          {func(c []marchwarden.Citation) { c[0].Locator = "lib:peas.md#L3#L3" }, "1: the run fetched no such content"},
 		"another file":   {func(c []marchwarden.Citation) { c[0].Locator = "lib:corn.md#L3" }, "1: the run fetched no such content"},
 		"no name":        {func(c []marchwarden.Citation) { c[0].Locator = "#L3" }, "1: the run fetched no such content"},
 		"a line of html": {func(c []marchwarden.Citation) { c[1].Locator = "lib:page.html#L1" }, "2: the place of its excerpt in the document is not known"},
-		"a web address":  {func(c []marchwarden.Citation) { c[1].Locator = "https://oats.example/#L1" }, "2: the document has no #L1"},
+		"a web address":  {func(c []marchwarden.Citation) { c[1].Locator = "https://oats.example/#L1" }, "2: its place in the document cannot be checked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := honest()

@@ -92,6 +92,11 @@ func heldShare(words []string, held map[string]bool) float64 {
 	return ratio(n, len(words))
 }
 
+// hasAll reports whether words has all of some stems.
+func hasAll(words map[string]bool, stems []string) bool {
+	return !slices.ContainsFunc(stems, func(w string) bool { return !words[w] })
+}
+
 func ratio(got, n int) float64 { return float64(got) / float64(max(1, n)) }
 
 // greedy picks n sentences, each the one that adds most to those before it.
