@@ -172,7 +172,7 @@ func (w *Wire) refusal(res *http.Response, media string) error {
 
 // foreign is the fault of an answer that is not of the provider's protocol.
 func (w *Wire) foreign() *Fault {
-	return NewFault(marchwarden.CodeMalformed, false, w.Hints.Address+", and whether this network wants a login", "what answers at %s does not speak the protocol of %s", w.Host(), w.Who)
+	return NewFault(marchwarden.CodeMalformed, false, w.Hints.Address+", and whether this network wants a login", "what answers at %s does not speak the protocol of %s", w.Host(), w.Provider)
 }
 
 // refused makes the fault of a status and what the provider said with it.
@@ -189,7 +189,7 @@ func (w *Wire) refused(status int, c complaint, header http.Header) *Fault {
 	case status == http.StatusForbidden:
 		code, hint, what = marchwarden.CodeDenied, w.Hints.Key+", and that it may use the model; --model chooses another", "denies access"
 	case status == http.StatusNotFound && c == complaint{}: // it knows nothing of the protocol at this address
-		return NewFault(marchwarden.CodeDenied, false, w.Hints.Address, "nothing speaks the protocol of %s at %s", w.Who, w.Host())
+		return NewFault(marchwarden.CodeDenied, false, w.Hints.Address, "nothing speaks the protocol of %s at %s", w.Provider, w.Host())
 	case status == http.StatusNotFound:
 		code, hint, what = marchwarden.CodeDenied, w.Hints.Model, "does not know the model "+w.Model
 	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
@@ -207,7 +207,7 @@ func (w *Wire) refused(status int, c complaint, header http.Header) *Fault {
 		what += ": " + words
 	}
 	passing := code == marchwarden.CodeRateLimited || code == marchwarden.CodeUnavailable || code == marchwarden.CodeTimeout
-	f := NewFault(code, passing && header.Get("X-Should-Retry") != "false", hint, "%s %s", w.Who, what)
+	f := NewFault(code, passing && header.Get("X-Should-Retry") != "false", hint, "%s %s", w.Provider, what)
 	f.Wait, _ = httpapi.RetryAfter(header, time.Time{})
 	f.Status, f.Said = status, said
 	return f

@@ -318,26 +318,15 @@ func (r *run) textOf(ctx context.Context, page fetch.Page) (*evidence.Reading, e
 	return r.state.Evidence.Read(ctx, text)
 }
 
-// safeEngine is an engine whose panics are failures.
-type safeEngine struct{ search.Engine }
-
-func (e safeEngine) Search(ctx context.Context, q search.Query) (hits []search.Hit, err error) {
-	defer panics.Caught(&err, "a search")
-	return e.Engine.Search(ctx, q)
-}
-
-func (e safeEngine) Free() bool { return replay.IsFree(e.Engine) }
-
 // reads is a fetcher whose documents are read, passage by passage, before they count as fetched: what takes the processor
-// long ends at the deadline, and is recorded, too. Its panics are failures.
+// long ends at the deadline, and is recorded, too.
 type reads struct {
 	fetch.Fetcher
 	r *run
 }
 
-func (f reads) Fetch(ctx context.Context, locator string) (page fetch.Page, err error) {
-	defer panics.Caught(&err, "a fetch")
-	page, err = f.Fetcher.Fetch(ctx, locator)
+func (f reads) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
+	page, err := f.Fetcher.Fetch(ctx, locator)
 	if err != nil || page.NonText {
 		return page, err
 	}

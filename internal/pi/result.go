@@ -88,9 +88,6 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 
 // decided are the decisions, in the order of the rihlas that they are about.
 func (b *book) decided() []marchwarden.Decision {
-	if !b.since(2) {
-		return b.decisions
-	}
 	return slices.SortedStableFunc(slices.Values(b.decisions), func(a, b marchwarden.Decision) int { return a.From - b.From })
 }
 

@@ -64,13 +64,6 @@ type State struct {
 	Drafted func(claims []Claim)
 	// Questions are what the evidence was gathered for beside the question itself: the parts of a plan.
 	Questions []string
-	// Blocks says that the run knows forms: without, every answer is paragraphs.
-	Blocks bool
-	// Stated says that a sentence that is the question turned round answers it, whatever the odds are,
-	// and that lines of code answer little.
-	Stated bool
-	// Leads lets a sentence be shown with the lines that it leads to, as runs of these rules do.
-	Leads bool
 	// Interrupted is set when the caller has stopped the run: what is written now
 	// must be written at once, without a model.
 	Interrupted bool
@@ -79,9 +72,9 @@ type State struct {
 	Past int
 }
 
-// Form is the form that the answer is to have.
+// Form is the form that the answer is to have. By earlier rules every answer is paragraphs.
 func (s *State) Form() marchwarden.Format {
-	if !s.Blocks {
+	if s.Evidence.Earlier {
 		return marchwarden.Plain
 	}
 	return s.Request.Form()

@@ -53,42 +53,26 @@ func (g Grounded) Step() *trace.Verify {
 }
 
 // Rules names how the gate works, and changes when that does. A run keeps those that
-// it began with, so that it can be run again: those without a name, "", called
-// nothing quoted, named no judge, did not say that a refusal is one and gave no snippets;
-// under "gate/3" a sentence was shown without the lines that it leads to, under
-// "gate/4" an answer had no blocks and one form, under "gate/5" texts were split
-// without terms, and under "gate/6" a sentence that states the answer could be doubted, and code could answer.
-const Rules = "gate/7"
-
-var allRules = []string{"", "gate/3", "gate/4", "gate/5", "gate/6", Rules}
+// it began with, so that it can be run again. By the rules before, a sentence was shown
+// without the lines that it leads to, an answer had no blocks and one form, texts were
+// split without terms, settings and contents, and answers picked without what their
+// headings say; a sentence that states the answer could be doubted, and code could answer.
+const (
+	Rules       = "gate/7"
+	rulesBefore = "gate/3"
+)
 
 // KnowsRules reports whether this program can work by the rules of a run.
-func KnowsRules(rules string) bool { return slices.Contains(allRules, rules) }
+func KnowsRules(rules string) bool { return rules == Rules || Earlier(rules) }
 
-// since reports whether the rules of a run are some, or later ones.
-func since(rules, some string) bool {
-	return slices.Index(allRules, rules) >= slices.Index(allRules, some)
-}
-
-// HasLeads reports whether, by the rules of a run, a sentence is shown with the lines that it leads to.
-func HasLeads(rules string) bool { return since(rules, "gate/4") }
-
-// HasBlocks reports whether, by the rules of a run, an answer has blocks, and the form that is asked for.
-func HasBlocks(rules string) bool { return since(rules, "gate/5") }
-
-// HasTerms reports whether, by the rules of a run, texts are read by their terms, settings and contents, and answers by
-// what their headings say.
-func HasTerms(rules string) bool { return since(rules, "gate/6") }
-
-// HasStated reports whether, by the rules of a run, a sentence that is the question turned round answers it,
-// and lines of code answer little.
-func HasStated(rules string) bool { return since(rules, "gate/7") }
+// Earlier reports whether the rules of a run are those before.
+func Earlier(rules string) bool { return rules == rulesBefore }
 
 // Gate grounds a draft in the evidence. Every text it cuts
 // from is read from the store, where its hash is checked; an error means that the
 // store failed.
 func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, basis Basis, d reason.Draft) (Grounded, error) {
-	g := &gate{Basis: basis, ctx: ctx, blobs: blobs, set: set, first: basis.Rules == "", texts: map[int]string{}, places: map[int]func(int) string{}, cited: map[place]int{}}
+	g := &gate{Basis: basis, ctx: ctx, blobs: blobs, set: set, texts: map[int]string{}, places: map[int]func(int) string{}, cited: map[place]int{}}
 	g.out.Judged, g.out.Agreed = d.Judged, d.Agreed
 	err := g.lay(d)
 	switch {
@@ -121,7 +105,6 @@ type gate struct {
 	ctx    context.Context
 	blobs  blob.Store
 	set    *evidence.Set
-	first  bool                     // the rules are the first ones
 	texts  map[int]string           // stored text by source number
 	places map[int]func(int) string // where its parts stand in the document
 	cited  map[place]int            // citation number by what it cites
@@ -173,7 +156,7 @@ func (g *gate) claim(c reason.Claim) error {
 	}
 	g.out.Claims = append(g.out.Claims, g.judged(c, text, numbers))
 	for _, n := range numbers {
-		if cited := &g.out.Citations[n-1]; cited.Snippet == "" && !g.first {
+		if cited := &g.out.Citations[n-1]; cited.Snippet == "" {
 			cited.Snippet = snippet(cited.Title, text)
 		}
 	}

@@ -20,7 +20,7 @@ const maxReason = 200
 // is copied from what it cites. A draft that calls it so and is wrong had no verdict.
 func (g *gate) judged(c reason.Claim, text string, numbers []int) marchwarden.Claim {
 	out := marchwarden.Claim{Text: text, Citations: numbers, Support: c.Support}
-	if c.Support == marchwarden.Quoted || c.Support == marchwarden.Supported && !g.first {
+	if c.Support == marchwarden.Quoted || c.Support == marchwarden.Supported {
 		for _, n := range numbers {
 			stored := func(from int) string { return g.texts[g.out.Sources[n-1]][from:] }
 			if copied(text, g.out.Citations[n-1], stored) {
@@ -32,7 +32,7 @@ func (g *gate) judged(c reason.Claim, text string, numbers []int) marchwarden.Cl
 	switch {
 	case c.Support == marchwarden.Quoted:
 		out.Support = marchwarden.Unchecked
-	case !g.first && c.Support != marchwarden.Unchecked && (c.Judge == marchwarden.JudgeLocal || c.Judge == marchwarden.JudgeBoth):
+	case c.Support != marchwarden.Unchecked && (c.Judge == marchwarden.JudgeLocal || c.Judge == marchwarden.JudgeBoth):
 		out.Judge = c.Judge
 	}
 	return out
@@ -122,9 +122,7 @@ func (g *gate) refuse(d reason.Draft) error {
 	if d.Short != nil && d.Short.Kind != marchwarden.ShortUnknown {
 		g.out.DroppedShort = 1
 	}
-	if !g.first || d.Short != nil {
-		g.out.ShortAnswer = &marchwarden.ShortAnswer{Kind: marchwarden.ShortUnknown}
-	}
+	g.out.ShortAnswer = &marchwarden.ShortAnswer{Kind: marchwarden.ShortUnknown}
 	for _, near := range d.Closest {
 		if len(g.out.Closest) == marchwarden.MaxClosest {
 			break

@@ -133,26 +133,24 @@ func TestGateCallsQuotedWhatIsCopied(t *testing.T) {
 	long := "Peas " + strings.Repeat("and beans ", 80) + "grow."
 	set := library(t, blobs, "Peas like [4]  cool\u00a0 soil. Artichokes do not.", long)
 	for name, c := range map[string]struct {
-		claim       reason.Claim
-		want, first marchwarden.Support // by the rules of today, and the first
+		claim reason.Claim
+		want  marchwarden.Support
 	}{
-		"copied":                 {reason.Claim{Text: "Peas like cool soil.", Passages: []evidence.ID{"S1.1"}, Support: "supported"}, "quoted", "supported"},
-		"of the second":          {reason.Claim{Text: "Artichokes do not.", Passages: []evidence.ID{"S2.1", "S1.1"}, Support: "supported"}, "quoted", "supported"},
-		"longer than an excerpt": {reason.Claim{Text: long, Passages: []evidence.ID{"S2.1"}, Spans: []marchwarden.Span{{End: len(long)}}, Support: "supported"}, "quoted", "supported"},
-		"said in other words":    {reason.Claim{Text: "Cool soil suits peas.", Passages: []evidence.ID{"S1.1"}, Support: "supported"}, "supported", "supported"},
-		"a part of a word":       {reason.Claim{Text: "chokes do not.", Passages: []evidence.ID{"S1.1"}, Support: "supported"}, "supported", "supported"},
-		"half supported":         {reason.Claim{Text: "Artichokes do not.", Passages: []evidence.ID{"S1.1"}, Support: "partial"}, "partial", "partial"},
-		"unchecked":              {reason.Claim{Text: "Artichokes do not.", Passages: []evidence.ID{"S1.1"}}, "unchecked", "unchecked"},
-		"called so":              {reason.Claim{Text: "Artichokes do not.", Passages: []evidence.ID{"S1.1"}, Support: "quoted"}, "quoted", "quoted"},
-		"called so, and is not":  {reason.Claim{Text: "Artichokes do.", Passages: []evidence.ID{"S1.1"}, Support: "quoted"}, "unchecked", "unchecked"},
+		"copied":                 {reason.Claim{Text: "Peas like cool soil.", Passages: []evidence.ID{"S1.1"}, Support: "supported"}, "quoted"},
+		"of the second":          {reason.Claim{Text: "Artichokes do not.", Passages: []evidence.ID{"S2.1", "S1.1"}, Support: "supported"}, "quoted"},
+		"longer than an excerpt": {reason.Claim{Text: long, Passages: []evidence.ID{"S2.1"}, Spans: []marchwarden.Span{{End: len(long)}}, Support: "supported"}, "quoted"},
+		"said in other words":    {reason.Claim{Text: "Cool soil suits peas.", Passages: []evidence.ID{"S1.1"}, Support: "supported"}, "supported"},
+		"a part of a word":       {reason.Claim{Text: "chokes do not.", Passages: []evidence.ID{"S1.1"}, Support: "supported"}, "supported"},
+		"half supported":         {reason.Claim{Text: "Artichokes do not.", Passages: []evidence.ID{"S1.1"}, Support: "partial"}, "partial"},
+		"unchecked":              {reason.Claim{Text: "Artichokes do not.", Passages: []evidence.ID{"S1.1"}}, "unchecked"},
+		"called so":              {reason.Claim{Text: "Artichokes do not.", Passages: []evidence.ID{"S1.1"}, Support: "quoted"}, "quoted"},
+		"called so, and is not":  {reason.Claim{Text: "Artichokes do.", Passages: []evidence.ID{"S1.1"}, Support: "quoted"}, "unchecked"},
 	} {
-		for rules, want := range map[string]marchwarden.Support{verify.Rules: c.want, "": c.first} {
-			g, err := verify.Gate(ctx, blobs, set, verify.Basis{Rules: rules}, reason.Draft{Claims: []reason.Claim{c.claim}})
-			if err != nil || len(g.Claims) != 1 || g.Claims[0].Support != want {
-				t.Errorf("%s, rules %q: %v %+v, want %s", name, rules, err, g.Claims, want)
-			}
-			checked(t, blobs, g)
+		g, err := verify.Gate(ctx, blobs, set, verify.Basis{Rules: verify.Rules}, reason.Draft{Claims: []reason.Claim{c.claim}})
+		if err != nil || len(g.Claims) != 1 || g.Claims[0].Support != c.want {
+			t.Errorf("%s: %v %+v, want %s", name, err, g.Claims, c.want)
 		}
+		checked(t, blobs, g)
 	}
 	g := ground(t, blobs, set, reason.Draft{Claims: []reason.Claim{{Text: "Artichokes do not.", Passages: []evidence.ID{"S1.1"}, Support: "supported"}}})
 	g.Answer, g.Claims[0].Text = "Artichokes do. [1]", "Artichokes do."
@@ -169,27 +167,14 @@ func TestGateNamesTheJudge(t *testing.T) {
 	}
 	for _, c := range []struct {
 		claim reason.Claim
-		rules string
 		want  string
 	}{
-		{claim("supported", "local"), verify.Rules, "local"}, {claim("partial", "model+local"), verify.Rules, "model+local"},
-		{claim("supported", "the page itself"), verify.Rules, ""}, {claim("unchecked", "local"), verify.Rules, ""}, {claim("supported", "local"), "", ""},
+		{claim("supported", "local"), "local"}, {claim("partial", "model+local"), "model+local"},
+		{claim("supported", "the page itself"), ""}, {claim("unchecked", "local"), ""},
 	} {
-		g, err := verify.Gate(ctx, blobs, set, verify.Basis{Rules: c.rules}, reason.Draft{Claims: []reason.Claim{c.claim}})
+		g, err := verify.Gate(ctx, blobs, set, verify.Basis{Rules: verify.Rules}, reason.Draft{Claims: []reason.Claim{c.claim}})
 		if err != nil || g.Claims[0].Judge != c.want {
-			t.Errorf("%+v by %q: judge %q, %v, want %q", c.claim, c.rules, g.Claims[0].Judge, err, c.want)
-		}
-	}
-}
-
-// A run that began before there were short answers refuses as it did.
-func TestTheFirstRulesSayNothingNew(t *testing.T) {
-	blobs := blob.NewMem()
-	set := library(t, blobs, "Peas like cool soil.")
-	for rules, want := range map[string]bool{"": false, verify.Rules: true} {
-		g, err := verify.Gate(ctx, blobs, set, verify.Basis{Rules: rules}, reason.Draft{Refusal: "Nothing says so."})
-		if err != nil || (g.ShortAnswer != nil) != want {
-			t.Errorf("rules %q: %+v, %v", rules, g.ShortAnswer, err)
+			t.Errorf("%+v: judge %q, %v, want %q", c.claim, g.Claims[0].Judge, err, c.want)
 		}
 	}
 }

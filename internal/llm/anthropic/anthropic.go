@@ -28,33 +28,24 @@ const (
 	apiVersion     = "2023-06-01" // of the API that requests are written for
 )
 
-// Config says whom to ask, and how long to bear with it.
-type Config struct {
-	Key     string        // the API key; "" sends none, which a local server may accept
-	BaseURL string        // where the API is, with or without its /v1; "" is Anthropic itself
-	Model   string        // "" is DefaultModel
-	HTTP    *http.Client  // sends the requests; nil is a client of its own that uses no proxy
-	Idle    time.Duration // how long nothing of a reply may come, signs of life not counted; 0 is a minute
-}
-
 // Model is one model of the provider. It is safe for concurrent use.
 type Model struct {
-	name     string
-	wire     *llm.Wire   // its Address is "" where BaseURL is unusable, which every call says
+	wire     *llm.Wire
 	noSchema atomic.Bool // the model has refused a schema and answered without
 }
 
-// New makes a model of a configuration. It sends nothing; a wrong configuration fails the calls.
-func New(cfg Config) *Model {
-	key, name := strings.TrimSpace(cfg.Key), cmp.Or(cfg.Model, DefaultModel)
-	w := llm.Wire{Who: "anthropic", Model: name, Header: http.Header{"Anthropic-Version": {apiVersion}}, Idle: cfg.Idle, Secrets: httpapi.SecretsOf(key, cfg.BaseURL), Hints: hints}
-	if key != "" {
-		w.Header.Set("X-Api-Key", key)
+// New makes a model of a configuration, whose base URL may be with or without its /v1. It sends nothing; a wrong
+// configuration fails the calls.
+func New(cfg llm.Config) *Model {
+	cfg.Provider, cfg.Key, cfg.Model = "anthropic", strings.TrimSpace(cfg.Key), cmp.Or(cfg.Model, DefaultModel)
+	w := llm.Wire{Config: cfg, Header: http.Header{"Anthropic-Version": {apiVersion}}, Hints: hints}
+	if cfg.Key != "" {
+		w.Header.Set("X-Api-Key", cfg.Key)
 	}
 	if base := llm.Base(cmp.Or(strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1"), defaultBaseURL)); base != nil {
 		w.Address = base.JoinPath("v1", "messages").String()
 	}
-	return &Model{name: name, wire: w.Open(cfg.HTTP)}
+	return &Model{wire: w.Open()}
 }
 
 const hintNetwork = "check the network and ANTHROPIC_BASE_URL"
@@ -65,11 +56,9 @@ var hints = llm.Hints{
 }
 
 // ID is "anthropic/" and the model's name.
-func (m *Model) ID() string { return "anthropic/" + m.name }
+func (m *Model) ID() string { return "anthropic/" + m.wire.Model }
 
-// Generate makes one call, as llm.Model promises. Besides its code, an error says
-// with Retryable() bool whether the same call may succeed later and with
-// RetryAfter() (time.Duration, bool) what wait the provider asked for. A model that
+// Generate makes one call, as llm.Model promises. Its errors are llm.Faults. A model that
 // knows no schemas gets its calls without, once it has refused one.
 func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	if m.noSchema.Load() {
@@ -89,21 +78,17 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 }
 
 func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
-	if m.wire.Address == "" {
-		return llm.Reply{}, llm.NewFault(marchwarden.CodeInvalid, false, "check ANTHROPIC_BASE_URL", "the base URL for anthropic is no http or https address")
-	}
 	body, err := m.body(c)
 	if err != nil {
 		return llm.Reply{}, marchwarden.Wrap(err, marchwarden.CodeInternal, "write the request")
 	}
-	r := reading{kinds: map[int64]string{}}
-	h, failed := m.wire.Ask(ctx, c, body, r.read)
+	h, failed := m.wire.Ask(ctx, c, body, kinds{}.read)
 	if failed != nil {
 		return h.Lost(), failed
 	}
 	reply := h.Reply()
 	reply.Stop = stopOf(h.Finish)
-	if h.Model != "" && !strings.HasPrefix(h.Model, m.name) { // a dated name of the same model is the same model
+	if h.Model != "" && !strings.HasPrefix(h.Model, m.wire.Model) { // a dated name of the same model is the same model
 		reply.Model = "anthropic/" + m.wire.Said(h.Model)
 	}
 	return m.wire.Clean(reply), nil
@@ -116,7 +101,7 @@ const leastCached = 1024
 // enough to be kept. A schema would be part of that prefix, so it is told in words after it; and the tools, which come
 // first, are left out of a call that has no use for them only where nothing is kept.
 func (m *Model) body(c llm.Call) ([]byte, error) {
-	r := request{Model: m.name, MaxTokens: c.MaxTokens, Stream: true}
+	r := request{Model: m.wire.Model, MaxTokens: c.MaxTokens, Stream: true}
 	if strings.TrimSpace(c.System) != "" {
 		r.System = []text{{Type: "text", Text: c.System}}
 	}
@@ -139,9 +124,6 @@ func (m *Model) body(c llm.Call) ([]byte, error) {
 	for _, t := range c.Tools {
 		r.Tools = append(r.Tools, tool(t))
 	}
-	if len(r.Tools) > 0 {
-		r.ToolChoice = json.RawMessage(`{"type":"auto","disable_parallel_tool_use":false}`)
-	}
 	return json.Marshal(r)
 }
 
@@ -149,14 +131,11 @@ func (m *Model) body(c llm.Call) ([]byte, error) {
 // connection can serve again.
 const drain = 250 * time.Millisecond
 
-// reading takes in a reply.
-type reading struct {
-	kinds map[int64]string // of the content blocks
-	in    counts           // the input of the last report that has one
-}
+// kinds are those of the content blocks of a reply, by their index.
+type kinds map[int64]string
 
 // read takes in an answer. An orderly end has a stop reason and a message_stop.
-func (r *reading) read(h *llm.Heard, a llm.Answer) error {
+func (k kinds) read(h *llm.Heard, a llm.Answer) error {
 	if a.Media != "text/event-stream" {
 		return h.Foreign()
 	}
@@ -178,7 +157,7 @@ func (r *reading) read(h *llm.Heard, a llm.Answer) error {
 		if err := llm.Decode(raw.Data, &e); err != nil {
 			return err
 		}
-		if r.take(h, &e) {
+		if k.take(h, &e) {
 			a.Alive(math.MaxInt64)
 		}
 		if ended = e.Type == "message_stop" && h.Finish != ""; ended {
@@ -194,14 +173,14 @@ func (r *reading) read(h *llm.Heard, a llm.Answer) error {
 }
 
 // take adds an event and reports whether it was part of the reply. An unknown event is passed over.
-func (r *reading) take(h *llm.Heard, e *event) bool {
+func (k kinds) take(h *llm.Heard, e *event) bool {
 	switch e.Type {
 	case "message_start":
 		h.Model = e.Message.Model
-		r.count(h, e.Message.Usage)
+		count(h, e.Message.Usage)
 	case "content_block_start":
 		b := e.ContentBlock
-		r.kinds[e.Index] = b.Type
+		k[e.Index] = b.Type
 		switch b.Type {
 		case "text":
 			h.Say(b.Text)
@@ -213,7 +192,7 @@ func (r *reading) take(h *llm.Heard, e *event) bool {
 		}
 	case "content_block_delta":
 		d := e.Delta
-		switch kind := r.kinds[e.Index]; {
+		switch kind := k[e.Index]; {
 		case kind == "":
 			return false
 		case d.Type == "text_delta" && kind == "text":
@@ -226,7 +205,7 @@ func (r *reading) take(h *llm.Heard, e *event) bool {
 		return d.Text+d.PartialJSON+d.Thinking+d.Signature != ""
 	case "message_delta":
 		h.Finish = cmp.Or(e.Delta.StopReason, h.Finish)
-		r.count(h, e.Usage)
+		count(h, e.Usage)
 	case "content_block_stop", "message_stop":
 	default:
 		return false
@@ -235,11 +214,8 @@ func (r *reading) take(h *llm.Heard, e *event) bool {
 }
 
 // count adds a report of tokens, in which input is counted without what is cached.
-func (r *reading) count(h *llm.Heard, c counts) {
-	const most = 1 << 40
-	at := func(n int64) int64 { return min(max(n, 0), most) }
-	r.in = counts{In: max(r.in.In, at(c.In)), Read: max(r.in.Read, at(c.Read)), Write: max(r.in.Write, at(c.Write))}
-	h.Count(r.in.In+r.in.Read+r.in.Write, c.Out, r.in.Read, r.in.Write)
+func count(h *llm.Heard, c counts) {
+	h.Count(c.In+c.Read+c.Write, c.Out, c.Read, c.Write)
 }
 
 // stopOf translates a stop reason.
@@ -259,13 +235,12 @@ func stopOf(s string) llm.Stop {
 
 // request is the body of a call. Its fields stand in the order in which they are cached.
 type request struct {
-	Model        string          `json:"model"`
-	MaxTokens    int             `json:"max_tokens"`
-	Stream       bool            `json:"stream"`
-	Tools        []tool          `json:"tools,omitempty"`
-	ToolChoice   json.RawMessage `json:"tool_choice,omitempty"`
-	System       []text          `json:"system,omitempty"`
-	Messages     []message       `json:"messages"`
+	Model        string    `json:"model"`
+	MaxTokens    int       `json:"max_tokens"`
+	Stream       bool      `json:"stream"`
+	Tools        []tool    `json:"tools,omitempty"`
+	System       []text    `json:"system,omitempty"`
+	Messages     []message `json:"messages"`
 	OutputConfig struct {
 		Format struct {
 			Type   string          `json:"type"`

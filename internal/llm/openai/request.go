@@ -20,7 +20,7 @@ type request struct {
 
 // foreign says that the provider is called openai but lives elsewhere.
 func (r request) foreign() bool {
-	return r.cfg.Provider == "openai" && !strings.HasPrefix(r.cfg.BaseURL, "https://api.openai.com/")
+	return r.wire.Provider == "openai" && !strings.HasPrefix(r.wire.Address, "https://api.openai.com/")
 }
 
 // The fields that can bound a reply: max_tokens, and max_completion_tokens.
@@ -35,14 +35,14 @@ func (r request) caps() []int {
 	switch {
 	case r.foreign():
 		return []int{oldCap | newCap, newCap, oldCap}
-	case r.cfg.Provider == "openai":
+	case r.wire.Provider == "openai":
 		return []int{newCap, oldCap}
 	}
 	return []int{oldCap, newCap}
 }
 
 func (r request) body(l limits) ([]byte, error) {
-	p := chat{Model: r.cfg.Model, Stream: true}
+	p := chat{Model: r.wire.Model, Stream: true}
 	way := r.caps()[l[bound]]
 	if way&oldCap != 0 {
 		p.MaxTokens = r.Call.MaxTokens
@@ -53,8 +53,8 @@ func (r request) body(l limits) ([]byte, error) {
 	if l[usage] == 0 {
 		p.StreamOptions = json.RawMessage(`{"include_usage":true}`)
 	}
-	if thinks(r.cfg.Model) {
-		if (r.cfg.Provider == "openai" || r.cfg.Provider == "gemini") && l[effort] == 0 {
+	if thinks(r.wire.Model) {
+		if (r.wire.Provider == "openai" || r.wire.Provider == "gemini") && l[effort] == 0 {
 			p.ReasoningEffort = "low"
 		}
 	} else if l[warmth] == 0 {
@@ -78,7 +78,7 @@ func (r request) body(l limits) ([]byte, error) {
 const leastCached = 1024
 
 func (r request) kept() bool {
-	return r.cfg.Provider == "openai" && !r.foreign() && r.Call.Shared != "" && r.Call.Prefix() >= leastCached
+	return r.wire.Provider == "openai" && !r.foreign() && r.Call.Shared != "" && r.Call.Prefix() >= leastCached
 }
 
 // tools offers the call's tools, or returns the text that describes them. A call for a reply by a schema has no use
@@ -96,7 +96,6 @@ func (r request) tools(p *chat, l limits) string {
 	for _, t := range r.Call.Tools {
 		p.Tools = append(p.Tools, tool{"function", function(t)})
 	}
-	p.ParallelToolCalls = len(p.Tools) > 0 && p.ToolChoice == "" && l[parallel] == 0
 	return ""
 }
 
@@ -154,13 +153,12 @@ const (
 
 // What a server may refuse.
 const (
-	bound    = iota // a way to bound a reply, of request.caps
-	schema          // a way to ask for a schema
-	toolUse         // tools
-	parallel        // several tool calls at once
-	usage           // the usage of a stream
-	effort          // how much to think
-	warmth          // the temperature
+	bound   = iota // a way to bound a reply, of request.caps
+	schema         // a way to ask for a schema
+	toolUse        // tools
+	usage          // the usage of a stream
+	effort         // how much to think
+	warmth         // the temperature
 	features
 )
 
@@ -195,8 +193,6 @@ func (l limits) without(f *llm.Fault, r request) (limits, bool) {
 		l[effort] = 1
 	case names("temperature"):
 		l[warmth] = 1
-	case tools && l[parallel] == 0 && names("parallel_tool_calls", "parallel tool"):
-		l[parallel] = 1
 	case tools && names("'tools'", `"tools"`, "`tools`", "tool_choice", "param tools", "requested parameters"):
 		l[toolUse] = 1
 	case len(r.Call.Schema) > 0:

@@ -99,7 +99,7 @@ func write(ctx context.Context, st *reason.State, q *lexicon.Question) (reason.D
 		by = &withReader
 	}
 	match := sigmoid(odds(list, by.right)) * float64(len(lk.windows)) / float64(len(lk.windows)+len(unread)) // of what should have been read
-	if odds(list, by.exists) < by.refuse && !(st.Stated && lk.states(list[0])) || lk.elsewhere(list[0], via != nil) {
+	if odds(list, by.exists) < by.refuse && (lk.earlier || !lk.states(list[0])) || lk.elsewhere(list[0], via != nil) {
 		return lk.refuse(st, list, unread, match), nil
 	}
 	picks := lk.choose(list)
