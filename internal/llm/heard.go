@@ -95,7 +95,14 @@ func (h *Heard) Foreign() error {
 
 // Reply is what was heard, without why it ended.
 func (h *Heard) Reply() Reply {
-	r := Reply{Text: h.text.String(), Usage: h.usage()}
+	r := h.said()
+	r.Usage = h.usage()
+	return r
+}
+
+// said is what of a reply can be seen.
+func (h *Heard) said() Reply {
+	r := Reply{Text: h.text.String()}
 	for _, c := range h.calls {
 		r.Calls = append(r.Calls, ToolCall{Name: c.name, Input: ToolInput(cmp.Or(c.input.String(), c.whole))})
 	}
@@ -121,11 +128,7 @@ func (h *Heard) usage() Usage {
 	u.CacheRead = within(h.read, u.In)
 	u.CacheWrite = within(h.write, u.In-u.CacheRead)
 	if u.Out == 0 || h.Finish == "" { // the count at a stream's start is a placeholder
-		said := EstimateText(h.text.String()) + EstimateText(h.Refusal.String()) + EstimateText(h.thoughts.String())
-		for _, c := range h.calls {
-			said += EstimateText(c.name) + EstimateText(cmp.Or(c.input.String(), c.whole))
-		}
-		u.Out = max(u.Out, min(said, most))
+		u.Out = max(u.Out, min(h.said().Shown()+EstimateText(h.Refusal.String())+EstimateText(h.thoughts.String()), most))
 	}
 	return u
 }

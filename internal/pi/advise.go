@@ -83,7 +83,7 @@ func (p *adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
 		}
 		items := llm.ListIn(reply.Text, "rihlas")
 		cut := reply.Stop == llm.StopLength && len(items) == 0
-		if spare := min(thinking, b.Meter.Room()/2-llm.Price(b.Scale, c)); cut && again && spare >= c.MaxTokens {
+		if spare := min(thinking, b.Meter.Room()/2-llm.Price(b.Model.Scale, c)); cut && again && spare >= c.MaxTokens {
 			c.MaxTokens += spare
 			continue
 		}
@@ -223,7 +223,7 @@ func planCall(b *Brief) (llm.Call, error) {
 	for _, chars := range scopeChars {
 		told := v.Question(b.Request, b.Limits.TokenBudget, b.Now) + fmt.Sprintf("Rihlas: at most %d\n", b.Most) + v.Block("researchers", memberLines(v, b, chars))
 		c.Input, c.MaxTokens = llm.Limit(well)+told, 0
-		c.MaxTokens = min(well, whole-llm.Price(b.Scale, c))
+		c.MaxTokens = min(well, whole-llm.Price(b.Model.Scale, c))
 		c.Input = llm.Limit(c.MaxTokens) + told
 		if c.MaxTokens >= max(leastReply, well/2) || chars == 0 && c.MaxTokens >= leastReply {
 			return c, nil

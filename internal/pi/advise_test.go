@@ -65,8 +65,7 @@ func briefOf(m *llmtest.Model, tokens int) *Brief {
 		Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Members: members, Most: 6, Meter: budget.New(l, 0), Nonce: nonce,
 	}
 	if m != nil {
-		guarded := llm.NewMetered(m, b.Meter, &trace.Start{}, func(trace.Step) error { return nil }, func(string) {})
-		b.Model, b.Scale = guarded, guarded.Scale
+		b.Model = llm.NewMetered(m, b.Meter, &trace.Start{}, func(trace.Step) error { return nil }, func(string) {})
 	}
 	return b
 }

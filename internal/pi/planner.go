@@ -38,11 +38,10 @@ type Brief struct {
 	Limits  marchwarden.Limits
 	Now     time.Time
 	Members []dispatch.Member
-	Untold  []string  // names members whose Scope no model may be shown: it tells of sources of the user's own
-	Most    int       // how many rihlas there may be
-	Model   llm.Model // metered; nil for a planner without one
+	Untold  []string     // names members whose Scope no model may be shown: it tells of sources of the user's own
+	Most    int          // how many rihlas there may be
+	Model   *llm.Metered // nil for a planner without one
 	Meter   *budget.Meter
-	Scale   func() float64
 	Nonce   string
 }
 
@@ -56,15 +55,12 @@ type Sending struct {
 func (r *run) brief() *Brief {
 	b := &Brief{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Members: r.inv.Members,
-		Most: r.inv.MaxRihlas, Meter: r.meter, Nonce: llm.Nonce(r.start.TraceID),
+		Most: r.inv.MaxRihlas, Model: r.model, Meter: r.meter, Nonce: llm.Nonce(r.start.TraceID),
 	}
 	for _, m := range r.inv.Members {
 		if r.secret(m.Name) {
 			b.Untold = append(b.Untold, m.Name)
 		}
-	}
-	if r.model != nil {
-		b.Model, b.Scale = r.model, r.model.Scale
 	}
 	return b
 }

@@ -124,6 +124,9 @@ func (m *Model) body(c llm.Call) ([]byte, error) {
 	for _, t := range c.Tools {
 		r.Tools = append(r.Tools, tool(t))
 	}
+	if len(r.Tools) > 0 {
+		r.ToolChoice = json.RawMessage(`{"type":"auto","disable_parallel_tool_use":false}`)
+	}
 	return json.Marshal(r)
 }
 
@@ -235,12 +238,13 @@ func stopOf(s string) llm.Stop {
 
 // request is the body of a call. Its fields stand in the order in which they are cached.
 type request struct {
-	Model        string    `json:"model"`
-	MaxTokens    int       `json:"max_tokens"`
-	Stream       bool      `json:"stream"`
-	Tools        []tool    `json:"tools,omitempty"`
-	System       []text    `json:"system,omitempty"`
-	Messages     []message `json:"messages"`
+	Model        string          `json:"model"`
+	MaxTokens    int             `json:"max_tokens"`
+	Stream       bool            `json:"stream"`
+	Tools        []tool          `json:"tools,omitempty"`
+	ToolChoice   json.RawMessage `json:"tool_choice,omitempty"`
+	System       []text          `json:"system,omitempty"`
+	Messages     []message       `json:"messages"`
 	OutputConfig struct {
 		Format struct {
 			Type   string          `json:"type"`

@@ -104,6 +104,7 @@ func TestRequest(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"model":"claude-x","max_tokens":100,"stream":true,
 		"system":[{"type":"text","text":"Be brief."}],
 		"messages":[{"role":"user","content":[{"type":"text","text":"How long is the bridge?"}]}],
+		"tool_choice":{"type":"auto","disable_parallel_tool_use":false},
 		"tools":[{"name":"a","description":"does a","input_schema":{"type":"object","properties":{"z":{"type":"string","maxLength":9},"b":{}},"additionalProperties":false}},
 			{"name":"b","description":"","input_schema":{"type":"object"}}]}`), &want); err != nil {
 		t.Fatal(err)

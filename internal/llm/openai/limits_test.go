@@ -25,30 +25,20 @@ func TestFallbacks(t *testing.T) {
 		last     func(b body) bool                         // what the request that was answered looks like
 	}{
 		{
-			"max_completion_tokens, old server", llm.Config{Provider: "openai"}, call(),
+			"max_tokens, old server", llm.Config{Provider: "openai"}, call(),
 			func(b body) (int, string) {
 				if b["max_completion_tokens"] != nil {
 					return 400, "Unrecognized request argument supplied: max_completion_tokens"
 				}
 				return 0, ""
 			},
-			3, func(b body) bool { return b["max_tokens"] == 100.0 },
+			1, func(b body) bool { return b["max_tokens"] == 100.0 },
 		},
 		{
 			"max_tokens, new server", llm.Config{Provider: "vllm"}, call(),
 			func(b body) (int, string) {
 				if b["max_tokens"] != nil {
 					return 400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-				}
-				return 0, ""
-			},
-			2, func(b body) bool { return b["max_completion_tokens"] == 100.0 },
-		},
-		{
-			"both limits", llm.Config{Provider: "openai"}, call(),
-			func(b body) (int, string) {
-				if b["max_tokens"] != nil {
-					return 400, "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported."
 				}
 				return 0, ""
 			},
@@ -156,6 +146,16 @@ func TestFallbacks(t *testing.T) {
 			},
 			3, func(b body) bool { return strings.Contains(b.text("messages"), `additionalProperties`) },
 		},
+		{
+			"parallel calls", llm.Config{Provider: "vllm"}, withTools(call()),
+			func(b body) (int, string) {
+				if b["parallel_tool_calls"] != nil {
+					return 400, "parallel_tool_calls is not supported"
+				}
+				return 0, ""
+			},
+			2, func(b body) bool { return b["tools"] != nil },
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int, b body) {
@@ -192,7 +192,7 @@ func TestFallbacks(t *testing.T) {
 }
 
 func describesTools(b body) bool {
-	return b["tools"] == nil && strings.Contains(b.text("messages"), "Tool web_search: Searches.")
+	return b["tools"] == nil && b["parallel_tool_calls"] == nil && strings.Contains(b.text("messages"), "Tool web_search: Searches.")
 }
 
 // TestFinalRefusals: a refusal that no other form of the request would avoid is

@@ -144,7 +144,7 @@ func TestRequests(t *testing.T) {
 		{"ollama", llm.Config{Provider: "ollama", Model: "llama3.2"}, call(), `"max_tokens":100|"temperature":0.2`, "max_completion_tokens|reasoning_effort"},
 		{"openrouter, reasoning", llm.Config{Provider: "openrouter", Model: "openai/o4-mini"}, call(), `"max_tokens":100`, "temperature|reasoning_effort"},
 		{"no system", llm.Config{}, llm.Call{Input: "Hi"}, `"messages":[{"role":"user","content":"Hi"}]`, "max_tokens|max_completion_tokens"},
-		{"tools", llm.Config{}, withTools(call()), `"name":"web_search"|"description":"Searches."|"required":["query"]`, "response_format"},
+		{"tools", llm.Config{}, withTools(call()), `"parallel_tool_calls":true|"name":"web_search"|"description":"Searches."|"required":["query"]`, "response_format"},
 		{"tools keep the order of fields", llm.Config{}, llm.Call{Tools: []llm.Tool{{Name: "t", Schema: json.RawMessage(`{"type":"object","properties":{"z":{},"a":{}}}`)}}}, `{"z":{},"a":{}}`, "response_format"},
 		{"strict schema", llm.Config{}, withSchema(call()), `"type":"json_schema"|"strict":true|"additionalProperties":false`, "tools"},
 	} {

@@ -18,37 +18,17 @@ type request struct {
 	*Model
 }
 
-// foreign says that the provider is called openai but lives elsewhere.
-func (r request) foreign() bool {
-	return r.wire.Provider == "openai" && !strings.HasPrefix(r.wire.Address, "https://api.openai.com/")
-}
-
-// The fields that can bound a reply: max_tokens, and max_completion_tokens.
-const (
-	oldCap = 1 << iota
-	newCap
-)
-
-// caps are which of them are set, in the order to try them. A server that only calls itself openai
-// gets both: one that ignores the field it does not know would write without end.
-func (r request) caps() []int {
-	switch {
-	case r.foreign():
-		return []int{oldCap | newCap, newCap, oldCap}
-	case r.wire.Provider == "openai":
-		return []int{newCap, oldCap}
-	}
-	return []int{oldCap, newCap}
+// atOpenAI reports whether OpenAI itself is asked: other servers are called so, too.
+func (r request) atOpenAI() bool {
+	return r.wire.Provider == "openai" && strings.HasPrefix(r.wire.Address, "https://api.openai.com/")
 }
 
 func (r request) body(l limits) ([]byte, error) {
 	p := chat{Model: r.wire.Model, Stream: true}
-	way := r.caps()[l[bound]]
-	if way&oldCap != 0 {
-		p.MaxTokens = r.Call.MaxTokens
-	}
-	if way&newCap != 0 {
+	if r.atOpenAI() == (l[bound] == 0) {
 		p.MaxCompletionTokens = r.Call.MaxTokens
+	} else {
+		p.MaxTokens = r.Call.MaxTokens
 	}
 	if l[usage] == 0 {
 		p.StreamOptions = json.RawMessage(`{"include_usage":true}`)
@@ -78,7 +58,7 @@ func (r request) body(l limits) ([]byte, error) {
 const leastCached = 1024
 
 func (r request) kept() bool {
-	return r.wire.Provider == "openai" && !r.foreign() && r.Call.Shared != "" && r.Call.Prefix() >= leastCached
+	return r.atOpenAI() && r.Call.Shared != "" && r.Call.Prefix() >= leastCached
 }
 
 // tools offers the call's tools, or returns the text that describes them. A call for a reply by a schema has no use
@@ -96,6 +76,7 @@ func (r request) tools(p *chat, l limits) string {
 	for _, t := range r.Call.Tools {
 		p.Tools = append(p.Tools, tool{"function", function(t)})
 	}
+	p.ParallelToolCalls = len(p.Tools) > 0 && p.ToolChoice == "" && l[parallel] == 0
 	return ""
 }
 
@@ -153,12 +134,13 @@ const (
 
 // What a server may refuse.
 const (
-	bound   = iota // a way to bound a reply, of request.caps
-	schema         // a way to ask for a schema
-	toolUse        // tools
-	usage          // the usage of a stream
-	effort         // how much to think
-	warmth         // the temperature
+	bound    = iota // the field that bounds a reply: max_completion_tokens at OpenAI, max_tokens elsewhere
+	schema          // a way to ask for a schema
+	toolUse         // tools
+	parallel        // several tool calls at once
+	usage           // the usage of a stream
+	effort          // how much to think
+	warmth          // the temperature
 	features
 )
 
@@ -186,13 +168,15 @@ func (l limits) without(f *llm.Fault, r request) (limits, bool) {
 	case !bad || llm.TooLong(said):
 		return old, false
 	case names("max_tokens", "max_completion_tokens"):
-		l[bound] = min(l[bound]+1, len(r.caps())-1)
+		l[bound] = 1 // the other one
 	case names("stream_options", "include_usage"):
 		l[usage] = 1
 	case names("reasoning_effort", "reasoning effort", "reasoning.effort"):
 		l[effort] = 1
 	case names("temperature"):
 		l[warmth] = 1
+	case tools && l[parallel] == 0 && names("parallel_tool_calls", "parallel tool"):
+		l[parallel] = 1
 	case tools && names("'tools'", `"tools"`, "`tools`", "tool_choice", "param tools", "requested parameters"):
 		l[toolUse] = 1
 	case len(r.Call.Schema) > 0:

@@ -134,6 +134,7 @@ type chat struct {
 	ReasoningEffort     string          `json:"reasoning_effort,omitempty"`
 	Tools               []tool          `json:"tools,omitempty"`
 	ToolChoice          string          `json:"tool_choice,omitempty"`
+	ParallelToolCalls   bool            `json:"parallel_tool_calls,omitempty"`
 	ResponseFormat      *responseFormat `json:"response_format,omitempty"`
 }
 
