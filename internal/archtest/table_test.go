@@ -77,7 +77,7 @@ var layers = []layer{
 	{"internal/llm/openai", []string{".", "internal/httpapi", "internal/llm", "internal/secret"}},
 	{"internal/mcpkit/client", []string{".", "internal/blob", "internal/dispatch", "internal/durable", "internal/httpapi", "internal/mcpkit"}},
 	{"internal/reader", []string{".", "internal/embed", "internal/embed/bert", "internal/trace"}},
-	{"internal/replay", []string{".", "internal/blob", "internal/embed", "internal/fetch", "internal/llm", "internal/search", "internal/trace"}},
+	{"internal/replay", []string{".", "internal/blob", "internal/embed", "internal/fetch", "internal/llm", "internal/panics", "internal/search", "internal/trace"}},
 	// Judgement.
 	{"internal/reason", []string{".", "internal/budget", "internal/embed", "internal/evidence", "internal/lexicon", "internal/llm", "internal/plaintext", "internal/reader", "internal/search"}},
 	{"internal/resumetest", []string{".", "internal/blob", "internal/replay", "internal/trace"}}, // one run that is cut off and resumed

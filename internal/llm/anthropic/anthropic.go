@@ -82,7 +82,8 @@ func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	if err != nil {
 		return llm.Reply{}, marchwarden.Wrap(err, marchwarden.CodeInternal, "write the request")
 	}
-	h, failed := m.wire.Ask(ctx, c, body, kinds{}.read)
+	r := reading{kinds: map[int64]string{}}
+	h, failed := m.wire.Ask(ctx, c, body, r.read)
 	if failed != nil {
 		return h.Lost(), failed
 	}
@@ -134,11 +135,14 @@ func (m *Model) body(c llm.Call) ([]byte, error) {
 // connection can serve again.
 const drain = 250 * time.Millisecond
 
-// kinds are those of the content blocks of a reply, by their index.
-type kinds map[int64]string
+// reading takes in a reply.
+type reading struct {
+	kinds map[int64]string // of the content blocks
+	in    counts           // the input of the last report that has one
+}
 
 // read takes in an answer. An orderly end has a stop reason and a message_stop.
-func (k kinds) read(h *llm.Heard, a llm.Answer) error {
+func (r *reading) read(h *llm.Heard, a llm.Answer) error {
 	if a.Media != "text/event-stream" {
 		return h.Foreign()
 	}
@@ -160,7 +164,7 @@ func (k kinds) read(h *llm.Heard, a llm.Answer) error {
 		if err := llm.Decode(raw.Data, &e); err != nil {
 			return err
 		}
-		if k.take(h, &e) {
+		if r.take(h, &e) {
 			a.Alive(math.MaxInt64)
 		}
 		if ended = e.Type == "message_stop" && h.Finish != ""; ended {
@@ -176,14 +180,14 @@ func (k kinds) read(h *llm.Heard, a llm.Answer) error {
 }
 
 // take adds an event and reports whether it was part of the reply. An unknown event is passed over.
-func (k kinds) take(h *llm.Heard, e *event) bool {
+func (r *reading) take(h *llm.Heard, e *event) bool {
 	switch e.Type {
 	case "message_start":
 		h.Model = e.Message.Model
-		count(h, e.Message.Usage)
+		r.count(h, e.Message.Usage)
 	case "content_block_start":
 		b := e.ContentBlock
-		k[e.Index] = b.Type
+		r.kinds[e.Index] = b.Type
 		switch b.Type {
 		case "text":
 			h.Say(b.Text)
@@ -195,7 +199,7 @@ func (k kinds) take(h *llm.Heard, e *event) bool {
 		}
 	case "content_block_delta":
 		d := e.Delta
-		switch kind := k[e.Index]; {
+		switch kind := r.kinds[e.Index]; {
 		case kind == "":
 			return false
 		case d.Type == "text_delta" && kind == "text":
@@ -208,7 +212,7 @@ func (k kinds) take(h *llm.Heard, e *event) bool {
 		return d.Text+d.PartialJSON+d.Thinking+d.Signature != ""
 	case "message_delta":
 		h.Finish = cmp.Or(e.Delta.StopReason, h.Finish)
-		count(h, e.Usage)
+		r.count(h, e.Usage)
 	case "content_block_stop", "message_stop":
 	default:
 		return false
@@ -217,8 +221,11 @@ func (k kinds) take(h *llm.Heard, e *event) bool {
 }
 
 // count adds a report of tokens, in which input is counted without what is cached.
-func count(h *llm.Heard, c counts) {
-	h.Count(c.In+c.Read+c.Write, c.Out, c.Read, c.Write)
+func (r *reading) count(h *llm.Heard, c counts) {
+	const most = 1 << 40
+	at := func(n int64) int64 { return min(max(n, 0), most) }
+	r.in = counts{In: max(r.in.In, at(c.In)), Read: max(r.in.Read, at(c.Read)), Write: max(r.in.Write, at(c.Write))}
+	h.Count(r.in.In+r.in.Read+r.in.Write, c.Out, r.in.Read, r.in.Write)
 }
 
 // stopOf translates a stop reason.

@@ -10,7 +10,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -100,7 +99,7 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 			m.mu.Lock()
 			m.knows = m.knows.and(l) // calls side by side learn different things
 			m.mu.Unlock()
-			return m.wire.Clean(replyOf(c, h)), nil
+			return m.wire.Clean(replyOf(h)), nil
 		}
 		lost := h.Lost()
 		next, ok := l.without(failed, r)
@@ -112,17 +111,9 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 }
 
 // replyOf is what was heard of a reply that has ended.
-func replyOf(c llm.Call, h *llm.Heard) llm.Reply {
+func replyOf(h *llm.Heard) llm.Reply {
 	r := h.Reply()
 	r.Text = llm.WithoutThinking(r.Text)
-	if len(r.Calls) == 0 && len(c.Tools) > 0 { // text that names none of the tools asks for none
-		known := func(call llm.ToolCall) bool {
-			return slices.ContainsFunc(c.Tools, func(t llm.Tool) bool { return t.Name == call.Name })
-		}
-		if written := llm.CallsIn(r.Text); slices.ContainsFunc(written, known) {
-			r.Text, r.Calls = "", written
-		}
-	}
 	switch {
 	case h.Finish == "content_filter" || h.Refusal.Len() > 0:
 		r.Stop, r.Calls = llm.StopRefusal, nil
