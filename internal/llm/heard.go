@@ -71,10 +71,8 @@ func (h *Heard) CallWhole(index int64, input string) { h.slots[index].whole = in
 
 // Count notes what the provider has counted so far, which only grows: all input, cached included, and all output.
 func (h *Heard) Count(in, out, read, write int64) {
-	const most = 1 << 40
 	h.counted = true
-	h.in, h.out = max(h.in, min(in, most)), max(h.out, min(out, most))
-	h.read, h.write = max(h.read, min(read, most)), max(h.write, min(write, most))
+	h.in, h.out, h.read, h.write = max(h.in, in), max(h.out, out), max(h.read, read), max(h.write, write)
 }
 
 // Complaint is the fault that a part of a reply stands for, or nil if it is none.

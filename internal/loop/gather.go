@@ -51,15 +51,7 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 	if len(hits) == 0 {
 		return nil
 	}
-	reads, err := r.cfg.Reasoner.Choose(ctx, r.state, hits)
-	if replay.Fatal(err) {
-		return err
-	}
-	if err != nil {
-		r.addGap(marchwarden.GapFor("choosing what to read", err), err)
-		return r.j.Note(&trace.Message{Head: head("choosing failed: %v", err), Iteration: r.state.Iteration})
-	}
-	offered, err = r.offered(reads)
+	offered, err = r.offered(r.cfg.Reasoner.Choose(r.state, hits))
 	for failed := 1; failed > 0 && err == nil; { // best first; what cannot be read gives its place to the next
 		failed, err = r.readOffered(ctx, offered)
 	}

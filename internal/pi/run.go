@@ -261,8 +261,9 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if a.Interrupted {
-		r.leave()
+	if a.Interrupted { // the run ends with what there is
+		r.interrupted, r.stopped = true, true
+		r.meter.Exhaust("patience of the caller, who stopped the run")
 	}
 	if r.meter.Elapsed(r.start.Counted(a.Elapsed)) != nil || a.Over {
 		r.stopped = true
@@ -277,12 +278,6 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	}
 	jr.arrived, jr.took = true, a.Elapsed-jr.took
 	return jr, a.Elapsed, nil
-}
-
-// leave has the run end with what there is: its caller has stopped it.
-func (r *run) leave() {
-	r.interrupted, r.stopped = true, true
-	r.meter.Exhaust("patience of the caller, who stopped the run")
 }
 
 // wait is the number of the next journey that comes back, or 0 when the time is over and none did, though told.

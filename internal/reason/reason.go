@@ -273,8 +273,8 @@ type Reasoner interface {
 	// over. A plan may come with an error: what failed, and how to go on all the same.
 	Plan(ctx context.Context, s *State) (Plan, error)
 	// Choose picks which of the hits to read, best first. The loop cuts the list
-	// at the sources that are left and never reads a locator twice.
-	Choose(ctx context.Context, s *State, hits []search.Hit) ([]Read, error)
+	// at the sources that are left and never reads a locator twice. It asks no model.
+	Choose(s *State, hits []search.Hit) []Read
 	// Write answers from the evidence. A draft may come with an error: what failed,
 	// and what could be written all the same. It spends tokens through the state's
 	// meter and must leave the budget whole when it cannot.

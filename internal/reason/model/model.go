@@ -142,11 +142,11 @@ const (
 )
 
 // Choose fuses the ranks that this iteration's searches gave and takes the best,
-// of different hosts first. It costs no tokens and never fails. What is read of a
+// of different hosts first. It costs no tokens. What is read of a
 // step that the model did not plan is chosen without it, too.
-func (r *Reasoner) Choose(ctx context.Context, s *reason.State, hits []search.Hit) ([]reason.Read, error) {
+func (r *Reasoner) Choose(s *reason.State, hits []search.Hit) []reason.Read {
 	if r.plainly {
-		return r.plain.Choose(context.WithoutCancel(ctx), s, hits)
+		return r.plain.Choose(s, hits)
 	}
 	n := 2
 	if s.Iteration <= 1 {
@@ -171,7 +171,7 @@ func (r *Reasoner) Choose(ctx context.Context, s *reason.State, hits []search.Hi
 	for _, h := range best[:min(n, len(best))] {
 		reads = append(reads, reason.Read{Locator: h.Locator, Reason: "among the best hits of this step's searches"})
 	}
-	return reads, nil
+	return reads
 }
 
 // fused are the hits that can still be read, by one over their rank, added up over this iteration's searches.
