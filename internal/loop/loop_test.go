@@ -31,7 +31,7 @@ type script struct {
 	choose func([]search.Hit) []reason.Read
 	write  func(*reason.State) (reason.Draft, error)
 	plan   error
-	look   func(context.Context) error // called first of all, by Plan and Write
+	look   func(context.Context) error // called first of all, by each method
 }
 
 func (s *script) peek(ctx context.Context) error {
@@ -61,6 +61,7 @@ func (s *script) Plan(ctx context.Context, st *reason.State) (reason.Plan, error
 }
 
 func (s *script) Choose(_ *reason.State, hits []search.Hit) []reason.Read {
+	_ = s.peek(context.Background()) // it cannot fail
 	if s.choose != nil {
 		return s.choose(hits)
 	}
