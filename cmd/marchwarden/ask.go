@@ -34,9 +34,7 @@ type askOptions struct {
 	verbose    bool
 	quiet      bool
 	plain      bool // progress in plain lines, also on a terminal
-	clarify    bool
-	typed      func() (string, error) // the next line of the person who asks; nil where there is none
-	away       bool                   // it was asked of a cluster
+	away       bool // it was asked of a cluster
 }
 
 func newAsk(a *app) *cobra.Command {
@@ -53,25 +51,13 @@ func newAsk(a *app) *cobra.Command {
 		if err := settings.CheckOut(o.out); err != nil {
 			return err
 		}
-		at := c.Text(settings.Engine)
-		if o.clarify {
-			person := false
-			o.typed, person = term.Typed(a.stdin, a.Stderr, a.errStyle())
-			switch {
-			case at != "":
-				return invalid("--clarify", "say --engine "+settings.NoEngine+" to research here", "a cluster asks nothing back")
-			case !person || o.jsonEvents:
-				return invalid("--clarify", "ask in a terminal, or say with --context what you know", "needs a terminal on which you can answer")
-			}
-		}
-		if at != "" {
+		if c.Text(settings.Engine) != "" {
 			return askCluster(ctx, a, c, o, req)
 		}
 		return research(ctx, a, c, o, req)
 	})
 	o.questionFlags(cmd)
 	cmd.Flags().StringVar(&o.follow, "follow", "", "continue the conversation of the run `ID`; last is the newest run")
-	cmd.Flags().BoolVar(&o.clarify, "clarify", false, "let the model ask you up to three questions before it plans")
 	cmd.Flags().BoolVar(&o.desk.PlanOnly, "plan", false, "print the plan, and what it may cost, and stop")
 	o.showFlags(a, cmd.Flags())
 	engineFlag(cmd.Flags())
@@ -118,13 +104,6 @@ func research(ctx context.Context, a *app, c *settings.Settings, o askOptions, r
 			told = f
 		}
 	}, watch.warn
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	if o.typed != nil {
-		o.desk.Ask = func(_ context.Context, model string, questions []string) []string {
-			return watch.ask(model, questions, o.typed, func() { stop(errInterrupted) })
-		}
-	}
 	d, err := a.Open(c, o.desk)
 	if err != nil {
 		return err

@@ -38,9 +38,9 @@ const bear = 10 * time.Minute
 func TestSmallModelWire(t *testing.T) {
 	address := smallModel(t)
 	steady := func(m llm.Model) llm.Model { return llm.NewSteady(m, llm.SteadyConfig{Now: time.Now}) } // the server closes idle connections
-	chat := steady(openai.New(openai.Config{Provider: "llamacpp", BaseURL: address + "/v1", Model: "small", Idle: bear}))
+	chat := steady(openai.New(llm.Config{Provider: "llamacpp", BaseURL: address + "/v1", Model: "small", Idle: bear}))
 	call := llm.Call{Prompt: "test", System: "Answer in a few words.", Input: "What is the capital of France?", MaxTokens: 24}
-	for _, m := range []llm.Model{chat, steady(anthropic.New(anthropic.Config{BaseURL: address, Model: "small", Idle: bear}))} {
+	for _, m := range []llm.Model{chat, steady(anthropic.New(llm.Config{BaseURL: address, Model: "small", Idle: bear}))} {
 		reply, err := m.Generate(t.Context(), call)
 		if err != nil || reply.Text == "" || reply.Usage.In < 10 || reply.Usage.Out < 1 || reply.Usage.Out > 24 {
 			t.Errorf("%s: %+v, %v", m.ID(), reply, err)

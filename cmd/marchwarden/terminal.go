@@ -211,24 +211,6 @@ func (w *watch) event(e marchwarden.Event) {
 	}
 }
 
-// ask has the person answer what a model asks, in place of the progress. Who ends the typing stops the run.
-func (w *watch) ask(model string, questions []string, typed func() (string, error), stop func()) []string {
-	if w.progress != nil {
-		defer w.progress.Aside()()
-	}
-	w.a.note("%s asks, before it plans; an empty line passes over a question", model)
-	answers := make([]string, len(questions))
-	for i, q := range questions {
-		fmt.Fprintf(w.a.Stderr, "%d. %s\n", i+1, term.CleanLine(q))
-		var err error
-		if answers[i], err = typed(); err != nil {
-			stop()
-			break
-		}
-	}
-	return answers
-}
-
 func (w *watch) warn(message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

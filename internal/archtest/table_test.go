@@ -69,7 +69,7 @@ var layers = []layer{
 	{"internal/settings", []string{".", "internal/dispatch", "internal/durable", "internal/plaintext"}},
 	{"internal/trace", []string{".", "internal/blob", "internal/dispatch", "internal/durable", "internal/ledger"}},
 	{"internal/dispatch/cluster/streams", []string{".", "internal/blob", "internal/blob/dir", "internal/dispatch", "internal/httpapi", "internal/limit"}}, // what is needed of JetStream
-	{"internal/llm", []string{".", "internal/budget", "internal/dispatch", "internal/httpapi", "internal/ledger", "internal/limit", "internal/panics", "internal/secret", "internal/trace"}},
+	{"internal/llm", []string{".", "internal/budget", "internal/dispatch", "internal/httpapi", "internal/ledger", "internal/limit", "internal/secret", "internal/trace"}},
 	{"internal/mcpkit", []string{".", "internal/access", "internal/httpapi", "internal/httpdoor", "internal/runs"}},
 	{"internal/dispatch/cluster", []string{".", "internal/blob", "internal/dispatch", "internal/dispatch/cluster/streams", "internal/httpapi", "internal/limit", "internal/panics", "internal/settings"}},
 	{"internal/llm/anthropic", []string{".", "internal/httpapi", "internal/llm", "internal/secret"}},
@@ -77,7 +77,7 @@ var layers = []layer{
 	{"internal/llm/openai", []string{".", "internal/httpapi", "internal/llm", "internal/secret"}},
 	{"internal/mcpkit/client", []string{".", "internal/blob", "internal/dispatch", "internal/durable", "internal/httpapi", "internal/mcpkit"}},
 	{"internal/reader", []string{".", "internal/embed", "internal/embed/bert", "internal/trace"}},
-	{"internal/replay", []string{".", "internal/blob", "internal/embed", "internal/fetch", "internal/llm", "internal/search", "internal/trace"}},
+	{"internal/replay", []string{".", "internal/blob", "internal/embed", "internal/fetch", "internal/llm", "internal/panics", "internal/search", "internal/trace"}},
 	// Judgement.
 	{"internal/reason", []string{".", "internal/budget", "internal/embed", "internal/evidence", "internal/lexicon", "internal/llm", "internal/plaintext", "internal/reader", "internal/search"}},
 	{"internal/resumetest", []string{".", "internal/blob", "internal/replay", "internal/trace"}}, // one run that is cut off and resumed

@@ -71,10 +71,8 @@ func (h *Heard) CallWhole(index int64, input string) { h.slots[index].whole = in
 
 // Count notes what the provider has counted so far, which only grows: all input, cached included, and all output.
 func (h *Heard) Count(in, out, read, write int64) {
-	const most = 1 << 40
 	h.counted = true
-	h.in, h.out = max(h.in, min(in, most)), max(h.out, min(out, most))
-	h.read, h.write = max(h.read, min(read, most)), max(h.write, min(write, most))
+	h.in, h.out, h.read, h.write = max(h.in, in), max(h.out, out), max(h.read, read), max(h.write, write)
 }
 
 // Complaint is the fault that a part of a reply stands for, or nil if it is none.
@@ -95,7 +93,14 @@ func (h *Heard) Foreign() error {
 
 // Reply is what was heard, without why it ended.
 func (h *Heard) Reply() Reply {
-	r := Reply{Text: h.text.String(), Usage: h.usage()}
+	r := h.said()
+	r.Usage = h.usage()
+	return r
+}
+
+// said is what of a reply can be seen.
+func (h *Heard) said() Reply {
+	r := Reply{Text: h.text.String()}
 	for _, c := range h.calls {
 		r.Calls = append(r.Calls, ToolCall{Name: c.name, Input: ToolInput(cmp.Or(c.input.String(), c.whole))})
 	}
@@ -121,11 +126,7 @@ func (h *Heard) usage() Usage {
 	u.CacheRead = within(h.read, u.In)
 	u.CacheWrite = within(h.write, u.In-u.CacheRead)
 	if u.Out == 0 || h.Finish == "" { // the count at a stream's start is a placeholder
-		said := EstimateText(h.text.String()) + EstimateText(h.Refusal.String()) + EstimateText(h.thoughts.String())
-		for _, c := range h.calls {
-			said += EstimateText(c.name) + EstimateText(cmp.Or(c.input.String(), c.whole))
-		}
-		u.Out = max(u.Out, min(said, most))
+		u.Out = max(u.Out, min(h.said().Shown()+EstimateText(h.Refusal.String())+EstimateText(h.thoughts.String()), most))
 	}
 	return u
 }
@@ -172,7 +173,7 @@ func (w *Wire) refusal(res *http.Response, media string) error {
 
 // foreign is the fault of an answer that is not of the provider's protocol.
 func (w *Wire) foreign() *Fault {
-	return NewFault(marchwarden.CodeMalformed, false, w.Hints.Address+", and whether this network wants a login", "what answers at %s does not speak the protocol of %s", w.Host(), w.Who)
+	return NewFault(marchwarden.CodeMalformed, false, w.Hints.Address+", and whether this network wants a login", "what answers at %s does not speak the protocol of %s", w.Host(), w.Provider)
 }
 
 // refused makes the fault of a status and what the provider said with it.
@@ -189,7 +190,7 @@ func (w *Wire) refused(status int, c complaint, header http.Header) *Fault {
 	case status == http.StatusForbidden:
 		code, hint, what = marchwarden.CodeDenied, w.Hints.Key+", and that it may use the model; --model chooses another", "denies access"
 	case status == http.StatusNotFound && c == complaint{}: // it knows nothing of the protocol at this address
-		return NewFault(marchwarden.CodeDenied, false, w.Hints.Address, "nothing speaks the protocol of %s at %s", w.Who, w.Host())
+		return NewFault(marchwarden.CodeDenied, false, w.Hints.Address, "nothing speaks the protocol of %s at %s", w.Provider, w.Host())
 	case status == http.StatusNotFound:
 		code, hint, what = marchwarden.CodeDenied, w.Hints.Model, "does not know the model "+w.Model
 	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
@@ -207,7 +208,7 @@ func (w *Wire) refused(status int, c complaint, header http.Header) *Fault {
 		what += ": " + words
 	}
 	passing := code == marchwarden.CodeRateLimited || code == marchwarden.CodeUnavailable || code == marchwarden.CodeTimeout
-	f := NewFault(code, passing && header.Get("X-Should-Retry") != "false", hint, "%s %s", w.Who, what)
+	f := NewFault(code, passing && header.Get("X-Should-Retry") != "false", hint, "%s %s", w.Provider, what)
 	f.Wait, _ = httpapi.RetryAfter(header, time.Time{})
 	f.Status, f.Said = status, said
 	return f

@@ -65,15 +65,14 @@ type Tool struct {
 
 // Reply is what a model answered. Nothing in it is trusted.
 type Reply struct {
-	Text    string     `json:"text"`
-	Calls   []ToolCall `json:"calls,omitempty"` // in the order the model made them
-	Usage   Usage      `json:"usage"`
-	Stop    Stop       `json:"stop"`
-	Model   string     `json:"model,omitempty"`   // who answered, when that is not the model that was asked
-	Instead string     `json:"instead,omitempty"` // why Model answered in place of the model that was asked: its fault
+	Text  string     `json:"text"`
+	Calls []ToolCall `json:"calls,omitempty"` // in the order the model made them
+	Usage Usage      `json:"usage"`
+	Stop  Stop       `json:"stop"`
+	Model string     `json:"model,omitempty"` // who answered, when that is not the model that was asked
 }
 
-// By is who gave the reply of a call to the model asked: another may have stood in.
+// By is who gave the reply of a call to the model asked.
 func (r Reply) By(asked string) string {
 	return cmp.Or(r.Model, asked)
 }

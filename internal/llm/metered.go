@@ -9,7 +9,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -29,7 +28,6 @@ type Metered struct {
 	mu    sync.Mutex // guards what follows
 	scale float64    // the worst ratio of counted to estimated input so far, at least 1
 	who   []string   // has answered, in order, each once
-	stood []string   // why another model answered, each once
 	paid  bool       // a call has cost tokens
 }
 
@@ -52,12 +50,11 @@ func (m *Metered) worst(in, out int) budget.Money {
 // ID is the inner model's.
 func (m *Metered) ID() string { return m.inner.ID() }
 
-// Answered are the models that have answered, in order, each once, and for each that did so in
-// another's place, why.
-func (m *Metered) Answered() (who, stood []string) {
+// Answered are the models that have answered, in order, each once.
+func (m *Metered) Answered() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.who), slices.Clone(m.stood)
+	return slices.Clone(m.who)
 }
 
 // Paid reports whether a call has cost tokens.
@@ -192,7 +189,7 @@ func (m *Metered) Scale() float64 {
 	return m.scale
 }
 
-// learn notes what a call has cost, who gave the reply, and why if another model should have. It raises the scale when
+// learn notes what a call has cost, and who gave the reply. It raises the scale when
 // the provider counted more than was estimated. A count beyond all reason says nothing about the tokenizer.
 func (m *Metered) learn(estimate, used int, r Reply, err error) {
 	const most = 4
@@ -209,22 +206,4 @@ func (m *Metered) learn(estimate, used int, r Reply, err error) {
 	if !slices.Contains(m.who, who) {
 		m.who = append(m.who, who)
 	}
-	if why := fmt.Sprintf("%s; %s answered in its place", r.Instead, who); r.Instead != "" && !slices.Contains(m.stood, why) {
-		m.stood = append(m.stood, why)
-	}
-}
-
-// Safe is a model whose panics are failures. It goes below the record: a panic is an outcome like any other.
-func Safe(m Model) Model {
-	if m == nil {
-		return nil
-	}
-	return safe{m}
-}
-
-type safe struct{ Model }
-
-func (s safe) Generate(ctx context.Context, c Call) (reply Reply, err error) {
-	defer panics.Caught(&err, "a model call")
-	return s.Model.Generate(ctx, c)
 }

@@ -49,20 +49,28 @@ func (f *Fault) Retryable() bool { return f.Retry }
 // RetryAfter is the wait that the provider asked for, if it did.
 func (f *Fault) RetryAfter() (time.Duration, bool) { return f.Wait, f.Wait > 0 }
 
+// Config says which model of a provider is asked, and where.
+type Config struct {
+	Provider string        // the first part of the ID; of use for a protocol that several speak
+	Key      string        // the API key; "" sends none, which a local server may accept
+	BaseURL  string        // where the API is, such as "http://localhost:11434/v1"; "" is the provider's own address
+	Model    string        // the name that the provider knows
+	HTTP     *http.Client  // sends the requests; nil is a client of its own that uses no proxy
+	Idle     time.Duration // how long nothing of a reply may come, signs of life not counted; 0 is a minute
+	MaxReply int64         // the most bytes of a reply; 0 is 8 MiB
+}
+
 // Wire is the way to a model of a provider: one streaming request a call. Redirects are never followed: they
 // would carry key and text elsewhere.
 type Wire struct {
-	Who      string        // the provider, in errors
-	Model    string        // the name that the provider knows
-	Address  string        // where requests are sent
-	Header   http.Header   // what is sent with every request, the key among it
-	Idle     time.Duration // how long nothing of a reply may come; 0 is a minute
-	MaxReply int64         // the most bytes of a reply; 0 is 8 MiB
-	Secrets  []string      // that no error repeats and no reply holds
-	Hints    Hints
+	Config
+	Address string      // where requests are sent; "" where the base URL is unusable, which every call says
+	Header  http.Header // what is sent with every request, the key among it
+	Hints   Hints
 
-	client http.Client
-	hide   *secret.Redactor
+	secrets []string // that no error repeats and no reply holds
+	client  http.Client
+	hide    *secret.Redactor
 }
 
 // Hints say what to do about a provider's faults.
@@ -83,12 +91,13 @@ func Base(address string) *url.URL {
 	return u
 }
 
-// Open makes a wire ready for calls. Without a client it has one of its own that uses no proxy.
-func (w Wire) Open(client *http.Client) *Wire {
+// Open makes a wire ready for calls.
+func (w Wire) Open() *Wire {
 	w.Idle, w.MaxReply = cmp.Or(w.Idle, time.Minute), cmp.Or(w.MaxReply, 8<<20)
-	w.client = *cmp.Or(client, &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true}})
+	w.client = *cmp.Or(w.HTTP, &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true}})
 	w.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	w.hide = secret.New(w.Secrets...)
+	w.secrets = httpapi.SecretsOf(w.Key, w.BaseURL)
+	w.hide = secret.New(w.secrets...)
 	return &w
 }
 
@@ -113,12 +122,15 @@ type Answer struct {
 // Ask sends the request of a call and has read take in the reply. After a failure, what was heard tells by Lost
 // what the call may have cost.
 func (w *Wire) Ask(parent context.Context, c Call, body []byte, read func(*Heard, Answer) error) (h *Heard, failed *Fault) {
+	h = &Heard{wire: w, call: c, slots: map[int64]*heardCall{}}
+	if w.Address == "" {
+		return h, NewFault(marchwarden.CodeInvalid, false, w.Hints.Address, "the base URL of %s is no http or https address", w.Provider)
+	}
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	watch := time.AfterFunc(w.Idle, func() { cancel(errSilent) })
 	defer watch.Stop()
 	var sent atomic.Bool
-	h = &Heard{wire: w, call: c, slots: map[int64]*heardCall{}}
 	res, err := w.send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(i httptrace.WroteRequestInfo) { sent.Store(sent.Load() || i.Err == nil) },
 	}), body)
@@ -159,38 +171,38 @@ func (w *Wire) fault(parent, ctx context.Context, err error, answered bool) *Fau
 	var at *url.Error
 	switch {
 	case parent.Err() != nil:
-		f := NewFault(marchwarden.CodeCanceled, false, "", "the call to %s was canceled", w.Who)
+		f := NewFault(marchwarden.CodeCanceled, false, "", "the call to %s was canceled", w.Provider)
 		f.Err.Err = parent.Err()
 		return f
 	case errors.Is(context.Cause(ctx), errSilent):
-		return NewFault(marchwarden.CodeTimeout, true, w.Hints.Silent, "%s sent nothing for %s", w.Who, w.Idle)
+		return NewFault(marchwarden.CodeTimeout, true, w.Hints.Silent, "%s sent nothing for %s", w.Provider, w.Idle)
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &late) && late.Timeout():
-		return NewFault(marchwarden.CodeTimeout, true, w.Hints.Lost, "the connection to %s at %s timed out", w.Who, w.Host())
+		return NewFault(marchwarden.CodeTimeout, true, w.Hints.Lost, "the connection to %s at %s timed out", w.Provider, w.Host())
 	case errors.Is(err, errTooLarge), errors.Is(err, bufio.ErrTooLong):
-		return NewFault(marchwarden.CodeMalformed, false, "", "the reply of %s is over %d bytes", w.Who, w.MaxReply)
+		return NewFault(marchwarden.CodeMalformed, false, "", "the reply of %s is over %d bytes", w.Provider, w.MaxReply)
 	case errors.Is(err, ErrGarbled):
-		return NewFault(marchwarden.CodeMalformed, true, "", "the reply of %s has a part that is no JSON", w.Who)
+		return NewFault(marchwarden.CodeMalformed, true, "", "the reply of %s has a part that is no JSON", w.Provider)
 	case answered:
-		return NewFault(marchwarden.CodeTruncated, true, "", "the reply of %s broke off in the middle", w.Who)
+		return NewFault(marchwarden.CodeTruncated, true, "", "the reply of %s broke off in the middle", w.Provider)
 	case errors.As(err, &at): // it repeats the address
 		err = at.Err
 	}
-	return NewFault(marchwarden.CodeUnavailable, true, w.Hints.Lost, "%s cannot be reached at %s: %s", w.Who, w.Host(), w.Said(err.Error()))
+	return NewFault(marchwarden.CodeUnavailable, true, w.Hints.Lost, "%s cannot be reached at %s: %s", w.Provider, w.Host(), w.Said(err.Error()))
 }
 
 // Host is where the provider is, for people.
 func (w *Wire) Host() string {
 	u, err := url.Parse(w.Address)
 	if err != nil {
-		return w.Who
+		return w.Provider
 	}
 	return u.Host
 }
 
 // Said makes a provider's words fit for an error.
-func (w *Wire) Said(words string) string { return httpapi.Said(words, w.Secrets) }
+func (w *Wire) Said(words string) string { return httpapi.Said(words, w.secrets) }
 
 // Clean is a reply without the secrets: a provider has the key, and what it sends back is recorded.
 func (w *Wire) Clean(r Reply) Reply {

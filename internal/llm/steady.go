@@ -49,7 +49,7 @@ type steady struct {
 // 2 s, each up to a quarter shorter, or what the error's RetryAfter() asks for. One that would be longer
 // than half a minute or last until ctx's deadline is not begun: the failure is returned at once.
 //
-// The Reply's Usage is that of all calls together, on errors too. It is safe for concurrent use if m is.
+// It is safe for concurrent use if m is.
 func NewSteady(m Model, cfg SteadyConfig) Model {
 	if cfg.Sleep == nil {
 		cfg.Sleep = httpapi.Sleep
@@ -62,16 +62,12 @@ func NewSteady(m Model, cfg SteadyConfig) Model {
 
 // Generate makes one call as NewSteady promises.
 func (m *steady) Generate(ctx context.Context, c Call) (Reply, error) {
-	var usage Usage
 	for attempt := 1; ; attempt++ {
 		if err := ctx.Err(); err != nil {
-			return Reply{Usage: usage}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask %s", m.ID())
+			return Reply{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask %s", m.ID())
 		}
 		reply, err := m.Model.Generate(ctx, c)
-		free := reply.Usage.Total() == 0
-		reply.Usage = reply.Usage.Add(usage)
-		usage = reply.Usage
-		if err == nil || !free || ctx.Err() != nil || !retryable(err) {
+		if err == nil || reply.Usage.Total() > 0 || ctx.Err() != nil || !retryable(err) {
 			return reply, err
 		}
 		if attempt == attempts {

@@ -128,12 +128,6 @@ func (r *run) allGaps(drafted []marchwarden.Gap, exhausted []string) []marchward
 	for _, g := range r.gaps {
 		gaps = append(gaps, g.Gap)
 	}
-	if r.model != nil {
-		_, stood := r.model.Answered()
-		for _, why := range stood { // another model answered
-			gaps = append(gaps, marchwarden.Gap{Topic: "model " + r.start.Model, Category: marchwarden.AccessDenied, Detail: why})
-		}
-	}
 	for _, g := range append(drafted, r.filterGaps()...) {
 		if !g.Category.Known() {
 			g.Category = marchwarden.AccessDenied
@@ -179,7 +173,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 // mindID is who answered: the models that did, or else the one who wrote.
 func (r *run) mindID(wrote string) string {
 	if r.model != nil {
-		if who, _ := r.model.Answered(); len(who) > 0 {
+		if who := r.model.Answered(); len(who) > 0 {
 			return strings.Join(who, "+")
 		}
 	}

@@ -51,15 +51,7 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 	if len(hits) == 0 {
 		return nil
 	}
-	reads, err := r.cfg.Reasoner.Choose(ctx, r.state, hits)
-	if replay.Fatal(err) {
-		return err
-	}
-	if err != nil {
-		r.addGap(marchwarden.GapFor("choosing what to read", err), err)
-		return r.j.Note(&trace.Message{Head: head("choosing failed: %v", err), Iteration: r.state.Iteration})
-	}
-	offered, err = r.offered(reads)
+	offered, err = r.offered(r.cfg.Reasoner.Choose(r.state, hits))
 	for failed := 1; failed > 0 && err == nil; { // best first; what cannot be read gives its place to the next
 		failed, err = r.readOffered(ctx, offered)
 	}
@@ -318,26 +310,15 @@ func (r *run) textOf(ctx context.Context, page fetch.Page) (*evidence.Reading, e
 	return r.state.Evidence.Read(ctx, text)
 }
 
-// safeEngine is an engine whose panics are failures.
-type safeEngine struct{ search.Engine }
-
-func (e safeEngine) Search(ctx context.Context, q search.Query) (hits []search.Hit, err error) {
-	defer panics.Caught(&err, "a search")
-	return e.Engine.Search(ctx, q)
-}
-
-func (e safeEngine) Free() bool { return replay.IsFree(e.Engine) }
-
 // reads is a fetcher whose documents are read, passage by passage, before they count as fetched: what takes the processor
-// long ends at the deadline, and is recorded, too. Its panics are failures.
+// long ends at the deadline, and is recorded, too.
 type reads struct {
 	fetch.Fetcher
 	r *run
 }
 
-func (f reads) Fetch(ctx context.Context, locator string) (page fetch.Page, err error) {
-	defer panics.Caught(&err, "a fetch")
-	page, err = f.Fetcher.Fetch(ctx, locator)
+func (f reads) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
+	page, err := f.Fetcher.Fetch(ctx, locator)
 	if err != nil || page.NonText {
 		return page, err
 	}

@@ -49,14 +49,8 @@ type Config struct {
 // Loop runs research calls. It is safe for concurrent use if its parts are.
 type Loop struct{ cfg Config }
 
-// New makes a loop. A panic of its parts is a failure of theirs.
-func New(cfg Config) *Loop {
-	if cfg.Engine != nil {
-		cfg.Engine = safeEngine{cfg.Engine}
-	}
-	cfg.Model = llm.Safe(cfg.Model)
-	return &Loop{cfg}
-}
+// New makes a loop.
+func New(cfg Config) *Loop { return &Loop{cfg} }
 
 const (
 	hitsPerSearch = 10 // documents that one search may offer
@@ -172,8 +166,7 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		meter:  meter,
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
-			Evidence: &evidence.Set{Earlier: !verify.HasTerms(start.Gate)}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Nonce: llm.Nonce(start.TraceID),
-			Leads: verify.HasLeads(start.Gate), Blocks: verify.HasBlocks(start.Gate), Stated: verify.HasStated(start.Gate),
+			Evidence: &evidence.Set{Earlier: verify.Earlier(start.Gate)}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Nonce: llm.Nonce(start.TraceID),
 		},
 	}
 	if start.Vectors != "" {

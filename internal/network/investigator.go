@@ -89,20 +89,6 @@ func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 	if err != nil {
 		return err
 	}
-	if o.Ask != nil {
-		if cfg.Model == nil {
-			return settings.Invalid("--clarify", "name one: --model anthropic/MODEL, openai/MODEL or ollama/MODEL", "is for a language model, and there is none")
-		}
-		cfg.Ask = func(context.Context) pi.Asker {
-			return func(ctx context.Context, model string, questions []string) []string {
-				answers := o.Ask(ctx, model, questions)
-				for i := range answers {
-					answers[i] = d.Host.Hide.Text(answers[i]) // who pastes a key does not mean to tell it
-				}
-				return answers
-			}
-		}
-	}
 	if d.Records, err = d.Host.OpenWorking(d.Settings); err != nil {
 		return err
 	}

@@ -115,10 +115,11 @@ func (h *Host) bareModel(c *settings.Settings, name, origin string) (llm.Model, 
 	if err != nil {
 		return nil, err
 	}
+	cfg := llm.Config{Provider: p.Name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()}
 	if p.Name == "anthropic" {
-		return llm.NewRationed(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()}), h.Limits, h.Now, prices), nil
+		return llm.NewRationed(anthropic.New(cfg), h.Limits, h.Now, prices), nil
 	}
-	return llm.NewRationed(openai.New(openai.Config{Provider: p.Name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()}), h.Limits, h.Now, prices), nil
+	return llm.NewRationed(openai.New(cfg), h.Limits, h.Now, prices), nil
 }
 
 // pricesOf are the prices that the user has set.

@@ -13,7 +13,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	dbase "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
@@ -38,8 +37,6 @@ type Options struct {
 	Begun   *marchwarden.Choice
 	BegunBy string
 	More    time.Duration
-	// Ask asks the user before the model plans (pi.Config); nil where no user can be asked.
-	Ask pi.Asker
 	// Told hears of each finished call, Warn of what people should know.
 	Told func(Finished)
 	Warn func(string)
@@ -218,7 +215,6 @@ var (
 		{"--search", []string{researcher.WebName}, func(o *Options) any { return &o.Search }},
 		{"--researchers", nil, func(o *Options) any { return &o.Researchers }},
 		{"--plan", nil, func(o *Options) any { return &o.PlanOnly }},
-		{"--clarify", nil, func(o *Options) any { return &o.Ask }},
 		{"--parallel", nil, func(o *Options) any { return &o.Parallel }},
 		{"--max-rihlas", nil, func(o *Options) any { return &o.MaxRihlas }},
 		{"--allow-egress", nil, func(o *Options) any { return &o.AllowEgress }},

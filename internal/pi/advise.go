@@ -3,8 +3,7 @@ package pi
 // This part is the planner that asks a language model which researchers to
 // send with which questions. It owns the prompt, what is shown in it, and the
 // reading of the reply. It sees the question and the descriptions of members, but
-// for those of private sources, and nothing that was found: reports may be private,
-// so what follows a report is left to the planner that it falls back on.
+// for those of private sources, and nothing that was found.
 //
 // Nothing the model says is trusted, and neither is a member's scope, which may
 // come from a stranger: members are data between markers, a name in the reply
@@ -31,11 +30,10 @@ import (
 // adviserVersion changes when the prompt, or what is done with a model's words, does.
 const adviserVersion = "advise/3"
 
-// adviser asks a model. It keeps no state and is safe for concurrent use if its fallback is. What follows a report
-// is the fallback's: the model is not told what was found.
+// adviser asks a model. It keeps no state and is safe for concurrent use if its fallback is.
 type adviser struct {
-	Planner // the fallback
-	model   string
+	fallback Planner
+	model    string
 }
 
 // PlannerFor is the planner of a run: one that asks the model of this id, for people who read what
@@ -54,7 +52,7 @@ func (p *adviser) ID() string { return adviserVersion }
 // whom the fallback would send it. Where the model fails or the budget has no room
 // for it, the plan is the fallback's and comes with the fault.
 func (p *adviser) Plan(ctx context.Context, b *Brief) ([]Sending, error) {
-	plain, failed := p.Planner.Plan(context.WithoutCancel(ctx), b)
+	plain, failed := p.fallback.Plan(context.WithoutCancel(ctx), b)
 	if b.Model == nil || len(b.Members) == 0 || b.Most < 2 {
 		return plain, failed
 	}
@@ -83,16 +81,16 @@ func (p *adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
 		if reply.Stop == llm.StopRefusal {
 			return nil, marchwarden.Errorf(marchwarden.CodeRefused, "it would not answer the %s prompt", c.Prompt)
 		}
-		items, ok := itemsOf(reply.Text)
+		items := llm.ListIn(reply.Text, "rihlas")
 		cut := reply.Stop == llm.StopLength && len(items) == 0
-		if spare := min(thinking, b.Meter.Room()/2-llm.Price(b.Scale, c)); cut && again && spare >= c.MaxTokens {
+		if spare := min(thinking, b.Meter.Room()/2-llm.Price(b.Model.Scale, c)); cut && again && spare >= c.MaxTokens {
 			c.MaxTokens += spare
 			continue
 		}
 		switch {
 		case cut:
 			return nil, marchwarden.Errorf(marchwarden.CodeTruncated, "its reply was cut at %d tokens, before it proposed anything", c.MaxTokens)
-		case !ok:
+		case items == nil:
 			return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read")
 		}
 		proposed := readPlan(b, items)
@@ -103,29 +101,12 @@ func (p *adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
 	}
 }
 
-// itemsOf finds the proposals in a reply: a list, alone or as a field.
-func itemsOf(reply string) ([]json.RawMessage, bool) {
-	raw, ok := llm.Object(reply)
-	if !ok {
-		return nil, false
-	}
-	if fields := llm.Fields(raw); fields != nil {
-		raw = fields["rihlas"]
-	}
-	var items []json.RawMessage
-	ok = json.Unmarshal(raw, &items) == nil && items != nil
-	return items[:min(len(items), maxItems)], ok
-}
-
 // readPlan turns proposals into rihlas. One that names no member, asks nothing, points somewhere the user did not, or
-// was asked already is left out.
+// repeats another is left out.
 func readPlan(b *Brief, items []json.RawMessage) []Sending {
 	v := llm.NewQuoter(b.Nonce)
 	given := addressesIn(b.Request.Question)
 	seen := map[string]bool{}
-	for _, s := range b.Asked {
-		seen[sendingKey(s)] = true
-	}
 	var out []Sending
 	for _, item := range items {
 		fields := llm.Fields(item)
@@ -209,7 +190,6 @@ var planSchema = json.RawMessage(`{"type":"object","properties":{"rihlas":{"type
 
 const (
 	promptName   = "investigate"
-	maxItems     = 64 // of a reply that are looked at
 	reasonChars  = 200
 	nameChars    = 64
 	shownMembers = 64
@@ -243,7 +223,7 @@ func planCall(b *Brief) (llm.Call, error) {
 	for _, chars := range scopeChars {
 		told := v.Question(b.Request, b.Limits.TokenBudget, b.Now) + fmt.Sprintf("Rihlas: at most %d\n", b.Most) + v.Block("researchers", memberLines(v, b, chars))
 		c.Input, c.MaxTokens = llm.Limit(well)+told, 0
-		c.MaxTokens = min(well, whole-llm.Price(b.Scale, c))
+		c.MaxTokens = min(well, whole-llm.Price(b.Model.Scale, c))
 		c.Input = llm.Limit(c.MaxTokens) + told
 		if c.MaxTokens >= max(leastReply, well/2) || chars == 0 && c.MaxTokens >= leastReply {
 			return c, nil

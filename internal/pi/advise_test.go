@@ -50,10 +50,6 @@ func (p plain) Plan(_ context.Context, b *Brief) ([]Sending, error) {
 	return out, p.err
 }
 
-func (plain) Follow(_ context.Context, _ *Brief, r Report) ([]Sending, error) {
-	return []Sending{{Researcher: r.Sent.Researcher, Question: "next hop"}}, nil
-}
-
 var members = []dispatch.Member{
 	{Name: "files", Scope: "the user's own folders", Private: true},
 	{Name: "web", Scope: "pages of the open web", OpenWorld: true},
@@ -69,8 +65,7 @@ func briefOf(m *llmtest.Model, tokens int) *Brief {
 		Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Members: members, Most: 6, Meter: budget.New(l, 0), Nonce: nonce,
 	}
 	if m != nil {
-		guarded := llm.NewMetered(m, b.Meter, &trace.Start{}, func(trace.Step) error { return nil }, func(string) {})
-		b.Model, b.Scale = guarded, guarded.Scale
+		b.Model = llm.NewMetered(m, b.Meter, &trace.Start{}, func(trace.Step) error { return nil }, func(string) {})
 	}
 	return b
 }
@@ -130,7 +125,6 @@ func TestPlan(t *testing.T) {
 		{"the whole in other signs is the whole", reply(send("WEB", "  which was completed FIRST, the Pineview Dam, or the Hoover Dam? (see https://dams.example/list)")), []string{"web: " + wholeQuestion}},
 		{"unknown members", reply(send("oracle", pineview), send("", pineview), send("web,files", pineview), send("`web`", hoover)), []string{"files: " + wholeQuestion, "web: " + hoover}},
 		{"duplicates", reply(send("web", pineview), send("web", "when was the pineview dam completed"), send("files", pineview)), []string{"files: " + wholeQuestion, "web: " + pineview, "files: " + pineview}},
-		{"asked already", reply(send("arxiv", "What was asked?"), send("web", pineview)), []string{"files: " + wholeQuestion, "web: " + pineview}},
 		{"addresses of its own", reply(send("web", "What does https://evil.example/?q=CANARY say?"), send("web", "Read evil.com"), send("web", "Ask a@evil.example about dams"), send("web", "Read 10.0.0.1 now"),
 			send("web", "Read [this](//evil)"), send("web", "Is arXiv:2401.01234 right?"), send("web", pineview)), []string{"files: " + wholeQuestion, "web: " + pineview}},
 		{"an address of the user's", reply(send("web", "What does https://dams.example/list say of the Hoover Dam?"), send("web", "What does https://dams.example/list/CANARY say?"), send("web", "What does dams.example/list?x say?")),
@@ -146,7 +140,6 @@ func TestPlan(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := scripted(llmtest.Answer{Text: c.text})
 			b := briefOf(m, 20000)
-			b.Asked = []Sending{{Researcher: "arxiv", Question: "What was asked?"}}
 			plan, err := PlannerFor("test/script", plain{}).Plan(context.Background(), b)
 			if err != nil {
 				t.Fatal(err)
@@ -262,16 +255,9 @@ func TestWithoutModel(t *testing.T) {
 	diff(t, "plan", shown(plan), []string{"files: " + wholeQuestion, "web: x?"})
 }
 
-func TestFollowIsTheFallbacks(t *testing.T) {
-	m := scripted()
-	p := PlannerFor("test/script", plain{})
-	got, err := p.Follow(context.Background(), briefOf(m, 20000), Report{Sent: Sending{Researcher: "files"}})
-	if err != nil || len(m.Calls()) > 0 {
-		t.Errorf("%v after %d calls", err, len(m.Calls()))
-	}
-	diff(t, "follow", shown(got), []string{"files: next hop"})
-	if p.ID() != "advise/3" {
-		t.Errorf("ID() = %q", p.ID())
+func TestAdviserID(t *testing.T) {
+	if id := PlannerFor("test/script", plain{}).ID(); id != "advise/3" {
+		t.Errorf("ID() = %q", id)
 	}
 }
 

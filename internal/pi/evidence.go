@@ -16,7 +16,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
@@ -144,8 +143,7 @@ func (f *findings) documents(ctx context.Context, jr *journey, citations []march
 
 // evidence runs one of the ways to a document as a recorded effect. Only a broken record is an error.
 func (f *findings) evidence(ctx context.Context, jr *journey, c marchwarden.Citation, way func(context.Context, dispatch.Member, marchwarden.Citation) (replay.Held, error)) (replay.Held, error) {
-	h, err := replay.Evidence(replay.Shield(ctx), f.j, jr.Researcher, c, func(ctx context.Context) (h replay.Held, err error) {
-		defer panics.Caught(&err, "getting hold of evidence")
+	h, err := replay.Evidence(replay.Shield(ctx), f.j, jr.Researcher, c, func(ctx context.Context) (replay.Held, error) {
 		return way(ctx, f.members[jr.Researcher], c)
 	})
 	if err != nil && !replay.Fatal(err) {

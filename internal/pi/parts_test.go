@@ -19,6 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // waited is a crew that writes down how long each call was waited for.
@@ -253,19 +254,43 @@ func TestTheOrderOfArrivalDoesNotShow(t *testing.T) {
 			}
 			return res.Citations[0].Locator, nil
 		}
-		for logic, from := range map[string]string{"": "https://files.example/", "pi/2": "https://web.example/", pi.Logic: "https://web.example/"} {
-			if at, err := first(logic); err != nil || !strings.HasPrefix(at, from) {
-				t.Errorf("logic %q: the first citation is %s, want one of %s: %v", logic, at, from, err)
+		for _, logic := range []string{"pi/4", pi.Logic} {
+			if at, err := first(logic); err != nil || !strings.HasPrefix(at, "https://web.example/") {
+				t.Errorf("logic %q: the first citation is %s: %v", logic, at, err)
 			}
 		}
-		if _, err := first("pi/0"); marchwarden.CodeOf(err) != marchwarden.CodeUnsupported {
-			t.Errorf("a logic that nobody knows: %v", err)
+		for _, logic := range []string{"", "pi/3", "pi/99"} {
+			if _, err := first(logic); marchwarden.CodeOf(err) != marchwarden.CodeUnsupported {
+				t.Errorf("logic %q, which is not known: %v", logic, err)
+			}
 		}
 		log := s.Log(t)
 		start, err := log.Start()
 		if err != nil {
 			t.Fatal(err)
 		}
+		again := func() error {
+			_, _, err := pi.Again(t.Context(), log, s.Blobs, s.minds)
+			return err
+		}
+		hop := &trace.Decision{What: marchwarden.Decision{About: "next_hop", From: 1, Topic: log.Steps[slices.IndexFunc(log.Steps, func(s trace.Step) bool {
+			r, ok := s.(*trace.Rihla)
+			return ok && r.Number == 1
+		})].(*trace.Rihla).Question}}
+		log.Steps = append(log.Steps, hop)
+		if err := again(); err != nil {
+			t.Errorf("a second opinion: %v", err)
+		}
+		hop.What.Topic = "Where was Mara Quill born?"
+		if err := again(); marchwarden.CodeOf(err) != marchwarden.CodeUnsupported || !strings.Contains(err.Error(), "next hop") {
+			t.Errorf("a next hop: %v", err)
+		}
+		log.Steps = log.Steps[:len(log.Steps)-1]
+		start.Investigation.Clarify = true
+		if err := again(); marchwarden.CodeOf(err) != marchwarden.CodeUnsupported || !strings.Contains(err.Error(), "could ask back") {
+			t.Errorf("a run whose model could ask back: %v", err)
+		}
+		start.Investigation.Clarify = false
 		start.Model, start.MindVersion = "some/model", "model/1"
 		if _, _, err := pi.Again(t.Context(), log, s.Blobs, s.minds); marchwarden.CodeOf(err) != marchwarden.CodeUnsupported || !strings.Contains(err.Error(), "made by model/1 of the mind") {
 			t.Errorf("a version of the mind that is gone: %v", err)

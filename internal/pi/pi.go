@@ -2,7 +2,6 @@
 // researchers to send on which journey (a rihla), runs them in parallel, follows
 // what they report, compares their evidence and writes one answer.
 //
-//	clarify.go     what a model asks the user before it plans
 //	planner.go     who is asked what: as a planner proposes it, and past an end that came too early
 //	run.go         the investigation: arrivals, taking reports
 //	queue.go       rihlas that wait, by priority; their shares; sending
@@ -35,6 +34,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
@@ -47,16 +47,16 @@ const Name = "pi"
 
 // Logic names how an investigator works, apart from its minds, and changes when that
 // does: a run that another one recorded is rerun as that one worked, or not at all.
-// The first had no name, and took evidence in the order in which it came; the second
-// counted all that a rihla which broke off might have used as used; the third did not
-// heed external researchers, and kept tokens for its own writing that its researchers had too few of; the fourth knew
-// one form of answer.
-const Logic = "pi/5"
+// The one before knew one form of answer; those before that are not known any more.
+const (
+	Logic       = "pi/5"
+	logicBefore = "pi/4"
+)
 
-var logics = []string{"", "pi/2", "pi/3", "pi/4", Logic}
+func known(logic string) bool { return logic == Logic || logic == logicBefore }
 
-// since reports whether a run works by the logic of a number, from 1, or a later one.
-func (b *book) since(n int) bool { return slices.Index(logics, b.inv.Logic) >= n-1 }
+// hasForms reports whether a run knows forms of an answer.
+func (b *book) hasForms() bool { return b.inv.Logic != logicBefore }
 
 // Scope says in a sentence what an investigator covers.
 const Scope = "everything that the researchers of its network cover: it plans, asks them in parallel, follows up, compares their evidence and writes one answer"
@@ -79,12 +79,7 @@ type Config struct {
 	Options    Options
 	// Refetch gets and stores a cited document that is not handed over; nil leaves such citations unchecked.
 	Refetch func(ctx context.Context, locator string) (fetch.Page, error)
-	// Ask gives what asks the user who is behind the context of a call; nil, and giving nil: none is asked.
-	Ask func(context.Context) Asker
 }
-
-// Asker has a user answer questions of the model before it plans: "" is for one that is passed over.
-type Asker = func(ctx context.Context, model string, questions []string) []string
 
 // Options are the user's wishes; the zero value of each is a sound default.
 type Options struct {
@@ -147,7 +142,13 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 	ctx = marchwarden.WithTraceID(ctx, marchwarden.TraceID{})
 	return p.cfg.Resume(ctx, Name, req, sink, func(start *trace.Start) (outcome.Ready, error) {
 		writer, planner := p.cfg.Minds.Writer(start.Model), p.cfg.Minds.Planner(start.Model)
+		if err := askedBack(start); err != nil {
+			return outcome.Ready{}, err
+		}
 		ready := outcome.Ready{Mind: writer.ID(), Version: outcome.VersionOf(writer), Planner: planner.ID()}
+		if !known(start.Investigation.Logic) {
+			ready.Logic = Logic
+		}
 		there := p.cfg.Dispatcher.Members()
 		for _, m := range start.Investigation.Members {
 			if !slices.ContainsFunc(there, func(o dispatch.Member) bool { return o.Name == m.Name }) {
@@ -168,7 +169,7 @@ func (p *PI) start(ctx context.Context, req marchwarden.Request, began time.Time
 	o := p.cfg.Options
 	inv := &trace.Investigation{
 		Logic: Logic, AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate,
-		Planner: p.cfg.Minds.Planner(start.Model).ID(), Clarify: p.cfg.Model != nil && p.cfg.asker(ctx) != nil,
+		Planner: p.cfg.Minds.Planner(start.Model).ID(),
 	}
 	rihlas, depth := 8, 2
 	switch req.Depth {
@@ -199,10 +200,11 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 			return marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s is no investigation", start.TraceID)
 		}
 		logic := inv.Logic
-		if slices.Contains(logics, logic) { // it still knows how it worked before
+		if known(logic) { // it still knows how it worked before
 			logic = Logic
 		}
-		if err := cmp.Or(outcome.MadeBy(logic, Logic), outcome.SameMind(start, minds.Writer(start.Model)), outcome.MadeBy(inv.Planner, minds.Planner(start.Model).ID())); err != nil {
+		if err := cmp.Or(outcome.SameMind(start, minds.Writer(start.Model)), outcome.MadeBy(inv.Planner, minds.Planner(start.Model).ID()),
+			outcome.MadeBy(cmp.Or(logic, "an earlier investigator"), Logic), askedBack(start), hopped(log)); err != nil {
 			return err
 		}
 		e, err = reader.VectorsOf(start, minds.Vectors)
@@ -220,6 +222,32 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 	}
 	got, err = marchwarden.EncodeResult(res)
 	return want, got, err
+}
+
+// askedBack refuses a run whose model could ask the user questions before it planned.
+func askedBack(start *trace.Start) error {
+	if !start.Investigation.Clarify {
+		return nil
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("the model of run %s could ask back before it planned, which this program does not do any more", start.TraceID),
+		Hint: "ask the question again, and say with --context what you know"}
+}
+
+// hopped refuses a run in which a report led to the next hop of a chain. Its question is another than that of the report;
+// a second opinion, which is asked for under the same name, has the same.
+func hopped(log *trace.Log) error {
+	asked := map[int]string{}
+	for _, s := range log.Steps {
+		switch s := s.(type) {
+		case *trace.Rihla:
+			asked[s.Number] = plaintext.Line(s.Question, maxTopic)
+		case *trace.Decision:
+			if s.What.About == aboutNextHop && s.What.Topic != asked[s.What.From] {
+				return marchwarden.Errorf(marchwarden.CodeUnsupported, "the run followed names in its reports to a next hop, which this program does not do any more")
+			}
+		}
+	}
+	return nil
 }
 
 // reader is that of the run, or nil: where it is gone, the writer says so.

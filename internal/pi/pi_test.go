@@ -34,8 +34,6 @@ func (e everybody) Plan(_ context.Context, b *pi.Brief) ([]pi.Sending, error) {
 	return out, nil
 }
 
-func (everybody) Follow(context.Context, *pi.Brief, pi.Report) ([]pi.Sending, error) { return nil, nil }
-
 func contains(list []string, s string) bool {
 	for _, x := range list {
 		if x == s {

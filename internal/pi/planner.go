@@ -30,10 +30,6 @@ type Planner interface {
 	// question and the members, nothing that was found. A plan may come with an
 	// error: what failed, and how to go on all the same.
 	Plan(ctx context.Context, b *Brief) ([]Sending, error)
-	// Follow proposes rihlas that a report leads to, such as the next hop of a
-	// chain, beside what the follow-up policy does about its gaps, discoveries and
-	// open questions. No proposal is the usual one.
-	Follow(ctx context.Context, b *Brief, r Report) ([]Sending, error)
 }
 
 // Brief is what a planner knows. A planner changes nothing in it.
@@ -42,12 +38,10 @@ type Brief struct {
 	Limits  marchwarden.Limits
 	Now     time.Time
 	Members []dispatch.Member
-	Untold  []string  // names members whose Scope no model may be shown: it tells of sources of the user's own
-	Most    int       // how many rihlas there may still be
-	Asked   []Sending // the rihlas so far, in order
-	Model   llm.Model // metered; nil for a planner without one, and once there are things that it must not be shown
+	Untold  []string     // names members whose Scope no model may be shown: it tells of sources of the user's own
+	Most    int          // how many rihlas there may be
+	Model   *llm.Metered // nil for a planner without one
 	Meter   *budget.Meter
-	Scale   func() float64
 	Nonce   string
 }
 
@@ -58,28 +52,15 @@ type Sending struct {
 	Reason     string // a few words for people
 }
 
-// Report is what came back from a rihla, as far as it stood the check.
-type Report struct {
-	Sent      Sending
-	Citations []marchwarden.Citation
-}
-
 func (r *run) brief() *Brief {
 	b := &Brief{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Members: r.inv.Members,
-		Most: r.inv.MaxRihlas + r.extra - len(r.journeys) - len(r.waiting), Meter: r.meter, Nonce: llm.Nonce(r.start.TraceID),
+		Most: r.inv.MaxRihlas, Model: r.model, Meter: r.meter, Nonce: llm.Nonce(r.start.TraceID),
 	}
 	for _, m := range r.inv.Members {
 		if r.secret(m.Name) {
 			b.Untold = append(b.Untold, m.Name)
 		}
-	}
-	for _, jr := range r.journeys {
-		b.Asked = append(b.Asked, jr.Sending)
-	}
-	heard := func(jr *journey) bool { return jr.arrived && r.private(jr.Researcher) } // what is asked from then on may come of it
-	if r.model != nil && (r.inv.ModelSeesPrivate || !slices.ContainsFunc(r.journeys, heard)) {
-		b.Model, b.Scale = r.model, r.model.Scale
 	}
 	return b
 }
@@ -110,7 +91,7 @@ func (r *run) plan(ctx context.Context) error {
 	r.live(marchwarden.StagePlan, "planning")
 	thinking, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
 	defer done()
-	proposed, err := r.planned(func() ([]Sending, error) { return r.planner.Plan(replay.Shield(thinking), r.brief()) })
+	proposed, err := r.planned(replay.Shield(thinking))
 	if replay.Fatal(err) {
 		return err
 	}
@@ -153,9 +134,9 @@ func (r *run) failed(topic string, err error) {
 }
 
 // planned asks the planner, whose panics are failures.
-func (b *book) planned(ask func() ([]Sending, error)) (sendings []Sending, err error) {
+func (r *run) planned(ctx context.Context) (sendings []Sending, err error) {
 	defer panics.Caught(&err, "the planner")
-	return ask()
+	return r.planner.Plan(ctx, r.brief())
 }
 
 // propose takes over what a planner wants for a start.
@@ -210,8 +191,8 @@ func (b *book) extend() (bool, error) {
 		if !b.unfinished(jr) {
 			continue
 		}
-		stopped := !jr.lost && jr.res == nil && b.since(3) // it came back when the caller left, with nothing
-		if jr.lost || stopped {                            // what it read is not known, and is read again
+		stopped := !jr.lost && jr.res == nil // it came back when the caller left, with nothing
+		if jr.lost || stopped {              // what it read is not known, and is read again
 			b.meter.ReturnSources(jr.sources)
 			jr.sources = 0
 		}
@@ -265,9 +246,6 @@ func (f *findings) replace(jr *journey) {
 
 // forsake leaves what was set aside for a rihla that broke off: it is neither given to another nor counted as used.
 func (b *book) forsake(jr *journey) {
-	if !b.since(3) { // as it was counted before
-		jr.reserved.Settle(jr.grant)
-	}
 	if b.start.Model != "" {
 		b.meter.Unpriced()
 	}
@@ -277,7 +255,7 @@ func (b *book) forsake(jr *journey) {
 func (b *book) sourcesRead() int {
 	n := b.meter.Usage().Sources
 	for _, jr := range b.journeys {
-		if b.since(3) && !jr.unasked && jr.res == nil {
+		if !jr.unasked && jr.res == nil {
 			n -= jr.sources
 		}
 	}
@@ -315,9 +293,6 @@ func (b *book) spent(jr *journey) (tokens int, money budget.Money, read int) {
 
 // inFull is an open question as it can be asked by itself: a part of its rihla's question names its subject.
 func (b *book) inFull(n notice) string {
-	if !b.since(3) {
-		return n.topic
-	}
 	for _, p := range lexicon.ReadQuestion(n.from.Question, "").Parts {
 		if lexicon.Plain(p.Label) == lexicon.Plain(n.topic) {
 			return p.Question()

@@ -44,12 +44,16 @@ var policy = map[string]rule{
 
 // The priorities of what no report led to, beside those in the table.
 const (
-	planPriority = 100
-	hopPriority  = 90
+	planPriority   = 100
+	secondPriority = 90
 )
 
-// aboutOpenQuestion is the About of a decision on an open question.
-const aboutOpenQuestion = "open_question"
+// The Abouts of decisions on what is no gap and no discovery: an open question, and a second opinion, which bears the
+// name of the hops that earlier versions followed.
+const (
+	aboutOpenQuestion = "open_question"
+	aboutNextHop      = "next_hop"
+)
 
 type rule struct {
 	priority int

@@ -56,7 +56,7 @@ func (r *run) hold() {
 	r.overdrawn = r.model != nil && len(r.journeys) == 0 && r.meter.FreeRoom() < marchwarden.MinTokenBudget
 	keep, share := int(writeShare*float64(r.meter.Limits().TokenBudget)), firstShare
 	least := marchwarden.MinTokenBudget * 2
-	if r.since(4) && r.model != nil {
+	if r.model != nil {
 		least = fed * len(r.waiting)
 	}
 	if r.composes() {
@@ -236,14 +236,13 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 	return nil
 }
 
-// ask asks the dispatcher. A panic there is a failed rihla like any other.
-func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (res *marchwarden.Result, err error) {
-	defer panics.Caught(&err, "asking "+jr.Researcher)
+// ask asks the dispatcher.
+func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (*marchwarden.Result, error) {
 	if r.world == nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no %s in a rerun", jr.Researcher)
 	}
 	if began, ok := r.began[jr.number]; ok && replay.Retried(ctx) && r.own(jr.Researcher) {
-		res, err = r.send(ctx, jr, marchwarden.Request{Question: req.Question, Resume: began.String()})
+		res, err := r.send(ctx, jr, marchwarden.Request{Question: req.Question, Resume: began.String()})
 		if err == nil || ctx.Err() != nil {
 			return res, err
 		}
@@ -293,7 +292,7 @@ func (b *book) requestOf(jr *journey) marchwarden.Request {
 	if own { // its own documents of the conversation are read first
 		req.Follow = asked.Follow
 	}
-	if !b.since(5) {
+	if !b.hasForms() {
 		return req
 	}
 	req.Format = marchwarden.Plain
@@ -326,13 +325,13 @@ func (b *book) paced(jr *journey, g marchwarden.Gap) bool {
 // several passages over all of it, and a model.
 func (b *book) composes() bool {
 	form := b.start.Request.Form()
-	return b.since(5) && b.start.Model != "" && (form == marchwarden.Report || form == marchwarden.Table)
+	return b.hasForms() && b.start.Model != "" && (form == marchwarden.Report || form == marchwarden.Table)
 }
 
 // contextOf is the context of a rihla in the user's own words; of an open question, also what they asked.
 func (b *book) contextOf(jr *journey) string {
 	said, asked := b.start.Request.Context, b.start.Request.Question
-	if !b.since(3) || jr.about < 0 || b.decisions[jr.about].About != aboutOpenQuestion || jr.Question == asked {
+	if jr.about < 0 || b.decisions[jr.about].About != aboutOpenQuestion || jr.Question == asked {
 		return said
 	}
 	return plaintext.Clip(strings.TrimSpace(said+"\nThis came up while answering: "+asked), marchwarden.MaxContextChars-1)

@@ -26,11 +26,6 @@ import (
 // gives no answer is missed, one that gives an answer is heard, and one that was left
 // out is asked where ours are unsure.
 
-// external reports whether a member is one of them. A run recorded before they were heeded has none.
-func (b *book) external(name string) bool {
-	return b.since(4) && !b.own(name)
-}
-
 // own reports whether a member is one of this program's researchers.
 func (b *book) own(name string) bool { return b.members[name].Trust == dispatch.Own }
 
@@ -39,7 +34,7 @@ func (b *book) unheard() []string {
 	var out []string
 	for _, jr := range b.journeys {
 		answered := func(o *journey) bool { return o.Researcher == jr.Researcher && o.res != nil }
-		if !b.external(jr.Researcher) || slices.ContainsFunc(b.journeys, answered) {
+		if b.own(jr.Researcher) || slices.ContainsFunc(b.journeys, answered) {
 			continue
 		}
 		how := jr.Researcher + " did not answer"
@@ -78,12 +73,12 @@ const unsure = 0.4
 
 // seconds are the rihlas of a second opinion: by external researchers, where ours are unsure of their answer.
 func (b *book) seconds(jr *journey) []Sending {
-	if jr.depth > 0 || !b.asksAll(jr) || b.external(jr.Researcher) || jr.admitted == 0 || jr.res.Confidence >= unsure {
+	if jr.depth > 0 || !b.asksAll(jr) || !b.own(jr.Researcher) || jr.admitted == 0 || jr.res.Confidence >= unsure {
 		return nil
 	}
 	var out []Sending
 	for _, m := range b.inv.Members {
-		if _, asked := b.asked[key(m.Name, jr.Question)]; b.external(m.Name) && !asked {
+		if _, asked := b.asked[key(m.Name, jr.Question)]; !b.own(m.Name) && !asked {
 			out = append(out, Sending{m.Name, jr.Question, jr.Researcher + " is unsure of its answer"})
 		}
 	}

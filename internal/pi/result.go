@@ -51,7 +51,8 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	exhausted := len(use.Exhausted) > 0 || r.cutShort()
 	res := &marchwarden.Result{
 		Answer: g.Answer, Blocks: g.Blocks, ShortAnswer: g.ShortAnswer, Closest: g.Closest, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
-		Decisions: r.decided(), TraceID: r.start.TraceID,
+		Decisions: slices.SortedStableFunc(slices.Values(r.decisions), func(a, b marchwarden.Decision) int { return a.From - b.From }), // in the order of the rihlas that they are about
+		TraceID:   r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
 			TokensUsed: use.Tokens, BudgetExhausted: exhausted, SourcesRead: r.sourcesRead(), OverBudget: use.OverBudget,
 			CostUSD: use.CostUSD,
@@ -84,14 +85,6 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	res.Warnings = r.warnings(res.CostMetadata)
 	res.Normalize()
 	return res
-}
-
-// decided are the decisions, in the order of the rihlas that they are about.
-func (b *book) decided() []marchwarden.Decision {
-	if !b.since(2) {
-		return b.decisions
-	}
-	return slices.SortedStableFunc(slices.Values(b.decisions), func(a, b marchwarden.Decision) int { return a.From - b.From })
 }
 
 // cutShort reports whether a researcher ended at a cap, and was not sent again.

@@ -139,7 +139,7 @@ func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start)
 	if start.Prices != nil {
 		r.meter.Priced(0)
 	}
-	r.blobs, r.set, r.ranks = blobs, &evidence.Set{Earlier: !verify.HasTerms(start.Gate)}, map[string]int{}
+	r.blobs, r.set, r.ranks = blobs, &evidence.Set{Earlier: verify.Earlier(start.Gate)}, map[string]int{}
 	for _, m := range r.inv.Members {
 		r.members[m.Name] = m
 	}
@@ -158,19 +158,14 @@ func (r *run) investigate(ctx context.Context) (res *marchwarden.Result, err err
 	if err := r.j.Note(r.start); err != nil {
 		return nil, err
 	}
-	whole, gathering, done := r.timed(ctx)
-	defer func() { done() }()
+	whole, done := replay.Limited(ctx, replay.Left(r.start, r.start.Deadline))
+	defer done()
+	gathering, done := replay.Limited(whole, replay.Left(r.start, r.start.Wall))
+	defer done()
 	r.caller = replay.Shield(ctx)
 	r.openModel()
 	if err := r.understand(gathering); err != nil {
 		return nil, err
-	}
-	if r.inv.Clarify {
-		if err := r.clarify(gathering); err != nil {
-			return nil, err
-		}
-		done()
-		whole, gathering, done = r.timed(ctx) // which the user's answering has not used up
 	}
 	if err := r.plan(gathering); err != nil {
 		return nil, err
@@ -193,11 +188,11 @@ func (r *run) openModel() {
 	}
 	var outside llm.Model
 	if r.world != nil {
-		outside = llm.Safe(r.world.Model)
+		outside = r.world.Model
 	}
 	r.model = llm.NewMetered(replay.Model(r.j, r.start.Model, outside), r.meter, r.start, r.j.Note, func(prompt string) {
 		stage := marchwarden.StageSynthesize
-		if prompt == promptName || prompt == clarifyName {
+		if prompt == promptName {
 			stage = marchwarden.StagePlan
 		}
 		r.live(stage, "asking "+r.start.Model+" to "+strings.Replace(prompt, "section", "write a section", 1))
@@ -266,8 +261,9 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if a.Interrupted {
-		r.leave()
+	if a.Interrupted { // the run ends with what there is
+		r.interrupted, r.stopped = true, true
+		r.meter.Exhaust("patience of the caller, who stopped the run")
 	}
 	if r.meter.Elapsed(r.start.Counted(a.Elapsed)) != nil || a.Over {
 		r.stopped = true
@@ -282,12 +278,6 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	}
 	jr.arrived, jr.took = true, a.Elapsed-jr.took
 	return jr, a.Elapsed, nil
-}
-
-// leave has the run end with what there is: its caller has stopped it.
-func (r *run) leave() {
-	r.interrupted, r.stopped = true, true
-	r.meter.Exhaust("patience of the caller, who stopped the run")
 }
 
 // wait is the number of the next journey that comes back, or 0 when the time is over and none did, though told.
@@ -353,35 +343,13 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	if r.stopped {
 		return r.follow(r.notices(jr)...)
 	}
-	report := Report{Sent: jr.Sending}
-	for _, a := range r.cited {
-		if a.journey == jr.number {
-			report.Citations = append(report.Citations, a.citation)
-		}
-	}
-	hops, err := r.planned(func() ([]Sending, error) { return r.planner.Follow(replay.Shield(ctx), r.brief(), report) })
-	if replay.Fatal(err) {
-		return err
-	}
-	if err := r.hop(jr, append(hops, r.seconds(jr)...)); err != nil {
-		return err
-	}
-	return r.follow(r.notices(jr)...)
-}
-
-// hop puts a planner's further rihlas into the queue, under the same rules as what the policy wants.
-func (b *book) hop(jr *journey, hops []Sending) error {
-	for _, s := range hops {
-		s.Question, s.Reason = asQuestion(s.Question), plaintext.Line(s.Reason, maxDetail)
-		if _, known := b.members[s.Researcher]; !known || s.Question == "" {
-			continue
-		}
-		d := marchwarden.Decision{About: "next_hop", Topic: plaintext.Line(s.Question, maxTopic), From: jr.number}
-		if err := b.decide(d, jr, &item{Sending: s, priority: hopPriority}); err != nil {
+	for _, s := range r.seconds(jr) {
+		d := marchwarden.Decision{About: aboutNextHop, Topic: plaintext.Line(s.Question, maxTopic), From: jr.number}
+		if err := r.decide(d, jr, &item{Sending: s, priority: secondPriority}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.follow(r.notices(jr)...)
 }
 
 // live passes progress of the investigator's own work on.

@@ -73,8 +73,6 @@ func (p instead) Plan(ctx context.Context, b *pi.Brief) ([]pi.Sending, error) {
 	return out, err
 }
 
-func (instead) Follow(context.Context, *pi.Brief, pi.Report) ([]pi.Sending, error) { return nil, nil }
-
 // An investigation that refuses shows what its own researchers call closest, once it
 // has seen it.
 func TestARefusalShowsWhatIsClosest(t *testing.T) {

@@ -26,9 +26,7 @@ import (
 // could only lose. Otherwise the writer writes from all evidence; where it cannot, the claims of the rihlas stand.
 func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	r.meter.Hold(0)
-	if r.since(2) {
-		r.inOrder()
-	}
+	r.inOrder()
 	brought := r.brought()
 	sources, passages := len(r.set.Sources()), r.set.Len()
 	if !r.inv.PlanOnly {
@@ -107,7 +105,7 @@ func (f *findings) completed(d reason.Draft, brought []*journey) reason.Draft {
 		said[flatten(c.Text)] = true
 	}
 	for _, jr := range brought {
-		if f.external(jr.Researcher) && f.asksAll(jr) {
+		if !f.own(jr.Researcher) && f.asksAll(jr) {
 			var heard []reason.Claim
 			for i, c := range f.unsaid(d, jr) {
 				c.Paragraph = i == 0
@@ -164,8 +162,8 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	st := &reason.State{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Iteration: 1, Evidence: r.set,
 		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Vectors: r.embedder, Nonce: llm.Nonce(r.start.TraceID), Interrupted: r.interrupted,
-		Leads: verify.HasLeads(r.start.Gate), Blocks: verify.HasBlocks(r.start.Gate), Stated: verify.HasStated(r.start.Gate), Questions: r.questions(),
-		Drafted: func(claims []reason.Claim) { r.j.Live(reason.Drafting(r.start.TraceID, claims)) },
+		Questions: r.questions(),
+		Drafted:   func(claims []reason.Claim) { r.j.Live(reason.Drafting(r.start.TraceID, claims)) },
 	}
 	var err error
 	if st.Reader, err = reader.Of(r.start); err != nil {
@@ -182,7 +180,7 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	}
 	if err != nil { // a draft may be there all the same
 		r.unwritten = marchwarden.CodeOf(err) == marchwarden.CodeCanceled
-		r.starved = r.since(4) && marchwarden.CodeOf(err) == marchwarden.CodeExhausted
+		r.starved = marchwarden.CodeOf(err) == marchwarden.CodeExhausted
 		r.failed("writing the answer", err)
 		if err := r.j.Note(&trace.SynthesisError{Head: trace.Head{Decision: fmt.Sprintf("writing failed: %v", err)}, Error: marchwarden.CodeOf(err)}); err != nil {
 			return reason.Draft{}, err
@@ -214,7 +212,7 @@ func (f *findings) unseen(ids []evidence.ID) bool {
 func (f *findings) adopt(journeys []*journey) reason.Draft {
 	var d reason.Draft
 	said := map[string]bool{}
-	if len(journeys) == 1 && verify.HasBlocks(f.start.Gate) {
+	if len(journeys) == 1 && !f.set.Earlier {
 		f.adoptBlocks(journeys[0], &d, said)
 	}
 	for _, jr := range journeys {
@@ -335,7 +333,7 @@ func (r *run) wroteIt() (model, by string) {
 	if r.model == nil {
 		return r.start.Mind, ""
 	}
-	if who, _ := r.model.Answered(); len(who) > 0 {
+	if who := r.model.Answered(); len(who) > 0 {
 		return strings.Join(who, "+"), r.by
 	}
 	return r.plain.ID(), r.by

@@ -18,7 +18,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -248,23 +247,6 @@ func TestEgressAllowed(t *testing.T) {
 	}
 }
 
-// curious is a planner that shows the model whatever it is told.
-type curious struct{ everybody }
-
-func (curious) ID() string { return "curious/1" }
-
-func (c curious) Follow(ctx context.Context, b *pi.Brief, r pi.Report) ([]pi.Sending, error) {
-	if b.Model == nil {
-		return nil, nil
-	}
-	told, err := json.Marshal([]any{r, b.Asked})
-	if err != nil {
-		return nil, err
-	}
-	_, err = b.Model.Generate(ctx, llm.Call{Prompt: "follow", System: "Follow.", Input: string(told), MaxTokens: 50})
-	return nil, err
-}
-
 // TestModelSeesPrivateOnlyIfNamed looks at everything that a model is shown.
 func TestModelSeesPrivateOnlyIfNamed(t *testing.T) {
 	t.Parallel()
@@ -275,12 +257,7 @@ func TestModelSeesPrivateOnlyIfNamed(t *testing.T) {
 			network, plan := shuffled(tr, dice("model", i))
 			m := llmtest.New("test/model", nil)
 			mind := pi.Minds{
-				Planner: func(id string) pi.Planner {
-					if i%2 == 0 {
-						return curious{everybody{plan}}
-					}
-					return pi.PlannerFor(id, everybody{plan})
-				},
+				Planner: func(id string) pi.Planner { return pi.PlannerFor(id, everybody{plan}) },
 				Writer: func(id string) reason.Reasoner {
 					if id == "" {
 						return extractive.New()

@@ -64,13 +64,6 @@ type State struct {
 	Drafted func(claims []Claim)
 	// Questions are what the evidence was gathered for beside the question itself: the parts of a plan.
 	Questions []string
-	// Blocks says that the run knows forms: without, every answer is paragraphs.
-	Blocks bool
-	// Stated says that a sentence that is the question turned round answers it, whatever the odds are,
-	// and that lines of code answer little.
-	Stated bool
-	// Leads lets a sentence be shown with the lines that it leads to, as runs of these rules do.
-	Leads bool
 	// Interrupted is set when the caller has stopped the run: what is written now
 	// must be written at once, without a model.
 	Interrupted bool
@@ -79,9 +72,9 @@ type State struct {
 	Past int
 }
 
-// Form is the form that the answer is to have.
+// Form is the form that the answer is to have. By earlier rules every answer is paragraphs.
 func (s *State) Form() marchwarden.Format {
-	if !s.Blocks {
+	if s.Evidence.Earlier {
 		return marchwarden.Plain
 	}
 	return s.Request.Form()
@@ -280,8 +273,8 @@ type Reasoner interface {
 	// over. A plan may come with an error: what failed, and how to go on all the same.
 	Plan(ctx context.Context, s *State) (Plan, error)
 	// Choose picks which of the hits to read, best first. The loop cuts the list
-	// at the sources that are left and never reads a locator twice.
-	Choose(ctx context.Context, s *State, hits []search.Hit) ([]Read, error)
+	// at the sources that are left and never reads a locator twice. It asks no model.
+	Choose(s *State, hits []search.Hit) []Read
 	// Write answers from the evidence. A draft may come with an error: what failed,
 	// and what could be written all the same. It spends tokens through the state's
 	// meter and must leave the budget whole when it cannot.

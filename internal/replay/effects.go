@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -22,16 +24,23 @@ func absent(what string) error {
 	return marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no %s in a rerun", what)
 }
 
-// do runs an effect whose outcome is a JSON value of type T.
+// named says what is done in an effect, for the error of a panic.
+var named = map[trace.Action]string{
+	trace.ActionSearchComplete: "a search", trace.ActionFetchComplete: "a fetch", trace.ActionModelComplete: "a model call",
+	trace.ActionEvidence: "getting hold of evidence", trace.ActionRihlaComplete: "asking a researcher",
+}
+
+// do runs an effect whose outcome is a JSON value of type T. A panic is an outcome like any other.
 func do[T any](ctx context.Context, j Journal, e Effect, run func(context.Context) (T, error)) (T, error) {
 	var v T
-	out, err := j.Do(ctx, e, func(ctx context.Context) ([]byte, error) {
+	out, err := j.Do(ctx, e, func(ctx context.Context) (out []byte, err error) {
+		defer panics.Caught(&err, cmp.Or(named[e.Kind], "an effect"))
 		v, err := run(ctx)
 		if err != nil && reflect.ValueOf(&v).Elem().IsZero() {
 			return nil, err
 		}
-		out, failed := json.Marshal(v)
-		return out, errors.Join(err, failed)
+		written, failed := json.Marshal(v)
+		return written, errors.Join(err, failed)
 	})
 	if err != nil && len(out) == 0 {
 		return v, err

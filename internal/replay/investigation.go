@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -49,31 +48,6 @@ func Rihla(ctx context.Context, j Journal, r Journey, run func(context.Context) 
 			return s
 		},
 	}, run)
-}
-
-// Heard is what a user answered, question by question, "" to one that was passed over, and how long that took.
-type Heard struct {
-	Answers []string      `json:"answers,omitempty"`
-	Took    time.Duration `json:"took"`
-	Moment
-}
-
-// Clarify records what the user answers to questions, so that a rerun and a run that goes on need no user.
-func Clarify(ctx context.Context, j Journal, questions []string, ask func(context.Context) []string, clock func() time.Duration) (Heard, error) {
-	return do(ctx, j, Effect{
-		Kind:  trace.ActionClarified,
-		Input: struct{ Questions []string }{questions},
-		Done: func(out []byte, err error) trace.Recorded {
-			h := read[Heard](out)
-			return &trace.Clarified{Head: outcomeHead(err, "asked the user: %s", strings.Join(questions, " ")), Questions: questions,
-				Answers: h.Answers, After: h.Elapsed, Took: h.Took, Interrupted: h.Interrupted}
-		},
-	}, func(ctx context.Context) (Heard, error) {
-		began := clock()
-		answers := ask(ctx)
-		at := clock()
-		return Heard{Answers: answers, Took: at - began, Moment: Moment{Elapsed: at, Interrupted: ctx.Err() != nil}}, nil
-	})
 }
 
 // Arrived is which journey ended next, and what clock and caller said then.

@@ -170,7 +170,7 @@ func Worked(ctx context.Context, log *trace.Log, blobs blob.Store) (time.Duratio
 	worked := log.Worked()
 	for _, s := range log.Steps {
 		switch s.(type) {
-		case *trace.Checkpoint, *trace.Arrival, *trace.Clarified:
+		case *trace.Checkpoint, *trace.Arrival:
 			m, err := Outcome[Moment](ctx, blobs, s.(trace.Recorded))
 			if err != nil {
 				return 0, err

@@ -3,6 +3,7 @@ package replay_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -47,7 +48,20 @@ func TestARunIsNotLostWithAnother(t *testing.T) {
 // cutOff is an engine under whose hands the process dies.
 type cutOff struct{ engine }
 
-func (*cutOff) Search(context.Context, search.Query) ([]search.Hit, error) { panic("the process dies") }
+func (*cutOff) Search(context.Context, search.Query) ([]search.Hit, error) {
+	runtime.Goexit()
+	return nil, nil
+}
+
+// dies does something that never returns.
+func dies(do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	<-done
+}
 
 // What a run had given up at an end is not asked on the way to that end, and may be
 // asked past it.
@@ -68,10 +82,7 @@ func TestWhatWasGivenUpMayBeAskedLater(t *testing.T) {
 	}
 	first := r.journal()
 	note(first, &trace.Start{TraceID: r.id, Format: trace.Format})
-	func() {
-		defer func() { _ = recover() }()
-		_ = ask(first, &cutOff{})
-	}()
+	dies(func() { _ = ask(first, &cutOff{}) })
 	note(first, &trace.Complete{Result: blob.Of(nil)})
 	if err := r.w.Close(); err != nil {
 		t.Fatal(err)
@@ -103,10 +114,7 @@ func TestWhatWasGivenUpAfterMoreForACut(t *testing.T) {
 		_, err := replay.Engine(j, "fake", e).Search(t.Context(), search.Query{Text: "x"})
 		return err
 	}
-	func() {
-		defer func() { _ = recover() }()
-		_ = ask(first, &cutOff{})
-	}()
+	dies(func() { _ = ask(first, &cutOff{}) })
 	if err := errors.Join(first.Note(&trace.Complete{Result: blob.Of(nil)}), r.w.Close()); err != nil {
 		t.Fatal(err)
 	}

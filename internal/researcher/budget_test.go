@@ -258,9 +258,9 @@ func (p pieces) word(w string) int {
 
 // play runs it and checks.
 func (g *gamble) play(t *testing.T, base string, client *http.Client, sum *sums) {
-	var m llm.Model = openai.New(openai.Config{Key: labKey, BaseURL: base + "/v1", Model: g.name, HTTP: client, Idle: 5 * time.Second})
+	var m llm.Model = openai.New(llm.Config{Key: labKey, BaseURL: base + "/v1", Model: g.name, HTTP: client, Idle: 5 * time.Second})
 	if g.wire == llmtest.WireAnthropic {
-		m = anthropic.New(anthropic.Config{Key: labKey, BaseURL: base, Model: g.name, HTTP: client, Idle: 5 * time.Second})
+		m = anthropic.New(llm.Config{Key: labKey, BaseURL: base, Model: g.name, HTTP: client, Idle: 5 * time.Second})
 	}
 	m = llm.NewSteady(m, llm.SteadyConfig{Now: time.Now, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 	blobs := blob.NewMem()

@@ -292,10 +292,10 @@ func (w *watched) Plan(ctx context.Context, s *reason.State) (reason.Plan, error
 	return plan, err
 }
 
-func (w *watched) Choose(ctx context.Context, s *reason.State, hits []search.Hit) ([]reason.Read, error) {
-	reads, err := w.Reasoner.Choose(ctx, s, hits)
+func (w *watched) Choose(s *reason.State, hits []search.Hit) []reason.Read {
+	reads := w.Reasoner.Choose(s, hits)
 	w.want(s, reads)
-	return reads, err
+	return reads
 }
 
 func (w *watched) want(s *reason.State, reads []reason.Read) {

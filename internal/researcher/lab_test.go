@@ -123,9 +123,9 @@ func newLab(t testing.TB, pages map[string]webtest.Page, answer func(llmtest.Tur
 }
 
 func newModel(at string, o options) llm.Model {
-	var m llm.Model = openai.New(openai.Config{Provider: "openai", Key: labKey, BaseURL: at + "/v1", Model: "gpt-test", Idle: o.idle})
+	var m llm.Model = openai.New(llm.Config{Provider: "openai", Key: labKey, BaseURL: at + "/v1", Model: "gpt-test", Idle: o.idle})
 	if o.wire == llmtest.WireAnthropic {
-		m = anthropic.New(anthropic.Config{Key: labKey, BaseURL: at, Model: "claude-test", Idle: o.idle})
+		m = anthropic.New(llm.Config{Key: labKey, BaseURL: at, Model: "claude-test", Idle: o.idle})
 	}
 	o.steady.Now = time.Now
 	return llm.NewSteady(m, o.steady)

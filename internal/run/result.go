@@ -240,11 +240,11 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, may func(*trac
 	if done == nil {
 		return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s did not end, so there is no result to compare with", start.TraceID)
 	}
-	if !verify.KnowsRules(start.Gate) {
-		err = MadeBy(start.Gate, verify.Rules)
-	}
-	if err := cmp.Or(err, may(start)); err != nil {
+	if err := may(start); err != nil {
 		return nil, nil, err
+	}
+	if !verify.KnowsRules(start.Gate) {
+		return nil, nil, MadeBy(cmp.Or(start.Gate, "the first rules"), verify.Rules)
 	}
 	if err := replay.CheckBlobs(ctx, log, blobs); err != nil {
 		return nil, nil, err

@@ -12,6 +12,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // Resumed is a run that goes on. Close it when done.
@@ -226,6 +227,7 @@ func given(start *trace.Start, more trace.Extension) bool {
 // Ready is what a run that is resumed needs beyond its record.
 type Ready struct {
 	Mind, Version, Planner string       // the reasoners that go on
+	Logic                  string       // how an investigator goes on that cannot work as it began; "" for one that can
 	Found                  *trace.Found // what is searched now; nil says nothing of it
 	Said                   []string     // what a person should know about that
 }
@@ -248,6 +250,10 @@ func (r *Resumed) Begin(now Ready) (said []string, err error) {
 	if inv := was.Investigation; inv != nil && inv.Planner != now.Planner {
 		r.step.Planner = now.Planner
 		said = append(said, fmt.Sprintf("the run was planned by %s and goes on with %s: what was asked before may be asked again", inv.Planner, now.Planner))
+	}
+	r.step.Logic = now.Logic
+	if !verify.KnowsRules(was.Gate) {
+		r.step.Gate = verify.Rules
 	}
 	if was.Version != r.step.Version {
 		said = append(said, fmt.Sprintf("the run was begun by version %s and goes on with version %s", was.Version, r.step.Version))

@@ -148,16 +148,6 @@ func (p *Progress) Close() {
 	}
 }
 
-// Aside erases what is drawn and shows nothing until back is called: a person types meanwhile.
-func (p *Progress) Aside() (back func()) {
-	p.Close()
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.closed, p.frame, p.stop, p.last = false, "", nil, time.Time{}
-	}
-}
-
 func (p *Progress) write(s string) { _, _ = io.WriteString(p.w, s) }
 
 // draw writes a frame, if it is another. p.mu is held.

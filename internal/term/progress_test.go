@@ -291,26 +291,3 @@ func TestConcurrent(t *testing.T) {
 		}
 	}
 }
-
-// TestAside erases what is drawn while a person types, draws nothing over what is typed, and goes on below it.
-func TestAside(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGlass(64, 24)
-		p := on(g, ProgressConfig{})
-		p.Event(of(0, "", marchwarden.StagePlan, "asking"))
-		back := p.Aside()
-		fmt.Fprint(g, "1. Which?\r\nthe mill\r\n")
-		p.Event(of(0, "", marchwarden.StagePlan, "something"))
-		pause(3 * time.Second)
-		typed := "$ marchwarden ask\n1. Which?\nthe mill"
-		if got := g.screen(); got != typed {
-			t.Errorf("while a person types: %q", got)
-		}
-		back()
-		p.Event(of(0, "", marchwarden.StageSearch, "searching"))
-		if got := g.screen(); !strings.HasPrefix(got, typed+"\nmarchwarden: ") {
-			t.Errorf("after that: %q", got)
-		}
-		p.Close()
-	})
-}

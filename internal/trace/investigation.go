@@ -25,11 +25,11 @@ type Investigation struct {
 	// ModelSeesPrivate says that the model was named by the user, and not merely
 	// found: it may be shown what came from private sources.
 	ModelSeesPrivate bool `json:"model_sees_private,omitempty"`
-	// Clarify says that the model may ask the user questions before it plans.
+	// Clarify says, of a run of an earlier version, that the model might ask the user questions before it planned.
 	Clarify bool `json:"clarify,omitempty"`
 }
 
-// Clarified is what the user answered to the questions of a model, "" to one that was passed over.
+// Clarified is what the user of an earlier version answered to the questions of a model, "" to one that was passed over.
 type Clarified struct {
 	Head
 	Effect

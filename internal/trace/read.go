@@ -167,11 +167,8 @@ func (l *Log) take(line []byte, n int) error {
 		}
 	}
 	if start, err := l.Start(); err == nil {
-		switch s := step.(type) {
-		case *Resume:
-			start.Resumed(s)
-		case *Clarified:
-			start.Waited(s.After, s.Took)
+		if r, ok := step.(*Resume); ok {
+			start.Resumed(r)
 		}
 	}
 	l.Steps = append(l.Steps, step)

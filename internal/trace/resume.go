@@ -1,8 +1,8 @@
 package trace
 
 import (
+	"cmp"
 	"reflect"
-	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -14,11 +14,13 @@ import (
 type Resume struct {
 	Head
 	Version string `json:"version"` // of the program that goes on
-	// Mind, MindVersion and Planner are those that go on, if they are others than
+	// Mind, MindVersion, Planner, Logic and Gate are those that go on, if they are others than
 	// those that began.
 	Mind        string `json:"mind,omitempty"`
 	MindVersion string `json:"mind_version,omitempty"`
 	Planner     string `json:"planner,omitempty"`
+	Logic       string `json:"logic,omitempty"`
+	Gate        string `json:"gate,omitempty"`
 	// Found is what is searched from here on, if it is not what it was.
 	Found *Found `json:"found,omitempty"`
 	// Worked is how long the run had worked before; the time in between is not its.
@@ -116,17 +118,11 @@ func (s *Start) Resumed(r *Resume) {
 	if f := r.Found; f != nil {
 		s.Library, s.Fingerprint, s.Gaps = f.Library, f.Fingerprint, f.Gaps
 	}
-	if r.Planner != "" && s.Investigation != nil {
+	s.Gate = cmp.Or(r.Gate, s.Gate)
+	if s.Investigation != nil {
 		inv := *s.Investigation
-		inv.Planner = r.Planner
+		inv.Planner, inv.Logic = cmp.Or(r.Planner, inv.Planner), cmp.Or(r.Logic, inv.Logic)
 		s.Investigation = &inv
-	}
-}
-
-// Waited says that until a moment the run waited so long for its user, which counts against no limit. It may be told twice.
-func (s *Start) Waited(after, took time.Duration) {
-	if l := (Lengthening{After: after, By: took}); took > 0 && !slices.Contains(s.Lengthened, l) {
-		s.Lengthened = append(s.Lengthened[:len(s.Lengthened):len(s.Lengthened)], l)
 	}
 }
 

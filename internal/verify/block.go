@@ -54,7 +54,7 @@ func (g *gate) lay(d reason.Draft) error {
 	}
 	g.headings()
 	g.out.Answer = Markdown(g.out.Blocks, g.out.Citations)
-	if !HasBlocks(g.Rules) {
+	if Earlier(g.Rules) {
 		g.out.Blocks = nil
 	}
 	return nil

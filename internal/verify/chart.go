@@ -32,7 +32,7 @@ var (
 
 // charts puts a chart after the first block that rests on rows of a label and a number each.
 func (g *gate) charts() error {
-	if !g.Charts || !HasBlocks(g.Rules) {
+	if !g.Charts || Earlier(g.Rules) {
 		return nil
 	}
 	var out []marchwarden.Block

@@ -53,35 +53,20 @@ func (g Grounded) Step() *trace.Verify {
 }
 
 // Rules names how the gate works, and changes when that does. A run keeps those that
-// it began with, so that it can be run again. Under "gate/3", and in runs of before rules had
-// names, which are resumed by those, a sentence was shown without the lines that it leads to, under
-// "gate/4" an answer had no blocks and one form, under "gate/5" texts were split
-// without terms, and under "gate/6" a sentence that states the answer could be doubted, and code could answer.
-const Rules = "gate/7"
-
-var allRules = []string{"", "gate/3", "gate/4", "gate/5", "gate/6", Rules}
+// it began with, so that it can be run again. By the rules before, a sentence was shown
+// without the lines that it leads to, an answer had no blocks and one form, texts were
+// split without terms, settings and contents, and answers picked without what their
+// headings say; a sentence that states the answer could be doubted, and code could answer.
+const (
+	Rules       = "gate/7"
+	rulesBefore = "gate/3"
+)
 
 // KnowsRules reports whether this program can work by the rules of a run.
-func KnowsRules(rules string) bool { return slices.Contains(allRules, rules) }
+func KnowsRules(rules string) bool { return rules == Rules || Earlier(rules) }
 
-// since reports whether the rules of a run are some, or later ones.
-func since(rules, some string) bool {
-	return slices.Index(allRules, rules) >= slices.Index(allRules, some)
-}
-
-// HasLeads reports whether, by the rules of a run, a sentence is shown with the lines that it leads to.
-func HasLeads(rules string) bool { return since(rules, "gate/4") }
-
-// HasBlocks reports whether, by the rules of a run, an answer has blocks, and the form that is asked for.
-func HasBlocks(rules string) bool { return since(rules, "gate/5") }
-
-// HasTerms reports whether, by the rules of a run, texts are read by their terms, settings and contents, and answers by
-// what their headings say.
-func HasTerms(rules string) bool { return since(rules, "gate/6") }
-
-// HasStated reports whether, by the rules of a run, a sentence that is the question turned round answers it,
-// and lines of code answer little.
-func HasStated(rules string) bool { return since(rules, "gate/7") }
+// Earlier reports whether the rules of a run are those before.
+func Earlier(rules string) bool { return rules == rulesBefore }
 
 // Gate grounds a draft in the evidence. Every text it cuts
 // from is read from the store, where its hash is checked; an error means that the

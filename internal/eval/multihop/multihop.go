@@ -2,7 +2,7 @@
 // documents that are needed are read, whether single facts are found, and how a question
 // is cut into parts. It owns three suites, multihop, multihop-rag and fanoutqa, and the
 // plain ranking that stands beside ours in the same run. It follows no hop itself: the
-// researcher and the planner do.
+// researcher does.
 package multihop
 
 import (

@@ -28,33 +28,24 @@ const (
 	apiVersion     = "2023-06-01" // of the API that requests are written for
 )
 
-// Config says whom to ask, and how long to bear with it.
-type Config struct {
-	Key     string        // the API key; "" sends none, which a local server may accept
-	BaseURL string        // where the API is, with or without its /v1; "" is Anthropic itself
-	Model   string        // "" is DefaultModel
-	HTTP    *http.Client  // sends the requests; nil is a client of its own that uses no proxy
-	Idle    time.Duration // how long nothing of a reply may come, signs of life not counted; 0 is a minute
-}
-
 // Model is one model of the provider. It is safe for concurrent use.
 type Model struct {
-	name     string
-	wire     *llm.Wire   // its Address is "" where BaseURL is unusable, which every call says
+	wire     *llm.Wire
 	noSchema atomic.Bool // the model has refused a schema and answered without
 }
 
-// New makes a model of a configuration. It sends nothing; a wrong configuration fails the calls.
-func New(cfg Config) *Model {
-	key, name := strings.TrimSpace(cfg.Key), cmp.Or(cfg.Model, DefaultModel)
-	w := llm.Wire{Who: "anthropic", Model: name, Header: http.Header{"Anthropic-Version": {apiVersion}}, Idle: cfg.Idle, Secrets: httpapi.SecretsOf(key, cfg.BaseURL), Hints: hints}
-	if key != "" {
-		w.Header.Set("X-Api-Key", key)
+// New makes a model of a configuration, whose base URL may be with or without its /v1. It sends nothing; a wrong
+// configuration fails the calls.
+func New(cfg llm.Config) *Model {
+	cfg.Provider, cfg.Key, cfg.Model = "anthropic", strings.TrimSpace(cfg.Key), cmp.Or(cfg.Model, DefaultModel)
+	w := llm.Wire{Config: cfg, Header: http.Header{"Anthropic-Version": {apiVersion}}, Hints: hints}
+	if cfg.Key != "" {
+		w.Header.Set("X-Api-Key", cfg.Key)
 	}
 	if base := llm.Base(cmp.Or(strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1"), defaultBaseURL)); base != nil {
 		w.Address = base.JoinPath("v1", "messages").String()
 	}
-	return &Model{name: name, wire: w.Open(cfg.HTTP)}
+	return &Model{wire: w.Open()}
 }
 
 const hintNetwork = "check the network and ANTHROPIC_BASE_URL"
@@ -65,11 +56,9 @@ var hints = llm.Hints{
 }
 
 // ID is "anthropic/" and the model's name.
-func (m *Model) ID() string { return "anthropic/" + m.name }
+func (m *Model) ID() string { return "anthropic/" + m.wire.Model }
 
-// Generate makes one call, as llm.Model promises. Besides its code, an error says
-// with Retryable() bool whether the same call may succeed later and with
-// RetryAfter() (time.Duration, bool) what wait the provider asked for. A model that
+// Generate makes one call, as llm.Model promises. Its errors are llm.Faults. A model that
 // knows no schemas gets its calls without, once it has refused one.
 func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	if m.noSchema.Load() {
@@ -89,9 +78,6 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 }
 
 func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
-	if m.wire.Address == "" {
-		return llm.Reply{}, llm.NewFault(marchwarden.CodeInvalid, false, "check ANTHROPIC_BASE_URL", "the base URL for anthropic is no http or https address")
-	}
 	body, err := m.body(c)
 	if err != nil {
 		return llm.Reply{}, marchwarden.Wrap(err, marchwarden.CodeInternal, "write the request")
@@ -103,7 +89,7 @@ func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	}
 	reply := h.Reply()
 	reply.Stop = stopOf(h.Finish)
-	if h.Model != "" && !strings.HasPrefix(h.Model, m.name) { // a dated name of the same model is the same model
+	if h.Model != "" && !strings.HasPrefix(h.Model, m.wire.Model) { // a dated name of the same model is the same model
 		reply.Model = "anthropic/" + m.wire.Said(h.Model)
 	}
 	return m.wire.Clean(reply), nil
@@ -116,7 +102,7 @@ const leastCached = 1024
 // enough to be kept. A schema would be part of that prefix, so it is told in words after it; and the tools, which come
 // first, are left out of a call that has no use for them only where nothing is kept.
 func (m *Model) body(c llm.Call) ([]byte, error) {
-	r := request{Model: m.name, MaxTokens: c.MaxTokens, Stream: true}
+	r := request{Model: m.wire.Model, MaxTokens: c.MaxTokens, Stream: true}
 	if strings.TrimSpace(c.System) != "" {
 		r.System = []text{{Type: "text", Text: c.System}}
 	}

@@ -28,7 +28,7 @@ var ask = llm.Call{Prompt: "test", System: "Be brief.", Input: "How long is the 
 
 func TestConformance(t *testing.T) {
 	llmtest.Run(t, llmtest.WireAnthropic, func(t *testing.T, baseURL string, idle time.Duration) llm.Model {
-		return anthropic.New(anthropic.Config{Key: key, BaseURL: baseURL, Idle: idle})
+		return anthropic.New(llm.Config{Key: key, BaseURL: baseURL, Idle: idle})
 	})
 }
 
@@ -42,7 +42,7 @@ func serve(t *testing.T, h http.HandlerFunc) *anthropic.Model {
 		h(w, r)
 	}))
 	t.Cleanup(srv.Close)
-	return anthropic.New(anthropic.Config{Key: key, BaseURL: srv.URL, Idle: 10 * time.Second})
+	return anthropic.New(llm.Config{Key: key, BaseURL: srv.URL, Idle: 10 * time.Second})
 }
 
 // stream answers with events as they are.
@@ -66,7 +66,7 @@ func TestConfigAloneCounts(t *testing.T) {
 	t.Setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1/leaked")
 	srv := llmtest.NewServer(t, func(llmtest.Turn) llmtest.Said { return llmtest.Said{Text: "ok"} })
 	for _, k := range []string{key, ""} {
-		m := anthropic.New(anthropic.Config{Key: k, BaseURL: srv.URL() + "/v1/"})
+		m := anthropic.New(llm.Config{Key: k, BaseURL: srv.URL() + "/v1/"})
 		if _, err := m.Generate(t.Context(), ask); err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestRequest(t *testing.T) {
 	call := ask
 	call.Tools = []llm.Tool{{Name: "a", Description: "does a", Schema: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string","maxLength":9},"b":{}},"additionalProperties":false}`)},
 		{Name: "b", Schema: json.RawMessage(`{"type":"object"}`)}}
-	m := anthropic.New(anthropic.Config{BaseURL: srv.URL(), Model: "claude-x"})
+	m := anthropic.New(llm.Config{BaseURL: srv.URL(), Model: "claude-x"})
 	if m.ID() != "anthropic/claude-x" {
 		t.Errorf("the id is %s", m.ID())
 	}
@@ -119,7 +119,7 @@ func TestRequest(t *testing.T) {
 
 func TestBadAddress(t *testing.T) {
 	for _, base := range []string{"ftp://example.org", "api.example.org", "http://", "http://[::1", "://"} {
-		if _, err := anthropic.New(anthropic.Config{BaseURL: base}).Generate(t.Context(), ask); !errors.Is(err, marchwarden.CodeInvalid) {
+		if _, err := anthropic.New(llm.Config{BaseURL: base}).Generate(t.Context(), ask); !errors.Is(err, marchwarden.CodeInvalid) {
 			t.Errorf("%s: %v", base, err)
 		}
 	}
@@ -276,7 +276,7 @@ func TestStreamsOffTheBeatenTrack(t *testing.T) {
 func TestSecretsOfTheAddress(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	srv.Close()
-	_, err := anthropic.New(anthropic.Config{BaseURL: strings.Replace(srv.URL, "http://", "http://token-of-a-gateway:pw@", 1)}).Generate(t.Context(), ask)
+	_, err := anthropic.New(llm.Config{BaseURL: strings.Replace(srv.URL, "http://", "http://token-of-a-gateway:pw@", 1)}).Generate(t.Context(), ask)
 	if !errors.Is(err, marchwarden.CodeUnavailable) || strings.Contains(err.Error(), "token-of-a-gateway") || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("%v", err)
 	}
@@ -314,7 +314,7 @@ func TestSignsOfLifeDoNotCount(t *testing.T) {
 		}))
 		defer srv.Close()
 		begin := time.Now()
-		_, err := anthropic.New(anthropic.Config{BaseURL: srv.URL, Idle: 100 * time.Millisecond}).Generate(t.Context(), ask)
+		_, err := anthropic.New(llm.Config{BaseURL: srv.URL, Idle: 100 * time.Millisecond}).Generate(t.Context(), ask)
 		if !errors.Is(err, marchwarden.CodeTimeout) || time.Since(begin) > 10*time.Second {
 			t.Errorf("%s: %v after %s", e, err, time.Since(begin))
 		}
@@ -324,7 +324,7 @@ func TestSignsOfLifeDoNotCount(t *testing.T) {
 // TestClientTimeout sees that a limit of the HTTP client is a timeout, too, and that a deadline is the caller's.
 func TestClientTimeout(t *testing.T) {
 	srv := llmtest.NewServer(t, func(llmtest.Turn) llmtest.Said { return llmtest.Said{Fault: llmtest.FaultPings} })
-	m := anthropic.New(anthropic.Config{Key: key, BaseURL: srv.URL(), HTTP: &http.Client{Timeout: 100 * time.Millisecond, Transport: &http.Transport{DisableKeepAlives: true}}})
+	m := anthropic.New(llm.Config{Key: key, BaseURL: srv.URL(), HTTP: &http.Client{Timeout: 100 * time.Millisecond, Transport: &http.Transport{DisableKeepAlives: true}}})
 	if got, err := m.Generate(t.Context(), ask); !errors.Is(err, marchwarden.CodeTimeout) || got.Usage.In == 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -334,7 +334,7 @@ func TestClientTimeout(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer silent.Close()
-	if got, err := anthropic.New(anthropic.Config{BaseURL: silent.URL, Idle: 400 * time.Millisecond}).Generate(t.Context(), ask); !errors.Is(err, marchwarden.CodeTimeout) || got.Usage.In != llm.Estimate(ask) {
+	if got, err := anthropic.New(llm.Config{BaseURL: silent.URL, Idle: 400 * time.Millisecond}).Generate(t.Context(), ask); !errors.Is(err, marchwarden.CodeTimeout) || got.Usage.In != llm.Estimate(ask) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -355,7 +355,7 @@ func TestConnectionIsKept(t *testing.T) {
 	}))
 	defer srv.Close()
 	var dials atomic.Int32
-	m := anthropic.New(anthropic.Config{BaseURL: srv.URL, HTTP: &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	m := anthropic.New(llm.Config{BaseURL: srv.URL, HTTP: &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		dials.Add(1)
 		return new(net.Dialer).DialContext(ctx, network, addr)
 	}}}})
@@ -387,7 +387,7 @@ func TestModelWithoutSchemas(t *testing.T) {
 		fmt.Fprint(w, `{"type":"error","error":{"type":"invalid_request_error","message":"output_config.format: not supported by this model"}}`)
 	}))
 	t.Cleanup(srv.Close)
-	m := anthropic.New(anthropic.Config{BaseURL: srv.URL, Model: "claude-old"})
+	m := anthropic.New(llm.Config{BaseURL: srv.URL, Model: "claude-old"})
 	c := ask
 	c.Schema = json.RawMessage(`{"type":"object"}`)
 	for range 2 {

@@ -80,7 +80,7 @@ func TestStatuses(t *testing.T) {
 				w.WriteHeader(tt.status)
 				fmt.Fprint(w, tt.body)
 			})
-			m := model(t, openai.Config{BaseURL: s.URL, Key: key, Provider: tt.provider})
+			m := model(t, llm.Config{BaseURL: s.URL, Key: key, Provider: tt.provider})
 			reply, err := m.Generate(t.Context(), call())
 			if got := marchwarden.CodeOf(err); got != tt.code {
 				t.Fatalf("code %s, want %s: %v", got, tt.code, err)
@@ -119,7 +119,7 @@ func TestRedirect(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		for _, to := range []string{elsewhere.URL + "/v1/chat/completions", "/v2/v1/chat/completions"} {
 			s := serve(t, func(w http.ResponseWriter, r *http.Request, _ int, _ body) { http.Redirect(w, r, to, status) })
-			reply, err := model(t, openai.Config{BaseURL: s.URL, Key: key}).Generate(t.Context(), withSchema(call()))
+			reply, err := model(t, llm.Config{BaseURL: s.URL, Key: key}).Generate(t.Context(), withSchema(call()))
 			if retry, _, _ := judge(err); marchwarden.CodeOf(err) != marchwarden.CodeInvalid || retry || reply.Usage.Total() != 0 {
 				t.Errorf("%d to %s: %v, retryable %v, usage %+v", status, to, err, retry, reply.Usage)
 			}
@@ -217,7 +217,7 @@ func TestBrokenStreams(t *testing.T) {
 			case tt.name == "slow but alive":
 				idle = 2 * time.Second
 			}
-			m := model(t, openai.Config{BaseURL: s.URL, Key: key, Idle: idle, MaxReply: 100_000})
+			m := model(t, llm.Config{BaseURL: s.URL, Key: key, Idle: idle, MaxReply: 100_000})
 			start := time.Now()
 			reply, err := m.Generate(t.Context(), call())
 			if took := time.Since(start); took > 30*time.Second {
@@ -264,7 +264,7 @@ func TestUsage(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int, _ body) {
 				stream(w, content("It is 42"), finish("stop"), `{"choices":[],"usage":`+tt.usage+`}`, "[DONE]")
 			})
-			reply, err := model(t, openai.Config{BaseURL: s.URL}).Generate(t.Context(), call())
+			reply, err := model(t, llm.Config{BaseURL: s.URL}).Generate(t.Context(), call())
 			if err != nil || reply.Usage != tt.want {
 				t.Errorf("%+v, want %+v: %v", reply.Usage, tt.want, err)
 			}
@@ -282,7 +282,7 @@ func TestCancel(t *testing.T) {
 		<-r.Context().Done()
 		gone <- time.Now()
 	})
-	reply, err := model(t, openai.Config{BaseURL: s.URL, Idle: time.Minute}).Generate(ctx, call())
+	reply, err := model(t, llm.Config{BaseURL: s.URL, Idle: time.Minute}).Generate(ctx, call())
 	end := time.Now()
 	if marchwarden.CodeOf(err) != marchwarden.CodeCanceled || !errors.Is(err, context.Canceled) || reply.Usage.In == 0 {
 		t.Errorf("%v, usage %+v", err, reply.Usage)
@@ -298,12 +298,12 @@ func TestCancel(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Error("the server was not told")
 	}
-	if _, err := model(t, openai.Config{BaseURL: s.URL}).Generate(ctx, call()); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
+	if _, err := model(t, llm.Config{BaseURL: s.URL}).Generate(ctx, call()); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
 		t.Error(err)
 	}
 	late, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
-	if _, err := model(t, openai.Config{BaseURL: s.URL}).Generate(late, call()); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
+	if _, err := model(t, llm.Config{BaseURL: s.URL}).Generate(late, call()); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
 		t.Error(err)
 	}
 }
@@ -317,7 +317,7 @@ func TestUnreachable(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	reply, err := model(t, openai.Config{BaseURL: "http://user:" + key + "@" + addr, Provider: "ollama", Key: key}).Generate(t.Context(), call())
+	reply, err := model(t, llm.Config{BaseURL: "http://user:" + key + "@" + addr, Provider: "ollama", Key: key}).Generate(t.Context(), call())
 	if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || reply.Usage != (llm.Usage{}) {
 		t.Errorf("%v, usage %+v", err, reply.Usage)
 	}
@@ -331,7 +331,7 @@ func TestUnreachable(t *testing.T) {
 
 // TestBadConfig: what cannot work is told, and no key goes to a wrong address.
 func TestBadConfig(t *testing.T) {
-	for _, cfg := range []openai.Config{{Provider: "acme", Key: key}, {BaseURL: "localhost:11434"}, {BaseURL: "ftp://localhost"}, {BaseURL: "http://[::1"}} {
+	for _, cfg := range []llm.Config{{Provider: "acme", Key: key}, {BaseURL: "localhost:11434"}, {BaseURL: "ftp://localhost"}, {BaseURL: "http://[::1"}} {
 		_, err := openai.New(cfg).Generate(t.Context(), call())
 		if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || marchwarden.HintOf(err) == "" {
 			t.Errorf("%+v: %v", cfg, err)

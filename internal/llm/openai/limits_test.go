@@ -18,24 +18,24 @@ import (
 func TestFallbacks(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		cfg      openai.Config
+		cfg      llm.Config
 		call     llm.Call
 		refuse   func(b body) (status int, message string) // 0 answers
 		requests int                                       // of the first call
 		last     func(b body) bool                         // what the request that was answered looks like
 	}{
 		{
-			"max_completion_tokens, old server", openai.Config{Provider: "openai"}, call(),
+			"max_tokens, old server", llm.Config{Provider: "openai"}, call(),
 			func(b body) (int, string) {
 				if b["max_completion_tokens"] != nil {
 					return 400, "Unrecognized request argument supplied: max_completion_tokens"
 				}
 				return 0, ""
 			},
-			3, func(b body) bool { return b["max_tokens"] == 100.0 },
+			1, func(b body) bool { return b["max_tokens"] == 100.0 },
 		},
 		{
-			"max_tokens, new server", openai.Config{Provider: "vllm"}, call(),
+			"max_tokens, new server", llm.Config{Provider: "vllm"}, call(),
 			func(b body) (int, string) {
 				if b["max_tokens"] != nil {
 					return 400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
@@ -45,17 +45,7 @@ func TestFallbacks(t *testing.T) {
 			2, func(b body) bool { return b["max_completion_tokens"] == 100.0 },
 		},
 		{
-			"both limits", openai.Config{Provider: "openai"}, call(),
-			func(b body) (int, string) {
-				if b["max_tokens"] != nil {
-					return 400, "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported."
-				}
-				return 0, ""
-			},
-			2, func(b body) bool { return b["max_completion_tokens"] == 100.0 },
-		},
-		{
-			"reasoning_effort", openai.Config{Provider: "openai", Model: "gpt-5-chat-latest"}, call(),
+			"reasoning_effort", llm.Config{Provider: "openai", Model: "gpt-5-chat-latest"}, call(),
 			func(b body) (int, string) {
 				if b["reasoning_effort"] != nil {
 					return 400, "Unrecognized request argument supplied: reasoning_effort"
@@ -65,7 +55,7 @@ func TestFallbacks(t *testing.T) {
 			2, func(b body) bool { return b["temperature"] == nil },
 		},
 		{
-			"temperature", openai.Config{Provider: "openrouter", Model: "x/new-thinker"}, call(),
+			"temperature", llm.Config{Provider: "openrouter", Model: "x/new-thinker"}, call(),
 			func(b body) (int, string) {
 				if b["temperature"] != nil {
 					return 400, "Unsupported value: 'temperature' does not support 0.2 with this model."
@@ -75,7 +65,7 @@ func TestFallbacks(t *testing.T) {
 			2, func(b body) bool { return true },
 		},
 		{
-			"stream_options", openai.Config{Provider: "llamacpp"}, call(),
+			"stream_options", llm.Config{Provider: "llamacpp"}, call(),
 			func(b body) (int, string) {
 				if b["stream_options"] != nil {
 					return 422, "extra fields not permitted: stream_options"
@@ -85,7 +75,7 @@ func TestFallbacks(t *testing.T) {
 			2, func(b body) bool { return b["stream"] == true },
 		},
 		{
-			"json_schema", openai.Config{Provider: "lmstudio"}, withSchema(call()),
+			"json_schema", llm.Config{Provider: "lmstudio"}, withSchema(call()),
 			func(b body) (int, string) {
 				if strings.Contains(b.text("response_format"), "json_schema") {
 					return 400, "response_format of type json_schema is not supported"
@@ -97,7 +87,7 @@ func TestFallbacks(t *testing.T) {
 			},
 		},
 		{
-			"any response_format, in no words", openai.Config{Provider: "lmstudio"}, withSchema(call()),
+			"any response_format, in no words", llm.Config{Provider: "lmstudio"}, withSchema(call()),
 			func(b body) (int, string) {
 				if b["response_format"] != nil {
 					return 400, "bad request"
@@ -107,7 +97,7 @@ func TestFallbacks(t *testing.T) {
 			3, func(b body) bool { return strings.Contains(b.text("messages"), `additionalProperties`) },
 		},
 		{
-			"tools, Ollama", openai.Config{Provider: "ollama"}, withTools(call()),
+			"tools, Ollama", llm.Config{Provider: "ollama"}, withTools(call()),
 			func(b body) (int, string) {
 				if b["tools"] != nil {
 					return 400, "registry.ollama.ai/library/gemma:latest does not support tools"
@@ -117,7 +107,7 @@ func TestFallbacks(t *testing.T) {
 			2, describesTools,
 		},
 		{
-			"tools, vLLM", openai.Config{Provider: "vllm"}, withTools(call()),
+			"tools, vLLM", llm.Config{Provider: "vllm"}, withTools(call()),
 			func(b body) (int, string) {
 				if b["tools"] != nil {
 					return 400, `"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set`
@@ -127,7 +117,7 @@ func TestFallbacks(t *testing.T) {
 			2, describesTools,
 		},
 		{
-			"tools, llama.cpp", openai.Config{Provider: "llamacpp"}, withTools(call()),
+			"tools, llama.cpp", llm.Config{Provider: "llamacpp"}, withTools(call()),
 			func(b body) (int, string) {
 				if b["tools"] != nil {
 					return 500, "tools param requires --jinja flag"
@@ -137,7 +127,7 @@ func TestFallbacks(t *testing.T) {
 			2, describesTools,
 		},
 		{
-			"tools, OpenRouter", openai.Config{Provider: "openrouter"}, withTools(call()),
+			"tools, OpenRouter", llm.Config{Provider: "openrouter"}, withTools(call()),
 			func(b body) (int, string) {
 				if b["tools"] != nil {
 					return 404, "No endpoints found that support tool use."
@@ -147,7 +137,7 @@ func TestFallbacks(t *testing.T) {
 			2, describesTools,
 		},
 		{
-			"schema, OpenRouter", openai.Config{Provider: "openrouter"}, withSchema(call()),
+			"schema, OpenRouter", llm.Config{Provider: "openrouter"}, withSchema(call()),
 			func(b body) (int, string) {
 				if b["response_format"] != nil {
 					return 404, "No endpoints found that can handle the requested parameters."
@@ -157,7 +147,7 @@ func TestFallbacks(t *testing.T) {
 			3, func(b body) bool { return strings.Contains(b.text("messages"), `additionalProperties`) },
 		},
 		{
-			"parallel calls", openai.Config{Provider: "vllm"}, withTools(call()),
+			"parallel calls", llm.Config{Provider: "vllm"}, withTools(call()),
 			func(b body) (int, string) {
 				if b["parallel_tool_calls"] != nil {
 					return 400, "parallel_tool_calls is not supported"
@@ -184,8 +174,8 @@ func TestFallbacks(t *testing.T) {
 			if want := (llm.Usage{In: 30, Out: 5}); reply.Usage != want {
 				t.Errorf("usage %+v, want %+v: a refused request costs nothing", reply.Usage, want)
 			}
-			if len(tt.call.Tools) > 0 && (len(reply.Calls) != 1 || reply.Calls[0].Name != "web_search" || reply.Stop != llm.StopTools) {
-				t.Errorf("calls %v, stop %s", reply.Calls, reply.Stop)
+			if calls := llm.CallsIn(reply.Text); len(tt.call.Tools) > 0 && (len(calls) != 1 || calls[0].Name != "web_search") {
+				t.Errorf("calls %v", calls)
 			}
 			got := s.requests()
 			if len(got) != tt.requests {
@@ -221,7 +211,7 @@ func TestFinalRefusals(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int, _ body) { complain(w, 400, tt.message) })
-			m := model(t, openai.Config{BaseURL: s.URL, Provider: "vllm"})
+			m := model(t, llm.Config{BaseURL: s.URL, Provider: "vllm"})
 			reply, err := m.Generate(t.Context(), tt.call)
 			if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || reply.Usage != (llm.Usage{}) {
 				t.Errorf("%v, usage %+v", err, reply.Usage)
@@ -246,7 +236,7 @@ func TestFallbacksAtOnce(t *testing.T) {
 		}
 		answerWith(w, "ok")
 	})
-	m := model(t, openai.Config{BaseURL: s.URL, Provider: "ollama"})
+	m := model(t, llm.Config{BaseURL: s.URL, Provider: "ollama"})
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
@@ -271,7 +261,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 // OpenAI keeps tools, schema and messages as one prefix: calls that share a long one have them alike up to the input.
 func TestSharedPrefixOfTheRealHost(t *testing.T) {
 	rec := &recorder{}
-	m := openai.New(openai.Config{Key: key, Model: "gpt-4.1", HTTP: &http.Client{Transport: rec}})
+	m := openai.New(llm.Config{Key: key, Model: "gpt-4.1", HTTP: &http.Client{Transport: rec}})
 	shared := strings.Repeat("[S1.1] The dam at the narrows was completed in 1937, at a cost of 4.3 million dollars.\n", 60) + "\n"
 	step, judge := withTools(call()), withSchema(withTools(call()))
 	step.Shared, judge.Shared, judge.Input = shared, shared, "1. It was completed in 1937."
@@ -320,7 +310,7 @@ func TestSideBySide(t *testing.T) {
 			answerWith(w, "ok")
 		}
 	})
-	m := model(t, openai.Config{BaseURL: s.URL, Provider: "vllm"})
+	m := model(t, llm.Config{BaseURL: s.URL, Provider: "vllm"})
 	calls := []llm.Call{withTools(call()), withSchema(call())}
 	ask := func(c llm.Call) {
 		if _, err := m.Generate(t.Context(), c); err != nil {

@@ -69,7 +69,7 @@ func (s *server) requests() []body {
 }
 
 // model is a model at an address, with a client that leaves nothing behind.
-func model(t *testing.T, cfg openai.Config) *openai.Model {
+func model(t *testing.T, cfg llm.Config) *openai.Model {
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)

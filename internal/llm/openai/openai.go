@@ -10,13 +10,10 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
@@ -27,42 +24,31 @@ const (
 
 const ownAddress = "https://api.openai.com/v1"
 
-// Config says which model is asked, and where.
-type Config struct {
-	Key      string        // sent as a bearer token; "" sends none, as local servers want it
-	BaseURL  string        // where the protocol begins, such as "http://localhost:11434/v1"; a URL without a path gets /v1
-	Model    string        // the name that the server knows
-	Provider string        // the first part of the ID; "" stands for "openai"
-	HTTP     *http.Client  // nil stands for a client of its own
-	Idle     time.Duration // how long the server may send nothing of a reply; 0 stands for 60 s
-	MaxReply int64         // the most bytes of a reply; 0 stands for 8 MiB
-}
-
 // Model is one model of one provider. It is safe for concurrent use.
 type Model struct {
-	cfg  Config
-	wire *llm.Wire // nil where cfg has no usable address
+	wire *llm.Wire
 
 	mu    sync.Mutex // guards what follows
 	knows limits     // what the server turned out not to do
 }
 
-// New makes a model. A Config that cannot work is told by Generate.
-func New(cfg Config) *Model {
+// New makes a model of a provider, "openai" if none is named. A base URL without a path gets /v1. A configuration that
+// cannot work is told by Generate.
+func New(cfg llm.Config) *Model {
 	cfg.Key = strings.TrimSpace(cfg.Key)
 	cfg.Provider = cmp.Or(cfg.Provider, "openai")
 	if cfg.Provider == "openai" {
 		cfg.BaseURL = cmp.Or(cfg.BaseURL, ownAddress)
 	}
+	w := llm.Wire{Config: cfg, Hints: hintsFor(cfg)}
 	base := llm.Base(cfg.BaseURL)
 	if base == nil {
-		return &Model{cfg: cfg}
+		return &Model{wire: w.Open()}
 	}
 	if strings.Trim(base.Path, "/") == "" {
 		base.Path = "/v1"
 	}
-	w := llm.Wire{Who: cfg.Provider, Model: cfg.Model, Address: base.JoinPath("chat", "completions").String(), Idle: cfg.Idle, MaxReply: cfg.MaxReply, Secrets: httpapi.SecretsOf(cfg.Key, cfg.BaseURL), Hints: hintsFor(cfg)}
-	cfg.BaseURL = base.String()
+	w.Address = base.JoinPath("chat", "completions").String()
 	if cfg.Key != "" {
 		w.Header = http.Header{"Authorization": {"Bearer " + cfg.Key}}
 	}
@@ -72,11 +58,11 @@ func New(cfg Config) *Model {
 	if cfg.Provider == "ollama" {
 		w.Hints.Lost = "is Ollama running? start it with: ollama serve"
 	}
-	return &Model{cfg: cfg, wire: w.Open(cfg.HTTP)}
+	return &Model{wire: w.Open()}
 }
 
 // hintsFor name the settings of a provider.
-func hintsFor(cfg Config) llm.Hints {
+func hintsFor(cfg llm.Config) llm.Hints {
 	address := map[string]string{"openai": "OPENAI_BASE_URL", "ollama": "OLLAMA_HOST"}[cfg.Provider]
 	h := llm.Hints{
 		Address: "check " + cmp.Or(address, "the base URL of "+cfg.Provider) + ": it must be the address that answers itself",
@@ -92,19 +78,13 @@ func hintsFor(cfg Config) llm.Hints {
 }
 
 // ID is "<provider>/<model>".
-func (m *Model) ID() string { return m.cfg.Provider + "/" + m.cfg.Model }
+func (m *Model) ID() string { return m.wire.Provider + "/" + m.wire.Model }
 
-// Generate makes one call, with the promises of llm.Model. Its errors tell by
-// Retryable whether the same call may succeed later, and by RetryAfter how long
-// the provider asks to wait. Where a server refuses a part of the request that it
+// Generate makes one call, with the promises of llm.Model. Its errors
+// are llm.Faults. Where a server refuses a part of the request that it
 // does not know (a schema, tools, a parameter), Generate asks again without it
 // and remembers that; a refused request costs nothing.
 func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
-	if m.wire == nil {
-		return llm.Reply{}, &marchwarden.Error{
-			Code: marchwarden.CodeInvalid, Message: "no usable address for the provider " + m.cfg.Provider, Hint: "set its base URL, such as http://localhost:8080/v1",
-		}
-	}
 	m.mu.Lock()
 	l := m.knows
 	m.mu.Unlock()
@@ -119,7 +99,7 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 			m.mu.Lock()
 			m.knows = m.knows.and(l) // calls side by side learn different things
 			m.mu.Unlock()
-			return m.wire.Clean(replyOf(c, h)), nil
+			return m.wire.Clean(replyOf(h)), nil
 		}
 		lost := h.Lost()
 		next, ok := l.without(failed, r)
@@ -131,17 +111,9 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 }
 
 // replyOf is what was heard of a reply that has ended.
-func replyOf(c llm.Call, h *llm.Heard) llm.Reply {
+func replyOf(h *llm.Heard) llm.Reply {
 	r := h.Reply()
 	r.Text = llm.WithoutThinking(r.Text)
-	if len(r.Calls) == 0 && len(c.Tools) > 0 { // text that names none of the tools asks for none
-		known := func(call llm.ToolCall) bool {
-			return slices.ContainsFunc(c.Tools, func(t llm.Tool) bool { return t.Name == call.Name })
-		}
-		if written := llm.CallsIn(r.Text); slices.ContainsFunc(written, known) {
-			r.Text, r.Calls = "", written
-		}
-	}
 	switch {
 	case h.Finish == "content_filter" || h.Refusal.Len() > 0:
 		r.Stop, r.Calls = llm.StopRefusal, nil

@@ -18,7 +18,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	llmtest.Run(t, llmtest.WireOpenAI, func(t *testing.T, baseURL string, idle time.Duration) llm.Model {
-		return model(t, openai.Config{BaseURL: baseURL, Key: key, Idle: idle})
+		return model(t, llm.Config{BaseURL: baseURL, Key: key, Idle: idle})
 	})
 }
 
@@ -68,31 +68,13 @@ func TestReplies(t *testing.T) {
 			llm.Reply{Calls: []llm.ToolCall{tool("web_search", `"{\"query\":"`), tool("web_search", `"x"`)}, Stop: llm.StopTools, Usage: use},
 		},
 		{
-			"tools, written as text", withTools(call()),
-			[]string{content("I will search.\n```json\n{\"calls\":[{\"tool\":\"web_search\",\"input\":{\"query\":\"x\"}},{\"tool\":\"other\"}]}\n```"), finish("stop"), usage},
-			llm.Reply{Calls: []llm.ToolCall{tool("web_search", `{"query":"x"}`), tool("other", `{}`)}, Stop: llm.StopTools, Usage: use},
-		},
-		{
-			"tools, written as models are trained", withTools(call()),
-			[]string{content("<tool_call>\n{\"name\":\"web_search\",\"arguments\":{\"query\":\"x\"}}\n</tool_call>\n<tool_call>{\"name\":\"web_search\",\"arguments\":{\"query\":\"y\"}}</tool_call>"), finish("stop"), usage},
-			llm.Reply{Calls: []llm.ToolCall{tool("web_search", `{"query":"x"}`), tool("web_search", `{"query":"y"}`)}, Stop: llm.StopTools, Usage: use},
-		},
-		{
-			"tools, a list", withTools(call()), []string{content(`[{"tool":"web_search","input":{"query":"x"}}]`), finish("stop"), usage},
-			llm.Reply{Calls: []llm.ToolCall{tool("web_search", `{"query":"x"}`)}, Stop: llm.StopTools, Usage: use},
-		},
-		{
-			"tools, text that only looks like it", withTools(call()), []string{content(`{"name":"Ada","arguments":"many"}`), finish("stop"), usage},
-			llm.Reply{Text: `{"name":"Ada","arguments":"many"}`, Stop: llm.StopEnd, Usage: use},
-		},
-		{
-			"no tools, so no calls", call(), []string{content(`{"calls":[{"tool":"web_search"}]}`), finish("stop"), usage},
-			llm.Reply{Text: `{"calls":[{"tool":"web_search"}]}`, Stop: llm.StopEnd, Usage: use},
+			"tools, written as text", withTools(call()), []string{content(`[{"tool":"web_search","input":{"query":"x"}}]`), finish("stop"), usage},
+			llm.Reply{Text: `[{"tool":"web_search","input":{"query":"x"}}]`, Stop: llm.StopEnd, Usage: use},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int, _ body) { stream(w, tt.events...) })
-			got, err := model(t, openai.Config{BaseURL: s.URL}).Generate(t.Context(), tt.call)
+			got, err := model(t, llm.Config{BaseURL: s.URL}).Generate(t.Context(), tt.call)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +99,7 @@ func TestOnePiece(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int, _ body) { refuse(w, 200, tt.body) })
-			got, err := model(t, openai.Config{BaseURL: s.URL}).Generate(t.Context(), withTools(call()))
+			got, err := model(t, llm.Config{BaseURL: s.URL}).Generate(t.Context(), withTools(call()))
 			if marchwarden.CodeOf(err) != tt.code || (got.Usage.In > 0) != tt.charged {
 				t.Errorf("%v, usage %+v", err, got.Usage)
 			}
@@ -133,20 +115,20 @@ func TestOnePiece(t *testing.T) {
 func TestRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		cfg  openai.Config
+		cfg  llm.Config
 		call llm.Call
 		want string // fields of the request
 		none string // fields that are not there
 	}{
-		{"openai", openai.Config{Provider: "openai", Model: "gpt-4o", Key: key}, call(), `"max_completion_tokens":100|"temperature":0.2|"stream":true|"stream_options":{"include_usage":true}|"role":"system"`, "reasoning_effort|tools|response_format"},
-		{"openai, reasoning", openai.Config{Provider: "openai", Model: "gpt-5-mini"}, call(), `"reasoning_effort":"low"|"max_completion_tokens":100`, "temperature"},
-		{"openai, o3", openai.Config{Provider: "openai", Model: "o3"}, call(), `"reasoning_effort":"low"`, "temperature"},
-		{"ollama", openai.Config{Provider: "ollama", Model: "llama3.2"}, call(), `"max_tokens":100|"temperature":0.2`, "max_completion_tokens|reasoning_effort"},
-		{"openrouter, reasoning", openai.Config{Provider: "openrouter", Model: "openai/o4-mini"}, call(), `"max_tokens":100`, "temperature|reasoning_effort"},
-		{"no system", openai.Config{}, llm.Call{Input: "Hi"}, `"messages":[{"role":"user","content":"Hi"}]`, "max_tokens|max_completion_tokens"},
-		{"tools", openai.Config{}, withTools(call()), `"parallel_tool_calls":true|"name":"web_search"|"description":"Searches."|"required":["query"]`, "response_format"},
-		{"tools keep the order of fields", openai.Config{}, llm.Call{Tools: []llm.Tool{{Name: "t", Schema: json.RawMessage(`{"type":"object","properties":{"z":{},"a":{}}}`)}}}, `{"z":{},"a":{}}`, "response_format"},
-		{"strict schema", openai.Config{}, withSchema(call()), `"type":"json_schema"|"strict":true|"additionalProperties":false`, "tools"},
+		{"openai", llm.Config{Provider: "openai", Model: "gpt-4o", Key: key}, call(), `"max_tokens":100|"temperature":0.2|"stream":true|"stream_options":{"include_usage":true}|"role":"system"`, "reasoning_effort|tools|response_format"},
+		{"openai, reasoning", llm.Config{Provider: "openai", Model: "gpt-5-mini"}, call(), `"reasoning_effort":"low"|"max_tokens":100`, "temperature"},
+		{"openai, o3", llm.Config{Provider: "openai", Model: "o3"}, call(), `"reasoning_effort":"low"`, "temperature"},
+		{"ollama", llm.Config{Provider: "ollama", Model: "llama3.2"}, call(), `"max_tokens":100|"temperature":0.2`, "max_completion_tokens|reasoning_effort"},
+		{"openrouter, reasoning", llm.Config{Provider: "openrouter", Model: "openai/o4-mini"}, call(), `"max_tokens":100`, "temperature|reasoning_effort"},
+		{"no system", llm.Config{}, llm.Call{Input: "Hi"}, `"messages":[{"role":"user","content":"Hi"}]`, "max_tokens|max_completion_tokens"},
+		{"tools", llm.Config{}, withTools(call()), `"parallel_tool_calls":true|"name":"web_search"|"description":"Searches."|"required":["query"]`, "response_format"},
+		{"tools keep the order of fields", llm.Config{}, llm.Call{Tools: []llm.Tool{{Name: "t", Schema: json.RawMessage(`{"type":"object","properties":{"z":{},"a":{}}}`)}}}, `{"z":{},"a":{}}`, "response_format"},
+		{"strict schema", llm.Config{}, withSchema(call()), `"type":"json_schema"|"strict":true|"additionalProperties":false`, "tools"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int, _ body) { answerWith(w, "ok") })
@@ -179,7 +161,7 @@ func TestOnlyConfigCounts(t *testing.T) {
 	}
 	for _, k := range []string{"", key} {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int, _ body) { answerWith(w, "ok") })
-		m := model(t, openai.Config{BaseURL: s.URL, Key: k})
+		m := model(t, llm.Config{BaseURL: s.URL, Key: k})
 		if _, err := m.Generate(t.Context(), call()); err != nil {
 			t.Fatal(err)
 		}
@@ -199,10 +181,10 @@ func TestOnlyConfigCounts(t *testing.T) {
 }
 
 func TestID(t *testing.T) {
-	if got := openai.New(openai.Config{Provider: "ollama", Model: "qwen3:8b"}).ID(); got != "ollama/qwen3:8b" {
+	if got := openai.New(llm.Config{Provider: "ollama", Model: "qwen3:8b"}).ID(); got != "ollama/qwen3:8b" {
 		t.Error(got)
 	}
-	if got := openai.New(openai.Config{Model: "gpt-5"}).ID(); got != "openai/gpt-5" {
+	if got := openai.New(llm.Config{Model: "gpt-5"}).ID(); got != "openai/gpt-5" {
 		t.Error(got)
 	}
 }
@@ -220,7 +202,7 @@ func TestKeepsConnection(t *testing.T) {
 		addrs = append(addrs, r.RemoteAddr)
 		inner.ServeHTTP(w, r)
 	})
-	m := model(t, openai.Config{BaseURL: s.URL})
+	m := model(t, llm.Config{BaseURL: s.URL})
 	for range 3 {
 		if _, err := m.Generate(t.Context(), call()); err != nil {
 			t.Fatal(err)

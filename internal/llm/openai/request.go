@@ -18,43 +18,23 @@ type request struct {
 	*Model
 }
 
-// foreign says that the provider is called openai but lives elsewhere.
-func (r request) foreign() bool {
-	return r.cfg.Provider == "openai" && !strings.HasPrefix(r.cfg.BaseURL, "https://api.openai.com/")
-}
-
-// The fields that can bound a reply: max_tokens, and max_completion_tokens.
-const (
-	oldCap = 1 << iota
-	newCap
-)
-
-// caps are which of them are set, in the order to try them. A server that only calls itself openai
-// gets both: one that ignores the field it does not know would write without end.
-func (r request) caps() []int {
-	switch {
-	case r.foreign():
-		return []int{oldCap | newCap, newCap, oldCap}
-	case r.cfg.Provider == "openai":
-		return []int{newCap, oldCap}
-	}
-	return []int{oldCap, newCap}
+// atOpenAI reports whether OpenAI itself is asked: other servers are called so, too.
+func (r request) atOpenAI() bool {
+	return r.wire.Provider == "openai" && strings.HasPrefix(r.wire.Address, "https://api.openai.com/")
 }
 
 func (r request) body(l limits) ([]byte, error) {
-	p := chat{Model: r.cfg.Model, Stream: true}
-	way := r.caps()[l[bound]]
-	if way&oldCap != 0 {
-		p.MaxTokens = r.Call.MaxTokens
-	}
-	if way&newCap != 0 {
+	p := chat{Model: r.wire.Model, Stream: true}
+	if r.atOpenAI() == (l[bound] == 0) {
 		p.MaxCompletionTokens = r.Call.MaxTokens
+	} else {
+		p.MaxTokens = r.Call.MaxTokens
 	}
 	if l[usage] == 0 {
 		p.StreamOptions = json.RawMessage(`{"include_usage":true}`)
 	}
-	if thinks(r.cfg.Model) {
-		if (r.cfg.Provider == "openai" || r.cfg.Provider == "gemini") && l[effort] == 0 {
+	if thinks(r.wire.Model) {
+		if (r.wire.Provider == "openai" || r.wire.Provider == "gemini") && l[effort] == 0 {
 			p.ReasoningEffort = "low"
 		}
 	} else if l[warmth] == 0 {
@@ -78,7 +58,7 @@ func (r request) body(l limits) ([]byte, error) {
 const leastCached = 1024
 
 func (r request) kept() bool {
-	return r.cfg.Provider == "openai" && !r.foreign() && r.Call.Shared != "" && r.Call.Prefix() >= leastCached
+	return r.atOpenAI() && r.Call.Shared != "" && r.Call.Prefix() >= leastCached
 }
 
 // tools offers the call's tools, or returns the text that describes them. A call for a reply by a schema has no use
@@ -154,7 +134,7 @@ const (
 
 // What a server may refuse.
 const (
-	bound    = iota // a way to bound a reply, of request.caps
+	bound    = iota // the field that bounds a reply: max_completion_tokens at OpenAI, max_tokens elsewhere
 	schema          // a way to ask for a schema
 	toolUse         // tools
 	parallel        // several tool calls at once
@@ -188,7 +168,7 @@ func (l limits) without(f *llm.Fault, r request) (limits, bool) {
 	case !bad || llm.TooLong(said):
 		return old, false
 	case names("max_tokens", "max_completion_tokens"):
-		l[bound] = min(l[bound]+1, len(r.caps())-1)
+		l[bound] = 1 // the other one
 	case names("stream_options", "include_usage"):
 		l[usage] = 1
 	case names("reasoning_effort", "reasoning effort", "reasoning.effort"):

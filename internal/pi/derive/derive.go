@@ -1,8 +1,7 @@
 // Package derive is the planner that needs no model. It reads the question by
-// rule: who of the network is asked follows from the words of their scopes, what
-// they are asked from the form of the question, and the next hop of a chain from
-// names in what came back. It owns these rules and nothing else: whether a proposal
-// is sent is the investigator's to decide.
+// rule: who of the network is asked follows from the words of their scopes, and what
+// they are asked from the form of the question. It owns these rules and nothing else:
+// whether a proposal is sent is the investigator's to decide.
 package derive
 
 import (
@@ -58,17 +57,14 @@ func (*Planner) Plan(_ context.Context, b *pi.Brief) ([]pi.Sending, error) {
 	if len(out) > room { // the whole must not wait for its parts
 		out = slices.Concat(whole, inner)
 	}
-	out = once(append(out, others...), b.Asked)
+	out = once(append(out, others...))
 	return out[:max(0, min(room, len(out)))], nil
 }
 
-// once drops what was asked before of the same researcher in the same words.
-func once(list, asked []pi.Sending) []pi.Sending {
+// once drops what is asked of the same researcher in the same words as before.
+func once(list []pi.Sending) []pi.Sending {
 	key := func(s pi.Sending) string { return s.Researcher + "\n" + lexicon.Plain(s.Question) }
 	seen := map[string]bool{}
-	for _, s := range asked {
-		seen[key(s)] = true
-	}
 	return slices.DeleteFunc(list, func(s pi.Sending) bool {
 		k := key(s)
 		again := seen[k]

@@ -12,13 +12,11 @@ package extractive
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -56,20 +54,11 @@ func New() *Reasoner { return &Reasoner{} }
 // ID is "extractive/4".
 func (*Reasoner) ID() string { return id }
 
-// ended reports that the caller has stopped the run. Each step takes
-// milliseconds, so that asking once at its start is enough.
-func ended(ctx context.Context) error {
-	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "extractive reasoner stopped")
-}
-
 // Choose fuses the hits of this iteration's queries and drops what shares no
 // word with the question. Where that leaves nothing to begin with, the first pages
 // of the web are taken as the engine ranks them: titles such as "Home", snippets
 // that are empty and other languages say nothing against a page.
-func (*Reasoner) Choose(ctx context.Context, st *reason.State, _ []search.Hit) ([]reason.Read, error) {
-	if err := ended(ctx); err != nil {
-		return nil, err
-	}
+func (*Reasoner) Choose(st *reason.State, _ []search.Hit) []reason.Read {
 	q := lexicon.ReadQuestion(st.Request.Question, st.Request.Context)
 	read := map[string]bool{}
 	for _, s := range st.Evidence.Sources() {
@@ -113,7 +102,7 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, _ []search.Hit) (
 	for _, c := range list[:max(0, min(n, left, len(list)))] {
 		out = append(out, reason.Read{Locator: c.hit.Locator, Reason: c.why})
 	}
-	return out, nil
+	return out
 }
 
 // candidate is a hit with its place among all.

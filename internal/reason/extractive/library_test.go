@@ -102,10 +102,7 @@ func (s shelf) run(t *testing.T, req marchwarden.Request) (*reason.State, reason
 			st.Searches = append(st.Searches, reason.Searched{Query: q.Query, Reason: q.Reason, Iteration: n, Hits: hits})
 			all = append(all, hits...)
 		}
-		reads, err := r.Choose(ctx, st, all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reads := r.Choose(st, all)
 		reads = reads[:st.Meter.TakeSources(len(reads))]
 		for _, rd := range reads {
 			for _, src := range s.full.Sources() {

@@ -47,9 +47,7 @@ type look struct {
 	idf     []float64                 // how much of the question hangs on each term: weight times rarity
 	loud    map[*evidence.Source]bool // documents in which a sentence shouts
 	total   float64                   // the sum of idf
-	below   bool                      // sentences are shown with what they lead to
-	noCode  bool                      // lines of code answer only where the reader is sure of them, or a way to do something is asked for
-	earlier bool                      // answers are picked by earlier rules
+	earlier bool                      // answers are picked, and shown, by earlier rules
 	long    bool                      // the answer is a report
 }
 
@@ -68,7 +66,7 @@ func study(st *reason.State, q *lexicon.Question, ws []window, keep int) (lk *lo
 	if err == nil {
 		res.Settle(cost(ws))
 	}
-	lk = &look{q: q, windows: ws, below: st.Leads, earlier: st.Evidence.Earlier, noCode: st.Stated && q.Kind != lexicon.AskHowTo, long: inSections(st, q)}
+	lk = &look{q: q, windows: ws, earlier: st.Evidence.Earlier, long: inSections(st, q)}
 	lk.weigh(st.Evidence)
 	return lk, unread
 }

@@ -27,10 +27,7 @@ const (
 // Plan searches for the question and its parts first. Later it looks at what
 // was found, and searches for what is missing and for names met beside the
 // question's words. No query is asked twice.
-func (*Reasoner) Plan(ctx context.Context, st *reason.State) (reason.Plan, error) {
-	if err := ended(ctx); err != nil {
-		return reason.Plan{}, err
-	}
+func (*Reasoner) Plan(_ context.Context, st *reason.State) (reason.Plan, error) {
 	q := lexicon.ReadQuestion(st.Request.Question, st.Request.Context)
 	if len(q.Terms) == 0 {
 		return reason.Plan{Decision: "The question has no word that could be searched for."}, nil

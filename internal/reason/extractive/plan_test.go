@@ -130,21 +130,6 @@ func TestPlanWithoutWords(t *testing.T) {
 	}
 }
 
-func TestCanceled(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	st := stateOf("What is chlorosis?", &evidence.Set{}, balanced)
-	if _, err := New().Plan(ctx, st); !errors.Is(err, marchwarden.CodeCanceled) || !errors.Is(err, context.Canceled) {
-		t.Errorf("Plan: %v", err)
-	}
-	if _, err := New().Choose(ctx, st, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("Choose: %v", err)
-	}
-	if _, err := New().Write(ctx, st); !errors.Is(err, context.Canceled) {
-		t.Errorf("Write: %v", err)
-	}
-}
-
 // Where no hit shows a word of the question, the engine's order counts for pages
 // of the web, at the beginning or as long as nothing was read. Files that an index
 // found are read last: their meaning was near.
@@ -173,10 +158,7 @@ func TestChooseBlindly(t *testing.T) {
 		st.Iteration = c.iteration
 		st.Failed = map[string]error{"https://failed.example/": errors.New("gone")}
 		st.Searches = []reason.Searched{{Query: "iron chlorosis peaches", Iteration: c.iteration, Hits: c.hits}}
-		reads, err := New().Choose(context.Background(), st, c.hits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reads := New().Choose(st, c.hits)
 		var got []string
 		for _, r := range reads {
 			got = append(got, r.Locator)
@@ -202,10 +184,7 @@ func TestChoose(t *testing.T) {
 	st.Evidence = set(map[string]string{"read.md": "Iron chlorosis is a yellowing of leaves."})
 	st.Failed = map[string]error{"failed.md": errors.New("gone")}
 	st.Searches = []reason.Searched{{Query: "iron chlorosis peaches", Iteration: 1, Hits: hits}}
-	reads, err := New().Choose(context.Background(), st, hits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reads := New().Choose(st, hits)
 	var got []string
 	for _, r := range reads {
 		got = append(got, r.Locator)

@@ -106,7 +106,7 @@ func kindOf(st *reason.State, claims []reason.Claim, some []int) marchwarden.Blo
 
 // shortened holds a draft to the form and the length that the caller asked for.
 func shortened(st *reason.State, d reason.Draft) reason.Draft {
-	if !st.Blocks || len(d.Claims) == 0 {
+	if st.Evidence.Earlier || len(d.Claims) == 0 {
 		return d
 	}
 	most, words := len(d.Claims), 0

@@ -99,7 +99,7 @@ func (lk *look) said(a answer) string {
 // led is a sentence with what it leads to: what stands below a line that ends with a colon, and code
 // where a way to do something is asked for. A row leads to nothing.
 func (lk *look) led(u unit) marchwarden.Span {
-	if !lk.below || u.passage.Columns != nil {
+	if lk.earlier || u.passage.Columns != nil {
 		return u.span
 	}
 	return lk.windows[u.at].src.Lead(u.passage, u.span, lk.q.Kind == lexicon.AskHowTo, marchwarden.MaxExcerptChars)

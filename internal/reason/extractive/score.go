@@ -86,7 +86,7 @@ func (lk *look) answers() []answer {
 				a.bonus += headed
 			}
 			a.weigh(weights)
-			if lk.noCode && !sure(a) && (evidence.IsCode(a.text) || strings.HasPrefix(a.text, "//")) {
+			if !lk.earlier && lk.q.Kind != lexicon.AskHowTo && !sure(a) && (evidence.IsCode(a.text) || strings.HasPrefix(a.text, "//")) {
 				continue
 			}
 			out = append(out, a)

@@ -30,9 +30,6 @@ const (
 // never spends more than the budget has room for; with no room for a single window it
 // refuses and says so.
 func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, error) {
-	if err := ended(ctx); err != nil {
-		return reason.Draft{}, err
-	}
 	if d, ok := computed(st); ok {
 		return d, nil
 	}
@@ -99,7 +96,7 @@ func write(ctx context.Context, st *reason.State, q *lexicon.Question) (reason.D
 		by = &withReader
 	}
 	match := sigmoid(odds(list, by.right)) * float64(len(lk.windows)) / float64(len(lk.windows)+len(unread)) // of what should have been read
-	if odds(list, by.exists) < by.refuse && !(st.Stated && lk.states(list[0])) || lk.elsewhere(list[0], via != nil) {
+	if odds(list, by.exists) < by.refuse && (lk.earlier || !lk.states(list[0])) || lk.elsewhere(list[0], via != nil) {
 		return lk.refuse(st, list, unread, match), nil
 	}
 	picks := lk.choose(list)

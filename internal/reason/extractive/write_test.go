@@ -55,7 +55,7 @@ func TestHowTo(t *testing.T) {
 	const question, lead, code = "How do I mark a flag as required?", "mark the flag as required:", `cmd.MarkFlagRequired("region")`
 	for _, leads := range []bool{true, false} {
 		st := stateOf(question, set(docs), balanced)
-		st.Leads = leads
+		st.Evidence.Earlier = !leads
 		d := writeOf(t, st)
 		if len(d.Claims) == 0 || !strings.Contains(d.Claims[0].Text, lead) || strings.Contains(d.Claims[0].Text, code) != leads {
 			t.Fatalf("leads %v: %q", leads, texts(d))
@@ -73,10 +73,10 @@ func TestCode(t *testing.T) {
 	docs := map[string]string{"https://a.example/robots": "# robots\n\nrobots is a library that reads robots.txt.\n\nimport \"example.com/robots\"\n\n" +
 		"rules := `\n    User-agent: *\n    Disallow: /members/*\n`\n\n// Target address.\nat := \"http://example.net/members/index.html\""}
 	st := stateOf("Which user agent matching rules does robots follow?", set(docs), balanced)
+	st.Evidence.Earlier = true
 	d := writeOf(t, st)
 	earlier := strings.Join(texts(d), " ")
 	st = stateOf("Which user agent matching rules does robots follow?", set(docs), balanced)
-	st.Stated = true
 	d = writeOf(t, st)
 	if now := strings.Join(texts(d), " "); !strings.ContainsAny(earlier, "/*=") || strings.ContainsAny(now, "/*=") {
 		t.Errorf("by earlier rules %q, now %q", earlier, now)
@@ -170,10 +170,11 @@ func TestStated(t *testing.T) {
 		"When did Gdansk launch Project Heron?":      "",
 	} {
 		st := stateOf(question, set(docs), balanced)
+		st.Evidence.Earlier = true
 		if d := writeOf(t, st); len(d.Claims) > 0 {
 			t.Errorf("%q was answered by earlier rules, too: %q", question, texts(d))
 		}
-		st.Stated = true
+		st.Evidence.Earlier = false
 		d := writeOf(t, st)
 		if (len(d.Claims) > 0) != (want != "") {
 			t.Errorf("%q: %q", question, texts(d))

@@ -51,15 +51,20 @@ type reader struct {
 // draftOf reads an answer, and how many claims it had. An item that cannot be read is left out.
 func draftOf(s *reason.State, fields llm.Named) (reason.Draft, int) {
 	r := reader{v: newView(s.Nonce), s: s}
-	for _, kind := range []struct {
-		name string
-		read func(llm.Named)
-	}{{"claims", r.claim}, {"gaps", r.gap}, {"discoveries", r.discovery}, {"open_questions", r.openQuestion}} {
-		for _, item := range llm.List(fields[kind.name]) {
-			kind.read(llm.Fields(item))
-		}
+	had := each(fields["claims"], r.claim)
+	each(fields["gaps"], r.gap)
+	each(fields["discoveries"], r.discovery)
+	each(fields["open_questions"], r.openQuestion)
+	return r.out, had
+}
+
+// each reads the items of a list and counts them.
+func each(list json.RawMessage, read func(llm.Named)) int {
+	items := llm.List(list)
+	for _, item := range items {
+		read(llm.Fields(item))
 	}
-	return r.out, len(llm.List(fields["claims"]))
+	return len(items)
 }
 
 // claim reads one claim. Two sentences in it become two claims on the same passages; the gate counts ids that do

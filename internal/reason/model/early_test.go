@@ -59,8 +59,8 @@ func TestJudgedWhileWritten(t *testing.T) {
 	quiet.Reader = pacedReader{}
 	want, _ := New("m").Write(t.Context(), quiet)
 	for name, open := range map[string]func(url string) llm.Model{
-		"anthropic": func(url string) llm.Model { return anthropic.New(anthropic.Config{BaseURL: url, Model: "x"}) },
-		"chat":      func(url string) llm.Model { return openai.New(openai.Config{BaseURL: url, Model: "x"}) },
+		"anthropic": func(url string) llm.Model { return anthropic.New(llm.Config{BaseURL: url, Model: "x"}) },
+		"chat":      func(url string) llm.Model { return openai.New(llm.Config{BaseURL: url, Model: "x"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			judged, shown := make(chan struct{}), make(chan struct{})
@@ -117,7 +117,6 @@ func TestJudgingIsOffTheCriticalPath(t *testing.T) {
 		t.Run(prompt, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := stateOf(damQuestion, setOf(dam), deep, slowWriter{scripted(script{prompt: {{Text: text}}, "judge": {verdicts()}})})
-				s.Blocks = true
 				if prompt == "section" {
 					s.Request.Format = marchwarden.Table
 				}

@@ -17,6 +17,7 @@ package model
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -70,6 +71,16 @@ func (r *Reasoner) ID() string { return r.id }
 // Version is Version: the id says which model is asked, and not by which reasoner.
 func (*Reasoner) Version() string { return Version }
 
+// begun is a call of a prompt for a reply by a schema of at most so many tokens, and so many more for a model that thinks.
+func (r *Reasoner) begun(name string, schema json.RawMessage, most, more int) llm.Call {
+	c := prompt(name).Call()
+	c.Schema, c.MaxTokens = schema, most
+	if r.thinks {
+		c.MaxTokens += min(thinking, more)
+	}
+	return c
+}
+
 // ask makes one call. A refusal of the model is an error with CodeRefused.
 func (r *Reasoner) ask(ctx context.Context, s *reason.State, c llm.Call) (llm.Reply, error) {
 	reply, err := s.Model.Generate(ctx, c)
@@ -107,23 +118,22 @@ func (r *Reasoner) apart(s *reason.State) *reason.State {
 
 func (r *Reasoner) dead(s *reason.State) bool { return r.failed && s.Paid != nil && !s.Paid() }
 
+// instead has the reasoner without a model do something, which needs no time. The run's meter learns what ended its work.
+func instead[T any](ctx context.Context, r *Reasoner, s *reason.State, do func(context.Context, *reason.State) (T, error)) (T, error) {
+	other := r.apart(s)
+	made, err := do(context.WithoutCancel(ctx), other)
+	if other != s {
+		for _, what := range other.Meter.Usage().Exhausted {
+			s.Meter.Exhaust(what)
+		}
+	}
+	return made, err
+}
+
 // standIn is the plan of the reasoner without a model.
 func (r *Reasoner) standIn(ctx context.Context, s *reason.State) (reason.Plan, error) {
 	r.plainly = r.failed
-	other := r.apart(s)
-	plan, err := r.plain.Plan(context.WithoutCancel(ctx), other)
-	tell(s, other)
-	return plan, err
-}
-
-// tell lets the run's meter know what ended the work of the stand-in.
-func tell(s, other *reason.State) {
-	if s == other {
-		return
-	}
-	for _, what := range other.Meter.Usage().Exhausted {
-		s.Meter.Exhaust(what)
-	}
+	return instead(ctx, r, s, r.plain.Plan)
 }
 
 const (
@@ -132,11 +142,11 @@ const (
 )
 
 // Choose fuses the ranks that this iteration's searches gave and takes the best,
-// of different hosts first. It costs no tokens and never fails. What is read of a
+// of different hosts first. It costs no tokens. What is read of a
 // step that the model did not plan is chosen without it, too.
-func (r *Reasoner) Choose(ctx context.Context, s *reason.State, hits []search.Hit) ([]reason.Read, error) {
+func (r *Reasoner) Choose(s *reason.State, hits []search.Hit) []reason.Read {
 	if r.plainly {
-		return r.plain.Choose(context.WithoutCancel(ctx), s, hits)
+		return r.plain.Choose(s, hits)
 	}
 	n := 2
 	if s.Iteration <= 1 {
@@ -161,7 +171,7 @@ func (r *Reasoner) Choose(ctx context.Context, s *reason.State, hits []search.Hi
 	for _, h := range best[:min(n, len(best))] {
 		reads = append(reads, reason.Read{Locator: h.Locator, Reason: "among the best hits of this step's searches"})
 	}
-	return reads, nil
+	return reads
 }
 
 // fused are the hits that can still be read, by one over their rank, added up over this iteration's searches.

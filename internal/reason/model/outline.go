@@ -54,12 +54,7 @@ func (r *Reasoner) outline(ctx context.Context, s *reason.State) ([]section, err
 	room := s.Meter.Room()
 	most := max(leastSections, min(mostSections, room/sectionRoom))
 	v := newView(s.Nonce)
-	c := prompt("outline").Call()
-	c.Schema = outlineSchema
-	c.MaxTokens = min(outlineReply, room/outlineShare)
-	if r.thinks {
-		c.MaxTokens += min(thinking, room/4)
-	}
+	c := r.begun("outline", outlineSchema, min(outlineReply, room/outlineShare), room/4)
 	c.Input = llm.Limit(c.MaxTokens) + v.Question(s.Request, s.Limits.TokenBudget, s.Now) + fmt.Sprintf("Sections: at most %d\n", most)
 	for _, p := range parts(s) {
 		c.Input += "Part: " + v.Line(p, marchwarden.MaxQuestionChars) + "\n"

@@ -82,6 +82,10 @@ func (r *Reasoner) table(ctx context.Context, s *reason.State) (reason.Draft, []
 
 func exhausted(s *reason.State) error {
 	s.Meter.Exhaust(budget.TokenCap(s.Limits.TokenBudget))
+	return tooFew(s)
+}
+
+func tooFew(s *reason.State) error {
 	return marchwarden.Errorf(marchwarden.CodeExhausted, "the %d tokens left of a budget of %d are too few for it", s.Meter.Room(), s.Limits.TokenBudget)
 }
 
@@ -91,13 +95,7 @@ func (r *Reasoner) sectionCalls(s *reason.State, sections []section) ([]llm.Call
 	room := int(sectionsShare * float64(s.Meter.Room()))
 	v := newView(s.Nonce)
 	build := func(sec section, share, n int) (llm.Call, *packer) {
-		c := prompt("section").Call()
-		c.Schema = sectionSchema
-		c.MaxTokens = min(sectionReply, share/3)
-		length := s.Request.Length / (n + 1)
-		if r.thinks {
-			c.MaxTokens += min(thinking, share/3)
-		}
+		c := r.begun("section", sectionSchema, min(sectionReply, share/3), share/3)
 		told := v.Question(s.Request, s.Limits.TokenBudget, s.Now)
 		if sec.heading != "" {
 			told += "Section: " + sec.heading + "\nIt answers: " + v.Line(sec.about, marchwarden.MaxQuestionChars) + "\n"
@@ -108,7 +106,7 @@ func (r *Reasoner) sectionCalls(s *reason.State, sections []section) ([]llm.Call
 		case formTable:
 			told += "Form: a sentence, and a table that compares\n"
 		}
-		c.Input = llm.Limit(c.MaxTokens) + told + words(length) + wishes(v, s.Request)
+		c.Input = llm.Limit(c.MaxTokens) + told + words(s.Request.Length/(n+1)) + wishes(v, s.Request)
 		left := share - llm.Price(s.Scale, c) - llm.Scaled(s.Scale, llm.EstimateText(v.Open("sources")+v.End()))
 		p := newPacker(v, s.Evidence, min(sectionEvidence, llm.Unscaled(s.Scale, left)), evidence.MaxPassageChars)
 		for _, id := range sec.ids {
@@ -178,15 +176,10 @@ func (r *Reasoner) readSection(s *reason.State, reply llm.Reply, err error) (rea
 func sectionOf(s *reason.State, raw json.RawMessage) reason.Draft {
 	fields := llm.Fields(raw)
 	rd := reader{v: newView(s.Nonce), s: s}
-	for _, item := range llm.List(fields["gaps"]) {
-		rd.gap(llm.Fields(item))
-	}
-	blocks := llm.List(fields["blocks"])
-	if claims := fields["claims"]; len(blocks) == 0 && claims != nil { // it answered as to a shorter question
+	each(fields["gaps"], rd.gap)
+	had := each(fields["blocks"], rd.block)
+	if claims := fields["claims"]; had == 0 && claims != nil { // it answered as to a shorter question
 		rd.block(llm.Named{"type": json.RawMessage(`"paragraph"`), "claims": claims})
-	}
-	for _, item := range blocks {
-		rd.block(llm.Fields(item))
 	}
 	return rd.out
 }
@@ -216,9 +209,7 @@ func (r *reader) block(fields llm.Named) {
 		}
 	case marchwarden.Paragraph, marchwarden.List:
 		first := len(r.out.Claims)
-		for _, c := range llm.List(fields["claims"]) {
-			r.claim(llm.Fields(c))
-		}
+		each(fields["claims"], r.claim)
 		for i := first; i < len(r.out.Claims); i++ {
 			b.Claims = append(b.Claims, i)
 		}
@@ -234,7 +225,7 @@ func (r *reader) block(fields llm.Named) {
 // standInSection is a section made of sentences of the sources.
 func (r *Reasoner) standInSection(ctx context.Context, s *reason.State, sec section) reason.Draft {
 	other := *r.apart(s)
-	other.Request, other.Questions, other.Blocks = marchwarden.Request{Question: llm.Clip(sec.about, marchwarden.MaxQuestionChars-1)}, nil, false
+	other.Request, other.Questions = marchwarden.Request{Question: llm.Clip(sec.about, marchwarden.MaxQuestionChars-1), Format: marchwarden.Plain}, nil
 	d, err := r.plain.Write(context.WithoutCancel(ctx), &other)
 	if err != nil {
 		return reason.Draft{}
@@ -275,13 +266,8 @@ func (r *Reasoner) summarize(ctx context.Context, s *reason.State, d *reason.Dra
 
 func (r *Reasoner) askSummary(ctx context.Context, s *reason.State, claims []reason.Claim, stood []int) (reason.Draft, error) {
 	v := newView(s.Nonce)
-	c := prompt("summarize").Call()
-	c.Schema = summarySchema
 	room := s.Meter.Room()
-	c.MaxTokens = min(summaryReply, room/4)
-	if r.thinks {
-		c.MaxTokens += min(thinking, room/4)
-	}
+	c := r.begun("summarize", summarySchema, min(summaryReply, room/4), room/4)
 	c.Input = llm.Limit(c.MaxTokens) + v.Question(s.Request, s.Limits.TokenBudget, s.Now) + wishes(v, s.Request)
 	l := lister{left: llm.Unscaled(s.Scale, room-llm.Price(s.Scale, c)) / 2}
 	for n, i := range stood {
@@ -302,11 +288,8 @@ func (r *Reasoner) askSummary(ctx context.Context, s *reason.State, claims []rea
 		return reason.Draft{}, fmt.Errorf("the answer in short: %w", err)
 	}
 	raw, _ := llm.Object(reply.Text)
-	rd := reader{v: v, s: s}
-	for _, item := range llm.List(llm.Fields(raw)["claims"]) {
-		rd.claim(llm.Fields(item))
-	}
-	stands := slices.DeleteFunc(rd.out.Claims, func(c reason.Claim) bool { // what does not stand is not worth a gap: the statements are there
+	said, _ := draftOf(s, llm.Fields(raw))
+	stands := slices.DeleteFunc(said.Claims, func(c reason.Claim) bool { // what does not stand is not worth a gap: the statements are there
 		o, err := r.opinions.of(s, c)()
 		return err != nil || o.Verdict.Wire() == marchwarden.Unsupported
 	})

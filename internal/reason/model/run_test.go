@@ -136,11 +136,7 @@ func (l *library) run(t *testing.T, question string, limits marchwarden.Limits, 
 			s.Searches = append(s.Searches, reason.Searched{Query: sr.Query, Iteration: s.Iteration, Hits: found})
 			hits = append(hits, found...)
 		}
-		reads, err := r.Choose(context.Background(), s, hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.read(s, reads)
+		l.read(s, r.Choose(s, hits))
 	}
 	s.Meter.Hold(0)
 	d, err := r.Write(context.Background(), s)

@@ -102,9 +102,9 @@ func prefixOf(t *testing.T, body []byte) string {
 func TestCallsBeginAlike(t *testing.T) {
 	for name, open := range map[string]func(*http.Client) llm.Model{
 		"anthropic": func(c *http.Client) llm.Model {
-			return anthropic.New(anthropic.Config{Model: "claude-x", HTTP: c})
+			return anthropic.New(llm.Config{Model: "claude-x", HTTP: c})
 		},
-		"openai": func(c *http.Client) llm.Model { return openai.New(openai.Config{Model: "gpt-4.1", HTTP: c}) },
+		"openai": func(c *http.Client) llm.Model { return openai.New(llm.Config{Model: "gpt-4.1", HTTP: c}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCache(t)
@@ -125,7 +125,7 @@ func TestCallsBeginAlike(t *testing.T) {
 		})
 	}
 	small := newCache(t)
-	newLibrary(t).run(t, startups, shallow, anthropic.New(anthropic.Config{HTTP: &http.Client{Transport: small}}))
+	newLibrary(t).run(t, startups, shallow, anthropic.New(llm.Config{HTTP: &http.Client{Transport: small}}))
 	for _, b := range small.bodies {
 		if strings.Contains(b, "cache_control") || strings.Contains(b, strings.SplitN(instructions("common"), ".", 2)[0]) {
 			t.Errorf("a small budget pays for %s", b)

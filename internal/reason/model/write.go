@@ -71,12 +71,10 @@ func (r *Reasoner) draft(ctx context.Context, s *reason.State) (reason.Draft, []
 	return d, packed, err
 }
 
-// standInWrite is the draft of the reasoner without a model, which needs no time.
+// standInWrite is the draft of the reasoner without a model.
 func (r *Reasoner) standInWrite(ctx context.Context, s *reason.State) (reason.Draft, error) {
-	other := r.apart(s)
-	d, err := r.plain.Write(context.WithoutCancel(ctx), other)
+	d, err := instead(ctx, r, s, r.plain.Write)
 	d.By = r.plain.ID()
-	tell(s, other)
 	return d, err
 }
 
@@ -178,10 +176,10 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		left = room - fixed
 	}
 	if left < llm.Scaled(s.Scale, leastEvidence) {
-		if !r.dead(s) { // or it would not have answered anyway
-			s.Meter.Exhaust(budget.TokenCap(s.Limits.TokenBudget))
+		if r.dead(s) { // it would not have answered anyway
+			return c, nil, tooFew(s)
 		}
-		return c, nil, marchwarden.Errorf(marchwarden.CodeExhausted, "the %d tokens left of a budget of %d are too few for it", room, s.Limits.TokenBudget)
+		return c, nil, exhausted(s)
 	}
 	tokens := int(share * float64(min(mostEvidence, llm.Unscaled(s.Scale, left))))
 	p, lines := r.show(&c, s, tokens, evidence.MaxPassageChars)
