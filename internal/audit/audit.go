@@ -2,7 +2,7 @@
 // record and those of its rihlas, and against a rerun. It prints every check as it is made. What makes a citation stand is package verify's to say, and what became of the text
 // of its source is package drift's.
 //
-//	audit.go     checks, printed and counted; a bundle: its bytes, its signature, its reruns
+//	audit.go     checks, printed and counted; a bundle: its bytes, its reruns
 //	result.go    a result and its record
 package audit
 
@@ -18,7 +18,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -86,8 +85,8 @@ func (a *Audit) close(ctx context.Context, id marchwarden.TraceID) error {
 	return marchwarden.Wrap(a.err, marchwarden.CodeUnavailable, "print the verdicts")
 }
 
-// Bundle checks everything about a bundle: its bytes, a signature over them if it has one, that its runs
-// give the same results again, and then what Result checks of any run.
+// Bundle checks everything about a bundle: its bytes, that its runs give the same results again, and then
+// what Result checks of any run.
 func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle) error {
 	report, err := b.Verify(ctx)
 	if err != nil {
@@ -101,12 +100,8 @@ func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle) error {
 		return a.close(ctx, id)
 	}
 	a.check(fmt.Sprintf("%s members of the bundle match their hashes, and nothing else is in it", term.Count(report.Members)), "")
-	if s := report.Signature; s != nil {
-		words := fmt.Sprintf("signed by %s, a key you know nothing about, at %s", s.By.Fingerprint(), s.SignedAt.Format("2006-01-02 15:04:05 MST"))
-		if s.Comment != "" {
-			words += fmt.Sprintf(": %q", plaintext.Clip(s.Comment, 200))
-		}
-		a.print("- %s", words) // anybody can sign: it says nothing about the bundle
+	if report.Signed {
+		a.print("- it was signed by an earlier version; the signature is not checked")
 	}
 	a.reruns(ctx, report.Run, b.Blobs())
 	for _, away := range b.About.Elsewhere {
