@@ -168,9 +168,8 @@ func (r Report) Text(when string, st term.Style) string {
 			line("  [%d] %s", n, p.State)
 			switch p.State {
 			case Altered:
-				removed, added := diffLines(p.Diff, st)
-				line("      - %s", removed)
-				line("      + %s", added)
+				line("      - %s", st.Paint(term.Red, term.CleanLine(p.Excerpt)))
+				line("      + %s", st.Paint(term.Green, term.CleanLine(p.Now)))
 			case Missing:
 				line("      - %s", st.Paint(term.Red, term.CleanLine(p.Excerpt)))
 			}
@@ -190,21 +189,4 @@ func (r Report) Text(when string, st term.Style) string {
 		line("  %-8s %s %s", c.State, term.CleanLine(c.Text), marks)
 	}
 	return b.String()
-}
-
-// diffLines writes both sides of a diff. Its colours only repeat what the signs before the lines say.
-func diffLines(edits []Edit, st term.Style) (removed, added string) {
-	var was, now []string
-	for _, e := range edits {
-		text := term.CleanLine(e.Text)
-		switch e.Op {
-		case Removed:
-			was = append(was, st.Paint(term.Red, text))
-		case Added:
-			now = append(now, st.Paint(term.Green, text))
-		default:
-			was, now = append(was, text), append(now, text)
-		}
-	}
-	return strings.Join(was, " "), strings.Join(now, " ")
 }
