@@ -311,9 +311,9 @@ func TestForgedTags(t *testing.T) {
 		name, what, want string
 		change           func([]byte) []byte
 	}{
-		{manifestName, "a line more", "it names data/none, which is not there", more},
+		{manifestName, "a line more", "and nothing else", more},
 		{manifestName, "another order", "in order", swapped},
-		{packedName, "a line more", "it names data/none, which is not there", more},
+		{packedName, "a line more", "and nothing else", more},
 		{packedName, "a line less", "does not name it", less},
 		{packedName, "another order", "in order", swapped},
 		{packedName, "no list", "line 1 is not a hash and a name", noLine},

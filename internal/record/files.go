@@ -79,8 +79,7 @@ func (f Files) watched(report *Report) error {
 	})
 }
 
-// places looks at the entries of the folder of traces that are no traces: what stands in the
-// place of one, and what an import left that was broken off.
+// places looks for what stands in the place of a trace and is none.
 func (c *checker) places(ctx context.Context) error {
 	err := named(c.Traces.Path(), ".jsonl", func(path string, e fs.DirEntry) error {
 		if !e.Type().IsRegular() {
@@ -88,9 +87,7 @@ func (c *checker) places(ctx context.Context) error {
 		}
 		return nil
 	})
-	left, failed := c.Traces.Leftovers(c.o.Now.Add(-grace))
-	c.report.Leftovers += len(left)
-	return errors.Join(err, failed, ctx.Err())
+	return errors.Join(err, ctx.Err())
 }
 
 // sound says what is wrong with a trace. What a crash left at its end is no damage: it was

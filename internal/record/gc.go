@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -231,15 +230,6 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 	}
 	var err error
 	c.Leftovers, err = p.home.Shelf.Sweep(ctx, p.options.Now.Add(-grace))
-	imports, failed := p.home.Traces.Leftovers(p.options.Now.Add(-grace))
-	err = errors.Join(err, failed)
-	for _, path := range imports {
-		if failed := os.Remove(path); failed != nil {
-			err = errors.Join(err, failed)
-		} else {
-			c.Leftovers++
-		}
-	}
 	return c, err
 }
 

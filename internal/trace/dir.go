@@ -3,14 +3,12 @@ package trace
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -252,23 +250,9 @@ func (d *Dir) Import(bring func(put func(name string, content []byte) error) err
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for another import")
 	}
 	err = bring(func(name string, content []byte) error {
-		return durable.Replace(d.root, name, "."+name+"."+rand.Text()+".tmp", content) // what a crash leaves, Leftovers finds
+		return durable.ReplaceFile(filepath.Join(d.path, name), content)
 	})
-	return errors.Join(err, marchwarden.Wrap(d.sync(), marchwarden.CodeUnavailable, "keep what was brought"), durable.Release(lock))
-}
-
-// leftover is the name of a file that an import was about to rename.
-var leftover = regexp.MustCompile(`^\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.jsonl|\.imported)\.[A-Z2-7]{26}\.tmp$`)
-
-// Leftovers are the paths of what imports left that were broken off before a time.
-func (d *Dir) Leftovers(before time.Time) (paths []string, err error) {
-	entries, err := os.ReadDir(d.path)
-	for _, e := range entries {
-		if info, gone := e.Info(); leftover.MatchString(e.Name()) && gone == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
-			paths = append(paths, filepath.Join(d.path, e.Name()))
-		}
-	}
-	return paths, err
+	return errors.Join(err, durable.Release(lock))
 }
 
 // Remove removes a trace for good, and keeps that over a power loss.
