@@ -66,34 +66,26 @@ func Forget(home string, id marchwarden.TraceID) error {
 // Last is the newest check of a result that is kept and can be read; false if there
 // is none. It is safe while others Keep.
 func Last(home string, id marchwarden.TraceID) (last Report, found bool, err error) {
-	err = read(pathOf(home, id), func(_ durable.Line, r Report, bad *durable.BadLine) {
-		if bad == nil && r.TraceID == id {
+	all, _, err := read(pathOf(home, id))
+	for _, r := range all {
+		if r.TraceID == id {
 			r.Format = Format
-			last, found = r, true
+			last, found = r, err == nil
 		}
-	})
-	if err != nil {
-		return Report{}, false, err
 	}
-	return last, found, nil
+	return last, found, err
 }
 
-func read(path string, fn func(durable.Line, Report, *durable.BadLine)) error {
-	return marchwarden.Wrap(lines.Read(path, fn), marchwarden.CodeUnavailable, "read the checks in %s", path)
+func read(path string) (all []Report, bad []durable.BadLine, err error) {
+	all, bad, err = lines.Read(path)
+	return all, bad, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the checks in %s", path)
 }
 
 // Damage names the lines of a file of checks that cannot be used. A flipped bit in a
 // line of format 1 is found only if the line is no longer a report.
-func Damage(path string) (all []durable.BadLine, err error) {
-	err = read(path, func(line durable.Line, r Report, bad *durable.BadLine) {
-		if bad == nil && r.TraceID.String()+suffix != filepath.Base(path) {
-			bad = &durable.BadLine{Line: line, Problem: "it is about another run, " + r.TraceID.String()}
-		}
-		if bad != nil {
-			all = append(all, *bad)
-		}
-	})
-	return all, err
+func Damage(path string) ([]durable.BadLine, error) {
+	_, bad, err := read(path)
+	return bad, err
 }
 
 // Summary is a check in one line; when is when it was made, in words.
