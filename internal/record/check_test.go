@@ -248,17 +248,19 @@ func TestWhatADamagedTraceMayNeed(t *testing.T) {
 
 // A check that is broken off says what it found until then.
 func TestCheckThatIsBrokenOff(t *testing.T) {
-	p, runs := investigated(t, questions[0])
+	p, runs := investigated(t, questions[0], questions[1])
 	data := read(t, p.trace(runs[0].ID))
 	data[len(data)/2] ^= 1
 	write(t, p.trace(runs[0].ID), data)
+	if err := os.Remove(p.blob(runs[1].Log.Latest().Result)); err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
-	r, err := p.home().Check(ctx, record.CheckOptions{Now: time.Now(), Progress: func(n int) {
-		if n == 3 {
-			stop()
-		}
-	}})
-	if !errors.Is(err, context.Canceled) || !r.Incomplete || len(r.Findings) != 1 || r.Findings[0].Kind != record.DamagedTrace {
+	defer stop()
+	h := p.home()
+	h.Shelf = stopping{h.Shelf, stop}
+	r, err := h.Check(ctx, record.CheckOptions{Now: time.Now()})
+	if !errors.Is(err, context.Canceled) || !r.Incomplete || len(r.Findings) != 2 || r.Findings[0].Kind != record.DamagedTrace {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

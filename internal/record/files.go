@@ -123,16 +123,3 @@ func (c *checker) sound(id marchwarden.TraceID, log *trace.Log, text []byte, bus
 	c.report.Torn++
 	return nil
 }
-
-// missing finds the rihlas whose traces are gone although the investigation's is not.
-func (c *checker) missing() {
-	for _, r := range c.reported {
-		of := c.rihlaOf[r.TraceID]
-		_, err := c.Traces.Stat(r.TraceID)
-		if _, gone := c.Traces.Stat(of); gone != nil || marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
-			continue
-		}
-		c.report.found(Finding{Kind: MissingTrace, Object: "trace " + r.TraceID.String(), Problem: "it is not there",
-			NeededBy: []Need{{Run: of, Step: r.Step, Action: r.Action, What: r.Researcher}}})
-	}
-}
