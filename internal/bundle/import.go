@@ -50,8 +50,15 @@ func (b *Bundle) Import(ctx context.Context, dst run.Store) (Imported, error) {
 
 // bring puts what is missing there, while no other import does.
 func (b *Bundle) bring(ctx context.Context, in *Imported, dst run.Store, put func(string, []byte) error) error {
-	if err := b.compare(in, dst); err != nil {
-		return err
+	for _, r := range slices.Backward(in.Run.All()) { // rihlas first
+		switch err := b.same(dst, r.ID); {
+		case marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
+			in.New = append(in.New, r.ID)
+		case err != nil:
+			return err
+		default:
+			in.Kept = append(in.Kept, r.ID)
+		}
 	}
 	for _, ref := range in.Run.Refs() {
 		content, err := b.payload(blobName(ref))
@@ -85,22 +92,6 @@ func unwritten(err error, id marchwarden.TraceID, what string) error {
 		e.Hint = "set MARCHWARDEN_HOME to a folder that can be written"
 	}
 	return e
-}
-
-// compare tells the traces that are there from those that are not, rihlas first.
-func (b *Bundle) compare(in *Imported, dst run.Store) error {
-	for _, r := range slices.Backward(in.Run.All()) {
-		id := r.ID
-		switch err := b.same(dst, id); {
-		case marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
-			in.New = append(in.New, id)
-		case err != nil:
-			return err
-		default:
-			in.Kept = append(in.Kept, id)
-		}
-	}
-	return nil
 }
 
 // same makes sure that a trace is there with the content that the bundle has.

@@ -69,34 +69,22 @@ func (d *Dir) Path() string { return d.path }
 // Create begins a new trace; the id must not have been used before. A file in which no whole
 // line stands, since a crash came before the first, is begun again.
 func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
-	f, err := d.hold(id, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, holdLimit)
-	used := errors.Is(err, fs.ErrExist)
-	if used {
-		f, err = d.hold(id, os.O_WRONLY|os.O_APPEND, holdLimit)
-	}
+	f, err := d.hold(id, os.O_CREATE|os.O_WRONLY|os.O_APPEND, holdLimit)
 	if err != nil {
 		return nil, err
 	}
-	if used {
-		err = d.empty(id, f)
+	log, err := d.Load(id)
+	if err == nil && (len(log.Steps) > 0 || log.Damaged) {
+		err = fs.ErrExist
+	}
+	if err == nil {
+		err = f.Truncate(0)
 	}
 	if err := errors.Join(err, d.sync()); err != nil {
 		f.Close()
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
 	}
 	return &Writer{f: locked{f}, now: d.now, clean: d.Clean, sums: true}, nil
-}
-
-// empty makes the file of a trace empty, unless something is recorded in it.
-func (d *Dir) empty(id marchwarden.TraceID, f *os.File) error {
-	log, err := d.Load(id)
-	if err == nil && (len(log.Steps) > 0 || log.Damaged) {
-		err = fs.ErrExist
-	}
-	if err != nil {
-		return err
-	}
-	return f.Truncate(0)
 }
 
 // Mirror is the trace of a run that another machine records, as it grows: it is listed and

@@ -167,10 +167,9 @@ type Start struct {
 type Instruments struct {
 	// Gate names the rules of the grounding gate, or is "" for the first ones.
 	Gate string `json:"gate,omitempty"`
-	// Vectors is the id of what made sentence vectors, or "" for a run without. Where
-	// VectorsRecorded is set they are in the record; else they are computed again.
-	Vectors         string `json:"vectors,omitempty"`
-	VectorsRecorded bool   `json:"vectors_recorded,omitempty"`
+	// Vectors is the id of what made sentence vectors, or "" for a run without. They are
+	// computed again.
+	Vectors string `json:"vectors,omitempty"`
 	// Reader is the id of what read passages with the question, or "" for a run
 	// without. Its readings are made again.
 	Reader string `json:"reader,omitempty"`
