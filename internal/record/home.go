@@ -126,8 +126,8 @@ func (m *member) root() *member {
 }
 
 // families reads all traces and puts them together, the least recently written family first.
-// mention is told of every hash; began is when the first run began that is going on.
-func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Family, began time.Time, err error) {
+// began is when the first run began that is going on.
+func (h Home) families(ctx context.Context) (all []Family, began time.Time, err error) {
 	ids, err := h.Traces.List()
 	if err != nil {
 		return nil, began, err
@@ -138,7 +138,7 @@ func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Famil
 		if err := ctx.Err(); err != nil {
 			return nil, began, err
 		}
-		m, err := h.member(id, mention)
+		m, err := h.member(id)
 		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
 			continue // removed since
 		}
@@ -205,7 +205,7 @@ func join(members []*member) map[*member]*Family {
 	return families
 }
 
-func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, error) {
+func (h Home) member(id marchwarden.TraceID) (*member, error) {
 	info, err := h.Traces.Stat(id)
 	if err != nil {
 		return nil, err
@@ -216,7 +216,7 @@ func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, e
 	if m.busy, err = h.Traces.Busy(id); err != nil {
 		return nil, err
 	}
-	log, text, err := h.read(id, mention)
+	log, text, err := h.read(id, func(blob.Ref) {})
 	switch {
 	case marchwarden.CodeOf(err) == marchwarden.CodeNotFound, errors.Is(err, marchwarden.CodeUnavailable):
 		return nil, err
