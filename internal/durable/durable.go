@@ -127,11 +127,18 @@ func AppendLine(path string, line []byte) (err error) {
 // it under name. If that fails the whole file is given up, and temp removed if it can be. To
 // keep the name over a power loss, sync the folder then.
 func Replace(root *os.Root, name, temp string, data []byte) error {
-	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	return replace(root, name, temp, 0o600, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+}
+
+func replace(root *os.Root, name, temp string, mode fs.FileMode, write func(*os.File) error) error {
+	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}
-	if _, err = f.Write(data); err == nil {
+	if err = write(f); err == nil {
 		err = f.Sync() // not tried again if it fails: the kernel may have dropped what it could not write
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
@@ -165,29 +172,24 @@ func ReplaceFile(path string, data []byte) error {
 
 // WriteWhole writes a file whole or not at all: beside its place, synced, and then
 // renamed. An existing file keeps its mode, a link keeps pointing to it.
-func WriteWhole(path string, write func(io.Writer) error) (err error) {
+func WriteWhole(path string, write func(io.Writer) error) error {
 	path = Linked(path)
-	tmp, err := TempBeside(path)
+	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	buf := bufio.NewWriter(tmp)
-	if err = write(buf); err == nil { // else flushing would only say it again
-		err = buf.Flush()
-	}
-	if info, statErr := os.Stat(path); err == nil && statErr == nil {
-		err = tmp.Chmod(info.Mode().Perm())
-	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	defer root.Close()
+	name := filepath.Base(path)
+	return replace(root, name, "."+name+"."+rand.Text()+".tmp", 0o666, func(f *os.File) error {
+		buf := bufio.NewWriter(f)
+		if err := write(buf); err != nil { // else flushing would only say it again
+			return err
+		}
+		if info, err := os.Stat(path); err == nil {
+			return errors.Join(buf.Flush(), f.Chmod(info.Mode().Perm()))
+		}
+		return buf.Flush()
+	})
 }
 
 // Linked is where the links at path lead, whether or not a file is there yet.
@@ -205,13 +207,6 @@ func Linked(path string) string {
 		path = target
 	}
 	return path
-}
-
-// TempBeside makes a new file in the folder of path, with the mode that the
-// user's umask gives to new files.
-func TempBeside(path string) (*os.File, error) {
-	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()+".tmp")
-	return os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 }
 
 // Discard closes and removes a file.
