@@ -25,8 +25,15 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// Config is what an audit works with. Print and Warn are required.
-type Config struct {
+// Records are where runs are looked up: a home or a bundle.
+type Records struct {
+	Load  func(marchwarden.TraceID) (*trace.Log, error)
+	Blobs blob.Store
+}
+
+// Audit prints checks as they are made and counts them. It is for one result. Print and Warn are
+// required.
+type Audit struct {
 	Print func(line string) error // a check
 	Warn  func(message string)
 
@@ -34,24 +41,11 @@ type Config struct {
 	// bundles need them.
 	Version string
 	Rerun   func(context.Context, *trace.Log, blob.Store) (want, got []byte, err error)
-}
 
-// Records are where runs are looked up: a home or a bundle.
-type Records struct {
-	Load  func(marchwarden.TraceID) (*trace.Log, error)
-	Blobs blob.Store
-}
-
-// Audit prints checks as they are made and counts them. It is for one result.
-type Audit struct {
-	cfg    Config
 	stood  int
 	failed []string // the problems, in order
 	err    error    // the first failure to print
 }
-
-// New makes an audit that has checked nothing.
-func New(cfg Config) *Audit { return &Audit{cfg: cfg} }
 
 func (a *Audit) check(what, problem string) {
 	mark := "✓"
@@ -67,7 +61,7 @@ func (a *Audit) check(what, problem string) {
 
 func (a *Audit) print(format string, args ...any) {
 	if a.err == nil {
-		a.err = a.cfg.Print(term.CleanLine(fmt.Sprintf(format, args...)))
+		a.err = a.Print(term.CleanLine(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -128,19 +122,19 @@ func (a *Audit) reruns(ctx context.Context, run *run.Run, blobs blob.Store) {
 			continue
 		}
 		what := "the rerun of " + r.ID.String()
-		want, got, err := a.cfg.Rerun(ctx, r.Log, blobs)
-		other := r.Start.Version != a.cfg.Version
+		want, got, err := a.Rerun(ctx, r.Log, blobs)
+		other := r.Start.Version != a.Version
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil && bytes.Equal(want, got):
 			a.check(what+" is identical", "")
 		case other && err != nil:
-			a.print("- %s cannot be made by this version, %s; the run was made by version %s", what, a.cfg.Version, r.Start.Version)
+			a.print("- %s cannot be made by this version, %s; the run was made by version %s", what, a.Version, r.Start.Version)
 		case errors.Is(err, marchwarden.CodeUnsupported):
 			a.print("- %s cannot be made here: %v", what, err)
 		case other:
-			a.print("- %s gives another result with version %s; the run was made by version %s", what, a.cfg.Version, r.Start.Version)
+			a.print("- %s gives another result with version %s; the run was made by version %s", what, a.Version, r.Start.Version)
 		case err != nil:
 			a.check(what, err.Error())
 		default:

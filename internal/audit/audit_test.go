@@ -17,10 +17,10 @@ import (
 
 // printingTo is an audit whose checks and words go to two writers.
 func printingTo(out, said io.Writer) *Audit {
-	return New(Config{
+	return &Audit{
 		Print: func(line string) error { _, err := fmt.Fprintln(out, line); return err },
 		Warn:  func(message string) { fmt.Fprintln(said, message) },
-	})
+	}
 }
 
 // How often two judges agreed is told where both gave a verdict.
@@ -55,8 +55,8 @@ func TestRerunsOfAnotherVersion(t *testing.T) {
 		start := &trace.Start{TraceID: id, Version: tt.version}
 		var out bytes.Buffer
 		v := printingTo(&out, &out)
-		v.cfg.Version = "v2"
-		v.cfg.Rerun = func(context.Context, *trace.Log, blob.Store) ([]byte, []byte, error) {
+		v.Version = "v2"
+		v.Rerun = func(context.Context, *trace.Log, blob.Store) ([]byte, []byte, error) {
 			return nil, nil, errors.New("lost")
 		}
 		v.reruns(t.Context(), &run.Run{ID: id, Start: start, Log: &trace.Log{Steps: []trace.Step{start, &trace.Complete{}}}}, blob.NewMem())

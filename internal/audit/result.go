@@ -33,11 +33,11 @@ func (a *Audit) result(ctx context.Context, rec Records, id marchwarden.TraceID,
 	switch {
 	case err == nil:
 		if torn := log.TornWords(id); torn != "" {
-			a.cfg.Warn(torn)
+			a.Warn(torn)
 		}
 		a.blobs(ctx, "the run", log, rec.Blobs)
 	case res != nil && errors.Is(err, marchwarden.CodeNotFound):
-		a.cfg.Warn("the run of this result is not recorded here; only its citations are checked")
+		a.Warn("the run of this result is not recorded here; only its citations are checked")
 	default:
 		return err
 	}
