@@ -23,20 +23,6 @@ func printingTo(out, said io.Writer) *Audit {
 	}
 }
 
-// How often two judges agreed is told where both gave a verdict.
-func TestSupport(t *testing.T) {
-	res := &marchwarden.Result{Claims: []marchwarden.Claim{{Support: marchwarden.Supported}, {Support: marchwarden.Partial}}}
-	for want, log := range map[string]*trace.Log{
-		"- support: 1 supported, 1 partial\n":                                                    nil,
-		"- support: 1 supported, 1 partial; in the run the two judges agreed on 1 of 2 claims\n": {Steps: []trace.Step{&trace.Verify{Judged: 2, Agreed: 1}}},
-	} {
-		var out bytes.Buffer
-		if printingTo(&out, &out).support(log, res); out.String() != want {
-			t.Errorf("%q, want %q", out.String(), want)
-		}
-	}
-}
-
 // A run that another version made and that this one cannot make again says so, and is
 // no failure; one of this version is.
 func TestRerunsOfAnotherVersion(t *testing.T) {

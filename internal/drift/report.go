@@ -42,16 +42,10 @@ func pathOf(home string, id marchwarden.TraceID) string {
 // Keep adds a report to those of its result. Files are made with mode 0600, folders
 // with 0700. It is safe for concurrent use, by several processes too. An error means
 // that the report may not be kept; those before it are.
-func Keep(home string, r Report) (err error) {
+func Keep(home string, r Report) error {
 	path := pathOf(home, r.TraceID)
-	defer func() { err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep the check in %s", path) }()
 	r.Format = lineFormat
-	unlock, err := durable.LockFile(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	return lines.Append(path, r)
+	return marchwarden.Wrap(lines.Append(path, r), marchwarden.CodeUnavailable, "keep the check in %s", path)
 }
 
 // Forget removes the checks of a result; one without any is left as it is.

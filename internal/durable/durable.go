@@ -84,7 +84,7 @@ func Cause(err error) string {
 
 // AppendLine appends a line, which ends with its newline, by one write to the file at
 // path and syncs it. The file (mode 0600) and its folder (0700) are made when missing.
-// Several processes may append to one file without a lock. A stump that a crash left
+// Several processes may append to one file: each locks it. A stump that a crash left
 // at the end of the file gets a newline of its own first, so that it costs no more than
 // itself; readers pass over it and over blank lines.
 func AppendLine(path string, line []byte) (err error) {
@@ -95,7 +95,10 @@ func AppendLine(path string, line []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() { err = errors.Join(err, Release(f)) }()
+	if err := Hold(f, lockLimit); err != nil {
+		return err
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -106,8 +109,6 @@ func AppendLine(path string, line []byte) (err error) {
 			return err
 		}
 		if last[0] != '\n' {
-			// Another process may be in the middle of its write. Then this makes a
-			// blank line.
 			line = append([]byte{'\n'}, line...)
 		}
 	}
@@ -212,6 +213,9 @@ func Linked(path string) string {
 // Discard closes and removes a file.
 func Discard(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }
 
+// lockLimit is how long others are waited for, who need milliseconds.
+const lockLimit = 5 * time.Second
+
 // ErrLocked says that another process has a lock.
 var ErrLocked = errors.New("it is locked by another process")
 
@@ -219,7 +223,7 @@ var ErrLocked = errors.New("it is locked by another process")
 // for others, as Hold does. The lock ends with unlock or with the process, and the file
 // stays.
 func LockFile(path string) (unlock func() error, err error) {
-	f, err := Own(path, func(f *os.File) error { return Hold(f, 5*time.Second) }) // others need milliseconds
+	f, err := Own(path, func(f *os.File) error { return Hold(f, lockLimit) })
 	if err != nil {
 		return nil, err
 	}
