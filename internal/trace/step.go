@@ -45,7 +45,6 @@ const (
 	ActionFetchComplete     Action = "fetch_url_complete"
 	ActionModel             Action = "model_call"
 	ActionModelComplete     Action = "model_call_complete"
-	ActionEmbed             Action = "embed"
 	ActionEmbedComplete     Action = "embed_complete"
 	ActionCheckpoint        Action = "checkpoint"
 	ActionBudgetExhausted   Action = "budget_exhausted"
@@ -354,7 +353,7 @@ func (u *Unknown) MarshalJSON() ([]byte, error) { return u.Raw, nil }
 var kinds = map[Action]Step{
 	ActionStart: &Start{}, ActionIteration: &Iteration{}, ActionMessage: &Message{}, ActionSearch: &Search{}, ActionSearchComplete: &SearchComplete{},
 	ActionFetch: &Fetch{}, ActionFetchComplete: &FetchComplete{}, ActionModel: &Model{}, ActionModelComplete: &ModelComplete{},
-	ActionEmbed: &Embed{}, ActionEmbedComplete: &EmbedComplete{}, ActionCheckpoint: &Checkpoint{}, ActionBudgetExhausted: &BudgetExhausted{},
+	ActionEmbedComplete: &EmbedComplete{}, ActionCheckpoint: &Checkpoint{}, ActionBudgetExhausted: &BudgetExhausted{},
 	ActionSynthesisStart: &SynthesisStart{}, ActionSynthesisComplete: &SynthesisComplete{}, ActionSynthesisError: &SynthesisError{},
 	ActionVerify: &Verify{}, ActionComplete: &Complete{}, ActionResume: &Resume{}, ActionClarified: &Clarified{}, ActionPlan: &Plan{}, ActionRihla: &Rihla{},
 	ActionRihlaUnderWay: &RihlaUnderWay{}, ActionRihlaComplete: &RihlaComplete{}, ActionArrival: &Arrival{}, ActionDecision: &Decision{}, ActionEvidence: &Evidence{},
