@@ -93,7 +93,7 @@ func hostileDrift(id marchwarden.TraceID, texts []string) drift.Report {
 	rep := drift.Report{TraceID: id, CheckedAt: handNoon.Add(48 * time.Hour)}
 	for i, text := range texts {
 		rep.Sources = append(rep.Sources, drift.Source{Locator: hostileLocator(i, text), Title: text, State: drift.Changed, Detail: text, MovedTo: text, Citations: []int{i + 1}})
-		rep.Passages = append(rep.Passages, drift.Passage{Citation: i + 1, Locator: text, State: drift.Altered, Excerpt: text, Now: text, Diff: []drift.Edit{{Op: drift.Removed, Text: text}, {Op: drift.Added, Text: text}}})
+		rep.Passages = append(rep.Passages, drift.Passage{Citation: i + 1, Locator: text, State: drift.Altered, Excerpt: text, Now: text})
 		rep.Claims = append(rep.Claims, drift.Claim{Text: text, Citations: []int{i + 1}, State: drift.Lost})
 	}
 	return rep

@@ -144,13 +144,13 @@ func writeSample(h *byHand) marchwarden.TraceID {
 	rep := drift.Report{TraceID: id, CheckedAt: handNoon.Add(72 * time.Hour)}
 	for i, src := range lampSources {
 		state, standing, holds := drift.Unchanged, drift.Present, drift.Kept
-		var diff []drift.Edit
+		now := ""
 		if i == 1 {
 			state, standing, holds = drift.Changed, drift.Altered, drift.Lost
-			diff = drift.Diff(src.excerpt, "The arc lamp at Dungeness was given up for oil again in 1875 because of the cost.")
+			now = "The arc lamp at Dungeness was given up for oil again in 1875 because of the cost."
 		}
 		rep.Sources = append(rep.Sources, drift.Source{Locator: src.locator, Title: src.title, State: state, Citations: []int{i + 1}})
-		rep.Passages = append(rep.Passages, drift.Passage{Citation: i + 1, Locator: src.locator, State: standing, Excerpt: src.excerpt, Diff: diff})
+		rep.Passages = append(rep.Passages, drift.Passage{Citation: i + 1, Locator: src.locator, State: standing, Excerpt: src.excerpt, Now: now})
 		rep.Claims = append(rep.Claims, drift.Claim{Text: asked.result.Claims[i].Text, Citations: []int{i + 1}, State: holds})
 	}
 	if err := drift.Keep(h.kept, rep); err != nil {

@@ -99,7 +99,7 @@ func runVerify(ctx context.Context, a *app, arg string) error {
 }
 
 func newAudit(a *app) *audit.Audit {
-	return audit.New(audit.Config{
+	return &audit.Audit{
 		Print: func(line string) error {
 			if width := a.outStyle().Width; strings.HasPrefix(line, "✓") { // what stands says enough on one line
 				line = term.Fit(line, width)
@@ -113,7 +113,7 @@ func newAudit(a *app) *audit.Audit {
 			again, err := network.Again(ctx, log, blobs, network.BuiltinVectors)
 			return again.Want, again.Got, err
 		},
-	})
+	}
 }
 
 // The exit codes of drift beside those of every command.

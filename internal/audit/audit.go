@@ -2,7 +2,7 @@
 // record and those of its rihlas, and against a rerun. It prints every check as it is made. What makes a citation stand is package verify's to say, and what became of the text
 // of its source is package drift's.
 //
-//	audit.go     checks, printed and counted; a bundle: its bytes, its signature, its reruns
+//	audit.go     checks, printed and counted; a bundle: its bytes, its reruns
 //	result.go    a result and its record
 package audit
 
@@ -18,7 +18,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -26,8 +25,15 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// Config is what an audit works with. Print and Warn are required.
-type Config struct {
+// Records are where runs are looked up: a home or a bundle.
+type Records struct {
+	Load  func(marchwarden.TraceID) (*trace.Log, error)
+	Blobs blob.Store
+}
+
+// Audit prints checks as they are made and counts them. It is for one result. Print and Warn are
+// required.
+type Audit struct {
 	Print func(line string) error // a check
 	Warn  func(message string)
 
@@ -35,24 +41,11 @@ type Config struct {
 	// bundles need them.
 	Version string
 	Rerun   func(context.Context, *trace.Log, blob.Store) (want, got []byte, err error)
-}
 
-// Records are where runs are looked up: a home or a bundle.
-type Records struct {
-	Load  func(marchwarden.TraceID) (*trace.Log, error)
-	Blobs blob.Store
-}
-
-// Audit prints checks as they are made and counts them. It is for one result.
-type Audit struct {
-	cfg    Config
 	stood  int
 	failed []string // the problems, in order
 	err    error    // the first failure to print
 }
-
-// New makes an audit that has checked nothing.
-func New(cfg Config) *Audit { return &Audit{cfg: cfg} }
 
 func (a *Audit) check(what, problem string) {
 	mark := "✓"
@@ -68,7 +61,7 @@ func (a *Audit) check(what, problem string) {
 
 func (a *Audit) print(format string, args ...any) {
 	if a.err == nil {
-		a.err = a.cfg.Print(term.CleanLine(fmt.Sprintf(format, args...)))
+		a.err = a.Print(term.CleanLine(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -86,8 +79,8 @@ func (a *Audit) close(ctx context.Context, id marchwarden.TraceID) error {
 	return marchwarden.Wrap(a.err, marchwarden.CodeUnavailable, "print the verdicts")
 }
 
-// Bundle checks everything about a bundle: its bytes, a signature over them if it has one, that its runs
-// give the same results again, and then what Result checks of any run.
+// Bundle checks everything about a bundle: its bytes, that its runs give the same results again, and then
+// what Result checks of any run.
 func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle) error {
 	report, err := b.Verify(ctx)
 	if err != nil {
@@ -101,12 +94,8 @@ func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle) error {
 		return a.close(ctx, id)
 	}
 	a.check(fmt.Sprintf("%s members of the bundle match their hashes, and nothing else is in it", term.Count(report.Members)), "")
-	if s := report.Signature; s != nil {
-		words := fmt.Sprintf("signed by %s, a key you know nothing about, at %s", s.By.Fingerprint(), s.SignedAt.Format("2006-01-02 15:04:05 MST"))
-		if s.Comment != "" {
-			words += fmt.Sprintf(": %q", plaintext.Clip(s.Comment, 200))
-		}
-		a.print("- %s", words) // anybody can sign: it says nothing about the bundle
+	if report.Signed {
+		a.print("- it was signed by an earlier version; the signature is not checked")
 	}
 	a.reruns(ctx, report.Run, b.Blobs())
 	for _, away := range b.About.Elsewhere {
@@ -133,19 +122,19 @@ func (a *Audit) reruns(ctx context.Context, run *run.Run, blobs blob.Store) {
 			continue
 		}
 		what := "the rerun of " + r.ID.String()
-		want, got, err := a.cfg.Rerun(ctx, r.Log, blobs)
-		other := r.Start.Version != a.cfg.Version
+		want, got, err := a.Rerun(ctx, r.Log, blobs)
+		other := r.Start.Version != a.Version
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil && bytes.Equal(want, got):
 			a.check(what+" is identical", "")
 		case other && err != nil:
-			a.print("- %s cannot be made by this version, %s; the run was made by version %s", what, a.cfg.Version, r.Start.Version)
+			a.print("- %s cannot be made by this version, %s; the run was made by version %s", what, a.Version, r.Start.Version)
 		case errors.Is(err, marchwarden.CodeUnsupported):
 			a.print("- %s cannot be made here: %v", what, err)
 		case other:
-			a.print("- %s gives another result with version %s; the run was made by version %s", what, a.cfg.Version, r.Start.Version)
+			a.print("- %s gives another result with version %s; the run was made by version %s", what, a.Version, r.Start.Version)
 		case err != nil:
 			a.check(what, err.Error())
 		default:

@@ -17,23 +17,9 @@ import (
 
 // printingTo is an audit whose checks and words go to two writers.
 func printingTo(out, said io.Writer) *Audit {
-	return New(Config{
+	return &Audit{
 		Print: func(line string) error { _, err := fmt.Fprintln(out, line); return err },
 		Warn:  func(message string) { fmt.Fprintln(said, message) },
-	})
-}
-
-// How often two judges agreed is told where both gave a verdict.
-func TestSupport(t *testing.T) {
-	res := &marchwarden.Result{Claims: []marchwarden.Claim{{Support: marchwarden.Supported}, {Support: marchwarden.Partial}}}
-	for want, log := range map[string]*trace.Log{
-		"- support: 1 supported, 1 partial\n":                                                    nil,
-		"- support: 1 supported, 1 partial; in the run the two judges agreed on 1 of 2 claims\n": {Steps: []trace.Step{&trace.Verify{Judged: 2, Agreed: 1}}},
-	} {
-		var out bytes.Buffer
-		if printingTo(&out, &out).support(log, res); out.String() != want {
-			t.Errorf("%q, want %q", out.String(), want)
-		}
 	}
 }
 
@@ -55,8 +41,8 @@ func TestRerunsOfAnotherVersion(t *testing.T) {
 		start := &trace.Start{TraceID: id, Version: tt.version}
 		var out bytes.Buffer
 		v := printingTo(&out, &out)
-		v.cfg.Version = "v2"
-		v.cfg.Rerun = func(context.Context, *trace.Log, blob.Store) ([]byte, []byte, error) {
+		v.Version = "v2"
+		v.Rerun = func(context.Context, *trace.Log, blob.Store) ([]byte, []byte, error) {
 			return nil, nil, errors.New("lost")
 		}
 		v.reruns(t.Context(), &run.Run{ID: id, Start: start, Log: &trace.Log{Steps: []trace.Step{start, &trace.Complete{}}}}, blob.NewMem())

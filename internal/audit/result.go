@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -33,11 +32,11 @@ func (a *Audit) result(ctx context.Context, rec Records, id marchwarden.TraceID,
 	switch {
 	case err == nil:
 		if torn := log.TornWords(id); torn != "" {
-			a.cfg.Warn(torn)
+			a.Warn(torn)
 		}
 		a.blobs(ctx, "the run", log, rec.Blobs)
 	case res != nil && errors.Is(err, marchwarden.CodeNotFound):
-		a.cfg.Warn("the run of this result is not recorded here; only its citations are checked")
+		a.Warn("the run of this result is not recorded here; only its citations are checked")
 	default:
 		return err
 	}
@@ -61,7 +60,6 @@ func (a *Audit) result(ctx context.Context, rec Records, id marchwarden.TraceID,
 		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the citations and claims")
 	}
 	a.report(report)
-	a.support(log, res)
 	if log != nil {
 		wrong, err := verify.CheckPlaces(ctx, rec.Blobs, log, res)
 		if err != nil {
@@ -168,31 +166,6 @@ func (a *Audit) compare(kept, given *marchwarden.Result) {
 		problem = "it is not: " + replay.Difference(want, got)
 	}
 	a.check("the result is the one that was recorded", problem)
-}
-
-// support tells how the claims were judged, and how far two judges agreed in the run.
-func (a *Audit) support(log *trace.Log, res *marchwarden.Result) {
-	count := map[marchwarden.Support]int{}
-	for _, c := range res.Claims {
-		count[c.Support]++
-	}
-	var parts []string
-	for _, k := range []marchwarden.Support{marchwarden.Supported, marchwarden.Quoted, marchwarden.Partial, marchwarden.Unsupported, marchwarden.Unchecked} {
-		if count[k] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", count[k], k))
-		}
-	}
-	agreed := ""
-	if log != nil {
-		for _, s := range log.Steps {
-			if v, ok := s.(*trace.Verify); ok && v.Judged > 0 {
-				agreed = fmt.Sprintf("; in the run the two judges agreed on %d of %d claims", v.Agreed, v.Judged)
-			}
-		}
-	}
-	if len(parts) > 0 {
-		a.print("- support: %s%s", strings.Join(parts, ", "), agreed)
-	}
 }
 
 // report prints the citations, the claims and the answer's own problems.

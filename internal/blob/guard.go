@@ -132,97 +132,92 @@ func (namesOnly) Put(_ context.Context, content []byte) (Ref, error) { return Of
 // maxRescued bounds what a rescue keeps in memory, in bytes.
 const maxRescued = 512 << 20
 
+// maxRecent bounds what is kept in memory although it was stored, in bytes.
+const maxRecent = 8 << 20
+
 // Rescue returns a store over s that keeps in memory what s cannot store, because
 // its disk is full, read-only or broken, so that a run can still end with its
-// answer. What it keeps that way is gone with the process: Settle says so.
+// answer. What it keeps that way is gone with the process: Settle says so. It also keeps
+// what was stored last: a run reads that again at once, and a process that may open no more
+// files could not.
 func Rescue(s Store) Store {
-	return &rescue{Store: s, content: map[Ref][]byte{}, recent: map[Ref][]byte{}}
+	return &rescue{Store: s, unstored: map[Ref][]byte{}, recent: map[Ref][]byte{}}
 }
 
 type rescue struct {
 	Store
 
-	mu      sync.Mutex     // guards what follows
-	content map[Ref][]byte // what is in memory alone
-	size    int
-	recent  map[Ref][]byte // what was stored last, should it not be read again
-	kept    int            // the bytes of recent
-}
-
-// maxRecent bounds what is kept in memory although it was stored, in bytes.
-const maxRecent = 8 << 20
-
-// remember keeps what was stored for a while: a run reads it again at once, and a
-// process that may open no more files could not.
-func (r *rescue) remember(ref Ref, content []byte) {
-	if len(content) > maxRecent {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.kept += len(content); r.kept > maxRecent {
-		clear(r.recent)
-		r.kept = len(content)
-	}
-	r.recent[ref] = slices.Clone(content)
+	mu           sync.Mutex     // guards what follows
+	unstored     map[Ref][]byte // what is in memory alone
+	unstoredSize int
+	recent       map[Ref][]byte
+	recentSize   int
 }
 
 func (r *rescue) Put(ctx context.Context, content []byte) (Ref, error) {
 	ref, err := r.Store.Put(ctx, content)
-	if err == nil {
-		r.remember(ref, content)
-	}
-	if err == nil || ctx.Err() != nil || errors.Is(err, ErrTooLarge) {
+	if err != nil && (ctx.Err() != nil || errors.Is(err, ErrTooLarge)) {
 		return ref, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ref = Of(content)
-	if _, ok := r.content[ref]; !ok {
-		if r.size+len(content) > maxRescued {
-			return Ref{}, err
+	switch {
+	case err == nil && len(content) > maxRecent:
+	case err == nil:
+		if r.recentSize += len(content); r.recentSize > maxRecent {
+			clear(r.recent)
+			r.recentSize = len(content)
 		}
-		r.content[ref] = slices.Clone(content)
-		r.size += len(content)
+		r.recent[ref] = slices.Clone(content)
+	case r.unstoredSize+len(content) > maxRescued:
+		return Ref{}, err
+	default:
+		ref = Of(content)
+		r.unstoredSize += len(content) - len(r.unstored[ref])
+		r.unstored[ref] = slices.Clone(content)
 	}
 	return ref, nil
 }
 
 func (r *rescue) Get(ctx context.Context, ref Ref) ([]byte, error) {
-	if content, ok := r.held(r.content, ref); ok {
-		return content, ctx.Err()
-	}
 	content, err := r.Store.Get(ctx, ref)
-	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
+	if err == nil || ctx.Err() != nil {
 		return content, err
 	}
-	if recent, ok := r.held(r.recent, ref); ok { // the store cannot give what it has
-		return recent, nil
+	if content, ok := r.held(ref, err); ok {
+		return content, nil
 	}
 	return nil, err
 }
 
 func (r *rescue) Stat(ctx context.Context, ref Ref) (Info, error) {
 	info, err := r.Store.Stat(ctx, ref)
-	if err != nil && ref.Valid() {
-		if content, failed := r.Get(ctx, ref); failed == nil {
-			return Info{Ref: ref, Size: int64(len(content))}, nil
-		}
+	if err == nil || ctx.Err() != nil {
+		return info, err
+	}
+	if content, ok := r.held(ref, err); ok {
+		return Info{Ref: ref, Size: int64(len(content))}, nil
 	}
 	return info, err
 }
 
-func (r *rescue) held(in map[Ref][]byte, ref Ref) ([]byte, bool) {
+// held is what is in memory of what the store did not give, and why.
+func (r *rescue) held(ref Ref, why error) ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	content, ok := in[ref]
+	content, ok := r.unstored[ref]
+	if !ok && !errors.Is(why, ErrNotFound) && !errors.Is(why, ErrCorrupt) {
+		content, ok = r.recent[ref]
+	}
 	return slices.Clone(content), ok
 }
 
 // Settle tries to store those of refs that are in memory alone.
 func (r *rescue) Settle(ctx context.Context, refs ...Ref) error {
 	for _, ref := range refs {
-		content, ok := r.held(r.content, ref)
+		r.mu.Lock()
+		content, ok := r.unstored[ref]
+		r.mu.Unlock()
 		if !ok {
 			continue
 		}
@@ -230,10 +225,8 @@ func (r *rescue) Settle(ctx context.Context, refs ...Ref) error {
 			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "store evidence")
 		}
 		r.mu.Lock()
-		if _, ok := r.content[ref]; ok {
-			delete(r.content, ref)
-			r.size -= len(content)
-		}
+		r.unstoredSize -= len(r.unstored[ref])
+		delete(r.unstored, ref)
 		r.mu.Unlock()
 	}
 	return nil

@@ -1,6 +1,6 @@
 // Package bundle is a run in one file, for checking it on another machine: a .mwz holds the result
 // as it left the process, the traces of the run, of its rihlas and of the runs that it follows, every blob that they need, and
-// what they were made with. It owns the form of that file, its signature, its verification and the
+// what they were made with. It owns the form of that file, its verification and the
 // way back into a home. Whether the citations of the result stand in the blobs is package verify's
 // to say, and what a rerun gives is the researchers'.
 //
@@ -15,7 +15,7 @@
 //	  bag-info.txt, bagit.txt      as every bag has them
 //	  manifest-sha256.txt          the hashes of what is below data/
 //	  packed-sha256.txt            the hashes of the same members as they are packed
-//	  signature-ed25519.json       only if it was signed
+//	  signature-ed25519.json       only if an earlier version signed it; it is not checked
 //	  tagmanifest-sha256.txt       the hashes of the files beside data/ but the signature
 //
 // Members stand in that order, sorted by name below data/. Everything that the zip
@@ -26,7 +26,6 @@
 //	write.go      making a bundle
 //	read.go       opening one and reading its parts
 //	check.go      verification
-//	sign.go       signatures of earlier versions
 //	import.go     the way into a home
 //	format.go     all forms in which a run can leave
 package bundle

@@ -147,7 +147,7 @@ func TestBundle(t *testing.T) {
 	check(t, err)
 	r, err := b.Verify(context.Background())
 	check(t, err)
-	if !r.OK() || r.Signature != nil {
+	if !r.OK() || r.Signed {
 		t.Fatalf("Verify = %+v", r)
 	}
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
@@ -278,8 +278,8 @@ func TestFirstFormat(t *testing.T) {
 	}
 	b, err := open(data)
 	check(t, err)
-	if r, err := b.Verify(context.Background()); err != nil || r.Signature == nil || r.Signature.By != publicOf(1) {
-		t.Errorf("its signature: %+v, %v", r.Signature, err)
+	if r, err := b.Verify(context.Background()); err != nil || !r.Signed {
+		t.Errorf("it is not said to be signed: %v", err)
 	}
 }
 

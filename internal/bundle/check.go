@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -23,8 +22,7 @@ const container = "the container"
 type Report struct {
 	Members  int      // that were looked at
 	Problems []string // each begins with the member that it is about, or "the container"
-	// Signature is nil if there is none, or if it does not hold.
-	Signature *Signature
+	Signed   bool     // by an earlier version; the signature is not checked
 	// Run is nil if the traces cannot be read.
 	Run *run.Run
 }
@@ -42,34 +40,30 @@ func (r *Report) addErr(member string, err error) {
 }
 
 // Verify looks at every byte of the bundle: each member against the manifests, the
-// zip against its members, the traces, the result and the blobs against each other. A
-// signature that is there must hold. An error means only that ctx ended. Whether the
-// citations stand is not looked at.
+// zip against its members, the traces, the result and the blobs against each other. An
+// error means only that ctx ended. Whether the citations stand is not looked at, nor
+// whether a signature holds.
 func (b *Bundle) Verify(ctx context.Context) (Report, error) {
-	r := Report{Members: len(b.names)}
-	sums := b.checkTags(&r)
+	r := Report{Members: len(b.names), Signed: b.members[signatureName] != nil}
+	content, packed := b.checkTags(&r)
 	for _, name := range b.payloads() {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
-		b.checkPayload(&r, name, sums)
+		b.checkPayload(&r, name, content, packed)
 	}
 	b.checkContainer(&r)
-	b.checkSignature(&r)
 	if r.OK() {
 		b.checkContent(&r)
 	}
 	return r, nil
 }
 
-// sums are the hashes of the members below data/, unpacked and packed, by name. Those
-// of a manifest that is damaged itself are nil, and speak against no member.
-type sums struct{ content, packed map[string]string }
-
-// checkPayload holds a member against the manifests, unpacked and packed.
-func (b *Bundle) checkPayload(r *Report, name string, s sums) {
+// checkPayload holds a member against the hashes of the manifests, unpacked and packed. A manifest
+// that is nil is damaged itself, and speaks against no member.
+func (b *Bundle) checkPayload(r *Report, name string, contents, packs map[string]string) {
 	read := b.payload
-	if s.content == nil {
+	if contents == nil {
 		read = b.read
 	}
 	content, err := read(name)
@@ -81,7 +75,7 @@ func (b *Bundle) checkPayload(r *Report, name string, s sums) {
 		r.add(name, "its bytes are not those that its name says")
 		return
 	}
-	if s.packed == nil {
+	if packs == nil {
 		return
 	}
 	raw, err := b.members[name].OpenRaw()
@@ -89,7 +83,7 @@ func (b *Bundle) checkPayload(r *Report, name string, s sums) {
 	if err == nil {
 		_, err = io.Copy(h, raw)
 	}
-	switch packed := s.packed[name]; {
+	switch packed := packs[name]; {
 	case err != nil:
 		r.add(name, "cannot be read: %v", err)
 	case packed == "":
@@ -99,83 +93,57 @@ func (b *Bundle) checkPayload(r *Report, name string, s sums) {
 	}
 }
 
-// checkTags holds the tag files against the tag manifest, and the manifests
-// against what they must say, to the byte. It gives the hashes of the manifests that
-// are as they were written.
-func (b *Bundle) checkTags(r *Report) sums {
-	tags, damaged := map[string][]byte{}, map[string]bool{}
+// checkTags holds the tag files against the tag manifest, and against what they must say, to the
+// byte. It gives the hashes of the manifests, nil for one that is not as it was written.
+func (b *Bundle) checkTags(r *Report) (contents, packs map[string]string) {
+	tags := map[string][]byte{} // that are as they were written
 	for _, name := range tagNames {
-		content, err := b.read(name)
-		if err != nil && name != signatureName {
+		if text, err := b.read(name); err == nil {
+			tags[name] = text
+		} else if name != signatureName || r.Signed {
 			r.addErr(name, err)
-			damaged[name] = true
 		}
-		tags[name] = content
 	}
-	b.checkTagManifest(r, tags, damaged)
-	trusted := func(name string) map[string]string {
-		if damaged[name] {
-			return nil
+	listed := []string{bagInfoName, bagitName, manifestName, packedName}
+	hashes := manifest(r, tagsName, tags, listed)
+	for _, name := range listed {
+		if text, ok := tags[name]; ok && hashes != nil && hashes[name] != fmt.Sprintf("%x", sha256.Sum256(text)) {
+			r.add(name, "its bytes are not those that %s names", tagsName)
+			delete(tags, name)
 		}
-		hashes, err := parseManifest(tags[name])
-		if err != nil {
-			r.add(name, "%v", err)
-			return nil
-		}
-		for _, extra := range slices.Sorted(maps.Keys(hashes)) {
-			if b.members[extra] == nil {
-				r.add(name, "it names %s, which is not there", shown(extra))
-				return hashes
-			}
-		}
-		if listing(b.payloads(), hashes) != string(tags[name]) {
-			r.add(name, "does not list the members below data/ in order, and nothing else")
-		}
-		return hashes
 	}
-	s := sums{content: trusted(manifestName), packed: trusted(packedName)}
-	if string(tags[bagitName]) != bagit && !damaged[bagitName] {
+	if text, ok := tags[bagitName]; ok && string(text) != bagit {
 		r.add(bagitName, "is not what a bundle has")
 	}
 	octets := int64(0)
 	for _, name := range b.payloads() {
 		octets += int64(b.members[name].UncompressedSize64)
 	}
-	if !bytes.Equal(tags[bagInfoName], bagInfo(b.About, octets, len(b.payloads()))) && !damaged[bagInfoName] {
+	if text, ok := tags[bagInfoName]; ok && !bytes.Equal(text, bagInfo(b.About, octets, len(b.payloads()))) {
 		r.add(bagInfoName, "does not say what is inside")
 	}
-	return s
+	return manifest(r, manifestName, tags, b.payloads()), manifest(r, packedName, tags, b.payloads())
 }
 
-// listing is a manifest that gives names, in order, these hashes.
-func listing(names []string, hashes map[string]string) string {
-	var list strings.Builder
-	for _, name := range names {
-		fmt.Fprintf(&list, "%s  %s\n", hashes[name], name)
+// manifest reads a manifest, which lists members, each with its hash. It is nil if that cannot be done.
+func manifest(r *Report, name string, tags map[string][]byte, members []string) map[string]string {
+	text, ok := tags[name]
+	if !ok {
+		return nil
 	}
-	return list.String()
-}
-
-// checkTagManifest holds the tag files against the tag manifest, and notes the damaged ones.
-func (b *Bundle) checkTagManifest(r *Report, tags map[string][]byte, damaged map[string]bool) {
-	if damaged[tagsName] {
-		return
-	}
-	hashes, err := parseManifest(tags[tagsName])
+	hashes, err := parseManifest(text)
 	if err != nil {
-		r.add(tagsName, "%v", err)
-		return
+		r.add(name, "%v", err)
+		return nil
 	}
-	listed := []string{bagInfoName, bagitName, manifestName, packedName}
-	for _, name := range listed {
-		if !damaged[name] && hashes[name] != fmt.Sprintf("%x", sha256.Sum256(tags[name])) {
-			r.add(name, "its bytes are not those that %s names", tagsName)
-			damaged[name] = true
-		}
+	var list strings.Builder
+	for _, member := range members {
+		fmt.Fprintf(&list, "%s  %s\n", hashes[member], member)
 	}
-	if listing(listed, hashes) != string(tags[tagsName]) {
-		r.add(tagsName, "does not list the files beside data/ and nothing else")
+	if list.String() != string(text) {
+		r.add(name, "does not list the members that it is for in order, and nothing else")
 	}
+	return hashes
 }
 
 // checkContainer writes the zip anew and compares: all of it follows from the members.
@@ -223,28 +191,6 @@ func (l *likeness) Write(want []byte) (int, error) {
 	}
 	l.pos += int64(n)
 	return n, nil
-}
-
-// checkSignature checks the signature, if there is one.
-func (b *Bundle) checkSignature(r *Report) {
-	if b.members[signatureName] == nil {
-		return
-	}
-	data, err := b.read(signatureName)
-	if err != nil {
-		r.addErr(signatureName, err)
-		return
-	}
-	tags, err := b.read(tagsName)
-	if err != nil {
-		return // said with the tag files
-	}
-	s, err := readSignature(data, tags)
-	if err != nil {
-		r.add(signatureName, "%v", err)
-		return
-	}
-	r.Signature = &s
 }
 
 // checkContent holds traces, result, blobs and about.json against each other.

@@ -8,11 +8,9 @@ import (
 	"io/fs"
 	"slices"
 	"syscall"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -25,12 +23,8 @@ type Imported struct {
 }
 
 // mark is the content of the file that marks a trace as Foreign. It stands beside the
-// trace, which itself is kept to the byte. Fields are only ever added.
-type mark struct {
-	Format     int       `json:"format"`
-	ExportedAt time.Time `json:"exported_at"`
-	SignedBy   string    `json:"signed_by,omitempty"` // a fingerprint
-}
+// trace, which itself is kept to the byte.
+const mark = "{\n  \"format\": 1\n}\n"
 
 // Import puts a bundle into a home. It verifies it first and puts nothing if it is
 // not whole. The blobs come first, then the traces, each marked as foreign, the
@@ -47,7 +41,7 @@ func (b *Bundle) Import(ctx context.Context, dst run.Store) (Imported, error) {
 		return Imported{}, marchwarden.Errorf(marchwarden.CodeCorrupt, "%s", report.Problems[0])
 	}
 	in := Imported{Run: report.Run}
-	err = dst.Traces.Import(func(put func(string, []byte) error) error { return b.bring(ctx, &in, report.Signature, dst, put) })
+	err = dst.Traces.Import(func(put func(string, []byte) error) error { return b.bring(ctx, &in, dst, put) })
 	if err != nil {
 		return Imported{}, err
 	}
@@ -55,9 +49,16 @@ func (b *Bundle) Import(ctx context.Context, dst run.Store) (Imported, error) {
 }
 
 // bring puts what is missing there, while no other import does.
-func (b *Bundle) bring(ctx context.Context, in *Imported, by *Signature, dst run.Store, put func(string, []byte) error) error {
-	if err := b.compare(in, dst); err != nil {
-		return err
+func (b *Bundle) bring(ctx context.Context, in *Imported, dst run.Store, put func(string, []byte) error) error {
+	for _, r := range slices.Backward(in.Run.All()) { // rihlas first
+		switch err := b.same(dst, r.ID); {
+		case marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
+			in.New = append(in.New, r.ID)
+		case err != nil:
+			return err
+		default:
+			in.Kept = append(in.Kept, r.ID)
+		}
 	}
 	for _, ref := range in.Run.Refs() {
 		content, err := b.payload(blobName(ref))
@@ -71,11 +72,7 @@ func (b *Bundle) bring(ctx context.Context, in *Imported, by *Signature, dst run
 	if err := blob.Settle(ctx, dst.Blobs, in.Run.Refs()...); err != nil { // it may be in memory alone
 		return unwritten(err, in.Run.ID, "the evidence store")
 	}
-	m := mark{Format: 1, ExportedAt: b.About.ExportedAt}
-	if by != nil {
-		m.SignedBy = by.By.Fingerprint()
-	}
-	if err := b.place(in, m, put); err != nil {
+	if err := b.place(in, put); err != nil {
 		return unwritten(err, in.Run.ID, dst.Traces.Path())
 	}
 	return nil
@@ -95,22 +92,6 @@ func unwritten(err error, id marchwarden.TraceID, what string) error {
 		e.Hint = "set MARCHWARDEN_HOME to a folder that can be written"
 	}
 	return e
-}
-
-// compare tells the traces that are there from those that are not, rihlas first.
-func (b *Bundle) compare(in *Imported, dst run.Store) error {
-	for _, r := range slices.Backward(in.Run.All()) {
-		id := r.ID
-		switch err := b.same(dst, id); {
-		case marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
-			in.New = append(in.New, id)
-		case err != nil:
-			return err
-		default:
-			in.Kept = append(in.Kept, id)
-		}
-	}
-	return nil
 }
 
 // same makes sure that a trace is there with the content that the bundle has.
@@ -136,15 +117,11 @@ func (b *Bundle) same(dst run.Store, id marchwarden.TraceID) error {
 
 // place writes the new traces, each at once or not at all, after its mark. What a failure leaves
 // is whole in itself, and importing again goes on from there.
-func (b *Bundle) place(in *Imported, m mark, put func(string, []byte) error) error {
-	sign, err := durable.EncodeJSON(m, "  ")
-	if err != nil {
-		return err
-	}
+func (b *Bundle) place(in *Imported, put func(string, []byte) error) error {
 	for _, id := range in.New {
 		lines, err := b.payload(traceName(id))
 		if err == nil {
-			err = put(id.String()+trace.ForeignSuffix, sign)
+			err = put(id.String()+trace.ForeignSuffix, []byte(mark))
 		}
 		if err == nil {
 			err = put(id.String()+traceSuffix, lines)

@@ -71,7 +71,7 @@ func TestImportAfterAKill(t *testing.T) {
 	b, err := open(pack(t))
 	check(t, err)
 	dst := home(t)
-	for _, name := range []string{rihlaID + trace.ForeignSuffix, "." + rihlaID + traceSuffix + ".ABC.tmp"} {
+	for _, name := range []string{rihlaID + trace.ForeignSuffix, rihlaID + traceSuffix + ".new"} {
 		check(t, os.WriteFile(filepath.Join(dst.Traces.Path(), name), nil, 0o600))
 	}
 	if ids, err := dst.Traces.List(); err != nil || len(ids) != 0 {

@@ -66,17 +66,11 @@ func Open(r io.ReaderAt, size int64) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	var head struct {
-		Format int `json:"format"`
-	}
-	if err := json.Unmarshal(about, &head); err != nil {
-		return nil, corrupt(aboutName, "cannot be read: %v", err)
-	}
-	if head.Format != formatAlone && head.Format != formatNow {
-		return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the bundle is of format %d; this program reads formats up to %d", head.Format, formatNow)
-	}
 	if err := json.Unmarshal(about, &b.About); err != nil {
 		return nil, corrupt(aboutName, "cannot be read: %v", err)
+	}
+	if f := b.About.Format; f != formatAlone && f != formatNow {
+		return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the bundle is of format %d; this program reads formats up to %d", f, formatNow)
 	}
 	manifest, err := b.read(manifestName)
 	if err != nil {

@@ -37,7 +37,7 @@ var raceEnabled = false // see race_test.go
 // Whatever byte changes, it is found, and what is found has a name. All bits of all
 // bytes take a minute; CI looks at every byte.
 func TestEveryByte(t *testing.T) {
-	data := signed(t, pack(t), 1)
+	data := signed(t, pack(t))
 	step, masks := 13, []byte{0x20}
 	switch os.Getenv("MARCHWARDEN_TEST_FULL") {
 	case "":
@@ -117,6 +117,14 @@ func rebuilt(t testing.TB, b *Bundle, name string, content []byte) []byte {
 	return out.Bytes()
 }
 
+// signed is a bundle with a signature in it, as earlier versions made them.
+func signed(t testing.TB, data []byte) []byte {
+	t.Helper()
+	b, err := open(data)
+	check(t, err)
+	return rebuilt(t, b, signatureName, []byte(`{"format": 1}`))
+}
+
 func addRaw(t testing.TB, z *zip.Writer, name string, method uint16, packed, content []byte) {
 	t.Helper()
 	w, err := z.CreateRaw(header(topPrefix+mainID+"/"+name, when, method, crc32.ChecksumIEEE(content), uint64(len(packed)), uint64(len(content))))
@@ -143,7 +151,7 @@ func TestCutAndExtended(t *testing.T) {
 		"a byte more":     append(bytes.Clone(data), 0),
 		"a byte before":   append([]byte{'x'}, data...),
 		"twice the same":  append(bytes.Clone(data), data...),
-		"two bundles":     append(bytes.Clone(data), signed(t, data, 1)...),
+		"two bundles":     append(bytes.Clone(data), signed(t, data)...),
 		"a zip's comment": append(bytes.Clone(data[:len(data)-2]), 2, 0, 'h', 'i'),
 	} {
 		if found := problems(t, changed); len(found) == 0 || !named(found[0]) {
@@ -303,9 +311,9 @@ func TestForgedTags(t *testing.T) {
 		name, what, want string
 		change           func([]byte) []byte
 	}{
-		{manifestName, "a line more", "it names data/none, which is not there", more},
+		{manifestName, "a line more", "and nothing else", more},
 		{manifestName, "another order", "in order", swapped},
-		{packedName, "a line more", "it names data/none, which is not there", more},
+		{packedName, "a line more", "and nothing else", more},
 		{packedName, "a line less", "does not name it", less},
 		{packedName, "another order", "in order", swapped},
 		{packedName, "no list", "line 1 is not a hash and a name", noLine},
@@ -484,20 +492,15 @@ func TestVerifyStops(t *testing.T) {
 }
 
 func FuzzOpen(f *testing.F) {
-	good := signed(f, pack(f), 1)
-	f.Add(good)
+	f.Add(signed(f, pack(f)))
 	f.Add(pack(f))
-	want := sha256.Sum256(good)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b, err := open(data)
 		if err != nil {
 			return
 		}
-		r, err := b.Verify(context.Background())
+		_, err = b.Verify(context.Background())
 		check(t, err)
-		if r.OK() && r.Signature != nil && sha256.Sum256(data) != want {
-			t.Error("another bundle with this signature is whole")
-		}
 	})
 }
 

@@ -9,8 +9,8 @@
 // say.
 //
 //	drift.go    the report and the check as a whole
-//	source.go   one document, and the store of what is fetched meanwhile
-//	passage.go  one passage in the text of now, and what differs between the two
+//	source.go   one document
+//	passage.go  one passage in the text of now
 //	retracted.go  papers that were taken back
 //	report.go   the reports of earlier checks, and a report for people
 package drift
@@ -116,9 +116,7 @@ type Passage struct {
 	Locator  string   `json:"locator"`
 	State    Standing `json:"state"`
 	Excerpt  string   `json:"excerpt"`
-	// Now is the wording of an altered passage, and Diff how it came about.
-	Now  string `json:"now,omitempty"`
-	Diff []Edit `json:"diff,omitempty"`
+	Now      string   `json:"now,omitempty"` // the wording of an altered passage
 }
 
 // Claim is a sentence of the answer.
@@ -134,7 +132,7 @@ type Config struct {
 	Store run.Store
 	// Fetchers fetch documents, by the kind of source that Page.Source names. A
 	// document of another kind is Unchecked. One that is a fetch.Refetcher is asked
-	// as such. What they fetch must be in Fetched.
+	// as such. They put what they fetch into Fetched, which a check leaves to its caller.
 	Fetchers map[string]fetch.Fetcher
 	Fetched  blob.Store
 	// Extract reads the recorded bytes again where another version of the extractor
@@ -169,17 +167,22 @@ func Check(ctx context.Context, cfg Config, run *run.Run) (Report, error) {
 	g.SetLimit(parallel)
 	for i, c := range cited {
 		g.Go(func() error {
-			src, passages, err := cfg.look(ctx, c, res.Citations)
+			src, passages := cfg.look(ctx, c, res.Citations)
+			ended := ctx.Err()
+			if ended != nil {
+				src, passages = unknown(c, res.Citations)
+				src.Detail = "the check was stopped before"
+			}
 			rep.Sources[i] = src
 			for j, n := range c.numbers {
 				rep.Passages[n-1] = passages[j] // a citation is of one document
 			}
-			if cfg.Told != nil && err == nil {
+			if cfg.Told != nil && ended == nil {
 				telling.Lock()
 				defer telling.Unlock()
 				cfg.Told(src)
 			}
-			return err
+			return ended
 		})
 	}
 	err = g.Wait()

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
@@ -28,57 +27,30 @@ func Quote(c marchwarden.Citation) string {
 // and so that no word and no number goes on beyond its ends: "10" does not stand in
 // "100" nor in "10.5". With inside, an end within a word will do.
 func stands(text, excerpt string, inside bool) bool {
-	for from, tries := 0, 0; tries < maxPlaces; tries++ {
+	from := 0
+	for range maxPlaces {
 		span, ok := evidence.Locate(text[from:], excerpt)
 		if !ok {
 			return false
 		}
 		span.Start, span.End = span.Start+from, span.End+from
-		word, number := goesOn(text, span)
-		if inside || !word && !number {
+		if inside || whole(text, span) {
 			return true
-		}
-		if word && span.Start > from {
-			return false // Locate found no whole words anywhere
 		}
 		from = span.End
 	}
 	return false
 }
 
-// goesOn reports whether a word, or a number, goes on beyond an end of the span. A point
+// whole reports whether no word and no number goes on beyond the ends of a span. A point
 // or comma between digits belongs to their number.
-func goesOn(s string, span marchwarden.Span) (word, number bool) {
-	before, first := lastTwo(s[:span.Start]), firstTwo(s[span.Start:span.End])
-	last, after := lastTwo(s[span.Start:span.End]), firstTwo(s[span.End:])
-	word = wordRune(before[1]) && wordRune(first[0]) || wordRune(last[1]) && wordRune(after[0])
-	number = unicode.IsDigit(before[0]) && isMark(before[1]) && unicode.IsDigit(first[0]) ||
-		unicode.IsDigit(last[1]) && isMark(after[0]) && unicode.IsDigit(after[1])
-	return word, number
+func whole(s string, span marchwarden.Span) bool {
+	among := func(i int, set string) bool { return i >= 0 && i < len(s) && strings.IndexByte(set, s[i]) >= 0 }
+	number := func(i int) bool { return among(i-1, digits) && among(i, ".,") && among(i+1, digits) }
+	return evidence.WholeWords(s, span) && !number(span.Start-1) && !number(span.End)
 }
 
-func isMark(r rune) bool { return r == '.' || r == ',' }
-
-func wordRune(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r)
-}
-
-// lastTwo and firstTwo are the characters at the ends of a text, 0 for none.
-func lastTwo(s string) (two [2]rune) {
-	for i := 1; i >= 0 && s != ""; i-- {
-		r, n := utf8.DecodeLastRuneInString(s)
-		two[i], s = r, s[:len(s)-n]
-	}
-	return two
-}
-
-func firstTwo(s string) (two [2]rune) {
-	for i := 0; i < 2 && s != ""; i++ {
-		r, n := utf8.DecodeRuneInString(s)
-		two[i], s = r, s[n:]
-	}
-	return two
-}
+const digits = "0123456789"
 
 // nearest are the sentences of a text that are most like an excerpt, byte for byte; none
 // if too little of it is there. They are found by the words in common, wherever they
@@ -105,80 +77,6 @@ func nearest(text, excerpt string) (string, bool) {
 	return strings.TrimSpace(text[span.Start:span.End]), best >= alike
 }
 
-// Op is what happened to words.
-type Op string
-
-// The operations.
-const (
-	Same    Op = "same"
-	Removed Op = "removed"
-	Added   Op = "added"
-)
-
-// Edit is a stretch of words with one thing happened to it.
-type Edit struct {
-	Op   Op     `json:"op"`
-	Text string `json:"text"`
-}
-
-// maxCells bounds the work of a diff; what is larger differs as a whole.
-const maxCells = 4 << 20
-
-// Diff says how one passage became another, word by word, with as many words kept as
-// can be. Words are the same if they fold to the same; white space does not count.
-// The edits hold the words of both as they are, one space apart.
-func Diff(was, now string) []Edit {
-	a, b := strings.Fields(was), strings.Fields(now)
-	if len(a)*len(b) > maxCells {
-		return []Edit{{Removed, strings.Join(a, " ")}, {Added, strings.Join(b, " ")}}
-	}
-	fa, fb := folded(a), folded(b)
-	// common[i][j] is how many words a[i:] and b[j:] have in common, in order.
-	common := make([][]int32, len(a)+1)
-	for i := range common {
-		common[i] = make([]int32, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			common[i][j] = max(common[i+1][j], common[i][j+1])
-			if fa[i] == fb[j] {
-				common[i][j] = common[i+1][j+1] + 1
-			}
-		}
-	}
-	var edits []Edit
-	add := func(op Op, text string) {
-		if last := len(edits) - 1; last >= 0 && edits[last].Op == op {
-			edits[last].Text += " " + text
-			return
-		}
-		edits = append(edits, Edit{op, text})
-	}
-	i, j := 0, 0
-	for i < len(a) || j < len(b) {
-		switch {
-		case i < len(a) && j < len(b) && fa[i] == fb[j]:
-			add(Same, b[j])
-			i, j = i+1, j+1
-		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
-			add(Removed, a[i])
-			i++
-		default:
-			add(Added, b[j])
-			j++
-		}
-	}
-	return edits
-}
-
-func folded(words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = evidence.Fold(w)
-	}
-	return out
-}
-
 // Stems are the words that say what a text is about, and its numbers, in order and each once.
 type Stems []string
 
@@ -196,7 +94,7 @@ func StemsOf(text string) Stems {
 
 // Words are those without the numbers, which are what a text says about what it is about.
 func (a Stems) Words() Stems {
-	return slices.DeleteFunc(slices.Clone(a), func(stem string) bool { return unicode.IsDigit(firstTwo(stem)[0]) })
+	return slices.DeleteFunc(slices.Clone(a), func(stem string) bool { return strings.IndexFunc(stem, unicode.IsDigit) == 0 })
 }
 
 // Like is the share of stems that two texts have in common, 0 for fewer than least.

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
@@ -94,53 +93,6 @@ func TestNearestIsOfTheText(t *testing.T) {
 			if _, ok := evidence.Locate(text, excerpt); !ok {
 				t.Fatalf("%q stands in %q and is not found", excerpt, text)
 			}
-		}
-	})
-}
-
-func TestDiff(t *testing.T) {
-	for _, tc := range []struct {
-		was, now string
-		want     []Edit
-	}{
-		{"lit in 1887 by him", "lit in 1888 by her", []Edit{{Same, "lit in"}, {Removed, "1887"}, {Added, "1888"}, {Same, "by"}, {Removed, "him"}, {Added, "her"}}},
-		{"a – “b”", "a  -\n\"b\"", []Edit{{Same, `a - "b"`}}},
-		{"", "a b", []Edit{{Added, "a b"}}},
-		{"a b", "", []Edit{{Removed, "a b"}}},
-		{"", "", nil},
-	} {
-		if diff := cmp.Diff(tc.want, Diff(tc.was, tc.now)); diff != "" {
-			t.Errorf("%q and %q: %s", tc.was, tc.now, diff)
-		}
-	}
-	long := strings.Repeat("word ", 3000)
-	if got := Diff(long, long+"x"); len(got) != 2 {
-		t.Errorf("texts that are too long to compare give %d edits", len(got))
-	}
-}
-
-// TestDiffGivesBothBack: what is the same and removed is what was, what is the same
-// and added is what is; two edits of a kind are never neighbours.
-func TestDiffGivesBothBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 20)
-		was, now := text.Draw(t, "was"), text.Draw(t, "now")
-		var left, right []string
-		last := Op("")
-		for _, e := range Diff(strings.Join(was, " "), strings.Join(now, " ")) {
-			if e.Op == last {
-				t.Fatalf("two edits %s in a row", last)
-			}
-			last = e.Op
-			if e.Op != Added {
-				left = append(left, strings.Fields(e.Text)...)
-			}
-			if e.Op != Removed {
-				right = append(right, strings.Fields(e.Text)...)
-			}
-		}
-		if strings.Join(left, " ") != strings.Join(was, " ") || strings.Join(right, " ") != strings.Join(now, " ") {
-			t.Fatalf("%q and %q come back as %q and %q", was, now, left, right)
 		}
 	})
 }

@@ -42,16 +42,10 @@ func pathOf(home string, id marchwarden.TraceID) string {
 // Keep adds a report to those of its result. Files are made with mode 0600, folders
 // with 0700. It is safe for concurrent use, by several processes too. An error means
 // that the report may not be kept; those before it are.
-func Keep(home string, r Report) (err error) {
+func Keep(home string, r Report) error {
 	path := pathOf(home, r.TraceID)
-	defer func() { err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep the check in %s", path) }()
 	r.Format = lineFormat
-	unlock, err := durable.LockFile(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	return lines.Append(path, r)
+	return marchwarden.Wrap(lines.Append(path, r), marchwarden.CodeUnavailable, "keep the check in %s", path)
 }
 
 // Forget removes the checks of a result; one without any is left as it is.
@@ -66,34 +60,26 @@ func Forget(home string, id marchwarden.TraceID) error {
 // Last is the newest check of a result that is kept and can be read; false if there
 // is none. It is safe while others Keep.
 func Last(home string, id marchwarden.TraceID) (last Report, found bool, err error) {
-	err = read(pathOf(home, id), func(_ durable.Line, r Report, bad *durable.BadLine) {
-		if bad == nil && r.TraceID == id {
+	all, _, err := read(pathOf(home, id))
+	for _, r := range all {
+		if r.TraceID == id {
 			r.Format = Format
-			last, found = r, true
+			last, found = r, err == nil
 		}
-	})
-	if err != nil {
-		return Report{}, false, err
 	}
-	return last, found, nil
+	return last, found, err
 }
 
-func read(path string, fn func(durable.Line, Report, *durable.BadLine)) error {
-	return marchwarden.Wrap(lines.Read(path, fn), marchwarden.CodeUnavailable, "read the checks in %s", path)
+func read(path string) (all []Report, bad []durable.BadLine, err error) {
+	all, bad, err = lines.Read(path)
+	return all, bad, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the checks in %s", path)
 }
 
 // Damage names the lines of a file of checks that cannot be used. A flipped bit in a
 // line of format 1 is found only if the line is no longer a report.
-func Damage(path string) (all []durable.BadLine, err error) {
-	err = read(path, func(line durable.Line, r Report, bad *durable.BadLine) {
-		if bad == nil && r.TraceID.String()+suffix != filepath.Base(path) {
-			bad = &durable.BadLine{Line: line, Problem: "it is about another run, " + r.TraceID.String()}
-		}
-		if bad != nil {
-			all = append(all, *bad)
-		}
-	})
-	return all, err
+func Damage(path string) ([]durable.BadLine, error) {
+	_, bad, err := read(path)
+	return bad, err
 }
 
 // Summary is a check in one line; when is when it was made, in words.
@@ -168,9 +154,8 @@ func (r Report) Text(when string, st term.Style) string {
 			line("  [%d] %s", n, p.State)
 			switch p.State {
 			case Altered:
-				removed, added := diffLines(p.Diff, st)
-				line("      - %s", removed)
-				line("      + %s", added)
+				line("      - %s", st.Paint(term.Red, term.CleanLine(p.Excerpt)))
+				line("      + %s", st.Paint(term.Green, term.CleanLine(p.Now)))
 			case Missing:
 				line("      - %s", st.Paint(term.Red, term.CleanLine(p.Excerpt)))
 			}
@@ -190,21 +175,4 @@ func (r Report) Text(when string, st term.Style) string {
 		line("  %-8s %s %s", c.State, term.CleanLine(c.Text), marks)
 	}
 	return b.String()
-}
-
-// diffLines writes both sides of a diff. Its colours only repeat what the signs before the lines say.
-func diffLines(edits []Edit, st term.Style) (removed, added string) {
-	var was, now []string
-	for _, e := range edits {
-		text := term.CleanLine(e.Text)
-		switch e.Op {
-		case Removed:
-			was = append(was, st.Paint(term.Red, text))
-		case Added:
-			now = append(now, st.Paint(term.Green, text))
-		default:
-			was, now = append(was, text), append(now, text)
-		}
-	}
-	return strings.Join(was, " "), strings.Join(now, " ")
 }

@@ -14,59 +14,55 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
-// look finds out about one document and the passages that are cited of it. Its only
-// error is that ctx ended before it had: the document is Unchecked then.
-func (cfg Config) look(ctx context.Context, c cited, citations []marchwarden.Citation) (Source, []Passage, error) {
+// unknown is a document, and the passages that are cited of it, before they are looked at.
+func unknown(c cited, citations []marchwarden.Citation) (Source, []Passage) {
 	first := citations[c.numbers[0]-1]
 	src := Source{Locator: first.Locator, Title: first.Title, ContentHash: first.ContentHash, Citations: c.numbers, State: Unchecked}
+	if c.doc != nil {
+		src.Locator, src.FetchedAt = c.doc.Locator, c.doc.FetchedAt
+	}
 	passages := make([]Passage, len(c.numbers))
 	for i, n := range c.numbers {
 		passages[i] = Passage{Citation: n, Locator: citations[n-1].Locator, State: Unknown, Excerpt: citations[n-1].RawExcerpt}
 	}
+	return src, passages
+}
+
+// look finds out about one document and the passages that are cited of it. What it gives is
+// worth nothing when ctx has ended.
+func (cfg Config) look(ctx context.Context, c cited, citations []marchwarden.Citation) (Source, []Passage) {
+	src, passages := unknown(c, citations)
 	if c.doc == nil {
 		src.Detail = "the document is not in the record"
-		return src, passages, nil
+		return src, passages
 	}
-	was := c.doc.Page
-	src.Locator, src.FetchedAt = was.Locator, was.FetchedAt
 	fetcher, kind, why := cfg.fetcherOf(c.doc)
 	if fetcher == nil {
 		src.Detail = why
-		return src, passages, nil
+		return src, passages
 	}
+	was := c.doc.Page
 	was.Source = kind
-	if ctx.Err() != nil {
-		return stopped(ctx, src, passages)
-	}
-	within := fetch.Within(ctx, c.doc.Run.Start.Request.Filter()) // which the document was found under
-	now, err := again(within, fetcher, was)
-	if ctx.Err() != nil {
-		return stopped(ctx, src, passages)
-	}
+	now, err := cfg.again(fetch.Within(ctx, c.doc.Run.Start.Request.Filter()), fetcher, was) // the filter that it was found under
 	if err != nil {
 		src.State, src.Why, src.Detail = Unreachable, cmp.Or(whys[marchwarden.CodeOf(err)], Unanswered), reason(err)
 		if src.Why == Gone {
-			for i := range passages {
-				passages[i].State = Missing
-			}
+			stand(passages, Missing)
 		}
-		return src, passages, nil
+		return src, passages
 	}
 	if now.URL != "" && was.URL != "" && now.URL != was.URL {
 		src.MovedTo = now.URL
 	}
-	done, found := src, slices.Clone(passages)
-	cfg.compare(ctx, comparison{was: was, now: now}, &done, found, citations)
-	if ctx.Err() != nil { // which may have cut the comparison short
-		return stopped(ctx, src, passages)
-	}
-	return done, found, nil
+	cfg.compare(ctx, was, now, &src, passages, citations)
+	return src, passages
 }
 
-// stopped is what is known of a document that was not had before ctx ended.
-func stopped(ctx context.Context, src Source, passages []Passage) (Source, []Passage, error) {
-	src.Detail = "the check was stopped before"
-	return src, passages, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "fetch %.300q", src.Locator)
+// stand says that all passages have one standing.
+func stand(passages []Passage, state Standing) {
+	for i := range passages {
+		passages[i].State = state
+	}
 }
 
 // fetcherOf is who fetches a document and as which kind; nil, and why, if none is
@@ -87,11 +83,16 @@ func (cfg Config) fetcherOf(doc *run.Document) (fetcher fetch.Fetcher, kind, why
 	return nil, "", "documents of kind " + kind + " are not fetched again"
 }
 
-func again(ctx context.Context, f fetch.Fetcher, was fetch.Page) (fetch.Page, error) {
-	if r, ok := f.(fetch.Refetcher); ok {
-		return r.Refetch(ctx, was)
+// again fetches a document again. A Refetcher finds what it was beside what it fetches.
+func (cfg Config) again(ctx context.Context, f fetch.Fetcher, was fetch.Page) (fetch.Page, error) {
+	r, ok := f.(fetch.Refetcher)
+	if !ok {
+		return f.Fetch(ctx, was.Locator)
 	}
-	return f.Fetch(ctx, was.Locator)
+	if raw, err := cfg.Store.Blobs.Get(ctx, was.Raw); err == nil {
+		_, _ = cfg.Fetched.Put(ctx, raw) // of what is damaged nothing is expected
+	}
+	return r.Refetch(ctx, was)
 }
 
 // whys are how a document could not be had, by the code of the error; others are Unanswered.
@@ -105,58 +106,50 @@ func reason(err error) string {
 	return err.Error()
 }
 
-type comparison struct {
-	was, now fetch.Page
-
-	old, text string // the texts, as far as they could be read
-	// reread is the old bytes read as the new ones were, where that differs.
-	reread string
-}
-
 // compare fills in what became of a document that was had, and of its passages.
-func (cfg Config) compare(ctx context.Context, c comparison, src *Source, passages []Passage, citations []marchwarden.Citation) {
-	present := func() {
-		src.State = Unchanged
-		for i := range passages {
-			passages[i].State = Present
-		}
-	}
+func (cfg Config) compare(ctx context.Context, was, now fetch.Page, src *Source, passages []Passage, citations []marchwarden.Citation) {
 	switch {
-	case c.now.Raw.Valid() && c.now.Raw == c.was.Raw, c.now.Text.Valid() && c.now.Text == c.was.Text:
-		present()
+	case now.Raw.Valid() && now.Raw == was.Raw, now.Text.Valid() && now.Text == was.Text:
+		src.State = Unchanged
+		stand(passages, Present)
 		return
-	case c.now.NonText || c.was.NonText:
+	case now.NonText && !was.NonText:
+		src.State, src.Detail = Changed, fmt.Sprintf("it is no text any more (%s)", now.MediaType)
+		stand(passages, Missing)
+		return
+	case was.NonText:
 		src.State, src.Detail = Changed, "it is no text"
-		if c.now.NonText && !c.was.NonText {
-			src.Detail = fmt.Sprintf("it is no text any more (%s)", c.now.MediaType)
-			for i := range passages {
-				passages[i].State = Missing
-			}
-		}
 		return
 	}
-	text, err := cfg.Fetched.Get(ctx, c.now.Text)
+	text, err := blob.Text(ctx, cfg.Fetched, now.Text)
 	if err != nil { // unreachable unless a fetcher stores elsewhere
 		src.State, src.Why, src.Detail = Unreachable, Unanswered, err.Error()
 		return
 	}
+	t := texts{now: text}
 	// What is damaged is for others to report, and an excerpt is in the result.
-	old, _ := cfg.Store.Blobs.Get(ctx, c.was.Text)
-	c.text, c.old = string(text), string(old)
-	src.State = Changed
-	if c.reread = cfg.reread(ctx, c.was, c.now); c.reread != "" {
-		src.Detail = fmt.Sprintf("both were read by %s, as the record was read by %s", c.now.Extractor, c.was.Extractor)
+	t.old, _ = blob.Text(ctx, cfg.Store.Blobs, was.Text)
+	if t.reread = cfg.reread(ctx, was, now); t.reread != "" {
+		src.Detail = fmt.Sprintf("both were read by %s, as the record was read by %s", now.Extractor, was.Extractor)
 	}
-	if same := cmp.Or(c.reread, c.old); same != "" && evidence.Fold(same) == evidence.Fold(c.text) {
-		present() // the same words are on the page, whatever is around them
+	if same := cmp.Or(t.reread, t.old); same != "" && evidence.Fold(same) == evidence.Fold(text) {
+		src.State = Unchanged // the same words are on the page, whatever is around them
+		stand(passages, Present)
 		return
 	}
-	if c.now.MediaType != c.was.MediaType && c.was.MediaType != "" {
-		src.Detail = fmt.Sprintf("it is %s now, and was %s", c.now.MediaType, c.was.MediaType)
+	src.State = Changed
+	if now.MediaType != was.MediaType && was.MediaType != "" {
+		src.Detail = fmt.Sprintf("it is %s now, and was %s", now.MediaType, was.MediaType)
 	}
 	for i := range passages {
-		c.passage(&passages[i], citations[passages[i].Citation-1])
+		t.passage(&passages[i], citations[passages[i].Citation-1])
 	}
+}
+
+// texts are those of a document that changed, as far as they could be read.
+type texts struct {
+	old, now string
+	reread   string // the old bytes read as the new ones were, where that differs
 }
 
 // reread reads the recorded bytes as the new ones were read, if the record was read
@@ -178,37 +171,27 @@ func (cfg Config) reread(ctx context.Context, was, now fetch.Page) string {
 }
 
 // passage finds out about one passage of a text that changed.
-func (c comparison) passage(p *Passage, by marchwarden.Citation) {
+func (t texts) passage(p *Passage, by marchwarden.Citation) {
 	excerpt := Quote(by)
 	if by.RawExcerpt == marchwarden.ExcerptNonText || excerpt == "" {
 		return
 	}
-	inside := false // the excerpt itself ends within a word
-	if by.Span != nil && by.Span.In(len(c.old)) {
-		word, number := goesOn(c.old, *by.Span)
-		inside = word || number
+	inside := by.Span != nil && by.Span.In(len(t.old)) && !whole(t.old, *by.Span) // the excerpt itself ends within a word
+	present := stands(t.now, excerpt, inside)
+	if !present && t.reread != "" && !stands(t.reread, excerpt, inside) {
+		// Today's extractor does not find it in the old bytes either: it is looked for as it reads there.
+		if read, ok := nearest(t.reread, excerpt); ok {
+			excerpt, present = read, stands(t.now, read, true)
+		}
 	}
-	if stands(c.text, excerpt, inside) {
+	if present {
 		p.State = Present
 		return
 	}
-	// An excerpt that today's extractor does not find in the old bytes either is
-	// looked for as it reads there.
-	if c.reread != "" && !stands(c.reread, excerpt, inside) {
-		if read, ok := nearest(c.reread, excerpt); ok {
-			if stands(c.text, read, true) {
-				p.State = Present
-				return
-			}
-			excerpt = read
-		}
+	p.State = Missing
+	if now, ok := nearest(t.now, excerpt); ok {
+		p.State, p.Now = Altered, now
 	}
-	now, ok := nearest(c.text, excerpt)
-	if !ok {
-		p.State = Missing
-		return
-	}
-	p.State, p.Now, p.Diff = Altered, now, Diff(excerpt, now)
 }
 
 // Files reads the files of folders again, and says which folder is wanted where it has none.
@@ -223,29 +206,4 @@ func (f Files) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
 		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "its folder is not in the library, or not any more: --library names the folder it is in")
 	}
 	return f.From.Fetch(ctx, locator)
-}
-
-// NewScratch makes a store for what a check fetches: it reads what the record holds, which
-// it never writes to, and keeps what is put in memory, so that a check leaves nothing behind.
-func NewScratch(kept blob.Store) blob.Store { return scratch{blob.NewMem(), kept} }
-
-type scratch struct {
-	blob.Store // what was fetched
-	kept       blob.Store
-}
-
-func (s scratch) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
-	content, err := s.Store.Get(ctx, ref)
-	if errors.Is(err, blob.ErrNotFound) {
-		return s.kept.Get(ctx, ref)
-	}
-	return content, err
-}
-
-func (s scratch) Stat(ctx context.Context, ref blob.Ref) (blob.Info, error) {
-	info, err := s.Store.Stat(ctx, ref)
-	if errors.Is(err, blob.ErrNotFound) {
-		return s.kept.Stat(ctx, ref)
-	}
-	return info, err
 }

@@ -171,7 +171,7 @@ func (w *world) load() *run.Run {
 // config is that of a check an hour later.
 func (w *world) config() drift.Config {
 	w.now = noon.Add(time.Hour)
-	scratch := drift.NewScratch(w.store.Blobs)
+	scratch := blob.NewMem()
 	return drift.Config{Store: w.store, Fetchers: w.fetchers(scratch), Fetched: scratch, Extract: w.x, Now: func() time.Time { return w.now }}
 }
 

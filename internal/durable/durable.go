@@ -10,6 +10,7 @@ package durable
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -83,7 +84,7 @@ func Cause(err error) string {
 
 // AppendLine appends a line, which ends with its newline, by one write to the file at
 // path and syncs it. The file (mode 0600) and its folder (0700) are made when missing.
-// Several processes may append to one file without a lock. A stump that a crash left
+// Several processes may append to one file: each locks it. A stump that a crash left
 // at the end of the file gets a newline of its own first, so that it costs no more than
 // itself; readers pass over it and over blank lines.
 func AppendLine(path string, line []byte) (err error) {
@@ -94,7 +95,10 @@ func AppendLine(path string, line []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() { err = errors.Join(err, Release(f)) }()
+	if err := Hold(f, lockLimit); err != nil {
+		return err
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -105,8 +109,6 @@ func AppendLine(path string, line []byte) (err error) {
 			return err
 		}
 		if last[0] != '\n' {
-			// Another process may be in the middle of its write. Then this makes a
-			// blank line.
 			line = append([]byte{'\n'}, line...)
 		}
 	}
@@ -126,11 +128,18 @@ func AppendLine(path string, line []byte) (err error) {
 // it under name. If that fails the whole file is given up, and temp removed if it can be. To
 // keep the name over a power loss, sync the folder then.
 func Replace(root *os.Root, name, temp string, data []byte) error {
-	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	return replace(root, name, temp, 0o600, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+}
+
+func replace(root *os.Root, name, temp string, mode fs.FileMode, write func(*os.File) error) error {
+	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}
-	if _, err = f.Write(data); err == nil {
+	if err = write(f); err == nil {
 		err = f.Sync() // not tried again if it fails: the kernel may have dropped what it could not write
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
@@ -164,29 +173,24 @@ func ReplaceFile(path string, data []byte) error {
 
 // WriteWhole writes a file whole or not at all: beside its place, synced, and then
 // renamed. An existing file keeps its mode, a link keeps pointing to it.
-func WriteWhole(path string, write func(io.Writer) error) (err error) {
+func WriteWhole(path string, write func(io.Writer) error) error {
 	path = Linked(path)
-	tmp, err := TempBeside(path)
+	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	buf := bufio.NewWriter(tmp)
-	if err = write(buf); err == nil { // else flushing would only say it again
-		err = buf.Flush()
-	}
-	if info, statErr := os.Stat(path); err == nil && statErr == nil {
-		err = tmp.Chmod(info.Mode().Perm())
-	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	defer root.Close()
+	name := filepath.Base(path)
+	return replace(root, name, "."+name+"."+rand.Text()+".tmp", 0o666, func(f *os.File) error {
+		buf := bufio.NewWriter(f)
+		if err := write(buf); err != nil { // else flushing would only say it again
+			return err
+		}
+		if info, err := os.Stat(path); err == nil {
+			return errors.Join(buf.Flush(), f.Chmod(info.Mode().Perm()))
+		}
+		return buf.Flush()
+	})
 }
 
 // Linked is where the links at path lead, whether or not a file is there yet.
@@ -206,21 +210,11 @@ func Linked(path string) string {
 	return path
 }
 
-// TempBeside makes a new file in the folder of path, with the mode that the
-// user's umask gives to new files.
-func TempBeside(path string) (*os.File, error) {
-	for i := 0; ; i++ {
-		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(path), os.Getpid(), i))
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-		if errors.Is(err, fs.ErrExist) && i < 100 {
-			continue
-		}
-		return f, err
-	}
-}
-
 // Discard closes and removes a file.
 func Discard(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+
+// lockLimit is how long others are waited for, who need milliseconds.
+const lockLimit = 5 * time.Second
 
 // ErrLocked says that another process has a lock.
 var ErrLocked = errors.New("it is locked by another process")
@@ -229,7 +223,7 @@ var ErrLocked = errors.New("it is locked by another process")
 // for others, as Hold does. The lock ends with unlock or with the process, and the file
 // stays.
 func LockFile(path string) (unlock func() error, err error) {
-	f, err := Own(path, func(f *os.File) error { return Hold(f, 5*time.Second) }) // others need milliseconds
+	f, err := Own(path, func(f *os.File) error { return Hold(f, lockLimit) })
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func ReadLine(br *bufio.Reader, most int) (line []byte, err error) {
 
 // BadLine is a line that cannot be used.
 type BadLine struct {
-	Line
+	N       int // from one
 	Problem string
 	Later   bool // it was made by a later version, and is sound as far as can be told
 }
@@ -139,28 +139,31 @@ func (j Journal[T]) Append(path string, entry any) error {
 	return AppendLine(path, sealed)
 }
 
-// Read calls fn with every entry in its order, or with what is wrong with its line. A file that does not exist has none.
-func (j Journal[T]) Read(path string, fn func(line Line, entry T, bad *BadLine)) error {
+// Read gives the entries in their order, and what is wrong with the other lines. A file that does not exist has none.
+func (j Journal[T]) Read(path string) (entries []T, bad []BadLine, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	defer f.Close()
-	return j.Scan(f, fn)
+	return j.Scan(f)
 }
 
 // Scan is Read for what a file holds.
-func (j Journal[T]) Scan(r io.Reader, fn func(line Line, entry T, bad *BadLine)) error {
-	return ScanLines(r, j.Most, func(line Line) {
-		entry, bad := j.decode(bytes.TrimSpace(line.Text))
-		if bad != nil {
-			bad.Line = line
+func (j Journal[T]) Scan(r io.Reader) (entries []T, bad []BadLine, err error) {
+	err = ScanLines(r, j.Most, func(line Line) {
+		entry, problem := j.decode(bytes.TrimSpace(line.Text))
+		if problem == nil {
+			entries = append(entries, entry)
+			return
 		}
-		fn(line, entry, bad)
+		problem.N = line.N
+		bad = append(bad, *problem)
 	})
+	return entries, bad, err
 }
 
 func (j Journal[T]) decode(text []byte) (entry T, bad *BadLine) {

@@ -50,8 +50,6 @@ type DiskStore struct {
 	models map[string]*diskModel
 }
 
-var _ Store = (*DiskStore)(nil)
-
 // OpenDiskStore makes a store of a folder, which is made with the first vector. At most about
 // maxBytes are kept of each model; 0 is for 256 MB. Nothing is read before it is needed.
 func OpenDiskStore(dir string, maxBytes int64) *DiskStore {
@@ -152,23 +150,12 @@ func (s *DiskStore) Put(name string, texts []string, vs []Vector) error {
 	defer s.mu.Unlock()
 	lock, err := durable.Own(filepath.Join(s.dir, "lock"), func(f *os.File) error { return durable.Hold(f, patience) })
 	if err == nil {
-		s.sweep()
 		err = errors.Join(s.put(s.open(name), keysOf(name, texts), vs), lock.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("keep vectors: %w", err)
 	}
 	return nil
-}
-
-// sweep removes the files of earlier versions. The lock of the folder is held.
-func (s *DiskStore) sweep() {
-	for _, old := range []string{"*-??????" + keysEnd, "*-??????" + dataEnd, "turn"} {
-		names, _ := fs.Glob(os.DirFS(s.dir), old)
-		for _, name := range names {
-			_ = os.Remove(filepath.Join(s.dir, name))
-		}
-	}
 }
 
 // put writes the vectors that are not kept yet. The lock of the folder is held.
@@ -182,8 +169,10 @@ func (s *DiskStore) put(m *diskModel, keys []vectorKey, vs []Vector) error {
 	}
 	known := m.get(keys)
 	if size >= s.max { // the keys first: without them the vectors are nothing
-		if err := errors.Join(remove(m.path+keysEnd), remove(m.path+dataEnd)); err != nil {
-			return err
+		for _, end := range []string{keysEnd, dataEnd} {
+			if err := os.Remove(m.path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 		m.forget()
 		size, known = 0, make([]Vector, len(keys))
@@ -209,13 +198,6 @@ func (s *DiskStore) put(m *diskModel, keys []vectorKey, vs []Vector) error {
 		return err
 	}
 	return m.refresh()
-}
-
-func remove(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 func writeAt(path string, content []byte, at int64) error {

@@ -397,18 +397,3 @@ func TestALibraryIsEmbeddedOnce(t *testing.T) {
 		t.Errorf("a library of 100 texts was embedded by %d", e.made)
 	}
 }
-
-// Files of earlier versions are removed when something is kept; others stay.
-func TestEarlierFilesGo(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"0123456789abcdef-000001.keys", "0123456789abcdef-000001.vec", "turn", "mine.txt"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(t, open(t, dir, 0), textsOf(0, 2))
-	names, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(names) != 4 || !slices.Contains(names, filepath.Join(dir, "mine.txt")) || check(t, open(t, dir, 0), textsOf(0, 2)) != 2 {
-		t.Errorf("%q, %v", names, err)
-	}
-}

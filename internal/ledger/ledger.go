@@ -211,12 +211,6 @@ func Append(path string, e Entry) error {
 // damaged, of a later format or no entry. A flipped bit in a line of format 1 is found only
 // if the line is no longer an entry. A ledger that does not exist is empty.
 func Read(path string) (entries []Entry, bad []durable.BadLine, err error) {
-	err = lines.Read(path, func(_ durable.Line, e Entry, problem *durable.BadLine) {
-		if problem != nil {
-			bad = append(bad, *problem)
-		} else {
-			entries = append(entries, e)
-		}
-	})
+	entries, bad, err = lines.Read(path)
 	return entries, bad, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read ledger %s", path)
 }

@@ -30,16 +30,9 @@ func TestEveryFlippedBitOfALineIsFound(t *testing.T) {
 	for bit := 8 * first; bit < 8*second; bit++ {
 		damaged := bytes.Clone(whole)
 		damaged[bit/8] ^= 1 << (bit % 8)
-		good, bad := 0, 0
-		err := lines.Scan(bytes.NewReader(damaged), func(_ durable.Line, _ Entry, problem *durable.BadLine) {
-			if problem != nil {
-				bad++
-			} else {
-				good++
-			}
-		})
-		if err != nil || good != 2 || bad == 0 {
-			t.Fatalf("bit %d of byte %d: %d good, %d bad, %v", bit%8, bit/8, good, bad, err)
+		good, bad, err := lines.Scan(bytes.NewReader(damaged))
+		if err != nil || len(good) != 2 || len(bad) == 0 {
+			t.Fatalf("bit %d of byte %d: %d good, %d bad, %v", bit%8, bit/8, len(good), len(bad), err)
 		}
 	}
 }

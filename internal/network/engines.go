@@ -11,6 +11,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/chromium"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
@@ -145,7 +146,7 @@ func (h *Host) openDrift(c *settings.Settings, store run.Store, folders []string
 	if err != nil {
 		return cfg, nil, err
 	}
-	x, fetched := h.Extractor(c), drift.NewScratch(store.Blobs)
+	x, fetched := h.Extractor(c), blob.NewMem()
 	pages := h.openPages(allow, webfetch.Config{Store: fetched, Extract: x, Timeout: patience})
 	api, indexes, papers := h.openPapers(c, fetched, pages)
 	return drift.Config{

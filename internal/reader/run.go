@@ -31,16 +31,10 @@ func Of(start *trace.Start) (Reader, error) {
 
 // VectorsOf finds what makes the vectors of a recorded run, which is run again or resumed: of is
 // asked for the embedder of an id, and says why it has none. It is nil for a run without vectors. A
-// run whose vectors cannot be had would go another way: that is CodeUnsupported. The vectors of a
-// service, which an earlier version asked, cannot.
+// run whose vectors cannot be had would go another way: that is CodeUnsupported.
 func VectorsOf(start *trace.Start, of func(id string) (embed.Embedder, error)) (embed.Embedder, error) {
 	if start.Vectors == "" {
 		return nil, nil
-	}
-	if start.VectorsRecorded {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported,
-			Message: "the run was made with the sentence vectors of a service, " + start.Vectors + ", and this version has only the model inside",
-			Hint:    "'marchwarden verify' still checks its answer; the version that made it can execute it again"}
 	}
 	var e embed.Embedder
 	var err error
@@ -50,7 +44,7 @@ func VectorsOf(start *trace.Start, of func(id string) (embed.Embedder, error)) (
 	if e == nil || e.ID() != start.Vectors {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Err: err,
 			Message: "the run was made with the sentence vectors of " + start.Vectors + ", which this program does not have",
-			Hint:    "use the program that made it, or one with that model inside"}
+			Hint:    "'marchwarden verify' still checks its answer; the version that made it can execute it again"}
 	}
 	return e, nil
 }

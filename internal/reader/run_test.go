@@ -45,8 +45,4 @@ func TestVectorsOf(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	of := trace.Instruments{Vectors: "ollama/all-minilm", VectorsRecorded: true}
-	if _, err := VectorsOf(&trace.Start{Instruments: of}, has(encoder("ollama/all-minilm"), nil)); !errors.Is(err, marchwarden.CodeUnsupported) || !strings.Contains(err.Error(), "of a service, ollama/all-minilm") {
-		t.Errorf("of a service: %v", err)
-	}
 }

@@ -44,8 +44,7 @@ type Finding struct {
 	More     int    `json:"more_need_it,omitempty"`
 	Remedy   string `json:"remedy,omitempty"` // what the user can do about it
 
-	ref blob.Ref
-	id  marchwarden.TraceID
+	id marchwarden.TraceID // of a damaged trace
 }
 
 // Need is a step that needs a blob.
@@ -124,9 +123,9 @@ type CheckOptions struct {
 // missing. An error means that it could not be told; the report then has what was
 // found until then.
 func (h Home) Check(ctx context.Context, o CheckOptions) (*Report, error) {
-	c := &checker{Home: h, o: o, report: &Report{}, known: map[blob.Ref]bool{}, rihlaOf: map[marchwarden.TraceID]marchwarden.TraceID{}}
+	c := &checker{Home: h, o: o, report: &Report{}, stored: map[blob.Ref]*stored{}, lost: map[blob.Ref]int{}, rihlaOf: map[marchwarden.TraceID]marchwarden.TraceID{}}
 	var err error
-	for _, step := range []func(context.Context) error{c.traces, c.places, c.blobs, c.needs} {
+	for _, step := range []func(context.Context) error{c.blobs, c.traces, c.places} {
 		if err = step(ctx); err != nil {
 			c.report.Incomplete = true
 			err = fmt.Errorf("check: %w", err)
@@ -140,20 +139,27 @@ func (h Home) Check(ctx context.Context, o CheckOptions) (*Report, error) {
 
 type checker struct {
 	Home
-	o      CheckOptions
-	report *Report
-	// known are the blobs that traces mention; true for those they need and that
-	// were not met yet.
-	known    map[blob.Ref]bool
-	rihlaOf  map[marchwarden.TraceID]marchwarden.TraceID
-	whole    []marchwarden.TraceID  // runs that are no rihlas, whatever others say
-	reported []*trace.RihlaComplete // by rihlas whose traces must be there
+	o       CheckOptions
+	report  *Report
+	stored  map[blob.Ref]*stored
+	lost    map[blob.Ref]int // the findings about blobs
+	rihlaOf map[marchwarden.TraceID]marchwarden.TraceID
+	whole   []marchwarden.TraceID // runs that are no rihlas, whatever others say
 }
 
-// remedies says what the user can do about what runs have lost.
+// stored is a blob's file, and whether a trace mentions it.
+type stored struct {
+	size      int64
+	mentioned bool
+}
+
+// remedies says what the user can do about what runs have lost, and of what they are part.
 func (c *checker) remedies() {
 	for i := range c.report.Findings {
 		f := &c.report.Findings[i]
+		for j, n := range f.NeededBy {
+			f.NeededBy[j].RihlaOf = c.rihlaOf[n.Run]
+		}
 		switch f.Kind {
 		case MissingTrace, MissingBlob, DamagedBlob:
 			f.Remedy = "asking for the same document again repairs it; 'marchwarden gc' removes it if no run needs it"
@@ -175,8 +181,8 @@ func (c *checker) family(id marchwarden.TraceID) marchwarden.TraceID {
 	return id
 }
 
-// each calls fn for every trace, in the order of their ids.
-func (c *checker) each(ctx context.Context, fn func(marchwarden.TraceID)) error {
+// traces reads every trace, in the order of their ids.
+func (c *checker) traces(ctx context.Context) error {
 	ids, err := c.Traces.List()
 	if err != nil {
 		return err
@@ -186,26 +192,24 @@ func (c *checker) each(ctx context.Context, fn func(marchwarden.TraceID)) error 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		fn(id)
-	}
-	return nil
-}
-
-func (c *checker) traces(ctx context.Context) error {
-	if err := c.each(ctx, func(id marchwarden.TraceID) { c.trace(ctx, id) }); err != nil {
-		return err
+		c.trace(ctx, id)
 	}
 	for _, id := range c.whole {
 		delete(c.rihlaOf, id)
 	}
-	c.missing()
+	for _, file := range c.stored {
+		if !file.mentioned {
+			c.report.Orphans++
+			c.report.OrphanBytes += file.size
+		}
+	}
 	return nil
 }
 
 func (c *checker) trace(ctx context.Context, id marchwarden.TraceID) {
 	log, text, err := c.read(id, func(ref blob.Ref) {
-		if !c.known[ref] {
-			c.known[ref] = false
+		if file := c.stored[ref]; file != nil {
+			file.mentioned = true
 		}
 	})
 	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
@@ -231,12 +235,19 @@ func (c *checker) trace(ctx context.Context, id marchwarden.TraceID) {
 	for _, part := range facts.Parts {
 		c.rihlaOf[part] = id
 	}
-	c.reported = append(c.reported, facts.Own(ctx, c.Blobs)...)
-	for _, ref := range log.Refs() {
-		c.known[ref] = true
+	for _, r := range facts.Own(ctx, c.Blobs) {
+		if _, err := c.Traces.Stat(r.TraceID); marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+			c.report.found(Finding{Kind: MissingTrace, Object: "trace " + r.TraceID.String(), Problem: "it is not there", NeededBy: []Need{needOf(id, r)}})
+		}
+	}
+	for _, s := range log.Steps {
+		for _, ref := range trace.Refs(s) {
+			c.need(ctx, ref, needOf(id, s))
+		}
 	}
 }
 
+// blobs reads every blob.
 func (c *checker) blobs(ctx context.Context) error {
 	var mu sync.Mutex // guards damage
 	damage := map[blob.Ref]error{}
@@ -251,12 +262,7 @@ func (c *checker) blobs(ctx context.Context) error {
 		}
 		c.report.Blobs++
 		c.report.Bytes += file.Size
-		if _, known := c.known[file.Ref]; known {
-			c.known[file.Ref] = false
-		} else {
-			c.report.Orphans++
-			c.report.OrphanBytes += file.Size
-		}
+		c.stored[file.Ref] = &stored{size: file.Size}
 		if c.o.Progress != nil {
 			c.o.Progress(c.report.Blobs)
 		}
@@ -274,53 +280,28 @@ func (c *checker) blobs(ctx context.Context) error {
 	})
 	err = errors.Join(err, group.Wait())
 	for ref, err := range damage {
-		c.report.found(Finding{Kind: DamagedBlob, Object: "blob " + ref.String(), Problem: err.Error(), ref: ref})
+		c.lose(DamagedBlob, ref, err.Error())
 	}
 	return err
 }
 
-// needs adds what is missing, and finds out who needs what is missing or damaged.
-func (c *checker) needs(ctx context.Context) error {
-	for ref, missing := range c.known {
-		if !missing {
-			continue
-		}
-		if _, err := c.Shelf.Inspect(ctx, ref); err == nil {
-			continue // put since
-		}
-		c.report.found(Finding{Kind: MissingBlob, Object: "blob " + ref.String(), Problem: "it is not stored", ref: ref})
-	}
-	at := map[blob.Ref]*Finding{}
-	for i := range c.report.Findings {
-		if f := &c.report.Findings[i]; f.ref.Valid() {
-			at[f.ref] = f
-		}
-	}
-	if len(at) == 0 {
-		return nil
-	}
-	err := c.each(ctx, func(id marchwarden.TraceID) {
-		log, err := c.Traces.Load(id)
-		if err != nil {
-			return // said before
-		}
-		for _, s := range log.Steps {
-			for _, ref := range trace.Refs(s) {
-				if f := at[ref]; f != nil {
-					f.need(Need{Run: id, Step: s.Header().Step, Action: s.Header().Action, What: whatOf(s), RihlaOf: c.rihlaOf[id]})
-				}
-			}
-		}
-	})
-	if err != nil {
-		return err // who needs the rest is not known: it stays
-	}
-	// A trace may have been removed since, and with it what it needed.
-	c.report.Findings = slices.DeleteFunc(c.report.Findings, func(f Finding) bool { return f.Kind == MissingBlob && len(f.NeededBy) == 0 })
-	return nil
+func (c *checker) lose(kind Kind, ref blob.Ref, problem string) {
+	c.lost[ref] = len(c.report.Findings)
+	c.report.found(Finding{Kind: kind, Object: "blob " + ref.String(), Problem: problem})
 }
 
-func (f *Finding) need(n Need) {
+// need notes who needs a blob that is damaged or missing.
+func (c *checker) need(ctx context.Context, ref blob.Ref, n Need) {
+	if _, lost := c.lost[ref]; !lost {
+		if c.stored[ref] != nil {
+			return
+		}
+		if _, err := c.Shelf.Inspect(ctx, ref); err == nil {
+			return // put since
+		}
+		c.lose(MissingBlob, ref, "it is not stored")
+	}
+	f := &c.report.Findings[c.lost[ref]]
 	last := len(f.NeededBy) - 1
 	switch {
 	case last >= 0 && f.NeededBy[last].Run == n.Run && f.NeededBy[last].Step == n.Step: // twice in one step
@@ -331,21 +312,22 @@ func (f *Finding) need(n Need) {
 	}
 }
 
-// whatOf is what a step was about, in a word.
-func whatOf(s trace.Step) string {
+// needOf is what a step of a run needs something for: what it was about, in a word.
+func needOf(id marchwarden.TraceID, s trace.Step) Need {
+	n := Need{Run: id, Step: s.Header().Step, Action: s.Header().Action}
 	switch s := s.(type) {
 	case *trace.FetchComplete:
-		return s.URL
+		n.What = s.URL
 	case *trace.Evidence:
-		return s.Locator
+		n.What = s.Locator
 	case *trace.SearchComplete:
-		return s.Query
+		n.What = s.Query
 	case *trace.RihlaComplete:
-		return s.Researcher
+		n.What = s.Researcher
 	case *trace.ModelComplete:
-		return s.Prompt
+		n.What = s.Prompt
 	case *trace.EmbedComplete:
-		return s.Model
+		n.What = s.Model
 	}
-	return ""
+	return n
 }

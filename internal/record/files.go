@@ -79,8 +79,7 @@ func (f Files) watched(report *Report) error {
 	})
 }
 
-// places looks at the entries of the folder of traces that are no traces: what stands in the
-// place of one, and what an import left that was broken off.
+// places looks for what stands in the place of a trace and is none.
 func (c *checker) places(ctx context.Context) error {
 	err := named(c.Traces.Path(), ".jsonl", func(path string, e fs.DirEntry) error {
 		if !e.Type().IsRegular() {
@@ -88,9 +87,7 @@ func (c *checker) places(ctx context.Context) error {
 		}
 		return nil
 	})
-	left, failed := c.Traces.Leftovers(c.o.Now.Add(-grace))
-	c.report.Leftovers += len(left)
-	return errors.Join(err, failed, ctx.Err())
+	return errors.Join(err, ctx.Err())
 }
 
 // sound says what is wrong with a trace. What a crash left at its end is no damage: it was
@@ -125,17 +122,4 @@ func (c *checker) sound(id marchwarden.TraceID, log *trace.Log, text []byte, bus
 	}
 	c.report.Torn++
 	return nil
-}
-
-// missing finds the rihlas whose traces are gone although the investigation's is not.
-func (c *checker) missing() {
-	for _, r := range c.reported {
-		of := c.rihlaOf[r.TraceID]
-		_, err := c.Traces.Stat(r.TraceID)
-		if _, gone := c.Traces.Stat(of); gone != nil || marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
-			continue
-		}
-		c.report.found(Finding{Kind: MissingTrace, Object: "trace " + r.TraceID.String(), Problem: "it is not there",
-			NeededBy: []Need{{Run: of, Step: r.Step, Action: r.Action, What: r.Researcher}}})
-	}
 }

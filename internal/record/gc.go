@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -52,6 +51,7 @@ type Plan struct {
 
 	home    Home
 	options CollectOptions
+	needs   needs
 	garbage []blob.Ref
 	before  time.Time             // blobs used since then are spared
 	watched []marchwarden.TraceID // runs that watched questions are compared with
@@ -71,66 +71,70 @@ type Collected struct {
 // investigation, and CodeUnavailable if a process is at work on it.
 func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (_ *Plan, err error) {
 	p := &Plan{home: h, options: o, Families: []Family{}}
-	if h.Folder != "" {
-		if p.watched, err = watch.In(h.Folder).Needed(); err != nil {
-			return nil, fmt.Errorf("plan a collection: %w", err)
+	if err := p.plan(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Plan) plan(ctx context.Context) (err error) {
+	if p.home.Folder != "" {
+		if p.watched, err = watch.In(p.home.Folder).Needed(); err != nil {
+			return fmt.Errorf("plan a collection: %w", err)
 		}
 	}
-	uses := map[blob.Ref]int{} // how often traces mention a blob
-	all, began, err := h.families(ctx, func(ref blob.Ref) { uses[ref]++ })
+	all, began, err := p.home.families(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("plan a collection: %w", err)
+		return fmt.Errorf("plan a collection: %w", err)
 	}
-	p.before = o.Now.Add(-grace)
+	p.before = p.options.Now.Add(-grace)
 	if limit := began.Add(-grace); !began.IsZero() && limit.Before(p.before) {
 		p.before = limit
 	}
-	sizes := map[blob.Ref]blob.File{}
-	err = h.Shelf.Files(ctx, func(file blob.File) error {
-		if !file.Leftover {
-			sizes[file.Ref] = file
-			p.Before += file.Size
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("plan a collection: %w", err)
+	if len(p.options.Runs) > 0 {
+		err = p.chooseRuns(all)
+	} else {
+		p.choose(all, !began.IsZero())
 	}
-	p.After = p.Before
+	if err != nil {
+		return err
+	}
 	for _, f := range all {
 		p.Before, p.After = p.Before+f.Bytes, p.After+f.Bytes
 	}
-	drop := func(ref blob.Ref) {
-		file, ok := sizes[ref]
+	going := map[marchwarden.TraceID]bool{}
+	for _, f := range p.Families {
+		p.After -= f.Bytes
+		for _, id := range f.IDs {
+			going[id] = true
+		}
+	}
+	p.needs = needs{home: p.home, seen: map[marchwarden.TraceID]trace.File{}, refs: map[blob.Ref]bool{}}
+	kept, err := p.needs.without(ctx, going)
+	if err != nil {
+		return fmt.Errorf("plan a collection: %w", err)
+	}
+	err = p.home.Shelf.Files(ctx, func(file blob.File) error {
 		switch {
-		case !ok:
+		case file.Leftover:
+			return nil
+		case kept[file.Ref]:
+			p.After += file.Size
 		case file.Used.Before(p.before):
-			p.garbage = append(p.garbage, ref)
+			p.garbage = append(p.garbage, file.Ref)
 			p.Blobs, p.BlobBytes = p.Blobs+1, p.BlobBytes+file.Size
-			p.After -= file.Size
 		default:
 			p.Spared++
+			p.After += file.Size
 		}
-		delete(sizes, ref)
-	}
-	for ref := range sizes {
-		if uses[ref] == 0 {
-			drop(ref)
-		}
-	}
-	release := func(ref blob.Ref) {
-		if uses[ref]--; uses[ref] == 0 {
-			drop(ref)
-		}
-	}
-	if len(o.Runs) > 0 {
-		return p, p.chooseRuns(ctx, all, release)
-	}
-	return p, p.choose(ctx, all, !began.IsZero(), release)
+		p.Before += file.Size
+		return nil
+	})
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "plan a collection")
 }
 
 // chooseRuns picks the families that were asked for by name.
-func (p *Plan) chooseRuns(ctx context.Context, all []Family, release func(blob.Ref)) error {
+func (p *Plan) chooseRuns(all []Family) error {
 	for _, id := range p.options.Runs {
 		i := slices.IndexFunc(all, func(f Family) bool { return slices.Contains(f.IDs, id) })
 		switch {
@@ -147,25 +151,8 @@ func (p *Plan) chooseRuns(ctx context.Context, all []Family, release func(blob.R
 		case slices.ContainsFunc(p.Families, func(f Family) bool { return f.IDs[0] == id }):
 			continue // asked for twice
 		}
-		if err := p.take(ctx, all[i], release); err != nil {
-			return err
-		}
+		p.Families = append(p.Families, all[i])
 	}
-	return nil
-}
-
-// take adds a family to what goes.
-func (p *Plan) take(ctx context.Context, f Family, release func(blob.Ref)) error {
-	for _, id := range f.IDs {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if _, _, err := p.home.read(id, release); err != nil && !unreadable(err) {
-			return fmt.Errorf("plan a collection: %w", err)
-		}
-	}
-	p.After -= f.Bytes
-	p.Families = append(p.Families, f)
 	return nil
 }
 
@@ -175,8 +162,8 @@ func unreadable(err error) bool {
 	return errors.Is(err, marchwarden.CodeCorrupt) || errors.Is(err, marchwarden.CodeUnsupported) || errors.Is(err, marchwarden.CodeNotFound)
 }
 
-// choose picks the families that go, and calls release for every mention in their traces.
-func (p *Plan) choose(ctx context.Context, all []Family, running bool, release func(blob.Ref)) error {
+// choose picks the families that go by their age.
+func (p *Plan) choose(all []Family, running bool) {
 	o := p.options
 	for _, f := range all {
 		if o.Older <= 0 || !f.Last.Before(o.Now.Add(-max(o.Older, grace))) {
@@ -185,19 +172,14 @@ func (p *Plan) choose(ctx context.Context, all []Family, running bool, release f
 		switch {
 		case f.sealed:
 			p.Sealed++
-			continue
 		case f.busy, f.rihla && running: // it may be part of what goes on
 			p.Running++
-			continue
 		case slices.Contains(p.watched, f.IDs[0]):
 			p.Watched++
-			continue
-		}
-		if err := p.take(ctx, f, release); err != nil {
-			return err
+		default:
+			p.Families = append(p.Families, f)
 		}
 	}
-	return nil
 }
 
 // Run removes what was planned: traces first and then blobs, so that at no moment a
@@ -216,12 +198,12 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 		}
 	}
 	if len(p.garbage) > 0 {
-		n := needs{home: p.home, seen: map[marchwarden.TraceID]trace.File{}, refs: map[blob.Ref]bool{}}
+		needed := func() (map[blob.Ref]bool, error) { return p.needs.without(ctx, nil) }
 		// Now, so that little is left to be read while no other process can write.
-		if _, err := n.now(); err != nil {
+		if _, err := needed(); err != nil {
 			return c, err
 		}
-		gone, err := p.home.Shelf.Remove(ctx, p.garbage, p.before, n.now)
+		gone, err := p.home.Shelf.Remove(ctx, p.garbage, p.before, needed)
 		for _, file := range gone {
 			c.Blobs, c.Bytes = c.Blobs+1, c.Bytes+file.Size
 		}
@@ -231,15 +213,6 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 	}
 	var err error
 	c.Leftovers, err = p.home.Shelf.Sweep(ctx, p.options.Now.Add(-grace))
-	imports, failed := p.home.Traces.Leftovers(p.options.Now.Add(-grace))
-	err = errors.Join(err, failed)
-	for _, path := range imports {
-		if failed := os.Remove(path); failed != nil {
-			err = errors.Join(err, failed)
-		} else {
-			c.Leftovers++
-		}
-	}
 	return c, err
 }
 
@@ -296,16 +269,19 @@ type needs struct {
 	refs map[blob.Ref]bool
 }
 
-// now is what they mention at the moment. It is asked while no blob can be put, and a trace
-// names a blob after it was put.
-func (n *needs) now() (map[blob.Ref]bool, error) {
+// without is what they mention at the moment, but for some of them. Before blobs are removed it is
+// asked while none can be put, and a trace names a blob after it was put.
+func (n *needs) without(ctx context.Context, going map[marchwarden.TraceID]bool) (map[blob.Ref]bool, error) {
 	files, err := n.home.Traces.Files()
 	if err != nil {
 		return nil, err
 	}
 	for _, file := range files {
-		if n.seen[file.ID] == file {
+		if n.seen[file.ID] == file || going[file.ID] {
 			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		_, _, err = n.home.read(file.ID, func(ref blob.Ref) { n.refs[ref] = true })
 		if err != nil && !unreadable(err) {

@@ -85,135 +85,127 @@ type Family struct {
 	// Unreadable says that one of its traces cannot be read.
 	Unreadable bool `json:"unreadable,omitempty"`
 
-	busy   bool                  // a process writes one of its traces
-	rihla  bool                  // of an investigation that is not known
-	sealed bool                  // a trace of it, or one that mentions it, cannot be read
-	others []marchwarden.TraceID // traces that it names and that are not of it
+	busy   bool // a process writes one of its traces
+	rihla  bool // of an investigation that is not known
+	sealed bool // a trace of it, or one that mentions it, cannot be read
 }
 
 // member is one trace: the family that it is by itself, and what it may belong to.
 type member struct {
 	Family
-	parts   []marchwarden.TraceID
-	started time.Time // when it can have used its first blob
-	whole   bool      // known to be no rihla
+	parts   []marchwarden.TraceID // that it names
+	by      []*member             // that name it
+	started time.Time             // when it can have used its first blob
+	whole   bool                  // known to be no rihla
 }
 
-// survey is all traces, as they are put together.
-type survey struct {
-	members map[marchwarden.TraceID]*member
-	named   map[marchwarden.TraceID]int // by how many traces that can be read
-	claimed map[marchwarden.TraceID]bool
+// owner is the trace whose part one is: that which alone names it, unless it is known to be no rihla.
+// One that cannot be read owns what is known to be a rihla, if no other names that.
+func (m *member) owner() *member {
+	readable := slices.DeleteFunc(slices.Clone(m.by), func(by *member) bool { return by.sealed })
+	switch {
+	case len(readable) == 1 && !m.whole:
+		return readable[0]
+	case len(readable) == 0 && len(m.by) > 0 && m.rihla:
+		return m.by[0]
+	}
+	return nil
+}
+
+// root is the trace that heads the family of one; nil for traces that are parts of one another.
+func (m *member) root() *member {
+	const deepest = 1000
+	for range deepest {
+		owner := m.owner()
+		if owner == nil {
+			return m
+		}
+		m = owner
+	}
+	return nil
 }
 
 // families reads all traces and puts them together, the least recently written family first.
-// mention is told of every hash; began is when the first run began that is going on.
-func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Family, began time.Time, err error) {
+// began is when the first run began that is going on.
+func (h Home) families(ctx context.Context) (all []Family, began time.Time, err error) {
 	ids, err := h.Traces.List()
 	if err != nil {
 		return nil, began, err
 	}
-	s := survey{map[marchwarden.TraceID]*member{}, map[marchwarden.TraceID]int{}, map[marchwarden.TraceID]bool{}}
+	var members []*member
+	at := map[marchwarden.TraceID]*member{}
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return nil, began, err
 		}
-		m, err := h.member(id, mention)
+		m, err := h.member(id)
 		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
 			continue // removed since
 		}
 		if err != nil {
 			return nil, began, err
 		}
-		s.members[id] = m
-		for _, part := range m.parts {
-			if !m.sealed {
-				s.named[part]++
-			}
-		}
+		members, at[id] = append(members, m), m
 		if m.busy && (began.IsZero() || m.started.Before(began)) {
 			began = m.started
 		}
 	}
-	ids = slices.DeleteFunc(ids, func(id marchwarden.TraceID) bool { return s.members[id] == nil })
-	for _, id := range ids {
-		s.claim(s.members[id])
-	}
-	for _, id := range ids {
-		if !s.claimed[id] {
-			f := Family{Question: s.members[id].Question, Finished: s.members[id].Finished, rihla: s.members[id].rihla}
-			s.join(&f, s.members[id])
-			all = append(all, f)
+	for _, m := range members {
+		for _, part := range m.parts {
+			if other := at[part]; other != nil {
+				other.by = append(other.by, m)
+			}
 		}
 	}
-	tie(all)
+	for _, f := range join(members) {
+		all = append(all, *f)
+	}
 	slices.SortFunc(all, func(a, b Family) int {
 		return cmp.Or(a.Last.Compare(b.Last), strings.Compare(a.IDs[0].String(), b.IDs[0].String()))
 	})
 	return all, began, nil
 }
 
-// claim leaves those traces as parts of one which it alone names and of which it is not
-// known that they are no rihlas. What one mentions that cannot be read is a part only if
-// it is known to be a rihla, and if no other names it.
-func (s survey) claim(m *member) {
-	by := 1
-	if m.sealed {
-		by = 0
-	}
-	m.parts = slices.DeleteFunc(m.parts, func(id marchwarden.TraceID) bool {
-		other := s.members[id]
-		if other == nil {
-			return true
+// join puts traces together. A family stays as long as every other that names a trace of it, and may
+// need it.
+func join(members []*member) map[*member]*Family {
+	families := map[*member]*Family{} // by their roots
+	for _, m := range members {
+		root := m.root()
+		if root == nil {
+			continue
 		}
-		mine := (other.rihla || !other.whole && !m.sealed) && s.named[id] == by && !s.claimed[id]
-		if s.claimed[id] = s.claimed[id] || mine; !mine {
-			m.others = append(m.others, id)
+		f := families[root]
+		if f == nil {
+			f = &Family{IDs: slices.Clone(root.IDs), Question: root.Question, Finished: root.Finished, rihla: root.rihla}
+			families[root] = f
 		}
-		return !mine
-	})
-}
-
-// join adds a trace to a family, with its parts.
-func (s survey) join(f *Family, m *member) {
-	if slices.Contains(f.IDs, m.IDs[0]) {
-		return
-	}
-	f.IDs = append(f.IDs, m.IDs[0])
-	f.Bytes += m.Bytes
-	f.busy, f.Unreadable, f.sealed = f.busy || m.busy, f.Unreadable || m.sealed, f.sealed || m.sealed
-	f.others = append(f.others, m.others...)
-	if m.Last.After(f.Last) {
-		f.Last = m.Last
-	}
-	for _, part := range m.parts {
-		s.join(f, s.members[part])
-	}
-}
-
-// tie keeps a family as long as every other that names a trace of it, and may need it.
-func tie(all []Family) {
-	of := map[marchwarden.TraceID]*Family{}
-	for i := range all {
-		for _, id := range all[i].IDs {
-			of[id] = &all[i]
+		if m != root {
+			f.IDs = append(f.IDs, m.IDs...)
+		}
+		f.Bytes += m.Bytes
+		f.busy, f.Unreadable, f.sealed = f.busy || m.busy, f.Unreadable || m.sealed, f.sealed || m.sealed
+		if m.Last.After(f.Last) {
+			f.Last = m.Last
 		}
 	}
-	for i := range all {
-		for _, id := range all[i].others {
-			f := of[id]
-			if f == nil || f == &all[i] {
+	for _, m := range members {
+		f := families[m.root()]
+		for _, by := range m.by {
+			other := families[by.root()]
+			if f == nil || other == nil || f == other {
 				continue
 			}
-			f.busy, f.sealed = f.busy || all[i].busy, f.sealed || all[i].sealed
-			if !f.Last.After(all[i].Last) {
-				f.Last = all[i].Last.Add(1) // the other goes first
+			f.busy, f.sealed = f.busy || other.busy, f.sealed || other.sealed
+			if !f.Last.After(other.Last) {
+				f.Last = other.Last.Add(1) // the other goes first
 			}
 		}
 	}
+	return families
 }
 
-func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, error) {
+func (h Home) member(id marchwarden.TraceID) (*member, error) {
 	info, err := h.Traces.Stat(id)
 	if err != nil {
 		return nil, err
@@ -224,7 +216,7 @@ func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, e
 	if m.busy, err = h.Traces.Busy(id); err != nil {
 		return nil, err
 	}
-	log, text, err := h.read(id, mention)
+	log, text, err := h.read(id, func(blob.Ref) {})
 	switch {
 	case marchwarden.CodeOf(err) == marchwarden.CodeNotFound, errors.Is(err, marchwarden.CodeUnavailable):
 		return nil, err

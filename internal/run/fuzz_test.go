@@ -27,7 +27,6 @@ var makers = []func(n int) trace.Step{
 	func(int) trace.Step { return &trace.FetchComplete{ContentHash: blob.Of(nil)} },
 	func(n int) trace.Step { return &trace.Model{Prompt: []string{"step", "write", "x"}[n&1]} },
 	func(n int) trace.Step { return &trace.ModelComplete{Prompt: "judge", TokensIn: n, TokensOut: n} },
-	func(int) trace.Step { return &trace.Embed{} },
 	func(n int) trace.Step { return &trace.EmbedComplete{TokensIn: n} },
 	func(int) trace.Step { return &trace.Checkpoint{} },
 	func(int) trace.Step { return &trace.BudgetExhausted{} },

@@ -34,7 +34,7 @@ func (w *worker) step(s trace.Step) {
 		w.enter(s)
 	}
 	switch s.(type) {
-	case *trace.Start, *trace.Iteration, *trace.SearchComplete, *trace.FetchComplete, *trace.ModelComplete, *trace.Embed, *trace.EmbedComplete,
+	case *trace.Start, *trace.Iteration, *trace.SearchComplete, *trace.FetchComplete, *trace.ModelComplete, *trace.EmbedComplete,
 		*trace.RihlaUnderWay, *trace.Checkpoint, *trace.Clarified, *trace.Unknown:
 	default:
 		w.Doing = plaintext.Line(s.Header().Decision, maxLine)

@@ -32,7 +32,7 @@ func CheckOut(path string) error {
 		return Invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, durable.Cause(err)))
 	}
 	target := durable.Linked(path)
-	probe, err := durable.TempBeside(target)
+	probe, err := os.CreateTemp(filepath.Dir(target), ".marchwarden-*.tmp")
 	if err != nil {
 		hint, what := "give a path in a folder that can be written", fmt.Sprintf("%q", path)
 		if target != path {

@@ -3,14 +3,12 @@ package trace
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -71,34 +69,22 @@ func (d *Dir) Path() string { return d.path }
 // Create begins a new trace; the id must not have been used before. A file in which no whole
 // line stands, since a crash came before the first, is begun again.
 func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
-	f, err := d.hold(id, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, holdLimit)
-	used := errors.Is(err, fs.ErrExist)
-	if used {
-		f, err = d.hold(id, os.O_WRONLY|os.O_APPEND, holdLimit)
-	}
+	f, err := d.hold(id, os.O_CREATE|os.O_WRONLY|os.O_APPEND, holdLimit)
 	if err != nil {
 		return nil, err
 	}
-	if used {
-		err = d.empty(id, f)
+	log, err := d.Load(id)
+	if err == nil && (len(log.Steps) > 0 || log.Damaged) {
+		err = fs.ErrExist
+	}
+	if err == nil {
+		err = f.Truncate(0)
 	}
 	if err := errors.Join(err, d.sync()); err != nil {
 		f.Close()
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
 	}
 	return &Writer{f: locked{f}, now: d.now, clean: d.Clean, sums: true}, nil
-}
-
-// empty makes the file of a trace empty, unless something is recorded in it.
-func (d *Dir) empty(id marchwarden.TraceID, f *os.File) error {
-	log, err := d.Load(id)
-	if err == nil && (len(log.Steps) > 0 || log.Damaged) {
-		err = fs.ErrExist
-	}
-	if err != nil {
-		return err
-	}
-	return f.Truncate(0)
 }
 
 // Mirror is the trace of a run that another machine records, as it grows: it is listed and
@@ -252,23 +238,9 @@ func (d *Dir) Import(bring func(put func(name string, content []byte) error) err
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for another import")
 	}
 	err = bring(func(name string, content []byte) error {
-		return durable.Replace(d.root, name, "."+name+"."+rand.Text()+".tmp", content) // what a crash leaves, Leftovers finds
+		return durable.ReplaceFile(filepath.Join(d.path, name), content)
 	})
-	return errors.Join(err, marchwarden.Wrap(d.sync(), marchwarden.CodeUnavailable, "keep what was brought"), durable.Release(lock))
-}
-
-// leftover is the name of a file that an import was about to rename.
-var leftover = regexp.MustCompile(`^\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.jsonl|\.imported)\.[A-Z2-7]{26}\.tmp$`)
-
-// Leftovers are the paths of what imports left that were broken off before a time.
-func (d *Dir) Leftovers(before time.Time) (paths []string, err error) {
-	entries, err := os.ReadDir(d.path)
-	for _, e := range entries {
-		if info, gone := e.Info(); leftover.MatchString(e.Name()) && gone == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
-			paths = append(paths, filepath.Join(d.path, e.Name()))
-		}
-	}
-	return paths, err
+	return errors.Join(err, durable.Release(lock))
 }
 
 // Remove removes a trace for good, and keeps that over a power loss.

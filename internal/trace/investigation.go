@@ -114,20 +114,10 @@ type Evidence struct {
 	How         string   `json:"how"`          // stored, refetched or reported
 }
 
-// Embed asks a service for sentence vectors. What is computed here is no step.
-type Embed struct {
-	Head
-	Begun
-	Model string `json:"model"`
-	Texts int    `json:"texts"`
-}
-
-// EmbedComplete is what a service gave, or what a search has had it make.
+// EmbedComplete is the sentence vectors that a service gave, which earlier versions asked.
 type EmbedComplete struct {
 	Head
 	Effect
 	Model    string `json:"model"`
-	Texts    int    `json:"texts,omitempty"`
-	Query    string `json:"query,omitempty"` // of the search
-	TokensIn int    `json:"tokens_in"`       // that were charged; what is kept from before costs none
+	TokensIn int    `json:"tokens_in"` // that were charged
 }

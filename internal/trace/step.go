@@ -45,7 +45,6 @@ const (
 	ActionFetchComplete     Action = "fetch_url_complete"
 	ActionModel             Action = "model_call"
 	ActionModelComplete     Action = "model_call_complete"
-	ActionEmbed             Action = "embed"
 	ActionEmbedComplete     Action = "embed_complete"
 	ActionCheckpoint        Action = "checkpoint"
 	ActionBudgetExhausted   Action = "budget_exhausted"
@@ -167,10 +166,9 @@ type Start struct {
 type Instruments struct {
 	// Gate names the rules of the grounding gate, or is "" for the first ones.
 	Gate string `json:"gate,omitempty"`
-	// Vectors is the id of what made sentence vectors, or "" for a run without. Where
-	// VectorsRecorded is set they are in the record; else they are computed again.
-	Vectors         string `json:"vectors,omitempty"`
-	VectorsRecorded bool   `json:"vectors_recorded,omitempty"`
+	// Vectors is the id of what made sentence vectors, or "" for a run without. They are
+	// computed again.
+	Vectors string `json:"vectors,omitempty"`
 	// Reader is the id of what read passages with the question, or "" for a run
 	// without. Its readings are made again.
 	Reader string `json:"reader,omitempty"`
@@ -355,7 +353,7 @@ func (u *Unknown) MarshalJSON() ([]byte, error) { return u.Raw, nil }
 var kinds = map[Action]Step{
 	ActionStart: &Start{}, ActionIteration: &Iteration{}, ActionMessage: &Message{}, ActionSearch: &Search{}, ActionSearchComplete: &SearchComplete{},
 	ActionFetch: &Fetch{}, ActionFetchComplete: &FetchComplete{}, ActionModel: &Model{}, ActionModelComplete: &ModelComplete{},
-	ActionEmbed: &Embed{}, ActionEmbedComplete: &EmbedComplete{}, ActionCheckpoint: &Checkpoint{}, ActionBudgetExhausted: &BudgetExhausted{},
+	ActionEmbedComplete: &EmbedComplete{}, ActionCheckpoint: &Checkpoint{}, ActionBudgetExhausted: &BudgetExhausted{},
 	ActionSynthesisStart: &SynthesisStart{}, ActionSynthesisComplete: &SynthesisComplete{}, ActionSynthesisError: &SynthesisError{},
 	ActionVerify: &Verify{}, ActionComplete: &Complete{}, ActionResume: &Resume{}, ActionClarified: &Clarified{}, ActionPlan: &Plan{}, ActionRihla: &Rihla{},
 	ActionRihlaUnderWay: &RihlaUnderWay{}, ActionRihlaComplete: &RihlaComplete{}, ActionArrival: &Arrival{}, ActionDecision: &Decision{}, ActionEvidence: &Evidence{},

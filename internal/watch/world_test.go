@@ -98,7 +98,7 @@ func newWorld(t *testing.T) *world {
 			if err != nil {
 				return drift.Report{}, err
 			}
-			scratch := drift.NewScratch(store.Blobs)
+			scratch := blob.NewMem()
 			return drift.Check(ctx, drift.Config{Store: store, Fetchers: map[string]fetch.Fetcher{"web": fetcher(scratch)}, Fetched: scratch, Extract: x, Now: func() time.Time { return w.now }, Retracted: w.retracted}, past)
 		},
 		Retracted: w.retracted,

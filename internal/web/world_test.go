@@ -140,7 +140,7 @@ func (p *probe) Drift(ctx context.Context, id marchwarden.TraceID, told func()) 
 	}
 	rep := drift.Report{TraceID: id, CheckedAt: time.Date(2026, 11, 1, 9, 30, 0, 0, time.UTC),
 		Sources:  []drift.Source{{Locator: "valley:valley.md", Title: "Deseret Valley", State: drift.Unreachable, Why: "gone", Detail: "404", Citations: []int{1, 99}}},
-		Passages: []drift.Passage{{Citation: 1, State: "altered", Excerpt: "alfalfa", Diff: []drift.Edit{{Op: drift.Removed, Text: "alfalfa"}, {Op: drift.Added, Text: "clover"}}}},
+		Passages: []drift.Passage{{Citation: 1, State: "altered", Excerpt: "alfalfa", Now: "clover"}},
 		Claims:   []drift.Claim{{Text: "They grow alfalfa.", Citations: []int{1}, State: "lost"}}}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -83,7 +83,7 @@ func Open(path string) (*Store, error) {
 
 // Close releases the directory. Calls after it fail; calls under way may.
 func (s *Store) Close() error {
-	return s.files.close()
+	return s.files.root.Close()
 }
 
 // Sweep removes temporary files last written before the given time and returns
@@ -123,7 +123,7 @@ func openFiles(path string) (*files, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &files{path: path, root: root, lock: sharedLock{root: root}, settled: map[string]bool{}}
+	f := &files{path: path, root: root, settled: map[string]bool{}}
 	if f.codec, err = blob.NewCodec(); err == nil {
 		err = f.makeDigestDir()
 	}
@@ -139,10 +139,6 @@ type files struct {
 	path  string // absolute, for messages and to sync its parent
 	root  *os.Root
 	codec *blob.Codec
-	lock  sharedLock // see the package comment
-
-	clockMu sync.Mutex
-	clock   *os.File // the lock's file, to read the time from; nil before it was needed
 
 	mu      sync.Mutex
 	settled map[string]bool // shards whose entry in sha256 is durable; with the first, those of the store and of sha256 are
@@ -168,7 +164,7 @@ func (f *files) Keep(ctx context.Context, ref blob.Ref, content []byte) error {
 	if err := f.settle(shardOf(ref)); err != nil {
 		return fmt.Errorf("in %s: %w", f.path, err)
 	}
-	done, err := f.lock.share(ctx)
+	done, err := f.share(ctx)
 	if err != nil {
 		return fmt.Errorf("in %s: %w", f.path, err)
 	}

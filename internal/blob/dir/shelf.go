@@ -9,7 +9,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -141,7 +140,7 @@ func (f *files) mark(ctx context.Context, ref blob.Ref) error {
 	if err != nil || now.Sub(info.ModTime()) < freshFor {
 		return nil
 	}
-	done, err := f.lock.share(ctx)
+	done, err := f.share(ctx)
 	if err != nil {
 		return ctx.Err() // another process clears for long; what is read is no less sound for that
 	}
@@ -168,35 +167,20 @@ func (f *files) touch(ref blob.Ref) error {
 }
 
 // tick is the time by the clock of the file system: that of a file written just now.
-func (f *files) tick() (time.Time, error) {
-	f.clockMu.Lock()
-	defer f.clockMu.Unlock()
-	if f.clock == nil {
-		file, err := f.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, fileMode)
-		if err != nil {
-			return time.Time{}, err
-		}
-		f.clock = file
-	}
-	if _, err := f.clock.WriteAt([]byte{'\n'}, 0); err != nil {
-		return time.Time{}, err
-	}
-	info, err := f.clock.Stat()
+func (f *files) tick() (now time.Time, err error) {
+	file, err := f.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
-		return time.Time{}, err
+		return now, err
+	}
+	defer file.Close()
+	if _, err := file.WriteAt([]byte{'\n'}, 0); err != nil {
+		return now, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return now, err
 	}
 	return info.ModTime(), nil
-}
-
-func (f *files) close() error {
-	f.clockMu.Lock()
-	defer f.clockMu.Unlock()
-	err := f.root.Close()
-	if f.clock != nil {
-		err = errors.Join(err, f.clock.Close())
-		f.clock = nil
-	}
-	return err
 }
 
 const (
@@ -207,37 +191,18 @@ const (
 // errLockless says that the file system knows no locks, or cannot be written.
 var errLockless = marchwarden.Errorf(marchwarden.CodeUnavailable, "the evidence store cannot be locked, so nothing can be removed safely")
 
-// sharedLock is this process's part in the lock that its writers hold together.
-type sharedLock struct {
-	root *os.Root
-
-	mu      sync.Mutex // guards what follows
-	file    *os.File   // nil when the lock is free, or where there are no locks
-	holders int
-}
-
 // share takes the lock with others. The caller ends with done. It waits for one
 // that removes; ErrLocked if that takes too long. Where there is no lock it continues without one;
 // Remove does not.
-func (l *sharedLock) share(ctx context.Context) (done func(), err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.holders == 0 {
-		if l.file, err = take(ctx, l.root, true); err != nil && !errors.Is(err, errLockless) {
-			return nil, err
-		}
+func (f *files) share(ctx context.Context) (done func(), err error) {
+	file, err := take(ctx, f.root, true)
+	switch {
+	case errors.Is(err, errLockless):
+		return func() {}, nil
+	case err != nil:
+		return nil, err
 	}
-	l.holders++
-	return l.release, nil
-}
-
-func (l *sharedLock) release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.holders--; l.holders == 0 && l.file != nil {
-		_ = durable.Release(l.file) // nothing was written
-		l.file = nil
-	}
+	return func() { _ = durable.Release(file) }, nil // nothing was written
 }
 
 // take opens the lock's file, makes it if need be, and locks it.

@@ -98,7 +98,7 @@ func TestRemoveAndWritersWaitForEachOther(t *testing.T) {
 	}
 	wantContent(t, s, ref, "a page") // used just now: needs no lock
 	_ = lock.Close()
-	done, err := s.files.lock.share(t.Context())
+	done, err := s.files.share(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,23 +64,12 @@ func (v Drift) source(src drift.Source) h.Node {
 		with(src.Retracted, `<p lang="" dir="auto">{}</p>`), with(src.Detail, `<p class="soft" lang="" dir="auto">{}</p>`), passages)
 }
 
-// passage is an excerpt, with how its wording changed. A space stands between two edits.
+// passage is an excerpt, and its wording of now where that is another.
 func passage(p drift.Passage) h.Node {
-	if len(p.Diff) == 0 {
+	if p.Now == "" {
 		return h.Exact(p.Excerpt)
 	}
-	out := h.Node{}
-	for i, e := range p.Diff {
-		form := h.Literal(`{}{}`)
-		switch e.Op {
-		case drift.Removed:
-			form = `{}<del>{}</del>`
-		case drift.Added:
-			form = `{}<ins>{}</ins>`
-		}
-		out = h.Join(out, h.Fill(form, h.If(i > 0, ` `), h.Exact(e.Text)))
-	}
-	return out
+	return h.Fill(`<del>{}</del> <ins>{}</ins>`, h.Exact(p.Excerpt), h.Exact(p.Now))
 }
 
 // SignIn is the page for those who are not known yet.

@@ -319,11 +319,10 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// TestEditsAreWords: no two of them run together.
-func TestEditsAreWords(t *testing.T) {
-	edits := []drift.Edit{{Text: "roof is"}, {Text: "515", Op: drift.Removed}, {Text: "520", Op: drift.Added}, {Text: "metres"}}
-	got := string(page("drift", Drift{ID: "a", Report: drift.Report{Sources: []drift.Source{{Title: "T", State: drift.Changed, Citations: []int{1}}}, Passages: []drift.Passage{{Citation: 1, State: drift.Altered, Diff: edits}}}}, Drift.Page).render())
-	if want := "roof is <del>515</del> <ins>520</ins> metres"; !strings.Contains(got, want) {
+// TestWordings: the two of a passage do not run together.
+func TestWordings(t *testing.T) {
+	got := string(page("drift", Drift{ID: "a", Report: drift.Report{Sources: []drift.Source{{Title: "T", State: drift.Changed, Citations: []int{1}}}, Passages: []drift.Passage{{Citation: 1, State: drift.Altered, Excerpt: "roof is 515 metres", Now: "roof is 520 metres"}}}}, Drift.Page).render())
+	if want := "<del>roof is 515 metres</del> <ins>roof is 520 metres</ins>"; !strings.Contains(got, want) {
 		t.Errorf("%q is not in %s", want, got)
 	}
 }

@@ -246,7 +246,7 @@ func sampleDrift() Drift {
 		Sources: []drift.Source{
 			{Title: "Frost days in the upper valley", Locator: "https://meteo.example/valley/frost-days", State: drift.Changed, MovedTo: "https://meteo.example/frost", FetchedAt: began, Citations: []int{1, 2}},
 			{Locator: "https://gone.example/", State: drift.Unreachable, Why: drift.Gone, Detail: "the server answered 404", Citations: []int{3, 9}}},
-		Passages: []drift.Passage{{Citation: 1, State: drift.Altered, Excerpt: "falls on 26 April", Diff: []drift.Edit{{Text: "falls on"}, {Text: "26", Op: drift.Removed}, {Text: "24", Op: drift.Added}, {Text: "April"}}},
+		Passages: []drift.Passage{{Citation: 1, State: drift.Altered, Excerpt: "falls on 26 April", Now: "falls on 24 April"},
 			{Citation: 2, State: drift.Present, Excerpt: "nine days earlier"}, {Citation: 3, State: drift.Missing, Excerpt: "once upon a time"}},
 		Claims: []drift.Claim{{Text: sentences[0], State: drift.Kept, Citations: []int{1, 2}}, {Text: sentences[1], State: drift.Weakened, Citations: []int{3}}, {Text: sentences[2], State: drift.Lost}}}}
 }
