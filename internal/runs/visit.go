@@ -23,11 +23,11 @@ type Visit struct {
 func (r *Run) visit(sink marchwarden.Sink, attached bool) *Visit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if why := context.Cause(r.ctx); why != nil && why != context.DeadlineExceeded && !r.ended {
+	if why := context.Cause(r.ctx); why != nil && why != context.DeadlineExceeded && r.stage != ended {
 		return nil
 	}
 	v := &Visit{Run: r, Attached: attached, sink: sink}
-	if !r.ended {
+	if r.stage != ended {
 		r.visits = append(r.visits, v)
 	}
 	return v
@@ -52,10 +52,10 @@ func (v *Visit) gone() bool {
 // waits for it. It reports whether the run is being stopped or has ended, so that Done is near; otherwise it
 // goes on.
 func (v *Visit) Leave() (stopped bool) {
-	v.cancelIf(func() bool { return v.gone() && len(v.visits) == 0 && v.ours && !v.rec.Kept })
+	v.cancelIf(func() bool { return v.gone() && len(v.visits) == 0 && v.stage >= working && !v.rec.Kept })
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.ended || v.cancelled
+	return v.stage >= stopping
 }
 
 // Draft is what the run's own model has written so far of an answer, not checked: "" when it writes none, and of
@@ -63,7 +63,7 @@ func (v *Visit) Leave() (stopped bool) {
 func (r *Run) Draft() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended {
+	if r.stage == ended {
 		return ""
 	}
 	return r.draft
@@ -82,11 +82,11 @@ func (r *Run) note(e marchwarden.Event) {
 func (r *Run) heard(e marchwarden.Event) []*Visit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended {
+	if r.stage == ended {
 		return nil
 	}
 	text := cmp.Or(message(e.Message), message(string(e.Stage)))
-	if text != "" && !r.cancelled {
+	if text != "" && r.stage != stopping {
 		r.rec.Message, r.last = text, &e
 	}
 	if e.Rihla == 0 && (e.Draft != "" || e.Stage == marchwarden.StageCheck || e.Stage == marchwarden.StageDone) {
