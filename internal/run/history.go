@@ -70,7 +70,7 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 	words := parseWords(q.Words)
 	var found []*digest
 	told := map[*digest]Entry{}
-	for _, d := range all.runs {
+	for _, d := range all {
 		if d.entry.Rihla {
 			continue
 		}
@@ -102,8 +102,8 @@ func (h *History) One(ctx context.Context, id marchwarden.TraceID) (Entry, error
 	if err != nil {
 		return Entry{}, err
 	}
-	if d := all.byID[id]; d != nil {
-		if d = h.latest(ctx, d); d != nil {
+	if i := slices.IndexFunc(all, func(d *digest) bool { return d.file.ID == id }); i >= 0 {
+		if d := h.latest(ctx, all[i]); d != nil {
 			return d.told(), nil
 		}
 	}

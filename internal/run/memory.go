@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -43,14 +44,9 @@ func OpenHistory(store Store, now func() time.Time) *History {
 	return &History{store: store, now: now, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1)}
 }
 
-// picture is what is known of traces at one moment. Digests are replaced, never changed.
-type picture struct {
-	runs []*digest // newest file first
-	byID map[marchwarden.TraceID]*digest
-}
-
-// recall gives all traces, having read those that changed, after any other caller who reads.
-func (h *History) recall(ctx context.Context) (*picture, error) {
+// recall gives all traces, the newest file first, having read those that changed, after any other caller who reads.
+// Digests are replaced, never changed.
+func (h *History) recall(ctx context.Context) (all []*digest, err error) {
 	select {
 	case h.reading <- struct{}{}:
 		defer func() { <-h.reading }()
@@ -80,14 +76,13 @@ func (h *History) recall(ctx context.Context) (*picture, error) {
 		})
 	}
 	_ = g.Wait() // each says in its digest what went wrong
-	p := &picture{byID: make(map[marchwarden.TraceID]*digest, len(files))}
-	for i, d := range found {
-		if id := files[i].ID; d != nil && p.byID[id] == nil {
-			p.runs, p.byID[id] = append(p.runs, d), d
+	h.known = make(map[marchwarden.TraceID]*digest, len(files))
+	for _, d := range found {
+		if d != nil && h.known[d.file.ID] == nil {
+			all, h.known[d.file.ID] = append(all, d), d
 		}
 	}
-	h.known = p.byID
-	return p, canceled(ctx)
+	return all, canceled(ctx)
 }
 
 func (h *History) file(id marchwarden.TraceID) (trace.File, error) {
@@ -123,11 +118,8 @@ func (h *History) latest(ctx context.Context, d *digest) *digest {
 // told is the entry of a run with where it stands.
 func (d *digest) told() Entry {
 	e := d.entry
-	if e.Standing = d.rest; d.busy && !d.damaged {
-		e.Standing = Standing{Status: Running, Imported: d.file.Foreign}
-	}
-	if e.Problem == "" {
-		e.Problem = d.unheard
+	if d.busy && !d.damaged {
+		e.Standing = Standing{Status: Running, Imported: d.file.Foreign, Problem: d.unheard}
 	}
 	return e
 }
@@ -145,12 +137,11 @@ type digest struct {
 	file  trace.File
 	again time.Time // when to read it again though nothing was written; zero is never
 	busy  bool      // a process wrote it when it was read
-	rest  Standing  // where it stands if none does
 
-	damaged        bool   // it cannot be read, or begins with something else than a run
-	ended, planned bool   // it has not gone on after its end, and a plan is all it was to make
-	entry          Entry  // without Standing
-	unheard        string // why there is a result that cannot be read
+	damaged bool   // it cannot be read, or begins with something else than a run
+	ended   bool   // it has not gone on after its end
+	entry   Entry  // as it is if no process writes it
+	unheard string // why there is a result that cannot be read
 
 	words index // of the question and of the answer
 }
@@ -176,53 +167,27 @@ func (d *digest) when() time.Time {
 
 // read reads one trace and its result; nil if it is gone. What cannot be read says so.
 func (h *History) read(ctx context.Context, f trace.File) *digest {
-	d := &digest{file: f, entry: Entry{ID: f.ID}, busy: busy(h.store.Traces, f.ID)}
-	log, err := skim(h.store.Traces, f.ID)
+	d := &digest{file: f, busy: busy(h.store.Traces, f.ID)}
+	e, log, err := look(h.store.Traces, f.ID, func() (bool, error) { return f.Foreign, nil }, false)
 	code := marchwarden.CodeOf(err)
 	if code == marchwarden.CodeNotFound {
 		return nil
 	}
-	d.rest = standingOf(log, err, f.Foreign, false)
-	d.rest.Problem = plaintext.Clip(d.rest.Problem, maxName)
-	if err != nil && code != marchwarden.CodeCorrupt && code != marchwarden.CodeUnsupported {
+	e.Problem = plaintext.Clip(e.Problem, maxName)
+	e.Question, e.Researcher = strings.Clone(plaintext.Clip(e.Question, marchwarden.MaxQuestionChars)), plaintext.Clip(e.Researcher, maxName)
+	d.entry, d.words = e, newIndex(h.seed, e.Question)
+	if d.damaged = err != nil; d.damaged && code != marchwarden.CodeCorrupt && code != marchwarden.CodeUnsupported {
 		d.again = h.now().Add(patience) // it is not the trace that is damaged
 	}
-	if d.damaged = err != nil; d.damaged || len(log.Steps) == 0 {
+	if d.damaged || len(log.Steps) == 0 {
 		return d
 	}
-	start, err := log.Start()
-	if d.damaged = err != nil; d.damaged {
-		return d
-	}
-	d.start(start, log)
-	d.words = newIndex(h.seed, d.entry.Question)
-	done := log.Latest()
-	if done == nil || d.entry.Rihla { // the answer of a rihla is not listed
-		return d
-	}
-	res, err := h.resultOf(ctx, done.Result)
-	if err != nil {
-		d.unheard = plaintext.Clip("its result cannot be read: "+err.Error(), maxName)
-		d.again = h.now().Add(patience)
-		d.entry.Citations, d.entry.Confidence = done.Citations, &done.Confidence
-		return d
-	}
-	d.take(res)
-	if res.CompletedQuestion != "" {
-		d.entry.Question = strings.Clone(plaintext.Clip(res.CompletedQuestion, marchwarden.MaxQuestionChars))
-	}
-	answer := Plain(res.Answer, len(res.Citations))
-	d.entry.Answer, d.words = strings.Clone(plaintext.Clip(answer, maxShown)), newIndex(h.seed, d.entry.Question, answer) // the rest of it is not held
-	return d
-}
-
-func (d *digest) start(start *trace.Start, log *trace.Log) {
-	d.ended, d.planned = log.Complete() != nil, start.Investigation != nil && start.Investigation.PlanOnly
-	e := &d.entry
-	e.Rihla = start.PartOf
-	e.Question = strings.Clone(plaintext.Clip(start.Request.Question, marchwarden.MaxQuestionChars))
-	e.Researcher, e.Began = plaintext.Clip(start.Researcher, maxName), start.StartedAt
+	d.ended = log.Complete() != nil
 	d.sent(FactsOf(log.Steps).Rihlas)
+	if done := log.Latest(); done != nil && !e.Rihla { // the answer of a rihla is not listed
+		h.answered(ctx, d, done)
+	}
+	return d
 }
 
 // maxNames is how many researchers are remembered; no investigation sends so many.
@@ -242,9 +207,17 @@ func (d *digest) sent(all []marchwarden.Rihla) {
 	d.entry.Researchers = names
 }
 
-func (d *digest) take(res *marchwarden.Result) {
+// answered adds what the last result of a run tells.
+func (h *History) answered(ctx context.Context, d *digest, done *trace.Complete) {
 	e := &d.entry
-	if !d.planned { // a plan has no answer that could be trusted or not
+	res, err := h.resultOf(ctx, done.Result)
+	if err != nil {
+		d.unheard = plaintext.Clip("its result cannot be read: "+err.Error(), maxName)
+		d.again = h.now().Add(patience)
+		e.Problem, e.Citations, e.Confidence = cmp.Or(e.Problem, d.unheard), done.Citations, &done.Confidence
+		return
+	}
+	if e.Status != Planned { // a plan has no answer that could be trusted or not
 		confidence := res.Confidence // and nothing else of the result
 		e.Citations, e.Confidence = len(res.Citations), &confidence
 	}
@@ -252,6 +225,11 @@ func (d *digest) take(res *marchwarden.Result) {
 		e.CostUSD = res.CostMetadata.CostUSD
 		d.sent(res.Rihlas)
 	}
+	if res.CompletedQuestion != "" {
+		e.Question = strings.Clone(plaintext.Clip(res.CompletedQuestion, marchwarden.MaxQuestionChars))
+	}
+	answer := Plain(res.Answer, len(res.Citations))
+	e.Answer, d.words = strings.Clone(plaintext.Clip(answer, maxShown)), newIndex(h.seed, e.Question, answer) // the rest of it is not held
 }
 
 func (h *History) resultOf(ctx context.Context, ref blob.Ref) (*marchwarden.Result, error) {
