@@ -96,21 +96,6 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 	return entries, total, canceled(ctx)
 }
 
-// One is the entry of one run, of a rihla too; CodeNotFound if there is none.
-func (h *History) One(ctx context.Context, id marchwarden.TraceID) (Entry, error) {
-	all, err := h.recall(ctx)
-	if err != nil {
-		return Entry{}, err
-	}
-	if i := slices.IndexFunc(all, func(d *digest) bool { return d.file.ID == id }); i >= 0 {
-		if d := h.latest(ctx, all[i]); d != nil {
-			return d.told(), nil
-		}
-	}
-	_, err = h.store.Traces.Stat(id) // it was removed meanwhile
-	return Entry{}, cmp.Or(err, canceled(ctx), error(marchwarden.Errorf(marchwarden.CodeUnavailable, "run %s cannot be read now", id)))
-}
-
 func canceled(ctx context.Context) error {
 	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "look through past runs")
 }

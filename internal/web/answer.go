@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -36,6 +35,7 @@ func (s *Server) tell(ctx context.Context, id marchwarden.TraceID) (*told, error
 		return nil, unreadable(err)
 	}
 	t := &told{r, r.View(), []string{run.Start.Researcher}}
+	r.StartedAt = s.local(r.StartedAt)
 	if inv := run.Start.Investigation; inv != nil {
 		t.asked = nil
 		for _, m := range inv.Members {
@@ -69,9 +69,6 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchward
 	v := s.answer(t, standing)
 	v.Can = can(r.Context(), v.Can)
 	v.Frame = s.frame(r, t.view.Title)
-	if e, err := s.History.One(r.Context(), id); err == nil {
-		v.Cost = e.CostUSD
-	}
 	last, words, checked := s.App.Drifted(id)
 	v.Drift = words
 	if checked {
@@ -112,7 +109,7 @@ func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Boar
 // unanswered is the page of a run that ended without a result: its lanes as far as they came.
 func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, why string) error {
 	live := s.live(g.ID, board, true)
-	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Question: board.Question, Began: s.local(board.Began),
+	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Report: report.Report{Question: board.Question, StartedAt: s.local(board.Began)},
 		View: report.View{Notices: []string{why}, Gaps: live.Gaps}, Discoveries: live.Discoveries, Decisions: live.Decisions}
 	v.Can = can(r.Context(), page.Can{Resume: g.Resumable, Delete: true})
 	return s.html(w, r, v.Page())
@@ -120,8 +117,10 @@ func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.B
 
 func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	res := t.Result
-	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Asked: t.Asked, Turns: t.Turns, Began: s.local(t.StartedAt), Took: time.Duration(res.CostMetadata.WallTimeSec * float64(time.Second)),
-		Partial: g.Partial, View: *t.view, Grounds: strings.Join(report.Grounds(res), ", "), Body: report.AnswerHTML(res), Confidence: res.Confidence, Questions: res.OpenQuestions}
+	v := page.Answer{Report: *t.Report, View: *t.view, ID: res.TraceID.String(), Partial: g.Partial, Grounds: strings.Join(report.Grounds(res), ", "), Body: report.AnswerHTML(res)}
+	if g.Partial || g.Status == run.Complete || g.Status == run.Planned { // else it went on, and took more than its result says
+		v.Cost = res.CostMetadata.CostUSD
+	}
 	for _, d := range res.DiscoveryEvents {
 		if d.Type == marchwarden.ContradictionDetected && len(res.Contradictions) > 0 {
 			continue // it stands with the contradictions

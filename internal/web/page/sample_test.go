@@ -183,8 +183,9 @@ var sentences = []string{
 
 func sampleAnswer(n int, open bool) Answer {
 	a := Answer{
-		Frame: sampleFrame(question), ID: "0195-a", Question: question, Began: began, Took: 41 * time.Second, Partial: true, Body: sampleBody(n),
-		Confidence: .82, States: map[int]string{},
+		Frame: sampleFrame(question), ID: "0195-a", Partial: true, Body: sampleBody(n), States: map[int]string{},
+		Report: report.Report{Question: question, StartedAt: began, Result: &marchwarden.Result{Confidence: .82, CostMetadata: marchwarden.CostMetadata{WallTimeSec: 41},
+			OpenQuestions: []marchwarden.OpenQuestion{{Question: "Do the slopes follow the floor of the valley?", Context: "only one station is on a slope", Priority: "medium"}}}},
 		View: report.View{
 			Notices: []string{"One source could not be stored."}, Lead: "26 April on average", LeadsTo: 1,
 			Closest: []report.SideView{{Heading: "Frost days", Locator: "https://meteo.example/valley/frost-days", Excerpt: "The number of frost days a year fell.", Facts: []string{"it speaks of frost"}}},
@@ -198,7 +199,7 @@ func sampleAnswer(n int, open bool) Answer {
 			Cost:       []report.Fact{{Label: "Tokens", Value: "14,210 of 20,000"}, {Label: "Cost", Value: "$0.04"}, {Label: "Nothing"}},
 			Provenance: []report.Fact{{Label: "Trace", Value: "0195-a"}, {Label: "Marchwarden", Value: "1.9.0"}},
 		},
-		Discoveries: sampleDiscoveries(), Decisions: sampleDecisions()[:1], Questions: []marchwarden.OpenQuestion{{Question: "Do the slopes follow the floor of the valley?", Context: "only one station is on a slope", Priority: "medium"}},
+		Discoveries: sampleDiscoveries(), Decisions: sampleDecisions()[:1],
 		Drift: "checked 16 March: 6 sources unchanged, 1 gone",
 		Can:   Can{Resume: true, Rerun: true, Check: true, Delete: true, More: 10000, Exports: []Format{{Name: "html", About: "a report as one page"}, {Name: "md", About: "a report in Markdown"}, {Name: "mwz", About: "everything, to be checked anywhere"}, {Name: "json", About: "the result"}, {Name: "bibtex", About: "the sources"}}},
 	}
