@@ -20,28 +20,34 @@ import (
 )
 
 func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	task, unknown := s.Runs.Find(r.Context(), id)
+	idle := unknown != nil || ended(task) // asked first: what has ended by now has left all that it will
 	board, over, err := s.look(r.Context(), id)
-	if errors.Is(err, marchwarden.CodeNotFound) { // asked for, and not begun yet
-		return s.beginning(w, r, id)
-	}
-	if errors.Is(unreadable(err), marchwarden.CodeCorrupt) {
+	missing := errors.Is(err, marchwarden.CodeNotFound)
+	switch {
+	case missing && unknown != nil:
+		return noRun
+	case missing && idle:
+		return s.unbegun(r.Context(), task)
+	case errors.Is(unreadable(err), marchwarden.CodeCorrupt):
 		return s.damaged(w, r, board, run.Look(s.Store.Traces, id), err)
-	}
-	if err != nil {
+	case err != nil && !missing:
 		return err
-	}
-	task, known := s.Runs.Find(r.Context(), id)
-	if over && (known != nil || ended(task)) { // it does not go on by this server's hand
+	case over && idle:
 		return s.answerPage(w, r, id, board)
 	}
-	if board.Began.IsZero() { // between the making of its trace and its first line
-		return s.beginning(w, r, id)
+	question := "What was just asked" // the page stays with it until the run ends
+	if unknown == nil {
+		question = cmp.Or(task.State().Question, question)
 	}
-	live := s.live(id, board, false)
-	if known == nil {
-		live.Draft = task.Draft()
+	v := page.Run{ID: id.String(), Question: question, Live: page.Live{ID: id.String(), Summary: "The run begins"}, CanCancel: may(r.Context(), access.ScopeResearch)}
+	if !missing && !board.Began.IsZero() { // else nothing stands in its trace yet
+		v.Question, v.Live = board.Question, s.live(id, board, false)
+		if unknown == nil {
+			v.Live.Draft = task.Draft()
+		}
 	}
-	v := page.Run{Frame: s.frame(r, board.Question), ID: id.String(), Question: board.Question, Live: live, CanCancel: may(r.Context(), access.ScopeResearch)}
+	v.Frame = s.frame(r, v.Question)
 	return s.html(w, r, v.Page())
 }
 
@@ -55,33 +61,10 @@ func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*run.Board, 
 	return board, over, err
 }
 
-// beginning is the page of a run in whose trace nothing stands yet, or ever will.
-func (s *Server) beginning(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	began, err := s.Runs.Find(r.Context(), id)
-	if err != nil {
-		return noRun
-	}
-	if ended(began) {
-		if board, over, err := s.look(r.Context(), id); err == nil && over { // it was quick
-			return s.answerPage(w, r, id, board)
-		}
-		if began.State().Status == runs.Completed { // its trace was deleted since
-			return noRun
-		}
-		_, err := began.Outcome()
-		return s.unbegun(r.Context(), err)
-	}
-	state := began.State()
-	question := cmp.Or(state.Question, "What was just asked") // the page stays with it until the run ends
-	v := page.Run{Frame: s.frame(r, question), ID: id.String(), Question: question,
-		Live:      page.Live{ID: id.String(), Summary: "The run begins"},
-		CanCancel: may(r.Context(), access.ScopeResearch)}
-	return s.html(w, r, v.Page())
-}
-
-// unbegun says why a run left no trace. One that had a result has none any more.
-func (s *Server) unbegun(ctx context.Context, err error) error {
-	if err == nil {
+// unbegun says why a run that has ended left no trace. One that had a result has none any more.
+func (s *Server) unbegun(ctx context.Context, task *runs.Run) error {
+	_, err := task.Outcome()
+	if err == nil || task.State().Status == runs.Completed {
 		return noRun
 	}
 	message, hint := s.told(ctx, err)
