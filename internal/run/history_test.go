@@ -179,7 +179,7 @@ func TestRealRuns(t *testing.T) {
 	if ids, err := traces.List(); err != nil || len(ids) < 4 {
 		t.Fatalf("there are no rihlas: %d traces, %v", len(ids), err)
 	}
-	h := run.OpenHistory(run.Store{Traces: traces, Blobs: blobs}, time.Now)
+	h := run.OpenHistory(run.Store{Traces: traces, Blobs: blobs})
 	entries, total, err := h.Find(context.Background(), run.Query{}, nil)
 	if err != nil || total != 2 {
 		t.Fatalf("%d runs, %v", total, err)

@@ -19,20 +19,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-const (
-	// parallel is how many traces or results are read at the same time.
-	parallel = 8
-	// patience is how long a result or trace that could not be read is left alone: it
-	// may be repaired, or its store be back.
-	patience = time.Minute
-)
+// parallel is how many traces or results are read at the same time.
+const parallel = 8
 
 // History remembers what it read, by the size and time of the files: a trace is read
 // again only when it was written. It is safe for concurrent use. What it holds of a run
 // is bounded and does not include its answer, of which it knows the words.
 type History struct {
 	store   Store
-	now     func() time.Time
 	seed    maphash.Seed
 	reading chan struct{} // holds one who reads traces, and guards known; the others wait for what it reads
 	known   map[marchwarden.TraceID]*digest
@@ -40,8 +34,8 @@ type History struct {
 
 // OpenHistory makes a History of a store, which the caller closes. Nothing is read before
 // the first call.
-func OpenHistory(store Store, now func() time.Time) *History {
-	return &History{store: store, now: now, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1)}
+func OpenHistory(store Store) *History {
+	return &History{store: store, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1)}
 }
 
 // recall gives all traces, the newest file first, having read those that changed, after any other caller who reads.
@@ -57,11 +51,11 @@ func (h *History) recall(ctx context.Context) (all []*digest, err error) {
 	if err != nil {
 		return nil, err
 	}
-	now, found := h.now(), make([]*digest, len(files))
+	found := make([]*digest, len(files))
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for i, f := range files {
-		if d := h.known[f.ID]; d != nil && d.stands(f, now) {
+		if d := h.known[f.ID]; d != nil && d.same(f) && !d.failed {
 			found[i] = d
 			continue
 		}
@@ -134,9 +128,9 @@ const (
 
 // digest is what is remembered of one trace. It is never changed.
 type digest struct {
-	file  trace.File
-	again time.Time // when to read it again though nothing was written; zero is never
-	busy  bool      // a process wrote it when it was read
+	file   trace.File
+	failed bool // it is read again though nothing was written: its store may be back
+	busy   bool // a process wrote it when it was read
 
 	damaged bool   // it cannot be read, or begins with something else than a run
 	ended   bool   // it has not gone on after its end
@@ -148,11 +142,6 @@ type digest struct {
 
 func (d *digest) same(f trace.File) bool {
 	return d.file.Size == f.Size && d.file.Modified.Equal(f.Modified) && d.file.Foreign == f.Foreign
-}
-
-// stands reports whether what was read is still what there is to read.
-func (d *digest) stands(f trace.File, now time.Time) bool {
-	return d.same(f) && (d.again.IsZero() || now.Before(d.again))
 }
 
 // open reports whether the standing of the run can change without a line: its writer can die.
@@ -176,9 +165,8 @@ func (h *History) read(ctx context.Context, f trace.File) *digest {
 	e.Problem = plaintext.Clip(e.Problem, maxName)
 	e.Question, e.Researcher = strings.Clone(plaintext.Clip(e.Question, marchwarden.MaxQuestionChars)), plaintext.Clip(e.Researcher, maxName)
 	d.entry, d.words = e, newIndex(h.seed, e.Question)
-	if d.damaged = err != nil; d.damaged && code != marchwarden.CodeCorrupt && code != marchwarden.CodeUnsupported {
-		d.again = h.now().Add(patience) // it is not the trace that is damaged
-	}
+	d.damaged = err != nil
+	d.failed = d.damaged && code != marchwarden.CodeCorrupt && code != marchwarden.CodeUnsupported // it is not the trace that is damaged
 	if d.damaged || len(log.Steps) == 0 {
 		return d
 	}
@@ -213,7 +201,7 @@ func (h *History) answered(ctx context.Context, d *digest, done *trace.Complete)
 	res, err := h.resultOf(ctx, done.Result)
 	if err != nil {
 		d.unheard = plaintext.Clip("its result cannot be read: "+err.Error(), maxName)
-		d.again = h.now().Add(patience)
+		d.failed = true
 		e.Problem, e.Citations, e.Confidence = cmp.Or(e.Problem, d.unheard), done.Citations, &done.Confidence
 		return
 	}
