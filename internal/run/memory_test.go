@@ -208,7 +208,7 @@ func manyRuns(tb testing.TB, runs int, blobs blob.Store) (cold, warm time.Durati
 		tb.Fatal(err)
 	}
 	defer traces.Close()
-	h := run.OpenHistory(run.Store{Traces: traces, Blobs: blobs}, time.Now)
+	h := run.OpenHistory(run.Store{Traces: traces, Blobs: blobs})
 	measure := func() time.Duration {
 		began := time.Now()
 		_, total, err := h.Find(context.Background(), run.Query{Words: "carbon bogs", Limit: 20}, nil)
