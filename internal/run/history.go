@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -186,4 +188,45 @@ func OneID(prefix, hint, none string, list func() ([]marchwarden.TraceID, error)
 		return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: none, Hint: hint}
 	}
 	return marchwarden.TraceID{}, badID(fmt.Sprintf("%q begins %d ids, %s and %s among them", prefix, len(found), found[0], found[1]), "give more characters")
+}
+
+const maxWordsBytes = 2000
+
+// index is the words of texts, as hashes of their stems in ascending order.
+type index []uint64
+
+func newIndex(seed maphash.Seed, texts ...string) index {
+	var x index
+	for _, s := range texts {
+		for _, t := range lexicon.Tokens(s) {
+			x = append(x, maphash.String(seed, t.Stem))
+		}
+	}
+	slices.Sort(x)
+	return slices.Clip(slices.Compact(x))
+}
+
+// has reports whether all words are in the index.
+func (x index) has(seed maphash.Seed, stems []string) bool {
+	return !slices.ContainsFunc(stems, func(stem string) bool {
+		_, found := slices.BinarySearch(x, maphash.String(seed, stem))
+		return !found
+	})
+}
+
+// parseWords are the stems of the words that are looked for. Words that are too common to
+// tell anything count only if there is nothing else.
+func parseWords(s string) (stems []string) {
+	var common []string
+	for _, t := range lexicon.Tokens(s) {
+		if t.Stop {
+			common = append(common, t.Stem)
+		} else {
+			stems = append(stems, t.Stem)
+		}
+	}
+	if len(stems) == 0 {
+		return common
+	}
+	return stems
 }
