@@ -139,24 +139,25 @@ func (r *Follower) rihla(id marchwarden.TraceID) []trace.Step {
 }
 
 // result is that with which a step ended the run or a rihla; nil for none, and for one that cannot be read.
-func (r *Follower) result(ctx context.Context, s trace.Step) *marchwarden.Result {
+func (r *Follower) result(ctx context.Context, s trace.Step) (res *marchwarden.Result) {
 	var ref blob.Ref
-	var read func() (*marchwarden.Result, error)
 	switch s := s.(type) {
 	case *trace.RihlaComplete:
-		ref, read = s.OutputID, func() (*marchwarden.Result, error) { return replay.Outcome[*marchwarden.Result](ctx, r.blobs, s) }
+		ref = s.OutputID
 	case *trace.Complete:
-		ref, read = s.Result, func() (*marchwarden.Result, error) {
-			_, res, err := ResultOf(ctx, r.blobs, s.Result)
-			return res, err
-		}
+		ref = s.Result
 	default:
 		return nil
 	}
 	if res, known := r.results[ref]; known {
 		return res
 	}
-	res, err := read()
+	var err error
+	if report, ok := s.(*trace.RihlaComplete); ok {
+		res, err = replay.Outcome[*marchwarden.Result](ctx, r.blobs, report)
+	} else {
+		_, res, err = ResultOf(ctx, r.blobs, ref)
+	}
 	if err != nil {
 		res = nil
 	}

@@ -79,15 +79,6 @@ func (h *History) recall(ctx context.Context) (all []*digest, err error) {
 	return all, canceled(ctx)
 }
 
-func (h *History) file(id marchwarden.TraceID) (trace.File, error) {
-	info, err := h.store.Traces.Stat(id)
-	if err != nil {
-		return trace.File{}, err
-	}
-	foreign, err := h.store.Traces.Foreign(id)
-	return trace.File{ID: id, Size: info.Size(), Modified: info.ModTime(), Foreign: foreign}, err
-}
-
 // latest looks once more at a run that may have gone on or ended: nil if it is gone.
 func (h *History) latest(ctx context.Context, d *digest) *digest {
 	if !d.open() {
@@ -97,14 +88,13 @@ func (h *History) latest(ctx context.Context, d *digest) *digest {
 	if now.busy = busy(h.store.Traces, d.file.ID); now.busy {
 		return &now
 	}
-	// Its writer has ended. It may have ended the run after the lines were read:
-	// that is not to be called cut off.
-	file, err := h.file(d.file.ID)
+	info, err := h.store.Traces.Stat(d.file.ID)
 	switch {
 	case marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
 		return nil
-	case err == nil && !d.same(file):
-		return h.read(ctx, file)
+	case err == nil && (info.Size() != d.file.Size || !info.ModTime().Equal(d.file.Modified)):
+		// Its writer may have ended the run after the lines were read: that is not to be called cut off.
+		return h.read(ctx, d.file)
 	}
 	return &now
 }

@@ -111,19 +111,14 @@ func (v Live) read() h.Node {
 		all = append(all, l.Read...)
 	}
 	slices.Reverse(all)
-	all = distinct(all)
-	return h.Fill(`<section class="reads" aria-labelledby="reads-title"><h2 id="reads-title">{}</h2><ul>{}</ul></section>`, h.Text("Read so far: "+term.Plural(len(all), "document")),
-		h.Each(all[:min(len(all), mostRead)], func(at string) h.Node { return h.Fill(`<li lang="" dir="auto">{}</li>`, clip(120, at)) }))
-}
-
-// distinct leaves each text once, where it comes first.
-func distinct(all []string) []string {
-	seen := map[string]bool{}
-	return slices.DeleteFunc(all, func(s string) bool {
-		was := seen[s]
-		seen[s] = true
+	seen := map[string]bool{} // one that was read twice stands where it was read last
+	all = slices.DeleteFunc(all, func(at string) bool {
+		was := seen[at]
+		seen[at] = true
 		return was
 	})
+	return h.Fill(`<section class="reads" aria-labelledby="reads-title"><h2 id="reads-title">{}</h2><ul>{}</ul></section>`, h.Text("Read so far: "+term.Plural(len(all), "document")),
+		h.Each(all[:min(len(all), mostRead)], func(at string) h.Node { return h.Fill(`<li lang="" dir="auto">{}</li>`, clip(120, at)) }))
 }
 
 func journey(l run.Lane) h.Node {
