@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 // This part sends pictures of a run to browsers as server-sent events. Every client gets the
 // latest picture, a slow one loses those between, and one that does not read is dropped.
 //
-//	id: 5f1c…          what the picture is, so that a client that comes back does not get it again
 //	event: picture
 //	data: …            the live part of the page, line by line
 //
@@ -30,7 +28,7 @@ import (
 //	data: {"code":"unavailable","message":"…","hint":"…"}
 //
 // A comment shows life where nothing happens for long. A stream that ends without over or oops has
-// lasted long enough, or the server ends: an EventSource comes back by itself and says what it has.
+// lasted long enough, or the server ends: an EventSource comes back by itself.
 
 const (
 	lookEvery  = 250 * time.Millisecond // the pause between two looks at a run
@@ -63,7 +61,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, id marchwarden.T
 	ctx, stop := context.WithTimeout(r.Context(), streamLife)
 	defer stop()
 	defer context.AfterFunc(s.life, stop)()
-	seen := &watched{s: s, id: id, run: run.Follow(s.Store.Traces, s.Store.Blobs, id), has: r.Header.Get("Last-Event-ID")}
+	seen := &watched{s: s, id: id, run: run.Follow(s.Store.Traces, s.Store.Blobs, id)}
 	return s.delivered(stream(ctx, w, s.Now, seen.next), r)
 }
 
@@ -119,11 +117,8 @@ func stream(ctx context.Context, w http.ResponseWriter, now func() time.Time, ne
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // event is an event as it goes over the wire. No line of its data can begin a field.
-func event(name, id, data string) string {
-	if id != "" {
-		id = "id: " + id + "\n"
-	}
-	return id + "event: " + name + "\ndata: " + strings.ReplaceAll(lineEnds.Replace(data), "\n", "\ndata: ") + "\n\n"
+func event(name, data string) string {
+	return "event: " + name + "\ndata: " + strings.ReplaceAll(lineEnds.Replace(data), "\n", "\ndata: ") + "\n\n"
 }
 
 // watched is a run as one client sees it.
@@ -131,7 +126,7 @@ type watched struct {
 	s     *Server
 	id    marchwarden.TraceID
 	run   *run.Follower
-	has   string    // what the client says that it has, or was sent
+	sent  [32]byte  // the hash of the last picture that the client was sent
 	drawn time.Time // when the last picture was made
 	draft string    // the last one, which stays until the checked answer takes its place
 }
@@ -142,14 +137,13 @@ func (w *watched) next(ctx context.Context) (events string, last bool) {
 		w.s.Log.Warn("a run cannot be watched", "trace_id", w.id.String(), "error", err)
 		message, hint := w.s.told(ctx, err)
 		data, _ := json.Marshal(map[string]string{"code": string(marchwarden.CodeOf(err)), "message": message, "hint": hint}) // strings are always JSON
-		return event("oops", "", string(data)), true
+		return event("oops", string(data)), true
 	}
-	sum := sha256.Sum256([]byte(picture))
-	if name := hex.EncodeToString(sum[:12]); picture != "" && name != w.has {
-		w.has, events = name, event("picture", name, picture)
+	if sum := sha256.Sum256([]byte(picture)); picture != "" && sum != w.sent {
+		w.sent, events = sum, event("picture", picture)
 	}
 	if over {
-		events += event("over", "", "{}")
+		events += event("over", "{}")
 	}
 	return events, over
 }
