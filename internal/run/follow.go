@@ -32,7 +32,6 @@ type Follower struct {
 	results map[blob.Ref]*marchwarden.Result // that were read, nil for one that cannot be
 	board   *Board                           // the last
 	over    bool
-	empty   bool // no process wrote it, and nothing was in it
 }
 
 // followed is a trace as it was when it was read last.
@@ -62,10 +61,7 @@ func (r *Follower) Read(ctx context.Context) (board *Board, changed, over bool, 
 	if err != nil && !changed {
 		return r.board, false, broken, err
 	}
-	// Between its making and its lock a trace is empty, and no process seems to write it.
-	idle := own.ended && (len(own.steps) > 0 || r.empty)
-	r.empty = own.ended
-	over = idle || lastEnd(own.steps) != nil || broken
+	over = own.ended || lastEnd(own.steps) != nil || broken
 	for _, id := range FactsOf(own.steps).Parts {
 		_, more, _ := r.read(ctx, id)
 		changed = changed || more

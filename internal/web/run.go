@@ -51,13 +51,9 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 	return s.html(w, r, v.Page())
 }
 
-// look reads a run as lanes. A trace in which nothing stands is looked at twice: it may be about to be written.
+// look reads a run as lanes.
 func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*run.Board, bool, error) {
-	run := run.Follow(s.Store.Traces, s.Store.Blobs, id)
-	board, _, over, err := run.Read(ctx)
-	if err == nil && !over && board.Began.IsZero() {
-		board, _, over, err = run.Read(ctx)
-	}
+	board, _, over, err := run.Follow(s.Store.Traces, s.Store.Blobs, id).Read(ctx)
 	return board, over, err
 }
 
@@ -152,8 +148,7 @@ func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live
 	if !b.Began.IsZero() {
 		elapsed = max(0, end.Sub(b.Began))
 	}
-	v := page.Live{ID: id.String(), Over: over, Elapsed: elapsed,
-		Tokens: b.Tokens, Budget: b.Budget, Lanes: b.Lanes, Decisions: b.Decisions}
+	v := page.Live{Board: *b, ID: id.String(), Over: over, Elapsed: elapsed}
 	under := 0
 	for i, l := range b.Lanes {
 		if i > 0 && l.State != run.Done && l.State != run.Failed {

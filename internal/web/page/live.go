@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -23,19 +22,17 @@ type Run struct {
 
 // Live is what changes on it.
 type Live struct {
+	run.Board
 	ID string
 	// Summary is how the run stands, in a few words that are read aloud now and then.
-	Summary        string
-	Over           bool          // it goes on no more
-	Elapsed        time.Duration // since, at the time of this picture
-	Tokens, Budget int
-	Lanes          []run.Lane // who is at what
+	Summary string
+	Over    bool          // it goes on no more
+	Elapsed time.Duration // since, at the time of this picture
 	// Draft is what a model has written so far of the answer, not checked; paragraphs are apart by a
 	// blank line.
 	Draft       string
-	Gaps        []report.GapGroup
+	Gaps        []report.GapGroup // in place of the board's
 	Discoveries []Discovery
-	Decisions   []marchwarden.Decision
 }
 
 // Page has what changes as Live.Node.
