@@ -41,9 +41,14 @@ type Member = page.Choice
 // Format is a form in which a run can leave.
 type Format = page.Format
 
-// App does what is asked for on a page, in the name of the principal of ctx: it begins runs and ends them for good,
-// finds out about those that have ended, and writes them in other forms.
+// App does what is asked for on a page, in the name of the principal of ctx.
 type App interface {
+	Asker
+	Examiner
+}
+
+// Asker begins runs and ends them for good.
+type Asker interface {
 	// Members are those who can be asked. On is whether they are unless the caller says otherwise.
 	Members() []Member
 	// Examples are questions that what is searched has answers to.
@@ -54,6 +59,10 @@ type App interface {
 	Resume(ctx context.Context, id marchwarden.TraceID, tokens int) error
 	// Remove removes a run for good, with its rihlas and what only they needed.
 	Remove(ctx context.Context, id marchwarden.TraceID) error
+}
+
+// Examiner finds out about a run that has ended, and writes it in other forms.
+type Examiner interface {
 	// Rerun runs a run again on its record and says whether the result is the same to the
 	// byte, and what it found, in a sentence.
 	Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, words string, err error)
