@@ -19,22 +19,15 @@ import (
 // State is what became of a claim, or of a source.
 type State string
 
-// The states that are news.
+// The states. A claim that stands as it did is only counted, and one that the answer leaves out though its evidence
+// may stand is not told of.
 const (
 	New          State = "new"          // it rests on what was not read before
 	Gone         State = "gone"         // its evidence is, and the answer does not say it any more; a source: its place has none
 	Changed      State = "changed"      // its evidence reads otherwise, and so does the answer; a source: a cited passage
 	Contradicted State = "contradicted" // evidence of now cannot hold beside it
 	Retracted    State = "retracted"    // a registry says that the paper was taken back
-)
-
-// The states that are none. A claim that stands as it did is only counted.
-const (
-	unchanged   State = "unchanged"
-	Unsure      State = "unsure"      // its sources could not be had, and the answer does not say it now
-	Unsaid      State = "unsaid"      // its evidence stands, and the answer leaves it out now
-	Also        State = "also"        // the answer says it now, and the evidence was read before
-	Unreachable State = "unreachable" // of a source: that is not gone, and nothing is known
+	Unreachable  State = "unreachable"  // of a source, and no news: that is not gone, and nothing is known
 )
 
 var news = []State{Contradicted, Gone, Changed, Retracted, New}
@@ -48,7 +41,7 @@ type Report struct {
 	TraceID  marchwarden.TraceID `json:"trace_id,omitzero"` // the answer
 	Before   marchwarden.TraceID `json:"before,omitzero"`   // the answer before; the first has none
 	Failed   string              `json:"failed,omitempty"`  // why there is no answer
-	// Claims are those that do not stand as they did, and Unchanged how many do.
+	// Claims are those of which there is news, and Unchanged how many stand as they did.
 	Claims    []Claim  `json:"claims"`
 	Unchanged int      `json:"unchanged"`
 	Sources   []Source `json:"sources"`          // of the answer before, and retracted ones of this one
@@ -74,8 +67,7 @@ type Source struct {
 
 // News reports whether there is something to tell.
 func (r Report) News() bool {
-	return slices.ContainsFunc(r.Claims, func(c Claim) bool { return slices.Contains(news, c.State) }) ||
-		slices.ContainsFunc(r.Sources, func(s Source) bool { return s.State != Unreachable })
+	return len(r.Claims) > 0 || slices.ContainsFunc(r.Sources, func(s Source) bool { return s.State != Unreachable })
 }
 
 // comparison is two answers and what is known of the first one's evidence.
@@ -154,23 +146,22 @@ func (c comparison) report(ctx context.Context) Report {
 			told.Now = now
 		}
 		told.State, told.Detail = c.old(ctx, a, hold, now != "", fresh)
-		if told.State == unchanged {
+		if told.State != "" {
+			r.Claims = append(r.Claims, told)
+		} else if now != "" {
 			r.Unchanged++
-			continue
 		}
-		r.Claims = append(r.Claims, told)
 	}
 	for _, b := range left {
-		state := New
-		if c.known(b) {
-			state = Also
+		if !c.known(b) {
+			r.Claims = append(r.Claims, Claim{State: New, Text: b.Text, Sources: b.locators()})
 		}
-		r.Claims = append(r.Claims, Claim{State: state, Text: b.Text, Sources: b.locators()})
 	}
 	return r
 }
 
-// old is what became of a claim of the answer before, which the answer still says or not, and what contradicts it.
+// old is what became of a claim of the answer before, which the answer still says or not, and what contradicts it;
+// "" if nothing is to be told.
 func (c comparison) old(ctx context.Context, a claim, hold drift.Hold, said bool, fresh []marchwarden.Citation) (state State, detail string) {
 	for _, by := range a.cited {
 		if what, is := c.retracted[by.Locator]; is {
@@ -185,12 +176,8 @@ func (c comparison) old(ctx context.Context, a claim, hold drift.Hold, said bool
 		return Changed, ""
 	case hold == drift.Lost:
 		return Gone, ""
-	case said:
-		return unchanged, ""
-	case hold == drift.Unsure:
-		return Unsure, ""
 	}
-	return Unsaid, ""
+	return "", ""
 }
 
 // sources are the documents of the answer before that are not what they were where they are cited,
