@@ -159,7 +159,7 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	}
 	b.pdfs = pdf.New(pdf.Config{CacheDir: c.CachePath(), Timeout: 20 * time.Second, Workers: 1})
 	store := rec.Store()
-	b.history = run.OpenHistory(store, a.Now)
+	b.history = run.OpenHistory(store)
 	cfg := web.Config{
 		Gate: httpdoor.SignInConfig{Now: a.Now, Auth: auth, Hosts: o.door.hosts, Secure: o.secure(), Log: log, Kept: filepath.Join(c.Home(), "ui-sessions.json")},
 		Runs: b.runs, Store: store, History: b.history, App: b, Mind: "the workers of the cluster", Now: a.Now, Zone: time.Local, Log: log,

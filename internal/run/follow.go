@@ -1,11 +1,13 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"io"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -30,7 +32,6 @@ type Follower struct {
 	results map[blob.Ref]*marchwarden.Result // that were read, nil for one that cannot be
 	board   *Board                           // the last
 	over    bool
-	empty   bool // no process wrote it, and nothing was in it
 }
 
 // followed is a trace as it was when it was read last.
@@ -60,10 +61,7 @@ func (r *Follower) Read(ctx context.Context) (board *Board, changed, over bool, 
 	if err != nil && !changed {
 		return r.board, false, broken, err
 	}
-	// Between its making and its lock a trace is empty, and no process seems to write it.
-	idle := own.ended && (len(own.steps) > 0 || r.empty)
-	r.empty = own.ended
-	over = idle || lastEnd(own.steps) != nil || broken
+	over = own.ended || lastEnd(own.steps) != nil || broken
 	for _, id := range FactsOf(own.steps).Parts {
 		_, more, _ := r.read(ctx, id)
 		changed = changed || more
@@ -137,24 +135,25 @@ func (r *Follower) rihla(id marchwarden.TraceID) []trace.Step {
 }
 
 // result is that with which a step ended the run or a rihla; nil for none, and for one that cannot be read.
-func (r *Follower) result(ctx context.Context, s trace.Step) *marchwarden.Result {
+func (r *Follower) result(ctx context.Context, s trace.Step) (res *marchwarden.Result) {
 	var ref blob.Ref
-	var read func() (*marchwarden.Result, error)
 	switch s := s.(type) {
 	case *trace.RihlaComplete:
-		ref, read = s.OutputID, func() (*marchwarden.Result, error) { return replay.Outcome[*marchwarden.Result](ctx, r.blobs, s) }
+		ref = s.OutputID
 	case *trace.Complete:
-		ref, read = s.Result, func() (*marchwarden.Result, error) {
-			_, res, err := ResultOf(ctx, r.blobs, s.Result)
-			return res, err
-		}
+		ref = s.Result
 	default:
 		return nil
 	}
 	if res, known := r.results[ref]; known {
 		return res
 	}
-	res, err := read()
+	var err error
+	if report, ok := s.(*trace.RihlaComplete); ok {
+		res, err = replay.Outcome[*marchwarden.Result](ctx, r.blobs, report)
+	} else {
+		_, res, err = ResultOf(ctx, r.blobs, ref)
+	}
 	if err != nil {
 		res = nil
 	}
@@ -162,4 +161,86 @@ func (r *Follower) result(ctx context.Context, s trace.Step) *marchwarden.Result
 		r.results[ref] = res
 	}
 	return res
+}
+
+// worker is one run as its own steps tell it.
+type worker struct {
+	Lane
+	searching, reading int // under way
+}
+
+// prompts are what calls of a model are for; during any other a run is at what it was at before.
+var prompts = map[string]State{
+	"clarify": Planning, "investigate": Planning, "step": Planning, "write": Writing, "repair": Writing, "judge": Checking,
+}
+
+func (w *worker) step(s trace.Step) {
+	switch s := s.(type) {
+	case *trace.RihlaComplete:
+		return // it comes while the investigator is at something else
+	case *trace.Start:
+		w.Researcher, w.Question = plaintext.Line(s.Researcher, maxLine), plaintext.Line(s.Request.Question, marchwarden.MaxQuestionChars)
+		w.State = Planning
+	case *trace.Resume:
+		w.State, w.searching, w.reading = Planning, 0, 0
+	case *trace.Arrival:
+		w.State = Checking // it waited until then
+	default:
+		w.enter(s)
+	}
+	switch s.(type) {
+	case *trace.Start, *trace.Iteration, *trace.SearchComplete, *trace.FetchComplete, *trace.ModelComplete, *trace.EmbedComplete,
+		*trace.RihlaUnderWay, *trace.Checkpoint, *trace.Clarified, *trace.Unknown:
+	default:
+		w.Doing = plaintext.Line(s.Header().Decision, maxLine)
+	}
+}
+
+// enter is what the run is at from a step on.
+func (w *worker) enter(s trace.Step) {
+	switch s := s.(type) {
+	case *trace.Model:
+		w.State = cmp.Or(prompts[s.Prompt], w.State)
+	case *trace.Iteration, *trace.Message, *trace.Search, *trace.SearchComplete, *trace.Fetch, *trace.FetchComplete:
+		w.gather(s)
+	case *trace.Plan:
+		w.State = Planning
+	case *trace.Rihla:
+		w.State = Waiting
+	case *trace.SynthesisStart, *trace.SynthesisError:
+		w.State = Writing
+	case *trace.Evidence, *trace.Decision, *trace.SynthesisComplete, *trace.BudgetExhausted:
+		w.State = Checking
+	case *trace.Verify:
+		w.State, w.Citations = Checking, max(0, s.Citations)
+	case *trace.Complete:
+		w.State, w.Citations = Done, max(0, s.Citations)
+	}
+}
+
+// gather takes the steps of searching and reading, which may go on side by side: then it reads.
+func (w *worker) gather(s trace.Step) {
+	switch s := s.(type) {
+	case *trace.Search:
+		w.searching++
+	case *trace.SearchComplete:
+		w.searching = max(0, w.searching-1)
+	case *trace.Fetch:
+		w.reading++
+	case *trace.FetchComplete:
+		w.reading = max(0, w.reading-1)
+		if s.ContentHash.Valid() {
+			if w.Documents++; len(w.Read) < maxRead {
+				w.Read = append(w.Read, plaintext.Line(s.URL, maxLine))
+			}
+		}
+	}
+	switch {
+	case w.reading > 0:
+		w.State = Reading
+	case w.searching > 0:
+		w.State = Searching
+	default:
+		w.State = Planning
+	}
 }

@@ -376,16 +376,3 @@ func TestTracesThatFail(t *testing.T) {
 		t.Errorf("%+v, %v, %v, %v", b, changed, over, err)
 	}
 }
-
-// An empty trace that nobody writes is over when it is so twice.
-func TestATraceThatIsAboutToBegin(t *testing.T) {
-	id, s := followedID(t, "1"), newShelf()
-	s.texts[id], s.idle = nil, true
-	f := run.Follow(s, blob.NewMem(), id)
-	if _, _, over := read(t, f); over {
-		t.Error("it is over before it began")
-	}
-	if _, _, over := read(t, f); !over {
-		t.Error("it is never over")
-	}
-}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -71,7 +73,7 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 	words := parseWords(q.Words)
 	var found []*digest
 	told := map[*digest]Entry{}
-	for _, d := range all.runs {
+	for _, d := range all {
 		if d.entry.Rihla {
 			continue
 		}
@@ -95,21 +97,6 @@ func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.Tr
 		entries[i] = told[d]
 	}
 	return entries, total, canceled(ctx)
-}
-
-// One is the entry of one run, of a rihla too; CodeNotFound if there is none.
-func (h *History) One(ctx context.Context, id marchwarden.TraceID) (Entry, error) {
-	all, err := h.recall(ctx)
-	if err != nil {
-		return Entry{}, err
-	}
-	if d := all.byID[id]; d != nil {
-		if d = h.latest(ctx, d); d != nil {
-			return d.told(), nil
-		}
-	}
-	_, err = h.store.Traces.Stat(id) // it was removed meanwhile
-	return Entry{}, cmp.Or(err, canceled(ctx), error(marchwarden.Errorf(marchwarden.CodeUnavailable, "run %s cannot be read now", id)))
 }
 
 func canceled(ctx context.Context) error {
@@ -202,4 +189,45 @@ func OneID(prefix, hint, none string, list func() ([]marchwarden.TraceID, error)
 		return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: none, Hint: hint}
 	}
 	return marchwarden.TraceID{}, badID(fmt.Sprintf("%q begins %d ids, %s and %s among them", prefix, len(found), found[0], found[1]), "give more characters")
+}
+
+const maxWordsBytes = 2000
+
+// index is the words of texts, as hashes of their stems in ascending order.
+type index []uint64
+
+func newIndex(seed maphash.Seed, texts ...string) index {
+	var x index
+	for _, s := range texts {
+		for _, t := range lexicon.Tokens(s) {
+			x = append(x, maphash.String(seed, t.Stem))
+		}
+	}
+	slices.Sort(x)
+	return slices.Clip(slices.Compact(x))
+}
+
+// has reports whether all words are in the index.
+func (x index) has(seed maphash.Seed, stems []string) bool {
+	return !slices.ContainsFunc(stems, func(stem string) bool {
+		_, found := slices.BinarySearch(x, maphash.String(seed, stem))
+		return !found
+	})
+}
+
+// parseWords are the stems of the words that are looked for. Words that are too common to
+// tell anything count only if there is nothing else.
+func parseWords(s string) (stems []string) {
+	var common []string
+	for _, t := range lexicon.Tokens(s) {
+		if t.Stop {
+			common = append(common, t.Stem)
+		} else {
+			stems = append(stems, t.Stem)
+		}
+	}
+	if len(stems) == 0 {
+		return common
+	}
+	return stems
 }

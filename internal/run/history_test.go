@@ -95,20 +95,6 @@ func TestEntries(t *testing.T) {
 	if e := one(t, h, idOf(8)); e.Problem == "" || e.CostUSD != nil || !e.Began.IsZero() {
 		t.Errorf("damaged: %+v", e)
 	}
-	// A single one is the same.
-	alone := w.open()
-	for _, n := range []int{10, 11, 5, 8} {
-		got, err := alone.One(context.Background(), idOf(n))
-		if want := one(t, h, idOf(n)); err != nil || !cmp.Equal(got, want, sameIDs) {
-			t.Errorf("One(%d): %v\n%s", n, err, cmp.Diff(want, got, sameIDs))
-		}
-	}
-	if e, err := alone.One(context.Background(), idOf(9)); err != nil || e.Question != "part of 10" {
-		t.Errorf("a rihla: %+v, %v", e, err)
-	}
-	if _, err := alone.One(context.Background(), idOf(77)); !errors.Is(err, marchwarden.CodeNotFound) {
-		t.Errorf("none: %v", err)
-	}
 }
 
 func TestPages(t *testing.T) {
@@ -193,7 +179,7 @@ func TestRealRuns(t *testing.T) {
 	if ids, err := traces.List(); err != nil || len(ids) < 4 {
 		t.Fatalf("there are no rihlas: %d traces, %v", len(ids), err)
 	}
-	h := run.OpenHistory(run.Store{Traces: traces, Blobs: blobs}, time.Now)
+	h := run.OpenHistory(run.Store{Traces: traces, Blobs: blobs})
 	entries, total, err := h.Find(context.Background(), run.Query{}, nil)
 	if err != nil || total != 2 {
 		t.Fatalf("%d runs, %v", total, err)

@@ -57,7 +57,7 @@ func newWorld(tb testing.TB) *world {
 }
 
 func (w *world) open() *run.History {
-	return run.OpenHistory(run.Store{Traces: w.traces, Blobs: w.blobs}, func() time.Time { return w.now })
+	return run.OpenHistory(run.Store{Traces: w.traces, Blobs: w.blobs})
 }
 
 func idOf(n int) marchwarden.TraceID {

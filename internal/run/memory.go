@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -18,20 +19,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-const (
-	// parallel is how many traces or results are read at the same time.
-	parallel = 8
-	// patience is how long a result or trace that could not be read is left alone: it
-	// may be repaired, or its store be back.
-	patience = time.Minute
-)
+// parallel is how many traces or results are read at the same time.
+const parallel = 8
 
 // History remembers what it read, by the size and time of the files: a trace is read
 // again only when it was written. It is safe for concurrent use. What it holds of a run
 // is bounded and does not include its answer, of which it knows the words.
 type History struct {
 	store   Store
-	now     func() time.Time
 	seed    maphash.Seed
 	reading chan struct{} // holds one who reads traces, and guards known; the others wait for what it reads
 	known   map[marchwarden.TraceID]*digest
@@ -39,18 +34,13 @@ type History struct {
 
 // OpenHistory makes a History of a store, which the caller closes. Nothing is read before
 // the first call.
-func OpenHistory(store Store, now func() time.Time) *History {
-	return &History{store: store, now: now, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1)}
+func OpenHistory(store Store) *History {
+	return &History{store: store, seed: maphash.MakeSeed(), reading: make(chan struct{}, 1)}
 }
 
-// picture is what is known of traces at one moment. Digests are replaced, never changed.
-type picture struct {
-	runs []*digest // newest file first
-	byID map[marchwarden.TraceID]*digest
-}
-
-// recall gives all traces, having read those that changed, after any other caller who reads.
-func (h *History) recall(ctx context.Context) (*picture, error) {
+// recall gives all traces, the newest file first, having read those that changed, after any other caller who reads.
+// Digests are replaced, never changed.
+func (h *History) recall(ctx context.Context) (all []*digest, err error) {
 	select {
 	case h.reading <- struct{}{}:
 		defer func() { <-h.reading }()
@@ -61,11 +51,11 @@ func (h *History) recall(ctx context.Context) (*picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, found := h.now(), make([]*digest, len(files))
+	found := make([]*digest, len(files))
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for i, f := range files {
-		if d := h.known[f.ID]; d != nil && d.stands(f, now) {
+		if d := h.known[f.ID]; d != nil && d.same(f) && !d.failed {
 			found[i] = d
 			continue
 		}
@@ -80,23 +70,13 @@ func (h *History) recall(ctx context.Context) (*picture, error) {
 		})
 	}
 	_ = g.Wait() // each says in its digest what went wrong
-	p := &picture{byID: make(map[marchwarden.TraceID]*digest, len(files))}
-	for i, d := range found {
-		if id := files[i].ID; d != nil && p.byID[id] == nil {
-			p.runs, p.byID[id] = append(p.runs, d), d
+	h.known = make(map[marchwarden.TraceID]*digest, len(files))
+	for _, d := range found {
+		if d != nil && h.known[d.file.ID] == nil {
+			all, h.known[d.file.ID] = append(all, d), d
 		}
 	}
-	h.known = p.byID
-	return p, canceled(ctx)
-}
-
-func (h *History) file(id marchwarden.TraceID) (trace.File, error) {
-	info, err := h.store.Traces.Stat(id)
-	if err != nil {
-		return trace.File{}, err
-	}
-	foreign, err := h.store.Traces.Foreign(id)
-	return trace.File{ID: id, Size: info.Size(), Modified: info.ModTime(), Foreign: foreign}, err
+	return all, canceled(ctx)
 }
 
 // latest looks once more at a run that may have gone on or ended: nil if it is gone.
@@ -108,14 +88,13 @@ func (h *History) latest(ctx context.Context, d *digest) *digest {
 	if now.busy = busy(h.store.Traces, d.file.ID); now.busy {
 		return &now
 	}
-	// Its writer has ended. It may have ended the run after the lines were read:
-	// that is not to be called cut off.
-	file, err := h.file(d.file.ID)
+	info, err := h.store.Traces.Stat(d.file.ID)
 	switch {
 	case marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
 		return nil
-	case err == nil && !d.same(file):
-		return h.read(ctx, file)
+	case err == nil && (info.Size() != d.file.Size || !info.ModTime().Equal(d.file.Modified)):
+		// Its writer may have ended the run after the lines were read: that is not to be called cut off.
+		return h.read(ctx, d.file)
 	}
 	return &now
 }
@@ -123,11 +102,8 @@ func (h *History) latest(ctx context.Context, d *digest) *digest {
 // told is the entry of a run with where it stands.
 func (d *digest) told() Entry {
 	e := d.entry
-	if e.Standing = d.rest; d.busy && !d.damaged {
-		e.Standing = Standing{Status: Running, Imported: d.file.Foreign}
-	}
-	if e.Problem == "" {
-		e.Problem = d.unheard
+	if d.busy && !d.damaged {
+		e.Standing = Standing{Status: Running, Imported: d.file.Foreign, Problem: d.unheard}
 	}
 	return e
 }
@@ -142,26 +118,20 @@ const (
 
 // digest is what is remembered of one trace. It is never changed.
 type digest struct {
-	file  trace.File
-	again time.Time // when to read it again though nothing was written; zero is never
-	busy  bool      // a process wrote it when it was read
-	rest  Standing  // where it stands if none does
+	file   trace.File
+	failed bool // it is read again though nothing was written: its store may be back
+	busy   bool // a process wrote it when it was read
 
-	damaged        bool   // it cannot be read, or begins with something else than a run
-	ended, planned bool   // it has not gone on after its end, and a plan is all it was to make
-	entry          Entry  // without Standing
-	unheard        string // why there is a result that cannot be read
+	damaged bool   // it cannot be read, or begins with something else than a run
+	ended   bool   // it has not gone on after its end
+	entry   Entry  // as it is if no process writes it
+	unheard string // why there is a result that cannot be read
 
 	words index // of the question and of the answer
 }
 
 func (d *digest) same(f trace.File) bool {
 	return d.file.Size == f.Size && d.file.Modified.Equal(f.Modified) && d.file.Foreign == f.Foreign
-}
-
-// stands reports whether what was read is still what there is to read.
-func (d *digest) stands(f trace.File, now time.Time) bool {
-	return d.same(f) && (d.again.IsZero() || now.Before(d.again))
 }
 
 // open reports whether the standing of the run can change without a line: its writer can die.
@@ -176,53 +146,26 @@ func (d *digest) when() time.Time {
 
 // read reads one trace and its result; nil if it is gone. What cannot be read says so.
 func (h *History) read(ctx context.Context, f trace.File) *digest {
-	d := &digest{file: f, entry: Entry{ID: f.ID}, busy: busy(h.store.Traces, f.ID)}
-	log, err := skim(h.store.Traces, f.ID)
+	d := &digest{file: f, busy: busy(h.store.Traces, f.ID)}
+	e, log, err := look(h.store.Traces, f.ID, func() (bool, error) { return f.Foreign, nil }, false)
 	code := marchwarden.CodeOf(err)
 	if code == marchwarden.CodeNotFound {
 		return nil
 	}
-	d.rest = standingOf(log, err, f.Foreign, false)
-	d.rest.Problem = plaintext.Clip(d.rest.Problem, maxName)
-	if err != nil && code != marchwarden.CodeCorrupt && code != marchwarden.CodeUnsupported {
-		d.again = h.now().Add(patience) // it is not the trace that is damaged
-	}
-	if d.damaged = err != nil; d.damaged || len(log.Steps) == 0 {
+	e.Problem = plaintext.Clip(e.Problem, maxName)
+	e.Question, e.Researcher = strings.Clone(plaintext.Clip(e.Question, marchwarden.MaxQuestionChars)), plaintext.Clip(e.Researcher, maxName)
+	d.entry, d.words = e, newIndex(h.seed, e.Question)
+	d.damaged = err != nil
+	d.failed = d.damaged && code != marchwarden.CodeCorrupt && code != marchwarden.CodeUnsupported // it is not the trace that is damaged
+	if d.damaged || len(log.Steps) == 0 {
 		return d
 	}
-	start, err := log.Start()
-	if d.damaged = err != nil; d.damaged {
-		return d
-	}
-	d.start(start, log)
-	d.words = newIndex(h.seed, d.entry.Question)
-	done := log.Latest()
-	if done == nil || d.entry.Rihla { // the answer of a rihla is not listed
-		return d
-	}
-	res, err := h.resultOf(ctx, done.Result)
-	if err != nil {
-		d.unheard = plaintext.Clip("its result cannot be read: "+err.Error(), maxName)
-		d.again = h.now().Add(patience)
-		d.entry.Citations, d.entry.Confidence = done.Citations, &done.Confidence
-		return d
-	}
-	d.take(res)
-	if res.CompletedQuestion != "" {
-		d.entry.Question = strings.Clone(plaintext.Clip(res.CompletedQuestion, marchwarden.MaxQuestionChars))
-	}
-	answer := Plain(res.Answer, len(res.Citations))
-	d.entry.Answer, d.words = strings.Clone(plaintext.Clip(answer, maxShown)), newIndex(h.seed, d.entry.Question, answer) // the rest of it is not held
-	return d
-}
-
-func (d *digest) start(start *trace.Start, log *trace.Log) {
-	d.ended, d.planned = log.Complete() != nil, start.Investigation != nil && start.Investigation.PlanOnly
-	e := &d.entry
-	e.Rihla = start.PartOf
-	e.Question = strings.Clone(plaintext.Clip(start.Request.Question, marchwarden.MaxQuestionChars))
-	e.Researcher, e.Began = plaintext.Clip(start.Researcher, maxName), start.StartedAt
+	d.ended = log.Complete() != nil
 	d.sent(FactsOf(log.Steps).Rihlas)
+	if done := log.Latest(); done != nil && !e.Rihla { // the answer of a rihla is not listed
+		h.answered(ctx, d, done)
+	}
+	return d
 }
 
 // maxNames is how many researchers are remembered; no investigation sends so many.
@@ -242,9 +185,17 @@ func (d *digest) sent(all []marchwarden.Rihla) {
 	d.entry.Researchers = names
 }
 
-func (d *digest) take(res *marchwarden.Result) {
+// answered adds what the last result of a run tells.
+func (h *History) answered(ctx context.Context, d *digest, done *trace.Complete) {
 	e := &d.entry
-	if !d.planned { // a plan has no answer that could be trusted or not
+	res, err := h.resultOf(ctx, done.Result)
+	if err != nil {
+		d.unheard = plaintext.Clip("its result cannot be read: "+err.Error(), maxName)
+		d.failed = true
+		e.Problem, e.Citations, e.Confidence = cmp.Or(e.Problem, d.unheard), done.Citations, &done.Confidence
+		return
+	}
+	if e.Status != Planned { // a plan has no answer that could be trusted or not
 		confidence := res.Confidence // and nothing else of the result
 		e.Citations, e.Confidence = len(res.Citations), &confidence
 	}
@@ -252,6 +203,11 @@ func (d *digest) take(res *marchwarden.Result) {
 		e.CostUSD = res.CostMetadata.CostUSD
 		d.sent(res.Rihlas)
 	}
+	if res.CompletedQuestion != "" {
+		e.Question = strings.Clone(plaintext.Clip(res.CompletedQuestion, marchwarden.MaxQuestionChars))
+	}
+	answer := Plain(res.Answer, len(res.Citations))
+	e.Answer, d.words = strings.Clone(plaintext.Clip(answer, maxShown)), newIndex(h.seed, e.Question, answer) // the rest of it is not held
 }
 
 func (h *History) resultOf(ctx context.Context, ref blob.Ref) (*marchwarden.Result, error) {

@@ -179,24 +179,30 @@ func Look(d *trace.Dir, id marchwarden.TraceID) Entry {
 	// First the lock and then the lines: a run that ends in between is held to be
 	// running, not to be cut off.
 	writing := busy(d, id)
+	e, _, _ := look(d, id, func() (bool, error) { return d.Foreign(id) }, writing)
+	return e
+}
+
+// look is the entry of a run that a process writes or not, with its trace. With the error it says that it is damaged.
+func look(d *trace.Dir, id marchwarden.TraceID, imported func() (bool, error), writing bool) (Entry, *trace.Log, error) {
 	log, err := skim(d, id)
 	foreign := false
 	if err == nil {
-		foreign, err = d.Foreign(id)
+		foreign, err = imported()
 	}
 	e := Entry{ID: id, Standing: standingOf(log, err, foreign, writing)}
-	if err != nil {
-		return e
+	if err != nil || len(log.Steps) == 0 {
+		return e, log, err
 	}
 	start, err := log.Start()
 	if err != nil {
-		return e
+		return e, log, err
 	}
 	e.Rihla, e.Began, e.Researcher, e.Question = start.PartOf, start.StartedAt, start.Researcher, start.Request.Question
 	if done := log.Complete(); done != nil && e.Status != Planned {
 		e.Citations, e.Confidence = done.Citations, &done.Confidence
 	}
-	return e
+	return e, log, nil
 }
 
 // skim reads the steps from which the states of all runs are told.

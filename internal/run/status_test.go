@@ -133,11 +133,11 @@ func TestStanding(t *testing.T) {
 		{Status: run.Damaged, Problem: "the trace does not begin with a start step"}, {Status: run.Damaged, Problem: "the trace has format 99"},
 	} {
 		for range 2 { // cold and remembered
-			e, err := h.One(context.Background(), idOf(n+1))
-			if err != nil {
-				t.Fatal(err)
-			}
 			g := run.Look(w.traces, idOf(n+1))
+			e := g
+			if !g.Rihla { // which is not listed
+				e = one(t, h, idOf(n+1))
+			}
 			if !strings.Contains(e.Problem, want.Problem) || want.Problem == "" && e.Problem != "" || g.Problem != e.Problem {
 				t.Errorf("%d: problem %q, %q", n+1, e.Problem, g.Problem)
 			}

@@ -198,11 +198,11 @@ func (d *Desk) begun(ctx context.Context, old *Run, id marchwarden.TraceID, aske
 
 // enter makes a run known, in the place of one that has ended, and begins it.
 // If another run has its id by now, a caller that resumes attaches to that one.
-func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
+func (d *Desk) enter(r, before *Run, asked Asked) (*Visit, error) {
 	first := r.visit(asked.Sink, false) // before another caller can attach, and leave again
 	d.mu.Lock()
 	other, closed := d.runs[r.id], d.closed
-	taken := other != nil && other != ended && !other.over()
+	taken := other != nil && other != before && !other.over()
 	if !closed && !taken {
 		d.runs[r.id] = r
 		d.group.Add(1) // launch ends it

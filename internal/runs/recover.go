@@ -44,9 +44,9 @@ func (r *Run) GoOn() {
 	d := r.desk
 	d.mu.Lock()
 	r.mu.Lock()
-	waits := !d.closed && !r.attended && !r.ended
+	waits := !d.closed && r.stage == left
 	if waits {
-		r.attended = true
+		r.stage = followed
 		d.group.Add(1) // lookAfter ends it
 	}
 	r.mu.Unlock()
@@ -65,7 +65,7 @@ func (d *Desk) follow(rec record) *Run {
 		return there
 	}
 	r := d.newRun(context.Background(), rec)
-	r.recorded, r.attended, r.ours = true, false, false
+	r.recorded, r.stage = true, left
 	if rec.Kept {
 		r.rec.Message = waitingText
 	}
@@ -86,30 +86,26 @@ func (d *Desk) follow(rec record) *Run {
 // lookAfter resumes a run here as soon as no process has it and there is a slot. Until then it
 // follows the run where it is.
 func (d *Desk) lookAfter(r *Run) {
-	take := func() whose {
+	take := func() (now stage, t *turn) {
 		r.disk.Lock()
 		defer r.disk.Unlock()
-		return r.take()
+		if now = r.take(); now == working {
+			t = d.join(r) // in the order of the calls
+		}
+		return now, t
 	}
-	now := take() // at once: a call whose process is gone has ended
-	var t *turn
-	if now == mine {
-		t = d.join(r) // in the order of the calls
-	}
+	now, t := take() // at once: a call whose process is gone has ended
 	go func() {
 		defer d.group.Done()
-		for pause := firstPause; now == theirs; pause = min(2*pause, longPause) {
+		for pause := firstPause; now == followed; pause = min(2*pause, longPause) {
 			r.say("going on in another process")
 			if !sleep(r.ctx, pause) {
 				r.settle(outcome{err: context.Cause(r.ctx)})
 				return
 			}
-			now = take()
+			now, t = take()
 		}
-		if now == mine {
-			if t == nil {
-				t = d.join(r)
-			}
+		if now == working {
 			d.goOn(r, t)
 		}
 	}()
@@ -147,46 +143,37 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// Whose a run is that has a record and did not begin here.
-type whose int
-
-const (
-	nobodys whose = iota // it has ended
-	theirs
-	mine
-)
-
-// take takes a run over if no process has it and it can be resumed; disk is held.
-func (r *Run) take() whose {
+// take takes a run over if no process has it and it can be resumed: it is working then, followed if another process
+// has it, or ended. disk is held.
+func (r *Run) take() stage {
 	if r.over() {
-		return nobodys
+		return ended
 	}
 	err := r.takeLock()
 	locked := errors.Is(err, durable.ErrLocked)
 	if err != nil && !locked {
 		r.desk.cfg.Log.Error("the lock of a run could not be taken", "run", r.id.String(), "error", err)
-		return theirs
+		return followed
 	}
 	rec, err := r.desk.records.read(r.id)
 	switch {
 	case err == nil && rec.over():
 		r.endedElsewhere(rec)
-		return nobodys
+		return ended
 	case locked:
-		return theirs
+		return followed
 	case err != nil: // it was removed or damaged: there is nothing to resume
 		r.settleHeld(outcome{err: marchwarden.Wrap(err, marchwarden.CodeUnavailable, "resume run %s", r.id)})
-		return nobodys
+		return ended
 	}
 	stop := rec.Status == Cancelled || r.desk.records.toStop(r.id)
 	r.mu.Lock()
 	message := r.rec.Message
 	r.rec = rec
 	r.rec.Message = message
-	r.recorded, r.ours = true, true
+	r.recorded, r.stage = true, working
 	if stop {
-		r.cancelled = true
-		r.rec.Message = "cancelled"
+		r.stage, r.rec.Message = stopping, "cancelled"
 	} else if rec.Kept {
 		r.heedStopSign()
 	}
@@ -194,18 +181,18 @@ func (r *Run) take() whose {
 	switch {
 	case stop:
 		r.settleHeld(outcome{err: errCancelled})
-		return nobodys
+		return ended
 	case !rec.Kept:
 		r.settleHeld(outcome{err: errCutOff})
-		return nobodys
+		return ended
 	}
-	return mine
+	return working
 }
 
 // catchUp looks at the record of a run that another process has: it may have ended.
 func (r *Run) catchUp() {
 	r.mu.Lock()
-	here := r.ours || r.ended
+	here := r.stage >= working
 	r.mu.Unlock()
 	if here {
 		return
@@ -226,7 +213,7 @@ func (r *Run) endedElsewhere(rec record) {
 	r.desk.records.heeded(r.id)
 	r.dropLock()
 	r.mu.Lock()
-	r.rec, r.recorded, r.ours = rec, true, false
+	r.rec, r.recorded = rec, true
 	r.close(outcome{err: rec.failure()})
 	r.mu.Unlock()
 	r.desk.retire(r)
@@ -276,9 +263,9 @@ func (d *Desk) Close(ctx context.Context) error {
 func (r *Run) shutDown() {
 	r.halt(ErrShutdown)
 	r.mu.Lock()
-	attended := r.attended
+	unattended := r.stage == left
 	r.mu.Unlock()
-	if !attended {
+	if unattended {
 		r.settle(outcome{err: ErrShutdown})
 	}
 }

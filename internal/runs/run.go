@@ -57,20 +57,28 @@ type Run struct {
 	disk sync.Mutex
 	hold *os.File // the lock, or nil
 
-	mu        sync.Mutex
-	rec       record // what the record says, or would say
-	recorded  bool   // a record belongs on the disk
-	attended  bool   // something in this process will end it
-	ours      bool   // this process executes it, and writes its record
-	cancelled bool
-	ended     bool // done is closed
-	res       *marchwarden.Result
-	err       error
-	visits    []*Visit // that have not ended
-	last      *marchwarden.Event
-	draft     string // that the run's own model is writing
-	endedAt   time.Time
+	mu       sync.Mutex
+	stage    stage
+	rec      record // what the record says, or would say
+	recorded bool   // a record belongs on the disk
+	res      *marchwarden.Result
+	err      error
+	visits   []*Visit // that have not ended
+	last     *marchwarden.Event
+	draft    string // that the run's own model is writing
+	endedAt  time.Time
 }
+
+// stage is what this process does about a run.
+type stage int
+
+const (
+	left     stage = iota // nothing, until Recover or a caller wants it
+	followed              // it waits for another process that has the run, and takes over when that is gone
+	working               // it executes the run, and writes its record
+	stopping              // the same, and the run was stopped for good
+	ended                 // done is closed
+)
 
 // outcome is what Research returned.
 type outcome struct {
@@ -99,7 +107,7 @@ func (d *Desk) newRun(ctx context.Context, rec record) *Run {
 		stop := halt
 		work, halt = limited, func(cause error) { stop(cause); cancel() }
 	}
-	return &Run{desk: d, id: rec.ID, ctx: work, halt: halt, done: make(chan struct{}), rec: rec, attended: true, ours: true}
+	return &Run{desk: d, id: rec.ID, ctx: work, halt: halt, done: make(chan struct{}), rec: rec, stage: working}
 }
 
 type choiceKey struct{}
@@ -193,15 +201,15 @@ func (r *Run) Keep() error {
 	r.disk.Lock()
 	defer r.disk.Unlock()
 	r.mu.Lock()
-	rec, ours, ended := r.rec, r.ours, r.ended
+	rec, at := r.rec, r.stage
 	r.mu.Unlock()
 	switch {
 	case rec.Kept:
 		return nil
-	case !ours:
+	case at < working:
 		return goingOn(r.id)
 	}
-	if !ended {
+	if at != ended {
 		if err := r.takeLock(); err != nil {
 			return r.desk.unrecorded(r.id, err)
 		}
@@ -227,16 +235,16 @@ func (r *Run) cancelIf(condition func() bool) {
 	r.disk.Lock()
 	defer r.disk.Unlock()
 	r.mu.Lock()
-	if !condition() || r.ended || r.cancelled {
+	if !condition() || r.stage >= stopping {
 		r.mu.Unlock()
 		return
 	}
-	if !r.ours {
+	if r.stage < working {
 		r.mu.Unlock()
 		r.cancelElsewhere()
 		return
 	}
-	r.cancelled = true
+	r.stage = stopping
 	r.rec.Status, r.rec.Message = Cancelled, "cancelled"
 	r.touch()
 	rec := r.rec
@@ -268,14 +276,15 @@ func (r *Run) cancelElsewhere() {
 		r.desk.cfg.Log.Error("a run could not be cancelled", "run", r.id.String(), "error", err)
 		return
 	}
-	if r.take() != theirs {
+	if r.take() != followed {
 		return // it had ended, or has now
 	}
 	r.mu.Lock()
-	r.cancelled = true
-	r.rec.Message = "cancelled"
+	r.rec.Status, r.rec.Message = Cancelled, "cancelled"
+	r.touch()
+	r.close(outcome{err: errCancelled})
 	r.mu.Unlock()
-	r.settleHeld(outcome{err: errCancelled})
+	r.desk.retire(r)
 }
 
 // attach is a visit of a caller that resumes the run while it is under way.
@@ -299,7 +308,7 @@ func (r *Run) attach(asked Asked) (*Visit, error) {
 func (r *Run) over() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ended
+	return r.stage == ended
 }
 
 // visibleTo reports whether a principal may see the run.
@@ -325,7 +334,7 @@ func (r *Run) touch() {
 func (r *Run) say(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.ended && !r.cancelled {
+	if r.stage < stopping {
 		r.rec.Message = message(text)
 		r.touch()
 	}

@@ -130,7 +130,7 @@ func (r *Run) giveUp() {
 	defer r.disk.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.ended {
+	if r.stage != ended {
 		r.desk.cfg.Log.Error("research did not end after it was stopped", "run", r.id.String(), "grace", r.desk.cfg.Grace)
 		r.close(outcome{err: errGivenUp})
 	}
@@ -139,7 +139,7 @@ func (r *Run) giveUp() {
 // settleHeld is settle; disk is held.
 func (r *Run) settleHeld(out outcome) {
 	r.mu.Lock()
-	if r.ended { // it was given up
+	if r.stage == ended { // it was given up
 		r.mu.Unlock()
 		r.dropLock()
 		return
@@ -149,7 +149,7 @@ func (r *Run) settleHeld(out outcome) {
 	}
 	rec := r.final(out)
 	// A kept run that the end of the process stops has not ended.
-	write := r.ours && r.recorded && rec.over()
+	write := r.stage >= working && r.recorded && rec.over()
 	r.mu.Unlock()
 
 	if write {
@@ -169,7 +169,7 @@ func (r *Run) settleHeld(out outcome) {
 
 // close tells all visitors that the run has ended; mu is held.
 func (r *Run) close(out outcome) {
-	r.ended, r.res, r.err = true, out.res, out.err
+	r.stage, r.res, r.err = ended, out.res, out.err
 	r.endedAt = r.desk.cfg.Now()
 	r.visits = nil
 	close(r.done)
@@ -180,14 +180,14 @@ func (r *Run) close(out outcome) {
 func (r *Run) final(out outcome) record {
 	r.touch()
 	rec := r.rec
-	if rec.Kept && !r.cancelled && context.Cause(r.ctx) == ErrShutdown {
+	if rec.Kept && r.stage != stopping && context.Cause(r.ctx) == ErrShutdown {
 		rec.Message = waitingText
 		return rec
 	}
 	rec.Ended = r.desk.cfg.Now()
 	rec.Failure = nil
 	switch {
-	case r.cancelled:
+	case r.stage == stopping:
 		rec.Status = Cancelled
 	case out.err != nil:
 		rec.Status = Failed

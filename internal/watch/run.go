@@ -61,7 +61,7 @@ func (r *Runner) Run(ctx context.Context) (err error) {
 	all, unread := r.Book.List("")
 	failed, now := 0, r.Now()
 	for _, q := range all {
-		if q.Due.After(now) && !q.Under.Valid() && !q.untold() {
+		if q.Due.After(now) && !q.Under.Valid() {
 			continue
 		}
 		switch err := r.step(ctx, q); {
@@ -92,11 +92,9 @@ func (r *Runner) Loop(ctx context.Context, sleep func(context.Context, time.Dura
 	}
 }
 
-// step has one question answered, compared and told. Each of the three is kept before the next begins.
+// step has one question answered, compared and told. Before the report is kept, a question that was interrupted
+// is compared and told again.
 func (r *Runner) step(ctx context.Context, q Question) error {
-	if q.untold() { // all before it is done
-		return r.notify(ctx, q)
-	}
 	if !q.Under.Valid() {
 		id := q.ID
 		if q.Last.Valid() || len(q.Reports) > 0 {
@@ -107,21 +105,23 @@ func (r *Runner) step(ctx context.Context, q Question) error {
 			return err
 		}
 	}
-	res, err := r.answer(ctx, q)
 	var rep Report
-	if err == nil {
-		rep, err = r.compare(ctx, q, res)
+	res, failed := r.answer(ctx, q)
+	if failed == nil {
+		rep, failed = r.compare(ctx, q, res)
 	}
-	if ctx.Err() != nil {
-		return err
-	}
-	if err != nil {
-		rep = Report{Failed: plaintext.Line(err.Error(), 500), TraceID: q.Under}
+	if failed != nil {
+		rep = Report{Failed: plaintext.Line(failed.Error(), 500), TraceID: q.Under}
 	}
 	rep.ID, rep.Question, rep.At = q.ID, q.Request.Question, r.Now().UTC().Truncate(time.Second)
-	rep.Untold = rep.News() && len(q.Notify) > 0
-	failed := err
-	q, err = r.Book.edit(q.ID, func(q *Question) {
+	var untold error
+	if ctx.Err() == nil && rep.News() && len(q.Notify) > 0 {
+		untold = r.notify(ctx, q, &rep)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	q, err := r.Book.edit(q.ID, func(q *Question) {
 		q.Due = rep.At.Add(q.Every)
 		if q.Under = (marchwarden.TraceID{}); failed != nil {
 			q.Due = rep.At.Add(min(q.Every, retry))
@@ -139,7 +139,19 @@ func (r *Runner) step(ctx context.Context, q Question) error {
 		return err
 	}
 	r.Told(q, rep)
-	return errors.Join(failed, r.notify(ctx, q))
+	return errors.Join(failed, untold)
+}
+
+// notify runs the program for notice. That it fails stands in the report; it is not tried again.
+func (r *Runner) notify(ctx context.Context, q Question, rep *Report) error {
+	text, err := json.Marshal(rep)
+	if err == nil {
+		err = r.Notify(ctx, q.Notify, append(text, '\n'))
+	}
+	if err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "tell %s", q.Notify[0]); err != nil {
+		rep.Notice = plaintext.Line(err.Error(), 500)
+	}
+	return err
 }
 
 // answer is the result of the run under way: of its record if it has ended, and else it is asked
@@ -178,45 +190,33 @@ func (r *Runner) answer(ctx context.Context, q Question) (*marchwarden.Result, e
 // compare holds an answer against the one before. Where that one cannot be read any more, the
 // answer is a first one.
 func (r *Runner) compare(ctx context.Context, q Question, res *marchwarden.Result) (Report, error) {
-	c := comparison{after: res, told: q.Retracted}
-	var papers []string
-	note := func(res *marchwarden.Result) {
-		for _, by := range res.Citations {
-			if (by.Source == "arxiv" || by.Source == "web") && !slices.Contains(papers, by.Locator) { // what went over the network before
-				papers = append(papers, by.Locator)
-			}
-		}
-	}
-	note(res)
-	if q.Last.Valid() {
-		was, err := r.Store.Load(q.Last)
-		if err == nil {
-			_, c.before, err = r.Store.Result(ctx, was)
-		}
-		if err == nil {
-			c.texts, err = r.texts(ctx, was)
-		}
-		if err == nil {
-			c.drifted, err = r.Drift(ctx, q, q.Last)
-		}
-		if err != nil && !errors.Is(err, marchwarden.CodeNotFound) {
+	c := comparison{before: &marchwarden.Result{}, after: res, retracted: map[string]string{}}
+	first := !q.Last.Valid()
+	if !first {
+		err := r.before(ctx, q, &c)
+		if first = errors.Is(err, marchwarden.CodeNotFound); err != nil && !first {
 			return Report{}, err
 		}
 	}
-	first := c.before == nil
-	if first {
-		c.before = &marchwarden.Result{}
-	}
-	note(c.before)
-	c.retracted = map[string]string{}
+	asked := map[string]bool{}
 	for _, s := range c.drifted.Sources { // of these it is known
-		papers = slices.DeleteFunc(papers, func(loc string) bool { return loc == s.Locator })
+		asked[s.Locator] = true
 		if s.Retracted != "" {
 			c.retracted[s.Locator] = s.Retracted
 		}
 	}
+	var papers []string
+	for _, by := range slices.Concat(res.Citations, c.before.Citations) {
+		if (by.Source == "arxiv" || by.Source == "web") && !asked[by.Locator] { // what went over the network before
+			asked[by.Locator] = true
+			papers = append(papers, by.Locator)
+		}
+	}
 	if len(papers) > 0 {
 		maps.Copy(c.retracted, r.Retracted(ctx, papers))
+	}
+	for _, told := range q.Retracted {
+		delete(c.retracted, told)
 	}
 	rep := Report{Claims: []Claim{}, Sources: c.sources()}
 	if !first {
@@ -227,38 +227,31 @@ func (r *Runner) compare(ctx context.Context, q Question, res *marchwarden.Resul
 	return rep, ctx.Err()
 }
 
-// texts are what a run read.
-func (r *Runner) texts(ctx context.Context, was *run.Run) (texts []string, err error) {
-	docs, err := r.Store.Documents(ctx, was)
-	for _, d := range docs {
-		if d.Text.Valid() && err == nil {
-			var text []byte
-			text, err = r.Store.Blobs.Get(ctx, d.Text)
-			texts = append(texts, string(text))
-		}
-	}
-	return texts, err
-}
-
-// notify runs the program for notice, if it is still to run. One that fails is not tried again.
-func (r *Runner) notify(ctx context.Context, q Question) error {
-	if !q.untold() {
-		return nil
-	}
-	rep := q.Reports[len(q.Reports)-1]
-	rep.Untold = false
-	text, err := json.Marshal(rep)
-	if err == nil {
-		err = r.Notify(ctx, q.Notify, append(text, '\n'))
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+// before reads the answer before with what it had read, and looks at its sources again.
+func (r *Runner) before(ctx context.Context, q Question, c *comparison) error {
+	was, err := r.Store.Load(q.Last)
 	if err != nil {
-		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "tell %s", q.Notify[0])
-		rep.Notice = plaintext.Line(err.Error(), 500)
-		r.Told(q, Report{ID: q.ID, Question: rep.Question, At: rep.At, Failed: rep.Notice})
+		return err
 	}
-	_, kept := r.Book.edit(q.ID, func(q *Question) { q.Reports[len(q.Reports)-1] = rep })
-	return errors.Join(err, kept)
+	_, res, err := r.Store.Result(ctx, was)
+	if err != nil {
+		return err
+	}
+	docs, err := r.Store.Documents(ctx, was)
+	if err != nil {
+		return err
+	}
+	for _, d := range docs {
+		if !d.Text.Valid() {
+			continue
+		}
+		text, err := r.Store.Blobs.Get(ctx, d.Text)
+		if err != nil {
+			return err
+		}
+		c.texts = append(c.texts, string(text))
+	}
+	c.before = res
+	c.drifted, err = r.Drift(ctx, q, q.Last)
+	return err
 }

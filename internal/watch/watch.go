@@ -81,9 +81,6 @@ func Of(r *run.Run, res *marchwarden.Result) (Question, error) {
 	return q, nil
 }
 
-// untold reports whether a report waits for the program that is told of news.
-func (q Question) untold() bool { return len(q.Reports) > 0 && q.Reports[len(q.Reports)-1].Untold }
-
 // Book is the watched questions of a home folder. Several processes may use it.
 type Book struct{ Dir string }
 
@@ -254,44 +251,41 @@ func (r Report) Summary() string {
 	case !r.Before.Valid() && !r.News():
 		return "first answer"
 	}
-	var parts []string
-	are := map[string]int{}
+	claims, sources := map[State]int{}, map[State]int{}
 	for _, c := range r.Claims {
-		are["claim "+string(c.State)]++
+		claims[c.State]++
 	}
 	for _, s := range r.Sources {
-		are["source "+string(s.State)]++
+		sources[s.State]++
 	}
-	for _, noun := range []string{"claim", "source"} {
+	var parts []string
+	count := func(are map[State]int, noun string) {
 		for _, state := range news {
-			if n := are[noun+" "+string(state)]; n > 0 {
-				parts = append(parts, term.Plural(n, noun)+" "+string(state))
+			if are[state] > 0 {
+				parts = append(parts, term.Plural(are[state], noun)+" "+string(state))
 			}
 		}
 	}
+	count(claims, "claim")
+	count(sources, "source")
 	if len(parts) == 0 {
 		parts = []string{"nothing changed"}
 	}
 	return strings.Join(append(parts, term.Plural(r.Unchanged, "claim")+" unchanged"), ", ")
 }
 
-// Text is a report for people, news first.
+// Text is a report for people.
 func (r Report) Text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%s", r.Summary())
-	for _, state := range append(slices.Clone(news), Unsure, Unsaid, Also) {
-		for _, c := range r.Claims {
-			if c.State != state {
-				continue
-			}
-			line("  %-12s %s", c.State, term.CleanLine(c.Text))
-			if c.Now != "" {
-				line("  %-12s now: %s", "", term.CleanLine(c.Now))
-			}
-			if c.Detail != "" {
-				line("  %-12s against it: %s", "", term.CleanLine(c.Detail))
-			}
+	for _, c := range r.Claims {
+		line("  %-12s %s", c.State, term.CleanLine(c.Text))
+		if c.Now != "" {
+			line("  %-12s now: %s", "", term.CleanLine(c.Now))
+		}
+		if c.Detail != "" {
+			line("  %-12s against it: %s", "", term.CleanLine(c.Detail))
 		}
 	}
 	for _, s := range r.Sources {

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -192,19 +192,10 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, id marchwarden.T
 	if err := s.App.Export(r.Context(), id, formats[i].Name, file); err != nil {
 		return err
 	}
-	size, err := file.Seek(0, io.SeekCurrent)
-	if err == nil {
-		_, err = file.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the file back")
-	}
-	h := w.Header()
-	h.Set("Content-Type", formats[i].Type)
-	h.Set("Content-Length", strconv.FormatInt(size, 10))
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": "marchwarden-" + id.String()[:8] + formats[i].Suffix}))
-	_, err = io.Copy(w, file)
-	return s.delivered(err, r)
+	w.Header().Set("Content-Type", formats[i].Type)
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": "marchwarden-" + id.String()[:8] + formats[i].Suffix}))
+	http.ServeContent(w, r, "", time.Time{}, file)
+	return nil
 }
 
 func (s *Server) confirmDelete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {

@@ -45,10 +45,10 @@ func (f *film) screening() func(context.Context) (string, bool) {
 		f.looks++
 		text := ""
 		if f.shown != has {
-			has, text = f.shown, web.Event("picture", "7", f.shown)
+			has, text = f.shown, web.Event("picture", f.shown)
 		}
 		if f.over {
-			text += web.Event("over", "", "{}")
+			text += web.Event("over", "{}")
 		}
 		return text, f.over
 	}

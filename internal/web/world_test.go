@@ -208,7 +208,7 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	t.Cleanup(func() { _ = w.desk.Close(context.Background()) })
 	store := run.Store{Traces: w.traces, Blobs: w.blobs}
 	cfg := Config{Gate: httpdoor.SignInConfig{Now: time.Now, Log: log}, Runs: w.desk, Store: store,
-		History: run.OpenHistory(store, time.Now), App: testApp{w.actor, w.tests}, Now: time.Now, Log: log, Mind: "extractive"}
+		History: run.OpenHistory(store), App: testApp{w.actor, w.tests}, Now: time.Now, Log: log, Mind: "extractive"}
 	if change != nil {
 		change(&cfg)
 	}

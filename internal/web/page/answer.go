@@ -16,23 +16,18 @@ import (
 // Answer is the page of a run that has a result.
 type Answer struct {
 	Frame
-	ID, Question string
-	Asked        string       // the question as it was typed, if it was understood as another
-	Turns        []trace.Turn // of the conversation before it
-	Began        time.Time
-	Took         time.Duration
-	Cost         *float64 // in dollars; nil is not known
-	Partial      bool     // it was stopped before its end
-	View         report.View
-	Grounds      string // what its sentences rest on
-	Body         h.Node
+	report.Report // StartedAt in the zone that people see; without a Result there is no answer
+	View          report.View
+	ID            string
+	Cost          *float64 // in dollars; nil is not known
+	Partial       bool     // it was stopped before its end
+	Grounds       string   // what its sentences rest on
+	Body          h.Node
 
 	// Evidence is the source in the panel; nil if none was chosen.
 	Evidence *Evidence
 
-	Confidence  marchwarden.Unit
 	Discoveries []Discovery
-	Questions   []marchwarden.OpenQuestion
 	Decisions   []marchwarden.Decision // those about other things than gaps
 	// States are what became of the sources since, by their numbers: nothing is not known, and else
 	// what package drift calls it, such as unchanged, changed, gone.
@@ -67,6 +62,7 @@ func section(id, title string, body h.Node) h.Node {
 // Page has the answer, what can be done with it, what it rests on, what is missing; and below, folded
 // away, how it came about.
 func (v Answer) Page() h.Node {
+	v.Result = cmp.Or(v.Result, &marchwarden.Result{})
 	alone, skip, panel := h.Fill(` alone`), h.Node{}, h.Node{}
 	if v.cites() {
 		alone, skip = h.Node{}, h.Fill(`<a href="#source">Skip to the source</a>`)
@@ -138,13 +134,13 @@ func (v Answer) answer() h.Node {
 
 // trust is how far the answer can be trusted and what it took, in words.
 func (v Answer) trust() h.Node {
-	sure := h.Node{}
+	sure, took := h.Node{}, time.Duration(v.Result.CostMetadata.WallTimeSec*float64(time.Second))
 	if v.cites() {
-		words, _ := report.Sure(v.Confidence)
+		words, _ := report.Sure(v.Result.Confidence)
 		sure = h.Fill(`<a href="#confidence">{}</a> `, words)
 	}
 	return h.Fill(`<p class="meta trust">{}{}{}{}{}</p>`, with(v.Grounds, `<a href="#claims">{}</a> `), sure,
-		h.If(v.Took > 0, `<span>{}</span> `, term.Duration(v.Took)), with(money(v.Cost), `<span>{}</span> `), timed(v.Began, "2 Jan 2006"))
+		h.If(took > 0, `<span>{}</span> `, term.Duration(took)), with(money(v.Cost), `<span>{}</span> `), timed(v.StartedAt, "2 Jan 2006"))
 }
 
 // actions are what can be done with the answer: what is done often is in sight.
@@ -184,7 +180,7 @@ func (v Answer) confidence() h.Node {
 		h.Each(v.View.Factors, func(f report.Fact) h.Node {
 			return h.Fill(`<tr><th scope="row">{}</th><td lang="" dir="auto">{}</td><td class="soft">{}</td></tr>`, f.Label, line(f.Value), bearings[f.Label])
 		}))
-	return h.Fill(`<p class="figure-line"><b class="big">{}</b> {} {}</p>{}`, unit(v.Confidence), meter(v.Confidence),
+	return h.Fill(`<p class="figure-line"><b class="big">{}</b> {} {}</p>{}`, unit(v.Result.Confidence), meter(v.Result.Confidence),
 		"An estimate of how likely the answer is right, from 0 to 1: computed by fixed rules from what follows, and adjusted by how often such scores were right.", factors)
 }
 
@@ -242,10 +238,10 @@ func (v Answer) sources() h.Node {
 
 // leads are open questions, what was met on the way, and what was done about them.
 func (v Answer) leads() h.Node {
-	questions := h.Each(v.Questions, func(q marchwarden.OpenQuestion) h.Node {
+	questions := h.Each(v.Result.OpenQuestions, func(q marchwarden.OpenQuestion) h.Node {
 		return h.Fill(`<li><p>{}<strong lang="" dir="auto">{}</strong></p>{}</li>`, with(string(q.Priority), `<span class="tag">{}</span> `), line(q.Question), with(q.Context, `<p class="soft" lang="" dir="auto">{}</p>`))
 	})
-	return h.Join(h.If(len(v.Questions) > 0, `<h3>Open questions</h3><ul class="items">{}</ul>`, questions),
+	return h.Join(h.If(len(v.Result.OpenQuestions) > 0, `<h3>Open questions</h3><ul class="items">{}</ul>`, questions),
 		h.If(len(v.Discoveries) > 0, `<h3>Met on the way</h3>{}`, discoveries(v.Discoveries)),
 		h.If(len(v.Decisions) > 0, `<h3>What was done about them</h3>{}`, decisions(v.Decisions)))
 }

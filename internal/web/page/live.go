@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -23,19 +22,17 @@ type Run struct {
 
 // Live is what changes on it.
 type Live struct {
+	run.Board
 	ID string
 	// Summary is how the run stands, in a few words that are read aloud now and then.
-	Summary        string
-	Over           bool          // it goes on no more
-	Elapsed        time.Duration // since, at the time of this picture
-	Tokens, Budget int
-	Lanes          []run.Lane // who is at what
+	Summary string
+	Over    bool          // it goes on no more
+	Elapsed time.Duration // since, at the time of this picture
 	// Draft is what a model has written so far of the answer, not checked; paragraphs are apart by a
 	// blank line.
 	Draft       string
-	Gaps        []report.GapGroup
+	Gaps        []report.GapGroup // in place of the board's
 	Discoveries []Discovery
-	Decisions   []marchwarden.Decision
 }
 
 // Page has what changes as Live.Node.
@@ -111,19 +108,14 @@ func (v Live) read() h.Node {
 		all = append(all, l.Read...)
 	}
 	slices.Reverse(all)
-	all = distinct(all)
-	return h.Fill(`<section class="reads" aria-labelledby="reads-title"><h2 id="reads-title">{}</h2><ul>{}</ul></section>`, h.Text("Read so far: "+term.Plural(len(all), "document")),
-		h.Each(all[:min(len(all), mostRead)], func(at string) h.Node { return h.Fill(`<li lang="" dir="auto">{}</li>`, clip(120, at)) }))
-}
-
-// distinct leaves each text once, where it comes first.
-func distinct(all []string) []string {
-	seen := map[string]bool{}
-	return slices.DeleteFunc(all, func(s string) bool {
-		was := seen[s]
-		seen[s] = true
+	seen := map[string]bool{} // one that was read twice stands where it was read last
+	all = slices.DeleteFunc(all, func(at string) bool {
+		was := seen[at]
+		seen[at] = true
 		return was
 	})
+	return h.Fill(`<section class="reads" aria-labelledby="reads-title"><h2 id="reads-title">{}</h2><ul>{}</ul></section>`, h.Text("Read so far: "+term.Plural(len(all), "document")),
+		h.Each(all[:min(len(all), mostRead)], func(at string) h.Node { return h.Fill(`<li lang="" dir="auto">{}</li>`, clip(120, at)) }))
 }
 
 func journey(l run.Lane) h.Node {

@@ -285,9 +285,9 @@ func TestNothingIsClaimed(t *testing.T) {
 	}{
 		"cut off": {Answer{ID: "a", Partial: true, View: report.View{Notices: []string{"cut off"}}, Can: Can{Resume: true}},
 			[]string{"There is no answer yet"}, []string{"0.00", " sure (", "what there was by then", `id="confidence"`, `id="cost"`, `id="source"`, "Check the sources"}},
-		"refused": {Answer{ID: "a", Body: h.Fill(`<p>No evidence was found.</p>`), Confidence: .9, View: report.View{Factors: origins, Gaps: []report.GapGroup{{Words: "Not found", Gaps: []report.Gap{{Topic: "it"}}}}}, Can: Can{Check: true}},
+		"refused": {Answer{ID: "a", Body: h.Fill(`<p>No evidence was found.</p>`), Report: report.Report{Result: &marchwarden.Result{Confidence: .9}}, View: report.View{Factors: origins, Gaps: []report.GapGroup{{Words: "Not found", Gaps: []report.Gap{{Topic: "it"}}}}}, Can: Can{Check: true}},
 			[]string{`id="gaps"`}, []string{"0.90", " sure (", "how likely", `id="source"`, "Check the sources"}},
-		"cited": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Confidence: .9, Grounds: "2 sentences <i>", View: report.View{Factors: origins, Sources: []report.SourceView{{Number: 1, Heading: "T"}}, Claims: claimsOf("supported", "partial")}, Can: Can{Check: true}},
+		"cited": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Report: report.Report{Result: &marchwarden.Result{Confidence: .9}}, Grounds: "2 sentences <i>", View: report.View{Factors: origins, Sources: []report.SourceView{{Number: 1, Heading: "T"}}, Claims: claimsOf("supported", "partial")}, Can: Can{Check: true}},
 			[]string{"2 sentences &lt;i&gt;<", "very sure (0.90)", "how likely", `id="source"`, "Check the sources"}, []string{"contradiction"}},
 		"quoted": {Answer{ID: "a", Cost: new(float64), Body: h.Fill(`<p>So.</p>`), View: report.View{Sources: []report.SourceView{{Number: 1, Heading: "T"}}, Lead: "So <b>", LeadsTo: 1, Claims: claimsOf("quoted", "quoted")}},
 			[]string{"no cost", `<strong lang="" dir="auto">So &lt;b&gt;</strong> <a class="cite"`, `tr class="quoted"`}, []string{"supported<", `id="closest"`}},

@@ -49,7 +49,7 @@ func typical() []show {
 		page("ask-faults", faultyAsk(), Ask.Page),
 		page("run", Run{Frame: sampleFrame("Watching"), ID: "0195-a", Question: question, Live: sampleLive(), CanCancel: true}, Run.Page),
 		page("live", sampleLive(), Live.Node),
-		page("live-over", Live{ID: "0195-a", Over: true, Summary: "It has ended", Tokens: 3, Budget: 9}, Live.Node),
+		page("live-over", Live{ID: "0195-a", Over: true, Summary: "It has ended", Board: run.Board{Tokens: 3, Budget: 9}}, Live.Node),
 		page("answer", sampleAnswer(7, false), Answer.Page),
 		page("answer-source", sampleAnswer(7, true), Answer.Page),
 		page("panel", sampleEvidence(2), panel),
@@ -132,13 +132,12 @@ func sampleDecisions() []marchwarden.Decision {
 func sampleLive() Live {
 	return Live{
 		ID: "0195-a", Summary: "2 of 3 researchers are back; web is reading its fourth document.", Elapsed: 33 * time.Second,
-		Tokens: 8120, Budget: 20000,
-		Lanes: []run.Lane{
+		Board: run.Board{Tokens: 8120, Budget: 20000, Decisions: sampleDecisions(), Lanes: []run.Lane{
 			{Number: 1, Researcher: "files", Question: question, State: "done", Doing: "3 citations", Documents: 4, Citations: 3},
 			{Number: 2, Researcher: "web", Question: question, State: "reading", Doing: "meteo.example/valley/frost-days", Documents: 3, Read: []string{"https://meteo.example/valley/frost-days", "notes/<garden>.md"}, Citations: 1},
 			{Number: 3, Researcher: "arxiv", Question: "growing season trends alpine valleys", State: "failed", Doing: "the service did not answer in time"},
-		},
-		Gaps: sampleGaps(), Discoveries: sampleDiscoveries(), Decisions: sampleDecisions(),
+		}},
+		Gaps: sampleGaps(), Discoveries: sampleDiscoveries(),
 	}
 }
 
@@ -183,8 +182,9 @@ var sentences = []string{
 
 func sampleAnswer(n int, open bool) Answer {
 	a := Answer{
-		Frame: sampleFrame(question), ID: "0195-a", Question: question, Began: began, Took: 41 * time.Second, Partial: true, Body: sampleBody(n),
-		Confidence: .82, States: map[int]string{},
+		Frame: sampleFrame(question), ID: "0195-a", Partial: true, Body: sampleBody(n), States: map[int]string{},
+		Report: report.Report{Question: question, StartedAt: began, Result: &marchwarden.Result{Confidence: .82, CostMetadata: marchwarden.CostMetadata{WallTimeSec: 41},
+			OpenQuestions: []marchwarden.OpenQuestion{{Question: "Do the slopes follow the floor of the valley?", Context: "only one station is on a slope", Priority: "medium"}}}},
 		View: report.View{
 			Notices: []string{"One source could not be stored."}, Lead: "26 April on average", LeadsTo: 1,
 			Closest: []report.SideView{{Heading: "Frost days", Locator: "https://meteo.example/valley/frost-days", Excerpt: "The number of frost days a year fell.", Facts: []string{"it speaks of frost"}}},
@@ -198,7 +198,7 @@ func sampleAnswer(n int, open bool) Answer {
 			Cost:       []report.Fact{{Label: "Tokens", Value: "14,210 of 20,000"}, {Label: "Cost", Value: "$0.04"}, {Label: "Nothing"}},
 			Provenance: []report.Fact{{Label: "Trace", Value: "0195-a"}, {Label: "Marchwarden", Value: "1.9.0"}},
 		},
-		Discoveries: sampleDiscoveries(), Decisions: sampleDecisions()[:1], Questions: []marchwarden.OpenQuestion{{Question: "Do the slopes follow the floor of the valley?", Context: "only one station is on a slope", Priority: "medium"}},
+		Discoveries: sampleDiscoveries(), Decisions: sampleDecisions()[:1],
 		Drift: "checked 16 March: 6 sources unchanged, 1 gone",
 		Can:   Can{Resume: true, Rerun: true, Check: true, Delete: true, More: 10000, Exports: []Format{{Name: "html", About: "a report as one page"}, {Name: "md", About: "a report in Markdown"}, {Name: "mwz", About: "everything, to be checked anywhere"}, {Name: "json", About: "the result"}, {Name: "bibtex", About: "the sources"}}},
 	}
