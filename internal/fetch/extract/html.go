@@ -22,29 +22,29 @@ const (
 
 // readHTML finds the main text of a page. Readability picks the article, prune takes out what is not prose. A page too deep or too large to be parsed is read as
 // a stream of tokens.
-func readHTML(src, name string) Document {
-	doc := Document{MediaType: fmtHTML.mediaType(), Extractor: "html/3"}
+func readHTML(s source, doc *Document) error {
+	src := s.text()
 	root, err := parseHTML(src)
 	if err != nil {
 		doc.Text, doc.Title = htmlTokens(src)
-		return doc
+		return nil
 	}
-	base := pageBase(root, name)
-	pageMetadata(root, base, &doc)
+	base := pageBase(root, s.name)
+	pageMetadata(root, base, doc)
 	removeHidden(root)
 	headings := headingsUnder(root)
 	pageLinks := linksUnder(root, base)
 	body := findElement(root, atom.Body)
 	whole := wholeBody(body)
 	if countElements(root) <= maxReadable {
-		doc.Text = articleText(root, base, &doc)
+		doc.Text = articleText(root, base, doc)
 	}
 	if textLength(doc.Text) < minArticle {
 		doc.Text = whole
 	}
 	doc.Title = withoutSite(doc.Title, headings)
 	doc.Links = append(doc.Links, pageLinks...)
-	return doc
+	return nil
 }
 
 // parseHTML refuses what the parser cannot nest and what is too large for a tree.

@@ -208,8 +208,10 @@ func notURL(s string) string {
 	return s
 }
 
-func attr(n *html.Node, key string) string {
-	for _, a := range n.Attr {
+func attr(n *html.Node, key string) string { return attrOf(n.Attr, key) }
+
+func attrOf(attrs []html.Attribute, key string) string {
+	for _, a := range attrs {
 		if a.Key == key {
 			return a.Val
 		}
