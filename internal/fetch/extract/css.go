@@ -20,14 +20,15 @@ const (
 type sheet struct {
 	size, count int
 	rules       map[string][]rule // by the last name of the selected element
+	around      map[string]int    // how many of the elements that are open have a name
 }
 
-// rule is one selector with its declarations. What stands around the selected element does not count.
+// rule is one selector with its declarations. In which order the elements around the selected one stand does not count.
 type rule struct {
-	names    []string // that the element must have, such as "p", ".note" and "#top"
-	strength int
-	order    int
-	body     []property
+	around, names []string // that elements around the selected one, and it itself, must have, such as "p", ".note" and "#top"
+	strength      int
+	order         int
+	body          []property
 }
 
 // namesOf are the names by which selectors know an element.
@@ -85,7 +86,7 @@ func (s *sheet) Add(css string) {
 		return
 	}
 	if s.rules == nil {
-		s.rules = make(map[string][]rule)
+		s.rules, s.around = make(map[string][]rule), make(map[string]int)
 	}
 	s.read(notRules.ReplaceAllString(css, " "), 0)
 }
@@ -147,14 +148,17 @@ func (s *sheet) rule(selectors, body string) {
 			continue
 		}
 		r := rule{order: s.count, body: found, strength: 10_000*strings.Count(selector, "#") + 100*strings.Count(selector, ".") + len(words)}
-		if len(words) > 1 && styleOf(r).unseen(nil) {
-			continue // it hides where it stands inside something else, and may be seen elsewhere
-		}
-		for _, name := range namePart.FindAllString(words[len(words)-1], -1) {
-			if name[0] != '.' && name[0] != '#' {
-				name = strings.ToLower(name)
+		for i, word := range words {
+			for _, name := range namePart.FindAllString(word, -1) {
+				if name[0] != '.' && name[0] != '#' {
+					name = strings.ToLower(name)
+				}
+				if i < len(words)-1 {
+					r.around = append(r.around, name)
+				} else {
+					r.names = append(r.names, name)
+				}
 			}
-			r.names = append(r.names, name)
 		}
 		if key := len(r.names) - 1; key >= 0 {
 			s.count++
@@ -163,33 +167,35 @@ func (s *sheet) rule(selectors, body string) {
 	}
 }
 
-// style computes what holds for an element: its own style over rules, stronger rules over weaker, and later over earlier.
-func (s *sheet) style(tag string, attrs []html.Attribute) style {
-	var found []rule
-	var names []string
-	if len(s.rules) > 0 {
-		names = namesOf(tag, attrs)
+// enter notes that an element with these names is open, by 1, or was closed, by -1.
+func (s *sheet) enter(names []string, by int) {
+	if len(s.rules) == 0 {
+		return
 	}
+	for _, name := range names {
+		s.around[name] += by
+	}
+}
+
+// style computes what holds for an element: its own style over rules, stronger rules over weaker, later over earlier, and what is important over all.
+func (s *sheet) style(names []string, inline string) style {
+	var found []rule
 	for _, name := range names {
 		rules := s.rules[name]
 		for _, r := range rules[max(0, len(rules)-maxCandidate):] {
-			if !slices.ContainsFunc(r.names, func(name string) bool { return !slices.Contains(names, name) }) {
+			lacks := slices.ContainsFunc(r.names, func(name string) bool { return !slices.Contains(names, name) })
+			if !lacks && !slices.ContainsFunc(r.around, func(name string) bool { return s.around[name] == 0 }) {
 				found = append(found, r)
 			}
 		}
 	}
 	slices.SortFunc(found, func(a, b rule) int { return cmp.Or(a.strength-b.strength, a.order-b.order) })
-	if inline := attrOf(attrs, "style"); inline != "" {
+	if inline != "" {
 		found = append(found, rule{body: properties(notRules.ReplaceAllString(inline, ""))})
 	}
-	return styleOf(found...)
-}
-
-// styleOf is what rules say together, later over earlier, and what is important over all.
-func styleOf(rules ...rule) style {
 	v := make(style)
 	for _, important := range []bool{false, true} {
-		for _, r := range rules {
+		for _, r := range found {
 			for _, d := range r.body {
 				if d.important == important {
 					v[d.name] = d.value

@@ -5,7 +5,7 @@ package extract
 //
 // It knows the hidden attribute, closed dialogs and popovers, templates, notes inside formulas, comments, aria-hidden, and the style of an element as far as its own style attribute and the
 // page's own style elements give it: display, visibility, opacity, tiny or transparent letters, letters in the colour of their ground, boxes off the screen or
-// of no size. It fetches no style sheets and runs no scripts, and knows selectors of one element alone, without attributes and pseudo classes, under no media conditions: a page that
+// of no size. It fetches no style sheets and runs no scripts, and does not know sibling selectors, attribute selectors, pseudo classes or media conditions: a page that
 // is determined to hide a text from its readers and show it here can do so, and callers must go on treating all text as hostile.
 //
 // It also knows the characters that show nothing, in text of any format: see visible and withoutJoiners.
@@ -59,15 +59,19 @@ func (s *sheet) remove(n *html.Node, in inherited) {
 		case c.Type == html.CommentNode, c.Type == html.TextNode && in.unseen():
 			n.RemoveChild(c)
 		case c.Type != html.ElementNode:
-		case exempt(c.Data):
-			s.remove(c, in)
 		default:
-			v := s.style(c.Data, c.Attr)
-			if !spokenMath(c) && (byAttributes(c.Data, c.Attr) || v.boxUnseen(c.Attr)) {
-				n.RemoveChild(c)
-			} else {
-				s.remove(c, in.with(v))
+			names, inside := namesOf(c.Data, c.Attr), in
+			if !exempt(c.Data) {
+				v := s.style(names, attr(c, "style"))
+				if !spokenMath(c) && (byAttributes(c.Data, c.Attr) || v.boxUnseen(c.Attr)) {
+					n.RemoveChild(c)
+					continue
+				}
+				inside = in.with(v)
 			}
+			s.enter(names, 1)
+			s.remove(c, inside)
+			s.enter(names, -1)
 		}
 	}
 }
@@ -93,10 +97,14 @@ func spokenMath(n *html.Node) bool {
 	return true
 }
 
-// Hides reports whether an element with these attributes is not seen, for readers that have no tree: what the element passes on is taken for all that is in it. It is
-// safe for concurrent use as long as Add is not called.
+// Hides reports whether an element with these attributes is not seen, for readers that have no tree: rules for what stands inside other elements do not count, and what
+// the element passes on is taken for all that is in it. It is safe for concurrent use as long as Add is not called.
 func (s *sheet) Hides(tag string, attrs []html.Attribute) bool {
-	return !exempt(tag) && (byAttributes(tag, attrs) || s.style(tag, attrs).unseen(attrs))
+	if exempt(tag) {
+		return false
+	}
+	v := s.style(namesOf(tag, attrs), attrOf(attrs, "style"))
+	return byAttributes(tag, attrs) || v.boxUnseen(attrs) || inherited{}.with(v).unseen()
 }
 
 // byAttributes looks at all but the style.
@@ -126,11 +134,6 @@ type style map[string]string
 func (v style) boxUnseen(attrs []html.Attribute) bool {
 	opacity, _, given := length(v["opacity"])
 	return v["display"] == "none" || given && opacity <= 0.01 && !v.entrance(attrs) || v.offScreen() || v.noSize()
-}
-
-// unseen judges an element with all that is in it.
-func (v style) unseen(attrs []html.Attribute) bool {
-	return v.boxUnseen(attrs) || inherited{}.with(v).unseen()
 }
 
 // entrance tells elements that are shown with an effect when the page is read.
