@@ -152,21 +152,20 @@ func headerOf(rows [][]string) int {
 	}
 	i := slices.IndexFunc(rows, func(row []string) bool { return 2*widths[len(row)] > len(rows) || len(rows) < 3 })
 	if i < 0 {
-		i = slices.IndexFunc(rows, func(row []string) bool { return len(row) > 1 && 4*widerThan(rows, len(row)) <= len(rows) })
+		i = slices.IndexFunc(rows, func(row []string) bool {
+			wider := 0
+			for width, times := range widths {
+				if width > len(row) {
+					wider += times
+				}
+			}
+			return len(row) > 1 && 4*wider <= len(rows)
+		})
 	}
 	if i >= 0 && slices.ContainsFunc(rows[i], isNumber) {
 		return -1
 	}
 	return i
-}
-
-func widerThan(rows [][]string, width int) (n int) {
-	for _, row := range rows {
-		if len(row) > width {
-			n++
-		}
-	}
-	return n
 }
 
 func isNumber(cell string) bool {

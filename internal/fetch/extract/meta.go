@@ -301,12 +301,3 @@ func countElements(n *html.Node) int {
 	}
 	return count
 }
-
-// cloneTree copies a tree without its parent and siblings. Depth is bounded by the HTML parser.
-func cloneTree(n *html.Node) *html.Node {
-	c := &html.Node{Type: n.Type, DataAtom: n.DataAtom, Data: n.Data, Namespace: n.Namespace, Attr: n.Attr}
-	for k := n.FirstChild; k != nil; k = k.NextSibling {
-		c.AppendChild(cloneTree(k))
-	}
-	return c
-}
