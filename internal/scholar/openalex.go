@@ -159,7 +159,7 @@ func (s *Service) Search(ctx context.Context, q search.Query) ([]search.Hit, err
 // quotation marks.
 func searchText(t Terms) string {
 	var parts []string
-	for _, p := range slices.Concat(t.Titles, t.Phrases) {
+	for _, p := range t.Phrases {
 		parts = append(parts, `"`+p+`"`)
 	}
 	return strings.Join(slices.Concat(parts, t.Words, t.Authors), " ")

@@ -403,23 +403,5 @@ func (l *Lines) settle(text string) {
 		l.marks[i].at = b.Len()
 		b.WriteString(withLineEnds(strings.ToValidUTF8(text[m.at:end], "\uFFFD")))
 	}
-	next, from, to, blank := 0, 0, 0, false
-	for line := range strings.SplitSeq(b.String(), "\n") {
-		kept := strings.TrimRight(seen(line), " \t")
-		if kept != "" && to > 0 {
-			to++
-			if blank {
-				to++
-			}
-		}
-		for done, at := 0, 0; next < len(l.marks) && l.marks[next].at <= from+len(line); next++ {
-			part := line[done : l.marks[next].at-from]
-			done += len(part)
-			at += len(seen(part))
-			l.marks[next].at = to + min(len(kept), at)
-		}
-		to += len(kept)
-		blank = kept == ""
-		from += len(line) + 1
-	}
+	tidied(b.String(), l.marks)
 }
