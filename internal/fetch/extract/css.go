@@ -2,6 +2,7 @@ package extract
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type rule struct {
 	around, names []string // that elements around the selected one, and it itself, must have, such as "p", ".note" and "#top"
 	strength      int
 	order         int
-	body          []property
+	body          style
 }
 
 // namesOf are the names by which selectors know an element.
@@ -47,11 +48,6 @@ func namesOf(tag string, attrs []html.Attribute) []string {
 	return names[:min(len(names), maxNames)]
 }
 
-type property struct {
-	name, value string
-	important   bool
-}
-
 // counted are the properties that are looked at, without the prefix of a browser.
 var counted = strings.Fields("display visibility opacity font-size color background background-color background-clip position left top right bottom " +
 	"text-indent margin-left margin-top overflow height max-height width max-width transform transition animation animation-name will-change")
@@ -63,21 +59,18 @@ var (
 )
 
 // properties reads "name: value; name: value" and keeps what counts.
-func properties(src string) []property {
-	var out []property
+func properties(src string) style {
+	v := make(style)
 	for d := range strings.SplitSeq(strings.ToLower(src), ";") {
 		name, value, ok := strings.Cut(d, ":")
 		name = strings.TrimPrefix(strings.TrimSpace(name), "-webkit-")
 		if !ok || !slices.Contains(counted, name) {
 			continue
 		}
-		value, important := strings.CutSuffix(strings.TrimSpace(value), "important")
-		if important {
-			value = strings.TrimRight(value, "! \t\n\r\f")
-		}
-		out = append(out, property{name, value, important})
+		value, _, _ = strings.Cut(value, "!") // what is important counts like the rest
+		v[name] = strings.TrimSpace(value)
 	}
-	return out
+	return v
 }
 
 // Add reads a style sheet. What it does not know, and what holds under conditions only, it leaves out. Later rules win over earlier ones as in a browser.
@@ -177,7 +170,7 @@ func (s *sheet) enter(names []string, by int) {
 	}
 }
 
-// style computes what holds for an element: its own style over rules, stronger rules over weaker, later over earlier, and what is important over all.
+// style computes what holds for an element: its own style over rules, stronger rules over weaker, and later over earlier.
 func (s *sheet) style(names []string, inline string) style {
 	var found []rule
 	for _, name := range names {
@@ -190,18 +183,10 @@ func (s *sheet) style(names []string, inline string) style {
 		}
 	}
 	slices.SortFunc(found, func(a, b rule) int { return cmp.Or(a.strength-b.strength, a.order-b.order) })
-	if inline != "" {
-		found = append(found, rule{body: properties(notRules.ReplaceAllString(inline, ""))})
-	}
 	v := make(style)
-	for _, important := range []bool{false, true} {
-		for _, r := range found {
-			for _, d := range r.body {
-				if d.important == important {
-					v[d.name] = d.value
-				}
-			}
-		}
+	for _, r := range found {
+		maps.Copy(v, r.body)
 	}
+	maps.Copy(v, properties(notRules.ReplaceAllString(inline, "")))
 	return v
 }
