@@ -77,33 +77,10 @@ func CodeOf(ctx context.Context, err error) marchwarden.Code {
 	return marchwarden.CodeUnavailable
 }
 
-// grace is how long a document that is being read when the caller stops may take to its
-// end: it is here already, and an answer without it may be none. Who waits for the answer
-// does so for a second more, at least.
-const grace = time.Second
-
-// toTheEnd is ctx for a document that is being read: the caller may stop grace before it
-// ends. A deadline is kept.
-func toTheEnd(ctx context.Context) (context.Context, context.CancelFunc) {
-	late, end := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		if errors.Is(ctx.Err(), context.Canceled) {
-			select {
-			case <-time.After(grace):
-			case <-late.Done():
-			}
-		}
-		end()
-	})
-	return late, func() { stop(); end() }
-}
-
 func (f *Files) fetch(ctx context.Context, locator string) (Page, error) {
 	if err := ctx.Err(); err != nil {
 		return Page{}, err
 	}
-	ctx, done := toTheEnd(ctx)
-	defer done()
 	var name string
 	i := slices.IndexFunc(f.folders, func(f *Folder) (ok bool) {
 		name, ok = f.Resolve(locator)

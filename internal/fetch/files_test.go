@@ -3,14 +3,12 @@ package fetch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
-	"testing/synctest"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -136,51 +134,6 @@ type slow struct{}
 
 func (slow) Extract(context.Context, string, []byte) (extract.Document, error) {
 	return extract.Document{}, context.DeadlineExceeded
-}
-
-// lasting is an extractor during which the caller stops, and that takes so long after it.
-type lasting struct {
-	stop context.CancelFunc
-	long time.Duration
-}
-
-func (l lasting) Extract(ctx context.Context, _ string, raw []byte) (extract.Document, error) {
-	l.stop()
-	select {
-	case <-time.After(l.long):
-		return extract.Document{Text: string(raw), MediaType: "text/plain"}, nil
-	case <-ctx.Done():
-		return extract.Document{}, fmt.Errorf("start: %w", ctx.Err())
-	}
-}
-
-// A document that is being read when the caller stops is read to its end, if that is
-// near; a deadline is kept.
-func TestAStopDuringADocument(t *testing.T) {
-	f := userFolder(t, "a.md", "text")
-	for name, tt := range map[string]struct {
-		long     time.Duration
-		deadline bool
-		want     marchwarden.Code
-	}{
-		"nearly read": {grace - time.Millisecond, false, ""},
-		"far from it": {time.Hour, false, marchwarden.CodeCanceled},
-		"deadline":    {time.Second + time.Millisecond, true, marchwarden.CodeCanceled},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			if tt.deadline {
-				ctx, stop = context.WithTimeout(t.Context(), time.Second)
-				defer stop()
-				stop = func() {}
-			}
-			page, err := NewFiles(blob.NewMem(), lasting{stop, tt.long}, time.Now, f).Fetch(ctx, f.Locator("a.md"))
-			if marchwarden.CodeOf(err) != tt.want || (page.TextBytes == 4) != (tt.want == "") {
-				t.Errorf("%s: %+v, %v", name, page, err)
-			}
-		})
-	}
 }
 
 func TestTimeLimitOfOneDocumentIsNoCancellation(t *testing.T) {

@@ -234,13 +234,16 @@ func canonicalQuery(query string, dropTracking bool) string {
 	return strings.Join(kept, "&")
 }
 
-// InText finds the http and https addresses in a text, in canonical form, each once, in order, without
+// maxInText is how many addresses InText finds.
+const maxInText = 1000
+
+// InText finds the first maxInText http and https addresses in a text, in canonical form, each once, in order, without
 // the punctuation around them: "(see https://example.org/a_(b))." holds https://example.org/a_(b).
 func InText(s string) []string {
 	var found []string
 	for at := 0; ; {
 		next := scheme.FindStringIndex(s[at:])
-		if next == nil {
+		if next == nil || len(found) == maxInText {
 			return found
 		}
 		start, body := at+next[0], at+next[1]

@@ -142,7 +142,7 @@ func (h *Host) openArxiv(c *settings.Settings, o Options, lab researcher.Lab) (*
 	}
 	api, indexes, papers := h.openPapers(c, d.Records.Blobs, pages)
 	d.Name, d.Scope, d.OpenWorld = researcher.ArxivName, researcher.ArxivScope, true
-	d.Researcher = researcher.NewArxiv(researcher.ArxivConfig{Lab: lab, Engine: researcher.Together(h.Now, api, indexes.Engine()), Fetcher: papers})
+	d.Researcher = researcher.NewArxiv(researcher.ArxivConfig{Lab: lab, Engine: researcher.Together(api, indexes), Fetcher: papers})
 	return d, nil
 }
 

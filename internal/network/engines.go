@@ -99,7 +99,7 @@ func (h *Host) openEngines(c *settings.Settings, flag string) (search.Engine, er
 	for _, k := range kinds {
 		engines = append(engines, h.OpenEngine(c, k))
 	}
-	return search.Chain(engines, h.Now), nil
+	return search.Chain(engines...), nil
 }
 
 // OpenEngine makes one engine. Its limit is shared with all who work for the same engine of

@@ -267,7 +267,7 @@ func (w *world) seat(t testing.TB, name string) pool.Seat {
 		api := scholar.NewArxiv(scholar.ArxivConfig{BaseURL: w.tools.papers, Now: time.Now, Pace: time.Nanosecond, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 		indexes := scholar.New(scholar.Config{CrossrefURL: w.tools.papers + "/cr", OpenAlexURL: w.tools.papers + "/oa", SemanticScholarURL: w.tools.papers + "/s2"})
 		papers := researcher.NewPapers(researcher.PapersConfig{Store: w.blobs, API: api, Scholar: indexes, Web: w.tools.pages, Site: w.tools.papers, Now: time.Now})
-		r = researcher.NewArxiv(researcher.ArxivConfig{Lab: lab, Engine: researcher.Together(time.Now, api, indexes.Engine()), Fetcher: papers})
+		r = researcher.NewArxiv(researcher.ArxivConfig{Lab: lab, Engine: researcher.Together(api, indexes), Fetcher: papers})
 	default:
 		m.Scope, m.OpenWorld, m.Trust = "anything, such as web pages and documents about dams", true, w.trust
 		r, evidence = &oracle{site: w.site.URL, seen: w.left, claims: w.claims}, nil

@@ -8,7 +8,6 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -54,14 +53,13 @@ func NewArxiv(cfg ArxivConfig) marchwarden.Researcher {
 // theirs joined by "+".
 //
 // An engine that fails costs only its own hits; the error that comes with the
-// others' names it. As in search.Chain, one that keeps failing is left alone for a
-// while by the clock now.
-func Together(now func() time.Time, engines ...search.Engine) search.Engine {
+// others' names it.
+func Together(engines ...search.Engine) search.Engine {
 	t := &together{}
 	names := make([]string, len(engines))
 	for i, e := range engines {
 		names[i] = e.Name()
-		t.engines = append(t.engines, search.Chain([]search.Engine{e}, now))
+		t.engines = append(t.engines, search.Chain(e))
 	}
 	t.name = strings.Join(names, "+")
 	return t

@@ -38,7 +38,7 @@ func (p Prepared) continues(ctx context.Context, req marchwarden.Request, s *Set
 	}
 	k := p.keptIn(ctx, chain, t.Turns, req)
 	if t.Kept = len(k.pages); t.Kept > 0 {
-		t.Searched, t.Answered, s.kept, s.Fetcher = k.searched, k.answered, search.Chain([]search.Engine{k}, p.Lab.Now), keptFetcher{s.Fetcher, k}
+		t.Searched, t.Answered, s.kept, s.Fetcher = k.searched, k.answered, search.Chain(k), keptFetcher{s.Fetcher, k}
 	}
 	return t, nil
 }

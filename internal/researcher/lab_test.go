@@ -114,7 +114,7 @@ func newLab(t testing.TB, pages map[string]webtest.Page, answer func(llmtest.Tur
 		model = newModel(far.model, o)
 	}
 	l.Researcher = researcher.NewWeb(researcher.WebConfig{
-		Engine:  search.Chain([]search.Engine{engines.NewSearxng(engines.Config{BaseURL: far.search, Timeout: o.search})}, time.Now),
+		Engine:  search.Chain(engines.NewSearxng(engines.Config{BaseURL: far.search, Timeout: o.search})),
 		Fetcher: fetcher, Secrets: o.secrets,
 		Lab: researcher.Lab{Traces: traces, Blobs: blobs, Version: "test", Now: time.Now, NewID: newID, Deadline: o.deadline, Model: model},
 	})

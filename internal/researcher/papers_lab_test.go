@@ -140,7 +140,7 @@ func newPaperLab(t testing.TB, w *paperWorld) *paperLab {
 	l.papers = researcher.NewPapers(researcher.PapersConfig{Store: blobs, API: api, Scholar: indexes, Web: web, Site: w.URL, Patience: w.patience, Now: time.Now})
 	l.Researcher = researcher.NewArxiv(researcher.ArxivConfig{
 		Lab:    researcher.Lab{Traces: traces, Blobs: blobs, Version: "test", Now: time.Now, NewID: newID},
-		Engine: researcher.Together(time.Now, api, indexes.Engine()), Fetcher: l.papers,
+		Engine: researcher.Together(api, indexes), Fetcher: l.papers,
 	})
 	return l
 }

@@ -195,7 +195,7 @@ func expression(t Terms, q search.Query) string {
 	for _, f := range []struct {
 		field string
 		terms []string
-	}{{"au", t.Authors}, {"ti", t.Titles}, {"all", t.Phrases}, {"all", t.Words}} {
+	}{{"au", t.Authors}, {"all", t.Phrases}, {"all", t.Words}} {
 		for _, term := range f.terms {
 			parts = append(parts, f.field+":"+quoted(term))
 		}

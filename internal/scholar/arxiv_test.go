@@ -251,8 +251,7 @@ func TestExpression(t *testing.T) {
 	for text, want := range map[string]string{
 		"What is attention in neural networks?":      "all:attention AND all:neural AND all:networks",
 		`papers by Yoshua Bengio on "deep learning"`: `au:"Yoshua Bengio" AND all:"deep learning"`,
-		"title:residual author:He COVID-19":          `au:"He" AND ti:residual AND all:"COVID-19"`,
-		"AND OR":                                     `all:"and" AND all:"or"`,
+		"AND OR": `all:"and" AND all:"or"`,
 	} {
 		if got := expression(TermsOf(text), search.Query{}); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)

@@ -136,28 +136,22 @@ func addresses(list ...string) []string {
 	return out
 }
 
-// Engine is a search.Engine over OpenAlex, which has the papers of nearly all
-// publishers and of arXiv. It is safe for concurrent use.
-type Engine struct{ s *Service }
-
-// Engine gives the search engine of this service.
-func (s *Service) Engine() *Engine { return &Engine{s} }
-
-// Name implements search.Engine.
-func (*Engine) Name() string { return "openalex" }
+// Name implements search.Engine: a Service searches OpenAlex, which has the papers of
+// nearly all publishers and of arXiv.
+func (*Service) Name() string { return "openalex" }
 
 // Search implements search.Engine. Papers that the query names come first. Hits
 // are papers at doi.org, and at arxiv.org where that is their only place. If no
 // paper has all of the words, the more telling half is tried once.
-func (e *Engine) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+func (s *Service) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	return searchPapers(q, func(ids []ID, q search.Query) ([]search.Hit, error) {
 		dois := make([]string, len(ids))
 		for i, id := range ids {
 			dois[i] = strings.NewReplacer("|", "", ",", "").Replace(id.DOI()) // which separate values and filters
 		}
-		return e.ask(ctx, "", "doi:"+strings.Join(dois, "|"), q)
+		return s.ask(ctx, "", "doi:"+strings.Join(dois, "|"), q)
 	}, func(t Terms, q search.Query) ([]search.Hit, error) {
-		return e.ask(ctx, searchText(t), dates(q), q)
+		return s.ask(ctx, searchText(t), dates(q), q)
 	}, arxivHost, doiHost)
 }
 
@@ -165,7 +159,7 @@ func (e *Engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 // quotation marks.
 func searchText(t Terms) string {
 	var parts []string
-	for _, p := range slices.Concat(t.Titles, t.Phrases) {
+	for _, p := range t.Phrases {
 		parts = append(parts, `"`+p+`"`)
 	}
 	return strings.Join(slices.Concat(parts, t.Words, t.Authors), " ")
@@ -184,7 +178,7 @@ func dates(q search.Query) string {
 }
 
 // ask makes one search.
-func (e *Engine) ask(ctx context.Context, text, filter string, q search.Query) ([]search.Hit, error) {
+func (s *Service) ask(ctx context.Context, text, filter string, q search.Query) ([]search.Hit, error) {
 	query := url.Values{"select": {"doi,title,publication_date,type,is_retracted,abstract_inverted_index,locations"}, "per-page": {strconv.Itoa(q.Limit)}}
 	if text != "" {
 		query.Set("search", text)
@@ -195,7 +189,7 @@ func (e *Engine) ask(ctx context.Context, text, filter string, q search.Query) (
 	var a struct {
 		Results []json.RawMessage `json:"results"`
 	}
-	if err := e.s.openalex.GetJSON(ctx, "works", e.s.signed(query), &a); err != nil {
+	if err := s.openalex.GetJSON(ctx, "works", s.signed(query), &a); err != nil {
 		return nil, err
 	}
 	works, err := httpapi.Items[openalexWork]("openalex", a.Results)
@@ -221,4 +215,4 @@ func (e *Engine) ask(ctx context.Context, text, filter string, q search.Query) (
 	return found, nil
 }
 
-var _ search.Engine = (*Engine)(nil)
+var _ search.Engine = (*Service)(nil)

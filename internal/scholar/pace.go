@@ -23,9 +23,8 @@ type turns struct {
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) error
 
-	turn   chan struct{} // holds one token while a request is under way
-	next   time.Time     // no request before; guarded by the token
-	refuse time.Time     // arXiv asked for nothing before; guarded by the token
+	turn chan struct{} // holds one token while a request is under way
+	next time.Time     // no request before; guarded by the token
 }
 
 // do runs a request when its turn has come. One that arXiv refuses for the moment
@@ -38,7 +37,7 @@ func (t *turns) do(ctx context.Context, request func() error) error {
 	}
 	defer func() { <-t.turn }()
 	err := t.once(ctx, request)
-	if again(err) && t.refuse.Sub(t.now()) <= longestWait {
+	if again(err) && t.next.Sub(t.now()) <= longestWait {
 		err = t.once(ctx, request)
 	}
 	return err
@@ -46,15 +45,11 @@ func (t *turns) do(ctx context.Context, request func() error) error {
 
 // once waits and runs the request.
 func (t *turns) once(ctx context.Context, request func() error) error {
-	if left := t.refuse.Sub(t.now()); left > longestWait {
-		return marchwarden.Errorf(marchwarden.CodeRateLimited, "%s: asked to come back in %v", arxivName, left.Round(time.Second))
+	wait := t.next.Sub(t.now())
+	if wait > longestWait {
+		return marchwarden.Errorf(marchwarden.CodeRateLimited, "%s: asked to come back in %v", arxivName, wait.Round(time.Second))
 	}
-	if wait := t.next.Sub(t.now()); wait > 0 {
-		if t.sleep(ctx, wait) != nil {
-			return stopped(ctx)
-		}
-	}
-	if ctx.Err() != nil {
+	if t.sleep(ctx, max(wait, 0)) != nil {
 		return stopped(ctx)
 	}
 	t.next = t.now().Add(t.gap)
@@ -62,11 +57,8 @@ func (t *turns) once(ctx context.Context, request func() error) error {
 	if marchwarden.CodeOf(err) == marchwarden.CodeUnavailable && httpapi.Status(err) == 0 {
 		t.next = t.now() // no server was reached, so none is spared by waiting
 	}
-	if wait, ok := httpapi.AskedWait(err); ok {
-		t.refuse = t.now().Add(wait)
-		if t.refuse.After(t.next) {
-			t.next = t.refuse
-		}
+	if wait, ok := httpapi.AskedWait(err); ok && t.next.Before(t.now().Add(wait)) {
+		t.next = t.now().Add(wait)
 	}
 	return err
 }

@@ -182,7 +182,7 @@ func TestRecordedSearch(t *testing.T) {
 		asked = r.URL.Query()
 		_, _ = w.Write(body)
 	})
-	e := New(Config{OpenAlexURL: base, HTTP: searchtest.Client(t), Mailto: "me@example.org"}).Engine()
+	e := New(Config{OpenAlexURL: base, HTTP: searchtest.Client(t), Mailto: "me@example.org"})
 	hits, err := e.Search(t.Context(), search.Query{Text: `What is "augmenting large language models" with chemistry tools?`, Limit: 5, Since: "2020-01-01"})
 	if err != nil || len(hits) != 2 || hits[0].Locator != "doi:10.1038/s42256-024-00832-8" || hits[1].Locator != "arxiv:2304.05376" || hits[0].Published == "" || len(hits[0].Snippet) < 100 {
 		t.Errorf("%v %+v", err, hits)

@@ -50,13 +50,13 @@ func catalogue(t *testing.T, docs map[string]string) string {
 
 func TestEngineConformance(t *testing.T) {
 	searchtest.RunFilter(t, func(t *testing.T, docs map[string]string) search.Engine {
-		return New(Config{OpenAlexURL: catalogue(t, docs), OpenAlexKey: secretKey, HTTP: searchtest.Client(t)}).Engine()
+		return New(Config{OpenAlexURL: catalogue(t, docs), OpenAlexKey: secretKey, HTTP: searchtest.Client(t)})
 	}, "doi.org", func(loc string) bool { return strings.HasPrefix(loc, "doi:10.5555/") })
 }
 
 func TestEngineFaults(t *testing.T) {
 	searchtest.RunFaults(t, secretKey, func(t *testing.T, base string, timeout time.Duration) search.Engine {
-		return New(Config{OpenAlexURL: base, OpenAlexKey: secretKey, Mailto: secretBox, HTTP: searchtest.Client(t), Timeout: timeout}).Engine()
+		return New(Config{OpenAlexURL: base, OpenAlexKey: secretKey, Mailto: secretBox, HTTP: searchtest.Client(t), Timeout: timeout})
 	})
 }
 

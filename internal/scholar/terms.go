@@ -23,14 +23,13 @@ const (
 type Terms struct {
 	IDs     []ID     // papers it names
 	Bare    []ID     // arXiv ids, or other numbers that look like one
-	Authors []string // names after "papers by" or "author:"
-	Titles  []string // what follows "title:"
+	Authors []string // the name after "papers by" and the like
 	Phrases []string // what it puts in quotation marks
 	Words   []string // its other content words in order, each once
 }
 
 // Empty reports whether nothing is asked for but papers by their identifiers.
-func (t Terms) Empty() bool { return len(t.Authors)+len(t.Titles)+len(t.Phrases)+len(t.Words) == 0 }
+func (t Terms) Empty() bool { return len(t.Authors)+len(t.Phrases)+len(t.Words) == 0 }
 
 // Fewer is the more telling half of the words with all the rest. It is false when
 // there is nothing to leave out.
@@ -73,7 +72,6 @@ func searchPapers(q search.Query, named func([]ID, search.Query) ([]search.Hit, 
 }
 
 var (
-	field = regexp.MustCompile(`(?i)\b(author|au|title|ti):\s?("[^"]{1,200}"|[\p{L}\p{N}'’-]+)`)
 	byWho = regexp.MustCompile(`\b((?i:papers?|preprints?|articles?|works?|written|authored|published)\s+(?i:by))\s+((?:\p{Lu}[\p{L}'’.-]*)(?:\s+\p{Lu}[\p{L}'’.-]*){0,3})`)
 	quote = regexp.MustCompile(`"([^"]{3,200})"|“([^”]{3,200})”`)
 )
@@ -94,18 +92,7 @@ func TermsOf(text string) Terms {
 	for _, id := range t.Bare {
 		text = strings.ReplaceAll(text, id.Versioned(), " ")
 	}
-	text = field.ReplaceAllStringFunc(text, func(found string) string {
-		name, value, _ := strings.Cut(found, ":")
-		switch term := phrase(value); {
-		case term == "":
-		case strings.EqualFold(name, "author") || strings.EqualFold(name, "au"):
-			t.Authors = append(t.Authors, term)
-		default:
-			t.Titles = append(t.Titles, term)
-		}
-		return " "
-	})
-	if m := byWho.FindStringSubmatchIndex(text); m != nil && len(t.Authors) == 0 {
+	if m := byWho.FindStringSubmatchIndex(text); m != nil {
 		if name := phrase(strings.TrimSuffix(text[m[4]:m[5]], "'s")); name != "" {
 			t.Authors = append(t.Authors, name)
 			text = text[:m[0]] + " " + text[m[1]:]
@@ -125,7 +112,6 @@ func TermsOf(text string) Terms {
 		t.Words = slices.DeleteFunc(t.Words, idle)
 	}
 	t.IDs, t.Bare = t.IDs[:min(len(t.IDs), mostIDs)], t.Bare[:min(len(t.Bare), mostIDs)]
-	t.Authors, t.Titles = t.Authors[:min(len(t.Authors), mostPhrases)], t.Titles[:min(len(t.Titles), mostPhrases)]
 	return t
 }
 

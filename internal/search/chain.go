@@ -6,75 +6,48 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// How long an engine of a chain is left alone: one that refuses the key, and one
-// that failed this many times in a row for any other reason.
-const (
-	deniedPause  = 10 * time.Minute
-	failurePause = time.Minute
-	failureLimit = 3
-)
-
 // Chain is an engine that asks the first of engines and, when that fails or finds
-// nothing, the next. Its name is theirs joined by "+". now is the clock that
-// pauses are measured by.
+// nothing, the next. Its name is theirs joined by "+".
 //
 // The hits of an engine that stood in come with an error that names every engine
-// that failed or was skipped, and why; the error's code is the first one's, and
+// that failed, and why; the error's code is the first one's, and
 // never CodeNotFound. If no engine answered there are no hits. An engine that
 // answered without a hit is no failure. When ctx ends no further engine is asked
-// and the error is CodeCanceled.
-//
-// An engine that failed with CodeDenied is skipped for ten minutes, one that
-// failed three times in a row for one. Hits are each once by canonical URL, and
+// and the error is CodeCanceled. Hits are each once by canonical URL, and
 // the filter and the date range hold for every one of them.
-func Chain(engines []Engine, now func() time.Time) Engine {
-	c := &chain{now: now}
-	for _, e := range engines {
-		c.links = append(c.links, &link{engine: e})
-	}
-	return c
-}
+func Chain(engines ...Engine) Engine { return chain(engines) }
 
-type chain struct {
-	links []*link
-	now   func() time.Time
-}
+type chain []Engine
 
 // Name implements Engine.
-func (c *chain) Name() string {
-	names := make([]string, len(c.links))
-	for i, l := range c.links {
-		names[i] = l.engine.Name()
+func (c chain) Name() string {
+	names := make([]string, len(c))
+	for i, e := range c {
+		names[i] = e.Name()
 	}
 	return strings.Join(names, "+")
 }
 
 // Search implements Engine.
-func (c *chain) Search(ctx context.Context, q Query) ([]Hit, error) {
+func (c chain) Search(ctx context.Context, q Query) ([]Hit, error) {
 	var hits []Hit
 	var failed failures
 	sources := 0
-	for _, l := range c.links {
-		if ctx.Err() != nil {
-			return nil, canceled(ctx, c.Name())
+	for _, e := range c {
+		var found []Hit
+		err := ctx.Err()
+		if err == nil {
+			found, err = e.Search(ctx, q)
 		}
-		if err := l.paused(c.now()); err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		found, err := l.engine.Search(ctx, q)
 		if err != nil && ctx.Err() != nil {
-			return nil, canceled(ctx, c.Name())
+			return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s: the search was stopped", c.Name())
 		}
-		err = l.settle(err, c.now())
 		if err != nil {
-			failed = append(failed, err)
+			failed = append(failed, named(e.Name(), err))
 		}
 		before := len(hits)
 		for _, h := range found { // each engine keeps the promises of Engine for its own hits
@@ -93,56 +66,10 @@ func (c *chain) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if sources > 1 {
 		scoreByRank(hits) // scores of different engines do not compare
 	}
-	if len(c.links) == 0 {
+	if len(c) == 0 {
 		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "no search engine is configured")
 	}
-	return hits, failed.err(len(c.links))
-}
-
-func canceled(ctx context.Context, name string) error {
-	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s: the search was stopped", name)
-}
-
-// link is one engine of a chain and its record.
-type link struct {
-	engine Engine
-
-	mu     sync.Mutex
-	inARow int       // failures since the last answer; guarded by mu
-	until  time.Time // skipped before this moment; guarded by mu
-	last   error     // the failure that led to it; guarded by mu
-}
-
-// paused returns why the engine is not asked at this moment, or nil.
-func (l *link) paused(now time.Time) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !now.Before(l.until) {
-		return nil
-	}
-	left := l.until.Sub(now).Round(time.Second)
-	return &marchwarden.Error{Code: marchwarden.CodeOf(l.last), Hint: marchwarden.HintOf(l.last),
-		Message: fmt.Sprintf("skipped for another %v", left), Err: l.last}
-}
-
-// settle records how a search ended and returns its failure with the engine's
-// name, or nil.
-func (l *link) settle(err error, now time.Time) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err == nil {
-		l.inARow, l.until, l.last = 0, time.Time{}, nil
-		return nil
-	}
-	err = named(l.engine.Name(), err)
-	l.inARow++
-	switch {
-	case marchwarden.CodeOf(err) == marchwarden.CodeDenied:
-		l.until, l.last = now.Add(deniedPause), err
-	case l.inARow >= failureLimit:
-		l.until, l.last = now.Add(failurePause), err
-	}
-	return err
+	return hits, failed.err(len(c))
 }
 
 // named puts the engine's name before an error. A fault is never CodeNotFound:

@@ -212,25 +212,22 @@ func Keywords(words []string, n int, idle func(word string) bool) []string {
 // Heaviest keeps the n most telling words of a query, in their order: names and numbers
 // before others, long words before short ones; of equals the earlier ones stay.
 func Heaviest(words []string, n int) []string {
-	if len(words) <= n {
-		return words
-	}
-	weight := func(i int) int {
-		w := utf8.RuneCountInString(words[i])
-		if strings.ContainsFunc(words[i], func(r rune) bool { return unicode.IsUpper(r) || unicode.IsNumber(r) }) {
+	weight := func(word string) int {
+		w := utf8.RuneCountInString(word)
+		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsUpper(r) || unicode.IsNumber(r) }) {
 			w += 100
 		}
 		return w
 	}
-	order := make([]int, len(words))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weight(b), weight(a)) })
-	slices.Sort(order[:n])
-	kept := make([]string, n)
-	for i, o := range order[:n] {
-		kept[i] = words[o]
+	kept := slices.Clone(words)
+	for len(kept) > n {
+		lightest := 0
+		for i, word := range kept {
+			if weight(word) <= weight(kept[lightest]) {
+				lightest = i
+			}
+		}
+		kept = slices.Delete(kept, lightest, lightest+1)
 	}
 	return kept
 }

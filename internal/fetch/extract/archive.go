@@ -14,6 +14,15 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
+// The parts of archives that hold or list the text.
+const (
+	docxMain         = "word/document.xml"
+	xlsxMain         = "xl/workbook.xml"
+	pptxMain         = "ppt/presentation.xml"
+	openDocumentMain = "content.xml"
+	epubMain         = "META-INF/container.xml"
+)
+
 // The bounds of one archive, which Word, Excel, PowerPoint, OpenDocument and EPUB files are.
 const (
 	maxUnzipped = 64 << 20 // bytes that are decompressed
@@ -72,31 +81,6 @@ func archiveFormat(raw []byte) format {
 		}
 	}
 	return fmtUnknown
-}
-
-// readArchive opens the archive of a format and gives it to the reader of its text.
-func readArchive(f format, raw []byte, maxBytes int64) (Document, error) {
-	a, err := openArchive(raw)
-	if err != nil {
-		return Document{}, err
-	}
-	if main := formats[f].main; a.files[main] == nil {
-		return Document{}, fmt.Errorf("%w: no %s in the archive", ErrDamaged, main)
-	}
-	doc := Document{MediaType: f.mediaType()}
-	switch f {
-	case fmtDocx:
-		err = readDocx(a, &doc, maxBytes)
-	case fmtPptx:
-		err = readPptx(a, &doc, maxBytes)
-	case fmtXlsx:
-		err = readXlsx(a, &doc, maxBytes)
-	case fmtEpub:
-		err = readEpub(a, &doc)
-	default:
-		err = readOpenDocument(a, f, &doc, maxBytes)
-	}
-	return doc, err
 }
 
 // unpack gives one file of the archive to read and takes what it unpacks from left. A part that is not there has nothing to say.
@@ -258,10 +242,9 @@ func (a *archive) properties(part string, doc *Document, names map[string]string
 }
 
 // readEpub reads the chapters of a book in the order of its spine.
-func readEpub(a *archive, doc *Document) error {
-	doc.Extractor = "epub/1"
-	list := ""
-	err := a.elements(formats[fmtEpub].main, func(t xml.StartElement) {
+func readEpub(s source, doc *Document) error {
+	a, list := s.archive, ""
+	err := a.elements(epubMain, func(t xml.StartElement) {
 		if t.Name.Local == "rootfile" && list == "" {
 			list = path.Clean(xmlAttr(t, "full-path"))
 		}

@@ -2,11 +2,10 @@ package extract
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/net/html"
 )
@@ -15,98 +14,63 @@ const (
 	maxCSS       = 512 << 10 // bytes of style sheets that are read, of each page
 	maxRules     = 4000      // rules that are kept
 	maxCandidate = 64        // rules that are tried for one name of an element
+	maxNames     = 32        // names of one element that are looked at
 )
 
 // sheet is the part of a page's style sheets that can hide text. The zero value is a page without any.
 type sheet struct {
 	size, count int
-	rules       map[string][]rule // by what the selected element must have: ".class", "#id", "tag" or "*"
+	rules       map[string][]rule // by the last name of the selected element
+	around      map[string]int    // how many of the elements that are open have a name
 }
 
-// rule is one selector with its declarations.
+// rule is one selector with its declarations. In which order the elements around the selected one stand does not count.
 type rule struct {
-	path     []compound // from the outermost element to the selected one
-	strength int
-	order    int
-	body     []property
+	around, names []string // that elements around the selected one, and it itself, must have, such as "p", ".note" and "#top"
+	strength      int
+	order         int
+	body          style
 }
 
-// compound is what one element must have.
-type compound struct {
-	tag, id string
-	classes []string
-	child   bool // it stands directly below the one before it
-}
-
-type property struct {
-	name, value string
-	important   bool
-}
-
-// styled is what selectors ask of an element.
-type styled struct {
-	tag, id string
-	classes []string
-	inline  string
-}
-
-func styledOf(tag string, attrs []html.Attribute) styled {
-	e := styled{tag: tag}
+// namesOf are the names by which selectors know an element.
+func namesOf(tag string, attrs []html.Attribute) []string {
+	names := []string{"*", tag}
 	for _, a := range attrs {
 		switch a.Key {
 		case "id":
-			e.id = a.Val
+			names = append(names, "#"+a.Val)
 		case "class":
-			e.classes = strings.Fields(a.Val)
-		case "style":
-			e.inline = a.Val
+			for class := range strings.FieldsSeq(a.Val) {
+				names = append(names, "."+class)
+			}
 		}
 	}
-	return e
+	return names[:min(len(names), maxNames)]
 }
 
-// counted are the properties that are looked at.
-var counted = strings.Fields("display visibility content-visibility opacity font font-size color background background-color background-clip " +
-	"-webkit-background-clip -webkit-text-fill-color position left top right bottom text-indent margin-left margin-top clip clip-path overflow height max-height " +
-	"width max-width transform transition animation animation-name will-change mso-hide")
+// counted are the properties that are looked at, without the prefix of a browser.
+var counted = strings.Fields("display visibility opacity font-size color background background-color background-clip position left top right bottom " +
+	"text-indent margin-left margin-top overflow height max-height width max-width transform transition animation animation-name will-change")
 
 var (
-	comment     = regexp.MustCompile(`(?s)/\*.*?(\*/|$)`)
-	escape      = regexp.MustCompile(`\\([0-9A-Fa-f]{1,6})\s?|\\([^\n])`)
+	notRules    = regexp.MustCompile(`(?s)/\*.*?(?:\*/|$)|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'`) // comments and strings
 	plainSelect = regexp.MustCompile(`^[A-Za-z0-9_\-.#*> \t\n\r\x{80}-\x{10FFFF}]+$`)
 	namePart    = regexp.MustCompile(`[.#]?[^.#*]+|\*`)
 )
 
-// unescapeCSS resolves the escapes of CSS, with which a word can be disguised.
-func unescapeCSS(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	return escape.ReplaceAllStringFunc(s, func(m string) string {
-		if n, err := strconv.ParseUint(strings.TrimSpace(m[1:]), 16, 32); err == nil && n <= utf8.MaxRune {
-			return string(rune(n))
-		}
-		return m[1:]
-	})
-}
-
 // properties reads "name: value; name: value" and keeps what counts.
-func properties(src string) []property {
-	var out []property
-	for d := range strings.SplitSeq(src, ";") {
+func properties(src string) style {
+	v := make(style)
+	for d := range strings.SplitSeq(strings.ToLower(src), ";") {
 		name, value, ok := strings.Cut(d, ":")
-		name = strings.ToLower(unescapeCSS(strings.TrimSpace(name)))
+		name = strings.TrimPrefix(strings.TrimSpace(name), "-webkit-")
 		if !ok || !slices.Contains(counted, name) {
 			continue
 		}
-		value = strings.ToLower(unescapeCSS(strings.TrimSpace(value)))
-		value, important := strings.CutSuffix(value, "important")
-		if important {
-			value = strings.TrimRight(value, "! \t\n\r\f")
-		}
-		out = append(out, property{name, strings.TrimSpace(value), important})
+		value, _, _ = strings.Cut(value, "!") // what is important counts like the rest
+		v[name] = strings.TrimSpace(value)
 	}
-	return out
+	return v
 }
 
 // Add reads a style sheet. What it does not know, and what holds under conditions only, it leaves out. Later rules win over earlier ones as in a browser.
@@ -115,9 +79,9 @@ func (s *sheet) Add(css string) {
 		return
 	}
 	if s.rules == nil {
-		s.rules = make(map[string][]rule)
+		s.rules, s.around = make(map[string][]rule), make(map[string]int)
 	}
-	s.read(comment.ReplaceAllString(css, " "), 0)
+	s.read(notRules.ReplaceAllString(css, " "), 0)
 }
 
 func (s *sheet) read(css string, depth int) {
@@ -143,22 +107,14 @@ func (s *sheet) read(css string, depth int) {
 	}
 }
 
-// blockEnd finds the brace that closes a block; braces in strings do not count.
+// blockEnd finds the brace that closes a block.
 func blockEnd(s string) int {
-	depth, quote := 0, byte(0)
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\\':
-			i++
-		case quote != 0:
-			if c == quote || c == '\n' {
-				quote = 0
-			}
-		case c == '"' || c == '\'':
-			quote = c
-		case c == '{':
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '{':
 			depth++
-		case c == '}':
+		case '}':
 			if depth == 0 {
 				return i
 			}
@@ -180,138 +136,57 @@ func (s *sheet) rule(selectors, body string) {
 		return
 	}
 	for selector := range strings.SplitSeq(selectors, ",") {
-		path := parseSelector(strings.TrimSpace(selector))
-		if path == nil {
+		words := strings.Fields(strings.ReplaceAll(selector, ">", " "))
+		if len(words) == 0 || !plainSelect.MatchString(selector) {
 			continue
 		}
-		r := rule{path: path, order: s.count, body: found}
-		for _, c := range path {
-			r.strength += 100 * len(c.classes)
-			if c.id != "" {
-				r.strength += 10_000
-			}
-			if c.tag != "" {
-				r.strength++
-			}
-		}
-		s.count++
-		key := path[len(path)-1].key()
-		s.rules[key] = append(s.rules[key], r)
-	}
-}
-
-// parseSelector returns nil for a selector with parts that are not known here.
-func parseSelector(src string) []compound {
-	src = unescapeCSS(src)
-	if src == "" || len(src) > 1000 || !plainSelect.MatchString(src) {
-		return nil
-	}
-	var path []compound
-	child := false
-	for _, word := range strings.Fields(strings.ReplaceAll(src, ">", " > ")) {
-		if word == ">" {
-			child = true
-			continue
-		}
-		c := compound{child: child}
-		child = false
-		for _, part := range namePart.FindAllString(word, -1) {
-			switch {
-			case part == "*":
-			case part[0] == '.':
-				c.classes = append(c.classes, part[1:])
-			case part[0] == '#':
-				c.id = part[1:]
-			default:
-				c.tag = strings.ToLower(part)
+		r := rule{order: s.count, body: found, strength: 10_000*strings.Count(selector, "#") + 100*strings.Count(selector, ".") + len(words)}
+		for i, word := range words {
+			for _, name := range namePart.FindAllString(word, -1) {
+				if name[0] != '.' && name[0] != '#' {
+					name = strings.ToLower(name)
+				}
+				if i < len(words)-1 {
+					r.around = append(r.around, name)
+				} else {
+					r.names = append(r.names, name)
+				}
 			}
 		}
-		path = append(path, c)
-	}
-	return path
-}
-
-func (c compound) key() string {
-	switch {
-	case c.id != "":
-		return "#" + c.id
-	case len(c.classes) > 0:
-		return "." + c.classes[0]
-	case c.tag != "":
-		return c.tag
-	}
-	return "*"
-}
-
-func (c compound) matches(e styled) bool {
-	if c.tag != "" && c.tag != e.tag || c.id != "" && c.id != e.id {
-		return false
-	}
-	return !slices.ContainsFunc(c.classes, func(class string) bool { return !slices.Contains(e.classes, class) })
-}
-
-// matches reports whether the rule selects the element at n; without a node only the element itself is asked.
-func (r rule) matches(e styled, n *html.Node) bool {
-	last := len(r.path) - 1
-	if !r.path[last].matches(e) {
-		return false
-	}
-	if n == nil || last == 0 {
-		return true
-	}
-	// The nearest fitting ancestor is taken for each part: enough to find a match of plain descendants, and short of one in contrived mixes with children.
-	at := n.Parent
-	for i := last - 1; i >= 0; i-- {
-		for at != nil && !(at.Type == html.ElementNode && r.path[i].matches(styledOf(at.Data, at.Attr))) {
-			if r.path[i+1].child {
-				return false
-			}
-			at = at.Parent
+		if key := len(r.names) - 1; key >= 0 {
+			s.count++
+			s.rules[r.names[key]] = append(s.rules[r.names[key]], r)
 		}
-		if at == nil {
-			return false
-		}
-		at = at.Parent
 	}
-	return true
 }
 
-// style computes what holds for an element: its own style over rules, stronger rules over weaker, later over earlier, and what is important over all.
-func (s *sheet) style(e styled, n *html.Node) style {
+// enter notes that an element with these names is open, by 1, or was closed, by -1.
+func (s *sheet) enter(names []string, by int) {
+	if len(s.rules) == 0 {
+		return
+	}
+	for _, name := range names {
+		s.around[name] += by
+	}
+}
+
+// style computes what holds for an element: its own style over rules, stronger rules over weaker, and later over earlier.
+func (s *sheet) style(names []string, inline string) style {
 	var found []rule
-	if len(s.rules) > 0 {
-		keys := []string{"*", e.tag}
-		if e.id != "" {
-			keys = append(keys, "#"+e.id)
-		}
-		for _, class := range e.classes[:min(len(e.classes), 32)] {
-			keys = append(keys, "."+class)
-		}
-		for _, key := range keys {
-			rules := s.rules[key]
-			for _, r := range rules[max(0, len(rules)-maxCandidate):] {
-				if r.matches(e, n) {
-					found = append(found, r)
-				}
+	for _, name := range names {
+		rules := s.rules[name]
+		for _, r := range rules[max(0, len(rules)-maxCandidate):] {
+			lacks := slices.ContainsFunc(r.names, func(name string) bool { return !slices.Contains(names, name) })
+			if !lacks && !slices.ContainsFunc(r.around, func(name string) bool { return s.around[name] == 0 }) {
+				found = append(found, r)
 			}
 		}
-		slices.SortFunc(found, func(a, b rule) int { return cmp.Or(a.strength-b.strength, a.order-b.order) })
 	}
-	if e.inline != "" {
-		found = append(found, rule{body: properties(comment.ReplaceAllString(e.inline, " "))})
-	}
-	if len(found) == 0 {
-		return nil
-	}
+	slices.SortFunc(found, func(a, b rule) int { return cmp.Or(a.strength-b.strength, a.order-b.order) })
 	v := make(style)
-	for _, important := range []bool{false, true} {
-		for _, r := range found {
-			for _, d := range r.body {
-				if d.important == important {
-					v[d.name] = d.value
-				}
-			}
-		}
+	for _, r := range found {
+		maps.Copy(v, r.body)
 	}
+	maps.Copy(v, properties(notRules.ReplaceAllString(inline, "")))
 	return v
 }

@@ -16,17 +16,17 @@ import (
 
 // readTable writes each row of a CSV or TSV as a paragraph of its own that ends like a sentence, "header: value; header: value.", so that a row is quoted whole and by
 // itself. Empty cells are left out.
-func readTable(src string, s source, maxBytes int64) (Document, error) {
-	f := s.format
+func readTable(s source, doc *Document) error {
+	src := s.text()
 	if s.lines.of(src); s.lines != nil && !strings.Contains(src, "\n") {
 		s.lines.lost = true // the reader of rows knows no other line end
 	}
 	r := csv.NewReader(strings.NewReader(src))
 	r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = true, -1, true
-	if r.Comma = '\t'; f == fmtCSV {
+	if r.Comma = '\t'; s.format == fmtCSV {
 		r.Comma = separator(src)
 	}
-	doc := Document{MediaType: f.mediaType(), Extractor: "table/5", Links: linksInText(src)}
+	doc.Links = linksInText(src)
 	var header []string
 	var out strings.Builder
 	at := headerRow(src, r.Comma)
@@ -36,7 +36,7 @@ func readTable(src string, s source, maxBytes int64) (Document, error) {
 			break
 		}
 		if err != nil {
-			return Document{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		if n == at {
 			for _, h := range row {
@@ -48,15 +48,15 @@ func readTable(src string, s source, maxBytes int64) (Document, error) {
 			line, _ := r.FieldPos(cell)
 			s.lines.mark(out.Len(), line+below)
 		})
-		if int64(out.Len()) > maxBytes {
-			return Document{}, fmt.Errorf("%w: text over %d bytes", ErrTooLarge, maxBytes)
+		if err := s.tooLong(out.Len()); err != nil {
+			return err
 		}
 	}
 	if out.Len() == 0 {
 		out.WriteString(strings.Join(header, "; "))
 	}
 	doc.Text = out.String()
-	return doc, nil
+	return nil
 }
 
 // columnName is the name of a column without a sign: "# id" would make a heading of every row.
@@ -152,21 +152,20 @@ func headerOf(rows [][]string) int {
 	}
 	i := slices.IndexFunc(rows, func(row []string) bool { return 2*widths[len(row)] > len(rows) || len(rows) < 3 })
 	if i < 0 {
-		i = slices.IndexFunc(rows, func(row []string) bool { return len(row) > 1 && 4*widerThan(rows, len(row)) <= len(rows) })
+		i = slices.IndexFunc(rows, func(row []string) bool {
+			wider := 0
+			for width, times := range widths {
+				if width > len(row) {
+					wider += times
+				}
+			}
+			return len(row) > 1 && 4*wider <= len(rows)
+		})
 	}
 	if i >= 0 && slices.ContainsFunc(rows[i], isNumber) {
 		return -1
 	}
 	return i
-}
-
-func widerThan(rows [][]string, width int) (n int) {
-	for _, row := range rows {
-		if len(row) > width {
-			n++
-		}
-	}
-	return n
 }
 
 func isNumber(cell string) bool {
@@ -177,8 +176,9 @@ func isNumber(cell string) bool {
 // readXML gives the text of XML, of feeds too: what stands between tags, in paragraphs where more than
 // one tag stands between two texts, and else in line. HTML that is carried in escaped form is read as
 // such. What is not XML loses its tags only.
-func readXML(src string) Document {
-	doc := Document{MediaType: fmtXML.mediaType(), Extractor: "xml/3", Links: linksInText(src)}
+func readXML(s source, doc *Document) error {
+	src := s.text()
+	doc.Links = linksInText(src)
 	dec := xml.NewDecoder(strings.NewReader(src))
 	dec.Strict, dec.Entity = false, xml.HTMLEntity
 	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // it is UTF-8, whatever it declares
@@ -194,7 +194,7 @@ func readXML(src string) Document {
 			doc.Links = append(doc.Links, links...)
 		}
 		if name == "title" {
-			describe(&doc, name, text)
+			describe(doc, name, text)
 		}
 		if tags > 1 {
 			out.WriteString("\n\n")
@@ -206,10 +206,10 @@ func readXML(src string) Document {
 	enter := func(t xml.StartElement) bool { name = t.Name.Local; tags++; return true }
 	if err := (markup{enter, func(string) error { name = ""; tags++; return nil }, write}).read(dec); err != nil {
 		doc.Text, doc.Title = htmlTokens(src)
-		return doc
+		return nil
 	}
 	doc.Text = out.String()
-	return doc
+	return nil
 }
 
 // maxJSONDepth bounds nesting; deeper input is read as plain text.
@@ -220,13 +220,14 @@ const rowBytes = 2000
 
 // readJSON writes one line "path: value" for each value, in document order. An object in a list is a row, "key: value; key: value.", as those of a table are, and so
 // is each of JSON lines; one over rowBytes is a block of lines. What is not JSON is plain text.
-func readJSON(src string, lines *Lines, maxBytes int64) (Document, error) {
-	doc := Document{MediaType: fmtJSON.mediaType(), Extractor: "json/3", Links: linksInText(src)}
-	w := jsonWriter{dec: json.NewDecoder(strings.NewReader(src)), doc: &doc, lines: lines, max: maxBytes}
+func readJSON(s source, doc *Document) error {
+	src := s.text()
+	doc.Links = linksInText(src)
+	w := jsonWriter{source: s, dec: json.NewDecoder(strings.NewReader(src)), doc: doc}
 	if first, rest, _ := strings.Cut(strings.TrimSpace(src), "\n"); rest != "" && json.Valid([]byte(first)) { // the first of several lines is a value by itself
 		w.rows, doc.Extractor = true, "jsonl/1"
 	}
-	lines.of(src)
+	s.lines.of(src)
 	w.dec.UseNumber()
 	for {
 		err := w.value("", 0)
@@ -234,24 +235,23 @@ func readJSON(src string, lines *Lines, maxBytes int64) (Document, error) {
 			break
 		}
 		if errors.Is(err, ErrTooLarge) {
-			return Document{}, err
+			return err
 		}
 		if err != nil {
-			lines.verbatim(src)
-			return Document{Text: src, Links: doc.Links, MediaType: fmtText.mediaType(), Extractor: "text/2"}, nil
+			*doc = Document{MediaType: textMedia, Extractor: textExtractor}
+			return readText(s, doc)
 		}
 		w.end()
 	}
 	doc.Text = w.out.String()
-	return doc, nil
+	return nil
 }
 
 type jsonWriter struct {
+	source
 	dec    *json.Decoder
 	out    strings.Builder
 	doc    *Document
-	lines  *Lines
-	max    int64
 	rows   bool       // what is read belongs to a row
 	base   string     // path of the object that is the row
 	row    []jsonLeaf // of the row that is read
@@ -353,8 +353,8 @@ func (w *jsonWriter) leaf(path string, tok json.Token, depth int) error {
 		return nil
 	}
 	size := len(path) + len(value)
-	if int64(w.out.Len()+w.length+size) > w.max {
-		return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, w.max)
+	if err := w.tooLong(w.out.Len() + w.length + size); err != nil {
+		return err
 	}
 	l := jsonLeaf{strings.TrimPrefix(path, w.base), value, int(w.dec.InputOffset())}
 	if w.rows { // of which none describes the document

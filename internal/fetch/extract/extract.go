@@ -138,11 +138,11 @@ func (x *Extractor) read(ctx context.Context, name, contentType string, raw []by
 		}
 	}()
 	said, charset := parseContentType(contentType)
-	s := source{format: sniff(name, said, raw), name: name, charset: charset, raw: raw}
+	s := source{format: sniff(name, said, raw), name: name, charset: charset, raw: raw, maxBytes: x.cfg.MaxBytes}
 	if s.format == fmtPDF && x.cfg.PDF != nil {
 		doc, err = x.pages(ctx, raw)
 	} else {
-		doc, err = s.read(x.cfg.MaxBytes)
+		doc, err = s.read()
 	}
 	if err != nil {
 		return Document{}, fmt.Errorf("extract %s: %w", s.format.mediaType(), err)
@@ -163,7 +163,7 @@ func (x *Extractor) pages(ctx context.Context, raw []byte) (Document, error) {
 		return nil
 	})
 	doc.Text, doc.Title, doc.Author, doc.Published, doc.Unread, doc.Again = text.String(), about.Title, about.Author, about.Published, about.Unread, about.Again
-	doc.MediaType, doc.Extractor = fmtPDF.mediaType(), "pdf/2"
+	doc.MediaType, doc.Extractor = fmtPDF.mediaType(), formats[fmtPDF].extractor
 	if doc.NonText = doc.Text == ""; doc.NonText || len(doc.Pages) > maxPages { // pictures of pages; more than a person turns
 		doc.Pages = nil
 	}
@@ -186,37 +186,37 @@ func addPage(doc *Document, text *strings.Builder, raw string) {
 }
 
 // read reads any format but PDF.
-func (s source) read(maxBytes int64) (Document, error) {
-	switch s.format {
-	case fmtDocx, fmtXlsx, fmtPptx, fmtOdt, fmtOds, fmtOdp, fmtEpub:
-		return readArchive(s.format, s.raw, maxBytes)
-	case fmtMail, fmtMbox:
-		return readMail(s.format, s.raw, maxBytes)
-	case fmtNotebook:
-		return readNotebook(s, maxBytes)
-	case fmtSubtitles:
-		return readSubtitles(s.text(), s.lines), nil
-	case fmtRTF:
-		return readRTF(s.raw)
-	case fmtTeX:
-		return readTeX(s.text(), s.lines), nil
-	case fmtMarkdown:
-		return readMarkdown(s.text(), s.lines), nil
-	case fmtHTML:
-		return readHTML(s.text(), s.name), nil
-	case fmtCSV, fmtTSV:
-		return readTable(s.text(), s, maxBytes)
-	case fmtJSON:
-		return readJSON(s.text(), s.lines, maxBytes)
-	case fmtXML:
-		return readXML(s.text()), nil
-	case fmtText, fmtSource:
-		text := s.text()
-		s.lines.verbatim(text)
-		return Document{Text: text, Links: linksInText(text), MediaType: s.format.mediaType(), Extractor: "text/2"}, nil
-	default:
+func (s source) read() (doc Document, err error) {
+	k := formats[s.format]
+	if k.read == nil {
 		return Document{NonText: true, MediaType: binaryType(s.raw), Extractor: "none/1"}, nil
 	}
+	if k.main != "" {
+		if s.archive, err = openArchive(s.raw); err == nil && s.archive.files[k.main] == nil {
+			err = fmt.Errorf("%w: no %s in the archive", ErrDamaged, k.main)
+		}
+	}
+	doc = Document{MediaType: k.media, Extractor: k.extractor}
+	if err == nil {
+		err = k.read(s, &doc)
+	}
+	return doc, err
+}
+
+// readText takes text as it is.
+func readText(s source, doc *Document) error {
+	doc.Text = s.text()
+	doc.Links = linksInText(doc.Text)
+	s.lines.verbatim(doc.Text)
+	return nil
+}
+
+// tooLong reports a text over its limit.
+func (s source) tooLong(size int) error {
+	if int64(size) > s.maxBytes {
+		return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, s.maxBytes)
+	}
+	return nil
 }
 
 // finish brings every field into its promised form, whichever reader filled it.
@@ -272,7 +272,7 @@ func LinesOf(name string, raw []byte, text string) (lines *Lines) {
 		tried = append(tried, fmtJSON)
 	}
 	for _, f := range tried {
-		s := source{format: f, name: name, raw: raw, lines: &Lines{}}
+		s := source{format: f, name: name, raw: raw, maxBytes: maxBytes, lines: &Lines{}}
 		if HasLines(f.mediaType()) && s.finds(text) {
 			return s.lines
 		}
@@ -286,7 +286,7 @@ func (s source) finds(text string) bool {
 		s.lines.verbatim(text)
 		return true
 	}
-	doc, err := s.read(maxBytes)
+	doc, err := s.read()
 	if err != nil || s.lines.lost || doc.Text != text && normalise(doc.Text) != text {
 		return false
 	}
@@ -403,23 +403,5 @@ func (l *Lines) settle(text string) {
 		l.marks[i].at = b.Len()
 		b.WriteString(withLineEnds(strings.ToValidUTF8(text[m.at:end], "\uFFFD")))
 	}
-	next, from, to, blank := 0, 0, 0, false
-	for line := range strings.SplitSeq(b.String(), "\n") {
-		kept := strings.TrimRight(seen(line), " \t")
-		if kept != "" && to > 0 {
-			to++
-			if blank {
-				to++
-			}
-		}
-		for done, at := 0, 0; next < len(l.marks) && l.marks[next].at <= from+len(line); next++ {
-			part := line[done : l.marks[next].at-from]
-			done += len(part)
-			at += len(seen(part))
-			l.marks[next].at = to + min(len(kept), at)
-		}
-		to += len(kept)
-		blank = kept == ""
-		from += len(line) + 1
-	}
+	tidied(b.String(), l.marks)
 }

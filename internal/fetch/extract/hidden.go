@@ -4,7 +4,7 @@ package extract
 // place for words meant for machines.
 //
 // It knows the hidden attribute, closed dialogs and popovers, templates, notes inside formulas, comments, aria-hidden, and the style of an element as far as its own style attribute and the
-// page's own style elements give it: display, visibility, opacity, tiny or transparent letters, letters in the colour of their ground, boxes off the screen, clipped or
+// page's own style elements give it: display, visibility, opacity, tiny or transparent letters, letters in the colour of their ground, boxes off the screen or
 // of no size. It fetches no style sheets and runs no scripts, and does not know sibling selectors, attribute selectors, pseudo classes or media conditions: a page that
 // is determined to hide a text from its readers and show it here can do so, and callers must go on treating all text as hostile.
 //
@@ -12,6 +12,8 @@ package extract
 
 import (
 	"cmp"
+	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,10 +42,10 @@ func (in inherited) with(v style) inherited {
 	if is := v["visibility"]; is != "" && is != "inherit" {
 		in.invisible = is == "hidden" || is == "collapse"
 	}
-	if v["font-size"] != "" || v["font"] != "" {
-		in.tiny = v.tiny(in.tiny)
+	if size := v["font-size"]; size != "" && size != "inherit" {
+		in.tiny = tiny(size, in.tiny)
 	}
-	if v["color"] != "" || v["-webkit-text-fill-color"] != "" {
+	if v["color"] != "" {
 		in.colourless = v.colourless()
 	}
 	return in
@@ -57,15 +59,19 @@ func (s *sheet) remove(n *html.Node, in inherited) {
 		case c.Type == html.CommentNode, c.Type == html.TextNode && in.unseen():
 			n.RemoveChild(c)
 		case c.Type != html.ElementNode:
-		case exempt(c.Data):
-			s.remove(c, in)
 		default:
-			v := s.style(styledOf(c.Data, c.Attr), c)
-			if !spokenMath(c) && (byAttributes(c.Data, c.Attr) || v.boxUnseen(c.Attr)) {
-				n.RemoveChild(c)
-			} else {
-				s.remove(c, in.with(v))
+			names, inside := namesOf(c.Data, c.Attr), in
+			if !exempt(c.Data) {
+				v := s.style(names, attr(c, "style"))
+				if !spokenMath(c) && (byAttributes(c.Data, c.Attr) || v.boxUnseen(c.Attr)) {
+					n.RemoveChild(c)
+					continue
+				}
+				inside = in.with(v)
 			}
+			s.enter(names, 1)
+			s.remove(c, inside)
+			s.enter(names, -1)
 		}
 	}
 }
@@ -91,14 +97,13 @@ func spokenMath(n *html.Node) bool {
 	return true
 }
 
-// Hides reports whether an element with these attributes is not seen, for readers that have no tree. What stands around the element is not known, so a style that
-// holds inside certain elements only is taken to hold, and what the element passes on is taken for all that is in it. It is safe for concurrent use as long as Add is not
-// called.
+// Hides reports whether an element with these attributes is not seen, for readers that have no tree: rules for what stands inside other elements do not count, and what
+// the element passes on is taken for all that is in it. It is safe for concurrent use as long as Add is not called.
 func (s *sheet) Hides(tag string, attrs []html.Attribute) bool {
 	if exempt(tag) {
 		return false
 	}
-	v := s.style(styledOf(tag, attrs), nil)
+	v := s.style(namesOf(tag, attrs), attrOf(attrs, "style"))
 	return byAttributes(tag, attrs) || v.boxUnseen(attrs) || inherited{}.with(v).unseen()
 }
 
@@ -128,17 +133,7 @@ type style map[string]string
 // boxUnseen judges what holds for an element with all that is in it. What is only faded out and about to be moved in by a script is seen in the end.
 func (v style) boxUnseen(attrs []html.Attribute) bool {
 	opacity, _, given := length(v["opacity"])
-	switch {
-	case len(v) == 0:
-		return false
-	case v["display"] == "none", v["content-visibility"] == "hidden", v["mso-hide"] == "all":
-		return true
-	case given && opacity <= 0.01 && !v.entrance(attrs):
-		return true
-	case v.offScreen(), v.clipped():
-		return true
-	}
-	return strings.Contains(v["transform"], "scale(0)") || strings.Contains(v["transform"], "scale(0,")
+	return v["display"] == "none" || given && opacity <= 0.01 && !v.entrance(attrs) || v.offScreen() || v.noSize()
 }
 
 // entrance tells elements that are shown with an effect when the page is read.
@@ -148,144 +143,73 @@ func (v style) entrance(attrs []html.Attribute) bool {
 			return true
 		}
 	}
-	for _, a := range attrs {
-		if a.Key == "data-w-id" || strings.HasPrefix(a.Key, "data-aos") || strings.HasPrefix(a.Key, "data-framer") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(attrs, func(a html.Attribute) bool {
+		return a.Key == "data-w-id" || strings.HasPrefix(a.Key, "data-aos") || strings.HasPrefix(a.Key, "data-framer")
+	})
 }
 
-// tiny takes letters below two pixels for invisible. A share of a tiny size is tiny.
-func (v style) tiny(around bool) bool {
-	size := v["font-size"]
-	if font := v["font"]; size == "" {
-		for _, f := range strings.Fields(font) { // the first length of the shorthand is the size
-			f, _, _ = strings.Cut(f, "/")
-			if _, unit, ok := length(f); ok && (unit != "" || f == "0") {
-				size = f
-				break
-			}
-		}
-	}
+// tinySizes are the sizes of letters, by unit, that are too small to be seen.
+var tinySizes = map[string]float64{"": 2, "px": 2, "pt": 2, "em": 0.1, "rem": 0.1, "%": 10}
+
+// tiny reports letters that are too small to be seen. A share of a tiny size is tiny.
+func tiny(size string, around bool) bool {
 	n, unit, ok := length(size)
-	switch {
-	case !ok:
-		return around && (size == "" || size == "inherit" || size == "smaller" || size == "larger")
-	case n == 0:
-		return true
-	case unit == "px" || unit == "pt":
-		return n < 2
-	case unit == "em" || unit == "%":
-		return around || unit == "em" && n < 0.1 || unit == "%" && n < 10
-	}
-	return unit == "rem" && n < 0.1
+	return ok && (n == 0 || n < tinySizes[unit] || around && (unit == "em" || unit == "%"))
 }
 
 // colourless tells letters without a colour of their own. A gradient that shows through the letters is one.
 func (v style) colourless() bool {
-	if v["background-clip"] == "text" || v["-webkit-background-clip"] == "text" {
-		return false
-	}
-	colour := cmp.Or(plainColour(v["-webkit-text-fill-color"]), plainColour(v["color"]))
-	ground := cmp.Or(plainColour(v["background-color"]), plainColour(v["background"]))
-	return colour == "transparent" || colour != "" && colour == ground
+	colour, ground := plainColour(v["color"]), cmp.Or(plainColour(v["background-color"]), plainColour(v["background"]))
+	return v["background-clip"] != "text" && (transparent.MatchString(colour) || colour != "" && colour == ground)
 }
+
+// transparent are colours that let all of the ground through.
+var transparent = regexp.MustCompile(`^(?:transparent|#...0|#.{6}00|(?:rgb|hsl)a\(.*,0?\.?0*%?\))$`)
 
 var colourNames = map[string]string{"white": "#ffffff", "black": "#000000"}
 
 // plainColour brings the ways to write a colour to one, as far as they are used to hide.
 func plainColour(s string) string {
 	s = strings.ReplaceAll(s, " ", "")
-	if hex, ok := colourNames[s]; ok {
-		return hex
+	var r, g, b uint8
+	if n, _ := fmt.Sscanf(s, "rgb(%d,%d,%d)", &r, &g, &b); n == 3 {
+		return fmt.Sprintf("#%02x%02x%02x", r, g, b)
 	}
-	if body, ok := strings.CutPrefix(s, "#"); ok {
-		switch {
-		case len(body) == 4 && body[3] == '0', len(body) == 8 && body[6:] == "00":
-			return "transparent"
-		case len(body) == 3:
-			return "#" + strings.Repeat(body[:1], 2) + strings.Repeat(body[1:2], 2) + strings.Repeat(body[2:], 2)
-		}
-		return s
+	if len(s) == 4 && s[0] == '#' {
+		return "#" + strings.Repeat(s[1:2], 2) + strings.Repeat(s[2:3], 2) + strings.Repeat(s[3:], 2)
 	}
-	open := strings.IndexByte(s, '(')
-	if open < 0 || !strings.HasPrefix(s, "rgb") && !strings.HasPrefix(s, "hsl") {
-		return s
-	}
-	parts := strings.FieldsFunc(strings.TrimSuffix(s[open+1:], ")"), func(r rune) bool { return r == ',' || r == '/' })
-	if len(parts) == 4 {
-		if n, _, ok := length(parts[3]); ok && n == 0 {
-			return "transparent"
-		}
-	}
-	if len(parts) >= 3 && strings.HasPrefix(s, "rgb") {
-		hex := "#"
-		for _, p := range parts[:3] {
-			n, err := strconv.Atoi(p)
-			if err != nil || n < 0 || n > 255 {
-				return s
-			}
-			hex += strconv.FormatInt(int64(n/16), 16) + strconv.FormatInt(int64(n%16), 16)
-		}
-		return hex
-	}
-	return s
+	return cmp.Or(colourNames[s], s)
 }
 
 // farAway are distances to the left or top, by unit, that no screen shows.
 var farAway = map[string]float64{"px": -500, "pt": -500, "em": -50, "rem": -50, "%": -100, "vw": -100, "vh": -100}
 
-func far(value string) bool {
-	n, unit, ok := length(value)
-	limit, known := farAway[unit]
-	return ok && known && n <= limit
-}
-
 func (v style) offScreen() bool {
-	if far(v["text-indent"]) || far(v["margin-left"]) || far(v["margin-top"]) {
-		return true
+	moved := []string{"text-indent", "margin-left", "margin-top"}
+	if slices.Contains([]string{"absolute", "fixed", "relative"}, v["position"]) {
+		moved = append(moved, "left", "top", "right", "bottom")
 	}
-	if p := v["position"]; p != "absolute" && p != "fixed" && p != "relative" {
-		return false
-	}
-	return far(v["left"]) || far(v["top"]) || far(v["right"]) || far(v["bottom"])
+	return slices.ContainsFunc(moved, func(p string) bool {
+		n, unit, ok := length(v[p])
+		limit, known := farAway[unit]
+		return ok && known && n <= limit
+	})
 }
 
-// clipped tells boxes cut down to nothing or of no size.
-func (v style) clipped() bool {
-	if args, ok := strings.CutPrefix(v["clip"], "rect("); ok && v["position"] != "" && v["position"] != "relative" && v["position"] != "static" {
-		nothing := true
-		for _, p := range strings.FieldsFunc(strings.TrimSuffix(args, ")"), func(r rune) bool { return r == ',' || r == ' ' }) {
-			n, _, ok := length(p)
-			nothing = nothing && ok && n <= 1
-		}
-		if nothing {
-			return true
-		}
-	}
-	switch strings.ReplaceAll(v["clip-path"], " ", "") {
-	case "inset(50%)", "inset(100%)", "circle(0)", "circle(0px)", "circle(0%)", "polygon(00,00,00,00)":
-		return true
-	}
+// noSize tells boxes that show nothing of what is in them.
+func (v style) noSize() bool {
 	if o := v["overflow"]; o != "hidden" && o != "clip" {
 		return false
 	}
-	for _, p := range []string{"height", "max-height", "width", "max-width"} {
-		if n, unit, ok := length(v[p]); ok && (n == 0 || unit == "px" && n <= 1) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"height", "max-height", "width", "max-width"}, func(p string) bool {
+		n, unit, ok := length(v[p])
+		return ok && (n == 0 || unit == "px" && n <= 1)
+	})
 }
 
 // length splits "-9999px" into number and unit.
 func length(s string) (n float64, unit string, ok bool) {
-	s = strings.TrimSpace(s)
-	i := 0
-	for i < len(s) && strings.IndexByte("0123456789.+-", s[i]) >= 0 {
-		i++
-	}
-	n, err := strconv.ParseFloat(s[:i], 64)
-	return n, s[i:], err == nil
+	unit = strings.TrimLeft(s, "0123456789.+-")
+	n, err := strconv.ParseFloat(s[:len(s)-len(unit)], 64)
+	return n, unit, err == nil
 }

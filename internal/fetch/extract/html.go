@@ -22,29 +22,27 @@ const (
 
 // readHTML finds the main text of a page. Readability picks the article, prune takes out what is not prose. A page too deep or too large to be parsed is read as
 // a stream of tokens.
-func readHTML(src, name string) Document {
-	doc := Document{MediaType: fmtHTML.mediaType(), Extractor: "html/3"}
+func readHTML(s source, doc *Document) error {
+	src := s.text()
 	root, err := parseHTML(src)
 	if err != nil {
 		doc.Text, doc.Title = htmlTokens(src)
-		return doc
+		return nil
 	}
-	base := pageBase(root, name)
-	pageMetadata(root, base, &doc)
+	base := pageBase(root, s.name)
+	pageMetadata(root, base, doc)
 	removeHidden(root)
 	headings := headingsUnder(root)
 	pageLinks := linksUnder(root, base)
-	body := findElement(root, atom.Body)
-	whole := wholeBody(body)
 	if countElements(root) <= maxReadable {
-		doc.Text = articleText(root, base, &doc)
+		doc.Text = articleText(root, base, doc)
 	}
 	if textLength(doc.Text) < minArticle {
-		doc.Text = whole
+		doc.Text = wholeBody(src)
 	}
 	doc.Title = withoutSite(doc.Title, headings)
 	doc.Links = append(doc.Links, pageLinks...)
-	return doc
+	return nil
 }
 
 // parseHTML refuses what the parser cannot nest and what is too large for a tree.
@@ -85,17 +83,23 @@ func articleText(root *html.Node, base *url.URL, doc *Document) string {
 	return full
 }
 
-// wholeBody is the text of a page without its furniture, or with it when nothing else is there. It leaves the tree as it is.
-func wholeBody(body *html.Node) string {
+// wholeBody is the text of a page without its furniture, or with it when nothing else is there.
+func wholeBody(src string) string {
+	root, err := parseHTML(src)
+	if err != nil {
+		return ""
+	}
+	removeHidden(root)
+	body := findElement(root, atom.Body)
 	if body == nil {
 		return ""
 	}
-	copied := cloneTree(body)
-	prune(copied)
-	if text := htmlText(copied); textLength(text) >= minArticle {
+	all := htmlText(body)
+	prune(body)
+	if text := htmlText(body); textLength(text) >= minArticle {
 		return text
 	}
-	return htmlText(body)
+	return all
 }
 
 // textLength counts bytes that are not white space, enough to tell an article from a remnant in any script.

@@ -31,11 +31,10 @@ var mboxLine = regexp.MustCompile(`(?:^|\n\r?\n)From \S+ +\w{3} \w{3} +\d{1,2} \
 
 // readMail reads a message, or those of a mailbox one after the other: who wrote when to whom about what, then the text. Attachments are named. What of a mailbox cannot be
 // read is said where it would stand.
-func readMail(f format, raw []byte, maxBytes int64) (Document, error) {
-	doc := Document{MediaType: f.mediaType(), Extractor: "mail/1"}
-	raw = bytes.TrimLeft(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), "\r\n")
+func readMail(s source, doc *Document) error {
+	raw := bytes.TrimLeft(bytes.TrimPrefix(s.raw, []byte("\xef\xbb\xbf")), "\r\n")
 	ends := append(mboxLine.FindAllIndex(raw, -1), []int{len(raw), len(raw)})
-	w := &mailWriter{max: maxBytes, doc: &doc}
+	w := &mailWriter{source: s, doc: doc}
 	if ends[0][0] > 0 { // no line of a mailbox before the first message
 		ends = append([][]int{{0, 0}}, ends...)
 	}
@@ -43,39 +42,39 @@ func readMail(f format, raw []byte, maxBytes int64) (Document, error) {
 	read := 0
 	for i := range ends[:len(ends)-1] {
 		message := raw[ends[i][1]:ends[i+1][0]]
-		if f == fmtMail {
+		if s.format == fmtMail {
 			message = raw[ends[i][1]:] // whatever its text looks like
 		} else {
 			message = bytes.ReplaceAll(message, []byte("\n>From "), []byte("\nFrom "))
 		}
 		err := w.message(message, 0)
-		switch {
-		case int64(w.out.Len()) > maxBytes:
-			return Document{}, fmt.Errorf("%w: text over %d bytes", ErrTooLarge, maxBytes)
-		case err != nil:
+		if long := w.tooLong(w.out.Len()); long != nil {
+			return long
+		}
+		if err == nil {
+			read++
+		} else {
 			failed = cmp.Or(failed, err)
 			fmt.Fprintf(&w.out, "\n\n[A message that cannot be read: %v]\n\n", err)
-		default:
-			read++
 		}
-		if f == fmtMail {
+		if s.format == fmtMail {
 			break
 		}
 	}
 	if read == 0 {
-		return Document{}, cmp.Or(failed, fmt.Errorf("%w: no message", ErrDamaged))
+		return cmp.Or(failed, fmt.Errorf("%w: no message", ErrDamaged))
 	}
-	if f == fmtMbox {
+	if s.format == fmtMbox {
 		doc.Title, doc.Author, doc.Published = "", "", ""
 	}
 	doc.Text = w.out.String()
 	doc.Links = append(doc.Links, linksInText(doc.Text)...)
-	return doc, nil
+	return nil
 }
 
 type mailWriter struct {
+	source
 	out      strings.Builder
-	max      int64
 	doc      *Document
 	parts    int
 	attached []string
@@ -145,7 +144,7 @@ func (w *mailWriter) part(p mailPart, depth int) (string, error) {
 	case strings.HasPrefix(kind, "multipart/"):
 		return w.several(p, kind, params["boundary"], depth)
 	case kind == "message/rfc822":
-		inner := &mailWriter{max: w.max, doc: &Document{}, parts: w.parts}
+		inner := &mailWriter{source: w.source, doc: &Document{}, parts: w.parts}
 		raw, err := io.ReadAll(decoded(p))
 		if err = errors.Join(err, inner.message(raw, depth+1)); err != nil { // of this message alone; what is too long is so for the whole, too
 			return inner.out.String() + unreadable(err), nil
@@ -156,7 +155,7 @@ func (w *mailWriter) part(p mailPart, depth int) (string, error) {
 		w.attached = append(w.attached, cmp.Or(name, kind))
 		return "", nil
 	}
-	raw, err := io.ReadAll(io.LimitReader(decoded(p), 4*w.max))
+	raw, err := io.ReadAll(io.LimitReader(decoded(p), 4*w.maxBytes))
 	if err != nil && len(raw) == 0 {
 		return unreadable(err), nil
 	}

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -23,24 +24,25 @@ var markdownParser = goldmark.New(goldmark.WithParserOptions(boundedTables()...)
 const maxFrontMatter = 64 << 10
 
 // readMarkdown takes the marks within lines out of Markdown and leaves the words, and the signs of headings and items. Wrapped lines of one paragraph are joined by a space, so that a sentence is on one line.
-func readMarkdown(src string, lines *Lines) Document {
-	doc := Document{MediaType: fmtMarkdown.mediaType(), Extractor: "markdown/3"}
+func readMarkdown(s source, doc *Document) error {
+	markdown(s.text(), s.lines, doc)
+	return nil
+}
+
+func markdown(src string, lines *Lines, doc *Document) {
 	whole := withLineEnds(src)
-	body := frontMatter(whole, &doc)
+	body := frontMatter(whole, doc)
 	lines.below(src, whole, len(whole)-len(body))
 	if markdownCost(body) > maxMarkdownCost {
 		lines.copied()
 		doc.Text, doc.Links = body, linksInText(body)
-		return doc
+		return
 	}
 	w := &markdownWriter{src: []byte(body), lines: lines}
 	w.blocks(markdownParser.Parse(text.NewReader(w.src)), 0)
 	doc.Text = w.out.String()
 	doc.Links = w.links
-	if doc.Title == "" {
-		doc.Title = w.title
-	}
-	return doc
+	doc.Title = cmp.Or(doc.Title, w.title)
 }
 
 // maxMarkdownCost is about a second of parsing. Costlier input is no prose; it is kept with its marks.

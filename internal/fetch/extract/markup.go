@@ -18,7 +18,7 @@ import (
 )
 
 // readNotebook reads the cells of a Jupyter notebook in their order: text, code, and what the code printed. What is no notebook of version 4 is JSON.
-func readNotebook(s source, maxBytes int64) (Document, error) {
+func readNotebook(s source, doc *Document) error {
 	var book struct {
 		Cells []struct {
 			Kind    string `json:"cell_type"`
@@ -32,15 +32,15 @@ func readNotebook(s source, maxBytes int64) (Document, error) {
 			}
 		}
 	}
-	src := s.text()
-	if err := json.Unmarshal([]byte(src), &book); err != nil || book.Cells == nil {
-		return readJSON(src, s.lines, maxBytes)
+	if err := json.Unmarshal([]byte(s.text()), &book); err != nil || book.Cells == nil {
+		doc.MediaType, doc.Extractor = jsonMedia, jsonExtractor
+		return readJSON(s, doc)
 	}
-	doc := Document{MediaType: s.format.mediaType(), Extractor: "notebook/1"}
 	var out strings.Builder
 	for _, c := range book.Cells {
 		if c.Kind != "code" {
-			text := readMarkdown(string(c.Source), nil)
+			var text Document
+			markdown(string(c.Source), nil, &text)
 			doc.Title = cmp.Or(doc.Title, text.Title)
 			doc.Links = append(doc.Links, text.Links...)
 			out.WriteString(text.Text + "\n\n")
@@ -59,7 +59,7 @@ func readNotebook(s source, maxBytes int64) (Document, error) {
 		}
 	}
 	doc.Text = out.String()
-	return doc, nil
+	return nil
 }
 
 // jsonText is a text, or the list of its lines.
@@ -87,11 +87,12 @@ var (
 const cueBytes = 400
 
 // readSubtitles puts what is said into paragraphs of whole sentences, each after the time at which it begins.
-func readSubtitles(src string, lines *Lines) Document {
-	doc := Document{MediaType: fmtSubtitles.mediaType(), Extractor: "subtitles/1", Links: linksInText(src)}
+func readSubtitles(s source, doc *Document) error {
+	src := s.text()
+	doc.Links = linksInText(src)
 	var out strings.Builder
 	at, begun, said, last := "", 0, false, ""
-	lines.of(src)
+	s.lines.of(src)
 	for n, line := range strings.Split(withLineEnds(src), "\n") {
 		if m := cueTimes.FindStringSubmatch(line); m != nil {
 			ended := strings.ContainsAny(out.String()[max(0, out.Len()-1):], ".!?…\"”")
@@ -110,16 +111,16 @@ func readSubtitles(src string, lines *Lines) Document {
 			continue
 		}
 		if last = text; out.Len() == begun {
-			lines.mark(out.Len(), n+1)
+			s.lines.mark(out.Len(), n+1)
 			out.WriteString(at + " ")
 		} else {
 			out.WriteByte(' ')
-			lines.mark(out.Len(), n+1)
+			s.lines.mark(out.Len(), n+1)
 		}
 		out.WriteString(text)
 	}
 	doc.Text = out.String()
-	return doc
+	return nil
 }
 
 // maxGroups is how deep the groups of RTF and TeX may lie in each other.
@@ -135,7 +136,7 @@ type rtfGroup struct {
 type rtfReader struct {
 	rtfGroup
 	outer   []rtfGroup
-	doc     Document
+	doc     *Document
 	out     []byte
 	charset encoding.Encoding
 	undone  []byte // characters that are not decoded yet
@@ -155,12 +156,12 @@ var rtfAside = strings.Fields("fonttbl colortbl stylesheet pict nonshppict objec
 	"revtbl rsidtbl filetbl fldinst bkmkstart bkmkend annotation atnid atnauthor comment xe tc")
 
 // readRTF reads the text of a Rich Text file that is shown.
-func readRTF(raw []byte) (Document, error) {
-	raw = bytes.TrimLeft(raw, "\t\n\r ")
+func readRTF(s source, doc *Document) error {
+	raw := bytes.TrimLeft(s.raw, "\t\n\r ")
 	if !bytes.HasPrefix(raw, []byte(`{\rtf`)) {
-		return Document{}, fmt.Errorf("%w: not Rich Text", ErrDamaged)
+		return fmt.Errorf("%w: not Rich Text", ErrDamaged)
 	}
-	r := rtfReader{charset: charmap.Windows1252, rtfGroup: rtfGroup{wide: 1}, doc: Document{MediaType: fmtRTF.mediaType(), Extractor: "rtf/1"}}
+	r := rtfReader{charset: charmap.Windows1252, rtfGroup: rtfGroup{wide: 1}, doc: doc}
 	for len(raw) > 0 {
 		c := raw[0]
 		raw = raw[1:]
@@ -168,7 +169,7 @@ func readRTF(raw []byte) (Document, error) {
 		case '{':
 			r.write("")
 			if r.outer = append(r.outer, r.rtfGroup); len(r.outer) > maxGroups {
-				return Document{}, fmt.Errorf("%w: more than %d groups in each other", ErrTooLarge, maxGroups)
+				return fmt.Errorf("%w: more than %d groups in each other", ErrTooLarge, maxGroups)
 			}
 		case '}':
 			r.write("")
@@ -183,9 +184,9 @@ func readRTF(raw []byte) (Document, error) {
 		}
 	}
 	r.write("")
-	r.doc.Text = string(r.out)
-	r.doc.Links = linksInText(r.doc.Text)
-	return r.doc, nil
+	doc.Text = string(r.out)
+	doc.Links = linksInText(doc.Text)
+	return nil
 }
 
 // control reads what stands behind a backslash, and gives what stands behind that.

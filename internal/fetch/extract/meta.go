@@ -208,8 +208,10 @@ func notURL(s string) string {
 	return s
 }
 
-func attr(n *html.Node, key string) string {
-	for _, a := range n.Attr {
+func attr(n *html.Node, key string) string { return attrOf(n.Attr, key) }
+
+func attrOf(attrs []html.Attribute, key string) string {
+	for _, a := range attrs {
 		if a.Key == key {
 			return a.Val
 		}
@@ -298,13 +300,4 @@ func countElements(n *html.Node) int {
 		}
 	}
 	return count
-}
-
-// cloneTree copies a tree without its parent and siblings. Depth is bounded by the HTML parser.
-func cloneTree(n *html.Node) *html.Node {
-	c := &html.Node{Type: n.Type, DataAtom: n.DataAtom, Data: n.Data, Namespace: n.Namespace, Attr: n.Attr}
-	for k := n.FirstChild; k != nil; k = k.NextSibling {
-		c.AppendChild(cloneTree(k))
-	}
-	return c
 }

@@ -23,10 +23,11 @@ func withLineEnds(s string) string {
 // normalise brings text into the promised form: valid UTF-8, "\n" line ends, no control characters but "\n" and "\t", nothing that is not seen, no space at line
 // ends, no more than one blank line in a row, none at either end. Applied twice it changes nothing more.
 func normalise(s string) string {
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\uFFFD")
-	}
-	s = withLineEnds(s)
+	return tidied(withLineEnds(strings.ToValidUTF8(s, "\uFFFD")), nil)
+}
+
+// tidied is normalise for valid text with its own line ends. It moves marks, which come in order, to where it leaves what they mark.
+func tidied(s string, marks []mark) string {
 	same, began, blank := 0, false, false // so many bytes stay as they are; most texts stay whole, and are not copied
 	var b strings.Builder
 	add := func(part string) {
@@ -41,21 +42,26 @@ func normalise(s string) string {
 		}
 		b.WriteString(part)
 	}
+	from := 0
 	for line := range strings.SplitSeq(s, "\n") {
-		line = strings.TrimRight(seen(line), " \t")
-		if line == "" {
-			blank = true
-			continue
-		}
+		kept := strings.TrimRight(seen(line), " \t")
 		switch {
-		case same == 0 && !began:
+		case kept == "" || same == 0 && !began:
 		case blank:
 			add("\n\n")
 		default:
 			add("\n")
 		}
-		add(line)
-		blank = false
+		at := max(same, b.Len())
+		for done, width := 0, 0; len(marks) > 0 && marks[0].at <= from+len(line); marks = marks[1:] {
+			part := line[done : marks[0].at-from]
+			done += len(part)
+			width += len(seen(part))
+			marks[0].at = at + min(len(kept), width)
+		}
+		add(kept)
+		blank = kept == ""
+		from += len(line) + 1
 	}
 	if !began {
 		return s[:same]

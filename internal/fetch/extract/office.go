@@ -4,22 +4,20 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 )
 
 // readDocx reads the text, footnotes, links and properties of a Word document. Deleted and hidden text is left out.
-func readDocx(a *archive, doc *Document, maxBytes int64) error {
-	doc.Extractor = "docx/2"
-	w := &officeWriter{max: maxBytes}
-	for _, part := range []string{formats[fmtDocx].main, "word/footnotes.xml"} {
-		if err := w.part(a, part); err != nil {
+func readDocx(s source, doc *Document) error {
+	a, w := s.archive, &officeWriter{source: s}
+	for _, part := range []string{docxMain, "word/footnotes.xml"} {
+		if err := w.part(part); err != nil {
 			return err
 		}
 	}
 	doc.Text = w.out.String()
-	found, err := a.relations(formats[fmtDocx].main)
+	found, err := a.relations(docxMain)
 	addLinks(doc, found)
 	return errors.Join(err, a.properties("docProps/core.xml", doc, nil))
 }
@@ -34,31 +32,30 @@ func addLinks(doc *Document, found []relation) {
 }
 
 // readPptx reads the slides of a presentation that are shown, in their order, each under its number and title, with the notes of the speaker.
-func readPptx(a *archive, doc *Document, maxBytes int64) error {
-	doc.Extractor = "pptx/1"
-	main := formats[fmtPptx].main
+func readPptx(s source, doc *Document) error {
+	a := s.archive
 	var order []string
-	err := a.elements(main, func(t xml.StartElement) {
+	err := a.elements(pptxMain, func(t xml.StartElement) {
 		if t.Name.Local == "sldId" && len(order) < maxMembers {
 			order = append(order, relationID(t))
 		}
 	})
-	found, related := a.relations(main)
+	found, related := a.relations(pptxMain)
 	if err = errors.Join(err, related); err != nil {
 		return err
 	}
-	w := &officeWriter{max: maxBytes}
+	w := &officeWriter{source: s}
 	for i, id := range order {
 		begin, slide := w.out.Len(), target(found, id)
 		w.title = ""
-		if err := w.part(a, slide); err != nil {
+		if err := w.part(slide); err != nil {
 			return err
 		}
 		about, err := a.relations(slide)
 		title := w.title
 		for _, r := range about {
 			if r.kind == "notesSlide" && !w.gone {
-				err = errors.Join(err, w.part(a, r.target))
+				err = errors.Join(err, w.part(r.target))
 			}
 		}
 		if err != nil {
@@ -86,9 +83,8 @@ func relationID(t xml.StartElement) string {
 }
 
 // readOpenDocument reads a text, the slides of a presentation or the sheets of a workbook in the form of LibreOffice and its kin.
-func readOpenDocument(a *archive, f format, doc *Document, maxBytes int64) error {
-	doc.Extractor = "opendocument/1"
-	locked := false
+func readOpenDocument(s source, doc *Document) error {
+	a, locked := s.archive, false
 	err := a.elements("META-INF/manifest.xml", func(t xml.StartElement) { locked = locked || t.Name.Local == "encryption-data" })
 	if locked {
 		return ErrEncrypted
@@ -97,11 +93,11 @@ func readOpenDocument(a *archive, f format, doc *Document, maxBytes int64) error
 	if err = errors.Join(err, a.elements("styles.xml", unseen.see)); err != nil {
 		return err
 	}
-	if f == fmtOds {
-		doc.Text, err = readOds(a, &unseen, maxBytes)
+	if s.format == fmtOds {
+		doc.Text, err = readOds(s, &unseen)
 	} else {
-		w := &officeWriter{max: maxBytes, open: &unseen}
-		err = w.part(a, formats[f].main)
+		w := &officeWriter{source: s, open: &unseen}
+		err = w.part(openDocumentMain)
 		doc.Text = w.out.String()
 	}
 	return errors.Join(err, a.properties("meta.xml", doc, map[string]string{"title": "title", "initial-creator": "creator", "creation-date": "created"}))
@@ -131,8 +127,8 @@ func (u *unseenStyles) hides(t xml.StartElement) bool {
 // officeWriter follows the stream of a part: runs make paragraphs, paragraphs make cells, cells make rows. It knows the names of Word, PowerPoint and OpenDocument,
 // which do not contradict each other.
 type officeWriter struct {
+	source
 	out                  bytes.Buffer
-	max                  int64
 	open                 *unseenStyles // of OpenDocument, where text stands in paragraphs; in the others it has elements of its own
 	para                 strings.Builder
 	cell, row            []string // texts of the open cell and cells of the open row of the outermost table
@@ -154,9 +150,9 @@ var unsaid = map[string]bool{
 	"dt": true, "ftr": true, "hdr": true, "sldNum": true, "sldImg": true, "date-time": true, "footer": true, "header": true, "page-number": true, "page": true,
 }
 
-func (w *officeWriter) part(a *archive, name string) error {
+func (w *officeWriter) part(name string) error {
 	w.gone = false
-	return a.part(name, markup{w.enter, w.end, func(s string) error {
+	return w.archive.part(name, markup{w.enter, w.end, func(s string) error {
 		switch {
 		case w.hidden:
 		case w.open != nil && w.paras > 0:
@@ -249,10 +245,7 @@ func (w *officeWriter) end(name string) error {
 	case "page":
 		w.under(w.begun, slideHeading(w.slides, w.title))
 	}
-	if int64(w.out.Len()) > w.max { // headings of slides may be longer than what they are made of
-		return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, w.max)
-	}
-	return nil
+	return w.tooLong(w.out.Len()) // headings of slides may be longer than what they are made of
 }
 
 // paragraph ends a paragraph: into the title, into the open cell, or out, list items on lines next to each other.

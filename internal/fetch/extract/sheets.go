@@ -36,8 +36,8 @@ type sheetRow struct {
 
 // sheetWriter writes each row of a sheet as the rows of other tables are, after the name of the sheet and the number of the row.
 type sheetWriter struct {
+	of    source
 	out   strings.Builder
-	max   int64
 	name  string
 	heads map[int]string // of the columns
 	held  []sheetRow     // the first rows, until it is known which of them names the columns
@@ -120,13 +120,13 @@ func (w *sheetWriter) begin() error {
 }
 
 func (w *sheetWriter) write(r sheetRow) error {
-	heads, texts, size := make([]string, len(r.cells)), make([]string, len(r.cells)), int64(w.out.Len())
+	heads, texts, size := make([]string, len(r.cells)), make([]string, len(r.cells)), w.out.Len()
 	for i, c := range r.cells {
 		heads[i], texts[i] = w.heads[c.column], c.text
-		size += int64(len(heads[i]) + len(texts[i]))
+		size += len(heads[i]) + len(texts[i])
 	}
-	if size > w.max {
-		return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, w.max)
+	if err := w.of.tooLong(size); err != nil {
+		return err
 	}
 	fmt.Fprintf(&w.out, "%s row %d", w.name, r.from)
 	if r.to > r.from {
@@ -138,9 +138,9 @@ func (w *sheetWriter) write(r sheetRow) error {
 }
 
 // readOds reads the sheets of an OpenDocument workbook that are shown, with cells as they are shown but for dates, which are written alike everywhere.
-func readOds(a *archive, unseen *unseenStyles, maxBytes int64) (string, error) {
-	r := &odsReader{sheetWriter: sheetWriter{max: maxBytes}, unseen: unseen}
-	err := a.part(formats[fmtOds].main, markup{r.enter, r.end, func(s string) error {
+func readOds(s source, unseen *unseenStyles) (string, error) {
+	r := &odsReader{sheetWriter: sheetWriter{of: s}, unseen: unseen}
+	err := s.archive.part(openDocumentMain, markup{r.enter, r.end, func(s string) error {
 		if r.paras > 0 {
 			r.text.WriteString(s)
 		}
@@ -217,13 +217,11 @@ func (r *odsReader) end(name string) error {
 }
 
 // readXlsx reads the sheets of an Excel workbook that are shown.
-func readXlsx(a *archive, doc *Document, maxBytes int64) error {
-	doc.Extractor = "xlsx/1"
-	r := &xlsxReader{sheetWriter: sheetWriter{max: maxBytes}}
-	main := formats[fmtXlsx].main
+func readXlsx(s source, doc *Document) error {
+	a, r := s.archive, &xlsxReader{sheetWriter: sheetWriter{of: s}}
 	type sheet struct{ name, id string }
 	var sheets []sheet
-	err := a.elements(main, func(t xml.StartElement) {
+	err := a.elements(xlsxMain, func(t xml.StartElement) {
 		switch state := xmlAttr(t, "state"); t.Name.Local {
 		case "workbookPr":
 			r.from1904 = slices.Contains([]string{"1", "true"}, xmlAttr(t, "date1904"))
@@ -233,7 +231,7 @@ func readXlsx(a *archive, doc *Document, maxBytes int64) error {
 			}
 		}
 	})
-	found, related := a.relations(main)
+	found, related := a.relations(xlsxMain)
 	if err = errors.Join(err, related, r.styles(a), r.strings(a)); err != nil {
 		return err
 	}

@@ -51,41 +51,49 @@ const (
 	fmtBinary
 )
 
+// What other formats are read as where they are not what they seem.
+const (
+	textMedia, textExtractor = "text/plain", "text/2"
+	jsonMedia, jsonExtractor = "application/json", "json/3"
+)
+
 // formats are what is known of each format. PDF, Office files and books have no types: they are told by their bytes alone, whatever a header says.
 var formats = [...]struct {
-	media   string // its media type
-	endings string // of file names, without the dot
-	types   string // media types that name it in a Content-Type
-	main    string // the part of an archive that holds or lists the text; "" for what is no archive
-	signed  bool   // its files may hold any bytes, or begin with a sign of theirs
-	lines   bool   // LinesOf knows the lines of its documents
+	media     string                              // its media type
+	extractor string                              // name and version of its reader
+	read      func(s source, doc *Document) error // fills in what the table does not know; nil for what has no text
+	endings   string                              // of file names, without the dot
+	types     string                              // media types that name it in a Content-Type
+	main      string                              // the part of an archive that holds or lists the text; "" for what is no archive
+	signed    bool                                // its files may hold any bytes, or begin with a sign of theirs
+	lines     bool                                // LinesOf knows the lines of its documents
 }{
 	fmtUnknown:  {media: "application/octet-stream"},
-	fmtMarkdown: {media: "text/markdown", types: "text/markdown text/x-markdown", endings: "md markdown mdown mkd mdx qmd rmd", lines: true},
-	fmtText:     {media: "text/plain", types: "text/plain", endings: "txt text rst org log adoc asciidoc textile nfo bib ris diff patch", lines: true},
-	fmtSource: {media: "text/x-source", types: "text/css text/javascript application/javascript application/yaml application/toml application/sql", lines: true,
+	fmtMarkdown: {media: "text/markdown", extractor: "markdown/3", read: readMarkdown, types: "text/markdown text/x-markdown", endings: "md markdown mdown mkd mdx qmd rmd", lines: true},
+	fmtText:     {media: textMedia, extractor: textExtractor, read: readText, types: "text/plain", endings: "txt text rst org log adoc asciidoc textile nfo bib ris diff patch", lines: true},
+	fmtSource: {media: "text/x-source", extractor: textExtractor, read: readText, types: "text/css text/javascript application/javascript application/yaml application/toml application/sql", lines: true,
 		endings: "go py pyi js mjs cjs jsx ts tsx rs java kt kts scala groovy c h cc cpp cxx hh hpp hxx m mm cs fs vb swift dart zig nim d " +
 			"rb pl pm php lua r jl hs ml mli ex exs erl clj cljs el lisp scm sh bash zsh fish ps1 bat cmd sql graphql proto thrift " +
 			"yaml yml toml ini cfg conf properties env css scss sass less vue svelte mod sum mk cmake gradle tf hcl nix dockerfile asm s f90 for pas v sv vhd"},
-	fmtHTML:      {media: "text/html", types: "text/html application/xhtml+xml", endings: "html htm xhtml xht shtml"},
-	fmtPDF:       {media: "application/pdf", endings: "pdf", signed: true},
-	fmtDocx:      {media: "application/vnd.openxmlformats-officedocument.wordprocessingml.document", endings: "docx docm", main: "word/document.xml", signed: true},
-	fmtXlsx:      {media: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", endings: "xlsx xlsm", main: "xl/workbook.xml", signed: true},
-	fmtPptx:      {media: "application/vnd.openxmlformats-officedocument.presentationml.presentation", endings: "pptx pptm ppsx", main: "ppt/presentation.xml", signed: true},
-	fmtOdt:       {media: "application/vnd.oasis.opendocument.text", endings: "odt", main: "content.xml", signed: true},
-	fmtOds:       {media: "application/vnd.oasis.opendocument.spreadsheet", endings: "ods", main: "content.xml", signed: true},
-	fmtOdp:       {media: "application/vnd.oasis.opendocument.presentation", endings: "odp", main: "content.xml", signed: true},
-	fmtEpub:      {media: "application/epub+zip", endings: "epub", main: "META-INF/container.xml", signed: true},
-	fmtMail:      {media: "message/rfc822", types: "message/rfc822", endings: "eml", signed: true},
-	fmtMbox:      {media: "application/mbox", types: "application/mbox", endings: "mbox", signed: true},
-	fmtNotebook:  {media: "application/x-ipynb+json", types: "application/x-ipynb+json", endings: "ipynb"},
-	fmtSubtitles: {media: "text/vtt", types: "text/vtt application/x-subrip", endings: "srt vtt", lines: true},
-	fmtRTF:       {media: "application/rtf", types: "application/rtf text/rtf", endings: "rtf", signed: true},
-	fmtTeX:       {media: "text/x-tex", types: "application/x-tex text/x-tex", endings: "tex latex ltx", lines: true},
-	fmtCSV:       {media: "text/csv", types: "text/csv application/csv", endings: "csv", lines: true},
-	fmtTSV:       {media: "text/tab-separated-values", types: "text/tab-separated-values", endings: "tsv tab", lines: true},
-	fmtJSON:      {media: "application/json", types: "application/json text/json application/x-ndjson application/jsonl", endings: "json ndjson jsonl geojson jsonld", lines: true},
-	fmtXML:       {media: "application/xml", types: "application/xml text/xml", endings: "xml rss atom rdf opml"},
+	fmtHTML:      {media: "text/html", extractor: "html/3", read: readHTML, types: "text/html application/xhtml+xml", endings: "html htm xhtml xht shtml"},
+	fmtPDF:       {media: "application/pdf", extractor: "pdf/2", endings: "pdf", signed: true},
+	fmtDocx:      {media: "application/vnd.openxmlformats-officedocument.wordprocessingml.document", extractor: "docx/2", read: readDocx, endings: "docx docm", main: docxMain, signed: true},
+	fmtXlsx:      {media: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", extractor: "xlsx/1", read: readXlsx, endings: "xlsx xlsm", main: xlsxMain, signed: true},
+	fmtPptx:      {media: "application/vnd.openxmlformats-officedocument.presentationml.presentation", extractor: "pptx/1", read: readPptx, endings: "pptx pptm ppsx", main: pptxMain, signed: true},
+	fmtOdt:       {media: "application/vnd.oasis.opendocument.text", extractor: "opendocument/1", read: readOpenDocument, endings: "odt", main: openDocumentMain, signed: true},
+	fmtOds:       {media: "application/vnd.oasis.opendocument.spreadsheet", extractor: "opendocument/1", read: readOpenDocument, endings: "ods", main: openDocumentMain, signed: true},
+	fmtOdp:       {media: "application/vnd.oasis.opendocument.presentation", extractor: "opendocument/1", read: readOpenDocument, endings: "odp", main: openDocumentMain, signed: true},
+	fmtEpub:      {media: "application/epub+zip", extractor: "epub/1", read: readEpub, endings: "epub", main: epubMain, signed: true},
+	fmtMail:      {media: "message/rfc822", extractor: "mail/1", read: readMail, types: "message/rfc822", endings: "eml", signed: true},
+	fmtMbox:      {media: "application/mbox", extractor: "mail/1", read: readMail, types: "application/mbox", endings: "mbox", signed: true},
+	fmtNotebook:  {media: "application/x-ipynb+json", extractor: "notebook/1", read: readNotebook, types: "application/x-ipynb+json", endings: "ipynb"},
+	fmtSubtitles: {media: "text/vtt", extractor: "subtitles/1", read: readSubtitles, types: "text/vtt application/x-subrip", endings: "srt vtt", lines: true},
+	fmtRTF:       {media: "application/rtf", extractor: "rtf/1", read: readRTF, types: "application/rtf text/rtf", endings: "rtf", signed: true},
+	fmtTeX:       {media: "text/x-tex", extractor: "tex/1", read: readTeX, types: "application/x-tex text/x-tex", endings: "tex latex ltx", lines: true},
+	fmtCSV:       {media: "text/csv", extractor: "table/5", read: readTable, types: "text/csv application/csv", endings: "csv", lines: true},
+	fmtTSV:       {media: "text/tab-separated-values", extractor: "table/5", read: readTable, types: "text/tab-separated-values", endings: "tsv tab", lines: true},
+	fmtJSON:      {media: jsonMedia, extractor: jsonExtractor, read: readJSON, types: "application/json text/json application/x-ndjson application/jsonl", endings: "json ndjson jsonl geojson jsonld", lines: true},
+	fmtXML:       {media: "application/xml", extractor: "xml/3", read: readXML, types: "application/xml text/xml", endings: "xml rss atom rdf opml"},
 	fmtBinary:    {media: "application/octet-stream"},
 }
 
@@ -101,13 +109,15 @@ func HasLines(mediaType string) bool {
 	return false
 }
 
-// counting are the readers of this version that keep count of lines.
-var counting = []string{"text/2", "markdown/3", "table/5", "json/3", "jsonl/1", "subtitles/1", "tex/1"}
-
 // Outdated reports an extractor of an earlier version that kept count of lines: what it read cannot be read again, and so its lines are not known any more.
 func Outdated(extractor string) bool {
 	name, _, _ := strings.Cut(extractor, "/")
-	return !slices.Contains(counting, extractor) && slices.ContainsFunc(counting, func(c string) bool { return strings.HasPrefix(c, name+"/") })
+	for _, f := range formats {
+		if f.lines && strings.HasPrefix(f.extractor, name+"/") {
+			return f.extractor != extractor
+		}
+	}
+	return false
 }
 
 // bareNames are files that carry text under a name without extension.
@@ -180,7 +190,9 @@ type source struct {
 	format        format
 	name, charset string // charset is what the transport says, or ""
 	raw           []byte
-	lines         *Lines // notes the lines of the text; nil notes nothing
+	maxBytes      int64
+	archive       *archive // of a format that is one
+	lines         *Lines   // notes the lines of the text; nil notes nothing
 }
 
 func (s source) text() string { return decode(s.raw, s.format, s.charset) }

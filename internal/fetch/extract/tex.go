@@ -54,11 +54,12 @@ type texReader struct {
 	open   int      // pieces that had no end
 }
 
-func readTeX(raw string, lines *Lines) Document {
+func readTeX(s source, doc *Document) error {
+	raw := s.text()
 	src := withLineEnds(raw)
-	lines.below(raw, src, 0)
-	r := &texReader{src: src, lines: lines}
-	doc := Document{MediaType: fmtTeX.mediaType(), Extractor: "tex/1", Links: linksInText(src)}
+	s.lines.below(raw, src, 0)
+	r := &texReader{src: src, lines: s.lines}
+	doc.Links = linksInText(src)
 	if head, _, ok := strings.Cut(src, `\begin{document}`); ok {
 		for name, field := range map[string]*string{`\title{`: &doc.Title, `\author{`: &doc.Author, `\date{`: &doc.Published} {
 			if at := strings.Index(head, name); at >= 0 {
@@ -74,7 +75,7 @@ func readTeX(raw string, lines *Lines) Document {
 		}
 	}
 	doc.Text = r.read()
-	return doc
+	return nil
 }
 
 func (r *texReader) read() string {

@@ -175,7 +175,12 @@ func (f *Fetcher) send(ctx context.Context, u *url.URL, b body) (answer, error) 
 		return answer{}, fmt.Errorf("request: %w", err)
 	}
 	defer resp.Body.Close()
-	got := answer{url: u, status: resp.StatusCode, header: f.cleanHeader(resp.Header)}
+	got := answer{url: u, status: resp.StatusCode, header: resp.Header}
+	for _, values := range got.header {
+		for i, v := range values {
+			values[i] = string(f.cfg.Clean([]byte(v)))
+		}
+	}
 	if resp.StatusCode == http.StatusNonAuthoritativeInfo { // a page that a proxy changed on the way
 		got.status = http.StatusOK
 	}
@@ -188,22 +193,8 @@ func (f *Fetcher) send(ctx context.Context, u *url.URL, b body) (answer, error) 
 	if got.raw, err = b.read(resp); err != nil {
 		return answer{}, fmt.Errorf("read body: %w", err)
 	}
-	if f.cfg.Clean != nil {
-		got.raw = f.cfg.Clean(got.raw)
-	}
+	got.raw = f.cfg.Clean(got.raw)
 	return got, nil
-}
-
-func (f *Fetcher) cleanHeader(h http.Header) http.Header {
-	if f.cfg.Clean == nil {
-		return h
-	}
-	for _, values := range h {
-		for i, v := range values {
-			values[i] = string(f.cfg.Clean([]byte(v)))
-		}
-	}
-	return h
 }
 
 // statusError says what a status means that is neither success nor a redirect.

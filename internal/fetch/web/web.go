@@ -86,6 +86,9 @@ func New(cfg Config) *Fetcher {
 	if cfg.Through != nil {
 		f.transport = cfg.Through(f.transport)
 	}
+	if cfg.Clean == nil {
+		f.cfg.Clean = func(raw []byte) []byte { return raw }
+	}
 	f.robots = newRobots(cfg.UserAgent, cfg.Now, f.getRobots)
 	return f
 }

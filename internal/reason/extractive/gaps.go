@@ -1,6 +1,7 @@
 package extractive
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -60,7 +61,7 @@ func (lk *look) refuse(st *reason.State, list []answer, unread []window, match f
 func unreadGap(st *reason.State, q *lexicon.Question, unread []window) marchwarden.Gap {
 	var names []string
 	for _, w := range unread {
-		if name := nameOf(w.src); !slices.Contains(names, name) {
+		if name := cmp.Or(w.src.Page.Title, path.Base(w.src.Page.Locator)); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -101,13 +102,6 @@ func (lk *look) gaps(st *reason.State, unread []window, match float64) []marchwa
 			Detail: fmt.Sprintf("asked about, but absent from the %s read", lexicon.Counted(len(st.Evidence.Sources()), "document", "documents"))})
 	}
 	return out
-}
-
-func nameOf(src *evidence.Source) string {
-	if src.Page.Title != "" {
-		return src.Page.Title
-	}
-	return path.Base(src.Page.Locator)
 }
 
 // quarrels are the contradictions among what was looked at that bear on the question.

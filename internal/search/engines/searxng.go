@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ func NewSearxng(c Config) search.Engine {
 	api := c.service("searxng", c.BaseURL, "SEARXNG_URL")
 	api.DeniedHint = "the instance may have JSON switched off: add json to search.formats in its settings.yml, or set SEARXNG_URL to another instance"
 	return &engine{api, func(ctx context.Context, api *httpapi.Service, q search.Query) ([]search.Hit, error) {
-		text := withoutBangs(q.Text)
+		text := strings.TrimSpace(bangs.ReplaceAllString(q.Text, "$1"))
 		if text == "" {
 			return nil, nil
 		}
@@ -77,15 +78,6 @@ func timeRange(since string, now func() time.Time) string {
 	return ""
 }
 
-// withoutBangs takes the instance's own commands out of a query: "!g" picks an
-// engine, "!!g" sends the caller away to it, ":fr" sets the language, "<9" the
-// time limit.
-func withoutBangs(text string) string {
-	var kept []string
-	for w := range strings.FieldsSeq(text) {
-		if w = strings.TrimLeft(w, "!:<?"); w != "" {
-			kept = append(kept, w)
-		}
-	}
-	return strings.Join(kept, " ")
-}
+// bangs are the instance's own commands in a query: "!g" picks an engine, "!!g" sends the
+// caller away to it, ":fr" sets the language, "<9" the time limit.
+var bangs = regexp.MustCompile(`(^|\s)[!:<?]+`)

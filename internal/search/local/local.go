@@ -72,11 +72,7 @@ func (ix *Index) open(ctx context.Context) error {
 	if _, marked := os.Stat(ix.marker()); err == nil && marked != nil {
 		return nil
 	}
-	why := "it was damaged"
-	if errors.Is(err, errOld) {
-		why = "it was made by another version of the program"
-	}
-	return errors.Join(ix.disconnect(), ix.startAnew(ctx, why))
+	return errors.Join(ix.disconnect(), ix.startAnew(ctx))
 }
 
 // rebuild starts an index in use anew. A search that is under way ends
@@ -90,7 +86,7 @@ func (ix *Index) rebuild(ctx context.Context) error {
 	if err := ix.disconnect(); err != nil {
 		return fmt.Errorf("close damaged index: %w", err)
 	}
-	return ix.startAnew(ctx, "it was damaged")
+	return ix.startAnew(ctx)
 }
 
 // Close closes the index. Nothing may use it or its engines afterwards.

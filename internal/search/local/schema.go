@@ -55,12 +55,6 @@ var schema = []string{
 	fmt.Sprintf("PRAGMA user_version = %d", schemaVersion),
 }
 
-// probe fails to compile when a table or column is missing.
-const probe = `SELECT f.state, d.chunks, t.body, s.data FROM folders f, docs d, texts t, segments s LIMIT 0`
-
-// errOld says that a healthy file cannot be used.
-var errOld = errors.New("file is an index of another version")
-
 // dsn makes the connection string of a file. A batch of writes takes at most a
 // few seconds, which is how long others may have to wait for theirs.
 func dsn(path, extra string) string {
@@ -176,7 +170,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// isCurrent reports whether the tables are there. Those of another version are errOld,
+// isCurrent reports whether the tables are there. Those of another version are damaged,
 // and a database of another program is CodeInvalid.
 func (ix *Index) isCurrent(ctx context.Context, q querier) (bool, error) {
 	var version, application, tables int
@@ -193,16 +187,9 @@ func (ix *Index) isCurrent(ctx context.Context, q querier) (bool, error) {
 			Hint: "give the index a path of its own",
 		}
 	case version != schemaVersion:
-		return false, errOld
+		return false, fmt.Errorf("index of version %d: %w", version, inverted.ErrDamaged)
 	}
-	rows, err := q.QueryContext(ctx, probe)
-	if primaryCode(err) == sqlite3.SQLITE_ERROR {
-		return false, errors.Join(inverted.ErrDamaged, err)
-	}
-	if err != nil {
-		return false, fmt.Errorf("probe schema: %w", err)
-	}
-	return true, rows.Close()
+	return true, nil
 }
 
 // primaryCode is SQLite's result code without its extension, or 0.
@@ -217,7 +204,7 @@ func primaryCode(err error) int {
 // damaged reports whether err says that the file is not a sound index of this version.
 func damaged(err error) bool {
 	code := primaryCode(err)
-	return errors.Is(err, inverted.ErrDamaged) || errors.Is(err, errOld) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+	return errors.Is(err, inverted.ErrDamaged) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
 }
 
 // Unwritable reports whether err of Open or Update says that an index cannot be written
@@ -239,7 +226,7 @@ func (ix *Index) marker() string { return ix.path + ".damaged" }
 
 // startAnew replaces a file that is damaged or of another version by an empty one, unless another
 // process did so first, and opens it. A lock keeps two from doing it at once.
-func (ix *Index) startAnew(ctx context.Context, why string) error {
+func (ix *Index) startAnew(ctx context.Context) error {
 	unlock, err := durable.LockFile(ix.path + ".lock")
 	switch {
 	case errors.Is(err, durable.ErrLocked):
@@ -248,7 +235,7 @@ func (ix *Index) startAnew(ctx context.Context, why string) error {
 		return fmt.Errorf("lock for repair: %w: %w", errPlace, err)
 	}
 	defer unlock()
-	ix.rebuilt = why
+	ix.rebuilt = "it was made by another version of the program, or damaged"
 	_, markErr := os.Stat(ix.marker())
 	if err := ix.connect(ctx); err == nil && markErr != nil || err != nil && !damaged(err) {
 		return err // nil: repaired by another

@@ -87,13 +87,12 @@ func readSegment(ctx context.Context, tx *sql.Tx, id int64) (*inverted.Segment, 
 	return inverted.Parse(data)
 }
 
-// When segments are merged: as soon as there are mergeAt of about one size, with the
-// smaller ones that came later, so that a chunk is written again but a few times;
-// large ones never are, since others wait for the transaction.
+// When segments are merged: as soon as mergeAt small ones stand at the end, so that a
+// chunk is written again but a few times; large ones never are, since others wait for
+// the transaction.
 const (
-	mergeAt    = 8
-	tierChunks = 64      // the smallest tier; the next are mergeAt times as large each
-	mostChunks = 1 << 15 // no segment grows beyond
+	mergeAt     = 8
+	smallChunks = 1 << 12
 )
 
 // tidy drops segments of which nothing is left, makes those anew of which less
@@ -109,17 +108,12 @@ func (t *writer) tidy() {
 			rows = slices.Replace(rows, i, i+1, t.merge(rows[i:i+1])...)
 		}
 	}
-	for tier := int64(tierChunks); tier < mostChunks; tier *= mergeAt {
-		from, full, chunks := len(rows), 0, int64(0)
-		for ; from > 0 && rows[from-1].chunks <= tier && chunks+rows[from-1].chunks <= mostChunks; from-- {
-			chunks += rows[from-1].chunks
-			if tier == tierChunks || rows[from-1].chunks > tier/mergeAt {
-				full++
-			}
-		}
-		if full >= mergeAt {
-			rows = append(rows[:from], t.merge(rows[from:])...)
-		}
+	from := len(rows)
+	for from > 0 && rows[from-1].chunks < smallChunks {
+		from--
+	}
+	if len(rows)-from >= mergeAt {
+		t.merge(rows[from:])
 	}
 }
 

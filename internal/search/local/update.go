@@ -185,39 +185,21 @@ func (u *updater) compare(entries []entry) (todo []entry, gone []int64) {
 	return todo, idsOf(left)
 }
 
-// readAndWrite reads and indexes one batch while the one before it is written.
+// readAndWrite reads and indexes one batch after the other.
 func (u *updater) readAndWrite(ctx context.Context, todo []entry) error {
-	if len(todo) == 0 {
-		return nil
+	for entries, rest := cut(todo); len(entries) > 0; entries, rest = cut(rest) {
+		u.progress()
+		if err := u.write(ctx, pack(u.readBatch(ctx, entries))); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
-	u.progress()
-	batches, stop := make(chan *batch), make(chan struct{})
-	var g errgroup.Group
-	g.Go(func() error {
-		defer close(batches)
-		for entries, rest := cut(todo); len(entries) > 0; entries, rest = cut(rest) {
-			select {
-			case batches <- pack(u.readBatch(ctx, entries)):
-			case <-stop: // the writer failed and says why
-				return nil
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	g.Go(func() error {
-		defer close(stop)
-		for b := range batches {
-			if err := u.write(ctx, b); err != nil {
-				return err
-			}
-			u.progress()
-		}
-		return nil
-	})
-	return g.Wait()
+	if len(todo) > 0 {
+		u.progress()
+	}
+	return nil
 }
 
 // pack indexes what was read.
