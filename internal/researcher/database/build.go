@@ -339,21 +339,21 @@ func (a *asking) extreme(shown, c int, expr, test string, s superlative) *draft 
 }
 
 // show is the list after SELECT: the answer, and what a reader wants beside it.
-func (rd *reading) show(cols ...int) string {
-	main := rd.r.cols[cols[0]].of
+func (a *asking) show(cols ...int) string {
+	main := a.r.cols[cols[0]].of
 	for _, c := range cols {
-		rd.touched[c] = true
+		a.touched[c] = true
 	}
-	cols = append(cols, rd.labelOf(main))
-	for _, f := range rd.filters {
-		if rd.r.cols[f.col].of == main && f.op != "is" {
+	cols = append(cols, a.w.labelOf(main))
+	for _, f := range a.filters {
+		if a.r.cols[f.col].of == main && f.op != "is" {
 			cols = append(cols, f.col)
 		}
 	}
 	var out []string
 	for i, c := range cols {
 		if c >= 0 && !slices.Contains(cols[:i], c) {
-			out = append(out, rd.r.shown(c))
+			out = append(out, a.r.shown(c))
 		}
 	}
 	return strings.Join(out, ", ")

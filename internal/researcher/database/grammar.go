@@ -35,11 +35,12 @@ func (a *asking) counted() (*draft, bool) {
 	}
 	a.use(from, at)
 	a.useWords(distinct...)
-	for at < len(a.q.toks) && (a.used[at] || a.q.toks[at].Stop && len(a.cols[at]) == 0) {
+	different := a.q.has(distinct...)
+	for at < len(a.q.toks) && (a.used[at] || len(a.cols[at]) == 0 && (a.q.toks[at].Stop || a.r.unnamed && a.asks(at))) {
 		at++
 	}
 	if at == len(a.q.toks) {
-		return nil, true
+		return a.rowCount(), true
 	}
 	if slices.Contains(a.q.low[from:at], "much") {
 		c := a.near(at, len(a.cols)-at, 0, measurable)
@@ -68,6 +69,9 @@ func (a *asking) counted() (*draft, bool) {
 	}
 	t, c, _ := a.thing(at)
 	switch {
+	case a.r.unnamed && (c < 0 || !different): // what its rows are called may also be a column
+		a.use(at, at+1)
+		return a.rowCount(), true
 	case c >= 0:
 		return a.different(c), true
 	case t < 0:
@@ -77,6 +81,14 @@ func (a *asking) counted() (*draft, bool) {
 		return nil, true // a row that is named is there once
 	}
 	return a.each(a.computed("", -1, t)), true
+}
+
+// rowCount counts the rows of a table that may be called anything.
+func (a *asking) rowCount() *draft {
+	if !a.r.unnamed || a.single(0) {
+		return nil // a row that is named is there once
+	}
+	return a.each(a.computed("", -1, 0))
 }
 
 // measureAfter is the column of numbers right after the name of its table: "order total"; -1 for none.
@@ -103,7 +115,7 @@ func (a *asking) sum(c int) *draft {
 func (a *asking) single(c int) bool {
 	return slices.ContainsFunc(a.filters, func(f filter) bool {
 		of := a.r.cols[f.col].of
-		return f.op == "" && f.full && !f.not && len(f.values) == 1 && of == a.r.cols[c].of && (f.col == a.w.labelOf(of) || a.r.cols[f.col].key)
+		return f.op == "" && f.full && !f.not && len(f.values) == 1 && of == a.r.cols[c].of && (f.col == a.w.labelOf(of) || a.r.cols[f.col].key || a.r.unnamed && a.r.cols[f.col].unique > 0.9)
 	})
 }
 
@@ -181,7 +193,7 @@ func (a *asking) target() int {
 			return -1 // a deed is no column's name
 		}
 	}
-	for at < len(q.low) && (q.toks[at].Stop || q.low[at] == "name" || q.low[at] == "names") && len(a.cols[at]) == 0 || at+1 < len(q.low) && called[q.toks[at].Stem] && q.low[at+1] == "of" && a.main >= 0 && of != a.main {
+	for at < len(q.low) && (a.asks(at) || q.low[at] == "name" || q.low[at] == "names") && len(a.cols[at]) == 0 || at+1 < len(q.low) && called[q.toks[at].Stem] && q.low[at+1] == "of" && a.main >= 0 && of != a.main {
 		at++
 	}
 	return a.wanted(at)
@@ -191,7 +203,7 @@ func (a *asking) target() int {
 // called.
 func (a *asking) wanted(at int) int {
 	if at >= len(a.q.toks) {
-		return -1
+		return a.anything()
 	}
 	if n, ok := a.nounAt(at); ok {
 		if c := a.measureAfter(n.at); c >= 0 {
@@ -204,7 +216,21 @@ func (a *asking) wanted(at int) int {
 		}
 		return a.w.labelOf(t)
 	}
-	return a.take(at, func(*column) bool { return true })
+	if slices.Contains(more, a.q.low[at]) || slices.Contains(less, a.q.low[at]) {
+		return -1 // "which is deeper"
+	}
+	if c := a.take(at, func(*column) bool { return true }); c >= 0 {
+		return c
+	}
+	return a.anything()
+}
+
+// anything is what the rows are called of a table that may be called anything, or -1.
+func (a *asking) anything() int {
+	if a.r.unnamed {
+		return a.w.labelOf(0)
+	}
+	return -1
 }
 
 // person is the column that answers "who": by the noun ("the maker of X"), the verb ("who makes X"), or what the rows
@@ -217,9 +243,22 @@ func (a *asking) person(at, of int) int {
 		if c := a.take(i, func(c *column) bool { return !c.number && !c.date && c.year == "" && !placeNamed(c) && c.of != -1 }); c >= 0 {
 			return c
 		}
-		if !a.q.toks[i].Stop {
+		if !a.asks(i) {
 			break
 		}
 	}
-	return a.w.labelOf(of)
+	return a.called(of)
+}
+
+// called is the column that tells who: what people call the rows of a table by or, where they may be called anything, a
+// column of persons.
+func (a *asking) called(of int) int {
+	label := a.w.labelOf(of)
+	named := func(c column) bool { return !c.number && c.hasWord(personLike) }
+	if a.r.unnamed && (label < 0 || !named(a.r.cols[label])) {
+		if at := slices.IndexFunc(a.r.cols, named); at >= 0 {
+			return at
+		}
+	}
+	return label
 }

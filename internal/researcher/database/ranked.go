@@ -101,7 +101,7 @@ func (a *asking) ranked(s superlative) *draft {
 		}
 	}
 	if c >= 0 && shown < 0 && a.q.has("who") {
-		if label := a.w.labelOf(a.r.cols[c].of); label >= 0 && !a.r.cols[label].key {
+		if label := a.called(a.r.cols[c].of); label >= 0 && !a.r.cols[label].key {
 			shown = label
 		}
 	}
@@ -130,7 +130,7 @@ func (a *asking) bareMeasure(s superlative, c int) bool {
 // ranks is what a superlative ranks: as a group, and as the column to show; nil and -1 if the question does not say.
 func (a *asking) ranks(s superlative) (*group, int) {
 	place := -1
-	if _, at := a.q.find("which", "what", "who", "whose", "in which", "list", "show", "give"); at > 0 {
+	if _, at := a.q.find("which", "what", "who", "whose", "in which", "list", "show", "give", "name"); at > 0 {
 		for at < len(a.q.low) && at < s.from && (a.q.toks[at].Stop || a.used[at]) && len(a.cols[at]) == 0 {
 			at++
 		}
@@ -151,7 +151,7 @@ func (a *asking) ranks(s superlative) (*group, int) {
 	}
 	t, c, at := a.thing(place)
 	g, _ := a.groupAt(place)
-	if c >= 0 && (a.r.cols[c].iso || a.r.cols[c].number) { // "who joined first"
+	if c >= 0 && !a.r.unnamed && (a.r.cols[c].iso || a.r.cols[c].number) { // "who joined first"
 		t, g = a.r.cols[c].of, nil
 	}
 	if t >= 0 {
@@ -179,7 +179,7 @@ func (a *asking) rankedBy(s superlative, g *group, numbered int) (by, counted in
 			}
 		}
 		if i == s.from || !a.used[i] {
-			if m, ok := a.best(i, measurable); ok && numbered < 0 {
+			if m, ok := a.best(i, measurable); ok {
 				a.use(i, m.at)
 				a.touched[m.col] = true
 				return m.col, -1

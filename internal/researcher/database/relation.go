@@ -22,7 +22,6 @@ type relation struct {
 	rows    [][]database.Cell
 	whole   bool   // rows are all that there are
 	unnamed bool   // says that this is the only table and its name does not tell what its rows are: they may be called anything
-	many    bool   // the columns are those of several tables
 	prefix  string // before the names of its columns in a statement
 	first   int    // the place of its first column among those of all tables
 }
@@ -183,6 +182,13 @@ func (r *relation) filledTest(c *column) string {
 // hasWord reports that a word of a column's name is one of a set of stems.
 func (c *column) hasWord(set map[string]bool) bool {
 	return slices.ContainsFunc(c.stems, func(s string) bool { return set[s] })
+}
+
+func placeNamed(c *column) bool { return c.hasWord(placeLike) }
+
+// measurable reports a column whose numbers can be compared and added up: no places, names or years.
+func measurable(c *column) bool {
+	return c.number && !c.hasWord(ordinals) && c.year == ""
 }
 
 // noTotals leaves out the rows of a table that sum up the others.
