@@ -265,19 +265,6 @@ func alone(t database.Table, d database.Dialect, prefix string) *relation {
 	return r
 }
 
-// label is the column that names the rows, or the only one of text: a store is called by its city.
-func (r *relation) label() int {
-	if at := r.named(); at >= 0 {
-		return at
-	}
-	text := func(c column) bool { return !c.typed && !c.key }
-	at := slices.IndexFunc(r.cols, text)
-	if at < 0 || slices.ContainsFunc(r.cols[at+1:], text) {
-		return -1
-	}
-	return at
-}
-
 func refers(t database.Table, name string) bool {
 	return slices.ContainsFunc(t.Refs, func(r database.Ref) bool { return slices.Contains(r.Columns, name) })
 }

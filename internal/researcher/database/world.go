@@ -70,7 +70,7 @@ func (w *world) connect() {
 			l := link{to, r.prefix + database.Ident(ref.Columns[0]), parent.prefix + database.Ident(ref.To[0]), keyName(ref.Columns[0])}
 			w.links[i] = append(w.links[i], l)
 			// "The manager of" an employee: what the key calls a row that has another name in its own table.
-			if label := parent.label(); label >= 0 && (to == i || !within(nameStems(l.name), tableStems(parent.table))) {
+			if label := parent.named(); label >= 0 && (to == i || !within(nameStems(l.name), tableStems(parent.table))) {
 				bare := alone(parent.table, w.dialect, "b.")
 				expr := fmt.Sprintf("(SELECT %s FROM %s AS b WHERE b.%s = %s)", bare.cols[label].expr, parent.table.SQL(), database.Ident(ref.To[0]), l.own)
 				r.cols = append(r.cols, column{name: l.name, expr: expr, stems: nameStems(l.name), label: true, role: true})
