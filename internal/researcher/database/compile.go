@@ -63,14 +63,14 @@ func answer(ctx context.Context, db *database.DB, schema database.Schema, text s
 	if err != nil || len(w.tables) == 0 {
 		return nil, err
 	}
-	ways := []func(*asking) *draft{(*asking).draft, (*asking).special}
+	ways := []func(drafting) *draft{drafting.draft, drafting.special}
 	if w.all.unnamed {
 		slices.Reverse(ways) // in a table alone "the first" is most often that of the table
 	}
 	var failed error
 	for _, way := range ways {
 		a := w.ask(q)
-		d := way(a)
+		d := way(drafting{a})
 		missing := a.missing()
 		p, err := a.run(ctx, db, d, missing)
 		if p != nil || err != nil {

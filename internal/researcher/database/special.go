@@ -8,7 +8,7 @@ import (
 
 // special is a statement for a question about two rows, or about the order of a table: the difference between two, the
 // greater of two, the row before and after, the first and the last. Of several tables only a difference is looked for.
-func (a *asking) special() *draft {
+func (a drafting) special() *draft {
 	templates := []func() *draft{a.difference, a.neighbour, a.greater, a.ends}
 	if len(a.w.tables) > 1 {
 		templates = templates[:1]
@@ -22,7 +22,7 @@ func (a *asking) special() *draft {
 }
 
 // pair are the two filters on one column that a comparison is about.
-func (a *asking) pair() (x, y filter, ok bool) {
+func (a drafting) pair() (x, y filter, ok bool) {
 	for _, f := range a.filters {
 		same := slices.DeleteFunc(slices.Clone(a.filters), func(g filter) bool { return g.col != f.col || g.op != "" || g.not })
 		if len(same) == 2 {
@@ -33,14 +33,14 @@ func (a *asking) pair() (x, y filter, ok bool) {
 }
 
 // besides are the rows of a table that pass the filters but for some; false where other tables are needed for it.
-func (a *asking) besides(of int, skip func(filter) bool) (rows, bool) {
+func (a drafting) besides(of int, skip func(filter) bool) (rows, bool) {
 	a.main, a.filters = of, slices.DeleteFunc(a.filters, skip)
 	r, ok := a.rowsOf(of)
 	return r, ok && r.from == a.w.tables[of].from
 }
 
 // difference is "the difference in points between A and B" and "how many more points did A have than B".
-func (a *asking) difference() *draft {
+func (a drafting) difference() *draft {
 	from, at := a.q.find("difference", "how many more", "how much more", "how many fewer", "how many less", "how much less", "how much higher", "how much taller", "how much longer")
 	x, y, ok := a.pair()
 	if from < 0 || !ok {
@@ -71,7 +71,7 @@ func (a *asking) difference() *draft {
 }
 
 // neighbour is "who came after A" and "what is listed before B": the next row in the order of the table.
-func (a *asking) neighbour() *draft {
+func (a drafting) neighbour() *draft {
 	order := a.w.tables[0].order
 	if order == "" || strings.Contains(order, ",") {
 		return nil
@@ -122,7 +122,7 @@ func (q *question) stepBefore(at int) (step, from int) {
 }
 
 // greater is "which is deeper, A or B".
-func (a *asking) greater() *draft {
+func (a drafting) greater() *draft {
 	x, _, two := a.pair()
 	from, at := a.q.find(slices.Concat(most, least, more, less)...)
 	if !two || from < 0 || !a.q.has("or") || a.q.has("at most", "at least", "most recent") || a.inValue(from) {
@@ -143,7 +143,7 @@ func (a *asking) greater() *draft {
 
 // ends is "the first", "the last", "at the top of the table". Of a table whose name tells what its rows are the question
 // has to say that it means the order of the table.
-func (a *asking) ends() *draft {
+func (a drafting) ends() *draft {
 	r := a.w.tables[0]
 	listed := a.q.has("table", "chart", "list", "listed", "shown", "appears", "bottom", "top")
 	from, at := a.q.find("first", "top", "earliest")
