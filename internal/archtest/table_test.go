@@ -70,7 +70,7 @@ var layers = []layer{
 	{"internal/trace", []string{".", "internal/blob", "internal/dispatch", "internal/durable", "internal/ledger"}},
 	{"internal/dispatch/cluster/streams", []string{".", "internal/blob", "internal/blob/dir", "internal/dispatch", "internal/httpapi", "internal/limit"}}, // what is needed of JetStream
 	{"internal/llm", []string{".", "internal/budget", "internal/dispatch", "internal/httpapi", "internal/ledger", "internal/limit", "internal/secret", "internal/trace"}},
-	{"internal/mcpkit", []string{".", "internal/access", "internal/httpapi", "internal/httpdoor", "internal/runs"}},
+	{"internal/mcpkit", []string{".", "internal/access", "internal/durable", "internal/httpapi", "internal/httpdoor", "internal/runs"}},
 	{"internal/dispatch/cluster", []string{".", "internal/blob", "internal/dispatch", "internal/dispatch/cluster/streams", "internal/httpapi", "internal/limit", "internal/panics", "internal/settings"}},
 	{"internal/llm/anthropic", []string{".", "internal/httpapi", "internal/llm", "internal/secret"}},
 	{"internal/llm/llmtest", []string{".", "internal/datatest", "internal/llm"}},

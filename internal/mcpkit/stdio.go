@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // ServeStdio serves one client, one JSON-RPC message a line, until in ends or
@@ -241,8 +241,12 @@ func LineTransport(in io.Reader, out io.Writer, limit int, take TakeLine) *mcp.I
 func takeLines(in io.Reader, messages, answers io.Writer, limit int, take TakeLine) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
-		line, ended := readLine(r, limit)
-		if text := bytes.TrimSpace(line); line == nil || len(text) > 0 {
+		line, ended := durable.ReadLine(r, limit)
+		text := bytes.TrimSpace(line)
+		if len(line) > limit {
+			text = nil
+		}
+		if len(line) > limit || len(text) > 0 {
 			msg, answer, err := take(text)
 			if err == nil && answer != nil {
 				_, err = answers.Write(append(answer, '\n'))
@@ -256,23 +260,6 @@ func takeLines(in io.Reader, messages, answers io.Writer, limit int, take TakeLi
 		}
 		if ended != nil {
 			return ended
-		}
-	}
-}
-
-// readLine reads up to the next line end or the end of r, and gives nil for a line over the limit. It
-// never keeps more than the limit and the reader's buffer.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
-	line, tooLong := []byte{}, false
-	for {
-		part, err := r.ReadSlice('\n')
-		if tooLong = tooLong || len(line)+len(part) > limit; tooLong {
-			line = nil
-		} else {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
 		}
 	}
 }

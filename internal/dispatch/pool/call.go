@@ -85,23 +85,18 @@ func call[T any](ctx context.Context, m *member, ask func(context.Context, Sessi
 		within, cancel = context.WithTimeout(ctx, m.Timeout)
 		defer cancel()
 	}
-	for {
-		l, err := m.acquire(within)
-		if err != nil {
-			if within.Err() != nil && errors.Is(err, within.Err()) {
-				err = m.ended(ctx)
-			}
-			return none, dispatch.NotAsked(err)
+	l, err := m.acquire(within)
+	if err != nil {
+		if within.Err() != nil && errors.Is(err, within.Err()) {
+			err = m.ended(ctx)
 		}
-		value, err := await(within, m.log, l.over, l.grace, "the session with researcher "+m.Name, func() (T, error) { return ask(within, l.session) })
-		switch {
-		case err == nil:
-			return value, nil
-		case !errors.Is(err, dispatch.ErrNotAsked) || !closed(l.leaving):
-			return none, m.judged(ctx, within, l, m.discreet(err))
-		}
-		// The session was leaving: another is asked.
+		return none, dispatch.NotAsked(err)
 	}
+	value, err := await(within, m.log, l.over, l.grace, "the session with researcher "+m.Name, func() (T, error) { return ask(within, l.session) })
+	if err != nil {
+		return none, m.judged(ctx, within, l, m.discreet(err))
+	}
+	return value, nil
 }
 
 // judged makes of the error of a session what the caller gets.
@@ -275,8 +270,6 @@ type local struct {
 }
 
 func (s *local) Done() <-chan struct{} { return s.over.Done() }
-
-func (s *local) Leaving() <-chan struct{} { return nil }
 
 func (s *local) Close() error {
 	s.end()

@@ -39,7 +39,6 @@ type fake struct {
 	onClose  func() error
 
 	done   chan struct{}
-	left   chan struct{} // closed by leave
 	ending sync.Once
 	closes atomic.Int32
 }
@@ -53,8 +52,6 @@ func (f *fake) Evidence(ctx context.Context, hash string) ([]byte, error) {
 }
 
 func (f *fake) Done() <-chan struct{} { return f.done }
-
-func (f *fake) Leaving() <-chan struct{} { return f.left }
 
 func (f *fake) Close() error {
 	f.closes.Add(1)
@@ -86,7 +83,7 @@ func (h *house) open(context.Context) (Session, Card, error) {
 			return nil, Card{}, err
 		}
 	}
-	s := &fake{research: h.research, evidence: h.evidence, onClose: h.onClose, done: make(chan struct{}), left: make(chan struct{})}
+	s := &fake{research: h.research, evidence: h.evidence, onClose: h.onClose, done: make(chan struct{})}
 	if s.research == nil {
 		s.research = answers
 	}

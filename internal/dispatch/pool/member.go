@@ -29,7 +29,6 @@ type member struct {
 type line struct {
 	session Session
 	over    <-chan struct{} // the session's Done
-	leaving <-chan struct{} // the session's Leaving
 	grace   time.Duration   // how long a call may go on when its context is over
 	card    Card
 }
@@ -143,7 +142,7 @@ func (m *member) dial(ctx context.Context) (*line, error) {
 		return
 	})
 	if err == nil {
-		l.over, l.leaving, l.grace = l.session.Done(), l.session.Leaving(), grace
+		l.over, l.grace = l.session.Done(), grace
 		if _, here := l.session.(*local); here {
 			l.grace = localGrace
 		}
@@ -173,15 +172,9 @@ func (m *member) giveUp(o *opening) {
 	o.cancel()
 }
 
-// notice looks whether the session left, or died while no call used it. It is called
-// with mu held.
+// notice looks whether the session died while no call used it. It is called with mu held.
 func (m *member) notice() {
-	switch l := m.line; {
-	case l == nil:
-	case closed(l.leaving):
-		m.line = nil
-		m.tasks.Go(func() { m.discard(l.session) })
-	case closed(l.over):
+	if m.line != nil && closed(m.line.over) {
 		m.drop(errEnded)
 	}
 }

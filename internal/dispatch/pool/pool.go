@@ -17,8 +17,7 @@
 //	seat's time is up                                        CodeTimeout
 //	caller's context is over                                 CodeCanceled
 //
-// A call that was sent is never repeated: it may have cost something. One that met a
-// session which is leaving was not sent, and goes to a new session. After a crash the next
+// A call that was sent is never repeated: it may have cost something. After a crash the next
 // call opens a session at once.
 package pool
 
@@ -53,13 +52,8 @@ type Session interface {
 	// Done is closed when the session is over, by Close or by a crash, and no later
 	// than a tenth of a second after the first call that failed of it.
 	Done() <-chan struct{}
-	// Leaving is closed when the session ends because its last caller left, which is
-	// no crash. Calls under way hand over what they have; later ones are not sent, and
-	// their error has dispatch.ErrNotAsked. nil for a session that never does that.
-	Leaving() <-chan struct{}
 	// Close ends the session and the calls on it, and frees what it holds. It is
-	// called once, after a crash too. Calls of a session that is leaving hand over
-	// first.
+	// called once, after a crash too.
 	Close() error
 }
 

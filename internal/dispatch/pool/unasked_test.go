@@ -30,38 +30,6 @@ func TestAMemberThatIsNotThereWasNotAsked(t *testing.T) {
 	}
 }
 
-// A session that ends because its last caller left is no crash, however often. A call
-// that it did not take goes to a new session.
-func TestASessionThatLeaves(t *testing.T) {
-	t.Parallel()
-	h := &house{}
-	leaving := false // the next session leaves while it is asked
-	h.research = func(_ context.Context, s *fake, _ marchwarden.Sink) (*marchwarden.Result, error) {
-		if leaving {
-			leaving = false
-			close(s.left)
-			return nil, dispatch.NotAsked(marchwarden.Errorf(marchwarden.CodeUnavailable, "it is being stopped"))
-		}
-		return &marchwarden.Result{Answer: "yes"}, nil
-	}
-	p := newPool(t, h.seat("files"))
-	for n := range often {
-		leaving = true
-		if err := ask(p, "files"); err != nil {
-			t.Fatalf("round %d, while it leaves: %v", n, err)
-		}
-		close(h.last().left)
-		h.last().crash() // it is gone before the next call comes
-		if err := ask(p, "files"); err != nil {
-			t.Fatalf("round %d, after it left: %v", n, err)
-		}
-	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
-	h.allClosed(t)
-}
-
 // What an external researcher says when it fails goes into the log; a researcher of this
 // program is understood.
 func TestWordsOfAnExternalResearcher(t *testing.T) {

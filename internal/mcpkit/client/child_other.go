@@ -2,10 +2,7 @@
 
 package client
 
-import (
-	"os"
-	"os/exec"
-)
+import "os/exec"
 
 const (
 	term = iota
@@ -17,5 +14,3 @@ func ownGroup(*exec.Cmd) {}
 
 // signalGroup kills the program: there are no signals.
 func signalGroup(cmd *exec.Cmd, _ int) { _ = cmd.Process.Kill() }
-
-func terminate(p *os.Process) error { return p.Kill() }

@@ -81,7 +81,6 @@ func TestStopIsFirm(t *testing.T) {
 	if d := time.Since(start); d > 5*time.Second || p.State() != "signal: killed" {
 		t.Errorf("it took %v and ended with %q", d, p.State())
 	}
-	p.Terminate() // the process is gone
 	p.Stop()
 }
 

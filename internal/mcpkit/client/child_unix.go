@@ -3,7 +3,6 @@
 package client
 
 import (
-	"os"
 	"os/exec"
 	"syscall"
 )
@@ -21,5 +20,3 @@ func ownGroup(cmd *exec.Cmd) {
 
 // signalGroup tells the program and its children. A group that is gone is no error.
 func signalGroup(cmd *exec.Cmd, s syscall.Signal) { _ = syscall.Kill(-cmd.Process.Pid, s) }
-
-func terminate(p *os.Process) error { return p.Signal(term) }

@@ -187,7 +187,7 @@ func check(t Target) error {
 // attempt dials once, in the era given or the newest, and says whether the program ended.
 func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session, ended bool, err error) {
 	s = &Session{now: d.Now, grace: cmp.Or(d.Grace, mcpkit.Grace), log: cmp.Or(d.Log, slog.New(slog.DiscardHandler)), done: make(chan struct{}),
-		listeners: map[string]*listener{}, handover: make(chan struct{})}
+		listeners: map[string]*listener{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	link, err := s.link(d, t)
 	if err != nil {

@@ -295,11 +295,6 @@ func (p *process) LastWords() string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// Terminate asks the program to end in its own time. Where there are no signals it is killed.
-func (p *process) Terminate() {
-	_ = terminate(p.cmd.Process) // one that is gone needs no telling
-}
-
 // Stop ends the program and its group: it closes the input, tells it to end, kills it, within two
 // seconds. It returns when the program has ended.
 func (p *process) Stop() {

@@ -164,9 +164,8 @@ func toolError(meta mcp.Meta, text string) *marchwarden.Error {
 }
 
 type listener struct {
-	token    string
-	unwanted bool // guarded by the session's mu
-	heard    atomic.Int32
+	token string
+	heard atomic.Int32
 
 	mu    sync.Mutex       // guards what follows, and lets one event at a time to the sink
 	sink  marchwarden.Sink // nil for none, and when the call has ended

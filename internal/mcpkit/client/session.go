@@ -14,7 +14,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
@@ -22,9 +21,6 @@ import (
 const (
 	// transit is what an answer takes on its way, beyond the grace.
 	transit = 500 * time.Millisecond
-	// companyWait is how long a cancelled call waits for the others of its session to be cancelled, too:
-	// then the process is told to end.
-	companyWait = time.Second
 	// lastWordsWait is how long a process that closed its output may take to end.
 	lastWordsWait = 300 * time.Millisecond
 	// farewell is what the SDK takes to tell a server that its calls are cancelled.
@@ -58,12 +54,8 @@ type Session struct {
 
 	mu        sync.Mutex // guards what follows
 	calls     int
-	wanted    int  // calls that a caller still waits for
-	broken    bool // a call was broken off
-	listeners map[string]*listener
-	told      bool           // the process was told to end
-	handover  chan struct{}  // closed when it was
-	underway  sync.WaitGroup // calls; counted up while the process was not told to end
+	broken    bool                 // a call was broken off
+	listeners map[string]*listener // of the calls under way
 }
 
 // Card is what the server said of itself when it was dialled.
@@ -75,23 +67,12 @@ func (s *Session) Surface() Surface { return s.surface }
 // Done is closed when the far end is gone, as far as it shows, or the session was closed.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Leaving is closed when the process was told to end because its last caller left.
-// Calls that are made later are not sent: their error has dispatch.ErrNotAsked.
-func (s *Session) Leaving() <-chan struct{} { return s.handover }
-
 // Close ends the session, its calls and, if there is one, the process with everything it started.
-// Calls of a process that is leaving hand over first. It returns when they have ended, within
-// seconds, and may be called again. The error is always nil: there is nothing left to be done.
+// It returns when they have ended, within seconds, and may be called again. The error is always nil: there is nothing left to be done.
 func (s *Session) Close() error {
 	s.once.Do(func() {
 		s.mu.Lock()
-		leaving := s.told
-		s.mu.Unlock()
-		if leaving {
-			s.underway.Wait()
-		}
-		s.mu.Lock()
-		unsaid := s.wanted > 0 || s.broken
+		unsaid := len(s.listeners) > 0 || s.broken
 		s.end()
 		s.mu.Unlock()
 		if s.proc != nil {
@@ -116,9 +97,8 @@ func (s *Session) Close() error {
 // Research asks the researcher, and keeps the promises of marchwarden.Researcher.
 //
 // The deadline of ctx is told to the server, which can then hand over what it has; it is waited for
-// a little longer than that. When ctx is cancelled before and the server is a process that no other
-// caller waits for, the process is told to end, and what it hands over in doing so is the result;
-// the session is over then. In all other cases a cancelled call ends at once with CodeCanceled.
+// a little longer than that. A call that is cancelled before ends at once with CodeCanceled, by the
+// means of the protocol.
 //
 // A result that breaks the contract is CodeMalformed, a server that is gone
 // CodeUnavailable, one that let the deadline pass CodeTimeout. Errors of the
@@ -150,10 +130,7 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 	if err := ctx.Err(); err != nil {
 		return Reply{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask the researcher")
 	}
-	l, err := s.enter(sink)
-	if err != nil {
-		return Reply{}, err
-	}
+	l := s.enter(sink)
 	defer s.leave(l)
 	params := &mcp.CallToolParams{Meta: meta, Name: mcpkit.Tool, Arguments: args}
 	params.SetProgressToken(l.token)
@@ -176,26 +153,16 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 	s.mu.Lock()
 	s.broken = true
 	s.mu.Unlock()
-	canceled := marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "ask the researcher")
-	late := canceled
-	switch {
-	case !patient:
-		return Reply{}, canceled
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		late = s.withNoise(marchwarden.Errorf(marchwarden.CodeTimeout, "the researcher did not answer by the deadline"))
-	case !s.dismiss(l, answers):
-		return Reply{}, canceled
+	if !patient || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return Reply{}, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "ask the researcher")
 	}
 	select {
 	case a := <-answers:
-		if a.err != nil && late == canceled {
-			return Reply{}, canceled // it ended as it was told, and left nothing
-		}
 		return s.reply(a, l)
 	case <-s.life.Done():
 	case <-time.After(s.grace + transit):
 	}
-	return Reply{}, late
+	return Reply{}, s.withNoise(marchwarden.Errorf(marchwarden.CodeTimeout, "the researcher did not answer by the deadline"))
 }
 
 // converse makes a call that a server may answer in several rounds: with a state that it wants to
@@ -252,11 +219,7 @@ func briefly[T any](ctx context.Context, s *Session, doing string, fault func(er
 	if err := ctx.Err(); err != nil {
 		return none, marchwarden.Wrap(err, marchwarden.CodeCanceled, "%s", doing)
 	}
-	l, err := s.enter(nil)
-	if err != nil {
-		return none, err
-	}
-	defer s.leave(l)
+	defer s.leave(s.enter(nil))
 	inner, stop := context.WithCancel(s.life)
 	defer stop()
 	select {
@@ -272,64 +235,24 @@ func briefly[T any](ctx context.Context, s *Session, doing string, fault func(er
 	}
 }
 
-// enter notes a call. None begins once the process was told to end.
-func (s *Session) enter(sink marchwarden.Sink) (*listener, error) {
+// enter notes a call.
+func (s *Session) enter(sink marchwarden.Sink) *listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.told {
-		return nil, dispatch.NotAsked(marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher's process is being stopped"))
-	}
 	s.calls++
-	s.wanted++
-	s.underway.Add(1)
 	l := &listener{token: fmt.Sprintf("call-%d", s.calls), sink: sink}
 	s.listeners[l.token] = l
-	return l, nil
+	return l
 }
 
 // leave forgets a call. Nothing reaches its sink any more.
 func (s *Session) leave(l *listener) {
 	s.mu.Lock()
 	delete(s.listeners, l.token)
-	s.forgo(l)
 	s.mu.Unlock()
 	l.mu.Lock()
 	l.sink = nil
 	l.mu.Unlock()
-	s.underway.Done()
-}
-
-// forgo notes, once, that no caller waits for a call any more. s.mu is held.
-func (s *Session) forgo(l *listener) {
-	if !l.unwanted {
-		l.unwanted = true
-		s.wanted--
-	}
-}
-
-// dismiss tells the process to end, once no caller waits for any of its calls, and reports whether
-// it did. A caller that is not the last waits a moment for the others.
-func (s *Session) dismiss(l *listener, answers chan answer[*mcp.CallToolResult]) bool {
-	if s.proc == nil {
-		return false
-	}
-	s.mu.Lock()
-	s.forgo(l)
-	if s.wanted == 0 && !s.told {
-		s.told = true
-		close(s.handover)
-		s.proc.Terminate()
-	}
-	s.mu.Unlock()
-	select {
-	case <-s.handover:
-		return true
-	case a := <-answers:
-		answers <- a // for the caller
-		return true
-	case <-time.After(companyWait):
-		return false
-	}
 }
 
 // codeNotFoundOnce was, in earlier versions of the protocol, what CodeInvalidParams is for a resource.

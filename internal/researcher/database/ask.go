@@ -9,12 +9,22 @@ import (
 
 // asking is a question held against all tables of a database: what each of its words stands for.
 type asking struct {
-	*reading
-	w      *world
-	exists []existence
-	tables map[int]bool // that the statement reads
-	joined bool         // it reads several
-	utmost *superlative // nil if the question asks for no extreme
+	q       *question
+	w       *world
+	r       *relation   // the columns of all tables
+	used    []bool      // tokens that are understood
+	cols    [][]mention // per token: the columns that it names
+	nouns   []noun      // the tables that it names
+	main    int         // the table that it is about; -1 for none
+	place   int         // the token whose column is looked for
+	filters []filter
+	exists  []existence
+	utmost  *superlative // nil if the question asks for no extreme
+	touched map[int]bool // columns that the statement rests on
+	tables  map[int]bool // that it reads
+	joined  bool         // it reads several
+	guessed bool         // it rests on values of which there may be more than were seen
+	seen    bool         // the question writes out values of the tables
 }
 
 // existence is a condition on the rows of another table that belong to a row: there are none, some, or so many.
@@ -29,9 +39,8 @@ type existence struct {
 
 // ask finds what the words of a question stand for.
 func (w *world) ask(q *question) *asking {
-	a := &asking{reading: newReading(q, w.all, w.labelOf), w: w, tables: map[int]bool{}}
-	a.main = -1
-	a.rank = a.distance
+	a := &asking{q: q, w: w, r: w.all, used: make([]bool, len(q.toks)), main: -1, touched: map[int]bool{}, tables: map[int]bool{}}
+	a.mentions()
 	a.findNouns()
 	a.main = a.subject()
 	a.utmost = a.superlative()
@@ -41,6 +50,10 @@ func (w *world) ask(q *question) *asking {
 	a.howMany()
 	a.comparisons()
 	a.values(func(filter) bool { return true })
+	if a.r.unnamed {
+		a.main = 0
+		a.rowNoun()
+	}
 	if a.main < 0 && len(a.filters) > 0 {
 		a.main = a.r.cols[a.filters[0].col].of
 	}
@@ -237,8 +250,41 @@ func (a *asking) binds(i int) bool {
 	return true
 }
 
-// known reports a word that names a table of the statement, or only joins what others name.
+// names reports that a word names a column which the statement rests on.
+func (a *asking) names(i int) bool {
+	return slices.ContainsFunc(a.cols[i], func(m mention) bool { return a.touched[m.col] })
+}
+
+// self reports a word that names a table.
+func (a *asking) self(i int) bool {
+	_, ok := a.nounAt(i)
+	return ok
+}
+
+// inValue reports that a token is part of a value or of a comparison.
+func (a *asking) inValue(i int) bool {
+	return slices.ContainsFunc(a.filters, func(f filter) bool { return f.from <= i && i < f.at })
+}
+
+// missing are the words of the question that stand for nothing in a statement, which then does not answer it.
+func (a *asking) missing() []string {
+	var out []string
+	for i, t := range a.q.toks {
+		// "Placed in May", but not "are placed".
+		happened := !a.r.unnamed && happens[a.q.low[i]] && !(i == len(a.q.toks)-1 && auxiliary[a.q.low[max(0, i-1)]])
+		if !a.used[i] && !a.names(i) && !harmless[a.q.low[i]] && !happened && !slices.Contains(out, t.Text) && !a.known(i) {
+			out = append(out, t.Text)
+		}
+	}
+	return out
+}
+
+// known reports a word that names a table of the statement, only joins what others name or, where rows may be called
+// anything, asks for rows.
 func (a *asking) known(i int) bool {
+	if t := a.q.toks[i]; a.r.unnamed && !operators[a.q.low[i]] && (t.Stop || askWords[t.Stem] || rowWords[t.Stem]) {
+		return true
+	}
 	n, noun := a.nounAt(i)
 	reasons := func(f filter) bool { return a.r.cols[f.col].hasWord(reasonLike) }
 	because := a.q.low[i] == "because" && slices.ContainsFunc(a.filters, reasons)

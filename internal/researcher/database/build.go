@@ -8,6 +8,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 )
 
+// drafting is a question that a statement is made of.
+type drafting struct{ *asking }
+
 // draft is a statement in its parts, and what its rows mean.
 type draft struct {
 	what    string // the list after SELECT; the answer first
@@ -45,7 +48,7 @@ type rows struct {
 // rowsOf are the rows of a table that the question's conditions leave, with some tables beside it. Conditions on rows
 // that refer to the table, or only belong to it by others, are asked of it by its key: a join would count rows more
 // than once.
-func (a *asking) rowsOf(main int, beside ...int) (rows, bool) {
+func (a drafting) rowsOf(main int, beside ...int) (rows, bool) {
 	out := rows{base: main}
 	for _, t := range beside {
 		if _, ok := a.w.path(out.base, t); !ok {
@@ -103,7 +106,7 @@ func (a *asking) rowsOf(main int, beside ...int) (rows, bool) {
 }
 
 // reads notes the tables of a statement.
-func (a *asking) reads(base int, tables []int) {
+func (a drafting) reads(base int, tables []int) {
 	a.tables[base] = true
 	for _, t := range tables {
 		way, _ := a.w.path(base, t)
@@ -115,7 +118,7 @@ func (a *asking) reads(base int, tables []int) {
 }
 
 // belonging is the condition that a row has, or has not, rows of other tables that belong to it.
-func (a *asking) belonging(base, main int, tables []int, test, tail string, not bool) (string, bool) {
+func (a drafting) belonging(base, main int, tables []int, test, tail string, not bool) (string, bool) {
 	of, ok := a.between(append([]int{main}, tables...)...)
 	own, keyed := a.w.keyTo(base, main)
 	if !ok || !keyed || of == main {
@@ -135,7 +138,7 @@ func (a *asking) belonging(base, main int, tables []int, test, tail string, not 
 }
 
 // existing is an existence as SQL and in words.
-func (a *asking) existing(base, main int, e existence) (test, words string, ok bool) {
+func (a drafting) existing(base, main int, e existence) (test, words string, ok bool) {
 	name := a.w.tables[e.table].table.Display()
 	tail, not := "", e.not
 	words = "there are " + name
@@ -158,7 +161,7 @@ func (a *asking) existing(base, main int, e existence) (test, words string, ok b
 }
 
 // groupAt is the group that the words from token i on name: a year or a month, the rows of a table, or a column.
-func (a *asking) groupAt(i int) (*group, int) {
+func (a drafting) groupAt(i int) (*group, int) {
 	for i < len(a.q.low) && (a.q.low[i] == "the" || a.q.low[i] == "of") {
 		i++
 	}
@@ -193,7 +196,7 @@ func (a *asking) groupAt(i int) (*group, int) {
 
 // thing is what the words from token i on name: a table or, also after the name of its table, a column that tells the
 // rows apart: "payment method".
-func (a *asking) thing(i int) (table, col, at int) {
+func (a drafting) thing(i int) (table, col, at int) {
 	kind := func(c *column) bool { return !measurable(c) && (!c.date || c.year != "") }
 	n, ok := a.nounAt(i)
 	if !ok {
@@ -213,7 +216,7 @@ func (a *asking) thing(i int) (table, col, at int) {
 }
 
 // grouping finds what the rows are put together by; nil if the question does not say so.
-func (a *asking) grouping() *group {
+func (a drafting) grouping() *group {
 	for i := range a.q.toks {
 		for _, words := range grouped {
 			end, ok := a.q.phraseAt(i, words)
@@ -237,7 +240,7 @@ type value struct {
 }
 
 // computed is the number fn of column c, or the count of the rows of a table.
-func (a *asking) computed(fn string, c, table int) value {
+func (a drafting) computed(fn string, c, table int) value {
 	if c < 0 {
 		return value{expr: "COUNT(*)", name: "count", main: table}
 	}
@@ -251,7 +254,7 @@ func (a *asking) computed(fn string, c, table int) value {
 }
 
 // over takes the rows that a value is computed of, beside those of a group.
-func (a *asking) over(v *value, g *group) (rows, bool) {
+func (a drafting) over(v *value, g *group) (rows, bool) {
 	var beside []int
 	if g != nil {
 		beside = append(beside, g.table)
@@ -268,7 +271,7 @@ func (a *asking) over(v *value, g *group) (rows, bool) {
 }
 
 // each is a computed number, or one for each group that the question names.
-func (a *asking) each(v value) *draft {
+func (a drafting) each(v value) *draft {
 	g := a.grouping()
 	r, ok := a.over(&v, g)
 	if !ok {
@@ -288,7 +291,7 @@ func (a *asking) each(v value) *draft {
 }
 
 // mostOf are the groups with the largest, or the smallest, number: the first n, or all that have it.
-func (a *asking) mostOf(v value, g *group, s superlative) *draft {
+func (a drafting) mostOf(v value, g *group, s superlative) *draft {
 	r, ok := a.over(&v, g)
 	if !ok {
 		return nil
@@ -317,7 +320,7 @@ func (a *asking) mostOf(v value, g *group, s superlative) *draft {
 
 // extreme are the rows of a table in which an expression is the largest, or the smallest: the first n, or all that
 // have it. They show a column, and the one that the expression is of.
-func (a *asking) extreme(shown, c int, expr, test string, s superlative) *draft {
+func (a drafting) extreme(shown, c int, expr, test string, s superlative) *draft {
 	main := a.r.cols[c].of
 	a.touched[shown], a.touched[c] = true, true
 	r, ok := a.rowsOf(main, a.r.cols[shown].of)
@@ -339,21 +342,21 @@ func (a *asking) extreme(shown, c int, expr, test string, s superlative) *draft 
 }
 
 // show is the list after SELECT: the answer, and what a reader wants beside it.
-func (rd *reading) show(cols ...int) string {
-	main := rd.r.cols[cols[0]].of
+func (a drafting) show(cols ...int) string {
+	main := a.r.cols[cols[0]].of
 	for _, c := range cols {
-		rd.touched[c] = true
+		a.touched[c] = true
 	}
-	cols = append(cols, rd.labelOf(main))
-	for _, f := range rd.filters {
-		if rd.r.cols[f.col].of == main && f.op != "is" {
+	cols = append(cols, a.w.labelOf(main))
+	for _, f := range a.filters {
+		if a.r.cols[f.col].of == main && f.op != "is" {
 			cols = append(cols, f.col)
 		}
 	}
 	var out []string
 	for i, c := range cols {
 		if c >= 0 && !slices.Contains(cols[:i], c) {
-			out = append(out, rd.r.shown(c))
+			out = append(out, a.r.shown(c))
 		}
 	}
 	return strings.Join(out, ", ")

@@ -63,51 +63,36 @@ func answer(ctx context.Context, db *database.DB, schema database.Schema, text s
 	if err != nil || len(w.tables) == 0 {
 		return nil, err
 	}
-	a := w.ask(q)
-	met := len(a.nouns) > 0 || a.met()
-	if !w.tables[0].unnamed {
-		d := a.draft()
-		p, err := a.run(ctx, db, d, a.missing(a.known))
+	ways := []func(drafting) *draft{drafting.draft, drafting.special}
+	if w.all.unnamed {
+		slices.Reverse(ways) // in a table alone "the first" is most often that of the table
+	}
+	var failed error
+	for _, way := range ways {
+		a := w.ask(q)
+		d := way(drafting{a})
+		missing := a.missing()
+		p, err := a.run(ctx, db, d, missing)
 		if p != nil || err != nil {
 			return p, err
 		}
-		if len(w.tables) > 1 {
-			return a.compared(ctx, db, schema, d, met)
+		if a.met() && (failed == nil || d != nil) {
+			failed = unfit(db, schema, missing, d)
 		}
 	}
-	rd := readSheet(q, w.tables[0], a.nouns)
-	d := rd.draft()
-	p, err := rd.run(ctx, db, d, rd.missing(rd.known))
-	if p == nil && err == nil && (met || rd.met()) {
-		err = unfit(db, schema, rd.missing(rd.known), d)
-	}
-	return p, err
-}
-
-// compared is the last that is tried on several tables: the difference between two rows of one.
-func (a *asking) compared(ctx context.Context, db *database.DB, schema database.Schema, tried *draft, met bool) (*plan, error) {
-	if !met {
-		return nil, nil
-	}
-	rd := readSheet(a.q, a.w.tables[max(a.main, 0)], nil)
-	if d := rd.difference(); d != nil && d != refused {
-		if p, err := rd.run(ctx, db, d, rd.missing(rd.known)); p != nil || err != nil {
-			return p, err
-		}
-	}
-	return nil, unfit(db, schema, a.missing(a.known), tried)
+	return nil, failed
 }
 
 // met reports that the question speaks of something in the tables.
-func (rd *reading) met() bool {
-	return len(rd.filters) > 0 || rd.seen || slices.ContainsFunc(rd.cols, func(ms []mention) bool {
+func (a *asking) met() bool {
+	return len(a.nouns) > 0 && !a.r.unnamed || len(a.filters) > 0 || a.seen || slices.ContainsFunc(a.cols, func(ms []mention) bool {
 		return slices.ContainsFunc(ms, func(m mention) bool { return m.share >= 0.5 })
 	})
 }
 
 // run runs a draft; nil if there is none, if words are missing from it, or if its rows answer nothing.
-func (rd *reading) run(ctx context.Context, db *database.DB, d *draft, missing []string) (*plan, error) {
-	if d == nil || len(missing) > 0 || rd.guessed {
+func (a *asking) run(ctx context.Context, db *database.DB, d *draft, missing []string) (*plan, error) {
+	if d == nil || len(missing) > 0 || a.guessed {
 		return nil, nil
 	}
 	clean, err := database.Check(d.sql(), db.Dialect())
@@ -145,10 +130,10 @@ func (q *question) has(phrases ...string) bool {
 }
 
 // useWords takes words for understood, wherever they stand.
-func (rd *reading) useWords(list ...string) {
-	for i, w := range rd.q.low {
+func (a *asking) useWords(list ...string) {
+	for i, w := range a.q.low {
 		if slices.Contains(list, w) {
-			rd.used[i] = true
+			a.used[i] = true
 		}
 	}
 }

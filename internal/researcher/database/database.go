@@ -5,10 +5,10 @@
 // model each word of the question has to stand for a table, a column, a value, a
 // number, or what is done with them (ask.go); one statement is built of that
 // (grammar.go, build.go). If a word stands for nothing there are no rows, but a gap
-// that names the word, the tables and the statement that was tried. A table alone,
-// whose rows may be called anything, is read by sheet.go. A row is cited by table and
-// key, the rows of a statement by its hash; the text that is stored holds the
-// statement, so that it can be run again (live.go).
+// that names the word, the tables and the statement that was tried. Questions about two rows,
+// or about the order of a table, are in special.go. A row is cited by table and key, the
+// rows of a statement by its hash; the text that is stored holds the statement, so that
+// it can be run again.
 //
 // Keeping statements from changing anything is package internal/database's work.
 package database

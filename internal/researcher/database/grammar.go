@@ -5,7 +5,7 @@ import (
 )
 
 // draft makes a statement of a question, by what it asks for: an extreme, a number, or rows.
-func (a *asking) draft() *draft {
+func (a drafting) draft() *draft {
 	if len(a.q.low) == 0 || asksTruth[a.q.low[0]] {
 		return nil // it wants a yes or a no, and rows are none
 	}
@@ -27,7 +27,7 @@ func (a *asking) draft() *draft {
 
 // counted is "how many", "the number of", "how much" and "the total": the sum of a column, the number of rows of a
 // table, or that of different values.
-func (a *asking) counted() (*draft, bool) {
+func (a drafting) counted() (*draft, bool) {
 	from, at := a.q.find("how many", "the total number of", "the number of", "the total amount of", "total number of", "number of", "how much", "total of", "total amount of", "amount of", "count", "sum of", "the sum", "the total", "what number", "how often", "total")
 	wh, _ := a.q.find("which", "who", "where", "when")
 	if from < 0 || wh >= 0 && wh < from || a.inValue(from) {
@@ -35,11 +35,12 @@ func (a *asking) counted() (*draft, bool) {
 	}
 	a.use(from, at)
 	a.useWords(distinct...)
-	for at < len(a.q.toks) && (a.used[at] || a.q.toks[at].Stop && len(a.cols[at]) == 0) {
+	different := a.q.has(distinct...)
+	for at < len(a.q.toks) && (a.used[at] || len(a.cols[at]) == 0 && (a.q.toks[at].Stop || a.r.unnamed && a.asks(at))) {
 		at++
 	}
 	if at == len(a.q.toks) {
-		return nil, true
+		return a.rowCount(), true
 	}
 	if slices.Contains(a.q.low[from:at], "much") {
 		c := a.near(at, len(a.cols)-at, 0, measurable)
@@ -68,6 +69,9 @@ func (a *asking) counted() (*draft, bool) {
 	}
 	t, c, _ := a.thing(at)
 	switch {
+	case a.r.unnamed && (c < 0 || !different): // what its rows are called may also be a column
+		a.use(at, at+1)
+		return a.rowCount(), true
 	case c >= 0:
 		return a.different(c), true
 	case t < 0:
@@ -79,8 +83,16 @@ func (a *asking) counted() (*draft, bool) {
 	return a.each(a.computed("", -1, t)), true
 }
 
+// rowCount counts the rows of a table that may be called anything.
+func (a drafting) rowCount() *draft {
+	if !a.r.unnamed || a.single(0) {
+		return nil // a row that is named is there once
+	}
+	return a.each(a.computed("", -1, 0))
+}
+
 // measureAfter is the column of numbers right after the name of its table: "order total"; -1 for none.
-func (a *asking) measureAfter(i int) int {
+func (a drafting) measureAfter(i int) int {
 	if i < len(a.q.toks) && !a.q.toks[i].Stop {
 		return a.take(i, measurable)
 	}
@@ -88,7 +100,7 @@ func (a *asking) measureAfter(i int) int {
 }
 
 // sum adds up a column, or tells its value in the one row that is named.
-func (a *asking) sum(c int) *draft {
+func (a drafting) sum(c int) *draft {
 	if c < 0 {
 		return nil
 	}
@@ -100,15 +112,15 @@ func (a *asking) sum(c int) *draft {
 }
 
 // single reports that the conditions name one row of the table of a column by what it is called.
-func (a *asking) single(c int) bool {
+func (a drafting) single(c int) bool {
 	return slices.ContainsFunc(a.filters, func(f filter) bool {
 		of := a.r.cols[f.col].of
-		return f.op == "" && f.full && !f.not && len(f.values) == 1 && of == a.r.cols[c].of && (f.col == a.w.labelOf(of) || a.r.cols[f.col].key)
+		return f.op == "" && f.full && !f.not && len(f.values) == 1 && of == a.r.cols[c].of && (f.col == a.w.labelOf(of) || a.r.cols[f.col].key || a.r.unnamed && a.r.cols[f.col].unique > 0.9)
 	})
 }
 
 // different counts the values of a column.
-func (a *asking) different(c int) *draft {
+func (a drafting) different(c int) *draft {
 	col := &a.r.cols[c]
 	a.touched[c] = true
 	for i := range a.q.toks {
@@ -124,7 +136,7 @@ func (a *asking) different(c int) *draft {
 }
 
 // listed are the rows, or the values of a column, that the question asks for by its conditions.
-func (a *asking) listed() *draft {
+func (a drafting) listed() *draft {
 	if len(a.filters)+len(a.exists) == 0 && len(a.named()) < 2 || a.q.has("how") && !a.q.has("how old") {
 		return nil
 	}
@@ -135,7 +147,7 @@ func (a *asking) listed() *draft {
 }
 
 // list shows a column of the rows that the conditions leave.
-func (a *asking) list(c int) *draft {
+func (a drafting) list(c int) *draft {
 	if slices.ContainsFunc(a.filters, func(f filter) bool { return f.col == c && !f.not && f.op == "" }) {
 		return nil // it would answer with what was asked
 	}
@@ -153,7 +165,7 @@ func (a *asking) list(c int) *draft {
 }
 
 // target is the column that a question asks for; -1 where there is none.
-func (a *asking) target() int {
+func (a drafting) target() int {
 	q := a.q
 	wh, at := q.find("which", "what", "whose", "who", "whom", "when", "where", "why", "name", "list", "give", "show")
 	if wh < 0 {
@@ -181,7 +193,7 @@ func (a *asking) target() int {
 			return -1 // a deed is no column's name
 		}
 	}
-	for at < len(q.low) && (q.toks[at].Stop || q.low[at] == "name" || q.low[at] == "names") && len(a.cols[at]) == 0 || at+1 < len(q.low) && called[q.toks[at].Stem] && q.low[at+1] == "of" && a.main >= 0 && of != a.main {
+	for at < len(q.low) && (a.asks(at) || q.low[at] == "name" || q.low[at] == "names") && len(a.cols[at]) == 0 || at+1 < len(q.low) && called[q.toks[at].Stem] && q.low[at+1] == "of" && a.main >= 0 && of != a.main {
 		at++
 	}
 	return a.wanted(at)
@@ -189,9 +201,9 @@ func (a *asking) target() int {
 
 // wanted is the column that the words from token at on ask for: one that they name, or what the rows of a table are
 // called.
-func (a *asking) wanted(at int) int {
+func (a drafting) wanted(at int) int {
 	if at >= len(a.q.toks) {
-		return -1
+		return a.anything()
 	}
 	if n, ok := a.nounAt(at); ok {
 		if c := a.measureAfter(n.at); c >= 0 {
@@ -204,12 +216,26 @@ func (a *asking) wanted(at int) int {
 		}
 		return a.w.labelOf(t)
 	}
-	return a.take(at, func(*column) bool { return true })
+	if slices.Contains(more, a.q.low[at]) || slices.Contains(less, a.q.low[at]) {
+		return -1 // "which is deeper"
+	}
+	if c := a.take(at, func(*column) bool { return true }); c >= 0 {
+		return c
+	}
+	return a.anything()
+}
+
+// anything is what the rows are called of a table that may be called anything, or -1.
+func (a drafting) anything() int {
+	if a.r.unnamed {
+		return a.w.labelOf(0)
+	}
+	return -1
 }
 
 // person is the column that answers "who": by the noun ("the maker of X"), the verb ("who makes X"), or what the rows
 // are called that the question names by something else.
-func (a *asking) person(at, of int) int {
+func (a drafting) person(at, of int) int {
 	for i := at; i < min(at+4, len(a.q.low)); i++ {
 		if n, ok := a.nounAt(i); ok && (i == at || a.q.toks[i-1].Stop) && !a.used[i] {
 			return a.w.labelOf(n.table)
@@ -217,9 +243,22 @@ func (a *asking) person(at, of int) int {
 		if c := a.take(i, func(c *column) bool { return !c.number && !c.date && c.year == "" && !placeNamed(c) && c.of != -1 }); c >= 0 {
 			return c
 		}
-		if !a.q.toks[i].Stop {
+		if !a.asks(i) {
 			break
 		}
 	}
-	return a.w.labelOf(of)
+	return a.called(of)
+}
+
+// called is the column that tells who: what people call the rows of a table by or, where they may be called anything, a
+// column of persons.
+func (a drafting) called(of int) int {
+	label := a.w.labelOf(of)
+	named := func(c column) bool { return !c.number && c.hasWord(personLike) }
+	if a.r.unnamed && (label < 0 || !named(a.r.cols[label])) {
+		if at := slices.IndexFunc(a.r.cols, named); at >= 0 {
+			return at
+		}
+	}
+	return label
 }

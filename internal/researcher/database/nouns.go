@@ -57,6 +57,24 @@ func (a *asking) findNouns() {
 	slices.SortStableFunc(a.nouns, func(x, y noun) int { return cmp.Compare(x.from, y.from) })
 }
 
+// rowNoun finds what the question calls the rows of a table that may be called anything: the first word behind the one
+// that asks which is no column's name.
+func (a *asking) rowNoun() {
+	_, at := a.q.find("how many", "number of", "which", "what", "whose", "name", "list", "show", "give")
+	for at >= 0 && at < len(a.q.toks) && len(a.cols[at]) == 0 && a.asks(at) {
+		at++
+	}
+	extremes := slices.Concat(most, least, more, less)
+	if at >= 0 && at < len(a.q.toks) && !a.used[at] && len(a.cols[at]) == 0 && !a.self(at) && !slices.Contains(extremes, a.q.low[at]) {
+		a.nouns = append(a.nouns, noun{0, at, at + 1, 2})
+	}
+}
+
+// asks reports a word that says that something is asked, and not what.
+func (a *asking) asks(i int) bool {
+	return a.used[i] && !a.inValue(i) || a.q.toks[i].Stop || askWords[a.q.toks[i].Stem]
+}
+
 // tells reports that a column of another table than t tells when what the word at i says was done: "enrolled" is
 // "enrolled_on" of students before it is a row of enrolments.
 func (a *asking) tells(i, t int) bool {

@@ -74,7 +74,7 @@ func (a *asking) howMuch(s superlative) int {
 }
 
 // ranked is "which X has the most Y", "the 5 most expensive products", "which category has the highest average price".
-func (a *asking) ranked(s superlative) *draft {
+func (a drafting) ranked(s superlative) *draft {
 	g, shown := a.ranks(s)
 	if s.dated {
 		return a.dated(s, shown)
@@ -101,7 +101,7 @@ func (a *asking) ranked(s superlative) *draft {
 		}
 	}
 	if c >= 0 && shown < 0 && a.q.has("who") {
-		if label := a.w.labelOf(a.r.cols[c].of); label >= 0 && !a.r.cols[label].key {
+		if label := a.called(a.r.cols[c].of); label >= 0 && !a.r.cols[label].key {
 			shown = label
 		}
 	}
@@ -123,14 +123,14 @@ func (a *asking) ranked(s superlative) *draft {
 }
 
 // bareMeasure reports that what is asked for is the number itself: "the highest price".
-func (a *asking) bareMeasure(s superlative, c int) bool {
+func (a drafting) bareMeasure(s superlative, c int) bool {
 	return !a.q.has("who", "whom", "whose", "which") && slices.ContainsFunc(a.cols[min(s.at, len(a.cols)-1)], func(m mention) bool { return m.col == c }) && len(a.named()) < 2
 }
 
 // ranks is what a superlative ranks: as a group, and as the column to show; nil and -1 if the question does not say.
-func (a *asking) ranks(s superlative) (*group, int) {
+func (a drafting) ranks(s superlative) (*group, int) {
 	place := -1
-	if _, at := a.q.find("which", "what", "who", "whose", "in which", "list", "show", "give"); at > 0 {
+	if _, at := a.q.find("which", "what", "who", "whose", "in which", "list", "show", "give", "name"); at > 0 {
 		for at < len(a.q.low) && at < s.from && (a.q.toks[at].Stop || a.used[at]) && len(a.cols[at]) == 0 {
 			at++
 		}
@@ -151,7 +151,7 @@ func (a *asking) ranks(s superlative) (*group, int) {
 	}
 	t, c, at := a.thing(place)
 	g, _ := a.groupAt(place)
-	if c >= 0 && (a.r.cols[c].iso || a.r.cols[c].number) { // "who joined first"
+	if c >= 0 && !a.r.unnamed && (a.r.cols[c].iso || a.r.cols[c].number) { // "who joined first"
 		t, g = a.r.cols[c].of, nil
 	}
 	if t >= 0 {
@@ -164,7 +164,7 @@ func (a *asking) ranks(s superlative) (*group, int) {
 }
 
 // rankedBy is what a superlative ranks by: a column of numbers, or a table whose rows are counted.
-func (a *asking) rankedBy(s superlative, g *group, numbered int) (by, counted int) {
+func (a drafting) rankedBy(s superlative, g *group, numbered int) (by, counted int) {
 	if s.sold {
 		sold := func(c *column) bool {
 			return measurable(c) && c.hasWord(pieces) && !c.hasWord(stocked) && (g == nil || c.of != g.table)
@@ -179,7 +179,7 @@ func (a *asking) rankedBy(s superlative, g *group, numbered int) (by, counted in
 			}
 		}
 		if i == s.from || !a.used[i] {
-			if m, ok := a.best(i, measurable); ok && numbered < 0 {
+			if m, ok := a.best(i, measurable); ok {
 				a.use(i, m.at)
 				a.touched[m.col] = true
 				return m.col, -1
@@ -190,7 +190,7 @@ func (a *asking) rankedBy(s superlative, g *group, numbered int) (by, counted in
 }
 
 // dated are the first or the last rows by a column of dates or years.
-func (a *asking) dated(s superlative, shown int) *draft {
+func (a drafting) dated(s superlative, shown int) *draft {
 	if shown < 0 {
 		return nil
 	}

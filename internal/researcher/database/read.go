@@ -51,25 +51,6 @@ type filter struct {
 	named    bool // the question names the column as well
 }
 
-// reading is a question held against the columns of one table or of all.
-type reading struct {
-	q       *question
-	r       *relation
-	labelOf func(table int) int // the column that people call the rows of a table by; -1 for none
-	used    []bool              // tokens that are understood
-	filters []filter
-	cols    [][]mention  // per token: the columns that it names
-	nouns   []noun       // the tables that it names
-	main    int          // the table that it is about
-	touched map[int]bool // columns that the statement rests on
-	guessed bool         // it rests on values of which there may be more than were seen
-	// rank tells columns of one name in several tables apart, the smallest first. place is the token whose column is
-	// looked for.
-	rank  func(*column) int
-	place int
-	seen  bool // it writes out values of the tables
-}
-
 // mention is a column that words of the question name.
 type mention struct {
 	col   int
@@ -78,57 +59,51 @@ type mention struct {
 	words int
 }
 
-func newReading(q *question, r *relation, labelOf func(int) int) *reading {
-	rd := &reading{q: q, r: r, labelOf: labelOf, used: make([]bool, len(q.toks)), touched: map[int]bool{}, rank: func(*column) int { return 0 }}
-	rd.mentions()
-	return rd
+func (a *asking) free(from, at int) bool {
+	return !slices.Contains(a.used[from:at], true)
 }
 
-func (rd *reading) free(from, at int) bool {
-	return !slices.Contains(rd.used[from:at], true)
-}
-
-func (rd *reading) use(from, at int) {
-	for i := max(0, from); i < min(at, len(rd.used)); i++ {
-		rd.used[i] = true
+func (a *asking) use(from, at int) {
+	for i := max(0, from); i < min(at, len(a.used)); i++ {
+		a.used[i] = true
 	}
 }
 
 // mentions finds the columns that the words name: consecutive words, but for stop words, of a column's name.
-func (rd *reading) mentions() {
-	rd.cols = make([][]mention, len(rd.q.toks))
-	for i, t := range rd.q.toks {
+func (a *asking) mentions() {
+	a.cols = make([][]mention, len(a.q.toks))
+	for i, t := range a.q.toks {
 		if t.Stop {
 			continue
 		}
-		for c := range rd.r.cols {
-			if rd.r.cols[c].key {
+		for c := range a.r.cols {
+			if a.r.cols[c].key {
 				continue
 			}
-			if m, ok := rd.mention(i, c); ok {
-				rd.cols[i] = append(rd.cols[i], m)
+			if m, ok := a.mention(i, c); ok {
+				a.cols[i] = append(a.cols[i], m)
 			}
 		}
-		slices.SortStableFunc(rd.cols[i], func(a, b mention) int {
+		slices.SortStableFunc(a.cols[i], func(a, b mention) int {
 			return cmp.Or(cmp.Compare(b.words, a.words), cmp.Compare(b.share, a.share), cmp.Compare(a.col, b.col))
 		})
 	}
 }
 
-func (rd *reading) mention(i, c int) (mention, bool) {
-	col := &rd.r.cols[c]
-	if first := rd.q.toks[i]; !col.called(first) {
+func (a *asking) mention(i, c int) (mention, bool) {
+	col := &a.r.cols[c]
+	if first := a.q.toks[i]; !col.called(first) {
 		stems := col.stems
-		if rd.r.many && len(col.state()) > 0 {
+		if len(col.state()) > 0 {
 			stems = col.state() // "birth_date" is of a birth
 		}
 		n := len(stems) // the last of them counts: "unit_price" is a price
-		like := n > 0 && (synonyms()[[2]string{first.Stem, stems[n-1]}] || rd.r.many && alike(first.Stem, stems[n-1]))
+		like := n > 0 && (synonyms()[[2]string{first.Stem, stems[n-1]}] || alike(first.Stem, stems[n-1]))
 		return mention{col: c, at: i + 1, share: 0.6 / float64(n), words: 1}, like
 	}
 	found := map[string]bool{}
 	end := i
-	for j, t := range rd.q.toks[i:min(i+6, len(rd.q.toks))] {
+	for j, t := range a.q.toks[i:min(i+6, len(a.q.toks))] {
 		if col.called(t) {
 			found[t.Stem] = true
 			end = i + j + 1
@@ -143,18 +118,18 @@ func (rd *reading) mention(i, c int) (mention, bool) {
 func (c *column) called(t lexicon.Token) bool { return slices.Contains(c.stems, t.Stem) }
 
 // best is the column that the word at i names, of those that pass a test; none if two are named alike.
-func (rd *reading) best(i int, ok func(*column) bool) (mention, bool) {
-	if i < 0 || i >= len(rd.cols) {
+func (a *asking) best(i int, ok func(*column) bool) (mention, bool) {
+	if i < 0 || i >= len(a.cols) {
 		return mention{}, false
 	}
 	var found []mention
-	for _, m := range rd.cols[i] {
-		if ok(&rd.r.cols[m.col]) && (len(found) == 0 || m.words == found[0].words && m.share == found[0].share) {
+	for _, m := range a.cols[i] {
+		if ok(&a.r.cols[m.col]) && (len(found) == 0 || m.words == found[0].words && m.share == found[0].share) {
 			found = append(found, m)
 		}
 	}
-	found = nearest(found, func(m mention) int { return rd.rank(&rd.r.cols[m.col]) })
-	if len(found) == 0 || len(found) > 1 && (rd.r.many || found[0].share < 1) {
+	found = nearest(found, func(m mention) int { return a.distance(&a.r.cols[m.col]) })
+	if len(found) == 0 || len(found) > 1 && (!a.r.unnamed || found[0].share < 1) {
 		return mention{}, false // none, or it may be either
 	}
 	return found[0], true
@@ -170,25 +145,25 @@ func nearest[T any](found []T, rank func(T) int) []T {
 }
 
 // take is best, or -1 for none or if the word is understood already. The words count as understood from then on.
-func (rd *reading) take(i int, ok func(*column) bool) int {
-	m, has := rd.best(i, ok)
-	if !has || rd.used[i] {
+func (a *asking) take(i int, ok func(*column) bool) int {
+	m, has := a.best(i, ok)
+	if !has || a.used[i] {
 		return -1
 	}
-	rd.use(i, m.at)
-	rd.touched[m.col] = true
+	a.use(i, m.at)
+	a.touched[m.col] = true
 	return m.col
 }
 
 // near is the column that a word names from token at on, or else one before it, the nearest first; -1 if none does.
-func (rd *reading) near(at, ahead, behind int, ok func(*column) bool) int {
-	for i := at; i < min(at+ahead, len(rd.cols)); i++ {
-		if c := rd.take(i, ok); c >= 0 {
+func (a *asking) near(at, ahead, behind int, ok func(*column) bool) int {
+	for i := at; i < min(at+ahead, len(a.cols)); i++ {
+		if c := a.take(i, ok); c >= 0 {
 			return c
 		}
 	}
-	for i := min(at, len(rd.cols)) - 1; i >= max(0, at-behind); i-- {
-		if c := rd.take(i, ok); c >= 0 {
+	for i := min(at, len(a.cols)) - 1; i >= max(0, at-behind); i-- {
+		if c := a.take(i, ok); c >= 0 {
 			return c
 		}
 	}
@@ -254,43 +229,43 @@ func (q *question) comparedAt(i int) (op string, n, to float64, end int, ok bool
 }
 
 // comparisons finds numbers that rows are compared with.
-func (rd *reading) comparisons() {
-	for i := range rd.q.toks {
-		rd.decade(i)
-		if op, n, to, end, ok := rd.q.comparedAt(i); ok {
-			rd.compare(i, end, op, n, to)
+func (a *asking) comparisons() {
+	for i := range a.q.toks {
+		a.decade(i)
+		if op, n, to, end, ok := a.q.comparedAt(i); ok {
+			a.compare(i, end, op, n, to)
 		}
 	}
-	for i := range rd.q.toks {
-		rd.inYear(i)
+	for i := range a.q.toks {
+		a.inYear(i)
 	}
 }
 
 // compare makes a filter of a comparison at tokens [from, at): "at least 15 wins", "a population over 1000". A year is
 // held against the column of years.
-func (rd *reading) compare(from, at int, op string, n, to float64) {
-	if !rd.free(from, at) || rd.q.dashed(at-1) {
+func (a *asking) compare(from, at int, op string, n, to float64) {
+	if !a.free(from, at) || a.q.dashed(at-1) {
 		return // "2007-2008" is a name
 	}
-	rd.place = from
+	a.place = from
 	numbers := func(c *column) bool { return c.number }
 	year := n >= 1000 && n <= 2100 && n == math.Trunc(n)
 	years := func(c *column) bool { return c.year != "" }
-	if slices.Contains([]string{"before", "after", "since", "prior"}, rd.q.low[from]) {
+	if slices.Contains([]string{"before", "after", "since", "prior"}, a.q.low[from]) {
 		if !year {
 			return // "after 5 games": of time, no column tells
 		}
 		numbers = years
 	}
-	c := rd.near(at, 3, 0, numbers)
+	c := a.near(at, 3, 0, numbers)
 	if c < 0 {
-		c = rd.near(from, 0, 5, func(c *column) bool { return numbers(c) || year && c.year != "" })
+		c = a.near(from, 0, 5, func(c *column) bool { return numbers(c) || year && c.year != "" })
 	}
 	if c < 0 && year {
-		c = rd.only(years)
+		c = a.only(years)
 	}
 	if c >= 0 {
-		rd.put(filter{col: c, op: op, number: n, to: to, from: from, at: at})
+		a.put(filter{col: c, op: op, number: n, to: to, from: from, at: at})
 	}
 }
 
@@ -300,12 +275,12 @@ func (q *question) dashed(i int) bool {
 }
 
 // decade finds "the 1990s" and "the 1800s".
-func (rd *reading) decade(i int) {
-	t := rd.q.toks[i]
+func (a *asking) decade(i int) {
+	t := a.q.toks[i]
 	n := float64(t.Year())
-	rd.place = i
-	c := rd.only(func(c *column) bool { return c.year != "" })
-	rest := strings.TrimLeft(rd.q.text[t.End:], "'’")
+	a.place = i
+	c := a.only(func(c *column) bool { return c.year != "" })
+	rest := strings.TrimLeft(a.q.text[t.End:], "'’")
 	if n == 0 || c < 0 || len(t.Text) == 4 && !strings.HasPrefix(rest, "s") {
 		return
 	}
@@ -313,45 +288,38 @@ func (rd *reading) decade(i int) {
 	if math.Mod(n, 100) == 0 && n < 2000 {
 		span = 99
 	}
-	rd.put(filter{col: c, op: "between", number: n, to: n + span, from: i, at: i + 1})
+	a.put(filter{col: c, op: "between", number: n, to: n + span, from: i, at: i + 1})
 }
 
 // only is the one column that passes a test or, of several, one that is named; -1 without any or with a choice.
-func (rd *reading) only(ok func(*column) bool) int {
-	if rd.r.many {
-		for i := rd.place - 1; i >= max(0, rd.place-3); i-- {
-			if m, has := rd.best(i, ok); has {
-				return m.col
-			}
-		}
-		if c := rd.namedBy(ok); c >= 0 {
-			return c
+func (a *asking) only(ok func(*column) bool) int {
+	for i := a.place - 1; i >= max(0, a.place-3); i-- {
+		if m, has := a.best(i, ok); has {
+			return m.col
 		}
 	}
+	if c := a.namedBy(ok); c >= 0 {
+		return c
+	}
 	var found []int
-	for c := range rd.r.cols {
-		if !rd.r.cols[c].key && ok(&rd.r.cols[c]) {
+	for c := range a.r.cols {
+		if !a.r.cols[c].key && ok(&a.r.cols[c]) {
 			found = append(found, c)
 		}
 	}
-	if rd.r.many {
-		found = nearest(found, func(c int) int { return rd.rank(&rd.r.cols[c]) })
-		found = nearest(found, func(c int) int { return rd.r.cols[c].usual() })
-	}
-	switch {
-	case len(found) == 1 && (!rd.r.many || rd.rank(&rd.r.cols[found[0]]) < far):
+	found = nearest(found, func(c int) int { return a.distance(&a.r.cols[c]) })
+	found = nearest(found, func(c int) int { return a.r.cols[c].usual() })
+	if len(found) == 1 && a.distance(&a.r.cols[found[0]]) < far {
 		return found[0]
-	case rd.r.many:
-		return -1
 	}
-	return rd.namedBy(ok)
+	return -1
 }
 
 // namedBy is the one column that passes a test and that the question names, or -1.
-func (rd *reading) namedBy(ok func(*column) bool) int {
+func (a *asking) namedBy(ok func(*column) bool) int {
 	found := -1
-	for i := range rd.cols {
-		if m, has := rd.best(i, ok); has && m.col != found {
+	for i := range a.cols {
+		if m, has := a.best(i, ok); has && m.col != found {
 			if found >= 0 {
 				return -1
 			}
@@ -361,7 +329,7 @@ func (rd *reading) namedBy(ok func(*column) bool) int {
 	return found
 }
 
-func (rd *reading) put(f filter) {
-	rd.filters = append(rd.filters, f)
-	rd.use(f.from, f.at)
+func (a *asking) put(f filter) {
+	a.filters = append(a.filters, f)
+	a.use(f.from, f.at)
 }

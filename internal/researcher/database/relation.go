@@ -22,7 +22,6 @@ type relation struct {
 	rows    [][]database.Cell
 	whole   bool   // rows are all that there are
 	unnamed bool   // says that this is the only table and its name does not tell what its rows are: they may be called anything
-	many    bool   // the columns are those of several tables
 	prefix  string // before the names of its columns in a statement
 	first   int    // the place of its first column among those of all tables
 }
@@ -185,6 +184,13 @@ func (c *column) hasWord(set map[string]bool) bool {
 	return slices.ContainsFunc(c.stems, func(s string) bool { return set[s] })
 }
 
+func placeNamed(c *column) bool { return c.hasWord(placeLike) }
+
+// measurable reports a column whose numbers can be compared and added up: no places, names or years.
+func measurable(c *column) bool {
+	return c.number && !c.hasWord(ordinals) && c.year == ""
+}
+
 // noTotals leaves out the rows of a table that sum up the others.
 func (r *relation) noTotals() string {
 	for _, c := range r.cols {
@@ -257,19 +263,6 @@ func alone(t database.Table, d database.Dialect, prefix string) *relation {
 		r.cols = append(r.cols, column{name: "name", expr: expr, stems: nameStems("name"), label: true, in: t.Display(), part: !r.whole})
 	}
 	return r
-}
-
-// label is the column that names the rows, or the only one of text: a store is called by its city.
-func (r *relation) label() int {
-	if at := r.named(); at >= 0 {
-		return at
-	}
-	text := func(c column) bool { return !c.typed && !c.key }
-	at := slices.IndexFunc(r.cols, text)
-	if at < 0 || slices.ContainsFunc(r.cols[at+1:], text) {
-		return -1
-	}
-	return at
 }
 
 func refers(t database.Table, name string) bool {

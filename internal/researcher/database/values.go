@@ -14,37 +14,37 @@ import (
 
 // values finds the values that the question writes out, in whole or in part, the longest runs of words first, of those
 // that pass a test.
-func (rd *reading) values(ok func(filter) bool) {
+func (a *asking) values(ok func(filter) bool) {
 	var found []filter
-	for c := range rd.r.cols {
-		found = append(found, rd.valuesOf(c)...)
+	for c := range a.r.cols {
+		found = append(found, a.valuesOf(c)...)
 	}
-	rd.seen = len(found) > 0
+	a.seen = len(found) > 0
 	found = slices.DeleteFunc(found, func(f filter) bool { return !ok(f) })
-	slices.SortStableFunc(found, func(a, b filter) int {
-		return cmp.Or(cmp.Compare(b.at-b.from, a.at-a.from), truth(b.full, a.full), truth(b.named, a.named), cmp.Compare(a.from, b.from), cmp.Compare(rd.rank(&rd.r.cols[a.col]), rd.rank(&rd.r.cols[b.col])), cmp.Compare(a.col, b.col))
+	slices.SortStableFunc(found, func(x, y filter) int {
+		return cmp.Or(cmp.Compare(y.at-y.from, x.at-x.from), truth(y.full, x.full), truth(y.named, x.named), cmp.Compare(x.from, y.from), cmp.Compare(a.distance(&a.r.cols[x.col]), a.distance(&a.r.cols[y.col])), cmp.Compare(x.col, y.col))
 	})
 	for i, m := range found {
-		if !rd.free(m.from, m.at) || rd.doubtful(found, i) {
+		if !a.free(m.from, m.at) || a.doubtful(found, i) {
 			continue
 		}
-		if !m.named && !rd.r.unnamed && rd.r.cols[m.col].number {
-			continue // of what it is the number is not said
+		if !m.named && a.r.cols[m.col].number && !a.r.unnamed || a.q.toks[m.from].Number && len(a.cols[m.from]) > 0 {
+			continue // of what it is the number is not said, or it is part of a column's name
 		}
-		m.not = rd.denied(m.from)
-		if !m.not && slices.ContainsFunc(rd.filters, func(f filter) bool { return f.col == m.col && f.op == "" && !f.not && !rd.q.alternatives(f, m) }) {
+		m.not = a.denied(m.from)
+		if !m.not && slices.ContainsFunc(a.filters, func(f filter) bool { return f.col == m.col && f.op == "" && !f.not && !a.q.alternatives(f, m) }) {
 			continue // a row has one value
 		}
-		rd.put(m)
+		a.put(m)
 	}
 }
 
 // doubtful reports a value that stands in two columns, of which neither is nearer to what the question is about.
-func (rd *reading) doubtful(found []filter, i int) bool {
+func (a *asking) doubtful(found []filter, i int) bool {
 	m := found[i]
-	return rd.r.many && (rd.rank(&rd.r.cols[m.col]) == far || slices.ContainsFunc(found, func(o filter) bool {
-		return o.col != m.col && o.from == m.from && o.at == m.at && o.full == m.full && o.named == m.named && rd.rank(&rd.r.cols[o.col]) == rd.rank(&rd.r.cols[m.col])
-	}))
+	return a.distance(&a.r.cols[m.col]) == far || slices.ContainsFunc(found, func(o filter) bool {
+		return o.col != m.col && o.from == m.from && o.at == m.at && o.full == m.full && o.named == m.named && a.distance(&a.r.cols[o.col]) == a.distance(&a.r.cols[m.col])
+	})
 }
 
 // alternatives reports that two values are named side by side: "A or B", "A and B", "between A and B".
@@ -67,15 +67,15 @@ func truth(a, b bool) int {
 }
 
 // denied reports that what begins at a token is what is not meant.
-func (rd *reading) denied(from int) bool {
+func (a *asking) denied(from int) bool {
 	at := from
-	for at > 0 && from-at < 2 && harmless[rd.q.low[at-1]] {
+	for at > 0 && from-at < 2 && harmless[a.q.low[at-1]] {
 		at--
 	}
 	for _, words := range []string{"other than", "besides", "except", "not", "apart", "excluding"} {
 		n := len(strings.Fields(words))
-		if _, ok := rd.q.phraseAt(at-n, words); ok {
-			rd.use(at-n, from)
+		if _, ok := a.q.phraseAt(at-n, words); ok {
+			a.use(at-n, from)
 			return true
 		}
 	}
@@ -83,23 +83,23 @@ func (rd *reading) denied(from int) bool {
 }
 
 // valuesOf finds runs of words in the values of one column.
-func (rd *reading) valuesOf(c int) []filter {
-	col := &rd.r.cols[c]
-	if col.key || rd.r.many && col.iso { // dates are compared with, not looked for
+func (a *asking) valuesOf(c int) []filter {
+	col := &a.r.cols[c]
+	if col.key || col.iso { // dates are compared with, not looked for
 		return nil
 	}
 	var out []filter
 	for _, v := range col.values {
 		toks := lexicon.Tokens(v)
-		for i := range rd.q.toks {
-			n, start := rd.q.runAt(i, toks)
-			if n == 0 || !rd.telling(i, toks, start, n) {
+		for i := range a.q.toks {
+			n, start := a.q.runAt(i, toks)
+			if n == 0 || !a.telling(i, toks, start, n) {
 				continue
 			}
 			k := slices.IndexFunc(out, func(m filter) bool { return m.from == i && m.at == i+n })
 			if k < 0 {
 				k = len(out)
-				out = append(out, filter{col: c, from: i, at: i + n, named: rd.namedNear(c, i, i+n)})
+				out = append(out, filter{col: c, from: i, at: i + n, named: a.namedNear(c, i, i+n)})
 			}
 			m := &out[k]
 			full := n == len(toks)
@@ -144,17 +144,17 @@ func plainLetters(s string) string { return letters.Replace(strings.ToLower(s)) 
 
 // telling reports whether n words from token from on pick out the value that has them from start on, rather than
 // standing in it by accident.
-func (rd *reading) telling(from int, value []lexicon.Token, start, n int) bool {
+func (a *asking) telling(from int, value []lexicon.Token, start, n int) bool {
 	full := n == len(value)
 	for i := from; i < from+n; i++ {
-		t, written := rd.q.toks[i], value[start+i-from]
+		t, written := a.q.toks[i], value[start+i-from]
 		switch {
 		case full && n == 1 && i > 0 && t.Capital && t.Text == written.Text:
 			return true // "blood type A"
 		case t.Stop || askWords[t.Stem]:
 		case full:
 			return true
-		case len(value) <= longValue && len(rd.cols[i]) == 0 && !rd.q.asked(i) && !(rd.r.many && rd.self(i)) && (written.Capital || written.Number || 2*n >= len(value)):
+		case len(value) <= longValue && len(a.cols[i]) == 0 && !a.q.asked(i) && !a.self(i) && (written.Capital || written.Number || 2*n >= len(value)):
 			return true // one word of several: a name, and not that of a column
 		}
 	}
@@ -170,29 +170,29 @@ func (q *question) asked(i int) bool {
 }
 
 // namedNear reports that a word beside a run names a column.
-func (rd *reading) namedNear(c, from, at int) bool {
+func (a *asking) namedNear(c, from, at int) bool {
 	names := func(ms []mention) bool { return slices.ContainsFunc(ms, func(m mention) bool { return m.col == c }) }
-	return slices.ContainsFunc(rd.cols[max(0, from-3):from], names) || slices.ContainsFunc(rd.cols[at:min(len(rd.cols), at+3)], names)
+	return slices.ContainsFunc(a.cols[max(0, from-3):from], names) || slices.ContainsFunc(a.cols[at:min(len(a.cols), at+3)], names)
 }
 
 // inYear finds the year of a column of dates: "joined in 2021".
-func (rd *reading) inYear(i int) {
-	n := float64(rd.q.toks[i].Year())
-	if n == 0 || rd.used[i] || len(rd.q.toks[i].Text) != 4 || rd.q.dashed(i) {
+func (a *asking) inYear(i int) {
+	n := float64(a.q.toks[i].Year())
+	if n == 0 || a.used[i] || len(a.q.toks[i].Text) != 4 || a.q.dashed(i) {
 		return // or it is a part of a date
 	}
-	rd.place = i
-	if c := rd.only(func(c *column) bool { return c.year != "" && (c.iso || rd.r.many) }); c >= 0 {
+	a.place = i
+	if c := a.only(func(c *column) bool { return c.year != "" }); c >= 0 {
 		from := i
-		for from > 0 && slices.Contains([]string{"during", "year", "the", "within"}, rd.q.low[from-1]) {
+		for from > 0 && slices.Contains([]string{"during", "year", "the", "within"}, a.q.low[from-1]) {
 			from--
 		}
-		rd.put(filter{col: c, op: "=", number: n, from: from, at: i + 1})
+		a.put(filter{col: c, op: "=", number: n, from: from, at: i + 1})
 	}
 }
 
 // conditions are filters as SQL and in words.
-func (rd *reading) conditions(filters []filter) (where, words string) {
+func (a *asking) conditions(filters []filter) (where, words string) {
 	var tests, said []string
 	merged := map[int]bool{}
 	for i, f := range filters {
@@ -204,25 +204,25 @@ func (rd *reading) conditions(filters []filter) (where, words string) {
 				f.values = append(slices.Clone(f.values), g.values...)
 				merged[i+1+j] = true
 				for k := min(f.at, g.at); k < max(f.from, g.from); k++ {
-					rd.used[k] = rd.used[k] || rd.q.low[k] == "or"
+					a.used[k] = a.used[k] || a.q.low[k] == "or"
 				}
 			}
 		}
-		test, say := rd.condition(f)
+		test, say := a.condition(f)
 		tests, said = append(tests, test), append(said, say)
 	}
 	return strings.Join(tests, " AND "), strings.Join(said, " and ")
 }
 
 // condition is one filter as SQL and in words.
-func (rd *reading) condition(f filter) (test, say string) {
-	c := &rd.r.cols[f.col]
+func (a *asking) condition(f filter) (test, say string) {
+	c := &a.r.cols[f.col]
 	name := c.name
-	if rd.r.many && c.of != rd.main && !c.role {
+	if c.of != a.main && !c.role {
 		name = c.in + "." + name
 	}
-	rd.touched[f.col] = true
-	rd.guessed = rd.guessed || f.op == "" && !f.full && c.part
+	a.touched[f.col] = true
+	a.guessed = a.guessed || f.op == "" && !f.full && c.part
 	not := ""
 	if f.not {
 		not = " NOT"
@@ -235,14 +235,14 @@ func (rd *reading) condition(f filter) (test, say string) {
 		}
 		return c.expr + not + " IN (" + strings.Join(list, ", ") + ")", name + " is" + strings.ToLower(not) + " " + someOf(f.values)
 	case "date":
-		return rd.r.prefixOf(f.col, len(f.values[0])) + " = " + database.Literal(f.values[0]), name + " in " + f.values[0]
+		return a.r.prefixOf(f.col, len(f.values[0])) + " = " + database.Literal(f.values[0]), name + " in " + f.values[0]
 	case "is":
 		return c.expr + " = " + strings.ToUpper(strconv.FormatBool(!f.not)), name + " is " + strconv.FormatBool(!f.not)
 	case "null":
 		return c.expr + " IS" + not + " NULL", name + " is" + strings.ToLower(not) + " empty"
 	}
-	expr := rd.r.value(c)
-	guard, say := rd.r.filledTest(c)+" AND ", f.op
+	expr := a.r.value(c)
+	guard, say := a.r.filledTest(c)+" AND ", f.op
 	if c.year != "" && (f.number >= 1000 && f.number <= 2100) {
 		expr, guard, say = c.year, "", yearOps[f.op]
 	}
@@ -253,23 +253,23 @@ func (rd *reading) condition(f filter) (test, say string) {
 }
 
 // inMonth finds a month or a day of a column of dates: "in March 2023".
-func (rd *reading) inMonth() {
-	d, span, ok := lexicon.FirstDate(rd.q.text)
+func (a *asking) inMonth() {
+	d, span, ok := lexicon.FirstDate(a.q.text)
 	if !ok || d.Year == 0 || d.Month == 0 {
 		return
 	}
-	from := slices.IndexFunc(rd.q.toks, func(t lexicon.Token) bool { return t.Start >= span.Start })
+	from := slices.IndexFunc(a.q.toks, func(t lexicon.Token) bool { return t.Start >= span.Start })
 	at := from
-	for at >= 0 && at < len(rd.q.toks) && rd.q.toks[at].End <= span.End {
+	for at >= 0 && at < len(a.q.toks) && a.q.toks[at].End <= span.End {
 		at++
 	}
-	rd.place = max(0, from)
-	c := rd.only(func(c *column) bool { return c.iso })
-	if c < 0 || at <= from || !rd.free(from, at) || from > 0 && operators[rd.q.low[from-1]] {
+	a.place = max(0, from)
+	c := a.only(func(c *column) bool { return c.iso })
+	if c < 0 || at <= from || !a.free(from, at) || from > 0 && operators[a.q.low[from-1]] {
 		return
 	}
 	day := strings.TrimSuffix(d.String(), "-00")
-	rd.put(filter{col: c, op: "date", values: []string{day}, from: from, at: at})
+	a.put(filter{col: c, op: "date", values: []string{day}, from: from, at: at})
 }
 
 // yearOps are how a year is compared with, in words.

@@ -29,7 +29,7 @@ type link struct {
 
 // readWorld reads the tables, the rows of small ones and those of large ones that hold words of the question.
 func readWorld(ctx context.Context, db *database.DB, schema database.Schema, words []string) (*world, error) {
-	w := &world{dialect: db.Dialect(), all: &relation{dialect: db.Dialect(), many: true}}
+	w := &world{dialect: db.Dialect(), all: &relation{dialect: db.Dialect()}}
 	tables := slices.DeleteFunc(slices.Clone(schema.Tables), func(t database.Table) bool { return len(t.Columns) == 0 || t.Search })
 	slow := 0
 	for _, t := range tables[:min(maxRelations, len(tables))] {
@@ -52,6 +52,7 @@ func readWorld(ctx context.Context, db *database.DB, schema database.Schema, wor
 		}
 		w.tables = append(w.tables, r)
 	}
+	w.all.unnamed = len(w.tables) == 1 && w.tables[0].unnamed
 	w.connect()
 	return w, nil
 }
@@ -69,7 +70,7 @@ func (w *world) connect() {
 			l := link{to, r.prefix + database.Ident(ref.Columns[0]), parent.prefix + database.Ident(ref.To[0]), keyName(ref.Columns[0])}
 			w.links[i] = append(w.links[i], l)
 			// "The manager of" an employee: what the key calls a row that has another name in its own table.
-			if label := parent.label(); label >= 0 && (to == i || !within(nameStems(l.name), tableStems(parent.table))) {
+			if label := parent.named(); label >= 0 && (to == i || !within(nameStems(l.name), tableStems(parent.table))) {
 				bare := alone(parent.table, w.dialect, "b.")
 				expr := fmt.Sprintf("(SELECT %s FROM %s AS b WHERE b.%s = %s)", bare.cols[label].expr, parent.table.SQL(), database.Ident(ref.To[0]), l.own)
 				r.cols = append(r.cols, column{name: l.name, expr: expr, stems: nameStems(l.name), label: true, role: true})
@@ -217,6 +218,14 @@ func (w *world) key(t int) (string, bool) {
 		return r.prefix + database.Ident(r.table.Key[0]), true
 	}
 	return "", false
+}
+
+// where says which rows of a table are meant: "trials where city is Lyon".
+func (r *relation) where(words string) string {
+	if words == "" {
+		return r.table.Display()
+	}
+	return r.table.Display() + " where " + words
 }
 
 // labelOf is the column, of those of all tables, that people call the rows of a table by; -1 for none.
