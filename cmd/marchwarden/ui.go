@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -160,7 +161,7 @@ func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
 	store := rec.Store()
 	b.history = run.OpenHistory(store)
 	cfg := web.Config{
-		Gate: httpdoor.SignInConfig{Now: a.Now, Auth: auth, Hosts: o.door.hosts, Secure: o.secure(), Log: log},
+		Gate: httpdoor.SignInConfig{Now: a.Now, Auth: auth, Hosts: o.door.hosts, Secure: o.secure(), Log: log, Kept: filepath.Join(c.Home(), "ui-sessions.json")},
 		Runs: b.runs, Store: store, History: b.history, App: b, Mind: "the workers of the cluster", Now: a.Now, Zone: time.Local, Log: log,
 		Draw: func(ctx context.Context, raw []byte, at web.Passage) ([]byte, error) {
 			return b.pdfs.Picture(ctx, raw, pdf.Passage(at))

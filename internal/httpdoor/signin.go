@@ -31,6 +31,8 @@ type SignInConfig struct {
 	BodyTimeout time.Duration           // for a form to come; 0 is 30 s
 	Recheck     time.Duration           // how often a request that lasts is asked again who it is of; 0 is 10 s
 	Log         *slog.Logger            // nil: nothing is logged
+	// Kept is the file that keeps the local user's sessions over a restart; "" keeps none.
+	Kept string
 }
 
 // The paths of the sign-in itself.

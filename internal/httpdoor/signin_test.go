@@ -1,6 +1,7 @@
 package httpdoor
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -295,6 +298,25 @@ func TestLinksOfAnotherServer(t *testing.T) {
 }
 
 // A session is of one server, and ends with it.
+func TestRestartKeepsTheLocalUser(t *testing.T) {
+	kept := SignInConfig{Kept: filepath.Join(t.TempDir(), "ui-sessions.json")}
+	s := openPages(t, kept, nil)
+	b, out := s.browser(), s.browser()
+	b.byLink()
+	out.byLink()
+	out.do("POST", "/out", nil, header{formHeader: formOf(out.cookie().Value)})
+	again := openPages(t, kept, nil)
+	for value, want := range map[string]int{b.cookie().Value: 200, "": 401, "another": 401} {
+		if resp, _ := again.browser().do("GET", "/", nil, header{"Cookie": again.name() + "=" + value}); resp.StatusCode != want {
+			t.Errorf("%q: %d, want %d", value, resp.StatusCode, want)
+		}
+	}
+	text, err := os.ReadFile(kept.Kept)
+	if err != nil || bytes.Contains(text, []byte(b.cookie().Value)) || bytes.Count(text, []byte("Z\"")) != 1 {
+		t.Errorf("kept: %s, %v", text, err)
+	}
+}
+
 func TestRestart(t *testing.T) {
 	s := openPages(t, SignInConfig{}, nil)
 	b := s.browser()
