@@ -267,13 +267,29 @@ func TestServerReturns(t *testing.T) {
 func TestFullStore(t *testing.T) {
 	t.Parallel()
 	k, s := opened(t, connected(t, Config{InProcess: run(t, &server.Options{JetStreamMaxStore: 1 << 20})}))
-	k.c.patience = 3 * time.Second // on however busy a machine
+	k.c.patience = 6 * time.Second // on however busy a machine
 	kept := blobtest.Put(t, s, []byte("a page"))
 	_, err := s.Put(t.Context(), blobtest.Noise(5, 2<<20))
 	if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || marchwarden.HintOf(err) == "" {
 		t.Errorf("Put into a full store: %v, hint %q", err, marchwarden.HintOf(err))
 	}
 	blobtest.Want(t, s, kept, []byte("a page"))
+}
+
+// What a hub said stands, where a later try is cut short by the end of patience.
+func TestTheLastWordOfAHubStands(t *testing.T) {
+	c := &Conn{now: time.Now, life: t.Context(), patience: time.Second}
+	tries := 0
+	err := c.retry(t.Context(), "put a blob", func(ctx context.Context) error {
+		if tries++; tries == 1 {
+			return &jetstream.APIError{Code: 503, ErrorCode: errStoreFailed, Description: "no room"}
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || marchwarden.HintOf(err) == "" || !strings.Contains(err.Error(), "no room") {
+		t.Errorf("%v, hint %q", err, marchwarden.HintOf(err))
+	}
 }
 
 func TestBlobsWithoutAStream(t *testing.T) {

@@ -107,6 +107,7 @@ func (c *Conn) retry(ctx context.Context, what string, try func(context.Context)
 // insist tries, each time for twice as long.
 func (c *Conn) insist(ctx context.Context, what string, first time.Duration, try func(context.Context) error) error {
 	began, wait := c.now(), 15*time.Millisecond
+	var said *jetstream.APIError // the last word of a hub, which says more than a try that the end of ctx cut short
 	for patience := first; ; patience = min(2*patience, tryFor) {
 		one, cancel := c.try(ctx, patience)
 		err := try(one)
@@ -117,10 +118,13 @@ func (c *Conn) insist(ctx context.Context, what string, first time.Duration, try
 		if final := c.final(what, err, began); final != nil {
 			return final
 		}
+		if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+			said = api
+		}
 		if httpapi.Sleep(ctx, wait/2+rand.N(wait)) != nil {
 			late := &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: what, Err: err}
-			if api, ok := errors.AsType[*jetstream.APIError](err); ok && slices.Contains(errsFull, api.ErrorCode) {
-				late.Hint = "the hubs are full: give them more storage, or keep documents elsewhere: dir:/path"
+			if said != nil && slices.Contains(errsFull, said.ErrorCode) {
+				late.Err, late.Hint = said, "the hubs are full: give them more storage, or keep documents elsewhere: dir:/path"
 			}
 			return late
 		}
