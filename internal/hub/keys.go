@@ -200,11 +200,11 @@ var (
 		"$JS.ACK.MW_WORK.>",
 		"mw.log.*.*", "mw.live.*.*", "mw.done.*",
 		"mw.blob.*", "mw.chunk.*.*.*",
-		"$KV.MW_WORKER.worker.>", "$KV.MW_LIMIT.>", "mw.slow.*",
+		"$KV.MW_WORKER.worker.>", "$KV.MW_LIMIT.>",
 		"mw.wake.*.*.*.*", "mw.tick.*",
 	}
-	// wake: that there are tasks, that one is canceled, that a provider wants a pause.
-	wake = []string{"mw.wake.*.*.*.*", "mw.tick.*", "mw.stop.*", "mw.slow.*"}
+	// wake: that there are tasks, and that one is canceled.
+	wake = []string{"mw.wake.*.*.*.*", "mw.tick.*", "mw.stop.*"}
 )
 
 func reading() []string {

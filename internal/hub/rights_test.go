@@ -147,8 +147,6 @@ var rights = []struct{ who, action string }{
 	{"wh", "publish mw.chunk.00.00.0"},
 	{"wh", "publish $KV.MW_WORKER.worker.w1"},
 	{"wh", "publish $KV.MW_LIMIT.anthropic"},
-	{"wh", "publish mw.slow.anthropic"},
-	{"wh", "subscribe mw.slow.*"},
 	{"wh", "subscribe mw.stop.*"},
 	{"wh", "publish mw.wake.web.p1.3.again"},
 	{"wh", "subscribe mw.wake.web.*.*.*"},

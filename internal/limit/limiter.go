@@ -40,9 +40,6 @@ type Config struct {
 	Rate  Rate   // none is no limit: it waits only while its provider accepts no calls
 	Store Store
 	Now   func() time.Time // the clock of this process, which Slow is told by
-	// Tell hears, in addition to what the store records, that no call may be made before a moment
-	// of the shared clock, to tell others at once; nil tells no one.
-	Tell func(until time.Time)
 }
 
 // New makes a limiter.
@@ -91,9 +88,6 @@ func (l *Limiter) Slow(until time.Time) {
 	}
 	if l.alg != nil {
 		l.change(func() { l.slowing = max(l.slowing, at) })
-	}
-	if l.cfg.Tell != nil {
-		l.cfg.Tell(time.Unix(0, at))
 	}
 }
 

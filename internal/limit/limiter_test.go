@@ -267,7 +267,7 @@ func TestSet(t *testing.T) {
 			return stores[key]
 		}
 		there := &Set{Rules: rules, Now: time.Now, Store: store}
-		here := &Set{Rules: rules, Now: time.Now, Store: store, Tell: there.Heard}
+		here := &Set{Rules: rules, Now: time.Now, Store: store}
 		if here.Limit("a") != here.Limit("a") || !here.Limit("acme/requests").Limited() || here.Limit("other/requests").Limited() {
 			t.Error("limits are not what they should be")
 		}
@@ -275,16 +275,16 @@ func TestSet(t *testing.T) {
 		if waits(t, here.Limit("host:one/requests"), 1)+waits(t, here.Limit("host:two/requests"), 1) != 0 || waits(t, there.Limit("host:one/requests"), 1) == 0 {
 			t.Error("hosts are mixed up")
 		}
-		// What has no limit is left alone by all when it is said.
-		for _, key := range []string{"other/requests", "host:one/requests"} {
+		// A provider that has a limit is left alone by all; another by who was told.
+		for key, others := range map[string]time.Duration{"other/requests": 0, "host:one/requests": 3 * time.Second} {
 			here.Limit(key).Slow(time.Now().Add(3 * time.Second))
-			if d := waits(t, there.Limit(key), 1); !about(d, 3*time.Second) {
-				t.Errorf("%s: %v", key, d)
+			synctest.Wait()
+			if d := waits(t, there.Limit(key), 1); !about(d, others) {
+				t.Errorf("%s: others waited for %v", key, d)
 			}
-		}
-		here.Heard("nobody knows/requests", time.Now())
-		if d := waits(t, here.Limit("nobody knows/requests"), 1); d > 0 {
-			t.Errorf("it waited for %v because of the past", d)
+			if d := waits(t, here.Limit(key), 1) + others; d < 3*time.Second {
+				t.Errorf("%s: it waited for %v", key, d)
+			}
 		}
 	})
 }
@@ -305,11 +305,10 @@ func TestSetForgets(t *testing.T) {
 			for i := range mostKept {
 				waits(t, s.Limit(fmt.Sprintf("host:%d/requests", i)), 1)
 			}
-			s.Heard("host:0/requests", time.Now().Add(longestSlow))
-			s.Heard("host:heard/requests", time.Now().Add(longestSlow))
+			s.Limit("host:0/requests").Slow(time.Now().Add(longestSlow))
 			time.Sleep(time.Minute)
 			s.forget()
-			if len(s.byKey) != 2 || s.byKey["host:0/requests"] == nil || s.byKey["host:heard/requests"] == nil {
+			if len(s.byKey) != 1 || s.byKey["host:0/requests"] == nil {
 				t.Errorf("%q: %d are remembered", rate, len(s.byKey))
 			}
 			time.Sleep(longestSlow)

@@ -32,20 +32,15 @@ type Set struct {
 	// Store is the store of a key, always of the same state for the same key.
 	Store func(key string) Store
 	Now   func() time.Time // the clock of this process
-	// Tell tells others that no call may be made before a moment of the shared clock; they hand it
-	// to their Heard. Nil tells no one; then others learn it from the store of a key that has a
-	// rule, and not at all of one that has none.
-	Tell func(key string, until time.Time)
 
 	mu    sync.Mutex // guards what follows
 	byKey map[string]*Limiter
 }
 
 // Limit is the limit of a key such as "anthropic/requests" or
-// "host:example.org/requests". One that no rule limits waits only after Slow.
-func (s *Set) Limit(key string) dispatch.Limiter { return s.limit(key) }
-
-func (s *Set) limit(key string) *Limiter {
+// "host:example.org/requests". What Slow says reaches others by the store of a key that has a
+// rule; one without a rule waits only after a Slow of this process.
+func (s *Set) Limit(key string) dispatch.Limiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l, ok := s.byKey[key]; ok {
@@ -59,9 +54,6 @@ func (s *Set) limit(key string) *Limiter {
 	}
 	rate, _ := s.Rules.For(key)
 	l := New(Config{Name: key, Rate: rate, Store: s.Store(key), Now: s.Now})
-	if s.Tell != nil {
-		l.cfg.Tell = func(until time.Time) { s.Tell(key, until) }
-	}
 	s.byKey[key] = l
 	return l
 }
@@ -73,12 +65,6 @@ func (s *Set) forget() {
 			delete(s.byKey, key)
 		}
 	}
-}
-
-// Heard is told that no call may be made before a moment of the shared clock. It is also remembered
-// for keys that are not in use here: what has no rule is in no store to be read later.
-func (s *Set) Heard(key string, until time.Time) {
-	s.limit(key).heard(until.UnixNano())
 }
 
 // ErrConflict says that the state of a store is not the one that was to be replaced.

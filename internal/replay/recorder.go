@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -49,8 +48,6 @@ type Recorder struct {
 type call struct {
 	part   int  // of the run, in which it was made
 	bound  bool // to that part: it was cut short, or is a look at the clock
-	step   trace.Recorded
-	used   bool // the run that goes on came by it
 	done   chan struct{}
 	output blob.Ref
 	err    error // recording failed
@@ -120,7 +117,7 @@ func (r *Recorder) load(log *trace.Log) {
 	for _, s := range log.Steps {
 		if s, ok := s.(trace.Recorded); ok {
 			e := s.Record()
-			known := &call{part: e.Part, bound: bound(s.Header().Action, e.Error), step: s, done: make(chan struct{}), output: e.OutputID}
+			known := &call{part: e.Part, bound: bound(s.Header().Action, e.Error), done: make(chan struct{}), output: e.OutputID}
 			close(known.done)
 			r.calls[e.ActionID] = append(r.calls[e.ActionID], known)
 		}
@@ -165,32 +162,6 @@ func (r *Recorder) Lost() error {
 	return r.lost
 }
 
-// Diverged says where a run that went on took another way than its record: at the first
-// paid effect that it did not come by again; "" if there is none.
-func (r *Recorder) Diverged() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var first *trace.Head
-	for _, calls := range r.calls {
-		for _, c := range calls {
-			if c.step == nil || c.used || c.bound || c.part < r.part { // an earlier end may have had calls of its own
-				continue
-			}
-			switch c.step.(type) {
-			case *trace.SearchComplete, *trace.FetchComplete, *trace.ModelComplete, *trace.EmbedComplete, *trace.RihlaComplete:
-				if h := c.step.Header(); first == nil || h.Step < first.Step {
-					first = h
-				}
-			}
-		}
-	}
-	if first == nil {
-		return ""
-	}
-	return fmt.Sprintf("the program or its prompts have changed since the run was recorded: step %d (%s: %s) was not come by again, and from there the run went another way",
-		first.Step, first.Action, first.Decision)
-}
-
 // Note records a decision.
 func (r *Recorder) Note(s trace.Step) error {
 	if !r.live {
@@ -200,13 +171,8 @@ func (r *Recorder) Note(s trace.Step) error {
 		r.write(s)
 		return nil
 	}
-	switch s.(type) {
-	case *trace.Start:
+	if _, ok := s.(*trace.Start); ok {
 		return nil // the record has one, and what has changed since is in its resume steps
-	case *trace.Complete:
-		if where := r.Diverged(); where != "" {
-			r.write(&trace.Message{Head: trace.Head{Decision: where}})
-		}
 	}
 	content, err := trace.Content(s)
 	if err != nil {
@@ -273,7 +239,6 @@ func (r *Recorder) Do(ctx context.Context, e Effect, run func(context.Context) (
 		c = &call{part: part, bound: bound(e.Kind, ""), done: make(chan struct{})}
 		r.calls[id] = append(r.calls[id], c)
 	}
-	c.used = true
 	r.mu.Unlock()
 
 	if first {

@@ -118,9 +118,6 @@ func (l *Lab) Resume(ctx context.Context, name string, req marchwarden.Request, 
 	}
 	said = append(said, ready.Said...)
 	res, err = work(on, vectors)
-	if where := on.Diverged(); where != "" && err == nil {
-		said = append(said, where)
-	}
 	for _, s := range said {
 		if l.Say != nil {
 			l.Say(s)

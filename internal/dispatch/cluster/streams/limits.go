@@ -2,13 +2,11 @@ package streams
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -16,14 +14,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
 
-const (
-	// slowSubject and the name of a key carry the message that no call may be made. It is not
-	// stored: a process that misses it reads it in the bucket if the key has a rule, and otherwise
-	// is refused once itself.
-	slowSubject = "mw.slow."
-	// limitTry is how long one exchange with the bucket may take.
-	limitTry = 2 * time.Second
-)
+// limitTry is how long one exchange with the bucket may take.
+const limitTry = 2 * time.Second
 
 // Limits are the limits that all workers of a cluster share, as one process sees them: one
 // key of a bucket for each, swapped by its revision, on the clock of the hub that leads the
@@ -33,8 +25,6 @@ type Limits struct {
 	set   *limit.Set
 	clock *clock
 
-	listening sync.Once
-
 	mu sync.Mutex // guards kv
 	kv jetstream.KeyValue
 }
@@ -42,44 +32,13 @@ type Limits struct {
 // Limits makes the limits of a cluster that is prepared. Nothing is asked before one is used.
 func (c *Conn) Limits(rules limit.Rules) *Limits {
 	l := &Limits{c: c, clock: newClock(c.now)}
-	l.set = &limit.Set{Rules: rules, Store: l.store, Now: c.now, Tell: l.tell}
+	l.set = &limit.Set{Rules: rules, Store: l.store, Now: c.now}
 	return l
 }
 
 // Limit is what all share of a key such as "anthropic/requests" or
 // "host:example.org/requests". One that no rule limits waits only after Slow.
-func (l *Limits) Limit(key string) dispatch.Limiter {
-	l.listening.Do(l.listen)
-	return l.set.Limit(key)
-}
-
-// slowed is the word that goes round. It says for how long, not until when: that needs no
-// common clock.
-type slowed struct {
-	Key string        `json:"key"`
-	For time.Duration `json:"for_ns"`
-}
-
-// listen hears what others say from now on.
-func (l *Limits) listen() {
-	_, err := l.c.nc.Subscribe(slowSubject+"*", func(m *nats.Msg) {
-		var s slowed
-		if json.Unmarshal(m.Data, &s) == nil && s.For > 0 {
-			l.set.Heard(s.Key, l.clock.Now().Add(s.For))
-		}
-	})
-	if err != nil {
-		l.c.log.Debug("the connection is closed", "error", err)
-	}
-}
-
-// tell says it to others at once. Of a key that has a rule, it is in the bucket, too.
-func (l *Limits) tell(key string, until time.Time) {
-	body, err := json.Marshal(slowed{Key: key, For: until.Sub(l.clock.Now())})
-	if err == nil {
-		_ = l.c.nc.Publish(slowSubject+limit.Name(key), body)
-	}
-}
+func (l *Limits) Limit(key string) dispatch.Limiter { return l.set.Limit(key) }
 
 // open is the bucket, and sees to it that the clock is right.
 func (l *Limits) open(ctx context.Context) (jetstream.KeyValue, error) {

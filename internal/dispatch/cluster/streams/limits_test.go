@@ -219,32 +219,46 @@ func report(t *testing.T, came []time.Time, n float64, atLeast float64) {
 	}
 }
 
-// TestRefusedOnce: when the provider asks one worker to come back in two seconds, no worker calls
-// for two seconds, and then they do.
+// TestRefusedOnce: when the provider asks one worker to come back in two seconds, no worker that
+// shares the limit calls for two seconds, and then they do.
 func TestRefusedOnce(t *testing.T) {
-	for _, rule := range []string{"acme requests 40/s", "other requests 1/s"} { // limited, and not
-		t.Run(rule, func(t *testing.T) {
-			t.Parallel()
-			s, p := serve(t, rule), newProvider(t)
-			p.refuse = 30
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			var wg sync.WaitGroup
-			for i := range 3 {
-				l := open(t, s, fmt.Sprint("worker", i)).Limit("acme/requests")
-				wg.Go(func() {
-					if err := use(ctx, paced{l}, p.URL, 2); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			wait(func() bool { _, after := p.sinceRefused(); return after >= 10 })
-			cancel()
-			wg.Wait()
-			if meanwhile, after := p.sinceRefused(); meanwhile > 0 || after < 10 {
-				t.Errorf("%d came meanwhile, %d afterwards", meanwhile, after)
+	t.Parallel()
+	s, p := serve(t, "acme requests 40/s"), newProvider(t)
+	p.refuse = 30
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range 3 {
+		l := open(t, s, fmt.Sprint("worker", i)).Limit("acme/requests")
+		wg.Go(func() {
+			if err := use(ctx, l, p.URL, 2); err != nil {
+				t.Error(err)
 			}
 		})
+	}
+	wait(func() bool { _, after := p.sinceRefused(); return after >= 10 })
+	cancel()
+	wg.Wait()
+	if meanwhile, after := p.sinceRefused(); meanwhile > 0 || after < 10 {
+		t.Errorf("%d came meanwhile, %d afterwards", meanwhile, after)
+	}
+}
+
+// TestRefusedWithoutALimit: a worker that was refused stays away from a provider without a limit,
+// and another does not hear of it.
+func TestRefusedWithoutALimit(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "other requests 1/s")
+	refused, other := open(t, s, "refused").Limit("acme/requests"), open(t, s, "other").Limit("acme/requests")
+	began := time.Now()
+	refused.Slow(began.Add(askedWait))
+	for _, l := range []dispatch.Limiter{other, refused} {
+		if _, err := l.Take(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); (took > askedWait-100*time.Millisecond) != (l == refused) {
+			t.Errorf("the refused one: %v, after %v", l == refused, took)
+		}
 	}
 }
 
@@ -265,45 +279,6 @@ func (p *provider) sinceRefused() (meanwhile, after int) {
 		}
 	}
 	return meanwhile, after
-}
-
-// paced keeps a test without a limit from flooding its provider.
-type paced struct{ dispatch.Limiter }
-
-func (p paced) Take(ctx context.Context, n int) (func(used int), error) {
-	select {
-	case <-time.After(30 * time.Millisecond):
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	return p.Limiter.Take(ctx, n)
-}
-
-// TestHeardBeforeUse: what one worker is told of a provider that has no limit holds for
-// another that comes to it later, too.
-func TestHeardBeforeUse(t *testing.T) {
-	t.Parallel()
-	s := serve(t, "other requests 1/s")
-	here, there := open(t, s, "here"), open(t, s, "there")
-	inStep := func(e *cluster.Engine) { // what went out and came in before is done with
-		t.Helper()
-		if _, err := e.Status(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	there.Limit("host:another.org/requests") // it is at work
-	inStep(there)
-	until := time.Now().Add(askedWait)
-	here.Limit("host:example.org/requests").Slow(until)
-	inStep(here)
-	inStep(there)
-	time.Sleep(50 * time.Millisecond) // it is taken in beside the answer
-	if _, err := there.Limit("host:example.org/requests").Take(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	if early := time.Until(until); early > 100*time.Millisecond {
-		t.Errorf("it came %v too early", early)
-	}
 }
 
 // TestMoneyIsKept: what was spent is known to an engine that is opened later, and the
