@@ -98,7 +98,9 @@ func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle) error {
 		a.print("- it was signed by an earlier version; the signature is not checked")
 	}
 	a.reruns(ctx, report.Run, b.Blobs())
-	a.away(report.Run)
+	for _, away := range b.About.Elsewhere {
+		a.print("- the trace %s is kept by %s and is not inside", away.TraceID, away.Researcher)
+	}
 	rec := Records{b.Load, b.Blobs()}
 	for r := report.Run.Before; r != nil; r = r.Before {
 		if r.Log.Latest() == nil {
@@ -110,23 +112,6 @@ func (a *Audit) Bundle(ctx context.Context, b *bundle.Bundle) error {
 		}
 	}
 	return a.Result(ctx, rec, id, nil)
-}
-
-// away names the rihlas whose traces are not inside: of other people's researchers, who keep
-// their own.
-func (a *Audit) away(whole *run.Run) {
-	known := map[marchwarden.TraceID]bool{{}: true}
-	for _, r := range whole.All() {
-		known[r.ID] = true
-	}
-	for _, r := range whole.All() {
-		for _, done := range r.Facts().Reports {
-			if !known[done.TraceID] {
-				known[done.TraceID] = true
-				a.print("- the trace %s is kept by %s and is not inside", done.TraceID, done.Researcher)
-			}
-		}
-	}
 }
 
 // reruns executes the runs again on their records. Those of another version may

@@ -35,6 +35,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // The versions of the form that this package writes and reads: a bundle of the first has one run with its rihlas, and
@@ -133,8 +135,7 @@ func before(a, b string) int {
 }
 
 // About is about.json: what is inside and who made it. It repeats what the traces
-// say, for readers that do not read them. Bundles of earlier versions also name models,
-// prompts and rihlas that are not inside; the traces tell of these.
+// say, for readers that do not read them. Fields are only ever added.
 type About struct {
 	Format     int                 `json:"format"`
 	Version    string              `json:"program_version"` // of the program that exported it
@@ -143,6 +144,11 @@ type About struct {
 	TraceID    marchwarden.TraceID `json:"trace_id"`
 	Question   string              `json:"question"`
 	Runs       []RunInfo           `json:"runs"` // the run itself first
+	Models     []string            `json:"models"`
+	Prompts    []Prompt            `json:"prompts"`
+	// Elsewhere are the rihlas whose traces are not inside: of other people's
+	// researchers, who keep their own.
+	Elsewhere []Elsewhere `json:"kept_elsewhere"`
 }
 
 // RunInfo says what a run was made with, in the words of its trace.
@@ -160,6 +166,18 @@ type RunInfo struct {
 	Engine      string              `json:"engine,omitempty"`
 }
 
+// Prompt is a prompt that a model was given, with the hash of its file.
+type Prompt struct {
+	Name         string `json:"name"`
+	TemplateHash string `json:"template_hash"`
+}
+
+// Elsewhere is a rihla whose trace is kept by who made it.
+type Elsewhere struct {
+	TraceID    marchwarden.TraceID `json:"trace_id"`
+	Researcher string              `json:"researcher"`
+}
+
 func formatOf(r *run.Run) int {
 	if r.Before != nil {
 		return formatNow
@@ -170,8 +188,10 @@ func formatOf(r *run.Run) int {
 // aboutOf describes a run as its traces do.
 func aboutOf(run *run.Run, o Options) About {
 	a := About{Format: formatOf(run), Version: o.Version, Contract: marchwarden.ContractVersion, ExportedAt: o.Now.UTC().Truncate(time.Second),
-		TraceID: run.ID, Question: run.Start.Request.Question}
+		TraceID: run.ID, Question: run.Start.Request.Question, Models: []string{}, Prompts: []Prompt{}, Elsewhere: []Elsewhere{}}
+	kept := map[marchwarden.TraceID]bool{}
 	for _, r := range run.All() {
+		kept[r.ID] = true
 		s := r.Start
 		info := RunInfo{TraceID: r.ID, TraceFormat: s.Format, Version: s.Version, Researcher: s.Researcher, Question: s.Request.Question,
 			StartedAt: s.StartedAt, Mind: s.Mind, MindVersion: s.MindVersion, Model: s.Model, Engine: s.Engine}
@@ -179,7 +199,31 @@ func aboutOf(run *run.Run, o Options) About {
 			info.Planner = s.Investigation.Planner
 		}
 		a.Runs = append(a.Runs, info)
+		for _, step := range r.Log.Steps {
+			done, ok := step.(*trace.ModelComplete)
+			if !ok {
+				continue
+			}
+			if !slices.Contains(a.Models, done.Model) {
+				a.Models = append(a.Models, done.Model)
+			}
+			if p := (Prompt{done.Prompt, done.TemplateHash}); !slices.Contains(a.Prompts, p) {
+				a.Prompts = append(a.Prompts, p)
+			}
+		}
 	}
+	for _, r := range run.All() {
+		for _, done := range r.Facts().Reports {
+			away := Elsewhere{done.TraceID, done.Researcher}
+			if away.TraceID.Valid() && !kept[away.TraceID] && !slices.Contains(a.Elsewhere, away) {
+				a.Elsewhere = append(a.Elsewhere, away)
+			}
+		}
+	}
+	slices.Sort(a.Models)
+	slices.SortFunc(a.Prompts, func(x, y Prompt) int {
+		return strings.Compare(x.Name+"\x00"+x.TemplateHash, y.Name+"\x00"+y.TemplateHash)
+	})
 	return a
 }
 

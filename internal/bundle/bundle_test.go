@@ -168,7 +168,9 @@ func TestBundle(t *testing.T) {
 		t.Error(diff)
 	}
 	about := b.About
-	if len(about.Runs) != 2 || about.Runs[0].Planner != "derive/1" || about.Runs[1].TraceID != id(t, rihlaID) || !about.ExportedAt.Equal(when) {
+	if len(about.Runs) != 2 || about.Runs[0].Planner != "derive/1" || about.Runs[1].TraceID != id(t, rihlaID) ||
+		!cmp.Equal(about.Models, []string{"m/1"}) || !cmp.Equal(about.Prompts, []Prompt{{"synthesis", "sha256:00"}}) ||
+		len(about.Elsewhere) != 1 || about.Elsewhere[0] != (Elsewhere{id(t, awayID), "lamps"}) || !about.ExportedAt.Equal(when) {
 		t.Errorf("about = %+v", about)
 	}
 	info, err := b.read(bagInfoName)
