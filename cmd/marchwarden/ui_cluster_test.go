@@ -10,8 +10,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
 
-// TestUICluster asks a cluster on the page: the run is shown while it goes on there, can be
-// stopped, outlives the page, and comes home.
+// TestUICluster asks a cluster on the page: the run is listed and shown while it goes on there,
+// can be stopped, outlives the page, and comes home.
 func TestUICluster(t *testing.T) {
 	t.Parallel()
 	b := browsertest.Open(t)
@@ -26,7 +26,11 @@ func TestUICluster(t *testing.T) {
 	held := w.hold(4)
 	id := s.ask(t, p, webtest.Startups, "web")
 	arrives(t, held)
-	p.WaitText("#live .now", "web: ")
+	p.Wait("#live .journeys")
+	p.Go(s.url + "/history?status=running")
+	if text := p.Text("main"); p.Count(".entry") != 1 {
+		t.Errorf("what goes on in the cluster is not listed: %s", text)
+	}
 	s.endBy(t, syscall.SIGTERM)
 	w.hold(0)
 	s = w.ui(t, home, "--engine", hub)
@@ -34,16 +38,12 @@ func TestUICluster(t *testing.T) {
 	p.Go(s.url + "/runs/" + id)
 	answered(p)
 	w.verified(t, home, id)
-	p.Go(s.url + "/history")
-	if text := p.Text("main"); p.Count(".entry") != 1 {
-		t.Errorf("what has come home is not listed: %s", text)
-	}
 
 	// It is stopped, and what was found by then comes home.
 	held = w.hold(4)
 	id = s.ask(t, p, "Who lends money to startups?", "web")
 	arrives(t, held)
-	p.WaitText("#live .now", "web: ")
+	p.Wait("#live .journeys")
 	p.Follow(`form[action$="/cancel"] button`)
 	p.WaitText("main", "stopped before its end")
 	w.hold(0)

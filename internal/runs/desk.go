@@ -187,7 +187,7 @@ func (d *Desk) begun(ctx context.Context, old *Run, id marchwarden.TraceID, aske
 	rec := record{Format: recordFormat, ID: id, Owner: who.ID, Scopes: who.Scopes, MaxCostDay: who.MaxCostDay, Researcher: d.cfg.Name, Request: asked.Request, Created: now, Message: "research goes on"}
 	switch {
 	case asked.Request.Resume == "":
-		rec.ID, rec.Choice, rec.Message = d.chooseID(ctx, who), asked.Choice, Started
+		rec.ID, rec.Choice, rec.Message = d.chooseID(ctx, who), asked.Choice, "research started"
 	case old != nil:
 		rec = old.snapshot()
 		rec.Message, rec.Ended, rec.Failure = "research goes on", time.Time{}, nil
@@ -238,7 +238,7 @@ func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 		if !d.await(turn) {
 			return
 		}
-		r.note(marchwarden.Event{Stage: marchwarden.StagePlan, Message: Started})
+		r.note(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "research started"})
 		out := d.research(r, ask)
 		d.release() // before the outcome: a caller with the answer finds the slot free
 		r.settle(out)

@@ -24,9 +24,6 @@ const (
 	Cancelled Status = "cancelled"
 )
 
-// Started is the message of a run before its research tells anything.
-const Started = "research started"
-
 // State is what can be told of a run at any time.
 type State struct {
 	Question string // as it was first asked

@@ -3,6 +3,7 @@ package submit
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -27,7 +28,8 @@ type Cluster struct {
 	NewID   func() marchwarden.TraceID
 	Now     func() time.Time
 	Timeout time.Duration // 0 leaves it to the workers
-	// Home is where the record of a task comes when it has ended; nil leaves it in the cluster.
+	// Home is where records come, line by line while a task goes on; nil leaves them in the
+	// cluster.
 	Home *Home
 }
 
@@ -52,17 +54,11 @@ func (c *Cluster) Research(ctx context.Context, req marchwarden.Request, sink ma
 	if choice := runs.ChoiceOf(ctx); choice != nil {
 		by.Wishes = dispatch.Wishes{Only: choice.Researchers, AllowEgress: choice.AllowEgress}
 	}
+	copied := &copying{ctx: context.WithoutCancel(ctx), home: c.Home, run: run}
+	defer copied.close()
 	if c.Home != nil {
-		by.Ended = func(ctx context.Context, end *dispatch.End) error {
-			if !end.Trace.Valid() {
-				return nil
-			}
-			_, err := c.Home.Bring(ctx, run, end)
-			return err
-		}
-		if release, err := c.Home.Traces.Hold(run); err == nil { // a run that is here goes on
-			defer release()
-		}
+		by.Hear = copied.hear
+		copied.open()
 	}
 	ctx = marchwarden.WithTraceID(ctx, id)
 	if c.Timeout > 0 {
@@ -70,7 +66,73 @@ func (c *Cluster) Research(ctx context.Context, req marchwarden.Request, sink ma
 		ctx, stop = context.WithTimeout(ctx, c.Timeout)
 		defer stop()
 	}
-	return by.Dispatch(ctx, settings.PI, req, sink)
+	res, err := by.Dispatch(ctx, settings.PI, req, sink)
+	if err == nil && copied.err != nil { // an answer without its evidence is none
+		return nil, copied.err
+	}
+	return res, err
+}
+
+// copying is a record on its way home: its lines as they are written, and at the end of a task
+// the rest, with the documents. The line that completes the run is of the rest, since a run that
+// is complete has its documents.
+type copying struct {
+	ctx      context.Context
+	home     *Home
+	run      marchwarden.TraceID
+	mirror   *trace.Mirror // nil before the first line of a new run
+	complete bool          // the rest comes at the end
+	err      error         // of the last end
+}
+
+// open locks a trace that is here: its run goes on.
+func (c *copying) open() {
+	c.mirror, c.complete = nil, false
+	if _, err := c.home.Traces.Stat(c.run); err == nil {
+		c.mirror, _ = c.home.Traces.Mirror(c.run) // the first line tries again
+	}
+}
+
+// hear takes in what happens to a task of the run.
+func (c *copying) hear(t dispatch.Task, e dispatch.Event) {
+	switch e.Kind {
+	case dispatch.Written:
+		c.add(t, e.Line)
+	case dispatch.Ended:
+		c.err = nil
+		if e.End.Trace.Valid() {
+			_, c.err = c.home.Bring(c.ctx, c.run, e.End)
+		}
+		c.close() // and not before: until then the run goes on, and it may go on after that
+		c.open()
+	}
+}
+
+func (c *copying) add(t dispatch.Task, line []byte) {
+	var step struct {
+		Action trace.Action `json:"action"`
+	}
+	if c.complete = c.complete || json.Unmarshal(line, &step) != nil || step.Action == trace.ActionComplete; c.complete {
+		return
+	}
+	var err error
+	if c.mirror == nil {
+		c.mirror, err = c.home.Traces.Mirror(c.run)
+	}
+	if err == nil {
+		if t.ID != t.Record {
+			c.mirror.Onward()
+		}
+		err = c.mirror.Add(line)
+	}
+	c.complete = err != nil
+}
+
+// close ends the copying of lines. What is missing comes at the end, or when the run resumes.
+func (c *copying) close() {
+	if c.mirror != nil {
+		_ = c.mirror.Close()
+	}
 }
 
 // Trace gives the lines of a task's record.

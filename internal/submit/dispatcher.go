@@ -47,9 +47,8 @@ type Dispatcher struct {
 	Owner    string
 	Priority dispatch.Priority
 	Wishes   dispatch.Wishes // of new tasks
-	// Ended takes in the end of a task before its result is given, though the caller has gone. The
-	// result is an error if that fails. nil for none.
-	Ended func(context.Context, *dispatch.End) error
+	// Hear is told of every event of a task that is waited for; nil for none.
+	Hear func(dispatch.Task, dispatch.Event)
 	// Network are all that may be asked now.
 	Network func() []dispatch.Member
 	// Now is the clock by which deadlines become a task's time.
@@ -174,6 +173,9 @@ func (d *Dispatcher) goOn(ctx context.Context, member string, req marchwarden.Re
 func (d *Dispatcher) await(ctx context.Context, t dispatch.Task, sink marchwarden.Sink) (*dispatch.End, error) {
 	w := dispatch.Watching{Task: t.ID}
 	hear := func(e dispatch.Event) {
+		if d.Hear != nil {
+			d.Hear(t, e)
+		}
 		if e.Kind == dispatch.Progress && sink != nil {
 			e.Progress.TraceID = named(t, e.Progress)
 			sink(e.Progress)
@@ -247,11 +249,6 @@ func (d *Dispatcher) result(ctx context.Context, t dispatch.Task, end *dispatch.
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), 10*grace)
 	defer done()
 	res, err := ResultOf(late, d.Blobs, t.Queue, end)
-	if d.Ended != nil {
-		if failed := d.Ended(context.WithoutCancel(ctx), end); failed != nil && err == nil { // an answer without its evidence is none
-			return nil, failed
-		}
-	}
 	if err == nil || end.Result.Valid() {
 		return res, err
 	}

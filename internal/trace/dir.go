@@ -87,6 +87,43 @@ func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
 	return &Writer{f: locked{f}, now: d.now, clean: d.Clean, sums: true}, nil
 }
 
+// Mirror is the trace of a run that another machine records, as it grows: it is listed and
+// followed like any other. It holds the lock of the trace.
+type Mirror struct {
+	f        *os.File
+	at, size int64
+}
+
+// Mirror opens the trace of a run to add lines that are written elsewhere, from the first on.
+func (d *Dir) Mirror(id marchwarden.TraceID) (*Mirror, error) {
+	f, err := d.file(id, os.O_CREATE|os.O_WRONLY|os.O_APPEND)
+	if err != nil {
+		return nil, err
+	}
+	if durable.Lock(f, false) != nil { // without locks two processes could both add the same lines
+		return nil, errors.Join(Going(id), f.Close())
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &Mirror{f: f, size: info.Size()}, nil
+}
+
+// Onward says that the next line comes after those that are here.
+func (m *Mirror) Onward() { m.at = max(m.at, m.size) }
+
+// Add adds a line, unless it is here.
+func (m *Mirror) Add(line []byte) error {
+	here := min(max(0, m.size-m.at), int64(len(line)))
+	m.at += int64(len(line))
+	_, err := m.f.Write(line[here:])
+	return err
+}
+
+// Close gives the trace up.
+func (m *Mirror) Close() error { return durable.Release(m.f) }
+
 // Unrecorded begins the warning of a result whose run could not be recorded.
 const Unrecorded = "this answer is not recorded"
 

@@ -43,14 +43,11 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 	if unknown == nil {
 		question = cmp.Or(task.State().Question, question)
 	}
-	v := page.Run{ID: id.String(), Question: question, Live: page.Live{ID: id.String(), Summary: begins}, CanCancel: may(r.Context(), access.ScopeResearch)}
+	v := page.Run{ID: id.String(), Question: question, Live: page.Live{ID: id.String(), Summary: "The run begins"}, CanCancel: may(r.Context(), access.ScopeResearch)}
 	if !missing && !board.Began.IsZero() { // else nothing stands in its trace yet
 		v.Question, v.Live = board.Question, s.live(id, board, false)
-	}
-	if unknown == nil {
-		v.Live.Draft = task.Draft()
-		if missing || over {
-			v.Live.Summary = atWork(task)
+		if unknown == nil {
+			v.Live.Draft = task.Draft()
 		}
 	}
 	v.Frame = s.frame(r, v.Question)
@@ -181,26 +178,12 @@ func summary(b *run.Board, under int, over bool) string {
 	case len(b.Lanes) > 0:
 		return cmp.Or(stages[b.Lanes[0].State], string(b.Lanes[0].State))
 	}
-	return begins
-}
-
-const begins = "The run begins"
-
-// atWork is what a run was last heard to do, for one whose record is elsewhere until it ends.
-func atWork(task *runs.Run) string {
-	e := task.State().Event
-	switch {
-	case e == nil || e.Message == runs.Started:
-		return begins
-	case e.Researcher != "":
-		return e.Researcher + ": " + e.Message
-	}
-	return cmp.Or(e.Message, begins)
+	return "The run begins"
 }
 
 // stages are what an investigator, or the only researcher, is at.
 var stages = map[run.State]string{
-	run.Planned: begins, run.Planning: "Planning what to look for", run.Searching: "Searching", run.Reading: "Reading", run.Waiting: "Waiting for what was found",
+	run.Planned: "The run begins", run.Planning: "Planning what to look for", run.Searching: "Searching", run.Reading: "Reading", run.Waiting: "Waiting for what was found",
 	run.Writing: "Writing the answer", run.Checking: "Checking every citation",
 }
 
@@ -356,43 +339,38 @@ func (w *watched) next(ctx context.Context) (events string, last bool) {
 // that nothing will change any more.
 func (w *watched) look(ctx context.Context) (picture string, over bool, err error) {
 	board, changed, over, err := w.run.Read(ctx)
-	task, drafted := w.task(), false
-	if task != nil {
-		was := w.draft
-		w.draft = cmp.Or(task.Draft(), was)
-		drafted = w.draft != was
+	if errors.Is(err, marchwarden.CodeNotFound) {
+		return "", w.gone(), nil // not begun yet
 	}
-	if errors.Is(err, marchwarden.CodeNotFound) { // it has not begun, or records elsewhere
-		if task == nil {
-			return "", true, nil
-		}
-		return page.Live{ID: w.id.String(), Summary: atWork(task), Elapsed: max(0, w.s.Now().Sub(task.State().Created)), Draft: w.draft}.Node().String(), false, nil
-	}
-	resumed := over && task != nil // a run that was just resumed may not have opened its trace yet
-	over = over && task == nil
+	over = over && w.gone() // a run that was just resumed may not have opened its trace yet
 	if err == nil && board.Began.IsZero() {
 		return "", over, nil // made, and not begun yet
 	}
-	now := w.s.Now()
+	now, drafted := w.s.Now(), w.redraft()
 	if err != nil || !changed && !drafted && !over && now.Sub(w.drawn) < stale {
 		return "", over, err
 	}
 	w.drawn = now
 	live := w.s.live(w.id, board, over)
 	live.Draft = w.draft
-	if resumed {
-		live.Summary = atWork(task)
-	}
 	return live.Node().String(), over, nil
 }
 
-// task is the run while a program of this home works on it, nil otherwise.
-func (w *watched) task() *runs.Run {
+// redraft looks for more of a draft, which only a run of this process has.
+func (w *watched) redraft() bool {
 	task, err := w.s.Runs.Find(asServer(), w.id)
-	if err != nil || ended(task) {
-		return nil
+	if err != nil {
+		return false
 	}
-	return task
+	was := w.draft
+	w.draft = cmp.Or(task.Draft(), was)
+	return w.draft != was
+}
+
+// gone reports whether a run that has no trace will never have one.
+func (w *watched) gone() bool {
+	run, err := w.s.Runs.Find(asServer(), w.id)
+	return err != nil || ended(run)
 }
 
 func asServer() context.Context { return access.With(context.Background(), access.Local()) }
