@@ -219,7 +219,7 @@ func stepRows(log *trace.Log) (rows [][]string) {
 	return rows
 }
 
-func rerunTrace(ctx context.Context, a *app, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error), id marchwarden.TraceID) error {
+func rerunTrace(ctx context.Context, a *app, log *trace.Log, blobs blob.Store, vectorsOf func(id string) embed.Embedder, id marchwarden.TraceID) error {
 	again, err := network.Again(ctx, log, blobs, vectorsOf)
 	if err == nil && again.Start.TraceID != id {
 		err = marchwarden.Errorf(marchwarden.CodeCorrupt, "trace %s holds another run, %s", id, again.Start.TraceID)

@@ -118,7 +118,7 @@ func (l *lab) withVectors(t *testing.T, e embed.Embedder, mind *embedding) (*mar
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := reader.VectorsOf(read, func(string) (embed.Embedder, error) { return e, nil })
+	found, err := reader.VectorsOf(read, func(string) embed.Embedder { return e })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,12 +25,12 @@ import (
 
 // Minds are how an investigator plans and writes: with a model, or without.
 // vectorsOf finds the embedder of an earlier run.
-func Minds(vectorsOf func(id string) (embed.Embedder, error)) pi.Minds {
+func Minds(vectorsOf func(id string) embed.Embedder) pi.Minds {
 	return pi.Minds{Planner: func(id string) pi.Planner { return pi.PlannerFor(id, derive.New()) }, Writer: researcher.Mind, Vectors: vectorsOf}
 }
 
 // Again runs a record again with the researcher that made it. vectorsOf finds the embedder of an id.
-func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (researcher.Rerun, error) {
+func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) embed.Embedder) (researcher.Rerun, error) {
 	start, err := log.Start()
 	if err != nil || start.Investigation == nil {
 		return researcher.Again(ctx, log, blobs, vectorsOf)

@@ -217,25 +217,25 @@ type Vectors struct {
 func (h *Host) OpenVectors(c *settings.Settings) *Vectors {
 	v := &Vectors{shelf: embed.OpenDiskStore(c.VectorsPath(), 0)}
 	if c.Text(settings.Embed) != settings.EmbedOff {
-		v.Embedder, _ = v.Of(bert.MiniLMID) // it is there
+		v.Embedder = v.Of(bert.MiniLMID)
 	}
 	return v
 }
 
 // Of finds the embedder of a run that is resumed or run again: whatever the settings say, the one in
 // the program is there for its own runs. It is nil for another id.
-func (v *Vectors) Of(id string) (embed.Embedder, error) {
-	e, err := BuiltinVectors(id)
+func (v *Vectors) Of(id string) embed.Embedder {
+	e := BuiltinVectors(id)
 	if e == nil {
-		return nil, err
+		return nil
 	}
-	return embed.Cached(e, v.shelf), nil
+	return embed.Cached(e, v.shelf)
 }
 
 // BuiltinVectors is the embedder in the program if it has that id, and else nil.
-func BuiltinVectors(id string) (embed.Embedder, error) {
+func BuiltinVectors(id string) embed.Embedder {
 	if id != bert.MiniLMID {
-		return nil, nil
+		return nil
 	}
-	return bert.MiniLM(), nil
+	return bert.MiniLM()
 }

@@ -67,7 +67,7 @@ const Scope = "everything that the researchers of its network cover: it plans, a
 type Minds struct {
 	Planner func(model string) Planner
 	Writer  func(model string) reason.Reasoner
-	Vectors func(id string) (embed.Embedder, error) // finds what made the sentence vectors of an earlier run, by its id; nil finds none
+	Vectors func(id string) embed.Embedder // finds what made the sentence vectors of an earlier run, by its id; nil finds none
 }
 
 // Config is what an investigator works with. The caller closes what it passes in.

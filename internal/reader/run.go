@@ -30,19 +30,18 @@ func Of(start *trace.Start) (Reader, error) {
 }
 
 // VectorsOf finds what makes the vectors of a recorded run, which is run again or resumed: of is
-// asked for the embedder of an id, and says why it has none. It is nil for a run without vectors. A
+// asked for the embedder of an id, and is nil or gives nil where there is none. It is nil for a run without vectors. A
 // run whose vectors cannot be had would go another way: that is CodeUnsupported.
-func VectorsOf(start *trace.Start, of func(id string) (embed.Embedder, error)) (embed.Embedder, error) {
+func VectorsOf(start *trace.Start, of func(id string) embed.Embedder) (embed.Embedder, error) {
 	if start.Vectors == "" {
 		return nil, nil
 	}
 	var e embed.Embedder
-	var err error
 	if of != nil {
-		e, err = of(start.Vectors)
+		e = of(start.Vectors)
 	}
 	if e == nil || e.ID() != start.Vectors {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Err: err,
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported,
 			Message: "the run was made with the sentence vectors of " + start.Vectors + ", which this program does not have",
 			Hint:    "'marchwarden verify' still checks its answer; the version that made it can execute it again"}
 	}

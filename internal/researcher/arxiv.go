@@ -4,7 +4,6 @@ package researcher
 // to one document. Package scholar speaks the protocols, and a guarded web fetcher downloads pages.
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -55,57 +54,28 @@ func NewArxiv(cfg ArxivConfig) marchwarden.Researcher {
 // An engine that fails costs only its own hits; the error that comes with the
 // others' names it.
 func Together(engines ...search.Engine) search.Engine {
-	t := &together{}
-	names := make([]string, len(engines))
-	for i, e := range engines {
-		names[i] = e.Name()
-		t.engines = append(t.engines, search.Chain(e))
-	}
-	t.name = strings.Join(names, "+")
-	return t
+	return together(engines)
 }
 
-type together struct {
-	name    string
-	engines []search.Engine
-}
+type together []search.Engine
 
 // Name implements search.Engine.
-func (t *together) Name() string { return t.name }
+func (t together) Name() string { return search.Chain(t...).Name() }
 
 // Search implements search.Engine.
-func (t *together) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	found := make([][]search.Hit, len(t.engines))
-	errs := make([]error, len(t.engines))
+func (t together) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	found := make([][]search.Hit, len(t))
+	errs := make([]error, len(t))
 	var g sync.WaitGroup
-	for i, e := range t.engines {
+	for i, e := range t {
 		g.Go(func() { found[i], errs[i] = e.Search(ctx, q) })
 	}
 	g.Wait()
-	err := failure(errs)
+	err := search.Failed(t, errs)
 	if err != nil && ctx.Err() != nil {
-		return nil, err
+		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s: the search was stopped", t.Name())
 	}
 	return interleave(found, q.Limit), err
-}
-
-// failure is one error, on one line, for those that failed; its code is the first one's.
-func failure(errs []error) error {
-	var out *marchwarden.Error
-	for _, err := range errs {
-		switch {
-		case err == nil:
-		case out == nil:
-			out = &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: err.Error(), Hint: marchwarden.HintOf(err)}
-		default:
-			out.Message += "; " + err.Error()
-			out.Hint = cmp.Or(out.Hint, marchwarden.HintOf(err))
-		}
-	}
-	if out == nil {
-		return nil
-	}
-	return out
 }
 
 // interleave takes the hits in turn, each locator and each title once, at most limit if there is one.

@@ -103,9 +103,13 @@ func (r *Files) prepare(ctx context.Context, sink marchwarden.Sink) (Setup, erro
 	return s, err
 }
 
-// update opens the index, at a path or in memory for this process, unless it is open, and brings it up to date with the
-// folders. What fails of a folder is a gap; its error is the first.
+// update opens the index, at a path or in memory for this process, unless it is open and sound, and brings it up to date
+// with the folders. What fails of a folder is a gap; its error is the first.
 func (r *Files) update(ctx context.Context, sink marchwarden.Sink, path string) (s Setup, failed error) {
+	if r.index != nil && r.index.Damaged() {
+		_ = r.index.Close() // the question that met the damage said so
+		r.index = nil
+	}
 	if r.index == nil {
 		if r.index, failed = local.Open(context.WithoutCancel(ctx), path); failed != nil {
 			return s, failed

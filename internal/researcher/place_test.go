@@ -1,6 +1,8 @@
 package researcher_test
 
 import (
+	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,5 +77,29 @@ func TestAnIndexThatCannotBeWrittenIsMadeInMemory(t *testing.T) {
 				t.Errorf("%s: %s, %+v", name, res.Answer, res.Gaps)
 			}
 		}
+	}
+}
+
+// TestDamageIsRepairedAtTheNextQuestion breaks the index between two questions to one
+// researcher: the first that meets the damage says so, and the next is answered.
+func TestDamageIsRepairedAtTheNextQuestion(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, shelf(t, "good", "# Dam\n\nThe Pineview Dam was completed in 1937.\n"))
+	asked := marchwarden.Request{Question: "When was the Pineview Dam completed?"}
+	h.ask(t, asked)
+	path := filepath.Join(h.path, "library", "index.db")
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.Exec("DELETE FROM texts; UPDATE folders SET state = state + 1")
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	res := h.ask(t, asked)
+	if len(res.Citations) > 0 || len(res.Gaps) == 0 || !strings.Contains(res.Gaps[0].Detail, "damaged") {
+		t.Errorf("%d citations from a damaged index, gaps %+v", len(res.Citations), res.Gaps)
+	}
+	if res = h.ask(t, asked); !strings.Contains(res.Answer, "1937") {
+		t.Errorf("after the repair: %s, gaps %+v", res.Answer, res.Gaps)
 	}
 }

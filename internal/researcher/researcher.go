@@ -139,7 +139,7 @@ func (r Rerun) Same() bool { return bytes.Equal(r.Want, r.Got) }
 
 // Again re-executes a complete run on its record, without engine, fetcher and model. Every blob that the trace names is
 // checked first. vectorsOf finds the embedder of an id, or is nil; vectors that cannot be had are CodeUnsupported.
-func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (Rerun, error) {
+func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) embed.Embedder) (Rerun, error) {
 	var e embed.Embedder
 	start, want, err := run.Again(ctx, log, blobs, func(start *trace.Start) (err error) {
 		if err = run.SameMind(start, Mind(start.Model)); err == nil {

@@ -33,7 +33,7 @@ type Lab struct {
 	Model    llm.Model      // the language model that plans and writes; nil leaves both to minds that need none
 	Vectors  embed.Embedder // makes the sentence vectors of new runs; nil is to do without
 	// VectorsOf finds what made the vectors of a run that is resumed, by its id; nil knows Vectors alone.
-	VectorsOf   func(id string) (embed.Embedder, error)
+	VectorsOf   func(id string) embed.Embedder
 	Prices      ledger.Prices               // that the user has set, before those of the program
 	Calibration json.RawMessage             // the table by which confidence is calibrated; nil leaves the scores as they are
 	PartOf      bool                        // marks the runs as rihlas of an investigation
@@ -102,7 +102,7 @@ func (l *Lab) Resume(ctx context.Context, name string, req marchwarden.Request, 
 	}
 	vectorsOf := l.VectorsOf
 	if vectorsOf == nil {
-		vectorsOf = func(string) (embed.Embedder, error) { return l.Vectors, nil }
+		vectorsOf = func(string) embed.Embedder { return l.Vectors }
 	}
 	vectors, err := reader.VectorsOf(start, vectorsOf)
 	if err != nil {

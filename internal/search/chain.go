@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,9 +36,9 @@ func (c chain) Name() string {
 // Search implements Engine.
 func (c chain) Search(ctx context.Context, q Query) ([]Hit, error) {
 	var hits []Hit
-	var failed failures
+	errs := make([]error, len(c))
 	sources := 0
-	for _, e := range c {
+	for i, e := range c {
 		var found []Hit
 		err := ctx.Err()
 		if err == nil {
@@ -46,9 +47,7 @@ func (c chain) Search(ctx context.Context, q Query) ([]Hit, error) {
 		if err != nil && ctx.Err() != nil {
 			return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s: the search was stopped", c.Name())
 		}
-		if err != nil {
-			failed = append(failed, named(e.Name(), err))
-		}
+		errs[i] = err
 		before := len(hits)
 		for _, h := range found { // each engine keeps the promises of Engine for its own hits
 			known := slices.ContainsFunc(hits, func(o Hit) bool { return o.Locator == h.Locator })
@@ -69,7 +68,7 @@ func (c chain) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if len(c) == 0 {
 		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "no search engine is configured")
 	}
-	return hits, failed.err(len(c))
+	return hits, Failed(c, errs)
 }
 
 // named puts the engine's name before an error. A fault is never CodeNotFound:
@@ -85,7 +84,7 @@ func named(name string, err error) error {
 	return &marchwarden.Error{Code: code, Message: name, Hint: hint, Err: err}
 }
 
-// failures are the engines that gave no answer, in the order of the chain.
+// failures are the errors of several engines.
 type failures []error
 
 // Error gives one line.
@@ -100,19 +99,24 @@ func (f failures) Error() string {
 // Unwrap exposes every failure.
 func (f failures) Unwrap() []error { return f }
 
-// err is the error of a chain of n engines, or nil.
-func (f failures) err(n int) error {
+// Failed is one error, on one line, for the engines that failed, or nil; errs are theirs by
+// place. It names every one of them. Its code is the first one's, and its hint the first
+// there is.
+func Failed(engines []Engine, errs []error) error {
+	var f failures
+	hint := ""
+	for i, err := range errs {
+		if err != nil {
+			f = append(f, named(engines[i].Name(), err))
+			hint = cmp.Or(hint, marchwarden.HintOf(err))
+		}
+	}
 	if len(f) == 0 {
 		return nil
 	}
-	e := &marchwarden.Error{Code: marchwarden.CodeOf(f[0]), Message: fmt.Sprintf("%d of %d search engines failed", len(f), n), Err: f}
-	if n == 1 {
-		e.Message = "the search engine failed"
+	message := "the search engine failed"
+	if len(engines) > 1 {
+		message = fmt.Sprintf("%d of %d search engines failed", len(f), len(engines))
 	}
-	for _, err := range f {
-		if e.Hint = marchwarden.HintOf(err); e.Hint != "" {
-			break
-		}
-	}
-	return e
+	return &marchwarden.Error{Code: marchwarden.CodeOf(f[0]), Message: message, Hint: hint, Err: f}
 }

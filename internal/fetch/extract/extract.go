@@ -10,7 +10,6 @@
 package extract
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -225,9 +224,6 @@ func finish(doc Document, maxBytes int64) (Document, error) {
 	if int64(len(doc.Text)) > maxBytes {
 		return Document{}, fmt.Errorf("extract %s: %w: text has %d bytes, limit %d", doc.MediaType, ErrTooLarge, len(doc.Text), maxBytes)
 	}
-	if doc.NonText {
-		doc.Text = ""
-	}
 	doc.Title, doc.Author = oneLine(doc.Title, 500), oneLine(doc.Author, 300)
 	doc.Published = plaintext.Date(doc.Published)
 	doc.URL = absoluteURL(nil, doc.URL)
@@ -282,17 +278,11 @@ func LinesOf(name string, raw []byte, text string) (lines *Lines) {
 
 // finds reads the source again, and reports whether that gives the text, with its lines.
 func (s source) finds(text string) bool {
-	if (s.format == fmtText || s.format == fmtSource) && string(bytes.TrimRight(s.raw, "\n")) == text {
-		s.lines.verbatim(text)
-		return true
-	}
 	doc, err := s.read()
-	if err != nil || s.lines.lost || doc.Text != text && normalise(doc.Text) != text {
+	if err != nil || s.lines.lost || normalise(doc.Text) != text {
 		return false
 	}
-	if doc.Text != text {
-		s.lines.settle(doc.Text)
-	}
+	s.lines.settle(doc.Text)
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -250,11 +251,11 @@ func readXlsx(s source, doc *Document) error {
 
 type xlsxReader struct {
 	sheetWriter
-	shared           []string
-	formats          []string // of numbers, by the style of a cell
-	from1904         bool
-	kind, format     string // of the open cell
-	inValue, skipRow bool
+	shared       []string
+	formats      []string // of numbers, by the style of a cell
+	from1904     bool
+	kind, format string // of the open cell
+	inValue      bool
 }
 
 // strings reads the texts that cells share. How a word is pronounced is no part of it.
@@ -283,22 +284,17 @@ func (r *xlsxReader) strings(a *archive) error {
 
 // styles reads how the cells of each style show numbers.
 func (r *xlsxReader) styles(a *archive) error {
-	own := map[string]string{}
+	formats := maps.Clone(knownFormats)
 	inCells := false
 	enter := func(t xml.StartElement) bool {
 		switch t.Name.Local {
 		case "numFmt":
-			own[xmlAttr(t, "numFmtId")] = xmlAttr(t, "formatCode")
+			formats[xmlAttr(t, "numFmtId")] = xmlAttr(t, "formatCode")
 		case "cellXfs":
 			inCells = true
 		case "xf":
 			if inCells {
-				id := xmlAttr(t, "numFmtId")
-				format, ok := own[id]
-				if !ok {
-					format = knownFormats[id]
-				}
-				r.formats = append(r.formats, format)
+				r.formats = append(r.formats, formats[xmlAttr(t, "numFmtId")])
 			}
 		}
 		return true
@@ -323,7 +319,8 @@ func (r *xlsxReader) enter(t xml.StartElement) bool {
 		} else {
 			r.rows++
 		}
-		r.column, r.cells, r.skipRow = -1, r.cells[:0], xmlAttr(t, "hidden") == "1"
+		r.column, r.cells = -1, r.cells[:0]
+		return xmlAttr(t, "hidden") != "1"
 	case "c":
 		r.column = columnOf(xmlAttr(t, "r"), r.column+1)
 		r.kind, r.format = xmlAttr(t, "t"), ""
@@ -338,7 +335,7 @@ func (r *xlsxReader) enter(t xml.StartElement) bool {
 }
 
 func (r *xlsxReader) chars(s string) error {
-	if r.inValue && !r.skipRow {
+	if r.inValue {
 		r.text.WriteString(s)
 	}
 	return nil

@@ -25,7 +25,7 @@ import (
 type format int
 
 const (
-	fmtUnknown format = iota
+	fmtUnknown format = iota // or no text
 	fmtMarkdown
 	fmtText
 	fmtSource
@@ -48,7 +48,6 @@ const (
 	fmtTSV
 	fmtJSON
 	fmtXML
-	fmtBinary
 )
 
 // What other formats are read as where they are not what they seem.
@@ -94,7 +93,6 @@ var formats = [...]struct {
 	fmtTSV:       {media: "text/tab-separated-values", extractor: "table/5", read: readTable, types: "text/tab-separated-values", endings: "tsv tab", lines: true},
 	fmtJSON:      {media: jsonMedia, extractor: jsonExtractor, read: readJSON, types: "application/json text/json application/x-ndjson application/jsonl", endings: "json ndjson jsonl geojson jsonld", lines: true},
 	fmtXML:       {media: "application/xml", extractor: "xml/3", read: readXML, types: "application/xml text/xml", endings: "xml rss atom rdf opml"},
-	fmtBinary:    {media: "application/octet-stream"},
 }
 
 func (f format) mediaType() string { return formats[f].media }
@@ -214,13 +212,13 @@ func sniff(name string, said format, raw []byte) format {
 			return f
 		}
 		if formats[named].main == "" {
-			return fmtBinary
+			return fmtUnknown
 		}
 		return named
 	case formats[named].signed && !looksHTML(head):
 		return named // the reader will say how it is damaged
 	case isBinary(raw):
-		return fmtBinary
+		return fmtUnknown
 	case looksHTML(head) && (isURL(name) || named == fmtUnknown || formats[named].signed):
 		return fmtHTML
 	}
@@ -282,22 +280,17 @@ func isBinary(raw []byte) bool {
 	if nul*1000 > len(sample) || control*20 > len(sample) {
 		return true
 	}
-	return nul+control > 0 && binaryType(raw) != fmtBinary.mediaType()
+	return nul+control > 0 && binaryType(raw) != fmtUnknown.mediaType()
 }
 
 // binaryType names the media type of bytes that are no text, as far as a signature tells.
 func binaryType(raw []byte) string {
 	t := http.DetectContentType(raw)
 	if strings.HasPrefix(t, "text/") {
-		return fmtBinary.mediaType()
+		return fmtUnknown.mediaType()
 	}
 	return t
 }
-
-var (
-	xmlEncoding  = regexp.MustCompile(`^\s*<\?xml[^>]*\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
-	metaEncoding = regexp.MustCompile(`(?i)<meta\s[^>]*charset\s*=\s*["']?\s*([A-Za-z0-9._:-]+)`)
-)
 
 // decode gives the text of raw in UTF-8. A byte order mark decides; then bytes that are valid UTF-8 to the end are UTF-8 whatever they claim; then the charset
 // that came with them; then what the document declares; then the likeliest encoding by letter statistics. Bytes without meaning become U+FFFD.
@@ -350,32 +343,24 @@ func byMark(raw []byte) (enc encoding.Encoding, skip int) {
 // by accident only.
 func mostlyUTF8(raw []byte) bool {
 	var good, bad int
-	for i := 0; i < len(raw); {
-		if raw[i] < utf8.RuneSelf {
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRune(raw[i:])
-		if r == utf8.RuneError && n == 1 {
+	for _, r := range string(raw) {
+		switch {
+		case r == utf8.RuneError:
 			bad++
-		} else {
+		case r >= utf8.RuneSelf:
 			good++
 		}
-		i += n
 	}
 	return good >= 10*bad
 }
 
-// declared reads the encoding out of an XML declaration or an HTML meta element.
+// encodingName is what an XML declaration or an HTML meta element says of the encoding.
+var encodingName = regexp.MustCompile(`(?i)(?:^\s*<\?xml[^>]*\sencoding|<meta\s[^>]*charset)\s*=\s*["']?\s*([a-z0-9._:-]+)`)
+
+// declared reads the encoding out of the head of a document.
 func declared(raw []byte, f format) encoding.Encoding {
-	var m [][]byte
-	if f == fmtHTML || f == fmtXML {
-		m = xmlEncoding.FindSubmatch(raw[:min(len(raw), 256)])
-	}
-	if m == nil && f == fmtHTML {
-		m = metaEncoding.FindSubmatch(raw[:min(len(raw), 4096)])
-	}
-	if m == nil {
+	m := encodingName.FindSubmatch(raw[:min(len(raw), 4096)])
+	if m == nil || f != fmtHTML && f != fmtXML {
 		return nil
 	}
 	return narrow(string(m[1]))
@@ -396,10 +381,7 @@ func guess(raw []byte, f format) encoding.Encoding {
 	if f == fmtHTML {
 		detector = chardet.NewHtmlDetector()
 	}
-	results, err := detector.DetectAll(raw[:min(len(raw), 256<<10)])
-	if err != nil {
-		return charmap.Windows1252
-	}
+	results, _ := detector.DetectAll(raw[:min(len(raw), 256<<10)]) // an error comes without results
 	var best chardet.Result
 	for _, r := range results {
 		if r.Confidence > best.Confidence || r.Confidence == best.Confidence && r.Charset < best.Charset {

@@ -85,9 +85,8 @@ func (f *Fetcher) hop(ctx context.Context, at *host, u *url.URL) (got answer, er
 	if err := f.cfg.Guard.CheckURL(u); err != nil {
 		return got, err
 	}
-	delay, err := f.robots.check(ctx, u)
-	if err == nil {
-		got, err = f.try(ctx, at, u, delay)
+	if err = f.robots.check(ctx, u); err == nil {
+		got, err = f.try(ctx, at, u)
 	}
 	if err == nil {
 		err = statusError(got)
@@ -120,9 +119,9 @@ func target(got answer) (*url.URL, error) {
 
 // try sends a request, and once more when the first attempt met a passing
 // fault.
-func (f *Fetcher) try(ctx context.Context, at *host, u *url.URL, delay time.Duration) (answer, error) {
+func (f *Fetcher) try(ctx context.Context, at *host, u *url.URL) (answer, error) {
 	for attempt := 0; ; attempt++ {
-		if err := at.pace(ctx, delay); err != nil {
+		if err := at.wait(ctx); err != nil {
 			return answer{}, err
 		}
 		got, err := f.send(ctx, u, body{limit: f.cfg.MaxBody})

@@ -11,14 +11,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-const (
-	// maxCrawlDelay is the longest time between requests that a robots.txt can
-	// ask for and get.
-	maxCrawlDelay = 5 * time.Second
-	// maxHosts is how many hosts are remembered before those at rest are
-	// forgotten.
-	maxHosts = 1024
-)
+// maxHosts is how many hosts are remembered before those at rest are forgotten.
+const maxHosts = 1024
 
 // hosts keeps us polite: so many requests to a host at a time, and so long
 // between them.
@@ -33,7 +27,6 @@ type hosts struct {
 // host is where turns are taken. The requests of a turn go one after the other.
 type host struct {
 	name    string
-	least   time.Duration // between two requests
 	slots   chan struct{}
 	limiter *rate.Limiter
 }
@@ -64,21 +57,12 @@ func (h *hosts) of(name string) *host {
 		if len(h.byName) >= maxHosts {
 			maps.DeleteFunc(h.byName, func(_ string, host *host) bool { return len(host.slots) == 0 && host.limiter.Tokens() >= 1 })
 		}
-		h.byName[name] = &host{name: name, least: h.pace, slots: make(chan struct{}, h.perHost), limiter: rate.NewLimiter(rate.Inf, 1)}
+		h.byName[name] = &host{name: name, slots: make(chan struct{}, h.perHost), limiter: rate.NewLimiter(rate.Every(h.pace), 1)}
 	}
 	return h.byName[name]
 }
 
-// pace waits until the next request may be sent. The delay is what robots.txt
-// asks for, or 0.
-func (h *host) pace(ctx context.Context, delay time.Duration) error {
-	every := max(h.least, min(delay, maxCrawlDelay))
-	if every <= 0 {
-		return ctx.Err()
-	}
-	h.limiter.SetLimit(rate.Every(every))
-	if err := h.limiter.Wait(ctx); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeTimeout, "wait for the next request to %s, one every %v", h.name, every)
-	}
-	return nil
+// wait returns when the next request may be sent.
+func (h *host) wait(ctx context.Context) error {
+	return marchwarden.Wrap(h.limiter.Wait(ctx), marchwarden.CodeTimeout, "wait for the next request to %s", h.name)
 }

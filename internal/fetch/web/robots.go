@@ -2,12 +2,10 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -35,7 +33,6 @@ type rules struct {
 	text  string
 	wild  int // bytes in lines with a wildcard
 	fault int // the status when the server failed, which forbids all; else 0
-	delay time.Duration
 	until time.Time
 }
 
@@ -64,23 +61,23 @@ func newRobots(userAgent string, now func() time.Time, get func(context.Context,
 // agent is the name that the groups of a robots.txt are matched against, at the start of a User-Agent.
 var agent = regexp.MustCompile(`^[A-Za-z_-]*`)
 
-// check refuses, with CodeDenied, what robots.txt of u's host forbids, and
-// returns the delay it asks for. A robots.txt that is not there allows all; one
-// that the server fails to give, or that cannot be reached, allows nothing.
-func (r *robots) check(ctx context.Context, u *url.URL) (time.Duration, error) {
+// check refuses, with CodeDenied, what robots.txt of u's host forbids. A
+// robots.txt that is not there allows all; one that the server fails to give, or
+// that cannot be reached, allows nothing.
+func (r *robots) check(ctx context.Context, u *url.URL) error {
 	rules, err := r.of(ctx, u)
 	if err != nil {
-		return 0, fmt.Errorf("robots.txt of %s: %w", u.Host, err)
+		return fmt.Errorf("robots.txt of %s: %w", u.Host, err)
 	}
 	switch {
 	case rules.fault != 0:
-		return 0, marchwarden.Errorf(marchwarden.CodeDenied, "robots.txt of %s answers %d, which forbids fetching until it is back", u.Host, rules.fault)
+		return marchwarden.Errorf(marchwarden.CodeDenied, "robots.txt of %s answers %d, which forbids fetching until it is back", u.Host, rules.fault)
 	case rules.wild*len(u.String()) > robotsWork:
-		return 0, marchwarden.Errorf(marchwarden.CodeDenied, "robots.txt of %s has too many wildcards for an address so long", u.Host)
+		return marchwarden.Errorf(marchwarden.CodeDenied, "robots.txt of %s has too many wildcards for an address so long", u.Host)
 	case !allows(rules.text, r.token, u.String()):
-		return 0, marchwarden.Errorf(marchwarden.CodeDenied, "robots.txt of %s refuses it", u.Host)
+		return marchwarden.Errorf(marchwarden.CodeDenied, "robots.txt of %s refuses it", u.Host)
 	}
-	return rules.delay, nil
+	return nil
 }
 
 // allows asks the matcher. It reads untrusted text: should it panic, that
@@ -166,7 +163,6 @@ func (r *robots) find(u *url.URL) (found rules, err error) {
 				found.wild += len(line)
 			}
 		}
-		found.delay = crawlDelay(found.text, r.token)
 	case got.status >= 500:
 		found.fault, found.until = got.status, r.now().Add(robotsFaultLife)
 	}
@@ -193,43 +189,4 @@ func (f *Fetcher) getRobots(ctx context.Context, u *url.URL) (answer, error) {
 		}
 	}
 	return answer{url: u, status: http.StatusNotFound}, nil
-}
-
-// crawlDelay finds the time between requests that a robots.txt asks for, which the matcher
-// passes over: that of the group for us, else that of the group for all.
-func crawlDelay(text, token string) time.Duration {
-	var ours, all time.Duration
-	var haveOurs, inOurs, inAll, rules bool // in: the group being read is for us, for all
-	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		line, _, _ = strings.Cut(line, "#")
-		key, value, _ := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		switch strings.ToLower(strings.TrimSpace(key)) {
-		case "user-agent":
-			if rules {
-				inOurs, inAll, rules = false, false, false
-			}
-			inAll = inAll || value == "*"
-			inOurs = inOurs || strings.EqualFold(agent.FindString(value), token)
-			haveOurs = haveOurs || inOurs // it takes the place of the one for all
-		case "allow", "disallow":
-			rules = true
-		case "crawl-delay":
-			seconds, err := strconv.ParseFloat(value, 64)
-			if err != nil && !errors.Is(err, strconv.ErrRange) || !(seconds > 0) {
-				continue
-			}
-			delay := time.Duration(min(seconds, maxCrawlDelay.Seconds()) * float64(time.Second))
-			if inOurs {
-				ours = delay
-			}
-			if inAll {
-				all = delay
-			}
-		}
-	}
-	if haveOurs {
-		return ours
-	}
-	return all
 }

@@ -194,42 +194,6 @@ func TestCostlyRobots(t *testing.T) {
 	}
 }
 
-func TestCrawlDelay(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"": 0, "User-agent: *\nCrawl-delay: 2\n": 2 * time.Second, "User-agent: *\nDisallow: /a\ncrawl-DELAY: 0.5\n": 500 * time.Millisecond,
-		"User-agent: *\nCrawl-delay: 3600\n": maxCrawlDelay, "User-agent: *\nCrawl-delay: 1e999\n": maxCrawlDelay,
-		"User-agent: *\nCrawl-delay: soon\n": 0, "User-agent: *\nCrawl-delay: -1\n": 0, "User-agent: *\nCrawl-delay: NaN\n": 0,
-		"User-agent: x\nCrawl-delay: 2\n": 0, "User-agent: x\nUser-agent: *\nCrawl-delay: 2\n": 2 * time.Second,
-		"User-agent: *\nCrawl-delay: 2\nDisallow: /a\nUser-agent: marchwarden\nCrawl-delay: 1\n": time.Second,
-		"User-agent: Marchwarden\nCrawl-delay: 1\nDisallow: /\nUser-agent: *\nCrawl-delay: 2\n":  time.Second,
-		"User-agent: marchwarden\nDisallow: /a\nUser-agent: *\nCrawl-delay: 2\n":                 0,
-	} {
-		if got := crawlDelay(text, "marchwarden"); got != want {
-			t.Errorf("crawlDelay(%q) = %v, want %v", text, got, want)
-		}
-	}
-}
-
-func TestCrawlDelayIsKept(t *testing.T) {
-	server := serveAll(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/robots.txt" {
-			fmt.Fprint(w, "User-agent: *\nCrawl-delay: 0.1\n")
-			return
-		}
-		fmt.Fprint(w, "a page")
-	})
-	f := newFetcher(t, nil)
-	start := time.Now()
-	for i := range 3 {
-		if _, err := f.Fetch(t.Context(), fmt.Sprintf("%s/%d", server, i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := time.Since(start); got < 180*time.Millisecond {
-		t.Errorf("three requests within %v, want 200 ms at least", got)
-	}
-}
-
 func TestRobotsAreForgotten(t *testing.T) {
 	r := newRobots("marchwarden", func() time.Time { return noon }, nil)
 	defer r.close()
@@ -307,8 +271,5 @@ func FuzzRobots(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, path string) {
 		u := url.URL{Scheme: "https", Host: "example.org", Path: "/" + path}
 		allows(text, "marchwarden", u.String())
-		if d := crawlDelay(text, "marchwarden"); d < 0 || d > maxCrawlDelay {
-			t.Errorf("delay %v", d)
-		}
 	})
 }

@@ -452,7 +452,7 @@ func TestHostsAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	resting, err := h.enter(t.Context(), "asked a moment ago")
-	if err != nil || resting.pace(t.Context(), 0) != nil {
+	if err != nil || resting.wait(t.Context()) != nil {
 		t.Fatal(err)
 	}
 	resting.leave()

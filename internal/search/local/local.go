@@ -16,13 +16,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"hash"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -33,22 +30,19 @@ import (
 // disk by several processes at once: readers never wait for writers, and writers
 // take turns of a batch of files each.
 type Index struct {
-	path string // "" in memory
-
-	// handles guards w, r and rebuilt: held for reading while they are used, for
-	// writing while they are replaced.
-	handles sync.RWMutex
+	path    string  // "" in memory
 	w       *sql.DB // one connection; transactions begin by taking the write lock
 	r       *sql.DB // read-only connections; the same as w in memory
-	rebuilt string  // why the index was started anew since Open, or ""
-
-	views views
+	rebuilt string  // why Open started the index anew, or ""
+	views   views
 }
 
 // Open opens the index at path, creating it (mode 0600) and its folder when
 // missing; an empty path makes an index in memory. A file of another version or
-// a damaged one is started anew, which the next Report says. A database of another
+// a damaged one is started anew, which every Report says. A database of another
 // program is refused with CodeInvalid and left alone. The caller closes the index.
+//
+// Damage that is met later is CodeUnavailable: the next Open repairs it.
 func Open(ctx context.Context, path string) (*Index, error) {
 	ix := &Index{}
 	var err error
@@ -59,7 +53,7 @@ func Open(ctx context.Context, path string) (*Index, error) {
 		err = ix.open(ctx)
 	}
 	if err != nil {
-		return nil, coded(ctx, err, "open index %q", path)
+		return nil, ix.coded(ctx, err, "open index %q", path)
 	}
 	return ix, nil
 }
@@ -69,44 +63,21 @@ func (ix *Index) open(ctx context.Context) error {
 	if ix.path == "" || err != nil && !damaged(err) {
 		return err
 	}
-	if _, marked := os.Stat(ix.marker()); err == nil && marked != nil {
+	if err == nil && !ix.Damaged() {
 		return nil
 	}
-	return errors.Join(ix.disconnect(), ix.startAnew(ctx))
+	return errors.Join(ix.Close(), ix.startAnew(ctx))
 }
 
-// rebuild starts an index in use anew. A search that is under way ends
-// first; one that comes later sees the new, still empty index.
-func (ix *Index) rebuild(ctx context.Context) error {
-	ix.handles.Lock()
-	defer ix.handles.Unlock()
-	if err := os.WriteFile(ix.marker(), nil, 0o600); err != nil {
-		return fmt.Errorf("mark index as damaged: %w", err)
-	}
-	if err := ix.disconnect(); err != nil {
-		return fmt.Errorf("close damaged index: %w", err)
-	}
-	return ix.startAnew(ctx)
-}
-
-// Close closes the index. Nothing may use it or its engines afterwards.
+// Close closes the index. What uses it or its engines afterwards fails.
 func (ix *Index) Close() error {
-	ix.handles.Lock()
-	defer ix.handles.Unlock()
-	return ix.disconnect()
-}
-
-// errClosed is what a closed index answers, or one whose repair failed.
-var errClosed = errors.New("index is closed")
-
-// use runs fn while the handles cannot be replaced.
-func (ix *Index) use(fn func() error) error {
-	ix.handles.RLock()
-	defer ix.handles.RUnlock()
-	if ix.r == nil {
-		return errClosed
+	var errs []error
+	for _, db := range []*sql.DB{ix.r, ix.w} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
 	}
-	return fn()
+	return errors.Join(errs...)
 }
 
 // FolderInfo is what the index holds of one folder.
@@ -124,39 +95,32 @@ func (ix *Index) Folders(ctx context.Context) ([]FolderInfo, error) {
 		FolderInfo
 		updated string
 	}
+	list, err := rows(ctx, ix.r, func(r *row) []any { return []any{&r.Path, &r.updated, &r.Files, &r.Chunks, &r.Bytes} },
+		`SELECT f.name, f.updated, count(d.id), coalesce(sum(d.chunks), 0), coalesce(sum(d.size), 0)
+		FROM folders f LEFT JOIN docs d ON d.folder = f.id AND d.note = '' GROUP BY f.id ORDER BY f.name`)
 	var infos []FolderInfo
-	err := ix.use(func() error {
-		list, err := rows(ctx, ix.r, func(r *row) []any { return []any{&r.Path, &r.updated, &r.Files, &r.Chunks, &r.Bytes} },
-			`SELECT f.name, f.updated, count(d.id), coalesce(sum(d.chunks), 0), coalesce(sum(d.size), 0)
-			FROM folders f LEFT JOIN docs d ON d.folder = f.id AND d.note = '' GROUP BY f.id ORDER BY f.name`)
-		for _, r := range list {
-			r.Updated, _ = time.Parse(time.RFC3339Nano, r.updated) // what is no time is unknown
-			infos = append(infos, r.FolderInfo)
-		}
-		return err
-	})
-	return infos, coded(ctx, err, "list folders of the index")
+	for _, r := range list {
+		r.Updated, _ = time.Parse(time.RFC3339Nano, r.updated) // what is no time is unknown
+		infos = append(infos, r.FolderInfo)
+	}
+	return infos, ix.coded(ctx, err, "list folders of the index")
 }
 
 // Remove takes a folder, by its Name, out of the index; the folder itself is not
 // touched. CodeNotFound if the index does not hold it. Cancelled half-way, what
 // is left stays in the index until Remove or Update is called again.
 func (ix *Index) Remove(ctx context.Context, folder string) error {
-	err := ix.use(func() error {
-		id, known, err := ix.load(ctx, folder)
-		if err != nil {
-			return err
-		}
-		if id == 0 {
-			return marchwarden.Errorf(marchwarden.CodeNotFound, "folder %q is not in the library index", folder)
-		}
-		if err := ix.removeDocs(ctx, id, idsOf(known)); err != nil {
-			return err
-		}
+	id, known, err := ix.load(ctx, folder)
+	if err == nil && id == 0 {
+		err = marchwarden.Errorf(marchwarden.CodeNotFound, "folder %q is not in the library index", folder)
+	}
+	if err == nil {
+		err = ix.removeDocs(ctx, id, idsOf(known))
+	}
+	if err == nil {
 		_, err = ix.w.ExecContext(ctx, "DELETE FROM folders WHERE id = ? AND NOT EXISTS (SELECT 1 FROM docs WHERE folder = ?)", id, id)
-		return err
-	})
-	return coded(ctx, err, "remove folder %q from the index", folder)
+	}
+	return ix.coded(ctx, err, "remove folder %q from the index", folder)
 }
 
 // Fingerprint is a hash of what the index holds of these folders: the name and
@@ -164,23 +128,17 @@ func (ix *Index) Remove(ctx context.Context, folder string) error {
 func (ix *Index) Fingerprint(ctx context.Context, folders ...*fetch.Folder) (string, error) {
 	sum := sha256.New()
 	frame(sum, []byte("marchwarden library fingerprint, schema 5")) // to be raised when the same bytes give other texts
-	err := ix.use(func() error {
-		for _, f := range byName(folders) {
-			_, known, err := ix.load(ctx, f.Name)
-			if err != nil {
-				return err
-			}
-			frame(sum, []byte(f.Name))
-			frame(sum, binary.BigEndian.AppendUint64(nil, uint64(len(known))))
-			for _, name := range slices.Sorted(maps.Keys(known)) {
-				frame(sum, []byte(name))
-				frame(sum, known[name].hash)
-			}
+	for _, f := range byName(folders) {
+		_, known, err := ix.load(ctx, f.Name)
+		if err != nil {
+			return "", ix.coded(ctx, err, "fingerprint the index")
 		}
-		return nil
-	})
-	if err != nil {
-		return "", coded(ctx, err, "fingerprint the index")
+		frame(sum, []byte(f.Name))
+		frame(sum, binary.BigEndian.AppendUint64(nil, uint64(len(known))))
+		for _, name := range slices.Sorted(maps.Keys(known)) {
+			frame(sum, []byte(name))
+			frame(sum, known[name].hash)
+		}
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -82,7 +82,7 @@ func (ix *Index) connect(ctx context.Context) (err error) {
 		err = ix.setUp(ctx)
 	}
 	if err != nil {
-		return errors.Join(err, ix.disconnect())
+		return errors.Join(err, ix.Close())
 	}
 	return nil
 }
@@ -112,18 +112,6 @@ func createPrivate(path string) error {
 		return fmt.Errorf("create index: %w: %w", errPlace, err)
 	}
 	return file.Close()
-}
-
-func (ix *Index) disconnect() error {
-	var errs []error
-	for _, db := range []*sql.DB{ix.r, ix.w} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
-	}
-	ix.r, ix.w = nil, nil
-	ix.views.clear()
-	return errors.Join(errs...)
 }
 
 // setUp switches to write-ahead logging, under which readers and the writer do
@@ -221,8 +209,15 @@ func Unwritable(err error) bool {
 // errPlace is in the chain of an error about the folder of an index.
 var errPlace = errors.New("it cannot be made there")
 
-// marker is the file that tells the next Open that a search met damage.
+// marker is the file that tells the next Open that the index is damaged.
 func (ix *Index) marker() string { return ix.path + ".damaged" }
+
+// Damaged reports whether the index was found damaged while it was in use, and has to be
+// opened again.
+func (ix *Index) Damaged() bool {
+	_, err := os.Stat(ix.marker())
+	return ix.path != "" && err == nil
+}
 
 // startAnew replaces a file that is damaged or of another version by an empty one, unless another
 // process did so first, and opens it. A lock keeps two from doing it at once.
@@ -236,11 +231,10 @@ func (ix *Index) startAnew(ctx context.Context) error {
 	}
 	defer unlock()
 	ix.rebuilt = "it was made by another version of the program, or damaged"
-	_, markErr := os.Stat(ix.marker())
-	if err := ix.connect(ctx); err == nil && markErr != nil || err != nil && !damaged(err) {
+	if err := ix.connect(ctx); err == nil && !ix.Damaged() || err != nil && !damaged(err) {
 		return err // nil: repaired by another
 	}
-	if err := ix.disconnect(); err != nil {
+	if err := ix.Close(); err != nil {
 		return err
 	}
 	// The side files go first: without them the damaged file is still damaged,
@@ -254,13 +248,24 @@ func (ix *Index) startAnew(ctx context.Context) error {
 }
 
 // coded gives every failure of the index a code: what the caller's context
-// ended is cancelled, everything else makes the index unavailable.
-func coded(ctx context.Context, err error, format string, args ...any) error {
+// ended is cancelled, everything else makes the index unavailable. Damage leaves a mark
+// that makes the next Open start the index anew. Here and now an empty index would only
+// look like an answer.
+func (ix *Index) coded(ctx context.Context, err error, format string, args ...any) error {
 	if err == nil {
 		return nil
 	}
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return marchwarden.Wrap(errors.Join(ctxErr, err), marchwarden.CodeCanceled, format, args...)
+	}
+	if damaged(err) {
+		if ix.path != "" {
+			err = errors.Join(err, os.WriteFile(ix.marker(), nil, 0o600))
+		}
+		return &marchwarden.Error{
+			Code: marchwarden.CodeUnavailable, Message: "the library index is damaged",
+			Hint: "try again: the index is made anew", Err: err,
+		}
 	}
 	var known *marchwarden.Error
 	if errors.As(err, &known) {

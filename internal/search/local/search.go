@@ -7,12 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strings"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -64,7 +62,7 @@ func (e *engine) Free() bool { return true }
 // Search implements search.Engine.
 func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, coded(ctx, err, "search the library")
+		return nil, e.ix.coded(ctx, err, "search the library")
 	}
 	if q.Limit < 1 {
 		q.Limit = defaultLimit
@@ -74,11 +72,8 @@ func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 		return nil, nil
 	}
 	hits, err := e.ranked(ctx, q, wanted(words, times))
-	if damaged(err) && ctx.Err() == nil {
-		return nil, e.ix.reportDamage(err)
-	}
 	if err != nil {
-		return nil, coded(ctx, err, "search the library")
+		return nil, e.ix.coded(ctx, err, "search the library")
 	}
 	for i := range hits {
 		hits[i].Snippet = snippet(hits[i].Snippet, words)
@@ -132,40 +127,23 @@ func (e *engine) find(ctx context.Context, q search.Query, terms []inverted.Term
 	if e.embed != nil && !q.ByWords {
 		want = max(want, MaxTexts)
 	}
-	err = e.ix.use(func() error {
-		tx, err := e.ix.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one state of the index throughout
-		if err != nil {
-			return fmt.Errorf("begin search: %w", err)
+	tx, err := e.ix.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one state of the index throughout
+	if err != nil {
+		return nil, false, fmt.Errorf("begin search: %w", err)
+	}
+	defer tx.Rollback()
+	s := &searcher{ctx: ctx, tx: tx, q: q}
+	if err := s.lookUp(&e.ix.views, e.folders); err != nil {
+		return nil, false, err
+	}
+	if best != nil {
+		if terms, err = Feedback(terms, best, s.view.IDF); err != nil {
+			return nil, false, err
 		}
-		defer tx.Rollback()
-		s := &searcher{ctx: ctx, tx: tx, q: q}
-		if err := s.lookUp(&e.ix.views, e.folders); err != nil {
-			return err
-		}
-		if best != nil {
-			if terms, err = Feedback(terms, best, s.view.IDF); err != nil {
-				return err
-			}
-		}
-		whole = e.embed != nil && s.view.Chunks() <= WholeTexts
-		list, err = s.find(terms, want, whole)
-		return err
-	})
+	}
+	whole = e.embed != nil && s.view.Chunks() <= WholeTexts
+	list, err = s.find(terms, want, whole)
 	return list, whole, err
-}
-
-// reportDamage leaves a mark that makes the next Open start the index anew. Here
-// and now an empty index would only look like an answer.
-func (ix *Index) reportDamage(err error) error {
-	if ix.path != "" {
-		if markErr := os.WriteFile(ix.marker(), nil, 0o600); markErr != nil {
-			err = errors.Join(err, markErr)
-		}
-	}
-	return &marchwarden.Error{
-		Code: marchwarden.CodeUnavailable, Message: "the library index is damaged",
-		Hint: "ask again: the index is made anew", Err: err,
-	}
 }
 
 // wanted is what to look for where a query has words, each with a count.

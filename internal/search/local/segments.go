@@ -19,9 +19,6 @@ type views struct {
 	segments map[int64]*inverted.Segment // of view, by id
 }
 
-// clear forgets everything. No search may be under way.
-func (v *views) clear() { v.key, v.view, v.segments = "", nil, nil }
-
 // get returns a view of folders as tx sees them; states are theirs by id.
 func (v *views) get(ctx context.Context, tx *sql.Tx, folders, states []int64) (*inverted.View, error) {
 	v.mu.Lock()

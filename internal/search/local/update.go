@@ -42,7 +42,7 @@ type Report struct {
 	Unchanged int     `json:"unchanged"`
 	Skipped   Skipped `json:"skipped"`
 	Notes     []Note  `json:"notes,omitempty"` // in order of name
-	// Rebuilt says why the index was started anew since it was opened, or "".
+	// Rebuilt says why the index was started anew when it was opened, or "".
 	Rebuilt string `json:"rebuilt,omitempty"`
 }
 
@@ -92,30 +92,16 @@ type batch struct {
 // not change are not read; files whose bytes did not change are not extracted;
 // files that are gone leave the index. A file that cannot be read is a Note,
 // never a failure; with CodeUnavailable fails only a folder that cannot be read
-// itself, or an index that cannot be written. A damaged index is started anew.
+// itself, or an index that is damaged or cannot be written.
 //
 // When ctx ends, what was indexed by then stays, and Update returns the report
 // of it together with a CodeCanceled error. Several updates, of this process or
 // others, may run at once, even of one folder.
 func (ix *Index) Update(ctx context.Context, f *fetch.Folder, opts UpdateOptions) (Report, error) {
-	report, err := ix.tryUpdate(ctx, f, opts)
-	if damaged(err) && ix.path != "" {
-		if err := ix.rebuild(ctx); err != nil {
-			return report, coded(ctx, err, "rebuild the damaged index")
-		}
-		report, err = ix.tryUpdate(ctx, f, opts)
-	}
-	return report, coded(ctx, err, "index folder %q", f.Name)
-}
-
-func (ix *Index) tryUpdate(ctx context.Context, f *fetch.Folder, opts UpdateOptions) (Report, error) {
-	u := &updater{ix: ix, folder: f, opts: opts, report: Report{Folder: f.Name}}
-	err := ix.use(func() error {
-		u.report.Rebuilt = ix.rebuilt
-		return u.run(ctx)
-	})
+	u := &updater{ix: ix, folder: f, opts: opts, report: Report{Folder: f.Name, Rebuilt: ix.rebuilt}}
+	err := u.run(ctx)
 	slices.SortFunc(u.report.Notes, func(a, b Note) int { return strings.Compare(a.Name, b.Name) })
-	return u.report, err
+	return u.report, ix.coded(ctx, err, "index folder %q", f.Name)
 }
 
 type updater struct {
