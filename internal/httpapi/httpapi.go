@@ -219,9 +219,6 @@ func (s *Service) noAnswer(err error) error {
 	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 		return s.fail(marchwarden.CodeTimeout, "", "no answer in time")
 	}
-	if limit, ok := errors.AsType[*marchwarden.Error](err); ok {
-		return &marchwarden.Error{Code: marchwarden.CodeOf(limit), Message: s.Name + ": it was not asked", Hint: marchwarden.HintOf(limit), Err: limit}
-	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without the address and its query, which may be long or secret
 	}

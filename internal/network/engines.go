@@ -19,6 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -104,11 +105,17 @@ func (h *Host) openEngines(c *settings.Settings, flag string) (search.Engine, er
 // OpenEngine makes one engine. Its limit is shared with all who work for the same engine of
 // tasks, if there is one.
 func (h *Host) OpenEngine(c *settings.Settings, k engineKind) search.Engine {
-	cfg := engines.Config{BaseURL: c.Text(k.url), HTTP: h.sharedClient(k.Name), UserAgent: h.UserAgent(), Now: h.Now}
-	if k.Needs != k.url {
-		cfg.Key = c.Text(k.Needs)
+	open := func(client *http.Client) search.Engine {
+		cfg := engines.Config{BaseURL: c.Text(k.url), HTTP: client, UserAgent: h.UserAgent(), Now: h.Now}
+		if k.Needs != k.url {
+			cfg.Key = c.Text(k.Needs)
+		}
+		return k.open(cfg)
 	}
-	return k.open(cfg)
+	if h.Limits == nil {
+		return open(h.ServiceClient())
+	}
+	return engines.NewRationed(h.Limits(limit.Key(k.Name, limit.Requests)), h.Now, h.ServiceClient(), open)
 }
 
 // openWebFetcher makes the fetcher of a research.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -66,12 +65,6 @@ func (f *fake) Search(ctx context.Context, q search.Query) ([]search.Hit, error)
 	return nil, nil
 }
 
-// rationed is an engine whose every request counts.
-func rationed(share dispatch.Limiter, now func() time.Time, address string, base http.RoundTripper) *fake {
-	client := &http.Client{Transport: Transport(func(string) dispatch.Limiter { return share }, now, base)}
-	return &fake{httpapi.Service{Name: "fake", Base: address, HTTP: client}}
-}
-
 func TestEveryRequestCounts(t *testing.T) {
 	var mu sync.Mutex
 	came := map[string]int{}
@@ -97,7 +90,7 @@ func TestEveryRequestCounts(t *testing.T) {
 		slow        time.Duration
 		code        marchwarden.Code
 	}{
-		{"", 0, 0, 0, ""},
+		{"", 1, 0, 0, ""},
 		{"one", 1, 1, 0, ""},
 		{"one two three", 3, 3, 0, ""},
 		{"refused", 2, 2, 50 * time.Millisecond, ""}, // the client asks once more
@@ -105,7 +98,10 @@ func TestEveryRequestCounts(t *testing.T) {
 	} {
 		clear(came)
 		s := &share{}
-		e := rationed(s, func() time.Time { return noon }, server.URL, nil)
+		client := &http.Client{}
+		e := NewRationed(s, func() time.Time { return noon }, client, func(h *http.Client) search.Engine {
+			return &fake{httpapi.Service{Name: "fake", Base: server.URL, HTTP: h}}
+		})
 		_, err := e.Search(t.Context(), search.Query{Text: tt.query})
 		all := 0
 		for _, n := range came {
@@ -118,13 +114,15 @@ func TestEveryRequestCounts(t *testing.T) {
 		if marchwarden.CodeOf(err) != tt.code || s.taken != tt.taken || s.used != all || all != tt.came || slow != tt.slow {
 			t.Errorf("%q: %v; took %d and used %d, %d requests, slow %v; want %+v", tt.query, err, s.taken, s.used, all, slow, tt)
 		}
-		e.service.HTTP.CloseIdleConnections()
+		e.(*rationed).Engine.(*fake).service.HTTP.CloseIdleConnections()
 	}
 }
 
 func TestNotAllowed(t *testing.T) {
 	s := &share{err: &marchwarden.Error{Code: marchwarden.CodeExhausted, Message: "used up", Hint: "tomorrow"}}
-	e := rationed(s, time.Now, "http://127.0.0.1:1", nil)
+	e := NewRationed(s, time.Now, &http.Client{}, func(h *http.Client) search.Engine {
+		return &fake{httpapi.Service{Name: "fake", Base: "http://127.0.0.1:1", HTTP: h}}
+	})
 	_, err := e.Search(t.Context(), search.Query{Text: "x"})
 	if marchwarden.CodeOf(err) != marchwarden.CodeExhausted || err.Error() != "fake: it was not asked: used up" || marchwarden.HintOf(err) != "tomorrow" {
 		t.Errorf("%v", err)
@@ -138,28 +136,35 @@ func (answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader("{}")), Request: req}, nil
 }
 
-// TestWaitsInsideItsTime: a request waits for its share within the time of its service, and
-// one that a day has no room for is refused at once.
-func TestWaitsInsideItsTime(t *testing.T) {
-	for rate, want := range map[string]struct {
-		code marchwarden.Code
-		wait time.Duration
-	}{
-		"1/s": {"", time.Second}, "1/m": {marchwarden.CodeTimeout, httpapi.DefaultTimeout}, "1/day": {marchwarden.CodeExhausted, 0},
-	} {
+// TestNothingAsked: searches that ask for nothing use nothing, however long ago another
+// one did, and those that ask use up what there is of a day.
+func TestNothingAsked(t *testing.T) {
+	for rate, want := range map[string]marchwarden.Code{"2/m": "", "2/day": marchwarden.CodeExhausted} {
 		synctest.Test(t, func(t *testing.T) {
 			rules, err := limit.ParseRules([]string{"fake requests " + rate})
 			if err != nil {
 				t.Fatal(err)
 			}
 			set := &limit.Set{Rules: rules, Now: time.Now, Store: limit.Folder(t.TempDir(), time.Now)}
-			e := rationed(set.Limit("fake/requests"), time.Now, "http://127.0.0.1:1", answers{})
-			began := time.Now()
-			for err == nil && time.Since(began) == 0 { // as many as may be asked at once
-				_, err = e.Search(t.Context(), search.Query{Text: "one"})
+			e := NewRationed(set.Limit("fake/requests"), time.Now, &http.Client{Transport: answers{}}, func(h *http.Client) search.Engine {
+				return &fake{httpapi.Service{Name: "fake", Base: "http://127.0.0.1:1", HTTP: h}}
+			})
+			searches := func(text string) (time.Duration, marchwarden.Code) {
+				began := time.Now()
+				_, err := e.Search(t.Context(), search.Query{Text: text})
+				synctest.Wait() // until what was not used is given back
+				return time.Since(began), marchwarden.CodeOf(err)
 			}
-			if code, d := marchwarden.CodeOf(err), time.Since(began); code != want.code || d.Round(time.Second) != want.wait {
-				t.Errorf("%s: %q after %v, want %q after %v", rate, code, d, want.code, want.wait)
+			searches("one")
+			time.Sleep(2 * time.Minute)
+			for i := range 5 {
+				if d, code := searches(""); d > time.Second || code != "" {
+					t.Errorf("%s: search %d for nothing waited for %v: %s", rate, i, d, code)
+				}
+			}
+			searches("two")
+			if d, code := searches("three"); code != want || want != "" && d > time.Second {
+				t.Errorf("%s: %q after %v, want %q", rate, code, d, want)
 			}
 		})
 	}
