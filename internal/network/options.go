@@ -161,8 +161,7 @@ func (o Options) Means(a *Host, c *settings.Settings) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := CalibrationOf(c)
-	return append(all, fmt.Sprintf("%q", kept), string(table)), err
+	return append(all, fmt.Sprintf("%q", kept)), nil
 }
 
 // Hint tells how to search more than what was searched, or what else would help most; nil for nothing.

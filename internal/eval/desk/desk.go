@@ -9,7 +9,6 @@ package desk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,9 +46,6 @@ type Config struct {
 	Model llm.Model
 	// Embed makes vectors; nil is to work without.
 	Embed embed.Embedder
-	// Calibration is the table that confidence is told by; nil leaves it as the rubric
-	// scores it.
-	Calibration json.RawMessage
 	// Depth is that of requests that name none; "" is balanced.
 	Depth marchwarden.Depth
 	// Records keeps a trace of every question; nil keeps none.
@@ -195,7 +191,7 @@ func (l *library) straight(ctx context.Context, req marchwarden.Request, model l
 	id := llm.ID(model)
 	mind := researcher.Mind(id)
 	run := loop.New(loop.Config{Engine: l.engine, Fetcher: l.fetcher, Reasoner: mind, Model: model, Vectors: l.cfg.Embed, Blobs: l.blobs})
-	start := &trace.Start{Request: req, Limits: req.Limits(), StartedAt: Today(), Engine: l.engine.Name(), Model: id, Mind: mind.ID(), Instruments: trace.Instruments{Calibration: l.cfg.Calibration, Gate: verify.Rules}}
+	start := &trace.Start{Request: req, Limits: req.Limits(), StartedAt: Today(), Engine: l.engine.Name(), Model: id, Mind: mind.ID(), Instruments: trace.Instruments{Gate: verify.Rules}}
 	reader.Describe(start, l.cfg.Embed)
 	return run.Run(ctx, unwritten{}, start, func() time.Duration { return 0 })
 }
@@ -218,7 +214,7 @@ func (l *library) researcher(model llm.Model, partOf bool) asked {
 func (l *library) lab(model llm.Model, partOf bool) researcher.Lab {
 	r := l.cfg.Records
 	return researcher.Lab{
-		Traces: r.Traces, Blobs: l.blobs, Version: r.Version, Now: r.Now, NewID: r.NewID, Model: model, Vectors: l.cfg.Embed, Calibration: l.cfg.Calibration, PartOf: partOf,
+		Traces: r.Traces, Blobs: l.blobs, Version: r.Version, Now: r.Now, NewID: r.NewID, Model: model, Vectors: l.cfg.Embed, PartOf: partOf,
 	}
 }
 
