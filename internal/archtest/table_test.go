@@ -84,7 +84,7 @@ var layers = []layer{
 	{"internal/webtest", []string{"internal/llm", "internal/llm/llmtest"}},                       // a small internet on loopback
 	{"internal/verify", []string{".", "internal/blob", "internal/evidence", "internal/fetch", "internal/lexicon", "internal/plaintext", "internal/reader", "internal/reason",
 		"internal/stat", "internal/trace"}},
-	{"internal/confidence", []string{".", "internal/evidence", "internal/fetch", "internal/stat", "internal/verify"}},
+	{"internal/confidence", []string{".", "internal/evidence", "internal/fetch", "internal/verify"}},
 	{"internal/reason/extractive", []string{".", "internal/budget", "internal/evidence", "internal/lexicon", "internal/plaintext", "internal/reader", "internal/reason",
 		"internal/search", "internal/verify"}},
 	{"internal/run", []string{".", "internal/blob", "internal/embed", "internal/evidence", "internal/fetch", "internal/ledger", "internal/lexicon", "internal/llm", "internal/locator", "internal/plaintext",
@@ -157,7 +157,6 @@ var layers = []layer{
 	{"internal/eval/evaltest", []string{"internal/embed", "internal/eval", "internal/eval/desk", "internal/fetch/extract"}},
 	{"internal/eval/suites", []string{"internal/eval", "internal/eval/answers", "internal/eval/conflict", "internal/eval/folders", "internal/eval/multihop", "internal/eval/retrieval",
 		"internal/eval/support", "internal/eval/texts"}},
-	{"tools/reader/fit", []string{".", "internal/embed", "internal/embed/bert", "internal/eval", "internal/eval/desk", "internal/fetch/extract", "internal/reason/extractive"}}, // asks, to fit scores
 	{"cmd/marchwarden-lab", []string{anything}},
 }
 
@@ -239,7 +238,6 @@ var bannedUses = map[string]struct {
 var useExceptions = map[string]map[string]string{
 	"serve":                {"time.Now": "the clock of a server: a caller from outside should not have to bring one"},
 	"tools/reader/windows": {"os.Args": "a program of its own", "os.Exit": "a program of its own", "os.Stderr": "a program of its own", "os.Stdout": "a program of its own"},
-	"tools/reader/fit":     {"flag": "a program of its own", "os.Exit": "a program of its own", "os.Stderr": "a program of its own", "os.Stdout": "a program of its own"},
 	"investigate":          {"time.Now": "the default of Config.Now: a caller from outside should not have to bring a clock"},
 }
 

@@ -27,6 +27,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -44,6 +45,8 @@ type Config struct {
 	Extractor *extract.Extractor
 	// Model plans and writes; nil leaves both to the mind that needs none.
 	Model llm.Model
+	// Reasoner answers where there is no model; nil is the one of the program.
+	Reasoner reason.Reasoner
 	// Embed makes vectors; nil is to work without.
 	Embed embed.Embedder
 	// Depth is that of requests that name none; "" is balanced.
@@ -190,6 +193,9 @@ func (l *library) Ask(ctx context.Context, req marchwarden.Request) (*marchwarde
 func (l *library) straight(ctx context.Context, req marchwarden.Request, model llm.Model) (*marchwarden.Result, error) {
 	id := llm.ID(model)
 	mind := researcher.Mind(id)
+	if l.cfg.Reasoner != nil {
+		mind = l.cfg.Reasoner
+	}
 	run := loop.New(loop.Config{Engine: l.engine, Fetcher: l.fetcher, Reasoner: mind, Model: model, Vectors: l.cfg.Embed, Blobs: l.blobs})
 	start := &trace.Start{Request: req, Limits: req.Limits(), StartedAt: Today(), Engine: l.engine.Name(), Model: id, Mind: mind.ID(), Instruments: trace.Instruments{Gate: verify.Rules}}
 	reader.Describe(start, l.cfg.Embed)
