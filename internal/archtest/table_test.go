@@ -150,7 +150,7 @@ var layers = []layer{
 	{"internal/eval/support", []string{".", "internal/eval", "internal/eval/metric", "internal/lexicon", "internal/reader", "internal/stat", "internal/verify"}},
 	{"internal/eval/answers", []string{".", "internal/eval", "internal/eval/metric", "internal/lexicon"}},
 	{"internal/eval/desk", []string{".", "internal/blob", "internal/dispatch", "internal/dispatch/pool", "internal/embed", "internal/eval", "internal/fetch",
-		"internal/fetch/extract", "internal/ledger", "internal/llm", "internal/loop", "internal/pi", "internal/pi/derive", "internal/reader", "internal/replay", "internal/researcher", "internal/search",
+		"internal/fetch/extract", "internal/ledger", "internal/llm", "internal/loop", "internal/pi", "internal/pi/derive", "internal/reader", "internal/reason", "internal/replay", "internal/researcher", "internal/search",
 		"internal/search/local", "internal/trace", "internal/verify"}},
 	{"internal/eval/multihop", []string{".", "internal/dispatch", "internal/embed", "internal/eval", "internal/eval/metric", "internal/lexicon",
 		"internal/pi", "internal/pi/derive", "internal/search"}},
