@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -37,7 +36,6 @@ type bench struct {
 	model     llm.Model // nil for none
 	vectors   *network.Vectors
 	embed     embed.Embedder // nil for none
-	table     json.RawMessage
 	extractor *extract.Extractor
 	mind      string
 	build     string
@@ -64,21 +62,12 @@ func (l *lab) open(o runOptions) (b *bench, err error) {
 		b.vectors = l.OpenVectors(b.config)
 		b.embed = b.vectors.Embedder
 	}
-	if !o.uncalibrated {
-		if b.table, err = network.CalibrationOf(b.config); err != nil {
-			return b, err
-		}
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return b, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
 	}
 	if b.build, err = hashOf(self); err != nil {
 		return b, err
-	}
-	if b.table != nil { // a row counts only with the table that it was scored with
-		sum := sha256.Sum256(b.table)
-		b.build += " " + hex.EncodeToString(sum[:])
 	}
 	b.extractor = l.Extractor(b.config)
 	d, err := evaldesk.New(evaldesk.Config{Extractor: b.extractor, Model: b.model})
@@ -121,7 +110,7 @@ func (b *bench) reader() reader.Reader {
 
 // settings are what the rows of a run depend on.
 func (b *bench) settings(o runOptions, suite eval.Suite) eval.Settings {
-	s := eval.Settings{Researcher: o.researcher, Mind: b.mind, Depth: o.depth, Part: o.part, Limit: o.limit, Seed: o.seed, Uncalibrated: o.uncalibrated}
+	s := eval.Settings{Researcher: o.researcher, Mind: b.mind, Depth: o.depth, Part: o.part, Limit: o.limit, Seed: o.seed}
 	if suite.OnDisk && !o.researcherGiven {
 		s.Researcher = piName // as 'ask' does
 	}
@@ -180,7 +169,7 @@ func (b *bench) desk(o runOptions, home string) (*evaldesk.Desk, *kept, error) {
 		}
 	}
 	d, err := evaldesk.New(evaldesk.Config{
-		Extractor: b.extractor, Model: b.model, Embed: b.embed, Calibration: b.table, Depth: marchwarden.Depth(o.depth), Records: k.records, Pi: o.researcher == piName,
+		Extractor: b.extractor, Model: b.model, Embed: b.embed, Depth: marchwarden.Depth(o.depth), Records: k.records, Pi: o.researcher == piName,
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, k.close())

@@ -15,13 +15,11 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -84,9 +82,6 @@ func (b *bench) openFolders(o runOptions, path string) (f *folders, err error) {
 	} else if f.home, err = filepath.Abs(path); err == nil {
 		err = durable.MakeDir(f.home)
 	}
-	if err == nil {
-		err = f.calibrate(b.table)
-	}
 	if err != nil {
 		return nil, errors.Join(marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make a folder to ask in"), f.close())
 	}
@@ -99,19 +94,6 @@ func (b *bench) openFolders(o runOptions, path string) (f *folders, err error) {
 		f.args = append(f.args, "--researcher", o.researcher)
 	}
 	return f, nil
-}
-
-// calibrate has the asked program use the table of this run. Without one, the score of
-// the rubric is left as it is.
-func (f *folders) calibrate(table json.RawMessage) error {
-	if table == nil {
-		same, err := json.Marshal(confidence.Table{Command: "none", Isotonic: &stat.Isotonic{X: []float64{0, 1}, Y: []float64{0, 1}}})
-		if err != nil {
-			return err
-		}
-		table = same
-	}
-	return os.WriteFile(filepath.Join(f.home, "calibration.json"), table, 0o600)
 }
 
 // folderSettings are the settings that the asked program shares with this one: those of

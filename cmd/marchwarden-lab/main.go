@@ -86,7 +86,7 @@ func newRoot(l *lab) *cobra.Command {
 	}
 	root.SetOut(l.stdout)
 	root.SetErr(l.stderr)
-	root.AddCommand(newList(l), newRun(l), newCompare(l), newTable(l), newDensity(l), newTrain(l), newCalibrate(l), newPack())
+	root.AddCommand(newList(l), newRun(l), newCompare(l), newTable(l), newDensity(l), newTrain(l), newPack())
 	return root
 }
 

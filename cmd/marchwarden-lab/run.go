@@ -23,21 +23,20 @@ import (
 )
 
 type runOptions struct {
-	data         string
-	limit        int
-	seed         uint64
-	parallel     int // 0 is as many as there are processors
-	model        string
-	researcher   string
-	depth        string
-	part         string
-	details      string
-	heldAnswers  bool
-	uncalibrated bool
-	noVectors    bool
-	traces       bool
-	tracesGiven  bool
-	program      string // that the suite folders starts
+	data        string
+	limit       int
+	seed        uint64
+	parallel    int // 0 is as many as there are processors
+	model       string
+	researcher  string
+	depth       string
+	part        string
+	details     string
+	heldAnswers bool
+	noVectors   bool
+	traces      bool
+	tracesGiven bool
+	program     string // that the suite folders starts
 	// researcherGiven says that --researcher is more than its default.
 	researcherGiven bool
 	noResume        bool
@@ -106,7 +105,6 @@ func newRun(l *lab) *cobra.Command {
 	f.StringVar(&o.part, "part", "", "run just the `PART` open or held of a suite that has them (default all)")
 	f.StringVar(&o.details, "details", "", "write what a developer wants to know of each case to `FILE`; runs all cases anew")
 	f.BoolVar(&o.heldAnswers, "held-answers", false, "tell in --details the answers to held-out questions, too, which spoils them")
-	f.BoolVar(&o.uncalibrated, "uncalibrated", false, "leave confidence as the rubric scores it, for 'marchwarden-lab calibrate'")
 	f.BoolVar(&o.noVectors, "no-vectors", false, "work with words alone, without sentence vectors")
 	f.BoolVar(&o.traces, "traces", false, "keep a trace of every question (default only with a model)")
 	f.BoolVar(&o.noResume, "no-resume", false, "start from nothing, and not where a broken-off run was")

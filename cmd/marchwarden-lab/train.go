@@ -74,7 +74,7 @@ func (l *lab) train(ctx context.Context, o trainOptions, name string) (err error
 	if _, err := os.Stat(filepath.Dir(path)); err != nil && o.write {
 		return invalid("--write", "run it in the root of the source", "%s", err)
 	}
-	run := runOptions{noVectors: o.noVectors, uncalibrated: true, depth: string(marchwarden.Balanced)}
+	run := runOptions{noVectors: o.noVectors, depth: string(marchwarden.Balanced)}
 	b, err := l.open(run)
 	if err != nil {
 		return err

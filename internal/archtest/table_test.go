@@ -84,7 +84,7 @@ var layers = []layer{
 	{"internal/webtest", []string{"internal/llm", "internal/llm/llmtest"}},                       // a small internet on loopback
 	{"internal/verify", []string{".", "internal/blob", "internal/evidence", "internal/fetch", "internal/lexicon", "internal/plaintext", "internal/reader", "internal/reason",
 		"internal/stat", "internal/trace"}},
-	{"internal/confidence", []string{".", "internal/evidence", "internal/fetch", "internal/stat", "internal/verify"}},
+	{"internal/confidence", []string{".", "internal/evidence", "internal/fetch", "internal/verify"}},
 	{"internal/reason/extractive", []string{".", "internal/budget", "internal/evidence", "internal/lexicon", "internal/plaintext", "internal/reader", "internal/reason",
 		"internal/search", "internal/verify"}},
 	{"internal/run", []string{".", "internal/blob", "internal/embed", "internal/evidence", "internal/fetch", "internal/ledger", "internal/lexicon", "internal/llm", "internal/locator", "internal/plaintext",
@@ -148,17 +148,15 @@ var layers = []layer{
 	{"internal/eval/texts", []string{".", "internal/eval", "internal/evidence", "internal/fetch", "internal/fetch/extract", "internal/lexicon"}},
 	{"internal/eval/conflict", []string{".", "internal/blob", "internal/eval", "internal/evidence", "internal/fetch", "internal/lexicon", "internal/reader", "internal/verify"}},
 	{"internal/eval/support", []string{".", "internal/eval", "internal/eval/metric", "internal/lexicon", "internal/reader", "internal/stat", "internal/verify"}},
-	{"internal/eval/calibrate", []string{".", "internal/confidence", "internal/eval", "internal/eval/metric", "internal/stat"}},
-	{"internal/eval/answers", []string{".", "internal/eval", "internal/eval/calibrate", "internal/eval/metric", "internal/lexicon"}},
+	{"internal/eval/answers", []string{".", "internal/eval", "internal/eval/metric", "internal/lexicon"}},
 	{"internal/eval/desk", []string{".", "internal/blob", "internal/dispatch", "internal/dispatch/pool", "internal/embed", "internal/eval", "internal/fetch",
-		"internal/fetch/extract", "internal/ledger", "internal/llm", "internal/loop", "internal/pi", "internal/pi/derive", "internal/reader", "internal/replay", "internal/researcher", "internal/search",
+		"internal/fetch/extract", "internal/ledger", "internal/llm", "internal/loop", "internal/pi", "internal/pi/derive", "internal/reader", "internal/reason", "internal/replay", "internal/researcher", "internal/search",
 		"internal/search/local", "internal/trace", "internal/verify"}},
 	{"internal/eval/multihop", []string{".", "internal/dispatch", "internal/embed", "internal/eval", "internal/eval/metric", "internal/lexicon",
 		"internal/pi", "internal/pi/derive", "internal/search"}},
 	{"internal/eval/evaltest", []string{"internal/embed", "internal/eval", "internal/eval/desk", "internal/fetch/extract"}},
 	{"internal/eval/suites", []string{"internal/eval", "internal/eval/answers", "internal/eval/conflict", "internal/eval/folders", "internal/eval/multihop", "internal/eval/retrieval",
 		"internal/eval/support", "internal/eval/texts"}},
-	{"tools/reader/fit", []string{".", "internal/embed", "internal/embed/bert", "internal/eval", "internal/eval/desk", "internal/fetch/extract", "internal/reason/extractive"}}, // asks, to fit scores
 	{"cmd/marchwarden-lab", []string{anything}},
 }
 
@@ -240,7 +238,6 @@ var bannedUses = map[string]struct {
 var useExceptions = map[string]map[string]string{
 	"serve":                {"time.Now": "the clock of a server: a caller from outside should not have to bring one"},
 	"tools/reader/windows": {"os.Args": "a program of its own", "os.Exit": "a program of its own", "os.Stderr": "a program of its own", "os.Stdout": "a program of its own"},
-	"tools/reader/fit":     {"flag": "a program of its own", "os.Exit": "a program of its own", "os.Stderr": "a program of its own", "os.Stdout": "a program of its own"},
 	"investigate":          {"time.Now": "the default of Config.Now: a caller from outside should not have to bring a clock"},
 }
 

@@ -25,9 +25,6 @@ type Settings struct {
 	Mind       string `json:"mind,omitempty"` // with its version, or the model's id
 	Depth      string `json:"depth,omitempty"`
 	Embedder   string `json:"embedder,omitempty"` // "" is without vectors
-	// Uncalibrated says that confidence is the score of the rubric, not what a table
-	// makes of it.
-	Uncalibrated bool `json:"uncalibrated,omitempty"`
 	// Part is what the run is about alone; "" is all.
 	Part string `json:"part,omitempty"`
 	// Limit is how many cases were sampled; 0 is all.

@@ -44,9 +44,6 @@ func (s Settings) Describe() string {
 	} else {
 		parts = append(parts, "no vectors")
 	}
-	if s.Uncalibrated {
-		parts = append(parts, "uncalibrated")
-	}
 	if s.Part != "" {
 		parts = append(parts, "part "+s.Part)
 	}
@@ -77,9 +74,6 @@ func (r *Report) Command() string {
 	}
 	if s.Embedder == "" {
 		words = append(words, "--no-vectors")
-	}
-	if s.Uncalibrated {
-		words = append(words, "--uncalibrated")
 	}
 	return strings.Join(words, " ")
 }

@@ -16,7 +16,7 @@ func TestMarkdown(t *testing.T) {
 	yes, no := true, false
 	reports := []*eval.Report{
 		{
-			Suite: "b", Title: "two | parts", Settings: eval.Settings{Mind: "ollama/qwen3", Researcher: "pi", Depth: "deep", Limit: 5, Seed: 3, Uncalibrated: true}, Cases: 9,
+			Suite: "b", Title: "two | parts", Settings: eval.Settings{Mind: "ollama/qwen3", Researcher: "pi", Depth: "deep", Limit: 5, Seed: 3}, Cases: 9,
 			Metrics: []eval.Metric{{Name: "recall", Value: 0.5, N: 1}}, Rows: []eval.Row{{ID: "1"}},
 			Bars: []eval.Held{{Bar: eval.Bar{Metric: "recall", AtLeast: 0.7, Known: "BM25 .6"}, Value: 0.5, N: 1, Reached: &no}},
 		},
@@ -36,7 +36,7 @@ func TestMarkdown(t *testing.T) {
 | suite | data | cases | with | date | tokens a case | seconds a case | command |
 |---|---|---:|---|---|---:|---:|---|
 | a | one | 1 | extractive/2, e/1 | 2026-11-15 | 812 | 0.012 | ` + "`marchwarden-lab run a`" + ` |
-| b | two \| parts | 1 of 9 | ollama/qwen3, by pi, deep, no vectors, uncalibrated |  | 0 |  | ` + "`marchwarden-lab run b --limit 5 --seed 3 --researcher pi --model ollama/qwen3 --depth deep --no-vectors --uncalibrated`" + ` |
+| b | two \| parts | 1 of 9 | ollama/qwen3, by pi, deep, no vectors |  | 0 |  | ` + "`marchwarden-lab run b --limit 5 --seed 3 --researcher pi --model ollama/qwen3 --depth deep --no-vectors`" + ` |
 `
 	if diff := cmp.Diff(want, eval.Markdown(reports)); diff != "" {
 		t.Error(diff)

@@ -164,7 +164,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	outcome.MarkFollow(res, r.start)
 	res.Gaps = r.allGaps(slices.Concat(draft.Gaps, g.Gaps), use.Exhausted)
 	confidence.Rate(res, confidence.Input{
-		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt, Table: r.table,
+		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
 	})
 	res.Normalize()
 	return res

@@ -20,7 +20,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -74,10 +73,6 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	if err := start.Request.Validate(); err != nil {
 		return nil, err
 	}
-	table, err := confidence.TableOf(start.Calibration)
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "a run")
-	}
 	if err := j.Note(start); err != nil {
 		return nil, err
 	}
@@ -92,7 +87,7 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	}
 	r := l.newRun(j, start, clock)
 	r.state.Reader = reads
-	r.caller, r.table = replay.Shield(ctx), table
+	r.caller = replay.Shield(ctx)
 	if err := r.recall(gathering); err != nil {
 		return nil, err
 	}
@@ -121,8 +116,7 @@ type run struct {
 	model   *llm.Metered // nil for a mind without one
 	state   *reason.State
 	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
-	table   *confidence.Table
-	texts   sync.Map // documents that were fetched and not taken in yet, by the hash of their text
+	texts   sync.Map        // documents that were fetched and not taken in yet, by the hash of their text
 
 	course
 	shortfall

@@ -7,7 +7,6 @@ package network
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +22,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
@@ -245,28 +243,4 @@ func (r *Records) SoFar(ctx context.Context, id marchwarden.TraceID) (*marchward
 		return nil, err
 	}
 	return run.SoFar(ctx, r.Blobs, log)
-}
-
-// CalibrationOf is the table that answers are scored with, as runs record it: the user's own, or the
-// one that comes with the program.
-func CalibrationOf(c *settings.Settings) (json.RawMessage, error) {
-	path := c.CalibrationPath()
-	var b []byte
-	f, err := durable.OpenRegular(path)
-	if err == nil {
-		defer f.Close()
-		b, err = settings.ReadLimited(f, 1<<20, "the table") // it goes into the record of every run
-	}
-	var t *confidence.Table
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		t, err = confidence.Shipped()
-	case err == nil:
-		t, err = confidence.ParseTable(b)
-	}
-	if err != nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: path, Message: "the calibration table cannot be used",
-			Hint: "remove the file to use the table that comes with the program, or make it anew with 'marchwarden-lab calibrate'", Err: err}
-	}
-	return json.Marshal(t)
 }

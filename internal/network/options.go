@@ -132,8 +132,8 @@ func (h *Host) openAddress(db string) string {
 var aside = []string{settings.Home, settings.TraceDir, settings.Ledger, settings.LogFormat, settings.Debug, settings.HTTPToken, settings.Worker, settings.Limits, settings.Prices, settings.Blobs}
 
 // Means are everything that can change the answer to a question: the settings, or the
-// flags in their place, the folders of the library, the researchers of config.yaml and the
-// table of confidence. Of a secret they tell that it is there.
+// flags in their place, the folders of the library and the researchers of config.yaml. Of
+// a secret they tell that it is there.
 func (o Options) Means(a *Host, c *settings.Settings) ([]string, error) {
 	flags := map[string][]string{settings.Model: {o.Model}, settings.Search: {o.Search}, settings.Timeout: {o.Timeout}, settings.DB: {o.DB}, settings.Library: {}}
 	for _, dir := range o.Library {
@@ -161,8 +161,7 @@ func (o Options) Means(a *Host, c *settings.Settings) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := CalibrationOf(c)
-	return append(all, fmt.Sprintf("%q", kept), string(table)), err
+	return append(all, fmt.Sprintf("%q", kept)), nil
 }
 
 // Hint tells how to search more than what was searched, or what else would help most; nil for nothing.

@@ -95,10 +95,9 @@ func (h *Host) labFor(c *settings.Settings, o Options, public bool) (lab researc
 // labWith is where a researcher or an investigator works with a model and vectors.
 func (h *Host) labWith(c *settings.Settings, o Options, public bool, model llm.Model, vs *Vectors) (researcher.Lab, error) {
 	deadline, err := c.Deadline(o.Timeout, public)
-	table, failed := CalibrationOf(c)
 	prices, wrong := pricesOf(c)
 	return researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
-		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table, Prices: prices}, cmp.Or(err, failed, wrong)
+		Vectors: vs.Embedder, VectorsOf: vs.Of, Prices: prices}, cmp.Or(err, wrong)
 }
 
 // The most that an investigation may be told to do.

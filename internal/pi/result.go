@@ -62,7 +62,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		res.CostMetadata.IterationsRun = max(res.CostMetadata.IterationsRun, jr.depth+1)
 	}
 	confidence.Rate(res, confidence.Input{
-		Sources: r.set.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Unheard: len(r.unheard()) > 0, Now: r.start.StartedAt, Table: r.table,
+		Sources: r.set.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Unheard: len(r.unheard()) > 0, Now: r.start.StartedAt,
 	})
 	for i := range res.Citations {
 		res.Citations[i].Locator = r.locatorOf(g.Sources[i], &res.Citations[i])

@@ -10,7 +10,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
@@ -74,7 +73,6 @@ type findings struct {
 	ranks    map[string]int // of the documents in it, by locator; see rank
 	taken    atomic.Int64   // bytes that external researchers have handed over
 	cited    []admission
-	table    *confidence.Table
 	embedder embed.Embedder // nil for a run without vectors
 }
 
@@ -151,9 +149,6 @@ func (r *run) investigate(ctx context.Context) (res *marchwarden.Result, err err
 	defer panics.Caught(&err, "an investigation")
 	if err := r.start.Request.Validate(); err != nil {
 		return nil, err
-	}
-	if r.table, err = confidence.TableOf(r.start.Calibration); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "an investigation")
 	}
 	if err := r.j.Note(r.start); err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package run
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,14 +32,13 @@ type Lab struct {
 	Model    llm.Model      // the language model that plans and writes; nil leaves both to minds that need none
 	Vectors  embed.Embedder // makes the sentence vectors of new runs; nil is to do without
 	// VectorsOf finds what made the vectors of a run that is resumed, by its id; nil knows Vectors alone.
-	VectorsOf   func(id string) embed.Embedder
-	Prices      ledger.Prices               // that the user has set, before those of the program
-	Calibration json.RawMessage             // the table by which confidence is calibrated; nil leaves the scores as they are
-	PartOf      bool                        // marks the runs as rihlas of an investigation
-	Choice      *marchwarden.Choice         // who was asked with what, by which the run resumes
-	More        time.Duration               // added to the time of a run that is resumed
-	Spent       func(context.Context, Call) // told of every finished call, for the ledger; nil: unused
-	Say         func(string)                // told what a person should know about a run that resumes; nil: unused
+	VectorsOf func(id string) embed.Embedder
+	Prices    ledger.Prices               // that the user has set, before those of the program
+	PartOf    bool                        // marks the runs as rihlas of an investigation
+	Choice    *marchwarden.Choice         // who was asked with what, by which the run resumes
+	More      time.Duration               // added to the time of a run that is resumed
+	Spent     func(context.Context, Call) // told of every finished call, for the ledger; nil: unused
+	Say       func(string)                // told what a person should know about a run that resumes; nil: unused
 }
 
 // Call is a finished call as a ledger sees it.
@@ -64,7 +62,7 @@ func (l *Lab) Start(ctx context.Context, name string, req marchwarden.Request, b
 	start := &trace.Start{
 		Format: trace.Format, TraceID: id, Researcher: name, Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: began.UTC(),
 		Wall: time.Duration(float64(deadline) * share), Deadline: deadline, PartOf: l.PartOf, Choice: l.Choice,
-		Model: llm.ID(l.Model), Mind: mind.ID(), MindVersion: VersionOf(mind), Instruments: trace.Instruments{Calibration: l.Calibration, Gate: verify.Rules},
+		Model: llm.ID(l.Model), Mind: mind.ID(), MindVersion: VersionOf(mind), Instruments: trace.Instruments{Gate: verify.Rules},
 	}
 	reader.Describe(start, l.Vectors)
 	return start, start.Price(l.Prices, start.Model)

@@ -3,8 +3,10 @@ package run
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -246,11 +248,30 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, may func(*trac
 	if !verify.KnowsRules(start.Gate) {
 		return nil, nil, MadeBy(cmp.Or(start.Gate, "the first rules"), verify.Rules)
 	}
+	if err := asScored(start.Calibration); err != nil {
+		return nil, nil, err
+	}
 	if err := replay.CheckBlobs(ctx, log, blobs); err != nil {
 		return nil, nil, err
 	}
 	want, err = blobs.Get(ctx, done.Result)
 	return start, want, err
+}
+
+// asScored refuses a run whose confidence a table of calibration changed, as earlier
+// versions did. The table that came with them leaves every score as it is.
+func asScored(calibration json.RawMessage) error {
+	if len(calibration) == 0 {
+		return nil
+	}
+	var table struct {
+		Isotonic struct{ X, Y []float64 } `json:"isotonic"`
+	}
+	same := []float64{0, 1}
+	if err := json.Unmarshal(calibration, &table); err == nil && slices.Equal(table.Isotonic.X, same) && slices.Equal(table.Isotonic.Y, same) {
+		return nil
+	}
+	return marchwarden.Errorf(marchwarden.CodeUnsupported, "the confidence of the run was scored with a table of calibration of its own, which this program does not apply")
 }
 
 // MadeBy refuses a record that something else made than this program has.

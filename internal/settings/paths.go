@@ -11,9 +11,6 @@ func (c *Settings) FoldersPath() string { return filepath.Join(c.Home(), "librar
 func (c *Settings) DocumentsPath() string { return filepath.Join(c.Home(), "library", "documents") }
 func (c *Settings) CachePath() string     { return filepath.Join(c.Home(), "cache") }
 
-// CalibrationPath is where the user's own table of calibration is.
-func (c *Settings) CalibrationPath() string { return filepath.Join(c.Home(), "calibration.json") }
-
 // RunsPath is the folder of the runs that were asked for over MCP.
 func (c *Settings) RunsPath() string { return filepath.Join(c.Home(), "runs") }
 func (c *Settings) SentPath() string { return filepath.Join(c.Home(), "sent.jsonl") }

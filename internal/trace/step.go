@@ -175,8 +175,8 @@ type Instruments struct {
 	// Prices are those of what the run may ask, by which its cost is counted. Runs that
 	// were recorded before costs were counted have none.
 	Prices ledger.Prices `json:"prices,omitempty"`
-	// Calibration is the table that turned the score of the result into a probability;
-	// without one the score is the confidence.
+	// Calibration is the table by which earlier versions turned the score of the result
+	// into a probability. New runs have none: the score is the confidence.
 	Calibration json.RawMessage `json:"calibration,omitempty"`
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fits the scales of the extractive reasoner and writes internal/reason/extractive/weights.go.
 
-  go run ./tools/reader/fit questions.jsonl > scored.jsonl      # with the reader;  -plain: without
+  go test ./internal/reason/extractive -run TestFit -timeout 0 -questions $PWD/questions.jsonl -scored $PWD/scored.jsonl      # with the reader;  -plain: without
   python3 tools/reader/score.py scored.jsonl… [--plain scored-plain.jsonl…]
 
 The first line orders candidates: the likelihood that the chosen one is right, among those of its question. The second

@@ -9,7 +9,6 @@ package desk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +27,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -45,11 +45,10 @@ type Config struct {
 	Extractor *extract.Extractor
 	// Model plans and writes; nil leaves both to the mind that needs none.
 	Model llm.Model
+	// Reasoner answers where there is no model; nil is the one of the program.
+	Reasoner reason.Reasoner
 	// Embed makes vectors; nil is to work without.
 	Embed embed.Embedder
-	// Calibration is the table that confidence is told by; nil leaves it as the rubric
-	// scores it.
-	Calibration json.RawMessage
 	// Depth is that of requests that name none; "" is balanced.
 	Depth marchwarden.Depth
 	// Records keeps a trace of every question; nil keeps none.
@@ -194,8 +193,11 @@ func (l *library) Ask(ctx context.Context, req marchwarden.Request) (*marchwarde
 func (l *library) straight(ctx context.Context, req marchwarden.Request, model llm.Model) (*marchwarden.Result, error) {
 	id := llm.ID(model)
 	mind := researcher.Mind(id)
+	if l.cfg.Reasoner != nil {
+		mind = l.cfg.Reasoner
+	}
 	run := loop.New(loop.Config{Engine: l.engine, Fetcher: l.fetcher, Reasoner: mind, Model: model, Vectors: l.cfg.Embed, Blobs: l.blobs})
-	start := &trace.Start{Request: req, Limits: req.Limits(), StartedAt: Today(), Engine: l.engine.Name(), Model: id, Mind: mind.ID(), Instruments: trace.Instruments{Calibration: l.cfg.Calibration, Gate: verify.Rules}}
+	start := &trace.Start{Request: req, Limits: req.Limits(), StartedAt: Today(), Engine: l.engine.Name(), Model: id, Mind: mind.ID(), Instruments: trace.Instruments{Gate: verify.Rules}}
 	reader.Describe(start, l.cfg.Embed)
 	return run.Run(ctx, unwritten{}, start, func() time.Duration { return 0 })
 }
@@ -218,7 +220,7 @@ func (l *library) researcher(model llm.Model, partOf bool) asked {
 func (l *library) lab(model llm.Model, partOf bool) researcher.Lab {
 	r := l.cfg.Records
 	return researcher.Lab{
-		Traces: r.Traces, Blobs: l.blobs, Version: r.Version, Now: r.Now, NewID: r.NewID, Model: model, Vectors: l.cfg.Embed, Calibration: l.cfg.Calibration, PartOf: partOf,
+		Traces: r.Traces, Blobs: l.blobs, Version: r.Version, Now: r.Now, NewID: r.NewID, Model: model, Vectors: l.cfg.Embed, PartOf: partOf,
 	}
 }
 

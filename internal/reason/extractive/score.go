@@ -352,34 +352,3 @@ func odds(list []answer, line [numOdds + 1]float64) float64 {
 }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
-
-// Watched is what the fit of the weights learns from.
-type Watched struct {
-	Features [][]float64 // of each candidate
-	Texts    []string
-	Words    []string
-	Sources  []string
-}
-
-type watchKey struct{}
-
-// Watch is a context under which the candidates of every draft are shown to see.
-func Watch(ctx context.Context, see func(Watched)) context.Context {
-	return context.WithValue(ctx, watchKey{}, see)
-}
-
-// show shows the candidates to the watcher of ctx, if there is one.
-func (lk *look) show(ctx context.Context, list []answer) {
-	see, ok := ctx.Value(watchKey{}).(func(Watched))
-	if !ok {
-		return
-	}
-	var w Watched
-	for _, a := range list {
-		w.Features = append(w.Features, slices.Clone(a.feats[:]))
-		w.Texts = append(w.Texts, lk.said(a))
-		w.Sources = append(w.Sources, lk.windows[a.at].src.Page.Locator)
-		w.Words = append(w.Words, lk.windows[a.at].src.Text[a.words.Start:a.words.End])
-	}
-	see(w)
-}

@@ -72,17 +72,10 @@ func clauses(q *lexicon.Question, st *reason.State) []*lexicon.Question {
 }
 
 func write(ctx context.Context, st *reason.State, q *lexicon.Question) (reason.Draft, error) {
-	ws := rank(q, st.Evidence, considered+perPart*(len(q.Parts)-1))
-	mean(ctx, st, q, ws)
-	lk, unread := study(st, q, ws, min(answerRoom, st.Meter.FreeRoom()/3))
-	if err := lk.read(ctx, st); err != nil {
+	lk, list, unread, err := candidates(ctx, st, q)
+	if err != nil {
 		return reason.Draft{}, err
 	}
-	list := lk.answers()
-	if err := lk.closer(ctx, st, q.Text, list); err != nil {
-		return reason.Draft{}, err
-	}
-	lk.show(ctx, list)
 	list = lk.newest(list)
 	if len(list) == 0 {
 		return lk.refuse(st, nil, unread, 0), nil
@@ -114,6 +107,19 @@ func write(ctx context.Context, st *reason.State, q *lexicon.Question) (reason.D
 	d.Gaps = lk.gaps(st, unread, match)
 	d.Discoveries = lk.discoveries(st)
 	return d, nil
+}
+
+// candidates are what may answer a question, the best first, and the windows that were
+// left unread.
+func candidates(ctx context.Context, st *reason.State, q *lexicon.Question) (lk *look, list []answer, unread []window, err error) {
+	ws := rank(q, st.Evidence, considered+perPart*(len(q.Parts)-1))
+	mean(ctx, st, q, ws)
+	lk, unread = study(st, q, ws, min(answerRoom, st.Meter.FreeRoom()/3))
+	if err := lk.read(ctx, st); err != nil {
+		return nil, nil, nil, err
+	}
+	list = lk.answers()
+	return lk, list, unread, lk.closer(ctx, st, q.Text, list)
 }
 
 // states reports a sentence that is the question turned round: the question's words stand
