@@ -20,7 +20,7 @@ type route struct {
 var routes = []route{
 	{"/", "GET, HEAD"}, {"/ask", "POST"}, {"/history", "GET, HEAD"},
 	{"/watch", "GET, HEAD"}, {"/watch/ID/remove", "POST"}, {"/runs/ID/watch", "POST"},
-	{"/runs/ID", "GET, HEAD"}, {"/runs/ID/events", "GET, HEAD"}, {"/runs/ID/panel", "GET, HEAD"}, {"/runs/ID/source/1", "GET, HEAD"}, {"/runs/ID/source/1/page", "GET, HEAD"}, {"/runs/ID/export/md", "GET, HEAD"},
+	{"/runs/ID", "GET, HEAD"}, {"/runs/ID/panel", "GET, HEAD"}, {"/runs/ID/source/1", "GET, HEAD"}, {"/runs/ID/source/1/page", "GET, HEAD"}, {"/runs/ID/export/md", "GET, HEAD"},
 	{"/runs/ID/drift", "GET, HEAD, POST"}, {"/runs/ID/cancel", "POST"}, {"/runs/ID/resume", "POST"}, {"/runs/ID/rerun", "POST"}, {"/runs/ID/delete", "GET, HEAD, POST"},
 }
 

@@ -110,11 +110,9 @@ type Config struct {
 // Server is the page. Close it when done.
 type Server struct {
 	Config
-	gate    *httpdoor.SignIn
-	streams chan struct{} // holds those who watch a run
-	life    context.Context
-	end     context.CancelFunc // ends all streams
-	checks  checks
+	gate   *httpdoor.SignIn
+	end    context.CancelFunc // ends all checks
+	checks checks
 
 	drawing  chan struct{}         // guards pictures: it holds the one that is drawn
 	pictures map[pictureKey][]byte // of pages; empty ones could not be drawn
@@ -123,12 +121,10 @@ type Server struct {
 // New makes the server. It listens to nothing.
 func New(cfg Config) (*Server, error) {
 	cfg.Log, cfg.Zone = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), cmp.Or(cfg.Zone, time.UTC)
-	s := &Server{Config: cfg, streams: make(chan struct{}, maxStreams),
-		pictures: map[pictureKey][]byte{}, drawing: make(chan struct{}, 1),
+	s := &Server{Config: cfg, pictures: map[pictureKey][]byte{}, drawing: make(chan struct{}, 1),
 		checks: checks{of: map[string]*check{}, turn: make(chan struct{}, atOnce)}}
 	cfg.Gate.Public, cfg.Gate.Page, cfg.Gate.MaxBody = []string{page.StaticPath}, s.gatePage, maxDocument
-	s.life, s.end = context.WithCancel(context.Background())
-	s.checks.life = s.life
+	s.checks.life, s.end = context.WithCancel(context.Background())
 	var err error
 	if s.gate, err = httpdoor.NewSignIn(cfg.Gate); err != nil {
 		return nil, err
@@ -136,7 +132,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Close ends all event streams and checks. Runs are not its own.
+// Close ends all checks. Runs are not its own.
 func (s *Server) Close() {
 	s.checks.mu.Lock() // none begins after the end
 	s.end()
@@ -164,7 +160,6 @@ func (s *Server) Handler() http.Handler {
 		{"POST " + page.DropPath, access.ScopeResearch, library.own(library.remove)},
 		{"POST " + page.UploadPath, access.ScopeResearch, library.own(library.upload)},
 		{"GET /runs/{id}", access.ScopeRead, s.of(s.runPage)},
-		{"GET /runs/{id}/" + page.Events, access.ScopeRead, s.of(s.events)},
 		{"GET /runs/{id}/" + page.Peek, access.ScopeRead, s.of(s.panel)},
 		{"GET /runs/{id}/source/{n}", access.ScopeRead, s.of(s.sourcePage)},
 		{"GET /runs/{id}/source/{n}/page", access.ScopeRead, s.of(s.picture)},

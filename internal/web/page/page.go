@@ -110,12 +110,11 @@ const (
 	Check  = "drift"  // POST: fetch the sources again; GET: the last report
 	Delete = "delete" // GET: Deletion; POST: confirmed=yes
 	Follow = "watch"  // POST: watch the question
-	Events = "events" // GET: the event stream; events "picture" (the live fragment), "over", "oops" (JSON with message and hint)
 	Peek   = "panel"  // GET ?source=N: the panel alone, for the script
 )
 
-// RunPath is the address of a run: its answer, or its progress while there is none.
-// The answer takes ?source=N for the source in the panel.
+// RunPath is the address of a run: its answer, or its progress while there is none, which the
+// script asks for again and again. A Retry-After has it try again where it failed. The answer takes ?source=N for the source in the panel.
 func RunPath(id string) string { return runsPath + url.PathEscape(id) }
 
 // ActPath is the address of an act on a run.
