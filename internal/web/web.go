@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -172,23 +171,10 @@ func (s *Server) Handler() http.Handler {
 		{"POST /runs/{id}/" + page.Rerun, access.ScopeResearch, s.of(s.rerun)},
 		{"GET /runs/{id}/" + page.Delete, access.ScopeResearch, s.of(s.confirmDelete)},
 		{"POST /runs/{id}/" + page.Delete, access.ScopeResearch, s.of(s.delete)},
-		{"/", access.ScopeRead, func(http.ResponseWriter, *http.Request) error { return noPage }},
+		{"GET /", access.ScopeRead, func(http.ResponseWriter, *http.Request) error { return noPage }},
 	}
-	allowed := map[string][]string{} // by path: what else is asked of it is told so
 	for _, route := range routes {
 		mux.HandleFunc(route.pattern, s.handler(route.scope, route.handle))
-		if method, path, ok := strings.Cut(route.pattern, " "); ok {
-			if method == http.MethodGet {
-				method += ", " + http.MethodHead
-			}
-			allowed[path] = append(allowed[path], method)
-		}
-	}
-	for path, methods := range allowed {
-		mux.HandleFunc(path, s.handler(access.ScopeRead, func(w http.ResponseWriter, _ *http.Request) error {
-			w.Header().Set("Allow", strings.Join(methods, ", "))
-			return wrongMethod
-		}))
 	}
 	return s.gate.Wrap(mux)
 }
@@ -244,11 +230,10 @@ func (s *Server) there(ctx context.Context, id marchwarden.TraceID) bool {
 }
 
 var (
-	noPage      = marchwarden.Errorf(marchwarden.CodeNotFound, "there is no such page")
-	noRun       = &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: "there is no such run", Hint: "it may have been deleted; the history lists those there are"}
-	noSource    = marchwarden.Errorf(marchwarden.CodeNotFound, "the answer has no such source")
-	noFormat    = marchwarden.Errorf(marchwarden.CodeNotFound, "there is no such format")
-	wrongMethod = marchwarden.Errorf(marchwarden.CodeUnsupported, "this method is not for this page")
+	noPage   = marchwarden.Errorf(marchwarden.CodeNotFound, "there is no such page")
+	noRun    = &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: "there is no such run", Hint: "it may have been deleted; the history lists those there are"}
+	noSource = marchwarden.Errorf(marchwarden.CodeNotFound, "the answer has no such source")
+	noFormat = marchwarden.Errorf(marchwarden.CodeNotFound, "there is no such format")
 )
 
 // frame is what every page has. Notice is what was just done: one of a few words that
@@ -305,9 +290,6 @@ var places = regexp.MustCompile(`(^|[\s"'(=:])(?:(?:/[^\s/"':()]+){2,}/?|[A-Za-z
 func statusOf(err error) (int, string) {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return http.StatusRequestEntityTooLarge, "That is too much"
-	}
-	if errors.Is(err, wrongMethod) {
-		return http.StatusMethodNotAllowed, "Not like this"
 	}
 	switch marchwarden.CodeOf(err) {
 	case marchwarden.CodeInvalid:

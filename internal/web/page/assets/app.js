@@ -277,20 +277,21 @@
       const mine = ++looks;
       if (document.hidden) return;
       let page = null;
-      let again = false;
+      let why = ""; // it stays as it is
       try {
         const answer = await fetch(location.pathname, { headers: { Accept: "text/html" } });
-        again = answer.headers.has("Retry-After");
+        if (answer.status === 401) why = "This browser is not signed in any more. When it is, this page goes on.";
+        else if (answer.headers.has("Retry-After")) why = "This run cannot be watched just now. Trying again.";
         page = new DOMParser().parseFromString(await answer.text(), "text/html");
       } catch { /* there is no page */ }
       if (mine !== looks) return;
-      const here = page?.getElementById("main"); // else it is not the program that answers
-      if (here && !again && !page.getElementById("live")) {
+      if (!page?.getElementById("main")) why = "The connection is lost; trying again. The run goes on meanwhile."; // or another answers
+      byId("connection").textContent = why;
+      if (!why && !page.getElementById("live")) {
         location.replace(location.pathname);
         return;
       }
-      byId("connection").textContent = !here ? "The connection is lost; trying again. The run goes on meanwhile." : again ? "This run cannot be watched just now. Trying again." : "";
-      if (page?.getElementById("live")) put(page);
+      if (!why) put(page);
       setTimeout(() => { if (mine === looks) look(); }, 1000);
     };
     document.addEventListener("visibilitychange", () => (document.hidden ? leave() : look()));
