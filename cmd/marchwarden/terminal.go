@@ -190,9 +190,9 @@ func newWatch(a *app, c *settings.Settings, o askOptions) *watch {
 // liveOn is how progress is shown on a stream: live on a terminal that knows escape
 // codes, as long as nothing is logged beside it.
 func (a *app) liveOn(c *settings.Settings, w io.Writer) term.ProgressConfig {
-	st, file := a.style(w), fileOf(w)
+	st := a.style(w)
 	name, _ := a.Env("TERM")
-	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: term.SizeOf(file), Now: a.Now}
+	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Now: a.Now}
 }
 
 func (w *watch) event(e marchwarden.Event) {
