@@ -54,8 +54,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 
 // look reads a run as lanes.
 func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*run.Board, bool, error) {
-	board, _, over, err := run.Follow(s.Store.Traces, s.Store.Blobs, id).Read(ctx)
-	return board, over, err
+	return run.ReadBoard(ctx, s.Store.Traces, s.Store.Blobs, id)
 }
 
 // unbegun says why a run that has ended left no trace. One that had a result has none any more.
