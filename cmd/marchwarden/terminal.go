@@ -72,17 +72,6 @@ func (a *app) warn(message string) {
 	a.errStyle().Warn(a.Stderr, message)
 }
 
-// warnOf writes the warnings of a result to stderr, unless the same terminal shows them
-// above the answer.
-func (a *app) warnOf(res *marchwarden.Result, shown bool) {
-	if shown && a.reader != program && a.outStyle().Width > 0 && a.errStyle().Width > 0 {
-		return
-	}
-	for _, warning := range res.Warnings {
-		a.warn(warning)
-	}
-}
-
 // note writes a line for people to stderr.
 func (a *app) note(format string, args ...any) {
 	line := term.CleanLine(fmt.Sprintf(format, args...))

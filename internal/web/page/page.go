@@ -96,7 +96,6 @@ const (
 	DropPath    = "/library/remove" // POST: path
 	UploadPath  = "/library/files"  // POST ?name=NAME: a document, by the script
 	WatchPath   = "/watch"          // GET: the watched questions
-	InPath      = "/in"             // GET: the form; POST: token, next
 	OutPath     = "/out"            // POST
 	StaticPath  = "/static/"        // GET: what Static serves
 	runsPath    = "/runs/"
