@@ -239,7 +239,12 @@ func questionOf(ctx context.Context, a *app, args []string) (string, error) {
 // deliver writes the result to the file that was asked for and prints it, even
 // when the file cannot be written.
 func deliver(a *app, o askOptions, out outcome) (err error) {
-	a.warnOf(out.res, !a.json && !o.desk.PlanOnly)
+	// The same terminal may show the warnings above the answer.
+	if shown := !a.json && !o.desk.PlanOnly && a.reader != program && a.outStyle().Width > 0 && a.errStyle().Width > 0; !shown {
+		for _, warning := range out.res.Warnings {
+			a.warn(warning)
+		}
+	}
 	if o.out != "" {
 		failed := settings.WriteOut(o.out, func(w io.Writer) error {
 			if strings.HasSuffix(strings.ToLower(o.out), ".json") {

@@ -217,7 +217,8 @@ func (a *app) engineConfig(c *settings.Settings, log *slog.Logger) (cluster.Conf
 	if err != nil {
 		return cluster.Config{}, err
 	}
-	name := plainName(fmt.Sprintf("%s-%d-%s", hostName(), os.Getpid(), a.NewID().String()[24:]))
+	host, _ := os.Hostname() // none is none
+	name := plainName(fmt.Sprintf("%s-%d-%s", cmp.Or(host, "unknown"), os.Getpid(), a.NewID().String()[24:]))
 	cfg := cluster.Config{URL: at, Name: name, Now: a.Now, Log: log}
 	if cfg.TLS, err = (hub.TLSFiles{Cert: c.Text(settings.EngineCert), Key: c.Text(settings.EngineCertKey), CA: c.Text(settings.EngineCA)}).Load(); err != nil {
 		return cfg, err

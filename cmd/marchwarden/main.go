@@ -192,16 +192,11 @@ func (a *app) style(w io.Writer) term.Style {
 	}
 	never, _ := a.Env("NO_COLOR")
 	name, _ := a.Env("TERM")
-	return term.Detect(fileOf(w), never != "", name)
-}
-
-// fileOf is the file behind a stream; nil if there is none.
-func fileOf(w io.Writer) *os.File {
 	if door, ok := w.(*secret.Writer); ok {
 		w = door.Unwrap()
 	}
-	f, _ := w.(*os.File)
-	return f
+	f, _ := w.(*os.File) // nil is no terminal
+	return term.Detect(f, never != "", name)
 }
 
 // selfPath is the program that is running, by the name that it was started by if

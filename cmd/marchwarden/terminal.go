@@ -72,17 +72,6 @@ func (a *app) warn(message string) {
 	a.errStyle().Warn(a.Stderr, message)
 }
 
-// warnOf writes the warnings of a result to stderr, unless the same terminal shows them
-// above the answer.
-func (a *app) warnOf(res *marchwarden.Result, shown bool) {
-	if shown && a.reader != program && a.outStyle().Width > 0 && a.errStyle().Width > 0 {
-		return
-	}
-	for _, warning := range res.Warnings {
-		a.warn(warning)
-	}
-}
-
 // note writes a line for people to stderr.
 func (a *app) note(format string, args ...any) {
 	line := term.CleanLine(fmt.Sprintf(format, args...))
@@ -190,9 +179,9 @@ func newWatch(a *app, c *settings.Settings, o askOptions) *watch {
 // liveOn is how progress is shown on a stream: live on a terminal that knows escape
 // codes, as long as nothing is logged beside it.
 func (a *app) liveOn(c *settings.Settings, w io.Writer) term.ProgressConfig {
-	st, file := a.style(w), fileOf(w)
+	st := a.style(w)
 	name, _ := a.Env("TERM")
-	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: term.SizeOf(file), Now: a.Now}
+	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Now: a.Now}
 }
 
 func (w *watch) event(e marchwarden.Event) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -186,7 +185,7 @@ func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team boo
 	if team {
 		b.a.note("the page is at %s; each user signs in with a token", base)
 	} else {
-		b.invite(ctx, base, o.noOpen)
+		b.invite(base, o.noOpen)
 	}
 	asks, stop := context.WithCancel(ctx)
 	var asking sync.WaitGroup
@@ -203,26 +202,18 @@ func (b *uiApp) close() error {
 	return errors.Join(b.runs.Close(context.Background()), b.pdfs.Close(), b.answers.Records.Close(), b.closeCluster())
 }
 
-// invite prints a link that lets the local user's browser in and opens it; another at
-// every Enter.
-func (b *uiApp) invite(ctx context.Context, base string, noOpen bool) {
+// invite prints a link that lets the local user's browser in and opens it, if there is a screen.
+func (b *uiApp) invite(base string, noOpen bool) {
 	b.a.note("the page is at %s; this link lets your browser in, once:", base)
 	link := b.server.Link(base)
 	fmt.Fprintln(b.a.stdout, link)
 	if b.a.errStyle().Width <= 0 {
-		return // there is no screen
+		return
 	}
 	if !noOpen {
 		b.a.openBrowser(link)
 	}
-	b.a.note("press Enter for another link, Ctrl-C to end")
-	readInBackground()
-	go func() {
-		lines := bufio.NewScanner(b.a.stdin)
-		for lines.Scan() && ctx.Err() == nil {
-			fmt.Fprintln(b.a.stdout, b.server.Link(base))
-		}
-	}()
+	b.a.note("Ctrl-C ends it; started again, it prints another link")
 }
 
 // openBrowser asks the system to open an address. Where it cannot, the link that was

@@ -22,7 +22,7 @@ func TestPageLive(t *testing.T) {
 	flags := append(slices.Clone(uiFlags), "--max-runs", "1")
 	s := w.ui(t, home, flags...)
 	p := s.enter(t, b)
-	outer := t // whose end ends the second server
+	outer, first := t, p // whose end ends the second server, and whose cookies the rest has
 	t.Run("restart", func(t *testing.T) {
 		p := s.like(t, b, p)
 		held := w.hold(4)
@@ -53,6 +53,14 @@ func TestPageLive(t *testing.T) {
 		held = w.hold(1) // lets go of what nobody waits for
 		s = w.uiAt(outer, home, at, flags...)
 		arrives(t, held)
+		in := p.Tab() // sessions ended with the first server
+		in.Patience(patience)
+		in.Go(s.link)
+		in.Wait("#question")
+		for _, c := range in.Cookies() {
+			queued.SetCookie(s.url, c.Name, c.Value)
+			first.SetCookie(s.url, c.Name, c.Value)
+		}
 		for _, p := range pages {
 			p.WaitFor(`document.querySelector('#connection').textContent === ''`)
 			p.WaitText("#live .journeys", "web")

@@ -6,6 +6,3 @@ import "syscall"
 func onItsOwn() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
-
-// readInBackground has nothing to do: a program in the background is not stopped here.
-func readInBackground() {}

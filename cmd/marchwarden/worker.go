@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -145,11 +144,6 @@ func serveTasks(ctx context.Context, a *app, s *network.Worker, e *cluster.Engin
 		a.note("worker %s has ended", name)
 	}
 	return err
-}
-
-func hostName() string {
-	host, _ := os.Hostname() // none is none
-	return cmp.Or(host, "unknown")
 }
 
 // probeAt completes the address of --probe; "" stays what it is.

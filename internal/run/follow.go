@@ -20,122 +20,63 @@ type Records interface {
 	Size(ctx context.Context, id marchwarden.TraceID) (bytes int64, ended bool, err error)
 }
 
-// Follower watches a run that is being written, by whichever process: it reads its trace and
-// those of its rihlas when they have grown. It writes nothing, and no writer of a trace waits
-// for it. It is not safe for concurrent use.
-type Follower struct {
-	records Records
-	blobs   blob.Store
-	id      marchwarden.TraceID
-
-	traces  map[marchwarden.TraceID]*followed
-	results map[blob.Ref]*marchwarden.Result // that were read, nil for one that cannot be
-	board   *Board                           // the last
-	over    bool
-}
-
-// followed is a trace as it was when it was read last.
-type followed struct {
-	size  int64
-	log   *trace.Log
-	steps []trace.Step // of the log
-	err   error        // why it cannot be read on
-	ended bool         // no process writes it
-}
-
-// Follow makes a follower, which reads nothing yet.
-func Follow(records Records, blobs blob.Store, id marchwarden.TraceID) *Follower {
-	return &Follower{records: records, blobs: blobs, id: id, traces: map[marchwarden.TraceID]*followed{}, results: map[blob.Ref]*marchwarden.Result{}}
-}
-
-// Read reads what is new. It reports whether anything changed since the last time, and
-// whether it is over: the run has its result, or no process writes its trace. A process that goes on
-// reading sees a run that goes on. With an error the board is the last one, nil if there
-// was none; a trace that cannot be read on, or is gone, is over.
+// ReadBoard reads a run, also one that is being written, by whichever process: its trace and those
+// of its rihlas. It writes nothing, and no writer of a trace waits for it. It reports whether the run
+// is over: it has its result, or no process writes its trace, or that cannot be read on. With an
+// error comes what stands before it, nil for nothing.
 //
 // A rihla whose trace is not here, cannot be read or is none of a rihla has no states of
 // its own, and that is no error.
-func (r *Follower) Read(ctx context.Context) (board *Board, changed, over bool, err error) {
-	own, changed, err := r.read(ctx, r.id)
+func ReadBoard(ctx context.Context, records Records, blobs blob.Store, id marchwarden.TraceID) (board *Board, over bool, err error) {
+	steps, ended, err := stepsOf(ctx, records, id)
 	broken := err != nil && marchwarden.CodeOf(err) != marchwarden.CodeUnavailable && ctx.Err() == nil
-	if err != nil && !changed {
-		return r.board, false, broken, err
+	if err != nil && (len(steps) == 0 || !broken) {
+		return nil, broken, err
 	}
-	over = own.ended || lastEnd(own.steps) != nil || broken
-	for _, id := range FactsOf(own.steps).Parts {
-		_, more, _ := r.read(ctx, id)
-		changed = changed || more
+	results := map[blob.Ref]*marchwarden.Result{} // that were read, nil for one that cannot be
+	board = boardOf(steps, lookup{
+		steps: func(part marchwarden.TraceID) []trace.Step {
+			if part == id {
+				return nil
+			}
+			return rihlaOf(ctx, records, part)
+		},
+		result: func(s trace.Step) *marchwarden.Result { return endedWith(ctx, blobs, s, results) },
+	})
+	if over = ended || lastEnd(steps) != nil || broken; over {
+		board.cut()
 	}
-	if changed = changed || over != r.over || r.board == nil; changed {
-		r.board = boardOf(own.steps, lookup{r.rihla, func(s trace.Step) *marchwarden.Result { return r.result(ctx, s) }})
-		if over {
-			r.board.cut()
-		}
-	}
-	r.over = over
-	return r.board, changed, over, err
+	return board, over, err
 }
 
-// read reads what a trace has grown by, or again what does not follow on what was read, and
-// reports whether there are other steps in it then.
-func (r *Follower) read(ctx context.Context, id marchwarden.TraceID) (t *followed, changed bool, err error) {
-	if t = r.traces[id]; t == nil {
-		t = &followed{size: -1}
-		r.traces[id] = t
+// stepsOf reads a trace, and reports whether no process writes it any more.
+func stepsOf(ctx context.Context, records Records, id marchwarden.TraceID) (steps []trace.Step, ended bool, err error) {
+	if _, ended, err = records.Size(ctx, id); err != nil { // first: what is written after that is seen next time
+		return nil, false, err
 	}
-	size, ended, err := r.records.Size(ctx, id)
+	f, err := records.Raw(id)
 	if err != nil {
-		return t, false, err
-	}
-	if t.ended = ended; size == t.size {
-		return t, false, t.err
-	}
-	f, err := r.records.Raw(id)
-	if err != nil {
-		return t, false, err
+		return nil, false, err
 	}
 	defer f.Close()
-	log, err := readOn(t, size, f)
-	if marchwarden.CodeOf(err) == marchwarden.CodeUnavailable {
-		return t, false, err
-	}
-	changed = len(log.Steps) != len(t.steps) || size < t.size // which is another file
-	t.size, t.log, t.steps, t.err = size, log, log.Steps, err
-	return t, changed, err
+	log, err := trace.Read(f)
+	return log.Steps, ended, err
 }
 
-func readOn(t *followed, size int64, f io.ReadCloser) (*trace.Log, error) {
-	if file, ok := f.(io.Seeker); ok && t.log != nil && t.err == nil && size > t.size {
-		more := *t.log
-		t.log = nil // its first step changes with what is read
-		_, err := file.Seek(more.Good, io.SeekStart)
-		if err == nil {
-			err = more.ReadOn(f)
-		}
-		if err == nil {
-			return &more, nil
-		}
-		if _, err := file.Seek(0, io.SeekStart); err != nil {
-			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the trace")
-		}
-	}
-	return trace.Read(f)
-}
-
-// rihla are the steps of the run of a rihla: an investigation from elsewhere may name any run.
-func (r *Follower) rihla(id marchwarden.TraceID) []trace.Step {
-	t := r.traces[id]
-	if t == nil || id == r.id || len(t.steps) == 0 {
+// rihlaOf are the steps of the run of a rihla: an investigation from elsewhere may name any run.
+func rihlaOf(ctx context.Context, records Records, id marchwarden.TraceID) []trace.Step {
+	steps, _, _ := stepsOf(ctx, records, id)
+	if len(steps) == 0 {
 		return nil
 	}
-	if start, ok := t.steps[0].(*trace.Start); !ok || !start.PartOf {
+	if start, ok := steps[0].(*trace.Start); !ok || !start.PartOf {
 		return nil
 	}
-	return t.steps
+	return steps
 }
 
-// result is that with which a step ended the run or a rihla; nil for none, and for one that cannot be read.
-func (r *Follower) result(ctx context.Context, s trace.Step) (res *marchwarden.Result) {
+// endedWith is the result with which a step ended the run or a rihla; nil for none, and for one that cannot be read.
+func endedWith(ctx context.Context, blobs blob.Store, s trace.Step, known map[blob.Ref]*marchwarden.Result) (res *marchwarden.Result) {
 	var ref blob.Ref
 	switch s := s.(type) {
 	case *trace.RihlaComplete:
@@ -145,21 +86,19 @@ func (r *Follower) result(ctx context.Context, s trace.Step) (res *marchwarden.R
 	default:
 		return nil
 	}
-	if res, known := r.results[ref]; known {
+	if res, there := known[ref]; there {
 		return res
 	}
 	var err error
 	if report, ok := s.(*trace.RihlaComplete); ok {
-		res, err = replay.Outcome[*marchwarden.Result](ctx, r.blobs, report)
+		res, err = replay.Outcome[*marchwarden.Result](ctx, blobs, report)
 	} else {
-		_, res, err = ResultOf(ctx, r.blobs, ref)
+		_, res, err = ResultOf(ctx, blobs, ref)
 	}
 	if err != nil {
 		res = nil
 	}
-	if ctx.Err() == nil { // else it is read next time
-		r.results[ref] = res
-	}
+	known[ref] = res
 	return res
 }
 

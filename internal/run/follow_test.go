@@ -23,28 +23,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
-// shelf is traces in memory, of which is counted how often they are opened.
+// shelf is traces in memory.
 type shelf struct {
 	texts map[marchwarden.TraceID][]byte
 	idle  bool // nobody writes them
 	fails error
-	opens int
-	bytes int // that were read
 }
-
-// shelved is a trace that is read.
-type shelved struct {
-	*bytes.Reader
-	shelf *shelf
-}
-
-func (f shelved) Read(to []byte) (int, error) {
-	n, err := f.Reader.Read(to)
-	f.shelf.bytes += n
-	return n, err
-}
-
-func (shelved) Close() error { return nil }
 
 func newShelf() *shelf { return &shelf{texts: map[marchwarden.TraceID][]byte{}} }
 
@@ -60,8 +44,7 @@ func (s *shelf) Raw(id marchwarden.TraceID) (io.ReadCloser, error) {
 	if _, _, err := s.Size(context.Background(), id); err != nil {
 		return nil, err
 	}
-	s.opens++
-	return shelved{bytes.NewReader(s.texts[id]), s}, nil
+	return io.NopCloser(bytes.NewReader(s.texts[id])), nil
 }
 
 // line is one line of one trace.
@@ -146,61 +129,42 @@ func investigateWatched(t *testing.T, watch func(*trace.Dir, blob.Store, marchwa
 	return out
 }
 
-func read(t *testing.T, r *run.Follower) (*run.Board, bool, bool) {
+func read(t *testing.T, s *shelf, blobs blob.Store, id marchwarden.TraceID) (*run.Board, bool) {
 	t.Helper()
-	b, changed, over, err := r.Read(t.Context())
+	b, over, err := run.ReadBoard(t.Context(), s, blobs, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b, changed, over
+	return b, over
 }
 
 var ids = cmp.Comparer(func(a, b marchwarden.TraceID) bool { return a == b })
 
-// A run that is followed while it is written, with lines that are torn between, is at
-// every line what somebody sees who reads it whole; and nothing is opened that has not grown.
-func TestFollowedIsWhatIsReadWhole(t *testing.T) {
+// A run that is read while it is written is over at its end and not before, and half a line
+// changes nothing.
+func TestReadAtEveryLine(t *testing.T) {
 	inv := investigate(t)
 	own := inv.res.TraceID
 	grown := newShelf()
-	f := run.Follow(grown, inv.blobs, own)
-	begun := false
+	var last *run.Board
 	for i, l := range inv.lines {
-		if begun || l.id == own {
-			begun = true
-			half := len(l.text) / (2 + i%3)
-			grown.texts[l.id] = append(grown.texts[l.id], l.text[:half]...)
-			_, changed, over := read(t, f)
-			if changed && i > 0 || over {
-				t.Fatalf("line %d: half a line changed something, or it is over: %v, %v", i, changed, over)
-			}
-			grown.texts[l.id] = append(grown.texts[l.id], l.text[half:]...)
-		} else {
+		if last == nil && l.id != own {
 			grown.texts[l.id] = append(grown.texts[l.id], l.text...)
 			continue
 		}
-		got, _, over := read(t, f)
-		whole := newShelf()
-		whole.texts = grown.texts
-		want, _, wantOver := read(t, run.Follow(whole, inv.blobs, own))
-		if diff := cmp.Diff(want, got, ids); diff != "" || over != wantOver || over != got.Ended {
-			t.Fatalf("line %d of %d (%s):\n%s\nover: %v, %v", i, len(inv.lines), l.text, diff, over, wantOver)
+		half := len(l.text) / (2 + i%3)
+		grown.texts[l.id] = append(grown.texts[l.id], l.text[:half]...)
+		torn, over := read(t, grown, inv.blobs, own)
+		if diff := cmp.Diff(last, torn, ids); last != nil && diff != "" || over {
+			t.Fatalf("line %d: half a line changed something, or it is over: %v, %s", i, over, diff)
+		}
+		grown.texts[l.id] = append(grown.texts[l.id], l.text[half:]...)
+		if last, over = read(t, grown, inv.blobs, own); over != last.Ended {
+			t.Fatalf("line %d of %d (%s): over is %v", i, len(inv.lines), l.text, over)
 		}
 	}
-	if _, changed, over := read(t, f); changed || !over {
-		t.Errorf("at the end: changed %v, over %v", changed, over)
-	}
-	total := 0
-	for _, text := range grown.texts {
-		total += len(text)
-	}
-	if grown.bytes > 2*total { // each line, and what was torn of it
-		t.Errorf("%d bytes were read of traces of %d", grown.bytes, total)
-	}
-	opens := grown.opens
-	read(t, f)
-	if grown.opens != opens {
-		t.Errorf("%d traces were opened though nothing was new", grown.opens-opens)
+	if !last.Ended {
+		t.Error("it does not end")
 	}
 }
 
@@ -209,9 +173,9 @@ func TestARealInvestigation(t *testing.T) {
 	inv := investigate(t)
 	s := newShelf()
 	s.texts, s.idle = inv.texts, true
-	b, changed, over := read(t, run.Follow(s, inv.blobs, inv.res.TraceID))
-	if !changed || !over || !b.Ended || b.Interrupted {
-		t.Errorf("changed %v, over %v, %+v", changed, over, b)
+	b, over := read(t, s, inv.blobs, inv.res.TraceID)
+	if !over || !b.Ended || b.Interrupted {
+		t.Errorf("over %v, %+v", over, b)
 	}
 	if b.Question != "What is peach pie made of, and who is the mayor of Deseret Valley?" || b.Tokens != inv.res.CostMetadata.TokensUsed || b.Budget != 20000 ||
 		b.Lanes[0].Citations != len(inv.res.Citations) || len(b.Decisions) != len(inv.res.Decisions) {
@@ -246,19 +210,13 @@ func TestRihlasThatAreLate(t *testing.T) {
 	own := inv.res.TraceID
 	s := newShelf()
 	s.texts[own] = inv.texts[own]
-	f := run.Follow(s, inv.blobs, own)
-	b, _, over := read(t, f)
+	b, over := read(t, s, inv.blobs, own)
 	if !over || b.Lanes[1].State != run.Done || b.Lanes[1].Documents != 0 || b.Lanes[1].Citations != inv.res.Rihlas[0].Citations {
 		t.Fatalf("%+v", b.Lanes[1])
 	}
 	s.texts = inv.texts
-	b, changed, _ := read(t, f)
-	if !changed || b.Lanes[1].Documents == 0 {
-		t.Errorf("changed %v: %+v", changed, b.Lanes[1])
-	}
-	want, _, _ := read(t, run.Follow(s, inv.blobs, own))
-	if diff := cmp.Diff(want, b, ids); diff != "" {
-		t.Error(diff)
+	if b, _ = read(t, s, inv.blobs, own); b.Lanes[1].Documents == 0 {
+		t.Errorf("%+v", b.Lanes[1])
 	}
 
 	other := newShelf()
@@ -266,7 +224,7 @@ func TestRihlasThatAreLate(t *testing.T) {
 	for _, r := range inv.res.Rihlas {
 		other.texts[r.TraceID] = written(t, r.TraceID, &trace.Start{Request: marchwarden.Request{Question: "whose?"}}, &trace.Fetch{}, &trace.FetchComplete{ContentHash: blob.Of(nil)})
 	}
-	if b, _, _ := read(t, run.Follow(other, inv.blobs, own)); b.Lanes[1].Documents != 0 {
+	if b, _ := read(t, other, inv.blobs, own); b.Lanes[1].Documents != 0 {
 		t.Errorf("somebody's run is shown: %+v", b.Lanes[1])
 	}
 }
@@ -320,59 +278,50 @@ func TestARunThatIsCutOffAndGoesOn(t *testing.T) {
 	text := written(t, id, &trace.Start{Request: marchwarden.Request{Question: "What?"}}, &trace.Search{}, &trace.Resume{}, &trace.Search{}, &trace.SearchComplete{}, &trace.Complete{})
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	s.texts[id] = bytes.Join(lines[:2], nil)
-	f := run.Follow(s, blob.NewMem(), id)
-	if b, _, over := read(t, f); over || b.Interrupted || b.Lanes[0].State != run.Searching {
+	if b, over := read(t, s, blob.NewMem(), id); over || b.Interrupted || b.Lanes[0].State != run.Searching {
 		t.Errorf("over %v: %+v", over, b)
 	}
 	s.idle = true
-	b, changed, over := read(t, f)
-	if !changed || !over || b.Ended || !b.Interrupted || b.Lanes[0].State != run.Failed {
-		t.Errorf("changed %v, over %v: %+v", changed, over, b)
+	b, over := read(t, s, blob.NewMem(), id)
+	if !over || b.Ended || !b.Interrupted || b.Lanes[0].State != run.Failed {
+		t.Errorf("over %v: %+v", over, b)
 	}
 	s.idle = false
 	s.texts[id] = bytes.Join(lines[:4], nil)
-	if b, changed, over := read(t, f); !changed || over || b.Interrupted || b.Lanes[0].State != run.Searching {
-		t.Errorf("changed %v, over %v: %+v", changed, over, b)
+	if b, over := read(t, s, blob.NewMem(), id); over || b.Interrupted || b.Lanes[0].State != run.Searching {
+		t.Errorf("over %v: %+v", over, b)
 	}
 	s.texts[id] = text
-	if b, _, over := read(t, f); !over || !b.Ended || b.Interrupted || b.Lanes[0].State != run.Done {
+	if b, over := read(t, s, blob.NewMem(), id); !over || !b.Ended || b.Interrupted || b.Lanes[0].State != run.Done {
 		t.Errorf("over %v: %+v", over, b)
 	}
 }
 
-// What is wrong with a trace is said, with the board as it was; what is wrong for a
+// What is wrong with a trace is said, with the board as far as it can be read; what is wrong for a
 // moment is over in another.
 func TestTracesThatFail(t *testing.T) {
 	id, s := followedID(t, "1"), newShelf()
-	f := run.Follow(s, blob.NewMem(), id)
-	if b, _, over, err := f.Read(t.Context()); b != nil || !over || !errors.Is(err, marchwarden.CodeNotFound) {
+	look := func() (*run.Board, bool, error) { return run.ReadBoard(t.Context(), s, blob.NewMem(), id) }
+	if b, over, err := look(); b != nil || !over || !errors.Is(err, marchwarden.CodeNotFound) {
 		t.Errorf("%+v, %v, %v", b, over, err)
 	}
 	text := written(t, id, &trace.Start{}, &trace.Fetch{}, &trace.FetchComplete{ContentHash: blob.Of(nil)})
 	s.texts[id] = nil
-	if b, _, over := read(t, f); over || b == nil {
-		t.Errorf("an empty trace: %+v, over %v", b, over)
+	if b, over, err := look(); over || b == nil || err != nil {
+		t.Errorf("an empty trace: %+v, over %v, %v", b, over, err)
 	}
 	s.texts[id] = text
-	was, _, _ := read(t, f)
 	s.fails = marchwarden.Errorf(marchwarden.CodeUnavailable, "for a moment")
-	if b, changed, over, err := f.Read(t.Context()); b != was || changed || over || err == nil {
-		t.Errorf("%+v, %v, %v, %v", b, changed, over, err)
+	if b, over, err := look(); b != nil || over || err == nil {
+		t.Errorf("%+v, %v, %v", b, over, err)
 	}
 	s.fails = nil
 	s.texts[id] = append(bytes.Clone(text), "{}\n{}\n"...)
-	if b, _, over, err := f.Read(t.Context()); b != was || !over || !errors.Is(err, marchwarden.CodeCorrupt) {
+	if b, over, err := look(); !over || !b.Interrupted || b.Lanes[0].Documents != 1 || !errors.Is(err, marchwarden.CodeCorrupt) {
 		t.Errorf("%+v, %v, %v", b, over, err)
 	}
-	if b, changed, over, err := run.Follow(s, blob.NewMem(), id).Read(t.Context()); !changed || !over || !b.Interrupted || b.Lanes[0].Documents != 1 || !errors.Is(err, marchwarden.CodeCorrupt) {
-		t.Errorf("read at once: %+v, %v, %v, %v", b, changed, over, err)
-	}
 	s.texts[id] = written(t, id, &trace.Start{}) // brought here anew
-	if b, changed, _ := read(t, f); !changed || b.Lanes[0].State != run.Planning {
-		t.Errorf("%+v, %v", b, changed)
-	}
-	delete(s.texts, id)
-	if b, changed, over, err := f.Read(t.Context()); b == nil || changed || !over || !errors.Is(err, marchwarden.CodeNotFound) {
-		t.Errorf("%+v, %v, %v, %v", b, changed, over, err)
+	if b, _, err := look(); err != nil || b.Lanes[0].State != run.Planning {
+		t.Errorf("%+v, %v", b, err)
 	}
 }

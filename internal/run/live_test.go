@@ -24,12 +24,11 @@ func TestFollowingWhileItIsMade(t *testing.T) {
 	}
 	watched := make(chan seen, 1)
 	inv := investigateWatched(t, func(traces *trace.Dir, blobs blob.Store, id marchwarden.TraceID) {
-		f := run.Follow(traces, blobs, id)
 		go func() {
 			var s seen
 			defer func() { watched <- s }()
 			for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
-				b, changed, over, err := f.Read(context.Background())
+				b, over, err := run.ReadBoard(context.Background(), traces, blobs, id)
 				if errors.Is(err, marchwarden.CodeNotFound) && s.board == nil {
 					continue // it has not begun
 				}
@@ -37,7 +36,7 @@ func TestFollowingWhileItIsMade(t *testing.T) {
 					s.fault = err.Error()
 					return
 				}
-				if changed {
+				if !cmp.Equal(b, s.board, ids) {
 					s.boards++
 				}
 				// Between its making and its lock a trace is empty and seems to be over; who
@@ -58,7 +57,7 @@ func TestFollowingWhileItIsMade(t *testing.T) {
 	}
 	whole := newShelf()
 	whole.texts = inv.texts
-	want, _, _ := read(t, run.Follow(whole, inv.blobs, inv.res.TraceID))
+	want, _ := read(t, whole, inv.blobs, inv.res.TraceID)
 	if diff := cmp.Diff(want, s.board, ids); diff != "" {
 		t.Error(diff)
 	}

@@ -201,7 +201,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// The draft of the run's own model is there while it is written, and not after.
+// The draft of the run's own model is there until the run has ended, and not after.
 func TestDraft(t *testing.T) {
 	wrote, read, checked, over := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	d := open(t, runs.Config{Researcher: research(func(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
@@ -222,11 +222,14 @@ func TestDraft(t *testing.T) {
 	}
 	close(read)
 	<-checked
-	if got := r.Draft(); got != "" {
-		t.Errorf("after it was checked the draft is %q", got)
+	if got := r.Draft(); got != "It scatters." {
+		t.Errorf("while it is checked the draft is %q", got)
 	}
 	close(over)
 	<-r.Done()
+	if got := r.Draft(); got != "" {
+		t.Errorf("after the end the draft is %q", got)
+	}
 }
 
 func TestBeginRefuses(t *testing.T) {

@@ -174,8 +174,8 @@ func (v *Visit) Leave() (stopped bool) {
 	return v.stage >= stopping
 }
 
-// Draft is what the run's own model has written so far of an answer, not checked: "" when it writes none, and of
-// a run in another process.
+// Draft is what the run's own model has written so far of an answer, not checked: "" before it writes one, when
+// the run has ended, and of a run in another process.
 func (r *Run) Draft() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,8 +205,8 @@ func (r *Run) heard(e marchwarden.Event) []*Visit {
 	if text != "" && r.stage != stopping {
 		r.rec.Message, r.last = text, &e
 	}
-	if e.Rihla == 0 && (e.Draft != "" || e.Stage == marchwarden.StageCheck || e.Stage == marchwarden.StageDone) {
-		r.draft = e.Draft
+	if e.Rihla == 0 {
+		r.draft = cmp.Or(e.Draft, r.draft)
 	}
 	r.touch()
 	return slices.Clone(r.visits)

@@ -33,6 +33,10 @@ type Cluster struct {
 	Home *Home
 }
 
+// homeGrace is how long a stopped run goes on here, so that what it found comes home: who looks at
+// it would not learn of what comes later.
+const homeGrace = 30 * time.Second
+
 // Research has the cluster answer, in the name of the principal of ctx and by the choice of its run. A caller that goes
 // cancels its task; a server that ends does not.
 func (c *Cluster) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
@@ -57,7 +61,7 @@ func (c *Cluster) Research(ctx context.Context, req marchwarden.Request, sink ma
 	copied := &copying{ctx: context.WithoutCancel(ctx), home: c.Home, run: run}
 	defer copied.close()
 	if c.Home != nil {
-		by.Hear = copied.hear
+		by.Hear, by.Grace = copied.hear, homeGrace
 		copied.open()
 	}
 	ctx = marchwarden.WithTraceID(ctx, id)

@@ -27,9 +27,8 @@ import (
 )
 
 const (
-	// grace is how long a task may take to hand over what there is when its caller has
-	// no more time.
-	grace = 3 * time.Second
+	// defaultGrace is Dispatcher.Grace unless the caller says otherwise.
+	defaultGrace = 3 * time.Second
 	// How often in a row, and after which pause, an engine that cannot be watched is tried again.
 	watchPause = 500 * time.Millisecond
 	watchTries = 60
@@ -51,6 +50,9 @@ type Dispatcher struct {
 	Hear func(dispatch.Task, dispatch.Event)
 	// Network are all that may be asked now.
 	Network func() []dispatch.Member
+	// Grace is how long a task may take to hand over what there is when its caller has no more
+	// time; 0 is three seconds.
+	Grace time.Duration
 	// Now is the clock by which deadlines become a task's time.
 	Now func() time.Time
 }
@@ -66,7 +68,7 @@ func (d *Dispatcher) Evidence(ctx context.Context, _, hash string) ([]byte, erro
 }
 
 // Dispatch has a member's task worked on, and waits for its end. When ctx ends, the task
-// is canceled and has three seconds to end with what there is; when it ends because another worker
+// is canceled and has Grace to end with what there is; when it ends because another worker
 // has the caller's own task now, the task continues, for that worker to find.
 func (d *Dispatcher) Dispatch(ctx context.Context, member string, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	if err := d.may(ctx, member, req); err != nil {
@@ -190,7 +192,7 @@ func (d *Dispatcher) await(ctx context.Context, t dispatch.Task, sink marchwarde
 	case released(ctx):
 		return nil, errReleased(t)
 	}
-	late, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	late, done := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(d.Grace, defaultGrace))
 	defer done()
 	if err := d.Engine.Cancel(late, t.ID, "the caller has no more time"); err != nil {
 		return nil, marchwarden.Wrap(errors.Join(ctx.Err(), err), marchwarden.CodeCanceled, "ask %s", t.Queue)
@@ -221,10 +223,11 @@ func Follow(ctx context.Context, engine dispatch.Client, w *dispatch.Watching, h
 				break
 			}
 			w.After, tries = max(w.After, e.Seq), 0
-			if hear != nil && ctx.Err() == nil {
+			ended := e.Kind == dispatch.Ended && e.End != nil
+			if hear != nil && (ended || ctx.Err() == nil) { // the end is heard whenever it is given
 				hear(e)
 			}
-			if e.Kind == dispatch.Ended && e.End != nil {
+			if ended {
 				return e.End, nil
 			}
 		}
@@ -246,7 +249,7 @@ func Follow(ctx context.Context, engine dispatch.Client, w *dispatch.Watching, h
 
 // result is what a task ended with.
 func (d *Dispatcher) result(ctx context.Context, t dispatch.Task, end *dispatch.End) (*marchwarden.Result, error) {
-	late, done := context.WithTimeout(context.WithoutCancel(ctx), 10*grace)
+	late, done := context.WithTimeout(context.WithoutCancel(ctx), 10*defaultGrace)
 	defer done()
 	res, err := ResultOf(late, d.Blobs, t.Queue, end)
 	if err == nil || end.Result.Valid() {

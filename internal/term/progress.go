@@ -19,7 +19,8 @@ import (
 // A frame is one write. It begins where the cursor is, at the first cell of the lines, writes each
 // line with an erasure of its rest, erases what is below, and goes back to where it began. So
 // nothing flickers; and lines that a narrower window has wrapped are below the cursor, where the
-// next frame erases them. While a frame is written, lines are cut at the edge and not wrapped.
+// next frame erases them. While a frame is written, lines are cut at the edge and not wrapped. The
+// size is that of the terminal at the start.
 
 const (
 	// redraw is the least time between two frames.
@@ -43,9 +44,6 @@ type ProgressConfig struct {
 	// Live draws over what was drawn. It must be true only if the writer is a terminal
 	// that knows escape codes, and nothing else writes to it before the end.
 	Live bool
-	// Size is the terminal's size, asked before every frame; nil, or a size that is not
-	// positive, leaves it to Style.
-	Size func() (width, height int)
 	// Single is one line of words alone, for work that is no research.
 	Single bool
 	Now    func() time.Time
@@ -169,7 +167,7 @@ func (p *Progress) draw() {
 // drawn is the lines of a frame, smaller than the terminal: what the whole is at, and the researchers
 // that are at work. p.mu is held.
 func (p *Progress) drawn() []string {
-	width, height := p.size()
+	width, height := cmp.Or(p.cfg.Style.Width, defaultText), cmp.Or(p.cfg.Style.Height, defaultHeight)
 	if p.cfg.Single {
 		return []string{p.fit(width-1, Run{Prefix + describe(p.lanes[0].said), Dim})}
 	}
@@ -223,13 +221,6 @@ func (p *Progress) fit(width int, parts ...Run) string {
 		}
 	}
 	return b.String()
-}
-
-func (p *Progress) size() (width, height int) {
-	if p.cfg.Size != nil {
-		width, height = p.cfg.Size()
-	}
-	return cmp.Or(max(0, width), max(0, p.cfg.Style.Width), defaultText), cmp.Or(max(0, height), defaultHeight)
 }
 
 var stageWords = map[marchwarden.Stage]string{

@@ -11,7 +11,7 @@ import (
 )
 
 // glass is a terminal as far as progress needs one: it moves, erases, scrolls, wraps,
-// and gets another size, in both ways that terminals do that. A code that it does not
+// and gets another size. A code that it does not
 // know is a fault, and so is a line that does not fit.
 type glass struct {
 	mu            sync.Mutex // guards all below: progress draws when its time has come
@@ -132,9 +132,8 @@ func (g *glass) put(cluster string, width int) {
 	g.col += width
 }
 
-// resize gives the terminal another size. One that flows wraps long lines anew; another
-// cuts them.
-func (g *glass) resize(width, height int, flows bool) {
+// resize gives the terminal another size, and wraps long lines anew.
+func (g *glass) resize(width, height int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	rows, at, col := []row{}, 0, g.col
@@ -143,10 +142,6 @@ func (g *glass) resize(width, height int, flows bool) {
 			at = len(rows)
 		}
 		cells := g.rows[i].cells
-		if !flows {
-			rows = append(rows, row{cells: cells[:min(len(cells), width)]})
-			continue
-		}
 		first := len(rows)
 		for len(cells) > width {
 			cut := width
@@ -184,13 +179,6 @@ func (g *glass) screen() string {
 		lines = append(lines, r.String())
 	}
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
-}
-
-// size is what the terminal tells of itself.
-func (g *glass) size() (width, height int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.width, g.height
 }
 
 // wrong is what went wrong, and wrote how many writes there were.

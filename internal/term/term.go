@@ -57,6 +57,8 @@ type Style struct {
 	// Width is the terminal's width in cells; 0 means that the stream is no
 	// terminal: text is then wrapped at 80 and tables are not cut.
 	Width int
+	// Height is the terminal's lines; 0 is not known.
+	Height int
 	// Links allows text that leads to an address (OSC 8).
 	Links bool
 }
@@ -69,26 +71,12 @@ func Detect(f *os.File, noColor bool, termName string) Style {
 	if f == nil || !xterm.IsTerminal(int(f.Fd())) {
 		return Style{}
 	}
-	width, _, err := xterm.GetSize(int(f.Fd()))
+	width, height, err := xterm.GetSize(int(f.Fd()))
 	if err != nil || width <= 0 {
-		width = defaultText
+		width, height = defaultText, 0
 	}
 	codes := !noColor && termName != "" && termName != "dumb"
-	return Style{Color: codes, Width: width, Links: codes && !slices.Contains(simple, termName)}
-}
-
-// SizeOf asks for the size of the terminal that a file is, which may change; nil for no file.
-func SizeOf(f *os.File) func() (width, height int) {
-	if f == nil {
-		return nil
-	}
-	return func() (int, int) {
-		width, height, err := xterm.GetSize(int(f.Fd()))
-		if err != nil {
-			return 0, 0
-		}
-		return width, height
-	}
+	return Style{Color: codes, Width: width, Height: height, Links: codes && !slices.Contains(simple, termName)}
 }
 
 // simple are terminals that know no links.

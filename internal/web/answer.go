@@ -114,7 +114,7 @@ func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Boar
 
 // unanswered is the page of a run that ended without a result: its lanes as far as they came.
 func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, why string) error {
-	live := s.live(g.ID, board, true)
+	live := s.live(board)
 	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Report: report.Report{Question: board.Question, StartedAt: s.local(board.Began)},
 		View: report.View{Notices: []string{why}, Gaps: live.Gaps}, Discoveries: live.Discoveries, Decisions: live.Decisions}
 	v.Can = can(r.Context(), page.Can{Resume: g.Resumable, Delete: true})

@@ -60,6 +60,9 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request, v page.Ask, chosen
 	return s.show(w, r, status, v.Page())
 }
 
+// lineEnds are all ends of lines that browsers know.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	get := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
 	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind, Question: lineEnds.Replace(get("question")), Context: lineEnds.Replace(get("context")), Depth: get("depth"), Format: get("format"), Follow: get("follow"),

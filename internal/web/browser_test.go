@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -66,6 +67,19 @@ func (b *browser) get(path string) (int, string) {
 	b.w.t.Helper()
 	resp, text := b.send("GET", path, nil)
 	return resp.StatusCode, text
+}
+
+// until looks at a page until it has a text.
+func (b *browser) until(path, wanted string) (text string) {
+	b.w.t.Helper()
+	for range 1000 {
+		if _, text = b.get(path); strings.Contains(text, wanted) {
+			return text
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.w.t.Fatalf("it never has %q:\n%s", wanted, mainOf(text))
+	return ""
 }
 
 var csrfField = regexp.MustCompile(`name="csrf" value="([^"]+)"`)

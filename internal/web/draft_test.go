@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bufio"
 	"context"
 	"strings"
 	"testing"
@@ -30,39 +29,21 @@ func TestDraft(t *testing.T) {
 	}
 	b := w.local()
 	_, to, _ := b.post("/ask", map[string][]string{"question": {question}, "researcher": {"files"}})
-	resp, err := b.Get(w.http.URL + to + "/events")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	events := bufio.NewScanner(resp.Body)
-	heard := func(wanted string) {
-		t.Helper()
-		for events.Scan() {
-			if strings.Contains(events.Text(), wanted) {
-				return
-			}
-		}
-		t.Fatalf("the stream ended before %q: %v", wanted, events.Err())
-	}
-	heard("event: picture")
 	send := func(stage marchwarden.Stage, text string) { drafts <- marchwarden.Event{Stage: stage, Draft: text} }
-	send(marchwarden.StageSynthesize, "Farmers <b>grow</b>\x1b[31m alfalfa.\n\nThey \u202egrow\r\nevent: over barley.")
-	heard("A draft is shown that is not yet checked")
-	heard("&lt;b&gt;grow&lt;/b&gt;")
-	_, text := b.get(to)
+	send(marchwarden.StageSynthesize, "Farmers <b>grow</b>\x1b[31m alfalfa.\n\nThey \u202egrow\r\nbarley.")
+	text := b.until(to, "A draft is shown that is not yet checked")
 	has(t, text, "Draft, not yet checked", "<p>Farmers &lt;b&gt;grow&lt;/b&gt;", "<p>They", `<div class="work">`)
 	lacks(t, text, "\x1b", "\u202e", "<b>grow")
 	send(marchwarden.StageSynthesize, strings.Repeat("x", 5000)+" The end.")
-	heard("The end.")
-	_, text = b.get(to)
+	text = b.until(to, "The end.")
 	if n := strings.Count(text, "x"); n > 4100 {
 		t.Errorf("%d characters of a long draft are shown", n)
 	}
 	send(marchwarden.StageCheck, "")
+	send(marchwarden.StageCheck, "") // the first was heard
+	_, text = b.get(to)
+	has(t, text, "The end.")
 	close(end)
-	heard("data-over")
-	heard("event: over")
 	w.ended(mustID(t, to))
 	_, text = b.get(to)
 	has(t, text, "Checked.")

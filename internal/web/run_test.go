@@ -1,13 +1,10 @@
 package web
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"html"
-	"io"
 	"io/fs"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -73,7 +70,7 @@ func (h *held) research(ctx context.Context, req marchwarden.Request, _ marchwar
 }
 
 // A run is asked for on the page, begins, goes on, and ends; its page shows it at every
-// step, and its event stream too.
+// step.
 func TestARunFromItsBeginningToItsEnd(t *testing.T) {
 	w := newWorld(t, nil)
 	h := newHeld(w)
@@ -86,31 +83,11 @@ func TestARunFromItsBeginningToItsEnd(t *testing.T) {
 	if status != 200 {
 		t.Errorf("not begun: %d", status)
 	}
-	has(t, text, "The run begins", "Stop and keep what there is", `data-events="`+to+`/events"`, html.EscapeString(question)+"</h1>")
+	has(t, text, "The run begins", "Stop and keep what there is", `<article class="run" id="run">`, html.EscapeString(question)+"</h1>")
 	lacks(t, text, "No question was kept")
 
-	resp, err := b.Get(w.http.URL + to + "/events")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
-		t.Fatalf("%d %v", resp.StatusCode, resp.Header)
-	}
-	events := bufio.NewScanner(resp.Body)
 	close(h.begin)
 	<-h.begun
-	heard := func(wanted string) {
-		t.Helper()
-		for events.Scan() {
-			if strings.Contains(events.Text(), wanted) {
-				return
-			}
-		}
-		t.Fatalf("the stream ended before %q: %v", wanted, events.Err())
-	}
-	heard("event: picture")
-	heard("searching")
 	status, text = b.get(to)
 	if status != 200 {
 		t.Errorf("it goes on: %d", status)
@@ -120,15 +97,6 @@ func TestARunFromItsBeginningToItsEnd(t *testing.T) {
 		t.Error("it is not listed as running")
 	}
 	close(h.end)
-	heard("data-over")
-	heard("event: over")
-	more := 0
-	for events.Scan() {
-		more++
-	}
-	if more > 2 { // its data, and an empty line
-		t.Errorf("after the end: %q", events.Text())
-	}
 	w.ended(mustID(t, to))
 	status, text = b.get(to)
 	if status != 200 {
@@ -222,21 +190,8 @@ func TestResumedBeforeItsTraceIsOpen(t *testing.T) {
 	if status != 200 {
 		t.Errorf("%d", status)
 	}
-	has(t, text, "The run goes on.", "Stop and keep what there is", `data-events="`)
-	resp, err := b.Get(w.http.URL + path(id, "/events"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	events := bufio.NewScanner(resp.Body)
-	for events.Scan() && !strings.Contains(events.Text(), "event: picture") {
-		if strings.Contains(events.Text(), "event: over") {
-			t.Error("its stream says that it is over")
-		}
-	}
+	has(t, text, "The run goes on.", "Stop and keep what there is", `id="live"`)
 	close(opens)
-	for events.Scan() && !strings.Contains(events.Text(), "event: over") {
-	}
 	w.ended(id)
 	_, text = b.get(path(id, ""))
 	lacks(t, text, "Stop and keep")
@@ -269,9 +224,6 @@ func TestARunThatNeverBegan(t *testing.T) {
 			}
 			has(t, text, "the run could not begin: "+c.shown)
 			lacks(t, text, w.home, "secret")
-			if resp, text := b.send("GET", to+"/events", nil); resp.StatusCode != 200 || !strings.Contains(text, "event: over") {
-				t.Errorf("its events: %d %s", resp.StatusCode, text)
-			}
 		})
 	}
 }
@@ -298,9 +250,6 @@ func TestARunWithoutAResult(t *testing.T) {
 	if status, _, _ := b.post(path(idOf(1), "/drift"), nil); status != 409 {
 		t.Errorf("a check of no sources: %d", status)
 	}
-	if resp, text := b.send("GET", path(idOf(1), "/events"), nil); resp.StatusCode != 200 || !strings.Contains(text, "event: over") || !strings.Contains(text, "It was stopped") {
-		t.Errorf("its events: %d %s", resp.StatusCode, text)
-	}
 
 	empty, err := w.traces.Create(idOf(2))
 	if err != nil {
@@ -323,9 +272,6 @@ func TestARunWithoutAResult(t *testing.T) {
 		status, text = b.get(path(idOf(n), ""))
 		if status != 200 {
 			t.Errorf("%d: %d", n, status)
-		}
-		if _, text := b.send("GET", path(idOf(n), "/events"), nil); n == 4 && (!strings.Contains(text, "event: oops") || !strings.Contains(text, `"code":"corrupt"`)) {
-			t.Errorf("its events: %s", text)
 		}
 		has(t, text, "The record of this run is damaged: ", words, path(idOf(n), "/delete"))
 		lacks(t, text, "Being researched", w.home, path(idOf(n), "/export"), "Garbled.")
@@ -363,37 +309,15 @@ func TestAReportIsReadAnew(t *testing.T) {
 	lacks(t, text, "First answer.")
 }
 
-// A stream is nothing that there is not, and a HEAD of it ends.
-func TestEventsOfNothing(t *testing.T) {
+// A run that cannot be read just now keeps the page that follows it.
+func TestARunThatCannotBeReadNow(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.local()
-	if status, text := b.get(path(idOf(9), "/events")); status != http.StatusNotFound {
-		t.Errorf("%d %s", status, text)
-	}
 	w.writes(idOf(1), question)
-	if resp, _ := b.send("HEAD", path(idOf(1), "/events"), nil); resp.StatusCode != 200 {
-		t.Errorf("%d", resp.StatusCode)
+	_ = w.traces.Close()
+	resp, text := b.send("GET", path(idOf(1), ""), nil)
+	if resp.StatusCode < 500 || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}
-}
-
-// A server that ends takes its streams with it.
-func TestCloseWhileSomebodyWatches(t *testing.T) {
-	w := newWorld(t, nil)
-	w.writes(idOf(1), question)
-	resp, err := w.local().Get(w.http.URL + path(idOf(1), "/events"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = io.Copy(io.Discard, resp.Body) // it breaks off
-	}()
-	w.server.Close()
-	select {
-	case <-ended:
-	case <-time.After(10 * time.Second):
-		t.Error("the stream goes on")
-	}
+	lacks(t, text, w.home)
 }

@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -110,11 +109,9 @@ type Config struct {
 // Server is the page. Close it when done.
 type Server struct {
 	Config
-	gate    *httpdoor.SignIn
-	streams chan struct{} // holds those who watch a run
-	life    context.Context
-	end     context.CancelFunc // ends all streams
-	checks  checks
+	gate   *httpdoor.SignIn
+	end    context.CancelFunc // ends all checks
+	checks checks
 
 	drawing  chan struct{}         // guards pictures: it holds the one that is drawn
 	pictures map[pictureKey][]byte // of pages; empty ones could not be drawn
@@ -123,12 +120,10 @@ type Server struct {
 // New makes the server. It listens to nothing.
 func New(cfg Config) (*Server, error) {
 	cfg.Log, cfg.Zone = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), cmp.Or(cfg.Zone, time.UTC)
-	s := &Server{Config: cfg, streams: make(chan struct{}, maxStreams),
-		pictures: map[pictureKey][]byte{}, drawing: make(chan struct{}, 1),
+	s := &Server{Config: cfg, pictures: map[pictureKey][]byte{}, drawing: make(chan struct{}, 1),
 		checks: checks{of: map[string]*check{}, turn: make(chan struct{}, atOnce)}}
 	cfg.Gate.Public, cfg.Gate.Page, cfg.Gate.MaxBody = []string{page.StaticPath}, s.gatePage, maxDocument
-	s.life, s.end = context.WithCancel(context.Background())
-	s.checks.life = s.life
+	s.checks.life, s.end = context.WithCancel(context.Background())
 	var err error
 	if s.gate, err = httpdoor.NewSignIn(cfg.Gate); err != nil {
 		return nil, err
@@ -136,7 +131,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Close ends all event streams and checks. Runs are not its own.
+// Close ends all checks. Runs are not its own.
 func (s *Server) Close() {
 	s.checks.mu.Lock() // none begins after the end
 	s.end()
@@ -164,7 +159,6 @@ func (s *Server) Handler() http.Handler {
 		{"POST " + page.DropPath, access.ScopeResearch, library.own(library.remove)},
 		{"POST " + page.UploadPath, access.ScopeResearch, library.own(library.upload)},
 		{"GET /runs/{id}", access.ScopeRead, s.of(s.runPage)},
-		{"GET /runs/{id}/" + page.Events, access.ScopeRead, s.of(s.events)},
 		{"GET /runs/{id}/" + page.Peek, access.ScopeRead, s.of(s.panel)},
 		{"GET /runs/{id}/source/{n}", access.ScopeRead, s.of(s.sourcePage)},
 		{"GET /runs/{id}/source/{n}/page", access.ScopeRead, s.of(s.picture)},
@@ -177,23 +171,10 @@ func (s *Server) Handler() http.Handler {
 		{"POST /runs/{id}/" + page.Rerun, access.ScopeResearch, s.of(s.rerun)},
 		{"GET /runs/{id}/" + page.Delete, access.ScopeResearch, s.of(s.confirmDelete)},
 		{"POST /runs/{id}/" + page.Delete, access.ScopeResearch, s.of(s.delete)},
-		{"/", access.ScopeRead, func(http.ResponseWriter, *http.Request) error { return noPage }},
+		{"GET /", access.ScopeRead, func(http.ResponseWriter, *http.Request) error { return noPage }},
 	}
-	allowed := map[string][]string{} // by path: what else is asked of it is told so
 	for _, route := range routes {
 		mux.HandleFunc(route.pattern, s.handler(route.scope, route.handle))
-		if method, path, ok := strings.Cut(route.pattern, " "); ok {
-			if method == http.MethodGet {
-				method += ", " + http.MethodHead
-			}
-			allowed[path] = append(allowed[path], method)
-		}
-	}
-	for path, methods := range allowed {
-		mux.HandleFunc(path, s.handler(access.ScopeRead, func(w http.ResponseWriter, _ *http.Request) error {
-			w.Header().Set("Allow", strings.Join(methods, ", "))
-			return wrongMethod
-		}))
 	}
 	return s.gate.Wrap(mux)
 }
@@ -249,11 +230,10 @@ func (s *Server) there(ctx context.Context, id marchwarden.TraceID) bool {
 }
 
 var (
-	noPage      = marchwarden.Errorf(marchwarden.CodeNotFound, "there is no such page")
-	noRun       = &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: "there is no such run", Hint: "it may have been deleted; the history lists those there are"}
-	noSource    = marchwarden.Errorf(marchwarden.CodeNotFound, "the answer has no such source")
-	noFormat    = marchwarden.Errorf(marchwarden.CodeNotFound, "there is no such format")
-	wrongMethod = marchwarden.Errorf(marchwarden.CodeUnsupported, "this method is not for this page")
+	noPage   = marchwarden.Errorf(marchwarden.CodeNotFound, "there is no such page")
+	noRun    = &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: "there is no such run", Hint: "it may have been deleted; the history lists those there are"}
+	noSource = marchwarden.Errorf(marchwarden.CodeNotFound, "the answer has no such source")
+	noFormat = marchwarden.Errorf(marchwarden.CodeNotFound, "there is no such format")
 )
 
 // frame is what every page has. Notice is what was just done: one of a few words that
@@ -310,9 +290,6 @@ var places = regexp.MustCompile(`(^|[\s"'(=:])(?:(?:/[^\s/"':()]+){2,}/?|[A-Za-z
 func statusOf(err error) (int, string) {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return http.StatusRequestEntityTooLarge, "That is too much"
-	}
-	if errors.Is(err, wrongMethod) {
-		return http.StatusMethodNotAllowed, "Not like this"
 	}
 	switch marchwarden.CodeOf(err) {
 	case marchwarden.CodeInvalid:

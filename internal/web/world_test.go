@@ -329,6 +329,8 @@ func (w *world) investigation() *marchwarden.Result {
 	return res
 }
 
+func asServer() context.Context { return access.With(context.Background(), access.Local()) }
+
 func idOf(n int) marchwarden.TraceID {
 	id, err := marchwarden.ParseTraceID(fmt.Sprintf("00000000-0000-7000-8000-%012d", n))
 	if err != nil {

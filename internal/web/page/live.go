@@ -23,10 +23,8 @@ type Run struct {
 // Live is what changes on it.
 type Live struct {
 	run.Board
-	ID string
 	// Summary is how the run stands, in a few words that are read aloud now and then.
 	Summary string
-	Over    bool          // it goes on no more
 	Elapsed time.Duration // since, at the time of this picture
 	// Draft is what a model has written so far of the answer, not checked; paragraphs are apart by a
 	// blank line.
@@ -37,22 +35,18 @@ type Live struct {
 
 // Page has what changes as Live.Node.
 func (v Run) Page() h.Node {
-	return shell{Frame: v.Frame, name: "run", main: h.Fill(`<article class="run" id="run" data-events="{}">
+	return shell{Frame: v.Frame, name: "run", main: h.Fill(`<article class="run" id="run">
 <header class="head"><p class="kind">Being researched</p><h1 lang="" dir="auto">{}</h1>
 <div class="actions">{}<p class="connection soft" id="connection"></p></div>
 <noscript><p class="notice">Without script this page does not follow by itself. <a href="{}">Look again</a></p></noscript></header>
 <p class="sr" role="status" id="said"></p>
-{}</article>`, h.Local(ActPath(v.ID, Events)), or(v.Question, "No question was kept"),
-		h.If(v.CanCancel && !v.Live.Over, `{}`, button(v.CSRF, ActPath(v.ID, Cancel), "Stop and keep what there is", "")), h.Local(RunPath(v.ID)), v.Live.Node())}.page()
+{}</article>`, or(v.Question, "No question was kept"),
+		h.If(v.CanCancel, `{}`, button(v.CSRF, ActPath(v.ID, Cancel), "Stop and keep what there is", "")), h.Local(RunPath(v.ID)), v.Live.Node())}.page()
 }
 
-// Node is the part of a run's page that changes while it goes on: what an event
-// stream sends, to be put in the place of the element of that id.
+// Node is the part of a run's page that changes while it goes on: the script puts it in the place
+// of the element of that id.
 func (v Live) Node() h.Node {
-	question := h.Node{}
-	if len(v.Lanes) > 0 {
-		question = h.Fill(` data-question="{}"`, line(v.Lanes[0].Question))
-	}
 	first, folded := h.Fill(`<div class="work">{}{}</div>`, h.If(len(v.Lanes) > 0, `<ol class="journeys">{}</ol>`, h.Each(v.working(), journey)), v.read()), h.Node{}
 	said := line(v.Summary)
 	if draft := v.draft(); !draft.Empty() { // it takes the place of who is at what
@@ -60,22 +54,18 @@ func (v Live) Node() h.Node {
 	}
 	tokens := h.Fill(`<p>{} tokens{}</p>`, term.Count(v.Tokens), h.If(v.Budget > 0, ` of {} <span class="soft">{}</span> <meter class="good" aria-label="Tokens used of the budget" min="0" max="{}" value="{}"></meter>`,
 		term.Count(v.Budget), fmt.Sprintf("%.0f %%", 100*float64(v.Tokens)/float64(v.Budget)), v.Budget, v.Tokens))
-	return h.Fill(`<div id="live" data-summary="{}"{}{}>
-{}{}{}
+	return h.Fill(`<div id="live" data-summary="{}">
+{}{}
 <details class="more"><summary>Details: {}tokens, what was not found</summary>{}{}{}{}{}</details></div>
-`, said, question, h.If(v.Over, ` data-over`), v.now(), first, h.If(v.Over, `<p class="notice">{}. <a href="{}">See what came of it</a></p>`, line(v.Summary), h.Local(RunPath(v.ID))), h.If(!folded.Empty(), `who was asked, `), folded, tokens,
+`, said, v.now(), first, h.If(!folded.Empty(), `who was asked, `), folded, tokens,
 		h.If(len(v.Gaps) > 0, `<h2>Not found so far</h2>{}`, gaps(v.Gaps)), h.If(len(v.Discoveries) > 0, `<h2>Met on the way</h2>{}`, discoveries(v.Discoveries)),
 		h.If(len(v.Decisions) > 0, `<h2>Decisions</h2>{}`, decisions(v.Decisions)))
 }
 
 // now is what the run is at, on one line that is always there.
 func (v Live) now() h.Node {
-	elapsed := h.Fill(`<b data-elapsed="{}">{}</b>`, int(max(0, v.Elapsed)/time.Second), clock(v.Elapsed))
-	if v.Over {
-		elapsed = h.Fill(`<b>{}</b>`, term.Duration(v.Elapsed))
-	}
-	return h.Fill(`<p class="now"><span class="state{}" lang="" dir="auto">{}</span> {}</p>
-`, h.If(!v.Over, ` pulse`), line(v.Summary), elapsed)
+	return h.Fill(`<p class="now"><span class="state pulse" lang="" dir="auto">{}</span> <b data-elapsed="{}">{}</b></p>
+`, line(v.Summary), int(max(0, v.Elapsed)/time.Second), clock(v.Elapsed))
 }
 
 // draft is what a model has written so far, marked as not checked.

@@ -91,7 +91,7 @@ func (v SignIn) Page() h.Node {
 	}
 	way := h.Fill(`<p>The way in is a link that works once, for ten minutes. The program prints it when it starts:</p>
 <p class="command"><code>marchwarden ui</code></p>
-<p class="soft">If it runs already, press Enter where it runs: it prints another link. Where there is no terminal, start it again.</p>`)
+<p class="soft">If it runs already, start it again: it prints another link.</p>`)
 	if v.Team {
 		way = h.Fill(`<form method="post" action="/in">{}{}<div class="field"><label for="token">Your token</label>
 <input type="password" id="token" name="token" autocomplete="current-password" required spellcheck="false" aria-describedby="token-hint{}">

@@ -96,7 +96,6 @@ const (
 	DropPath    = "/library/remove" // POST: path
 	UploadPath  = "/library/files"  // POST ?name=NAME: a document, by the script
 	WatchPath   = "/watch"          // GET: the watched questions
-	InPath      = "/in"             // GET: the form; POST: token, next
 	OutPath     = "/out"            // POST
 	StaticPath  = "/static/"        // GET: what Static serves
 	runsPath    = "/runs/"
@@ -110,12 +109,11 @@ const (
 	Check  = "drift"  // POST: fetch the sources again; GET: the last report
 	Delete = "delete" // GET: Deletion; POST: confirmed=yes
 	Follow = "watch"  // POST: watch the question
-	Events = "events" // GET: the event stream; events "picture" (the live fragment), "over", "oops" (JSON with message and hint)
 	Peek   = "panel"  // GET ?source=N: the panel alone, for the script
 )
 
-// RunPath is the address of a run: its answer, or its progress while there is none.
-// The answer takes ?source=N for the source in the panel.
+// RunPath is the address of a run: its answer, or its progress while there is none, which the
+// script asks for again and again. A Retry-After has it try again where it failed. The answer takes ?source=N for the source in the panel.
 func RunPath(id string) string { return runsPath + url.PathEscape(id) }
 
 // ActPath is the address of an act on a run.

@@ -386,10 +386,6 @@ func TestNoScriptNeeded(t *testing.T) {
 			t.Errorf("source %s is reached by %q", number, to)
 		}
 	}
-	live := sampleLive()
-	if got := string(page("live", live, Live.Node).render()); !strings.Contains(got, `data-question="`+live.Lanes[0].Question+`"`) {
-		t.Errorf("a page that does not know the question yet is not told: %s", got)
-	}
 	run := page("run", Run{ID: "a", Live: sampleLive()}, Run.Page).render()
 	if !regexp.MustCompile(`<noscript>.*href="/runs/a"`).Match(run) {
 		t.Error("a run without script has no link to look again")

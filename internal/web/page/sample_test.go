@@ -49,7 +49,6 @@ func typical() []show {
 		page("ask-faults", faultyAsk(), Ask.Page),
 		page("run", Run{Frame: sampleFrame("Watching"), ID: "0195-a", Question: question, Live: sampleLive(), CanCancel: true}, Run.Page),
 		page("live", sampleLive(), Live.Node),
-		page("live-over", Live{ID: "0195-a", Over: true, Summary: "It has ended", Board: run.Board{Tokens: 3, Budget: 9}}, Live.Node),
 		page("answer", sampleAnswer(7, false), Answer.Page),
 		page("answer-source", sampleAnswer(7, true), Answer.Page),
 		page("panel", sampleEvidence(2), panel),
@@ -131,7 +130,7 @@ func sampleDecisions() []marchwarden.Decision {
 
 func sampleLive() Live {
 	return Live{
-		ID: "0195-a", Summary: "2 of 3 researchers are back; web is reading its fourth document.", Elapsed: 33 * time.Second,
+		Summary: "2 of 3 researchers are back; web is reading its fourth document.", Elapsed: 33 * time.Second,
 		Board: run.Board{Tokens: 8120, Budget: 20000, Decisions: sampleDecisions(), Lanes: []run.Lane{
 			{Number: 1, Researcher: "files", Question: question, State: "done", Doing: "3 citations", Documents: 4, Citations: 3},
 			{Number: 2, Researcher: "web", Question: question, State: "reading", Doing: "meteo.example/valley/frost-days", Documents: 3, Read: []string{"https://meteo.example/valley/frost-days", "notes/<garden>.md"}, Citations: 1},

@@ -222,16 +222,15 @@
     settle();
   }
 
-  // A run that goes on is followed by pictures of how it stands.
+  // A run that goes on is followed: its page is asked for every second, and what changes is taken from it.
   function follow() {
     const run = byId("run");
-    if (!run || byId("live").hasAttribute("data-over")) return;
+    if (!run) return;
     const links = "a[href], summary, [tabindex]";
-    let source = null;
-    let wait = 1000;
-    let last = "";
+    let last = null; // what was put in place last
     let room = 0; // in pixels
     let since = performance.now();
+    let looks = 0; // so far: only the latest counts
 
     // What is said aloud is said every ten seconds at most, and never twice.
     let told = "";
@@ -244,12 +243,13 @@
       byId("said").textContent = text;
     };
 
-    const put = (html) => {
-      if (html === last) return;
-      last = html;
-      const fresh = parsed(html, "live");
+    const put = (page) => {
+      const fresh = page.getElementById("live");
       const old = byId("live");
-      if (!fresh || !old) return;
+      const seen = fresh.cloneNode(true);
+      seen.querySelector("[data-elapsed]").remove(); // the clock goes on by itself
+      if (seen.isEqualNode(last)) return;
+      last = seen;
       // A draft takes the place of who is at what, and as much room at least: nothing below moves up.
       room = old.querySelector(":scope > .work")?.offsetHeight || room;
       const draft = fresh.querySelector(".draft");
@@ -258,13 +258,8 @@
       fresh.querySelectorAll("details").forEach((d, i) => { d.open = opened[i] || false; });
       const focus = old.contains(document.activeElement) ? [...old.querySelectorAll(links)].indexOf(document.activeElement) : -1;
       old.replaceWith(fresh);
-      // A page that was there before its run did not know the question.
-      const question = fresh.dataset.question;
-      const title = run.querySelector("h1");
-      if (question && title && title.textContent !== question) {
-        title.textContent = question;
-        document.title = question + " · Marchwarden";
-      }
+      run.querySelector("h1").textContent = page.querySelector("h1").textContent; // it comes with the record
+      document.title = page.title;
       if (focus >= 0) fresh.querySelectorAll(links)[focus]?.focus({ preventScroll: true });
       since = performance.now();
     };
@@ -277,46 +272,33 @@
       clock.textContent = s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor(s % 3600 / 60)} min`;
     };
 
-    const leave = () => {
-      if (source) source.close();
-      source = null;
-    };
-    const later = (why) => {
-      leave();
+    const leave = () => { looks++; };
+    const look = async () => {
+      const mine = ++looks;
+      if (document.hidden) return;
+      let page = null;
+      let why = ""; // it stays as it is
+      try {
+        const answer = await fetch(location.pathname, { headers: { Accept: "text/html" } });
+        if (answer.status === 401) why = "This browser is not signed in any more. When it is, this page goes on.";
+        else if (answer.headers.has("Retry-After")) why = "This run cannot be watched just now. Trying again.";
+        page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      } catch { /* there is no page */ }
+      if (mine !== looks) return;
+      if (!page?.getElementById("main")) why = "The connection is lost; trying again. The run goes on meanwhile."; // or another answers
       byId("connection").textContent = why;
-      setTimeout(connect, wait);
-      wait = Math.min(wait * 2, 30000);
-    };
-    const connect = () => {
-      if (source || document.hidden) return;
-      source = new EventSource(run.dataset.events);
-      source.addEventListener("picture", (event) => {
-        wait = 1000;
-        byId("connection").textContent = "";
-        put(event.data);
-      });
-      source.addEventListener("open", () => { byId("connection").textContent = ""; });
-      source.addEventListener("over", () => {
-        leave();
+      if (!why && !page.getElementById("live")) {
         location.replace(location.pathname);
-      });
-      source.addEventListener("oops", (event) => {
-        let problem = {};
-        try { problem = JSON.parse(event.data); } catch { /* it is said without a reason */ }
-        later("This run cannot be watched just now" + (problem.message ? `: ${problem.message}` : "") + ". Trying again.");
-      });
-      source.addEventListener("error", () => {
-        if (source && source.readyState === EventSource.CLOSED) later("The connection is lost; trying again. The run goes on meanwhile.");
-        else if (source) byId("connection").textContent = "The connection is lost; trying again. The run goes on meanwhile.";
-      });
+        return;
+      }
+      if (!why) put(page);
+      setTimeout(() => { if (mine === looks) look(); }, 1000);
     };
-    // A browser opens few connections to one server: a hidden page needs none.
-    document.addEventListener("visibilitychange", () => (document.hidden ? leave() : connect()));
+    document.addEventListener("visibilitychange", () => (document.hidden ? leave() : look()));
     addEventListener("pagehide", leave);
-    addEventListener("pageshow", connect);
+    addEventListener("pageshow", look);
     document.addEventListener("submit", leave); // where a form leads, the end of the run must not lead away from
     setInterval(tick, 1000);
-    connect();
   }
 
   // What was just done is said once: loading the page again does not say it again.
