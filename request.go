@@ -176,7 +176,7 @@ func (r Request) Filter() SourceFilter {
 	}
 	f, err := ParseSourceFilter(r.Constraints.SourceFilter)
 	if err != nil {
-		return SourceFilter{entries: []string{""}, hosts: []string{""}} // of a record of an earlier version, or Validate was skipped
+		return SourceFilter{entries: []string{""}, hosts: []string{""}} // unreachable unless Validate was skipped
 	}
 	return f
 }

@@ -86,7 +86,7 @@ func scoreByRank(hits []Hit) {
 	}
 }
 
-// Domains returns the filter's entries as hosts: those that are allowed, and those
+// Domains returns the filter's entries as hosts in ASCII: those that are allowed, and those
 // that are excluded. plain is false if one of them is a suffix such as ".gov", which most
 // services cannot be given; an excluded one is left out then.
 func Domains(f marchwarden.SourceFilter) (only, not []string, plain bool) {
@@ -99,6 +99,9 @@ func Domains(f marchwarden.SourceFilter) (only, not []string, plain bool) {
 		name := strings.TrimPrefix(e, ".")
 		whole := name == e && strings.Contains(e, ".")
 		plain = plain && whole
+		if loc, ok := locator.Canonical("http://" + name + "/"); ok {
+			name = locator.Host(loc)
+		}
 		switch {
 		case !bars:
 			only = append(only, name)

@@ -74,7 +74,7 @@ func TestFilterWords(t *testing.T) {
 		{"nasa.gov", []string{"nasa.gov"}, true, "soil site:nasa.gov"},
 		{".gov,Usu.edu", []string{"gov", "usu.edu"}, false, "soil (site:gov OR site:usu.edu)"},
 		{"edu", []string{"edu"}, false, "soil site:edu"},
-		{"xn--bcher-kva.example", []string{"xn--bcher-kva.example"}, true, "soil site:xn--bcher-kva.example"},
+		{"bücher.example", []string{"xn--bcher-kva.example"}, true, "soil site:xn--bcher-kva.example"},
 		{"a.b,c.d,e.f,g.h,i.j", []string{"a.b", "c.d", "e.f", "g.h", "i.j"}, true, "soil"},
 		{strings.Repeat("a", 60) + "." + strings.Repeat("b", 60) + "." + strings.Repeat("c", 60) + "." + strings.Repeat("d", 60), nil, true, "soil"},
 	} {

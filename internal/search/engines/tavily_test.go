@@ -64,7 +64,7 @@ func TestTavilyRequest(t *testing.T) {
 		want   string
 	}{
 		{"", 7, `{"query":"utah soil","search_depth":"basic","max_results":7,"start_date":"2024-01-01","end_date":"2024-12-31","include_raw_content":false}`},
-		{"nasa.gov,xn--bcher-kva.example", 50, `{"query":"utah soil","search_depth":"basic","max_results":20,"include_domains":["nasa.gov","xn--bcher-kva.example"],"start_date":"2024-01-01","end_date":"2024-12-31","include_raw_content":false}`},
+		{"nasa.gov,bücher.example", 50, `{"query":"utah soil","search_depth":"basic","max_results":20,"include_domains":["nasa.gov","xn--bcher-kva.example"],"start_date":"2024-01-01","end_date":"2024-12-31","include_raw_content":false}`},
 		{"nasa.gov,!spam.example,!.xyz", 3, `{"query":"utah soil","search_depth":"basic","max_results":20,"exclude_domains":["spam.example"],"start_date":"2024-01-01","end_date":"2024-12-31","include_raw_content":false}`},
 		{"!spam.example", 7, `{"query":"utah soil","search_depth":"basic","max_results":7,"exclude_domains":["spam.example"],"start_date":"2024-01-01","end_date":"2024-12-31","include_raw_content":false}`},
 		// One suffix, and no domain can be passed on: the others would be all there is.
