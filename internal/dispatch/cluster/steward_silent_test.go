@@ -49,7 +49,7 @@ func (w *hubWorld) silent() []cluster.Presence {
 // name is there. One that leaves is not.
 func TestASilentWorkerIsListed(t *testing.T) {
 	t.Parallel()
-	w := hubWorldOf(t, 2*time.Second) // a steward that loses its lease forgets whom it saw
+	w := hubWorldOf(t, 5*time.Second) // a steward that loses its lease forgets whom it saw
 	w.keep(w.e, "hub", 0)
 	began := time.Now()
 	_, leave := w.appear("leaves", began)
