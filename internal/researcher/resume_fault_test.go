@@ -3,7 +3,6 @@ package researcher_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -211,30 +210,5 @@ func TestAnotherMindGoesOn(t *testing.T) {
 		if len(c.said) != 0 {
 			t.Errorf("said: %q", c.said)
 		}
-	}
-}
-
-// A run that no longer comes by what it had recorded says so, and where that begins.
-func TestWhereARunWentAnotherWayIsSaid(t *testing.T) {
-	b, _ := complete(t, garden(), false, marchwarden.Constraints{})
-	lines := bytes.SplitAfter(b.Raw(t), []byte("\n"))
-	step := 0
-	for i, line := range lines { // as a program before checksums wrote it
-		line = sumOfLine.ReplaceAll(line, []byte("}\n"))
-		lines[i] = bytes.Replace(line, []byte(`"format":2`), []byte(`"format":1`), 1)
-		if step == 0 && bytes.Contains(line, []byte(`"action":"web_search_complete"`)) {
-			step = i + 1
-			lines[i] = regexp.MustCompile(`"action_id":"sha256:[0-9a-f]{64}"`).ReplaceAll(lines[i], []byte(`"action_id":"sha256:`+strings.Repeat("0", 64)+`"`))
-		}
-	}
-	if err := os.WriteFile(filepath.Join(b.Dir, resumetest.ID+".jsonl"), bytes.Join(lines, nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := b.cut(t, resumetest.Memory(t), len(lines)-2, 0) // without its end
-	if _, err := c.resume(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf("step %d (web_search_complete", step); len(c.said) != 1 || !strings.Contains(c.said[0], want) {
-		t.Errorf("said: %q, want %s", c.said, want)
 	}
 }
