@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
@@ -20,8 +18,6 @@ import (
 
 // noon is when the first run of a world begins; each further one begins an hour later.
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-
-var sameIDs = cmp.Comparer(func(a, b marchwarden.TraceID) bool { return a == b })
 
 // countingStore is a store that counts what is read.
 type countingStore struct {
