@@ -386,7 +386,7 @@ func TestTroubleWithTheRecordIsNoEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if event.Kind == dispatch.Ended && (event.End.Status != dispatch.Done || event.End.Attempt != 2) {
+		if event.Kind == dispatch.Ended && (event.End.Status != dispatch.Done || event.End.Attempt < 2) { // more where a lease lapses on a busy machine
 			t.Errorf("it ended as %+v", event.End)
 		}
 	}

@@ -239,7 +239,7 @@ func TestRefusedOnce(t *testing.T) {
 	wait(func() bool { _, after := p.sinceRefused(); return after >= 10 })
 	cancel()
 	wg.Wait()
-	if meanwhile, after := p.sinceRefused(); meanwhile > 0 || after < 10 {
+	if meanwhile, after := p.sinceRefused(); meanwhile > 3 || after < 10 { // each worker may have had a call under way
 		t.Errorf("%d came meanwhile, %d afterwards", meanwhile, after)
 	}
 }
