@@ -52,7 +52,7 @@ func newResearchers(a *app) *cobra.Command {
 			return err
 		}
 		if len(broken) > 0 {
-			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "does not answer: " + strings.Join(broken, ", "), Hint: "an investigation goes on without it and says so"}
+			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "does not answer: " + strings.Join(broken, ", "), Hint: "an investigation continues without it and says so"}
 		}
 		return nil
 	})

@@ -96,7 +96,7 @@ func (l *Lab) Resume(ctx context.Context, name string, req marchwarden.Request, 
 	start := on.Start
 	if now := llm.ID(l.Model); now != start.Model {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "model", Hint: "set the model that it was begun with",
-			Message: fmt.Sprintf("the run was begun with %s, and cannot go on with %s", cmp.Or(start.Model, "no model"), cmp.Or(now, "no model"))}
+			Message: fmt.Sprintf("the run was begun with %s, and cannot be resumed with %s", cmp.Or(start.Model, "no model"), cmp.Or(now, "no model"))}
 	}
 	vectorsOf := l.VectorsOf
 	if vectorsOf == nil {

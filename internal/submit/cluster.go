@@ -33,8 +33,8 @@ type Cluster struct {
 	Home *Home
 }
 
-// homeGrace is how long a stopped run goes on here, so that what it found comes home: who looks at
-// it would not learn of what comes later.
+// homeGrace is how long a stopped run stays open here, so that what it found comes home: its page
+// learns of nothing that comes later.
 const homeGrace = 30 * time.Second
 
 // Research has the cluster answer, in the name of the principal of ctx and by the choice of its run. A caller that goes

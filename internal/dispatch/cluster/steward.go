@@ -206,7 +206,6 @@ func (t *term) roll(ctx context.Context) error {
 	workers, err := t.e.Workers(ctx)
 	now := t.e.cfg.Now()
 	if err != nil {
-		t.living = nil
 		for queue := range t.served {
 			t.served[queue] = now
 		}

@@ -267,7 +267,7 @@ func TestServerReturns(t *testing.T) {
 func TestFullStore(t *testing.T) {
 	t.Parallel()
 	k, s := opened(t, connected(t, Config{InProcess: run(t, &server.Options{JetStreamMaxStore: 1 << 20})}))
-	k.c.patience = 6 * time.Second // on however busy a machine
+	k.c.patience = 6 * time.Second // a busy machine needs that
 	kept := blobtest.Put(t, s, []byte("a page"))
 	_, err := s.Put(t.Context(), blobtest.Noise(5, 2<<20))
 	if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || marchwarden.HintOf(err) == "" {
